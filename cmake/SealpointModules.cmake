@@ -97,6 +97,7 @@ endfunction()
 #   sealpoint::sealpoint  the library
 #   sealpoint::mpi        the library and the MPI to compile its adapter header with; an error if MPI was not found
 #   sealpoint::s3         the client of S3, a library that links the first; an error without what it needs
+#   sealpoint::c          the C API, if SEALPOINT_BUILD_C: a shared library that holds all it needs of the others
 # Tests that look inside use sealpoint_whole: a shared library hides what is not public.
 function(sealpoint_add_library)
   get_property(objects GLOBAL PROPERTY SEALPOINT_MODULE_OBJECTS)
@@ -150,4 +151,25 @@ function(sealpoint_add_library)
       sealpoint_s3 INTERFACE "sealpoint::s3 needs libcurl, OpenSSL, Expat and nlohmann-json, or is off by SEALPOINT_WITH_S3")
   endif()
   add_library(sealpoint::s3 ALIAS sealpoint_s3)
+
+  if(SEALPOINT_BUILD_C)
+    sealpoint_add_c_library()
+  endif()
+endfunction()
+
+# Nothing but sealpoint_* is to be seen of it: other modules of a process may have other versions of the same libraries.
+function(sealpoint_add_c_library)
+  add_library(sealpoint_c SHARED $<TARGET_OBJECTS:sealpoint_c_objects>)
+  add_library(sealpoint::c ALIAS sealpoint_c)
+  target_include_directories(sealpoint_c INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
+  target_link_libraries(sealpoint_c PRIVATE sealpoint_whole)
+  if(SEALPOINT_HAVE_S3 AND NOT SEALPOINT_MUTANTS)
+    target_sources(sealpoint_c PRIVATE $<TARGET_OBJECTS:sealpoint_s3_objects>)
+    target_link_libraries(sealpoint_c PRIVATE CURL::libcurl OpenSSL::Crypto EXPAT::EXPAT)
+  endif()
+  set(exports ${PROJECT_SOURCE_DIR}/lib/c/exports.map)
+  target_link_options(sealpoint_c PRIVATE -Wl,--version-script=${exports})
+  set_property(TARGET sealpoint_c APPEND PROPERTY LINK_DEPENDS ${exports})
+  # The first number is that of the ABI.
+  set_target_properties(sealpoint_c PROPERTIES EXPORT_NAME c LINKER_LANGUAGE CXX VERSION 1.${PROJECT_VERSION} SOVERSION 1)
 endfunction()

@@ -3,7 +3,7 @@
 # Builds the benchmarks and prints the figures of docs/benchmarks.md. Writes only below the build folder, which lies
 # on the file system that is measured, or below $BENCH_DIR.
 #
-#   scripts/benchmarks.sh [save|background|plan|load|verify|index|small|codec]...     default: all
+#   scripts/benchmarks.sh [save|background|plan|load|verify|index|small|codec|content]...     default: all
 #   scripts/benchmarks.sh peers [--quick] [--cold] [--output DIR] [--folder DIR] ...  beside DCP, torch.save and others
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -16,8 +16,8 @@ build=build/release
 directory=${BENCH_DIR:-$build/bench}
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSEALPOINT_BUILD_TESTS=OFF >"$build.log" 2>&1 ||
   { cat "$build.log"; exit 1; }
-cmake --build "$build" --target bench_verify bench_index bench_small bench_codec
-[ $# -gt 0 ] || set -- save background plan load verify index small codec
+cmake --build "$build" --target bench_verify bench_index bench_small bench_codec bench_content
+[ $# -gt 0 ] || set -- save background plan load verify index small codec content
 mkdir -p "$directory"
 echo "machine: $(nproc) cores, $(uname -r), file system of $directory: $(stat -f -c %T "$directory")"
 
@@ -57,8 +57,9 @@ for figure in "$@"; do
     index) "$build/benchmarks/index/bench_index" ;;
     small) "$build/benchmarks/index/bench_small" --directory "$directory" ;;
     codec) "$build/benchmarks/codec/bench_codec" ;;
+    content) "$build/benchmarks/content/bench_content" --directory "$directory" ;;
     *)
-      echo "unknown figure: $figure (save, background, plan, load, verify, index, small, codec; peers, alone)" >&2
+      echo "unknown figure: $figure (save, background, plan, load, verify, index, small, codec, content; peers, alone)" >&2
       exit 64
       ;;
   esac

@@ -3,6 +3,7 @@
 # Shows Sealpoint at work on a real training: a crash in the middle of a save, what it leaves, how
 # the training goes on, bit for bit, on other meshes of ranks, and the same with saves in the
 # background. A second act does so with PyTorch, if scripts/python_env.sh made an environment with it.
+# In the end it compares two steps and makes a page about the training.
 #   scripts/demo.sh              leaves everything in build/demo, or in $DEMO_DIR
 # Every expectation is checked; the exit status is 0 only if all of them hold. docs/demo.md shows what
 # it prints.
@@ -14,6 +15,7 @@ build=$root/build/demo-build
 logs=$demo/logs
 owner=$demo/.made-by-sealpoint-demo
 train=$build/examples/train_char_lm/train_char_lm
+ckpt=$build/tools/ckpt/ckpt
 inspect=$build/tools/ckpt-inspect/ckpt-inspect
 verify=$build/tools/ckpt-verify/ckpt-verify
 
@@ -78,7 +80,7 @@ state_of() {  # step, "saved", "resumed from" or "done", log...
   (cd "$logs" && cat "$@") | sed -nE "s/^step +$step  state ([0-9a-f]{16})  $what.*/\1/p" | head -n 1
 }
 
-newest() { echo "series/step-$(printf %012d "$1")"-*; }
+of_step() { echo "${2:-series}/step-$(printf %012d "$1")"-*; }
 
 # Only what an earlier demo made is ever removed.
 start_clean() {
@@ -86,7 +88,7 @@ start_clean() {
     echo "$demo is not empty and was not made by this demo; give another folder in DEMO_DIR." >&2
     exit 1
   fi
-  rm -rf -- "${demo:?}"/{series,background,flipped,torch,logs}
+  rm -rf -- "${demo:?}"/{series,series.stats,series.html,background,flipped,torch,logs}
   mkdir -p "$logs"
   : >"$owner"
 }
@@ -95,7 +97,7 @@ build_programs() {
   cmake -S "$root" -B "$build" -G Ninja -D CMAKE_BUILD_TYPE=Release -D SEALPOINT_WITH_MPI=ON \
     -D SEALPOINT_WITH_CUDA=OFF -D SEALPOINT_BUILD_TESTS=OFF -D SEALPOINT_BUILD_BENCHMARKS=OFF \
     >"$logs/build" 2>&1 &&
-    cmake --build "$build" --target train_char_lm ckpt-verify ckpt-inspect >>"$logs/build" 2>&1 || {
+    cmake --build "$build" --target train_char_lm ckpt >>"$logs/build" 2>&1 || {
     tail -n 30 "$logs/build" >&2
     fail "the build"
   }
@@ -113,7 +115,7 @@ check_series() {
   heading "What the crash left:  ckpt-verify --series series   (reads and checks every byte)"
   show series "$verify" --series series
   expect_status 0 "ckpt-verify of the series"
-  expect_line series ' \(full\): 2 valid, 1 uncommitted$'
+  expect_line series ' \(full\): 2 valid, 1 uncommitted; '
   expect_line series "step-0*$crash_at-[0-9a-f]*: uncommitted, [1-9][0-9.]* [kM]?B left over\$"
 }
 
@@ -196,13 +198,28 @@ print(name)' "$1"
 flip() {
   local blob tensor=model.hidden.weight
   heading "Flip one bit in a copy of the newest checkpoint:  ckpt-verify flipped"
-  cp -r "$(newest $steps)" flipped
+  cp -r "$(of_step $steps)" flipped
   blob=$(flip_one_bit flipped $tensor)
   show flipped "$verify" flipped
   printf '   exit status %s\n' "$status"
   expect_status 1 "ckpt-verify of the damaged copy"
   expect_line flipped "^corrupt: .*$blob:[0-9]+ tensor \"$tensor\""
   expect_line flipped ': corrupt \(full\): 1 violation$'
+}
+
+show_difference() {
+  heading "What the last $save_every steps changed:  ckpt diff ... ...   (by digests: reads no payload)"
+  show diff "$ckpt" diff "$(of_step $((steps - save_every)) background)" "$(of_step $steps background)"
+  expect_status 1 "ckpt diff of two steps"
+  expect_line diff '^different content: 0 tensors and 1 object are equal; .* 0 B of payload$'
+}
+
+make_page() {
+  heading "A page about the whole training:  ckpt report series --norms --keep-last 2 --out series.html"
+  show report "$ckpt" report series --norms --keep-last 2 --out series.html
+  expect_status 0 "ckpt report"
+  expect_line report '^series.html: 6 checkpoints, '
+  printf '   open %s/series.html in a browser\n' "${demo#"$root"/}"
 }
 
 prepare() {
@@ -224,11 +241,13 @@ cd "$demo"
 started=$SECONDS
 crash
 check_series
-show_plan "$(newest $((crash_at - save_every)))"
+show_plan "$(of_step $((crash_at - save_every)))"
 resume
 show_series
 compare
 flip
 torch_act
+show_difference
+make_page
 printf '\nAll as expected, in %s s. Checkpoints and logs (with what MPI prints) are in %s\n' \
   $((SECONDS - started)) "$demo"

@@ -179,7 +179,7 @@ find_sanitizer() {
 
 # Of these kernels and copies; large and long cases are left out.
 sanitize() {
-  local sanitizer tool test carried=("${start[@]}")
+  local sanitizer tool test options carried=("${start[@]}")
   sanitizer=$(find_sanitizer)
   start=()  # the sanitizer is of this machine
   for tool in memcheck racecheck synccheck; do
@@ -187,9 +187,12 @@ sanitize() {
       row "$tool" skipped "compute-sanitizer is neither in PATH nor in /usr/local/cuda*/bin nor in $folder/compute-sanitizer"
       continue
     fi
+    # Calls that fail are not of interest: one test makes such a call, and libcufile makes one where it cannot be used.
+    options=()
+    [ "$tool" != memcheck ] || options=(--report-api-errors no)
     for test in cuda_device cuda_load cuda_save; do
       [ -x "$folder/programs/$test" ] || continue
-      step "$tool-$test" 60 "$sanitizer" --tool "$tool" --error-exitcode 86 "${carried[@]}" "$folder/programs/$test" \
+      step "$tool-$test" 60 "$sanitizer" --tool "$tool" "${options[@]}" --error-exitcode 86 "${carried[@]}" "$folder/programs/$test" \
         '--gtest_filter=-*ManyBatches*'
     done
   done

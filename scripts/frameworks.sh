@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # What tests of frameworks leave out, with each version in python/requirements-frameworks.txt: the examples of Megatron-core and
-# torchtitan, killed and resumed on another mesh; torchtitan's own trainers, killed and resumed; and vLLM's loaders. Takes some
-# ten minutes, and puts packages of 400 MB, which torchtitan needs, into build/trainer, and vLLM of 1.2 GB into build/vllm.
+# torchtitan, killed and resumed on another mesh; torchtitan's own trainers, killed and resumed; and vLLM's loaders, which fill its
+# Llama on four tensor-parallel ranks. Takes some ten minutes, and puts packages of 400 MB, which torchtitan needs, into
+# build/trainer, and vLLM of 1.2 GB into build/vllm.
 #   scripts/frameworks.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -23,7 +24,8 @@ fi
 if [ ! -d build/vllm ]; then
   rm -rf build/vllm.part
   "$python" -m pip install --quiet --no-compile --target build/vllm.part -r tests/frameworks/requirements-vllm.txt
-  "$python" -m pip install --quiet --no-compile --no-deps --target build/vllm.part vllm==0.33.0
+  # Of torch there is one already, which these want anew.
+  "$python" -m pip install --quiet --no-compile --no-deps --target build/vllm.part vllm==0.33.0 compressed-tensors==0.17.0
   mv build/vllm.part build/vllm
 fi
 

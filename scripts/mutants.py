@@ -40,8 +40,9 @@ SLOW_SECONDS = 0.3  # tests that take longer are run behind all others
 TARGETS = [f"sealpoint_tests_{kind}" for kind in programs.KINDS if kind != "background"]  # other runs of the same
 QUICK_TARGETS = ["unit_digest", "unit_codec", "unit_interop", "unit_safetensors", "unit_storage", "unit_format",
                  "unit_metadata", "unit_container", "unit_load", "unit_verify", "unit_transfer", "unit_writer",
-                 "unit_series", "unit_saver", "unit_device", "unit_pipeline",
-                 "unit_promote", "crash_directory_sync", "crash_promote", "fault_objects", "fault_system_calls"]
+                 "unit_series", "unit_saver", "unit_device", "unit_pipeline", "unit_repack", "unit_compare",
+                 "unit_promote", "crash_directory_sync", "crash_promote", "crash_repack", "fault_objects",
+                 "fault_system_calls"]
 
 
 def is_quick(mutant):

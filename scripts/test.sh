@@ -4,14 +4,15 @@
 #   scripts/test.sh             packages gcc python: 15 minutes at most, from nothing, on two cores
 #   scripts/test.sh --all       these, and what --rest runs: all that a commit must pass
 #   scripts/test.sh --rest      deep sanitizers threads minimal frameworks builds mutants lint demo
-#   scripts/test.sh --nightly   enumerations models mutants-full newest-torch frameworks-full fuzz-long presets peers scale: hours
+#   scripts/test.sh --nightly   enumerations models mutants-full newest-torch frameworks-full fuzz-long presets peers release
+#                               scale: hours
 #   scripts/test.sh STAGE...    the named ones of all these
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 product_stages=(packages gcc python)
 rest_stages=(deep sanitizers threads minimal frameworks builds mutants lint demo)
-nightly_stages=(enumerations models mutants-full newest-torch frameworks-full fuzz-long presets peers scale)
+nightly_stages=(enumerations models mutants-full newest-torch frameworks-full fuzz-long presets peers release scale)
 all_stages=("${product_stages[@]}" "${rest_stages[@]}")
 
 # One more test than there are processors: where ranks are killed or deadlines pass, tests wait most of the time.
@@ -144,6 +145,11 @@ stage_presets() {
     --test-dir build/tsan --output-on-failure --no-tests=error -L '^threaded$' -L '^nightly$' -LE '^crash$'
 }
 stage_peers() { scripts/peers.sh; }
+# What a release hands out, installed in new systems and used: source package, wheels, Debian packages.
+stage_release() {
+  scripts/wheels.sh
+  scripts/debian.sh --wheels
+}
 stage_scale() { scripts/scale.sh hsdp 1 64; }
 
 # What a stage prints is kept in build/STAGE.log; the end of a failed stage's is printed once more at the very end. A new shell
@@ -178,7 +184,7 @@ case ${1:-} in
   --all) run_stages "${all_stages[@]}" ;;
   --rest) run_stages "${rest_stages[@]}" ;;
   --nightly) run_stages "${nightly_stages[@]}" ;;
-  -h | --help) sed -n '3,8s/^# *//p' scripts/test.sh ;;
+  -h | --help) sed -n '3,9s/^# *//p' scripts/test.sh ;;
   '') run_stages "${product_stages[@]}" ;;
   *)
     for stage in "$@"; do

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Lines of test that run per commit for each line of product (.h .cc .cu .py, of what git tracks). Fails above 0.80.
+"""Lines of test that run per commit for each line of product (.h .c .cc .cu .py, of what git tracks). Fails above 0.80.
 
   scripts/test_weight.py [CHECKOUT]              of this one, if none is given
   scripts/test_weight.py --build FOLDER...       compares tests/nightly.txt with what these build folders compile and run
@@ -20,7 +20,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PRODUCT = ("include", "lib", "readers", "tools", "python")
 TESTS = ("tests", "fuzz")
-SUFFIXES = (".h", ".cc", ".cu", ".py")
+SUFFIXES = (".h", ".c", ".cc", ".cu", ".py")
 LIMIT = 0.80
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
 
@@ -105,7 +105,7 @@ def differences(root, build):
     if re.search(r"^SEALPOINT_NIGHTLY_TESTS:BOOL=(ON|1|TRUE)$", cache, re.M):
         # Some tests cannot be built with sanitizers, or without the CUDA Toolkit.
         has_all = re.search(r"^SEALPOINT_SANITIZE:STRING=.", cache, re.M) is None
-        compiled = {path for path in sources if has_all and path.suffix in (".cc", ".h")
+        compiled = {path for path in sources if has_all and path.suffix in (".c", ".cc", ".h")
                     and name_of[path].parts[0] == "tests" and name_of[path].parts[1] != "cuda"}
         wrong = {name_of[path]: "and no test is built from it" for path in sorted(compiled - used)}
     else:

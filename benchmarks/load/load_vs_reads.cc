@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Loads in the layout that was saved, from the page cache: each rank alone against plain reads of
-// the same files into the same memory, and all ranks together against each alone. Run under mpirun.
+// the same files into the same memory, and all ranks together against each alone; with several
+// threads, each rank alone against one thread, too. Run under mpirun.
 #include <mpi.h>
 
 #include <algorithm>
@@ -24,6 +25,7 @@ struct Options {
   std::string directory = ".";
   std::uint64_t mib = 512;
   int rounds = 11;
+  int threads = 1;
 };
 
 constexpr double kAloneTarget = 0.8;
@@ -54,15 +56,24 @@ int Run(const Options& options) {
   const std::string ranks = std::to_string(comm->size()) + " ranks";
   PairedSeries from_reads{.name = "each rank alone / plain reads, " + ranks};
   PairedSeries from_alone{.name = "together / each rank alone, " + ranks};
+  PairedSeries from_one{.name = std::to_string(options.threads) + " threads / 1 thread, " + ranks};
   for (int round = 0; round <= options.rounds; ++round) {
     const double reads = TimeTogether(*comm, [&] {
       for (std::size_t i = 0; i < kMatrixCount; ++i) blob.Read(i * parts.part_bytes, parts.part(i));
     });
-    const double alone =
-        TimeTogether(*comm, [&] { static_cast<void>(reader->checkpoint().Load(request).value()); });
-    const double together =
-        TimeTogether(*comm, [&] { static_cast<void>(reader->Load(request).value()); });
+    const auto load_alone = [&](int threads) {
+      return TimeTogether(*comm, [&] {
+        const ReadOptions of_load{.threads = threads};
+        static_cast<void>(reader->checkpoint().Load(request, {}, of_load).value());
+      });
+    };
+    const double alone = load_alone(1);
+    const double several = options.threads == 1 ? alone : load_alone(options.threads);
+    const double together = TimeTogether(
+        *comm, [&] { static_cast<void>(reader->Load(request, {}, {.threads = 1}).value()); });
     if (round == 0) continue;
+    from_one.baseline_seconds.push_back(alone);
+    from_one.candidate_seconds.push_back(several);
     from_reads.baseline_seconds.push_back(reads);
     from_reads.candidate_seconds.push_back(alone);
     from_alone.baseline_seconds.push_back(alone);
@@ -72,6 +83,7 @@ int Run(const Options& options) {
     std::filesystem::remove_all(target);
     PrintSeries(from_reads, wanted, kAloneTarget);
     PrintSeries(from_alone, wanted, kTogetherTarget);
+    if (options.threads > 1) PrintSeries(from_one, wanted, 1);
   }
   return 0;
 }
@@ -87,6 +99,7 @@ int main(int argc, char** argv) {
         arguments.Add("--directory", options.directory, "on the file system to measure");
         arguments.Add("--mib", options.mib, "at most so many MiB of payload in all");
         arguments.Add("--rounds", options.rounds, "counted rounds");
+        arguments.Add("--threads", options.threads, "of each rank alone, compared with one");
       },
       [&] { return sealpoint::bench::Run(options); });
 }

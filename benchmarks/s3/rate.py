@@ -14,22 +14,20 @@ import pathlib
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 
 import obstore
 from obstore.store import S3Store
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/s3"))
-import servers_test  # noqa: E402
+sys.path.insert(0, str(ROOT / "tests/support/object_store"))
+import servers  # noqa: E402
 
-KEYS = {"AWS_ACCESS_KEY_ID": "testkey", "AWS_SECRET_ACCESS_KEY": "testsecret", "AWS_REGION": "us-east-1"}
 MIB = 1 << 20
 
 
 def of_sealpoint(program, address, path, mib):
-    done = subprocess.run([program, path, str(mib)], env={**os.environ, **KEYS, "AWS_ENDPOINT_URL_S3": address},
+    done = subprocess.run([program, path, str(mib)], env={**os.environ, **servers.KEYS, "AWS_ENDPOINT_URL_S3": address},
                           capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(done.stderr)
@@ -59,19 +57,13 @@ def main():
     arguments = parser.parse_args()
     data = os.urandom(arguments.mib * MIB)
     ours, theirs = [], []
-    with tempfile.TemporaryDirectory() as folder:
-        server, address = servers_test.start_seaweedfs(os.path.join(os.path.dirname(sys.executable), "weed"),
-                                                       pathlib.Path(folder), volumes=200)
-        try:
-            for number in range(arguments.rounds):
-                sides = [lambda n=number: ours.append(
-                             of_sealpoint(arguments.program, address, f"s3://bucket/c{n}", arguments.mib)),
-                         lambda n=number: theirs.append(of_obstore(address, f"o{n}", data))]
-                for side in sides if number % 2 else reversed(sides):
-                    side()
-        finally:
-            server.terminate()
-            server.wait()
+    with servers.seaweedfs(volumes=200) as server:
+        address = server.address
+        for number in range(arguments.rounds):
+            sides = [lambda n=number: ours.append(of_sealpoint(arguments.program, address, f"s3://bucket/c{n}", arguments.mib)),
+                     lambda n=number: theirs.append(of_obstore(address, f"o{n}", data))]
+            for side in sides if number % 2 else reversed(sides):
+                side()
     for what in ("save_s", "load_s"):
         mine, other = (statistics.median(each[what] for each in rows) for rows in (ours, theirs))
         print(f"{what[:4]}: Sealpoint {arguments.mib / mine:.0f} MiB/s, obstore {arguments.mib / other:.0f} MiB/s, "

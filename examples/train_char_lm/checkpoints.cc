@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sealpoint/open_newest.h"
+#include "sealpoint/series.h"
 
 using namespace sealpoint;
 
@@ -111,6 +112,10 @@ void Checkpoints::Report(const Save& save, const Result<CommitInfo>& saved) cons
   if (saved.ok()) {
     const std::string name = std::filesystem::path(saved->directory).filename();
     std::printf("step %4lu  state %s  saved %s\n", save.step, save.state.c_str(), name.c_str());
+    if (options_.keep == 0) return;
+    const PruneReport pruned = Series(options_.series).Prune({.keep_last = options_.keep});
+    if (pruned.status.ok()) return;
+    std::fprintf(stderr, "train_char_lm: pruning failed: %s\n", pruned.status.ToString().c_str());
   } else {
     std::fprintf(stderr, "train_char_lm: save of step %lu failed: %s\n", save.step,
                  saved.error().ToString().c_str());

@@ -18,8 +18,9 @@
 namespace char_lm {
 
 struct CheckpointOptions {
-  std::string series;            // directory
+  std::string series;            // directory, or URL
   std::uint64_t save_every = 0;  // steps; 0: never
+  std::uint32_t keep = 0;        // newest ones that stay; 0: all
   bool async = false;
   sealpoint::PhaseCallback on_phase;
 };

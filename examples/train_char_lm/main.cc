@@ -17,6 +17,7 @@
 #include "sealpoint/mesh.h"
 #include "sealpoint/mpi_communicator.h"
 #include "sealpoint/phases.h"
+#include "sealpoint/s3.h"
 #include "sealpoint/status.h"
 #include "sealpoint/trace.h"
 #include "training.h"
@@ -50,8 +51,10 @@ void Declare(CLI::App& app, Options& options) {
   app.add_option("--report-every", options.report_every, "steps between losses; 0: none");
   app.add_option("--seed", options.seed, "of the first parameters and of the samples");
   app.add_option("--hidden", options.hidden, "width of the model");
-  app.add_option("--checkpoints", checkpoints.series, "directory of the series of checkpoints");
+  app.add_option("--checkpoints", checkpoints.series,
+                 "directory or s3:// URL of the series of checkpoints");
   app.add_option("--save-every", checkpoints.save_every, "steps between two saves; 0: none");
+  app.add_option("--keep", checkpoints.keep, "newest checkpoints that stay, 2 or more; 0: all");
   app.add_flag("--resume", options.resume, "go on from the newest checkpoint, if there is one");
   app.add_flag("--async", checkpoints.async, "save in the background");
   app.add_option("--trace", options.trace, "existing directory for traces of saves and loads");
@@ -137,6 +140,9 @@ int main(int argc, char** argv) {
   CLI::App app("Trains a small character language model on all ranks.");
   char_lm::Declare(app, options);
   CLI11_PARSE(app, argc, argv);
+#if CHAR_LM_WITH_S3
+  static_cast<void>(RegisterS3Storage());  // fails only for a scheme that is none
+#endif
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
   int threads = 0;  // those of a save call no MPI
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &threads);

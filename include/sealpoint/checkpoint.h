@@ -84,7 +84,7 @@ struct OpenOptions {
 };
 
 struct ReadOptions {
-  int threads = 1;  // at most kThreadsMax
+  int threads = kThreadsAuto;  // that read and verify; at most kThreadsMax
   // Write to destinations only what was verified already. Off: chunks that a dense destination
   // takes whole are read in place, and after an error the content of destinations is unspecified.
   // Always on for device memory, except with gpudirect_storage: nothing is copied there before it

@@ -24,7 +24,7 @@ struct CollectiveLoadOptions {
   // received but not copied. One chunk of each is always held. What threads read and
   // verify with is OpenOptions::memory_budget_bytes.
   std::uint64_t memory_budget_bytes = 256 * kMiB;
-  int threads = 1;  // that read and verify, per rank; at most kThreadsMax
+  int threads = kThreadsAuto;  // that read and verify, per rank; at most kThreadsMax
   // A chunk that several ranks need is read by one of them, which sends it to the others; all read
   // about the same number of bytes. Off: each rank reads all that it needs, and nothing is sent;
   // faster where the storage gives every rank the same bytes as fast as memory does, such as a page

@@ -27,7 +27,7 @@ struct CommitOptions {
   std::uint64_t step = kNoStep;
   std::optional<ParentRef> parent{};
   MeshAxes mesh{};              // provenance only
-  ProvenanceList provenance{};  // unique keys; "sealpoint." is reserved
+  ProvenanceList provenance{};  // unique keys, "sealpoint." is reserved; values are UTF-8
   // A checkpoint without tensors and objects is refused (InvalidArgument): usually the
   // program forgot to declare, or to add, anything.
   bool allow_empty = false;
@@ -50,6 +50,9 @@ struct CommitInfo {
   std::uint64_t raw_bytes = 0;    // of tensors and objects
   std::uint64_t total_bytes = 0;  // of the blobs
   std::uint64_t index_bytes = 0;
+  // Blobs that were written for another attempt, which this one links; the bytes of their files.
+  std::uint64_t reused_blob_count = 0;
+  std::uint64_t reused_bytes = 0;
   PhaseReport report{};  // of this process
 
   ParentRef as_parent() const { return {attempt, sequence}; }

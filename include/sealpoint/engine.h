@@ -18,8 +18,10 @@ class InternalAccess;  // the library's own modules
 struct EngineOptions {
   // Staging memory that all saves of this engine share, rounded down to whole buffers. At least two
   // buffers, and one more than blobs are written at the same time (one per writer and group); more
-  // than 2 x io_thread_count + 2 on top of that gain nothing.
-  std::uint64_t memory_budget_bytes = 64 * kMiB;
+  // than 2 x io_thread_count + 2 on top of that gain nothing. Blobs in an object store need a part
+  // of their upload each (32 MiB, S3Options::part_size_bytes), else the first Add is
+  // InvalidArgument; what is left holds further parts, all of which are sent at the same time.
+  std::uint64_t memory_budget_bytes = 256 * kMiB;
   // Size of one staging buffer and of one write; a positive multiple of 4096. From 1 MiB on within
   // a few per cent of the best rate; 4 MiB is the knee.
   std::uint64_t staging_buffer_size_bytes = 4 * kMiB;

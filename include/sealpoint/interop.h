@@ -176,6 +176,9 @@ struct ForeignValue {
   std::string brief{};
 };
 
+// Directories that stay open, since to open one in an object store is to list it.
+class ForeignDirectories;
+
 // What a checkpoint of a foreign format holds.
 struct ForeignCheckpoint {
   std::string format{};  // "safetensors", "hf", "torch", "dcp", "megatron"
@@ -191,7 +194,8 @@ struct ForeignCheckpoint {
   std::vector<std::string> notes{};
   std::vector<ForeignLeftOut> left_out{};
   std::vector<ForeignUnread> unread{};
-  std::vector<std::string> paths{};  // of files with parts of tensors
+  std::vector<std::string> paths{};                   // of files with parts of tensors
+  std::shared_ptr<ForeignDirectories> directories{};  // of them, for ResolveParts; may be null
 };
 
 // Reads what a file or directory of safetensors, torch.save, torch.distributed.checkpoint or
@@ -256,6 +260,36 @@ SEALPOINT_EXPORT Result<CommitInfo> ImportSafetensors(Engine& engine, const Safe
                                                       const std::string& directory,
                                                       const ImportOptions& options = {});
 
+// New files of one directory for other programs, which read some file of them first: the last one.
+// On a file system all have other names until Publish. In an object store each is there when it is
+// closed; an object `.partial-` and eight digits, which is there meanwhile if they are several,
+// names them, and what a program that was killed left is removed by the next Create that makes
+// several. So two programs must not write to one place at the same time: the second would end the
+// first, with an error. Thread safety: files may be begun and written by several threads.
+class SEALPOINT_EXPORT NewFiles {
+ public:
+  // Borrows the directory, which has no file of these `names`, but for those of Left. Errors:
+  // Unsupported (no exclusive publication here; an object store that ignores conditions), Io.
+  static Result<std::unique_ptr<NewFiles>> Create(Directory& directory,
+                                                  std::vector<std::string> names);
+  // What Create would remove: of programs that were killed. Sorted. Errors: those of List, Io.
+  static Result<std::vector<std::string>> Left(const Directory& directory);
+  // Removes the files that it made, unless Publish succeeded.
+  virtual ~NewFiles() = default;
+  NewFiles(const NewFiles&) = delete;
+  NewFiles& operator=(const NewFiles&) = delete;
+
+  // Begins the file of `names` with this number, the last when the others are closed. Borrows this.
+  // Errors: AlreadyExists, Io (also: another program has begun to write here).
+  virtual Result<std::unique_ptr<WritableFile>> Begin(std::size_t number) = 0;
+  // Gives all their names, in order, and makes these durable. Precondition: all are synced and
+  // closed. Errors: AlreadyExists (one of the names), Io.
+  virtual Status Publish() = 0;
+
+ protected:
+  NewFiles() = default;
+};
+
 struct ExportOptions {
   // As of ImportOptions.
   std::vector<std::string> match{};
@@ -286,8 +320,8 @@ struct ExportReport {
 // Makes a model of a checkpoint. A path that ends in ".safetensors" becomes one file; any other a
 // directory, which may exist: with model.safetensors, or with model-00001-of-… and an index if
 // there is more than shard_size_max_bytes. Every byte of the checkpoint is verified before it is
-// written. One pass; memory does not depend on the size. Files have other names until all of them
-// are durable. Single process. Errors: AlreadyExists (a file of safetensors, or an index, is there
+// written. One pass; memory does not depend on the size. Files are made by NewFiles, an index last.
+// Single process. Errors: AlreadyExists (a file of safetensors, or an index, is there
 // already), NotFound (a pattern that matches nothing), Unsupported (a dtype, or a name, that
 // safetensors lacks; a file system without exclusive publication), LimitExceeded (the header),
 // those of Checkpoint::Read, NoSpace, Io. After an error no file is left. Durability: after success

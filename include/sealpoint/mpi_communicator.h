@@ -146,15 +146,15 @@ class MpiCommunicator final : public Communicator {
   Numbers SizesOf(ByteSpan messages) const;
   Result<Bytes> GatherFirst(ByteSpan bytes);
   Status BroadcastBytes(Bytes& bytes, int root, std::size_t begin);
-  Result<std::vector<Bytes>> GatherInPieces(ByteSpan bytes, int root, bool to_all);
+  Result<std::vector<Bytes>> GatherInSegments(ByteSpan bytes, int root, bool to_all);
   Result<std::vector<Bytes>> ExchangeRest(std::vector<Bytes> outgoing, std::vector<Bytes> incoming,
                                           const Numbers& receive_sizes);
   std::size_t CountRest(const Bytes& bytes) const;
   int StartRest(Operation& operation) const;
 
-  std::uint64_t PieceLength(std::uint64_t total) const;
-  static std::uint64_t PieceSize(std::uint64_t size, std::uint64_t done, std::uint64_t piece);
-  static Layout LayOut(const Numbers& sizes, std::uint64_t done, std::uint64_t piece);
+  std::uint64_t SegmentLength(std::uint64_t total) const;
+  static std::uint64_t SegmentSize(std::uint64_t size, std::uint64_t done, std::uint64_t segment);
+  static Layout LayOut(const Numbers& sizes, std::uint64_t done, std::uint64_t segment);
   static void Append(std::vector<Bytes>& parts, const Bytes& received, const Layout& layout);
 
   MPI_Comm comm_;

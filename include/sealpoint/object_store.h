@@ -95,6 +95,13 @@ class SEALPOINT_EXPORT ObjectStore {
   // Errors: Io.
   virtual Result<std::unique_ptr<ObjectUpload>> StartUpload(const std::string& key) = 0;
 
+  // Makes or replaces `to` with the content of another object of this bucket, which the store
+  // copies by itself; durable after success. If `from.etag` is not empty it is asked that `from` is
+  // still that one, where the store can. Returns the etag of the copy, or "" if the store gives
+  // none. Errors: NotFound, Io; Unsupported (the client or the store cannot, or not one of this
+  // size).
+  virtual Result<std::string> Copy(const StoredObject& from, const std::string& to);
+
   // The first `size_max` bytes, or all, into `out`; the length of the whole object is in the
   // result. One request. Errors: NotFound, Io.
   virtual Result<StoredObject> GetFirst(const std::string& key, std::size_t size_max,
@@ -115,6 +122,7 @@ class SEALPOINT_EXPORT ObjectStore {
   // Uploads below `prefix` that were begun and neither completed nor aborted. Errors: Io;
   // Unsupported if the client cannot list them.
   virtual Result<std::vector<UnfinishedUpload>> ListUploads(const std::string& prefix) const = 0;
+  // Frees what was sent. Success if the upload is complete or gone. Errors: Io, Unsupported.
   virtual Status AbortUpload(const UnfinishedUpload& upload) = 0;
 
  protected:
@@ -122,9 +130,9 @@ class SEALPOINT_EXPORT ObjectStore {
 };
 
 struct ObjectStorageOptions {
-  // Memory for parts that are filled or sent, over all files of the storage, in addition to
-  // EngineOptions::memory_budget_bytes. At least two parts; each file that is being written may
-  // take one part beyond it.
+  // Memory for parts that are filled or sent of files that no Engine writes (promotions, indexes),
+  // over all of them. At least two parts; each such file may take one part beyond it. Blobs of an
+  // Engine are counted in its EngineOptions::memory_budget_bytes instead.
   std::uint64_t upload_memory_bytes = 256 * kMiB;
 };
 

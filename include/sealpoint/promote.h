@@ -60,8 +60,9 @@ struct PromoteReport {
 //
 // Errors: those of Checkpoint::Open for `from`, but for blobs that are not in it; Corrupt (a
 // damaged blob: rule and offset; or `to` has another file under a blob's name), AlreadyExists (`to`
-// has another marker, perhaps a void one), Timeout (the blobs of other processes did not come; says
-// how many are missing, and names one), Unsupported (no exclusive publication there), NoSpace, Io,
+// has another marker, perhaps a void one), Incomplete (R-STG-10: another process gave up a blob,
+// and says why; what this one copied stays), Timeout (the blobs of other processes did not come;
+// names the first that is missing), Unsupported (no exclusive publication there), NoSpace, Io,
 // Cancelled, InvalidArgument (options). `from` is never changed. After an error of the publication
 // OutcomeIsUnknown may be true; calling again finds out.
 SEALPOINT_EXPORT Result<PromoteReport> Promote(const std::string& from, const std::string& to,

@@ -46,6 +46,13 @@ struct RetentionPolicy {
   // sequence. Each entry keeps checkpoints of its own.
   std::vector<KeepPerPeriod> keep_per_period{};
   std::optional<KeepBest> keep_best{};
+  // Whole ones made at most this long before the newest whole one was, by the same time; 0: none.
+  std::chrono::seconds keep_within{0};
+  // What stays holds at most so many bytes: files that several checkpoints share by hard links
+  // count once. Of what the rules above keep, the newest stay that fit; without such a rule, of all
+  // whole ones. It takes nothing from the newest `keep_last`, nor what is pinned, however large
+  // they are. Attempts that were never committed are not counted. 0: no bound.
+  std::uint64_t max_bytes = 0;
   friend bool operator==(const RetentionPolicy&, const RetentionPolicy&) = default;
 };
 

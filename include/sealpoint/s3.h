@@ -45,12 +45,17 @@ struct S3Options {
   // Whether the bucket stands in the path and not in the host name; without a value for endpoints
   // other than those of AWS, and for buckets with '.' in their name.
   std::optional<bool> path_style{};
-  std::string ca_file{};  // PEM; else AWS_CA_BUNDLE, the system's
-  std::string proxy{};    // else HTTPS_PROXY, HTTP_PROXY and NO_PROXY as curl reads them
+  // Certificates of authorities in PEM, for servers whose own is not known to the system; else
+  // AWS_CA_BUNDLE, `ca_bundle` of the profile. The server's certificate and its host name are
+  // always verified.
+  std::string ca_file{};
+  // "http://host:port"; else HTTPS_PROXY, or http_proxy (in this spelling) for endpoints of
+  // http://. Hosts of NO_PROXY are asked without it.
+  std::string proxy{};
   CredentialsProvider credentials{};  // else the chain of docs/object-stores.md
 
   // The size of each part of an upload but the last, 5 MiB to 5 GiB; an object has at most 10,000
-  // parts.
+  // parts. EngineOptions::memory_budget_bytes needs room for one part of each blob.
   std::uint64_t part_size_bytes = 32 * kMiB;
   // A range that is longer is read in pieces of this.
   std::uint64_t get_size_bytes = 8 * kMiB;

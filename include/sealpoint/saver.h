@@ -26,7 +26,8 @@ namespace sealpoint {
 // Where a save goes.
 struct SEALPOINT_EXPORT SaveTarget {
   // A new directory `step-<12 digits>-<8 hex of the attempt>` in this series; the parent is the
-  // newest committed checkpoint there.
+  // newest committed checkpoint there. A save is refused while a marker there cannot be read; see
+  // SaveOptions::allow_fallback.
   static SaveTarget InSeries(std::string series_directory);
   // Exactly this directory, made if it is missing; `parent` as the caller knows it.
   static SaveTarget Directory(std::string directory, std::optional<ParentRef> parent = {});
@@ -39,6 +40,9 @@ struct SEALPOINT_EXPORT SaveTarget {
   std::string path{};
   bool is_series = false;
   std::optional<ParentRef> parent{};
+  // Where the parent is, whose frozen blobs may be linked (SaverOptions::frozen_groups); empty: not
+  // known. In a series the saver finds it.
+  std::string parent_directory{};
   std::string local{};  // of a staged save; empty: none
 };
 
@@ -48,6 +52,11 @@ struct SaveOptions {
   ProvenanceList provenance{};  // rank 0's is stored
   // See CommitOptions: if no rank declares a tensor or an object. The same on all ranks.
   bool allow_empty = false;
+  // In a series with a marker that is damaged, or of a version that this library does not read: it
+  // may be newer than all that is readable. Off: that is an error, of the marker's code
+  // (R-SER-26). On: the new checkpoint comes behind all those whose sequence is known, which a
+  // marker of another version says, too. Rank 0's counts. See ResumeOptions::allow_fallback.
+  bool allow_fallback = false;
 };
 
 struct SaverOptions {
@@ -71,6 +80,26 @@ struct SaverOptions {
   // those of what arrived, so that the link is covered; a difference fails the save (Device). Costs
   // the device a pass over the memory. Unsupported if the device cannot.
   bool check_device_copies = false;
+  // Blob groups (TensorSpec::group) whose tensors mostly stay as they are: a base that is not
+  // trained. Before a save writes such a group, each rank digests what it would write of it; if the
+  // parent has exactly that in blobs of their own, they are linked (link(2)) instead, or copied
+  // where they are by an object store: no byte of them is written or sent, and each checkpoint
+  // stays whole by itself. Costs a pass over that memory, and one of the parent's index once per
+  // run. Written as always if anything differs, or if the storage can do neither (another file
+  // system); in a staged save, too. A damaged file is then damaged in all checkpoints that share
+  // it. The same on all ranks.
+  std::vector<std::string> frozen_groups{};
+  // At most so many checkpoints that are there share one file of a frozen group; the next one
+  // writes it anew. At least 1, which means never to link. An object store copies instead: there
+  // each checkpoint has an object of its own.
+  int frozen_full_every = 10;
+  // The saver finds out which tensors of other groups stay as they are: what a rank writes of one,
+  // and what it held at two looks, is a frozen group from then on, together with what else was
+  // found at that look, if that is kLearnedSizeMin or more. What changes later leaves its group,
+  // and is written in the same save. Looks are at the saves 1, 2, 4, 8 ... of this saver since its
+  // declaration changed: each costs a pass over all that this rank writes. Nothing is kept for the
+  // next process, which begins anew. Of staged saves nothing is learned. The same on all ranks.
+  bool learn_frozen = false;
   // Time that one collective call may wait for the other ranks; kForever: no limit. A save whose
   // wait ends so returns Timeout (on this rank), which names target, step, phase and rank, and the
   // saver refuses further use. Set on the communicator when the saver is made.
@@ -82,9 +111,18 @@ struct SaverOptions {
   // further use.
   std::chrono::milliseconds background_deadline = kDefaultBackgroundDeadline;
   // How many staged saves stay on local storage once they are promoted. Those that are not
-  // promoted stay anyhow.
+  // promoted stay anyhow, until ResumePromotions or a later save of this saver promotes them.
   int keep_local = 0;
+  // The most staged saves of this saver that are on local storage and not promoted, at least 1,
+  // that which begins included: local storage holds no more than these and keep_local together. One
+  // that would be more tries again what failed and waits, in the foreground or behind the training
+  // as the save is, for unpromoted_wait at most, and half of `deadline`; then it fails alone, on
+  // all ranks (NoSpace, R-STG-11: what is behind, since when, and why). The same on all ranks.
+  int unpromoted_max = 3;
+  std::chrono::milliseconds unpromoted_wait = std::chrono::minutes(1);
   int promote_threads = 2;  // that copy, per rank; at most kThreadsMax
+  // What these threads hold of payload together, besides the engine's memory; at least 4 KiB each.
+  std::uint64_t promote_memory_bytes = 16 * kMiB;
   // Time that a promotion may wait for those of other nodes; kForever: no limit.
   std::chrono::milliseconds promote_deadline = kDefaultBackgroundDeadline;
   Limits limits{};
@@ -97,6 +135,9 @@ struct SaverOptions {
   // instead of what a function throws.
   std::function<void(std::string_view save, const Status& error)> on_unheard_failure{};
 };
+
+// The least that a saver puts into a file of its own because it does not change, in bytes.
+inline constexpr std::uint64_t kLearnedSizeMin = kMiB;
 
 enum class SaveState : std::uint8_t {
   kRunning,

@@ -34,6 +34,8 @@ struct SeriesEntry {
   bool is_void = false;
   bool is_kept = false;  // has a KEEP file
   bool is_link = false;  // a symbolic link to a directory: read, and never removed
+  // Attempt, parent and sequence are known of one that is committed, and of one that is unsupported
+  // because another version of the format made it.
   AttemptId attempt{};
   AttemptId parent{};
   std::uint64_t sequence = 0;
@@ -97,7 +99,18 @@ struct [[nodiscard]] PruneReport {
   // All directories of the series in the order of SeriesListing::entries. Empty if the series could
   // not be listed, or the policy was refused.
   std::vector<PruneDecision> decisions{};
-  std::uint64_t bytes_freed = 0;  // by what is_deleted; in a dry run: by what would be deleted
+  // By what is_deleted; in a dry run: by what would be deleted. A file that another directory of
+  // the series shares frees nothing.
+  std::uint64_t bytes_freed = 0;
+};
+
+struct [[nodiscard]] CleanUpReport {
+  std::uint64_t bytes_freed = 0;  // of files; how much an upload had sent no store says
+  // Uploads to an object store that were given up; names as those of Series::ListUnfinished.
+  std::vector<UnfinishedFile> aborted{};
+  // Unsupported if the client of the store cannot list uploads (obstore's cannot): those of the
+  // attempt, if it had any, are left to the lifecycle rule of the bucket. Else success.
+  Status uploads{};
 };
 
 // A directory of checkpoints of one training. Stateless; every call looks at the storage anew.
@@ -140,16 +153,27 @@ class SEALPOINT_EXPORT Series {
   // that a slow writer's own publication fails, and leaves that marker and the directory: were they
   // removed as well, a writer that wakes up between the two could still publish. Called again on
   // such a void directory it removes it whole; for that the caller must know that no writer of the
-  // attempt is alive. Returns the bytes freed.
+  // attempt is alive. In an object store the attempt's unfinished uploads are given up as well,
+  // behind the void marker; one that has nothing else is an attempt, too.
   // With foreign files inside, void marker and directory stay for good.
   // Errors: InvalidArgument (it is committed, KEEP is there, it is a symbolic link), NotFound, Io,
   // NoSpace.
-  Result<std::uint64_t> RemoveUncommitted(const std::string& name) const;
+  Result<CleanUpReport> RemoveUncommitted(const std::string& name) const;
+  // Uploads to an object store that were begun below the series and neither completed nor given up;
+  // those of running saves are among them. "step-000000000042-1f2e3d4c/….blob" is of an attempt,
+  // which RemoveUncommitted takes by the name before the '/', or a leftover in a committed
+  // directory. Empty on a file system. Errors: Io, Unsupported (see CleanUpReport::uploads).
+  Result<std::vector<UnfinishedFile>> ListUnfinished() const;
 
  private:
   std::string path_;
   std::shared_ptr<Storage> storage_;
 };
+
+// Makes the file KEEP in the directory of a checkpoint, or removes it (spec/series.md section 6):
+// what has one is neither deleted nor cleaned up. True if that changed anything; durable after
+// success in any case. Errors: NotFound, Io, NoSpace.
+SEALPOINT_EXPORT Result<bool> SetKept(Storage& storage, const std::string& directory, bool is_kept);
 
 // Publishes a void marker in a directory: it will never hold a checkpoint.
 // Errors: AlreadyExists (it has a marker), Unsupported, Io, NoSpace.

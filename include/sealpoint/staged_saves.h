@@ -31,9 +31,10 @@ struct Promotion {
 };
 
 struct ResumePromotionsOptions {
-  std::shared_ptr<Storage> storage{};  // of both places; DefaultStorage() if null
-  int threads = 2;                     // per rank
-  int keep_local = 0;                  // see SaverOptions
+  std::shared_ptr<Storage> storage{};             // of both places; DefaultStorage() if null
+  int threads = 2;                                // per rank
+  std::uint64_t memory_budget_bytes = 16 * kMiB;  // see PromoteOptions
+  int keep_local = 0;                             // see SaverOptions
   std::chrono::milliseconds deadline = kDefaultBackgroundDeadline;
   Limits limits{};
 };

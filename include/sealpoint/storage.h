@@ -35,7 +35,21 @@ struct EntryInfo {
   EntryKind kind = EntryKind::kOther;  // of the entry itself, a symbolic link is not followed
   // Size of a file, or of the file that a link leads to; 0 for all else, also for a broken link.
   std::uint64_t size_bytes = 0;
-  friend bool operator==(const EntryInfo&, const EntryInfo&) = default;
+  // Names of one file have the same number, which says nothing else and is not compared; 0: the
+  // storage does not know, or does not share files, or a link leads to no file.
+  std::uint64_t file_number = 0;
+  friend bool operator==(const EntryInfo& a, const EntryInfo& b) {
+    return a.name == b.name && a.kind == b.kind && a.size_bytes == b.size_bytes;
+  }
+};
+
+// An upload to an object store that was begun and neither completed nor given up, of a process that
+// died, say. No listing of a directory shows it, and it costs as a file does.
+struct UnfinishedFile {
+  std::string name{};  // what it would be, below the path that was asked for; with '/'
+  std::string upload_id{};
+  std::uint64_t begun_unix_s = 0;  // 0 if the store does not say
+  friend bool operator==(const UnfinishedFile&, const UnfinishedFile&) = default;
 };
 
 struct SpaceInfo {
@@ -62,6 +76,30 @@ struct Capabilities {
 // How a file is to be opened. `kDirect` falls back to buffered I/O if it is refused.
 enum class IoMode : std::uint8_t { kBuffered, kDirect };
 
+struct CreateOptions {
+  IoMode mode = IoMode::kBuffered;
+  // The caller's promise: the name carries an id of 128 random bits, so that whoever else makes it
+  // writes the same bytes. An object store then neither looks whether it is taken nor makes the put
+  // conditional; a file system refuses a name that is taken all the same.
+  bool is_name_random = false;
+};
+
+// A budget of memory that files take parts of uploads from. Thread safety: all functions.
+class SEALPOINT_EXPORT PartMemory {
+ public:
+  virtual ~PartMemory() = default;
+  PartMemory(const PartMemory&) = delete;
+  PartMemory& operator=(const PartMemory&) = delete;
+
+  // Counts `bytes` as used, which Give must follow; false, without waiting, if the budget has no
+  // such room now.
+  virtual bool TryTake(std::uint64_t bytes) = 0;
+  virtual void Give(std::uint64_t bytes) = 0;
+
+ protected:
+  PartMemory() = default;
+};
+
 // A new file that is being written. Not durable before Sync() returned success *and* the directory
 // was synced. After a failed WriteAt, Sync or Close the file is poisoned: every further call fails
 // with the first error, and nothing is retried on it, since a second fsync may succeed falsely.
@@ -85,6 +123,11 @@ class SEALPOINT_EXPORT WritableFile {
   virtual Status Close() = 0;
   // True if direct I/O is in force.
   virtual bool is_direct() const = 0;
+  // Before the first write: what the file holds of it until it is sent is counted in `memory`, but
+  // for one part (Storage::part_size_bytes), which the caller has set apart for it. All is given
+  // back when the file is destroyed, before which `memory` must not be. Files of file systems hold
+  // nothing.
+  virtual void CountPartsIn(PartMemory& /*memory*/) {}
 
  protected:
   WritableFile() = default;
@@ -104,6 +147,9 @@ class SEALPOINT_EXPORT ReadableFile {
   // Errors: Io; Incomplete if the file ends before the range does.
   virtual Status ReadAt(std::uint64_t offset, MutableByteSpan out) const = 0;
   // A hint that this range is read soon, so that it may be fetched ahead. Does not wait for that.
+  // A file of an object store does nothing: there is no page cache to fetch into, only memory
+  // beside the budget of the load; and each thread of a load has a request of up to 8 MiB under way
+  // already, so that more threads are what fetches more at a time.
   virtual void WillRead(std::uint64_t /*offset*/, std::uint64_t /*size*/) const {}
   virtual bool is_direct() const = 0;
   // Its file descriptor, open as long as this is: devices can read a file of the system
@@ -124,17 +170,21 @@ class SEALPOINT_EXPORT Directory {
   virtual const std::string& path() const = 0;
 
   // Makes a new file; never opens, follows or truncates an existing one (O_EXCL, O_CLOEXEC,
-  // O_NOFOLLOW). Errors: AlreadyExists, NoSpace, Io.
+  // O_NOFOLLOW). In an object store, of two that make one name at once and of which one has more
+  // than a part, both may succeed, and the later stays. Errors: AlreadyExists, NoSpace, Io.
   virtual Result<std::unique_ptr<WritableFile>> CreateExclusive(std::string_view name,
-                                                                IoMode mode) = 0;
+                                                                CreateOptions options) = 0;
   // Opens for reading and follows symbolic links: content is pinned by digest, not by place.
   // Errors: NotFound, Io (also for what is not a regular file).
   virtual Result<std::unique_ptr<ReadableFile>> OpenForRead(std::string_view name,
                                                             IoMode mode) const = 0;
   // Errors: NotFound, Io (also if the target of a link cannot be looked at).
   virtual Result<EntryInfo> Stat(std::string_view name) const = 0;
-  // Stat of each of `names`, in their order, in as few round trips as the storage can: an object
-  // store lists once. Errors: Io if nothing can be said of any.
+  // Stat of each of `names`, in their order. A caller with many names may give them in pages, and
+  // stop after any. A file system looks at these names alone. An object store lists the directory
+  // once for all pages in which each name is asked for once; it lists anew if a name is asked for
+  // again, or was not there, so that a caller may wait for a name in a loop.
+  // Errors: Io if nothing can be said of any.
   virtual Result<std::vector<Result<EntryInfo>>> StatEach(std::span<const std::string> names) const;
   // All entries but "." and "..", sorted by name (bytewise). A link whose target cannot be looked
   // at has no size.
@@ -166,7 +216,15 @@ class SEALPOINT_EXPORT Directory {
   // taken; durable at once. After any other error the outcome is unknown until `name` was read
   // back. Unsupported where Probe does not say kPutIfAbsent.
   virtual Status PutIfAbsent(std::string_view name, ByteSpan content);
-  // Makes creations, removals and publications in this directory durable.
+  // Gives a regular file of another directory of this storage the same name here, too (link(2)):
+  // both names then have one content, and removing one leaves the other whole. Not durable before
+  // Sync(). An object store copies instead, by itself and not through this process, and replaces:
+  // `name` must be random. Errors: Unsupported (the storage cannot link, or not these: another file
+  // system, no permission, a file that has `name_count_max` names already, or that is 1),
+  // NotFound, AlreadyExists, Io.
+  virtual Status LinkFrom(std::string_view directory, std::string_view name,
+                          std::uint64_t name_count_max);
+  // Makes creations, removals, links and publications in this directory durable.
   virtual Status Sync() = 0;
   virtual Result<SpaceInfo> FreeSpace() const = 0;
   // Tries each capability with short-lived files named `<probe_name>.*`, which it removes again.
@@ -192,6 +250,16 @@ class SEALPOINT_EXPORT Storage {
   // that the path is durable after success. Existing levels are fine. Errors: Io, NoSpace; those of
   // a path with a scheme as above.
   virtual Status CreateDirectories(std::string_view path) = 0;
+  // What is unfinished below the directory `path` and below those in it, be they there or not. A
+  // file system has none: there a file is an entry from the first byte. Errors: Io; Unsupported if
+  // the client of the store cannot list them (obstore's cannot).
+  virtual Result<std::vector<UnfinishedFile>> ListUnfinished(std::string_view path) const;
+  // Gives one of them up: it never becomes a file, and its parts are freed. Success if it is
+  // complete or gone by now. Errors: Io, Unsupported.
+  virtual Status AbortUnfinished(std::string_view path, const UnfinishedFile& file);
+  // What each file that is written below `path` holds in memory at least while it is open: a part
+  // of its upload. 0 where files hold nothing, and where nothing is known of the path.
+  virtual std::uint64_t part_size_bytes(std::string_view /*path*/) const { return 0; }
 
  protected:
   Storage() = default;

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sealpoint/bytes.h"
 #include "sealpoint/export.h"
 #include "sealpoint/id.h"
 #include "sealpoint/limits.h"
@@ -31,13 +32,57 @@ struct VerifyProgress {
   std::uint64_t bytes_total = 0;
 };
 
+// The n-th of `count` parts of all chunks, each with the padding before it. The parts of one count
+// are about equal, no chunk is in two of them, and together they are all. In which part a chunk is
+// depends on its blob alone: in which checkpoint, on which machine and by how many threads it is
+// verified does not matter.
+struct VerifyPart {
+  static constexpr std::uint32_t kCountMax = 1u << 20;
+  std::uint32_t number = 1;  // from 1 on
+  std::uint32_t count = 1;   // at most kCountMax
+  bool is_whole() const { return count == 1; }
+  friend bool operator==(const VerifyPart&, const VerifyPart&) = default;
+};
+
+// Chunks that calls of Verify at full level found good. Calls that are given the same object do not
+// read them again: a file that several checkpoints share (hard links) is read once, but for its bad
+// chunks, which each of them reports; and a verification that was interrupted goes on. Chunks are
+// those of one path, attempt, marker and file: a copy, or what else comes under the path, is read.
+// Memory: some 50 bytes for each stretch of good chunks, at most 2^18 stretches.
+// Thread safety: all functions, also during a call of Verify.
+class SEALPOINT_EXPORT VerifiedChunks {
+ public:
+  virtual ~VerifiedChunks() = default;
+  VerifiedChunks(const VerifiedChunks&) = delete;
+  VerifiedChunks& operator=(const VerifiedChunks&) = delete;
+
+  static std::shared_ptr<VerifiedChunks> Create();
+  // What an earlier process found good, as Encode wrote it. Errors: InvalidArgument (something
+  // else), Unsupported (of a later version), Corrupt (cut off or damaged).
+  static Result<std::shared_ptr<VerifiedChunks>> Decode(std::string_view text);
+  // A text for a file of the caller's, some 40 bytes for each stretch of good chunks. It says that
+  // chunks were good when they were read: drop it once the verification is complete.
+  virtual std::string Encode() const = 0;
+  // When Create was called.
+  virtual std::uint64_t begun_unix_s() const = 0;
+
+ protected:
+  VerifiedChunks() = default;
+};
+
 struct VerifyOptions {
   VerifyLevel level = VerifyLevel::kFull;
   int threads = 1;  // at most kThreadsMax
   // At full level, read past the page cache, so that the disk is checked. Falls back to buffered.
   bool direct_io = true;
+  // Check these chunks alone, and all that is checked at level structure. Needs level full.
+  VerifyPart part{};
+  // All threads of a call together read no more than this. 0: no limit.
+  std::uint64_t bytes_per_second_max = 0;
   Limits limits{};
   std::shared_ptr<Storage> storage{};  // DefaultStorage() if null
+  // Good chunks are taken from here and added to it; null: all are read.
+  std::shared_ptr<VerifiedChunks> verified{};
   // Called from any thread, one call at a time. One that throws ends the verification (Cancelled).
   std::function<void(const VerifyProgress&)> on_progress{};
   // The report lists so many violations of each file at most, the first by offset. All are counted.
@@ -58,6 +103,7 @@ struct VerifyReport {
   std::string path{};
   Verdict verdict = Verdict::kUnreadable;
   VerifyLevel level = VerifyLevel::kFull;
+  VerifyPart part{};  // the verdict is about this part of the chunks
   // The violations that could be reached, in the order marker, index, blobs by id, offsets; of each
   // file at most VerifyOptions::violations_per_file_max, and no more than take 8 MiB of memory. The
   // verdict follows from all, listed or not: corrupt before incomplete before unreadable before
@@ -65,10 +111,10 @@ struct VerifyReport {
   std::vector<Status> violations{};
   std::vector<OmittedViolations> omitted{};  // in the same order
   std::uint64_t violation_count = 0;         // listed and omitted
-  // Leftovers, foreign names, ignored compat features; they do not change the verdict. The
-  // first 1000 of each kind by name; one more note counts the others.
+  // Leftovers, foreign names, files of kinds of a later version, ignored compat features; they do
+  // not change the verdict. The first 1000 of each kind by name; one more note counts the others.
   std::vector<std::string> notes{};
-  std::uint64_t leftover_bytes = 0;
+  std::uint64_t leftover_bytes = 0;  // of leftovers, and of files of kinds of a later version
 
   // Known if the marker was good.
   AttemptId attempt{};
@@ -81,7 +127,11 @@ struct VerifyReport {
   std::uint64_t blob_count = 0;
   std::uint64_t chunk_count = 0;
 
+  std::uint64_t total_bytes = 0;   // of marker, index and blobs
+  std::uint64_t shared_bytes = 0;  // of blobs in files that `verified` had from a call before
+
   std::uint64_t bytes_checked = 0;  // whose content was checked
+  std::uint64_t bytes_known = 0;    // which were not read: `verified` had them
   double seconds = 0;
 };
 

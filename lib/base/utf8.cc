@@ -20,6 +20,16 @@ Lead Classify(unsigned char byte) {
 
 bool IsControl(char32_t point) { return point < 0x20 || (point >= 0x7f && point <= 0x9f); }
 
+template <typename Predicate>
+bool HasOnlyCodePoints(std::string_view text, const Predicate& is_allowed) {
+  while (!text.empty()) {
+    const CodePoint point = DecodeCodePoint(text);
+    if (point.size == 0 || !is_allowed(point.value)) return false;
+    text.remove_prefix(point.size);
+  }
+  return true;
+}
+
 }  // namespace
 
 CodePoint DecodeCodePoint(std::string_view text) {
@@ -37,13 +47,12 @@ CodePoint DecodeCodePoint(std::string_view text) {
   return {.value = point, .size = lead.size};
 }
 
+bool IsUtf8(std::string_view text) {
+  return HasOnlyCodePoints(text, [](char32_t) { return true; });
+}
+
 bool IsPrintableUtf8(std::string_view text) {
-  while (!text.empty()) {
-    const CodePoint point = DecodeCodePoint(text);
-    if (point.size == 0 || IsControl(point.value)) return false;
-    text.remove_prefix(point.size);
-  }
-  return true;
+  return HasOnlyCodePoints(text, [](char32_t point) { return !IsControl(point); });
 }
 
 }  // namespace sealpoint::internal

@@ -16,6 +16,9 @@ struct CodePoint {
 // at most U+10FFFF.
 CodePoint DecodeCodePoint(std::string_view text);
 
+// True for well-formed UTF-8.
+bool IsUtf8(std::string_view text);
+
 // True for well-formed UTF-8 without control characters (U+0000–U+001F, U+007F–U+009F).
 bool IsPrintableUtf8(std::string_view text);
 

@@ -14,6 +14,9 @@ static_assert(
     "sealpoint/version.h and project(VERSION) in CMakeLists.txt differ in the minor part");
 static_assert(SEALPOINT_PROJECT_PATCH == SEALPOINT_VERSION_PATCH,
               "sealpoint/version.h and project(VERSION) in CMakeLists.txt differ in the patch");
+static_assert(std::string_view(SEALPOINT_PROJECT_PRERELEASE) ==
+                  std::string_view(SEALPOINT_VERSION_PRERELEASE),
+              "sealpoint/version.h and SEALPOINT_PRERELEASE in CMakeLists.txt differ");
 
 }  // namespace
 

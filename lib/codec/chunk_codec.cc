@@ -37,11 +37,8 @@ bool UsesByteSplit(Codec codec, std::uint32_t element_size) {
   return codec == Codec::kByteSplitZstd && element_size > 1;
 }
 
-// R-COD-02 to R-COD-05, the rules on the frame header.
-Status CheckHeader(ByteSpan stored, std::size_t raw_size) {
-  auto parsed = ParseFrameHeader(stored);
-  if (!parsed) return std::move(parsed).error();
-  const FrameHeader& header = *parsed;
+// R-COD-03 to R-COD-05, the rules on the frame header.
+Status CheckHeader(const FrameHeader& header, std::size_t raw_size) {
   if (header.content_size_bytes != raw_size) {
     return Corrupt(
         "R-COD-03", "zstd frame declares ",
@@ -59,17 +56,11 @@ Status CheckHeader(ByteSpan stored, std::size_t raw_size) {
 }
 
 // Everything that can be checked without decoding. This comes before any allocation on purpose:
-// what a hostile frame declares must not decide how much memory is taken. The header comes first,
-// because ZSTD_findFrameCompressedSize walks the block headers of whatever the header announces.
+// what a hostile frame declares must not decide how much memory is taken.
 Status CheckFrame(ByteSpan stored, std::size_t raw_size) {
-  SEALPOINT_RETURN_IF_ERROR(CheckHeader(stored, raw_size));
-  const std::size_t frame_size = ZSTD_findFrameCompressedSize(stored.data(), stored.size());
-  if (frame_size != stored.size()) {  // an error is greater than any size
-    return Corrupt("R-COD-06", "zstd frame does not end at the end of the ", stored.size(),
-                   " stored bytes: ",
-                   ZSTD_isError(frame_size) ? std::string(ZSTD_getErrorName(frame_size))
-                                            : StrCat("it has ", frame_size, " bytes"));
-  }
+  SEALPOINT_ASSIGN_OR_RETURN(const FrameHeader header, ParseFrameHeader(stored));
+  SEALPOINT_RETURN_IF_ERROR(CheckHeader(header, raw_size));
+  SEALPOINT_RETURN_IF_ERROR(CheckBlocks(stored, header));
   if (stored.size() >= raw_size) {
     return Corrupt("R-COD-08", "compressed chunk has ", stored.size(),
                    " stored bytes, expected fewer than its ", raw_size, " raw bytes");

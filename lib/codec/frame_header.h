@@ -2,6 +2,7 @@
 #ifndef SEALPOINT_LIB_CODEC_FRAME_HEADER_H_
 #define SEALPOINT_LIB_CODEC_FRAME_HEADER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -11,16 +12,24 @@
 namespace sealpoint::internal {
 
 // What the header of a zstd frame declares (RFC 8878, section 3.1.1.1). Parsed here, since the
-// window size is not in zstd's stable interface.
+// window size is not in zstd's stable interface, and no version of zstd checks the sizes of all
+// blocks.
 struct FrameHeader {
   std::optional<std::uint64_t> content_size_bytes;
   std::uint64_t window_size_bytes = 0;
   bool has_dictionary_id = false;
+  bool has_checksum = false;
+  std::size_t size_bytes = 0;  // of the header itself
 };
 
 // Errors: Corrupt, rule R-COD-02, if `stored` does not begin with the whole header of a zstd frame
 // (a skippable frame does not count).
 Result<FrameHeader> ParseFrameHeader(ByteSpan stored);
+
+// R-COD-06: walks the headers of the frame's blocks up to its end, which must be that of `stored`
+// (RFC 8878, section 3.1.1.2). Decodes and allocates nothing. Precondition: the header is that of
+// `stored`.
+Status CheckBlocks(ByteSpan stored, const FrameHeader& header);
 
 }  // namespace sealpoint::internal
 

@@ -110,7 +110,11 @@ Result<std::unique_ptr<Directory>> OpenCheckpointDirectory(const Storage& storag
 
 bool IsNoFile(const Directory& directory, std::string_view name) {
   const auto entry = directory.Stat(name);
-  return entry.ok() && (entry->kind == EntryKind::kDirectory || entry->kind == EntryKind::kOther);
+  if (!entry.ok()) return false;
+  // A link that leads to no file has neither.
+  const bool has_file = entry->size_bytes != 0 || entry->file_number != 0;
+  return entry->kind == EntryKind::kDirectory || entry->kind == EntryKind::kOther ||
+         (entry->kind == EntryKind::kSymlink && !has_file);
 }
 
 Result<MarkerFile> ReadMarker(const Directory& directory) {

@@ -24,7 +24,8 @@ namespace sealpoint::internal {
 Result<std::unique_ptr<Directory>> OpenCheckpointDirectory(const Storage& storage,
                                                            const std::string& path);
 
-// Whether a name belongs to something other than a file or a link, which is as good as missing.
+// Whether a name belongs to something other than a file or a link to one, which is as good as
+// missing.
 bool IsNoFile(const Directory& directory, std::string_view name);
 
 struct MarkerFile {
@@ -50,6 +51,9 @@ struct IndexFile {
 // allows it and the file was found to have it. Precondition: a committed marker.
 // Errors: Incomplete, Corrupt, Unsupported, LimitExceeded, Io.
 Result<IndexFile> ReadIndex(const Directory& directory, const Marker& marker, const Limits& limits);
+// The first part of it: the bytes, whose length alone was compared.
+Result<Bytes> ReadIndexBytes(const Directory& directory, const Marker& marker,
+                             const Limits& limits);
 Result<IndexFile> DecodeIndexFile(const std::string& directory_path, const Marker& marker,
                                   Bytes bytes, const Limits& limits);
 

@@ -86,8 +86,7 @@ Result<IndexFile> Decode(const Marker& marker, Bytes bytes, const Limits& limits
   return IndexFile{.bytes = owner, .metadata = std::move(*metadata)};
 }
 
-Result<IndexFile> ReadAndDecode(const Directory& directory, const Marker& marker,
-                                const Limits& limits) {
+Result<Bytes> Read(const Directory& directory, const Marker& marker, const Limits& limits) {
   SEALPOINT_RETURN_IF_ERROR(CheckSizeLimit(marker, limits));
   const std::string name = IndexName(marker.attempt);
   auto file = directory.OpenForRead(name, IoMode::kBuffered);
@@ -99,20 +98,26 @@ Result<IndexFile> ReadAndDecode(const Directory& directory, const Marker& marker
   Bytes bytes;
   SEALPOINT_RETURN_IF_ERROR(ResizeBytes(bytes, marker.index_size));
   SEALPOINT_RETURN_IF_ERROR((*file)->ReadAt(0, bytes));
-  return Decode(marker, std::move(bytes), limits);
+  return bytes;
 }
 
-Result<IndexFile> AtIndex(Result<IndexFile> result, const std::string& directory_path,
-                          const Marker& marker) {
+template <typename T>
+Result<T> AtIndex(Result<T> result, const std::string& directory_path, const Marker& marker) {
   if (result) return result;
   return std::move(result).error().AtPath(JoinPath(directory_path, IndexName(marker.attempt)));
 }
 
 }  // namespace
 
+Result<Bytes> ReadIndexBytes(const Directory& directory, const Marker& marker,
+                             const Limits& limits) {
+  return AtIndex(Read(directory, marker, limits), directory.path(), marker);
+}
+
 Result<IndexFile> ReadIndex(const Directory& directory, const Marker& marker,
                             const Limits& limits) {
-  return AtIndex(ReadAndDecode(directory, marker, limits), directory.path(), marker);
+  SEALPOINT_ASSIGN_OR_RETURN(Bytes bytes, ReadIndexBytes(directory, marker, limits));
+  return DecodeIndexFile(directory.path(), marker, std::move(bytes), limits);
 }
 
 Result<IndexFile> DecodeIndexFile(const std::string& directory_path, const Marker& marker,

@@ -36,8 +36,9 @@ StagingBuffer& StagingBuffer::operator=(StagingBuffer&& other) noexcept {
   return *this;
 }
 
-// Invariants, under `mutex`: buffers_made <= buffers_max; scratch_mapped = scratch_lent + bytes in
-// scratch_free, and at most scratch_budget unless a single larger one is lent.
+// Invariants, under `mutex`: buffers_made + buffers_aside <= buffers_max; scratch_mapped =
+// scratch_lent + bytes in scratch_free, and at most scratch_budget unless a single larger one is
+// lent.
 struct StagingPool::State {
   std::uint64_t buffer_size = 0;
   std::uint64_t buffers_max = 0;
@@ -47,8 +48,10 @@ struct StagingPool::State {
   std::mutex mutex;
   std::condition_variable buffer_returned;
   std::condition_variable scratch_returned;
+  std::condition_variable room_returned;  // for SetAside
   std::vector<StagingMemory> buffers_free;
   std::uint64_t buffers_made = 0;
+  std::uint64_t buffers_aside = 0;
   std::array<std::vector<StagingMemory>, 64> scratch_free;  // by log2 of the pages, plus 1
   std::uint64_t scratch_mapped = 0;
   std::uint64_t scratch_lent = 0;
@@ -66,7 +69,13 @@ struct StagingPool::State {
     return InvalidArgument("the staging pool was made before fork and must not be used after it");
   }
 
-  bool HasFreeBuffer() const { return !buffers_free.empty() || buffers_made < buffers_max; }
+  bool HasFreeBuffer() const {
+    return !buffers_free.empty() || buffers_made < buffers_max - buffers_aside;
+  }
+  bool CanSetAside(std::uint64_t count) const {
+    return buffers_made - buffers_free.size() + buffers_aside + count <= buffers_max;
+  }
+  void SetAside(std::uint64_t count, std::unique_lock<std::mutex>& lock);
   bool ScratchFits(std::uint64_t size) const {
     return scratch_lent == 0 || (size <= scratch_budget && scratch_lent <= scratch_budget - size);
   }
@@ -105,6 +114,20 @@ std::vector<StagingMemory> StagingPool::State::EvictScratch(std::uint64_t size) 
     }
   }
   return evicted;
+}
+
+// Precondition: CanSetAside(count).
+void StagingPool::State::SetAside(std::uint64_t count, std::unique_lock<std::mutex>& lock) {
+  buffers_aside += count;
+  std::vector<StagingMemory> evicted;
+  for (; buffers_made + buffers_aside > buffers_max; --buffers_made) {
+    evicted.push_back(buffers_free.back());
+    buffers_free.pop_back();
+    mapped_bytes -= buffer_size;
+    if (evicted.back().is_pinned) pinned_bytes -= buffer_size;
+  }
+  lock.unlock();
+  for (const StagingMemory& buffer : evicted) Unmap(buffer);
 }
 
 // Without the lock, since pinning takes milliseconds; the memory belongs to the caller meanwhile.
@@ -182,6 +205,26 @@ Result<StagingBuffer> StagingPool::TryAcquire() {
   return state_->HasFreeBuffer() ? Lend(lock) : StagingBuffer();
 }
 
+bool StagingPool::TrySetAside(std::uint64_t count) {
+  std::unique_lock lock(state_->mutex);
+  if (!state_->CanSetAside(count)) return false;
+  state_->SetAside(count, lock);
+  return true;
+}
+
+void StagingPool::SetAside(std::uint64_t count) {
+  std::unique_lock lock(state_->mutex);
+  state_->room_returned.wait(lock, [&] { return state_->CanSetAside(count); });
+  state_->SetAside(count, lock);
+}
+
+void StagingPool::ReturnAside(std::uint64_t count) {
+  const std::lock_guard lock(state_->mutex);
+  state_->buffers_aside -= count;
+  state_->buffer_returned.notify_all();
+  state_->room_returned.notify_all();
+}
+
 Result<StagingBuffer> StagingPool::Lend(std::unique_lock<std::mutex>& lock) {
   if (!state_->buffers_free.empty()) {
     StagingMemory memory = state_->buffers_free.back();
@@ -196,6 +239,7 @@ Result<StagingBuffer> StagingPool::Lend(std::unique_lock<std::mutex>& lock) {
   if (!mapped) {
     --state_->buffers_made;
     state_->buffer_returned.notify_one();  // who waits tries in its turn and learns the reason
+    state_->room_returned.notify_all();
     return std::move(mapped).error();
   }
   state_->CountMapping(state_->buffer_size);
@@ -207,7 +251,7 @@ Result<StagingBuffer> StagingPool::Lend(std::unique_lock<std::mutex>& lock) {
 Status StagingPool::Reserve(std::uint64_t count) {
   SEALPOINT_RETURN_IF_ERROR(state_->CheckProcess());
   std::unique_lock lock(state_->mutex);
-  while (state_->buffers_made < std::min(count, state_->buffers_max)) {
+  while (state_->buffers_made < std::min(count, state_->buffers_max - state_->buffers_aside)) {
     ++state_->buffers_made;
     lock.unlock();
     auto mapped = MapHostMemory(state_->buffer_size);
@@ -268,6 +312,7 @@ void StagingPool::Release(StagingMemory memory, bool is_scratch) {
   if (!is_scratch) {
     state_->buffers_free.push_back(memory);
     state_->buffer_returned.notify_one();
+    state_->room_returned.notify_all();
     return;
   }
   state_->scratch_lent -= size;

@@ -78,6 +78,12 @@ class StagingPool {
   // Maps buffers until `count` exist, at most as many as the budget allows, so that no later
   // Acquire has to. Errors: as Acquire.
   Status Reserve(std::uint64_t count);
+  // Takes `count` buffers out of what may be lent, for memory that others use instead of them, and
+  // unmaps as many as are made beyond the rest. TrySetAside returns false where too many are lent;
+  // SetAside waits until they came back. Precondition: fewer than buffer_count() are then aside.
+  bool TrySetAside(std::uint64_t count);
+  void SetAside(std::uint64_t count);
+  void ReturnAside(std::uint64_t count);
   // At least `size_bytes`, page-aligned. Waits while the scratch budget is used up by others.
   // Errors: as Acquire.
   Result<StagingBuffer> AcquireScratch(std::uint64_t size_bytes);

@@ -11,11 +11,23 @@ constexpr std::size_t kIdDigits = 32;
 
 std::string NameOf(const Id128& id, std::string_view suffix) { return id.ToHex().append(suffix); }
 
-// True for what may follow "<attempt>.probe": a rank, a host, a counter.
-bool IsProbeTail(std::string_view tail) {
-  return std::all_of(tail.begin(), tail.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '-';
+constexpr std::size_t kEndingSizeMax = 16;
+
+bool IsOfLettersDigitsAnd(std::string_view others, std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [others](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+           others.find(c) != std::string_view::npos;
   });
+}
+
+// True for what may follow "<attempt>.probe": a rank, a host, a counter.
+bool IsProbeTail(std::string_view tail) { return IsOfLettersDigitsAnd(".-", tail); }
+
+// True for ".parity", ".sig" and whatever else a later version may use.
+bool IsReservedSuffix(std::string_view suffix) {
+  const std::string_view ending = suffix.substr(1);
+  return suffix.front() == '.' && !ending.empty() && ending.size() <= kEndingSizeMax &&
+         IsOfLettersDigitsAnd("-", ending);
 }
 
 std::optional<NameKind> KindOfSuffix(std::string_view suffix) {
@@ -25,7 +37,7 @@ std::optional<NameKind> KindOfSuffix(std::string_view suffix) {
   if (suffix.starts_with(kProbeInfix) && IsProbeTail(suffix.substr(kProbeInfix.size()))) {
     return NameKind::kProbe;
   }
-  return std::nullopt;
+  return IsReservedSuffix(suffix) ? std::optional(NameKind::kReserved) : std::nullopt;
 }
 
 }  // namespace

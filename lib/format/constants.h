@@ -15,7 +15,9 @@
 
 namespace sealpoint::internal {
 
-inline constexpr std::uint32_t kFormatVersion = 0;
+inline constexpr std::uint32_t kFormatVersion = 1;
+// The draft, which ended with 1.0.0-rc1. ckpt copy alone reads it (lib/repack/draft.h).
+inline constexpr std::uint32_t kDraftVersion = 0;
 inline constexpr std::uint64_t kKnownCompatFeatures = 0;
 inline constexpr std::uint64_t kKnownIncompatFeatures = 0;
 
@@ -58,12 +60,13 @@ enum class NameKind : std::uint8_t {
   kBlob,
   kUnpublishedMarker,
   kProbe,
+  kReserved,  // a kind of file that this version does not know; never opened
   kKeep,
   kForeign
 };
 struct ParsedName {
   NameKind kind = NameKind::kForeign;
-  Id128 id;  // of kIndex, kBlob, kUnpublishedMarker, kProbe
+  Id128 id;  // of kIndex, kBlob, kUnpublishedMarker, kProbe, kReserved
 };
 ParsedName ParseName(std::string_view name);
 

@@ -61,13 +61,15 @@ struct MarkerFields {
   static constexpr Field kIndexDigest = {168, 16};
   static constexpr Field kBlobCount = {184, 8};
   static constexpr Field kTotalBytes = {192, 8};
-  static constexpr Field kTailReserved = {200, 312};
+  static constexpr Field kTailReserved = {200, 56};
+  static constexpr Field kExtension = {256, 256};
 };
 static_assert(FieldsFill(kHeaderSize, kMarkerSize,
                          {MarkerFields::kKind, MarkerFields::kReserved, MarkerFields::kParent,
                           MarkerFields::kSequence, MarkerFields::kIndexSize,
                           MarkerFields::kIndexDigest, MarkerFields::kBlobCount,
-                          MarkerFields::kTotalBytes, MarkerFields::kTailReserved}));
+                          MarkerFields::kTotalBytes, MarkerFields::kTailReserved,
+                          MarkerFields::kExtension}));
 
 // The trailer of a blob.
 struct TrailerFields {
@@ -88,18 +90,19 @@ struct TrailerFields {
   static constexpr Field kManifestDigest = {112, 16};
   static constexpr Field kHeaderDigest = {128, 16};
   static constexpr Field kAlgorithm = {144, 2};
-  static constexpr Field kReserved = {146, 94};
+  static constexpr Field kReserved = {146, 78};
+  static constexpr Field kExtension = {224, 16};
   static constexpr Field kDigest = {240, 16};
 };
-static_assert(
-    FieldsFill(0, kTrailerSize,
-               {TrailerFields::kMagic, TrailerFields::kTrailerSize, TrailerFields::kRecordSize,
-                TrailerFields::kBlob, TrailerFields::kFileSize, TrailerFields::kChunksEnd,
-                TrailerFields::kTable, TrailerFields::kRecordCount, TrailerFields::kShardCount,
-                TrailerFields::kRecords, TrailerFields::kManifest, TrailerFields::kManifestSize,
-                TrailerFields::kRawBytes, TrailerFields::kGroupListDigest,
-                TrailerFields::kManifestDigest, TrailerFields::kHeaderDigest,
-                TrailerFields::kAlgorithm, TrailerFields::kReserved, TrailerFields::kDigest}));
+static_assert(FieldsFill(
+    0, kTrailerSize,
+    {TrailerFields::kMagic,        TrailerFields::kTrailerSize,     TrailerFields::kRecordSize,
+     TrailerFields::kBlob,         TrailerFields::kFileSize,        TrailerFields::kChunksEnd,
+     TrailerFields::kTable,        TrailerFields::kRecordCount,     TrailerFields::kShardCount,
+     TrailerFields::kRecords,      TrailerFields::kManifest,        TrailerFields::kManifestSize,
+     TrailerFields::kRawBytes,     TrailerFields::kGroupListDigest, TrailerFields::kManifestDigest,
+     TrailerFields::kHeaderDigest, TrailerFields::kAlgorithm,       TrailerFields::kReserved,
+     TrailerFields::kExtension,    TrailerFields::kDigest}));
 
 // A chunk record.
 struct RecordFields {

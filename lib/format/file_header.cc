@@ -89,14 +89,17 @@ std::optional<std::size_t> PrescribedHeaderSize(std::uint32_t kind) {
   return std::nullopt;
 }
 
-// R-HDR-05. The kind in the header, and not the expected one, decides which length is right, so
-// that an intact file under the name of another kind is reported as such (R-HDR-07) and not as a
-// header of a later version.
-Status CheckVersion(ByteSpan header) {
+// R-HDR-05, and before its last part R-HDR-07, so that an intact file under the name of another
+// kind is reported as such and not as a header of a later version.
+Status CheckVersionAndKind(ByteSpan header, FileKind expected_kind) {
   const auto version = LoadLe<std::uint32_t>(header, HeaderFields::kVersion.at);
   if (version != kFormatVersion) {
     return RuleError(Code::kUnsupported, "R-HDR-05", "format version is ", version,
-                     ", this build reads ", kFormatVersion)
+                     ", this build reads ", kFormatVersion,
+                     version == kDraftVersion
+                         ? "; version 0 was the draft: `ckpt copy` of the "
+                           "releases 1.0.x makes a checkpoint of version 1 of it"
+                         : "")
         .AtOffset(HeaderFields::kVersion.at);
   }
   const auto incompat = LoadLe<std::uint64_t>(header, HeaderFields::kIncompat.at);
@@ -109,6 +112,11 @@ Status CheckVersion(ByteSpan header) {
   const std::optional<std::size_t> prescribed = PrescribedHeaderSize(kind);
   if (!prescribed) {
     return RuleError(Code::kUnsupported, "R-HDR-05", "file kind ", kind, " is not registered")
+        .AtOffset(HeaderFields::kKind.at);
+  }
+  if (kind != static_cast<std::uint32_t>(expected_kind)) {
+    return RuleError(Code::kCorrupt, "R-HDR-07", "file kind is ", kind, ", expected from its name ",
+                     static_cast<std::uint32_t>(expected_kind))
         .AtOffset(HeaderFields::kKind.at);
   }
   if (header.size() != *prescribed) {
@@ -152,15 +160,9 @@ void EncodeHeader(const FileHeader& header, MutableByteSpan out) {
 // defines.
 Result<FileHeader> DecodeHeader(ByteSpan prefix, FileKind expected_kind) {
   SEALPOINT_ASSIGN_OR_RETURN(const ByteSpan header, VerifiedHeader(prefix, expected_kind));
-  SEALPOINT_RETURN_IF_ERROR(CheckVersion(header));
+  SEALPOINT_RETURN_IF_ERROR(CheckVersionAndKind(header, expected_kind));
   SEALPOINT_RETURN_IF_ERROR(CheckReserved(header, HeaderFields::kReserved));
   SEALPOINT_RETURN_IF_ERROR(CheckReserved(header, HeaderFields::kTailReserved));
-  const auto kind = LoadLe<std::uint32_t>(header, HeaderFields::kKind.at);
-  if (kind != static_cast<std::uint32_t>(expected_kind)) {
-    return RuleError(Code::kCorrupt, "R-HDR-07", "file kind is ", kind, ", expected from its name ",
-                     static_cast<std::uint32_t>(expected_kind))
-        .AtOffset(HeaderFields::kKind.at);
-  }
   return FileHeader{
       .kind = expected_kind,
       .features = {.compat = LoadLe<std::uint64_t>(header, HeaderFields::kCompat.at),
@@ -168,6 +170,20 @@ Result<FileHeader> DecodeHeader(ByteSpan prefix, FileKind expected_kind) {
       .id = LoadId(header, HeaderFields::kId.at),
       .attempt = LoadId(header, HeaderFields::kAttempt.at),
       .step = LoadLe<std::uint64_t>(header, HeaderFields::kStep.at)};
+}
+
+bool IsWholeHeader(ByteSpan file, FileKind kind) {
+  const Result<ByteSpan> header = VerifiedHeader(file, kind);
+  return header.ok() && header->size() == file.size() &&
+         LoadLe<std::uint32_t>(file, HeaderFields::kKind.at) == static_cast<std::uint32_t>(kind);
+}
+
+bool RaiseDraftHeader(MutableByteSpan header, FileKind kind) {
+  if (!IsWholeHeader(header, kind)) return false;
+  if (LoadLe<std::uint32_t>(header, HeaderFields::kVersion.at) != kDraftVersion) return false;
+  StoreLe(header, HeaderFields::kVersion.at, kFormatVersion);
+  StoreId(header, HeaderFields::kDigest.at, HeaderDigest(header));
+  return true;
 }
 
 Digest StoredHeaderDigest(ByteSpan header) { return LoadId(header, HeaderFields::kDigest.at); }

@@ -19,6 +19,12 @@ struct FeatureMasks {
   friend bool operator==(const FeatureMasks&, const FeatureMasks&) = default;
 };
 
+// Whether a compat bit is set that this version does not know: it may announce facts that are
+// skipped (R-HDR-06, R-IDX-03).
+constexpr bool HasUnknownCompat(const FeatureMasks& features) {
+  return (features.compat & ~kKnownCompatFeatures) != 0;
+}
+
 // The common file header. Fields that follow from the kind are left out.
 struct FileHeader {
   FileKind kind = FileKind::kBlob;
@@ -36,6 +42,14 @@ void EncodeHeader(const FileHeader& header, MutableByteSpan out);
 // Checks R-HDR-01 to R-HDR-07 and R-HDR-10 on the begin of a file. `prefix` holds its first
 // min(file size, kHeaderSizeMax) bytes: fewer would be taken for a file that ends there.
 Result<FileHeader> DecodeHeader(ByteSpan prefix, FileKind expected_kind);
+
+// Whether `file` is a header of this kind from its first to its last byte, of whatever version, and
+// undamaged.
+bool IsWholeHeader(ByteSpan file, FileKind kind);
+
+// Makes `header`, if it is a whole one of the draft, the same of this version; returns whether it
+// was. All others stay as they are.
+bool RaiseDraftHeader(MutableByteSpan header, FileKind kind);
 
 // The header digest as stored. Precondition: a decoded header.
 Digest StoredHeaderDigest(ByteSpan header);

@@ -79,12 +79,13 @@ Status CheckFields(const Marker& marker) {
 // What decoding the common header leaves out: the reserved fields of a marker (R-HDR-06), and as
 // much of R-HDR-08 as the file itself shows.
 Status CheckAgainstHeader(ByteSpan bytes, const FileHeader& header) {
-  for (const ByteSpan reserved :
-       {bytes.subspan(MarkerFields::kReserved.at, MarkerFields::kReserved.size),
-        bytes.subspan(MarkerFields::kTailReserved.at)}) {
-    if (AllZero(reserved)) continue;
+  for (const Field& field :
+       {MarkerFields::kReserved, MarkerFields::kTailReserved, MarkerFields::kExtension}) {
+    const bool is_announced =
+        field.at == MarkerFields::kExtension.at && HasUnknownCompat(header.features);
+    if (is_announced || AllZero(bytes.subspan(field.at, field.size))) continue;
     return RuleError(Code::kUnsupported, "R-HDR-06", "reserved field of the marker is not zero")
-        .AtOffset(static_cast<std::uint64_t>(reserved.data() - bytes.data()));
+        .AtOffset(field.at);
   }
   if (header.id != header.attempt) {
     return RuleError(Code::kCorrupt, "R-HDR-08", "id of the marker is ", header.id.ToHex(),
@@ -137,6 +138,17 @@ Result<Marker> DecodeMarker(ByteSpan bytes) {
                       .total_bytes = LoadLe<std::uint64_t>(bytes, MarkerFields::kTotalBytes.at)};
   SEALPOINT_RETURN_IF_ERROR(CheckFields(marker));
   return marker;
+}
+
+std::optional<Marker> DecodeLineage(ByteSpan bytes) {
+  const auto kind = static_cast<std::uint32_t>(MarkerKind::kCommit);
+  const bool is_whole = bytes.size() == kMarkerSize && IsWholeHeader(bytes, FileKind::kMarker);
+  if (!is_whole || LoadLe<std::uint32_t>(bytes, MarkerFields::kKind.at) != kind) {
+    return std::nullopt;
+  }
+  return Marker{.attempt = LoadId(bytes, HeaderFields::kId.at),
+                .parent = LoadId(bytes, MarkerFields::kParent.at),
+                .sequence = LoadLe<std::uint64_t>(bytes, MarkerFields::kSequence.at)};
 }
 
 }  // namespace sealpoint::internal

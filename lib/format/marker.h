@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include "lib/format/file_header.h"
 
@@ -32,6 +33,11 @@ MarkerBytes EncodeMarker(const Marker& marker);
 // Checks R-MRK-02 to R-MRK-04 and the header rules. A void marker is a valid result. `bytes` is the
 // whole file, or the first kMarkerSize + 1 bytes of a longer one, by which its length is refused.
 Result<Marker> DecodeMarker(ByteSpan bytes);
+
+// What a whole commit marker of any version of the format says: attempt, kind, parent and sequence,
+// whose places no version changes (spec/container.md section 8). Nothing if the bytes are damaged,
+// or the marker is of another kind.
+std::optional<Marker> DecodeLineage(ByteSpan bytes);
 
 }  // namespace sealpoint::internal
 

@@ -188,9 +188,19 @@ Result<Trailer> DecodeTrailer(ByteSpan bytes) {
       .group_list_digest = LoadId(bytes, TrailerFields::kGroupListDigest.at),
       .manifest_digest = LoadId(bytes, TrailerFields::kManifestDigest.at),
       .header_digest = LoadId(bytes, TrailerFields::kHeaderDigest.at),
-      .digest_algorithm = DigestAlgorithm::kXxh3_128};
+      .digest_algorithm = DigestAlgorithm::kXxh3_128,
+      .is_extended =
+          !AllZero(bytes.subspan(TrailerFields::kExtension.at, TrailerFields::kExtension.size))};
   SEALPOINT_RETURN_IF_ERROR(CheckSections(bytes, trailer));
   return trailer;
+}
+
+Status CheckExtension(const Trailer& trailer, const FeatureMasks& features) {
+  if (!trailer.is_extended || HasUnknownCompat(features)) return {};
+  return RuleError(Code::kUnsupported, "R-HDR-06",
+                   "extension of the trailer is not zero, and no "
+                   "compat feature of the blob announces it")
+      .AtOffset(TrailerFields::kExtension.at);
 }
 
 Digest StoredTrailerDigest(ByteSpan trailer) { return LoadId(trailer, TrailerFields::kDigest.at); }

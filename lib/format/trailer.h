@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "lib/format/constants.h"
+#include "lib/format/file_header.h"
 #include "sealpoint/bytes.h"
 #include "sealpoint/digest.h"
 #include "sealpoint/status.h"
@@ -26,6 +27,7 @@ struct Trailer {
   Digest manifest_digest{};
   Digest header_digest{};
   DigestAlgorithm digest_algorithm = DigestAlgorithm::kXxh3_128;
+  bool is_extended = false;  // its extension is not zero; see CheckExtension
   friend bool operator==(const Trailer&, const Trailer&) = default;
 };
 
@@ -53,8 +55,12 @@ using TrailerBytes = std::array<std::byte, kTrailerSize>;
 // Precondition: the trailer's sizes agree with ComputeSections.
 TrailerBytes EncodeTrailer(const Trailer& trailer);
 
-// Checks R-BLB-02, R-BLB-04, R-IDX-08 and R-HDR-06. Precondition: bytes.size() == kTrailerSize.
+// Checks R-BLB-02, R-BLB-04, R-IDX-08, and R-HDR-06 but for the extension. Precondition:
+// bytes.size() == kTrailerSize.
 Result<Trailer> DecodeTrailer(ByteSpan bytes);
+
+// R-HDR-06 for the extension: only an unknown compat bit in the header of the blob allows it.
+Status CheckExtension(const Trailer& trailer, const FeatureMasks& features);
 
 // The trailer's own digest as stored, which the index pins.
 Digest StoredTrailerDigest(ByteSpan trailer);

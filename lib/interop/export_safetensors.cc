@@ -8,7 +8,6 @@
 #include "lib/interop/match.h"
 #include "lib/interop/metadata_objects.h"
 #include "lib/interop/model_layout.h"
-#include "lib/interop/new_files.h"
 #include "lib/interop/slabs.h"
 #include "lib/storage/path.h"
 #include "sealpoint/interop.h"
@@ -36,8 +35,13 @@ class Export {
     if (!is_file_) SEALPOINT_RETURN_IF_ERROR(storage_->CreateDirectories(folder));
     SEALPOINT_ASSIGN_OR_RETURN(directory_, storage_->OpenDirectory(folder));
     SEALPOINT_RETURN_IF_ERROR(CheckDestination(files));
-    SEALPOINT_ASSIGN_OR_RETURN(const auto made, NewFiles::Create(*directory_));
-    for (const PlannedFile& file : files) SEALPOINT_RETURN_IF_ERROR(WriteFile(file, *made));
+    std::vector<std::string> names;
+    for (const PlannedFile& file : files) names.push_back(file.name);
+    SEALPOINT_ASSIGN_OR_RETURN(const auto made, NewFiles::Create(*directory_, std::move(names)));
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      SEALPOINT_ASSIGN_OR_RETURN(const auto file, made->Begin(i));
+      SEALPOINT_RETURN_IF_ERROR(WriteFile(files[i], *file));
+    }
     SEALPOINT_RETURN_IF_ERROR(made->Publish());
     return std::move(report_);
   }
@@ -75,12 +79,13 @@ class Export {
   // Before the first byte is written: names, and the room for all.
   Status CheckDestination(const std::vector<PlannedFile>& files) const {
     SEALPOINT_ASSIGN_OR_RETURN(const auto entries, directory_->List());
+    SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::string> left, NewFiles::Left(*directory_));
     const std::string_view own = is_file_ ? LastComponent(path_) : std::string_view();
     for (const EntryInfo& entry : entries) {
       const bool is_taken =
           is_file_ ? entry.name == own
                    : entry.name.ends_with(kFileSuffix) || entry.name.ends_with(kIndexSuffix);
-      if (!is_taken) continue;
+      if (!is_taken || std::ranges::binary_search(left, entry.name)) continue;
       return MakeError(Code::kAlreadyExists, "destination exists")
           .AtPath(JoinPath(directory_->path(), entry.name));
     }
@@ -92,9 +97,8 @@ class Export {
         .AtPath(directory_->path());
   }
 
-  Status WriteFile(const PlannedFile& planned, NewFiles& made) {
-    SEALPOINT_ASSIGN_OR_RETURN(const auto file, made.Begin(planned.name));
-    SEALPOINT_RETURN_IF_ERROR(file->WriteAt(0, AsBytes(planned.head)));
+  Status WriteFile(const PlannedFile& planned, WritableFile& file) {
+    SEALPOINT_RETURN_IF_ERROR(file.WriteAt(0, AsBytes(planned.head)));
     std::vector<Extent> extents;
     for (const TensorInfo& tensor : planned.tensors) {
       extents.push_back({.size = tensor.raw_bytes, .unit = tensor.element_size});
@@ -103,13 +107,13 @@ class Export {
     Slabs slabs(extents, options_.buffer_size_bytes);
     for (std::vector<Piece> pieces = slabs.Next(); !pieces.empty(); pieces = slabs.Next()) {
       SEALPOINT_RETURN_IF_ERROR(ReadPieces(planned.tensors, pieces));
-      SEALPOINT_RETURN_IF_ERROR(file->WriteAt(at, buffer_));
+      SEALPOINT_RETURN_IF_ERROR(file.WriteAt(at, buffer_));
       at += buffer_.size();
       done_bytes_ += buffer_.size();
       if (options_.on_progress) options_.on_progress(done_bytes_);
     }
-    SEALPOINT_RETURN_IF_ERROR(file->Sync());
-    SEALPOINT_RETURN_IF_ERROR(file->Close());
+    SEALPOINT_RETURN_IF_ERROR(file.Sync());
+    SEALPOINT_RETURN_IF_ERROR(file.Close());
     report_.files.emplace_back(planned.name, planned.size());
     return {};
   }

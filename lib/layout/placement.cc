@@ -74,7 +74,7 @@ Status Placer::Apply(const Placement& placement) {
         !std::holds_alternative<HoldHere>(rule)) {
       return InvalidArgument(ToString(rule), " after shard_flat");
     }
-    Status status = std::visit([this](const auto& one) { return (*this)(one); }, rule);
+    Status status = std::visit([this](const auto& any_rule) { return (*this)(any_rule); }, rule);
     if (!status.ok()) return std::move(status).Prefixed(ToString(rule));
   }
   for (std::size_t i = 0; i < is_named_.size(); ++i) {
@@ -218,8 +218,8 @@ std::vector<int> Placer::Replicas() const {
 }
 
 // The part of a global interval that is not padding.
-Interval Clip(Interval one, std::uint64_t extent) {
-  return {std::min(one.begin, extent), std::min(one.end, extent)};
+Interval Clip(Interval interval, std::uint64_t extent) {
+  return {std::min(interval.begin, extent), std::min(interval.end, extent)};
 }
 
 Status Placer::AddBoxes(LocalLayout& layout) const {

@@ -41,7 +41,7 @@ std::string Text(const ShardFlat& rule) {
 }  // namespace
 
 std::string ToString(const PlacementRule& rule) {
-  return std::visit([](const auto& one) { return Text(one); }, rule);
+  return std::visit([](const auto& any_rule) { return Text(any_rule); }, rule);
 }
 
 std::vector<std::string> ToStrings(const Placement& placement) {

@@ -53,7 +53,7 @@ class EntryMerger {
     const auto placed = std::find_if(entries.begin(), entries.end(), [](const TensorEntry& entry) {
       return !entry.head.placement.empty();
     });
-    static const std::vector<std::string> nowhere;
+    static const auto& nowhere = *new std::vector<std::string>;  // for saves in the background, too
     rest_.clear();
     WireWriter out(rest_);
     EncodeMerged(merged, placed == entries.end() ? nowhere : placed->head.placement, out);

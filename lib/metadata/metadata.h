@@ -43,8 +43,7 @@ enum class UnknownFields : std::uint8_t { kRefuse, kSkip };
 // By the header of the file that holds the FlatBuffer: its unknown compat bits announce such
 // fields.
 constexpr UnknownFields UnknownFieldsUnder(const FeatureMasks& features) {
-  const bool announced = (features.compat & ~kKnownCompatFeatures) != 0;
-  return announced ? UnknownFields::kSkip : UnknownFields::kRefuse;
+  return HasUnknownCompat(features) ? UnknownFields::kSkip : UnknownFields::kRefuse;
 }
 
 // A manifest or an index that passed every rule R-IDX-*. Immutable, movable, thread safe.

@@ -148,9 +148,11 @@ class MeaningVerifier {
     for (const fb::ProvenanceEntry* entry : *input_.index->provenance()) {
       SEALPOINT_RETURN_IF_ERROR(CheckName(entry->key(), previous, "provenance key"));
       previous = TextOf(entry->key());
-      if (entry->value()->size() > kProvenanceValueSizeMaxBytes) {
-        return input_.Corrupt("R-IDX-05", entry, "provenance value has ", entry->value()->size(),
-                              " bytes, the limit is ", kProvenanceValueSizeMaxBytes);
+      const std::string_view value = TextOf(entry->value());
+      if (value.size() > kProvenanceValueSizeMaxBytes || !IsUtf8(value)) {
+        return input_.Corrupt("R-IDX-05", entry, "provenance value has ", value.size(),
+                              " bytes, expected at most ", kProvenanceValueSizeMaxBytes,
+                              " bytes of UTF-8");
       }
     }
     return {};
@@ -193,6 +195,10 @@ class MeaningVerifier {
       return input_.Corrupt(kRule, &blob, "table offset is ", table, ", expected a multiple of ",
                             kSectionAlignment, " from ", kHeaderSize, " on");
     }
+    if (blob.record_count() == 0 && table != kHeaderSize) {
+      return input_.Corrupt(kRule, &blob, "table offset is ", table, ", expected ", kHeaderSize,
+                            " without a record");
+    }
     const std::uint64_t groups = DivideRoundUp(blob.record_count(), kRecordsPerGroup);
     const std::uint64_t rest = AlignUp(groups * kDigestSize, kSectionAlignment) +
                                std::uint64_t{blob.record_count()} * kRecordSize + kTrailerSize;
@@ -206,10 +212,14 @@ class MeaningVerifier {
   Result<CheckedTensor> CheckNumbers(const fb::Tensor& tensor) const {
     const std::uint64_t element_size = tensor.element_size();
     const std::uint32_t registered = DTypeSizeBytes(static_cast<DType>(tensor.dtype()));
-    if (tensor.dtype() == 0 || !std::has_single_bit(element_size) ||
-        element_size > kElementSizeMax || (registered != 0 && registered != element_size)) {
+    if (tensor.dtype() == 0 || (registered != 0 && registered != element_size)) {
       return input_.Corrupt("R-IDX-09", &tensor, "dtype ", tensor.dtype(), " with elements of ",
                             element_size, " bytes");
+    }
+    if (!std::has_single_bit(element_size) || element_size > kElementSizeMax) {
+      return input_.Fault(
+          Code::kUnsupported, "R-IDX-24", &tensor, "dtype ", tensor.dtype(), " has elements of ",
+          element_size, " bytes, this build reads those of a power of two up to ", kElementSizeMax);
     }
     SEALPOINT_RETURN_IF_ERROR(CheckChunkSize(&tensor, tensor.chunk_size_log2()));
     CheckedTensor checked{.table = &tensor,

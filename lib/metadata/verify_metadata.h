@@ -52,7 +52,7 @@ Status VerifyBuffer(MetadataKind kind, ByteSpan buffer, const Limits& limits);
 // of vectors.
 Status VerifyFields(const VerifyInput& input);
 
-// Checks R-IDX-04 to R-IDX-23. Returns the number of shards, those of objects included.
+// Checks R-IDX-04 to R-IDX-24. Returns the number of shards, those of objects included.
 Result<std::uint64_t> VerifyMeaning(const VerifyInput& input);
 
 // A tensor that passed R-IDX-09 to R-IDX-11.

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include "lib/base/checked_math.h"
 #include "lib/base/errors.h"
 #include "lib/base/internal_access.h"
 #include "lib/base/macros.h"
@@ -18,36 +19,102 @@ Status EngineParts::CheckUsable() const {
   return InvalidArgument("engine cannot be used in a child after fork; create one there");
 }
 
-Status EngineParts::TakeBlobPermit() {
-  const std::uint64_t buffer_count = pool->buffer_count();
-  const std::lock_guard lock(mutex_);
-  if (held_buffers_ + open_blobs_ + 1 < buffer_count) {
-    ++open_blobs_;
-    return {};
-  }
-  return InvalidArgument("memory budget has ", buffer_count, " staging buffers, of which ",
-                         held_buffers_, " are reserved for saves in the background: too few for ",
-                         open_blobs_ + 1, " blobs written at the same time");
+std::uint64_t EngineParts::BuffersOf(std::uint64_t bytes) const {
+  return DivideRoundUp(bytes, pool->buffer_size_bytes());
 }
 
-void EngineParts::ReturnBlobPermit() {
+Status EngineParts::TooSmallFor(std::uint64_t part_size_bytes) const {
+  const std::uint64_t blobs = open_blobs_ + 1;
+  if (part_size_bytes == 0) {
+    return InvalidArgument("memory budget has ", pool->buffer_count(),
+                           " staging buffers, of which ", held_buffers_,
+                           " are reserved for saves in the background: too few for ", blobs,
+                           " blobs written at the same time");
+  }
+  const std::uint64_t needed =
+      held_buffers_ + part_buffers_ + BuffersOf(part_size_bytes) + blobs + 1;
+  return InvalidArgument("memory_budget_bytes is ", options.memory_budget_bytes,
+                         ", expected at least ", needed * pool->buffer_size_bytes(), " for ", blobs,
+                         " blobs written at the same time, each with a part of ", part_size_bytes,
+                         " bytes of its upload, beside ", held_buffers_,
+                         " staging buffers of saves in the background");
+}
+
+// Without the lock: what it waits for may be given back meanwhile.
+Status EngineParts::SetPartAside(std::uint64_t buffer_count,
+                                 const std::function<Result<bool>()>& drain) {
+  bool may_drain = drain != nullptr;
+  while (!pool->TrySetAside(buffer_count)) {
+    if (!may_drain) {
+      pool->SetAside(buffer_count);
+      break;
+    }
+    SEALPOINT_ASSIGN_OR_RETURN(may_drain, drain());
+  }
+  return {};
+}
+
+Status EngineParts::TakeBlobPermit(std::uint64_t part_size_bytes,
+                                   const std::function<Result<bool>()>& drain) {
+  const std::uint64_t part = BuffersOf(part_size_bytes);
+  {
+    const std::lock_guard lock(mutex_);
+    if (held_buffers_ + part_buffers_ + part + open_blobs_ + 1 >= pool->buffer_count()) {
+      return TooSmallFor(part_size_bytes);
+    }
+    ++open_blobs_;
+    part_buffers_ += part;
+  }
+  Status status = part > 0 ? SetPartAside(part, drain) : Status();
+  if (status.ok()) return status;
   const std::lock_guard lock(mutex_);
   --open_blobs_;
+  part_buffers_ -= part;
+  return status;
+}
+
+void EngineParts::ReturnBlobPermit(std::uint64_t part_size_bytes) {
+  const std::lock_guard lock(mutex_);
+  --open_blobs_;
+  part_buffers_ -= BuffersOf(part_size_bytes);
+  pool->ReturnAside(BuffersOf(part_size_bytes));
 }
 
 bool EngineParts::TryReserve(std::uint64_t count) {
   const std::uint64_t buffer_count = pool->buffer_count();
   const std::lock_guard lock(mutex_);
   // No overflow: these count buffers of some KiB each.
-  if (held_buffers_ + open_blobs_ + 1 + count >= buffer_count) return false;
+  if (held_buffers_ + part_buffers_ + open_blobs_ + 1 + count >= buffer_count) return false;
   held_buffers_ += count;
   return true;
 }
 
-void EngineParts::ConvertReservation(std::uint64_t count, std::uint64_t blob_count) {
+void EngineParts::ConvertReservation(std::uint64_t count, std::uint64_t blob_count,
+                                     std::uint64_t part_size_bytes) {
+  const std::uint64_t parts = blob_count * BuffersOf(part_size_bytes);
+  {
+    const std::lock_guard lock(mutex_);
+    held_buffers_ -= count;
+    open_blobs_ += blob_count;
+    part_buffers_ += parts;
+  }
+  if (parts > 0) pool->SetAside(parts);
+}
+
+bool EngineParts::TryTake(std::uint64_t bytes) {
+  const std::uint64_t part = BuffersOf(bytes);
+  const std::uint64_t staging = 2 * static_cast<std::uint64_t>(options.io_thread_count) + 2;
   const std::lock_guard lock(mutex_);
-  held_buffers_ -= count;
-  open_blobs_ += blob_count;
+  const std::uint64_t used = held_buffers_ + part_buffers_ + extra_buffers_ + open_blobs_ + staging;
+  if (used + part >= pool->buffer_count() || !pool->TrySetAside(part)) return false;
+  extra_buffers_ += part;
+  return true;
+}
+
+void EngineParts::Give(std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  extra_buffers_ -= BuffersOf(bytes);
+  pool->ReturnAside(BuffersOf(bytes));
 }
 
 }  // namespace internal

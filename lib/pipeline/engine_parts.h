@@ -3,6 +3,7 @@
 #define SEALPOINT_LIB_PIPELINE_ENGINE_PARTS_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -39,8 +40,9 @@ class CodecPool {
 };
 
 // The members of an Engine. Their order is that of construction: the pool outlives the threads,
-// whose jobs hold its buffers.
-struct EngineParts {
+// whose jobs hold its buffers. Parts of uploads are counted in the budget of the pool: for one part
+// of each blob room is set apart, and more are taken while staging keeps what it gains from.
+struct EngineParts : public PartMemory {
   EngineOptions options;
   std::shared_ptr<Storage> storage;
   // CudaRuntime(). Tests replace it before the first use.
@@ -56,22 +58,37 @@ struct EngineParts {
 
   // Counts a blob that is being written. Each blob may hold one partly filled staging buffer while
   // another blob waits for one. So there must be at least one buffer more than open blobs: then one
-  // is always free or being written, and no writer waits for another for ever. InvalidArgument if
-  // the budget has too few. After success ReturnBlobPermit must follow.
-  Status TakeBlobPermit();
-  void ReturnBlobPermit();
+  // is always free or being written, and no writer waits for another for ever. Where the blob is
+  // uploaded in parts of `part_size_bytes` (else 0), room for one is set apart, too: waits for
+  // buffers that are lent, after `drain` (FileStream::SetDrain) has nothing left. InvalidArgument
+  // if the budget has too few. After success ReturnBlobPermit must follow.
+  Status TakeBlobPermit(std::uint64_t part_size_bytes, const std::function<Result<bool>()>& drain);
+  void ReturnBlobPermit(std::uint64_t part_size_bytes);
 
   // Reserves `count` buffers for a save that fills them before it can write any, if enough are left
   // for the others to proceed; else false. After success ConvertReservation must follow, once the
   // blobs of that save are written like others: it returns the buffers and takes slots for the
-  // blobs in one step, so that no other save can take the room between the two.
+  // blobs in one step, so that no other save can take the room between the two. Where blobs are
+  // uploaded, `count` has the room of their parts (BuffersOf) in it, for which it waits.
   bool TryReserve(std::uint64_t count);
-  void ConvertReservation(std::uint64_t count, std::uint64_t blob_count);
+  void ConvertReservation(std::uint64_t count, std::uint64_t blob_count,
+                          std::uint64_t part_size_bytes = 0);
+  // As many buffers as have room for `bytes`.
+  std::uint64_t BuffersOf(std::uint64_t bytes) const;
+
+  // Parts beyond the one that is set apart for each blob.
+  bool TryTake(std::uint64_t bytes) override;
+  void Give(std::uint64_t bytes) override;
 
  private:
+  Status SetPartAside(std::uint64_t buffer_count, const std::function<Result<bool>()>& drain);
+  Status TooSmallFor(std::uint64_t part_size_bytes) const;
+
   std::mutex mutex_;
   std::uint64_t open_blobs_ = 0;
   std::uint64_t held_buffers_ = 0;
+  std::uint64_t part_buffers_ = 0;   // in buffers: set apart for parts of open blobs
+  std::uint64_t extra_buffers_ = 0;  // taken for further parts
 };
 
 }  // namespace sealpoint::internal

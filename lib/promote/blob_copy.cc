@@ -2,16 +2,17 @@
 #include "lib/promote/blob_copy.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "lib/base/checked_math.h"
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/container/open_checkpoint.h"
 #include "lib/container/resize.h"
+#include "lib/device/host_mapping.h"
 #include "lib/digest/hasher.h"
 #include "lib/format/chunk_table.h"
 #include "lib/format/constants.h"
@@ -83,9 +84,9 @@ Result<BlobFrame> BlobFrame::Read(const ReadableFile& file, const BlobPin& pin,
 }
 
 Status BlobFrame::CheckHeader() const {
-  SEALPOINT_RETURN_IF_ERROR(DecodeHeader(header_, FileKind::kBlob).status());
+  SEALPOINT_ASSIGN_OR_RETURN(const FileHeader header, DecodeHeader(header_, FileKind::kBlob));
   const Digest found = StoredHeaderDigest(header_);
-  if (found == trailer_.header_digest) return {};
+  if (found == trailer_.header_digest) return CheckExtension(trailer_, header.features);
   return StoredDigestError("R-BLB-03", "header", found, trailer_.header_digest);
 }
 
@@ -213,45 +214,49 @@ Status ChunkChecker::TakePart(ByteSpan part) {
 }
 
 Status ChunkChecker::Finish() const {
-  if (next_record_ == frame_.record_count() && !chunk_) return {};
+  if (next_record_ == frame_.record_count()) return {};
   return RuleError(Code::kCorrupt, "R-REC-04", "chunk area ends after ", next_record_, " of ",
                    frame_.record_count(), " chunks");
 }
 
-struct FreeMemory {
-  void operator()(std::byte* memory) const { std::free(memory); }
-};
-
-Status CopyBytes(const Directory& from, const std::string& name, WritableFile& to,
+// `to` null: they are verified only.
+Status CopyBytes(const Directory& from, const std::string& name, WritableFile* to,
                  const BlobPin& pin, const BlobCopyOptions& options) {
   SEALPOINT_ASSIGN_OR_RETURN(const auto file, from.OpenForRead(name, IoMode::kBuffered));
   SEALPOINT_RETURN_IF_ERROR(CheckBlobSize(from.path(), pin, file->size_bytes()));
   SEALPOINT_ASSIGN_OR_RETURN(const BlobFrame frame, BlobFrame::Read(*file, pin, options.limits));
-  SEALPOINT_RETURN_IF_ERROR(to.Preallocate(pin.file_size));
+  if (to != nullptr) SEALPOINT_RETURN_IF_ERROR(to->Preallocate(pin.file_size));
   SEALPOINT_ASSIGN_OR_RETURN(const auto payload, from.OpenForRead(name, IoMode::kDirect));
   const std::uint64_t piece_size = std::min(options.piece_size_bytes, pin.file_size);
-  const std::unique_ptr<std::byte, FreeMemory> memory(
-      static_cast<std::byte*>(std::aligned_alloc(kDirectIoAlignmentBytes, piece_size)));
-  if (!memory) return MakeError(Code::kIo, "no memory for ", piece_size, " bytes of a copy");
+  // Direct I/O from and to ordinary pages is up to three times slower than with huge ones.
+  SEALPOINT_ASSIGN_OR_RETURN(const MutableByteSpan memory,
+                             MapHostMemory(AlignUp(piece_size, kPageBytes)));
+  const auto unmap = [memory](std::byte*) { UnmapHostMemory(memory); };
+  const std::unique_ptr<std::byte, decltype(unmap)> owner(memory.data(), unmap);
   ChunkChecker checker(frame);
   for (std::uint64_t at = 0; at < pin.file_size; at += piece_size) {
-    const MutableByteSpan piece(memory.get(), std::min(piece_size, pin.file_size - at));
+    const MutableByteSpan piece = memory.first(std::min(piece_size, pin.file_size - at));
     SEALPOINT_RETURN_IF_ERROR(payload->ReadAt(at, piece));
     payload->WillRead(at + piece.size(), std::min(piece_size, pin.file_size - at - piece.size()));
     // Verified here, between the one reading and the one writing.
     SEALPOINT_RETURN_IF_ERROR(checker.Take(at, piece));
     frame.Overlay(at, piece);
-    SEALPOINT_RETURN_IF_ERROR(to.WriteAt(at, piece));
+    if (to != nullptr) SEALPOINT_RETURN_IF_ERROR(to->WriteAt(at, piece));
     if (options.on_copied) SEALPOINT_RETURN_IF_ERROR(options.on_copied(piece.size()));
   }
   return checker.Finish();
 }
 
+// Unless it has a path: that of the file in the other directory.
+Status InFile(Status error, const Directory& directory, const std::string& name) {
+  return std::move(error).AtPath(JoinPath(directory.path(), name));
+}
+
 }  // namespace
 
-Result<bool> HasBlob(const Directory& directory, const BlobPin& pin) {
+Result<bool> HasBlob(const Directory& directory, const BlobPin& pin,
+                     const Result<EntryInfo>& info) {
   const std::string name = BlobName(pin.id);
-  const auto info = directory.Stat(name);
   if (!info.ok() && info.error().code() == Code::kNotFound) return false;
   SEALPOINT_RETURN_IF_ERROR(info.status());
   Digest found{};
@@ -268,20 +273,23 @@ Result<bool> HasBlob(const Directory& directory, const BlobPin& pin) {
       .AtPath(JoinPath(directory.path(), name));
 }
 
+Status VerifyBlob(const Directory& directory, const BlobPin& pin, const BlobCopyOptions& options) {
+  const std::string name = BlobName(pin.id);
+  Status status = CopyBytes(directory, name, nullptr, pin, options);
+  return status.ok() ? status : InFile(std::move(status), directory, name);
+}
+
 Result<bool> CopyBlob(const Directory& from, Directory& to, const BlobPin& pin,
                       const BlobCopyOptions& options) {
   const std::string name = BlobName(pin.id);
   SEALPOINT_ASSIGN_OR_RETURN(
       const auto copy, WholeFile::Create(to, options.publish, name, kBlobSuffix, IoMode::kDirect));
-  Status status = CopyBytes(from, name, copy->file(), pin, options);
-  if (!status.ok()) {
-    return status.place().path.empty() ? std::move(status).AtPath(JoinPath(from.path(), name))
-                                       : status;
-  }
+  Status status = CopyBytes(from, name, &copy->file(), pin, options);
+  if (!status.ok()) return InFile(std::move(status), from, name);
   status = copy->Finish();
   if (status.ok()) return true;
   // Another promoter's copy, or this one, whose publication was reported as failed.
-  const auto has = HasBlob(to, pin);
+  const auto has = HasBlob(to, pin, to.Stat(name));
   if (has.ok() && *has) return false;
   return has.ok() ? status : has.error();
 }

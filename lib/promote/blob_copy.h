@@ -12,9 +12,10 @@
 
 namespace sealpoint::internal {
 
-// Whether the directory has the blob: a file with the pinned length and the pinned trailer. Errors:
-// Corrupt (R-STG-03: another file has its name), those of the storage.
-Result<bool> HasBlob(const Directory& directory, const BlobPin& pin);
+// Whether the directory, which says `info` of the blob's name, has the blob: a file with the pinned
+// length and the pinned trailer. Errors: Corrupt (R-STG-03: another file has its name), those of
+// the storage.
+Result<bool> HasBlob(const Directory& directory, const BlobPin& pin, const Result<EntryInfo>& info);
 
 struct BlobCopyOptions {
   PublishMethod publish = PublishMethod::kNone;  // of the target
@@ -29,6 +30,9 @@ struct BlobCopyOptions {
 // Incomplete, Unsupported (a damaged blob), those of both storages.
 Result<bool> CopyBlob(const Directory& from, Directory& to, const BlobPin& pin,
                       const BlobCopyOptions& options);
+
+// The same verification of a blob where it is.
+Status VerifyBlob(const Directory& directory, const BlobPin& pin, const BlobCopyOptions& options);
 
 }  // namespace sealpoint::internal
 

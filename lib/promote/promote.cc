@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <mutex>
+#include <optional>
 #include <set>
+#include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -16,9 +18,12 @@
 #include "lib/format/constants.h"
 #include "lib/pipeline/thread_pool.h"
 #include "lib/promote/blob_copy.h"
+#include "lib/promote/copy_meter.h"
+#include "lib/promote/leftovers.h"
 #include "lib/promote/promote_files.h"
 #include "lib/promote/whole_file.h"
 #include "lib/storage/durable.h"
+#include "sealpoint/text.h"
 
 namespace sealpoint {
 namespace internal {
@@ -26,68 +31,84 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Tells the caller how far it is, who may end it.
-class Meter {
- public:
-  explicit Meter(const PromoteOptions& options) : options_(options) {}
-
-  Status Add(std::uint64_t bytes) {
-    const std::lock_guard lock(mutex_);
-    bytes_ += bytes;
-    if (!options_.on_progress || is_ended_) return ended();
-    try {
-      is_ended_ = !options_.on_progress(bytes_);
-    } catch (...) {
-      is_ended_ = true;
-    }
-    return ended();
-  }
-  std::uint64_t bytes() const { return bytes_; }
-
- private:
-  Status ended() const {
-    return is_ended_ ? MakeError(Code::kCancelled, "the promotion was given up by its caller")
-                     : Status();
-  }
-
-  const PromoteOptions& options_;
-  std::mutex mutex_;
-  std::uint64_t bytes_ = 0;
-  bool is_ended_ = false;
+// What a process that failed leaves for those that wait for its blobs (R-STG-10).
+struct GivenUp {
+  BlobId blob{};
+  std::string why{};
+  friend bool operator==(const GivenUp&, const GivenUp&) = default;
 };
+constexpr std::size_t kIdDigits = 32;
+constexpr std::size_t kGivenUpSizeMax = 1024;
+
+std::string GivenUpName(const AttemptId& attempt) { return ProbeName(attempt) + ".given-up"; }
+
+// Nothing if there is none, or none that can be read, or that is whole: it is a hint only.
+std::optional<GivenUp> ReadGivenUp(const Directory& directory, const AttemptId& attempt) {
+  const auto file = directory.OpenForRead(GivenUpName(attempt), IoMode::kBuffered);
+  if (!file.ok()) return {};
+  const std::uint64_t size = (*file)->size_bytes();
+  if (size < kIdDigits + 2 || size > kGivenUpSizeMax) return {};
+  Bytes bytes(size);
+  if (!(*file)->ReadAt(0, bytes).ok()) return {};
+  const std::string_view text = AsText(bytes);
+  const auto blob = BlobId::FromHex(text.substr(0, kIdDigits));
+  if (!blob.ok() || text[kIdDigits] != '\n' || text.back() != '\n') return {};
+  return GivenUp{.blob = *blob, .why = Printable(text.substr(kIdDigits + 1, size - kIdDigits - 2))};
+}
+
+// In the place of one that is there.
+void WriteGivenUp(Directory& directory, const AttemptId& attempt, const GivenUp& given_up) {
+  const std::string name = GivenUpName(attempt);
+  const std::string text =
+      StrCat(given_up.blob.ToHex(), "\n",
+             std::string_view(given_up.why).substr(0, kGivenUpSizeMax - kIdDigits - 2), "\n");
+  static_cast<void>(directory.Remove(name));
+  const auto file = directory.CreateExclusive(name, {});
+  if (file.ok() && (*file)->WriteAt(0, AsBytes(text)).ok()) static_cast<void>((*file)->Close());
+}
 
 // One promotion of one process.
 class Promotion {
  public:
-  Promotion(const PromoteOptions& options, std::string from_path, CommittedFiles from,
+  // `opened`: why `from` has no directory.
+  Promotion(const PromoteOptions& options, CommittedFiles from, Status opened,
             std::unique_ptr<Directory> to)
       : options_(options),
-        from_path_(std::move(from_path)),
         from_(std::move(from)),
+        opened_(std::move(opened)),
         to_(std::move(to)),
-        meter_(options) {}
+        meter_(options.on_progress) {
+    const Metadata& index = from_.index.metadata;
+    for (std::size_t i = 0; i < index.blob_count(); ++i) pins_.push_back(index.blob(i));
+  }
 
   Result<PromoteReport> Run();
 
  private:
-  const Metadata& index() const { return from_.index.metadata; }
+  const AttemptId& attempt() const { return from_.marker.marker.attempt; }
   Result<bool> IsCommitted() const;
   Status ChooseOwn();
+  void TakeUpOwn();
+  Status TakeSteps();
   Status CopyOwn();
   Status WaitForOthers();
-  Result<std::size_t> FirstMissing(std::size_t begin) const;
+  Result<std::size_t> FirstMissing(std::span<const BlobPin> pins, std::size_t begin) const;
+  void GiveUp(const Status& why);
+  Status CheckNotGivenUp(bool is_earlier_meant) const;
   Status Sleep(std::chrono::milliseconds duration);
   Status PlaceIndex();
   Status Publish();
   void RemoveLeftovers();
 
   const PromoteOptions& options_;
-  const std::string from_path_;
-  const CommittedFiles from_;  // without a directory if all is given and there is none any more
+  const CommittedFiles from_;  // without a directory if all is given and it cannot be opened
+  const Status opened_;
   const std::unique_ptr<Directory> to_;
+  std::vector<BlobPin> pins_;  // of all blobs of the index
   PublishMethod publish_ = PublishMethod::kNone;
   std::vector<BlobPin> own_;
-  Meter meter_;
+  std::optional<GivenUp> earlier_;  // that was there when this promotion began
+  CopyMeter meter_;
   PromoteReport report_;
 };
 
@@ -100,29 +121,46 @@ Result<bool> Promotion::IsCommitted() const {
   if (found.ok() && found->bytes == from_.marker.bytes) return true;
   return RuleError(Code::kAlreadyExists, "R-CMT-01", "the directory holds another marker",
                    found.ok() ? StrCat(", of attempt ", found->marker.attempt.ToHex()) : "",
-                   ", expected that of attempt ", from_.marker.marker.attempt.ToHex())
+                   ", expected that of attempt ", attempt().ToHex())
       .AtPath(JoinPath(to_->path(), kMarkerName));
 }
 
+// Stat of each of these blobs.
+Result<std::vector<Result<EntryInfo>>> StatBlobs(const Directory& directory,
+                                                 std::span<const BlobPin> pins) {
+  std::vector<std::string> names;
+  for (const BlobPin& pin : pins) names.push_back(BlobName(pin.id));
+  return directory.StatEach(names);
+}
+
 Status Promotion::ChooseOwn() {
-  std::set<BlobId> chosen;
-  if (options_.blobs) chosen.insert(options_.blobs->begin(), options_.blobs->end());
-  for (std::size_t i = 0; i < index().blob_count(); ++i) {
-    const BlobPin pin = index().blob(i);
-    if (options_.blobs) {
-      if (chosen.erase(pin.id) > 0) own_.push_back(pin);
-      continue;
+  if (!options_.blobs) {
+    SEALPOINT_ASSIGN_OR_RETURN(const auto infos, StatBlobs(*from_.directory, pins_));
+    for (std::size_t i = 0; i < pins_.size(); ++i) {
+      if (infos[i].ok()) {
+        own_.push_back(pins_[i]);
+      } else if (infos[i].error().code() != Code::kNotFound) {
+        return infos[i].error();
+      }
     }
-    const auto info = from_.directory->Stat(BlobName(pin.id));
-    if (info.ok()) {
-      own_.push_back(pin);
-    } else if (info.error().code() != Code::kNotFound) {
-      return info.error();
-    }
+    return {};
+  }
+  std::set<BlobId> chosen(options_.blobs->begin(), options_.blobs->end());
+  for (const BlobPin& pin : pins_) {
+    if (chosen.erase(pin.id) > 0) own_.push_back(pin);
   }
   if (chosen.empty()) return {};
   return InvalidArgument("blob ", chosen.begin()->ToHex(), " is not of attempt ",
-                         from_.marker.marker.attempt.ToHex());
+                         attempt().ToHex());
+}
+
+// R-STG-10: nobody is to give up because of what an earlier try met.
+void Promotion::TakeUpOwn() {
+  earlier_ = ReadGivenUp(*to_, attempt());
+  if (!earlier_) return;
+  const bool is_own = std::any_of(own_.begin(), own_.end(),
+                                  [&](const BlobPin& pin) { return pin.id == earlier_->blob; });
+  if (is_own) static_cast<void>(to_->Remove(GivenUpName(attempt())));
 }
 
 // R-STG-03. The names of what was copied, or found, are durable afterwards.
@@ -137,14 +175,11 @@ Status Promotion::CopyOwn() {
       .limits = options_.limits,
       .on_copied = [this](std::uint64_t bytes) { return meter_.Add(bytes); }};
   std::atomic<std::uint64_t> copied_count = 0;
+  SEALPOINT_ASSIGN_OR_RETURN(const auto infos, StatBlobs(*to_, own_));
   SEALPOINT_RETURN_IF_ERROR(ParallelFor(threads, own_.size(), [&](int, std::size_t i) {
-    SEALPOINT_ASSIGN_OR_RETURN(const bool is_there, HasBlob(*to_, own_[i]));
+    SEALPOINT_ASSIGN_OR_RETURN(const bool is_there, HasBlob(*to_, own_[i], infos[i]));
     if (is_there) return Status();
-    if (!from_.directory) {
-      return MakeError(Code::kNotFound, "there is no such directory, expected one with blob ",
-                       own_[i].id.ToHex())
-          .AtPath(from_path_);
-    }
+    if (!from_.directory) return opened_;
     SEALPOINT_ASSIGN_OR_RETURN(const bool is_copied,
                                CopyBlob(*from_.directory, *to_, own_[i], copy));
     copied_count += is_copied ? 1 : 0;
@@ -162,43 +197,73 @@ Status Promotion::CopyOwn() {
 // that look at a thousand blobs each are a load of its own.
 Status Promotion::WaitForOthers() {
   constexpr std::chrono::milliseconds kPatience(10000);
+  // By then whoever is to try again what was given up before has begun to.
+  constexpr std::chrono::milliseconds kTakeUpTime(3000);
   constexpr std::chrono::milliseconds kFirstWait(20);
   constexpr std::chrono::milliseconds kLongestWait(5000);
-  const bool is_first = !own_.empty() && own_.front().id == index().blob(0).id;
+  const bool is_first = !own_.empty() && own_.front().id == pins_.front().id;
   const auto begin = Clock::now();
   const auto looks_from = is_first ? begin : begin + kPatience;
   auto wait = kFirstWait;
-  for (std::size_t next = 0; next < index().blob_count();) {
+  for (std::size_t next = 0; next < pins_.size();) {
     const auto now = Clock::now();
     const bool is_late = options_.deadline > kForever && now >= begin + options_.deadline;
-    if (is_late || now >= looks_from || own_.size() == index().blob_count()) {
-      SEALPOINT_ASSIGN_OR_RETURN(next, FirstMissing(next));
-      if (next == index().blob_count()) return {};
-    }
-    if (is_late) {
-      return RuleError(Code::kTimeout, "R-STG-06", "after ", options_.deadline.count(), " ms blob ",
-                       index().blob(next).id.ToHex(), " (", next + 1, " of ", index().blob_count(),
-                       ") was not copied by the process that has it")
-          .AtPath(to_->path());
+    if (is_late || now >= looks_from || own_.size() == pins_.size()) {
+      SEALPOINT_ASSIGN_OR_RETURN(next, FirstMissing(pins_, next));
+      if (next == pins_.size()) return {};
     }
     SEALPOINT_ASSIGN_OR_RETURN(const bool is_committed, IsCommitted());
     if (is_committed) return {};
+    SEALPOINT_RETURN_IF_ERROR(CheckNotGivenUp(is_late || now >= begin + kTakeUpTime));
+    if (is_late) {
+      return RuleError(Code::kTimeout, "R-STG-06", "after ", options_.deadline.count(), " ms blob ",
+                       pins_[next].id.ToHex(), " (", next + 1, " of ", pins_.size(),
+                       ") was not copied by the process that has it")
+          .AtPath(to_->path());
+    }
     SEALPOINT_RETURN_IF_ERROR(Sleep(wait));
     wait = std::min(2 * wait, kLongestWait);
   }
   return {};
 }
 
-// The number of the first blob from `begin` on that is not there with its length (R-CMT-02).
-Result<std::size_t> Promotion::FirstMissing(std::size_t begin) const {
-  for (std::size_t i = begin; i < index().blob_count(); ++i) {
-    const BlobPin pin = index().blob(i);
-    const auto info = to_->Stat(BlobName(pin.id));
-    if (!info.ok() && info.error().code() == Code::kNotFound) return i;
-    SEALPOINT_RETURN_IF_ERROR(info.status());
-    SEALPOINT_RETURN_IF_ERROR(CheckBlobSize(to_->path(), pin, info->size_bytes));
+// The number of the first blob from `begin` on that is not there with its length (R-CMT-02). In
+// pages: most looks end early.
+Result<std::size_t> Promotion::FirstMissing(std::span<const BlobPin> pins,
+                                            std::size_t begin) const {
+  constexpr std::size_t kPage = 1000;
+  while (begin < pins.size()) {
+    const auto page = pins.subspan(begin, std::min(kPage, pins.size() - begin));
+    SEALPOINT_ASSIGN_OR_RETURN(const auto infos, StatBlobs(*to_, page));
+    for (std::size_t i = 0; i < page.size(); ++i) {
+      if (!infos[i].ok() && infos[i].error().code() == Code::kNotFound) return begin + i;
+      SEALPOINT_RETURN_IF_ERROR(infos[i].status());
+      SEALPOINT_RETURN_IF_ERROR(CheckBlobSize(to_->path(), page[i], infos[i]->size_bytes));
+    }
+    begin += page.size();
   }
-  return index().blob_count();
+  return pins.size();
+}
+
+// R-STG-10. That it cannot be told is no error of its own: the others wait until their deadline.
+void Promotion::GiveUp(const Status& why) {
+  if (why.code() == Code::kCancelled) return;  // the process ends, and whoever follows goes on
+  const auto missing = FirstMissing(own_, 0);
+  if (!missing.ok() || *missing == own_.size()) return;
+  WriteGivenUp(*to_, attempt(), {.blob = own_[*missing].id, .why = why.ToString()});
+}
+
+Status Promotion::CheckNotGivenUp(bool is_earlier_meant) const {
+  const auto found = ReadGivenUp(*to_, attempt());
+  if (!found || (found == earlier_ && !is_earlier_meant)) return {};
+  const bool is_of_index = std::any_of(pins_.begin(), pins_.end(),
+                                       [&](const BlobPin& pin) { return pin.id == found->blob; });
+  if (!is_of_index) return {};
+  // Somebody has copied it since.
+  if (to_->Stat(BlobName(found->blob)).status().code() != Code::kNotFound) return {};
+  return RuleError(Code::kIncomplete, "R-STG-10", "blob ", found->blob.ToHex(),
+                   " was given up by the process that has it: ", found->why)
+      .AtPath(to_->path());
 }
 
 // The caller can end it meanwhile.
@@ -214,7 +279,7 @@ Status Promotion::Sleep(std::chrono::milliseconds duration) {
 // Its content is pinned by the marker: a whole one that is there is this one.
 Status Promotion::PlaceIndex() {
   const Bytes& bytes = *from_.index.bytes;
-  const std::string name = IndexName(from_.marker.marker.attempt);
+  const std::string name = IndexName(attempt());
   const auto info = to_->Stat(name);
   if (info.ok()) return ReadIndex(*to_, from_.marker.marker, options_.limits).status();
   if (info.error().code() != Code::kNotFound) return info.error();
@@ -237,23 +302,8 @@ Status Promotion::Publish() {
                          from_.marker.bytes);
 }
 
-// What died before it got its name. Nothing can be committed here any more but what is, so that
-// none of it will be missed; failing to remove it is no error.
 void Promotion::RemoveLeftovers() {
-  std::set<std::string> pinned{IndexName(from_.marker.marker.attempt)};
-  for (std::size_t i = 0; i < index().blob_count(); ++i) {
-    pinned.insert(BlobName(index().blob(i).id));
-  }
-  const auto entries = to_->List();
-  if (!entries.ok()) return;
-  for (const EntryInfo& entry : *entries) {
-    const NameKind kind = ParseName(entry.name).kind;
-    const bool is_leftover =
-        kind == NameKind::kBlob || kind == NameKind::kIndex || kind == NameKind::kUnpublishedMarker;
-    if (is_leftover && entry.kind == EntryKind::kFile && !pinned.contains(entry.name)) {
-      static_cast<void>(to_->Remove(entry.name));
-    }
-  }
+  internal::RemoveLeftovers(*to_, attempt(), from_.index.metadata, GivenUpName(attempt()));
 }
 
 Result<PromoteReport> Promotion::Run() {
@@ -264,7 +314,7 @@ Result<PromoteReport> Promotion::Run() {
   SEALPOINT_ASSIGN_OR_RETURN(report_.was_committed, IsCommitted());
   if (report_.was_committed) {
     // Who published may not have synced yet, or may have died.
-    SEALPOINT_RETURN_IF_ERROR(CheckFiles(*to_, index()));
+    SEALPOINT_RETURN_IF_ERROR(CheckFiles(*to_, from_.index.metadata));
     SEALPOINT_RETURN_IF_ERROR(to_->Sync());
     RemoveLeftovers();
     return report_;
@@ -274,11 +324,19 @@ Result<PromoteReport> Promotion::Run() {
   SEALPOINT_RETURN_IF_ERROR(CheckCapabilities(*to_, capabilities));
   publish_ = capabilities.publish;
   SEALPOINT_RETURN_IF_ERROR(ChooseOwn());
-  SEALPOINT_RETURN_IF_ERROR(CopyOwn());
-  SEALPOINT_RETURN_IF_ERROR(WaitForOthers());
-  SEALPOINT_RETURN_IF_ERROR(Publish());
+  TakeUpOwn();
+  if (Status status = TakeSteps(); !status.ok()) {
+    GiveUp(status);
+    return status;
+  }
   RemoveLeftovers();
   return report_;
+}
+
+Status Promotion::TakeSteps() {
+  SEALPOINT_RETURN_IF_ERROR(CopyOwn());
+  SEALPOINT_RETURN_IF_ERROR(WaitForOthers());
+  return Publish();
 }
 
 Status CheckOptions(const PromoteOptions& options) {
@@ -292,19 +350,13 @@ Status CheckOptions(const PromoteOptions& options) {
   return InvalidArgument("deadline is ", options.deadline.count(), " ms, expected at least 0");
 }
 
-// The checkpoint as somebody else read it. Another process may have dropped the directory already,
-// once all was promoted.
-Result<CommittedFiles> FilesOf(const Storage& storage, const std::string& path,
-                               const Limits& limits, GivenFiles given) {
+// The checkpoint as somebody else read it, whose directory the caller opens.
+Result<CommittedFiles> FilesOf(const std::string& path, const Limits& limits, GivenFiles given) {
   SEALPOINT_ASSIGN_OR_RETURN(MarkerFile marker, DecodeMarkerFile(path, std::move(given.marker)));
   SEALPOINT_RETURN_IF_ERROR(CheckCommitted(path, marker.marker));
   SEALPOINT_ASSIGN_OR_RETURN(IndexFile index,
                              DecodeIndexFile(path, marker.marker, std::move(given.index), limits));
-  auto opened = storage.OpenDirectory(path);
-  if (!opened.ok() && opened.error().code() != Code::kNotFound) return std::move(opened).error();
-  return CommittedFiles{.directory = opened.ok() ? std::move(opened).value() : nullptr,
-                        .marker = std::move(marker),
-                        .index = std::move(index)};
+  return CommittedFiles{.marker = std::move(marker), .index = std::move(index)};
 }
 
 }  // namespace
@@ -315,11 +367,19 @@ Result<PromoteReport> PromoteGiven(const std::string& from, const std::string& t
   const auto from_storage = options.from_storage ? options.from_storage : DefaultStorage();
   const auto to_storage = options.to_storage ? options.to_storage : DefaultStorage();
   SEALPOINT_ASSIGN_OR_RETURN(CommittedFiles files,
-                             given ? FilesOf(*from_storage, from, options.limits, *std::move(given))
+                             given ? FilesOf(from, options.limits, *std::move(given))
                                    : OpenCommitted(*from_storage, from, options.limits, false));
+  // Another process may have dropped what was given already, once all was promoted. Whoever waits
+  // for a blob that cannot be had is to hear why (R-STG-10), so that this is no error yet.
+  Status not_opened;
+  if (files.directory == nullptr) {
+    auto directory = from_storage->OpenDirectory(from);
+    not_opened = directory.status();
+    if (directory.ok()) files.directory = std::move(directory).value();
+  }
   SEALPOINT_RETURN_IF_ERROR(to_storage->CreateDirectories(to));
   SEALPOINT_ASSIGN_OR_RETURN(auto opened, to_storage->OpenDirectory(to));
-  return Promotion(options, from, std::move(files), std::move(opened)).Run();
+  return Promotion(options, std::move(files), std::move(not_opened), std::move(opened)).Run();
 }
 
 }  // namespace internal

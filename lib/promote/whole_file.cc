@@ -21,7 +21,8 @@ Result<std::unique_ptr<WholeFile>> WholeFile::Create(Directory& directory, Publi
     SEALPOINT_ASSIGN_OR_RETURN(const Id128 id, Id128::Random());
     written_as = StrCat(id.ToHex(), suffix);
   }
-  SEALPOINT_ASSIGN_OR_RETURN(made->file_, directory.CreateExclusive(written_as, mode));
+  SEALPOINT_ASSIGN_OR_RETURN(
+      made->file_, directory.CreateExclusive(written_as, {.mode = mode, .is_name_random = true}));
   made->written_as_ = std::move(written_as);
   return made;
 }

@@ -41,6 +41,16 @@ std::optional<std::chrono::sys_seconds> ParseTime(std::string_view text) {
   return std::chrono::sys_seconds(std::chrono::seconds(timegm(&parts)));
 }
 
+std::string AnswerText(const HttpReply& reply) {
+  if (reply.transport != Transport::kOk) return reply.transport_error;
+  return StrCat("status ", reply.status);
+}
+
+std::string WithoutNewline(std::string text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
+  return text;
+}
+
 Result<S3Credentials> CredentialsFromJson(std::string_view text, const char* token_name) {
   const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
   S3Credentials out;
@@ -91,8 +101,7 @@ Result<S3Credentials> CredentialsOfProcess(const std::string& command) {
   return out;
 }
 
-Result<S3Credentials> CredentialsOfSso(const Settings& settings) {
-  const Profile& profile = settings.profile;
+Result<S3Credentials> CredentialsOfSso(const Settings& settings, const Profile& profile) {
   const std::string session = profile.get("sso_session");
   const std::string start_url = profile.get("sso_start_url");
   // The name of a session is the key of the newer form, its URL that of the older.
@@ -102,8 +111,9 @@ Result<S3Credentials> CredentialsOfSso(const Settings& settings) {
   auto cached = ReadSmallFile(path);
   if (!cached.ok()) return Status(Code::kIo, StrCat("no SSO token at ", path, advice));
   const nlohmann::json token = nlohmann::json::parse(*cached, nullptr, false);
-  const auto until = ParseTime(JsonText(token, "expiresAt"));
-  if (JsonText(token, "accessToken").empty() || !until || *until <= system_clock::now()) {
+  // The epoch, if it says no end.
+  const auto until = ParseTime(JsonText(token, "expiresAt")).value_or(std::chrono::sys_seconds());
+  if (JsonText(token, "accessToken").empty() || until <= system_clock::now()) {
     return Status(Code::kIo, StrCat("the SSO token at ", path, " has expired", advice));
   }
   const std::string given = Variable("AWS_ENDPOINT_URL_SSO");
@@ -131,32 +141,6 @@ Result<S3Credentials> CredentialsOfSso(const Settings& settings) {
     out.expires_at = std::chrono::sys_seconds(std::chrono::seconds(milliseconds / 1000));
   }
   return out;
-}
-
-MaybeCredentials CredentialsOfProfile(const Settings& settings) {
-  const Profile& profile = settings.profile;
-  if (!profile.get("aws_access_key_id").empty()) {
-    return S3Credentials{.access_key_id = profile.get("aws_access_key_id"),
-                         .secret_access_key = profile.get("aws_secret_access_key"),
-                         .session_token = profile.get("aws_session_token")};
-  }
-  if (!profile.get("web_identity_token_file").empty()) {
-    return CredentialsOfWebIdentity(settings, profile.get("web_identity_token_file"),
-                                    profile.get("role_arn"), profile.get("role_session_name"));
-  }
-  if (!profile.get("sso_start_url").empty()) return CredentialsOfSso(settings);
-  if (!profile.get("credential_process").empty()) {
-    return CredentialsOfProcess(profile.get("credential_process"));
-  }
-  if (!profile.get("role_arn").empty()) {
-    return InvalidArgument(
-        "profile \"", profile.name,
-        "\" has role_arn with source_profile, expected keys, web_identity_token_file, "
-        "sso_session or credential_process; a profile with credential_process = aws configure "
-        "export-credentials --profile ",
-        profile.name, " does the same");
-  }
-  return std::nullopt;
 }
 
 CredentialsProvider DefaultCredentials(const Settings& settings) {
@@ -193,9 +177,9 @@ Result<S3Credentials> CredentialsCache::Get(const S3Credentials* rejected) {
     kept_ = *next;
     return next;
   }
-  // A source that fails for a moment does no harm as long as the old ones are good.
-  const bool is_usable =
-      kept_ && rejected == nullptr && kept_->expires_at && *kept_->expires_at > system_clock::now();
+  // A source that fails for a moment does no harm as long as the old ones are good. Those that are
+  // not fresh, and were not rejected, have an end.
+  const bool is_usable = kept_ && rejected == nullptr && *kept_->expires_at > system_clock::now();
   if (is_usable) return *kept_;
   return std::move(next).error().Prefixed("credentials");
 }

@@ -20,14 +20,21 @@ CredentialsProvider DefaultCredentials(const Settings& settings);
 // Its sources; nothing if this one is not set up.
 using MaybeCredentials = std::optional<Result<S3Credentials>>;
 MaybeCredentials CredentialsOfEnvironment();
+// With the roles of role_arn that source_profile and credential_source lead to.
 MaybeCredentials CredentialsOfProfile(const Settings& settings);
 MaybeCredentials CredentialsOfWebIdentity(const Settings& settings, const std::string& token_file,
                                           const std::string& role, const std::string& session);
 MaybeCredentials CredentialsOfContainer(const Settings& settings);
 MaybeCredentials CredentialsOfInstance(const Settings& settings);
-Result<S3Credentials> CredentialsOfSso(const Settings& settings);
+Result<S3Credentials> CredentialsOfSso(const Settings& settings, const Profile& profile);
+// What the role of a profile is given by STS in exchange for the credentials of its source.
+Result<S3Credentials> CredentialsOfRole(const Settings& settings, const Profile& profile,
+                                        const S3Credentials& source);
 Result<S3Credentials> CredentialsOfProcess(const std::string& command);
 
+// "status 403", or why there is none.
+std::string AnswerText(const HttpReply& reply);
+std::string WithoutNewline(std::string text);
 // {"AccessKeyId": …, "SecretAccessKey": …, <token_name>: …, "Expiration": …}. Errors: Io.
 Result<S3Credentials> CredentialsFromJson(std::string_view text, const char* token_name);
 // "2026-01-02T03:04:05Z", with fractions of a second or without.

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Credentials that a service of AWS hands out.
+// Credentials that a service beside the machine hands out.
 #include <utility>
 
 #include "lib/base/errors.h"
-#include "lib/base/macros.h"
 #include "lib/s3/credentials.h"
 #include "lib/s3/sigv4.h"
-#include "lib/s3/xml_reader.h"
 
 namespace sealpoint::internal {
 namespace {
@@ -17,16 +15,6 @@ HttpOptions LocalHttp() {
           .requests_max = 1,
           .deadline = std::chrono::seconds(5),
           .connect_deadline = std::chrono::seconds(1)};
-}
-
-std::string AnswerText(const HttpReply& reply) {
-  if (reply.transport != Transport::kOk) return reply.transport_error;
-  return StrCat("status ", reply.status);
-}
-
-std::string WithoutNewline(std::string text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
-  return text;
 }
 
 bool IsLocalUrl(std::string_view url) {
@@ -42,47 +30,6 @@ bool IsLocalUrl(std::string_view url) {
 }
 
 }  // namespace
-
-MaybeCredentials CredentialsOfWebIdentity(const Settings& settings, const std::string& token_file,
-                                          const std::string& role, const std::string& session) {
-  if (token_file.empty()) return std::nullopt;
-  if (role.empty()) {
-    return InvalidArgument(
-        "a web identity has a token file but no role, expected both "
-        "(AWS_ROLE_ARN)");
-  }
-  auto token = ReadSmallFile(token_file);
-  if (!token.ok()) return std::move(token).error().Prefixed("web identity");
-  const std::string given = Variable("AWS_ENDPOINT_URL_STS");
-  const std::string& region = settings.options.region;
-  const std::string url = given.empty() ? StrCat("https://sts.", region, ".amazonaws.com/") : given;
-  const std::string body = QueryText({{"Action", "AssumeRoleWithWebIdentity"},
-                                      {"Version", "2011-06-15"},
-                                      {"RoleArn", role},
-                                      {"RoleSessionName", session.empty() ? "sealpoint" : session},
-                                      {"WebIdentityToken", WithoutNewline(*token)}});
-  auto http = HttpClient::Create(settings.http);
-  if (!http.ok()) return http.error();
-  const HttpReply reply =
-      (*http)->Do({.method = "POST",
-                   .url = url,
-                   .headers = {{"content-type", "application/x-www-form-urlencoded"}},
-                   .body = AsBytes(body)});
-  S3Credentials out;
-  std::string refusal;
-  const Status parsed = ReadXml(reply.body, [&](std::string_view path, const std::string& text) {
-    if (path.ends_with("/Credentials/AccessKeyId")) out.access_key_id = text;
-    if (path.ends_with("/Credentials/SecretAccessKey")) out.secret_access_key = text;
-    if (path.ends_with("/Credentials/SessionToken")) out.session_token = text;
-    if (path.ends_with("/Credentials/Expiration")) out.expires_at = ParseTime(text);
-    if (path.ends_with("/Error/Message")) refusal = text;
-  });
-  if (!reply.is_good() || !parsed.ok() || out.access_key_id.empty()) {
-    return MakeError(Code::kIo, "web identity: AssumeRoleWithWebIdentity of ", role, " answered ",
-                     AnswerText(reply), ", expected credentials: ", refusal);
-  }
-  return out;
-}
 
 MaybeCredentials CredentialsOfContainer(const Settings& /*settings*/) {
   const std::string relative = Variable("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");

@@ -22,6 +22,7 @@ Transport TransportOf(CURLcode code) {
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_RESOLVE_PROXY:
     case CURLE_COULDNT_CONNECT:
+    case CURLE_SSL_CONNECT_ERROR:  // before the request
       return Transport::kNotSent;
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
@@ -31,6 +32,22 @@ Transport TransportOf(CURLcode code) {
       return Transport::kHopeless;
     default:
       return Transport::kAmbiguous;
+  }
+}
+
+// What to do about it, behind what libcurl says.
+std::string_view AdviceFor(CURLcode code) {
+  switch (code) {
+    case CURLE_PEER_FAILED_VERIFICATION:
+      return "; give the certificate of the authority that signed the server's in AWS_CA_BUNDLE or "
+             "S3Options::ca_file, or check the host name of the endpoint and the clock";
+    case CURLE_SSL_CACERT_BADFILE:
+      return "; expected a readable file of certificates in PEM (AWS_CA_BUNDLE, "
+             "S3Options::ca_file)";
+    case CURLE_SSL_CONNECT_ERROR:
+      return "; check whether the server speaks TLS: the endpoint begins with https://";
+    default:
+      return "";
   }
 }
 
@@ -99,8 +116,9 @@ void HttpTransfer::Finish(CURLcode code) {
   if (code == CURLE_WRITE_ERROR && reply_.passed_sink) code = CURLE_OK;
   reply_.transport = TransportOf(code);
   if (code != CURLE_OK) {
-    reply_.transport_error = error_text_.front() != '\0' ? std::string(error_text_.data())
-                                                         : std::string(curl_easy_strerror(code));
+    reply_.transport_error =
+        StrCat(error_text_.front() != '\0' ? error_text_.data() : curl_easy_strerror(code),
+               AdviceFor(code));
   }
   done_(std::move(reply_));
 }

@@ -71,17 +71,18 @@ class RangeBatch {
       return MakeError(Code::kUnsupported, "GetObject of ", size, " bytes at ", piece.offset,
                        " answered ", reply.status, ", expected 206: the server ignores ranges");
     }
-    const auto range = ParseContentRange(reply.header("content-range"));
-    if (!range || !range->first || *range->first != piece.offset || !range->last) {
+    const ContentRange range =
+        ParseContentRange(reply.header("content-range")).value_or(ContentRange());
+    if (range.first != piece.offset) {
       return MakeError(Code::kIo, "GetObject answered Content-Range \"",
                        reply.header("content-range"), "\", expected bytes from ", piece.offset);
     }
-    if (range->total && object_.etag.empty() && *range->total != object_.size_bytes) {
-      return MakeError(Code::kIo, "the object has ", *range->total, " bytes now, expected ",
+    if (range.total && object_.etag.empty() && *range.total != object_.size_bytes) {
+      return MakeError(Code::kIo, "the object has ", *range.total, " bytes now, expected ",
                        object_.size_bytes, "; open it again");
     }
-    if (*range->last < piece.offset + size - 1) {
-      return MakeError(Code::kIncomplete, "the object ends at ", *range->last + 1, ", expected ",
+    if (*range.last < piece.offset + size - 1) {
+      return MakeError(Code::kIncomplete, "the object ends at ", *range.last + 1, ", expected ",
                        piece.offset + size, " bytes or more");
     }
     if (reply.sink_bytes != size || reply.passed_sink) {
@@ -120,10 +121,9 @@ std::optional<ContentRange> ParseContentRange(std::string_view text) {
   if (dash == std::string_view::npos) return std::nullopt;
   out.first = ParseNumber(bounds.substr(0, dash));
   out.last = ParseNumber(bounds.substr(dash + 1));
-  if (!out.first || !out.last || *out.last < *out.first ||
-      *out.last == std::numeric_limits<std::uint64_t>::max()) {
-    return std::nullopt;
-  }
+  constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
+  const std::uint64_t last = out.last.value_or(kNone);
+  if (out.first.value_or(kNone) > last || last == kNone) return std::nullopt;
   return out;
 }
 

@@ -23,7 +23,6 @@ struct S3Client::Attempt {
   std::function<void(Answer)> done{};
   S3Credentials credentials{};  // of the last try
   int tries = 0;
-  bool was_unknown = false;
   bool is_expired = false;  // the server said so of `credentials`
   bool was_renewed = false;
 };
@@ -112,7 +111,6 @@ void S3Client::Judge(std::unique_ptr<Attempt> attempt, HttpReply reply) {
                (answer.outcome == Outcome::kUnknown && attempt->call.is_repeatable);
   }
   if (is_again) {
-    attempt->was_unknown |= answer.outcome == Outcome::kUnknown;
     auto held = std::make_shared<std::unique_ptr<Attempt>>(std::move(attempt));
     // Not on this thread: credentials may have to be fetched.
     return retries_.After(wait, [this, held] { Try(std::move(*held)); });
@@ -124,7 +122,9 @@ void S3Client::Judge(std::unique_ptr<Attempt> attempt, HttpReply reply) {
       static_cast<void>(
           std::move(answer.status).Prefixed(StrCat("after ", attempt->tries, " tries")));
     }
-    if (answer.outcome == Outcome::kUnknown || attempt->was_unknown) {
+    // Whether one that may be repeated took effect is nobody's doubt: a key that is written again,
+    // or given up, commits nothing.
+    if (answer.outcome == Outcome::kUnknown && !attempt->call.is_repeatable) {
       static_cast<void>(std::move(answer.status).WithUnknownOutcome());
     }
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include "lib/s3/object_read.h"
 #include "lib/s3/s3_client.h"
 #include "lib/s3/s3_upload.h"
+#include "lib/s3/sigv4.h"
 #include "lib/s3/xml_reader.h"
 #include "sealpoint/s3.h"
 
@@ -22,6 +24,7 @@ namespace {
 
 constexpr std::size_t kKeysPerRequest = 1000;
 constexpr std::size_t kKeySizeMax = 1024;
+constexpr std::uint64_t kCopySizeMax = 5 * kGiB;  // in one request
 
 class S3ObjectStore final : public ObjectStore {
  public:
@@ -43,6 +46,7 @@ class S3ObjectStore final : public ObjectStore {
     return S3Upload::Begin(client_, key);
   }
 
+  Result<std::string> Copy(const StoredObject& from, const std::string& to) override;
   Result<StoredObject> GetFirst(const std::string& key, std::size_t size_max,
                                 Bytes& out) const override {
     return GetFirstOfS3Object(*client_, key, size_max, out);
@@ -94,6 +98,37 @@ Status S3ObjectStore::PutIfAbsent(const std::string& key, ByteSpan content) {
         .AtPath(client_->PathOf(key));
   }
   return answer.status;
+}
+
+Result<std::string> S3ObjectStore::Copy(const StoredObject& from, const std::string& to) {
+  SEALPOINT_RETURN_IF_ERROR(CheckKey(to));
+  if (from.size_bytes > kCopySizeMax) {
+    return std::move(MakeError(Code::kUnsupported, "CopyObject of ", from.size_bytes,
+                               " bytes, at most ", kCopySizeMax))
+        .AtPath(client_->PathOf(from.key));
+  }
+  const std::string source = StrCat("/", client_->settings().bucket, "/", from.key);
+  Call call{.operation = {"CopyObject", "s3:GetObject and s3:PutObject"},
+            .method = "PUT",
+            .key = to,
+            .headers = {{"x-amz-copy-source", PercentEncode(source, /*keep_slash=*/true)}},
+            .may_be_silent = true,
+            .is_xml = true};
+  if (!from.etag.empty()) call.headers.emplace("x-amz-copy-source-if-match", from.etag);
+  const Answer answer = client_->Do(std::move(call));
+  SEALPOINT_RETURN_IF_ERROR(answer.status);
+  std::string etag;
+  bool is_copy = false;
+  Status parsed = ReadXml(answer.reply.body, [&](std::string_view path, const std::string& text) {
+    is_copy = is_copy || path.starts_with("CopyObjectResult");
+    if (path == "CopyObjectResult/ETag") etag = text;
+  });
+  // A server that does not know the header takes the request for a put of nothing.
+  if (parsed.ok() && !is_copy) {
+    parsed = MakeError(Code::kIo, "CopyObject answered without a CopyObjectResult, expected one");
+  }
+  if (!parsed.ok()) return std::move(parsed).AtPath(client_->PathOf(to));
+  return etag;
 }
 
 Result<ObjectPage> S3ObjectStore::List(const std::string& prefix, const std::string& next) const {

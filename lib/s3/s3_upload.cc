@@ -173,7 +173,7 @@ Status S3Upload::SendComplete() {
       parsed =
           MakeError(Code::kIo, "CompleteMultipartUpload answered without an ETag, expected one");
     }
-    return LookForObject(std::move(parsed).AtPath(client_->PathOf(key_)).WithUnknownOutcome());
+    return LookForObject(std::move(parsed).AtPath(client_->PathOf(key_)));
   }
   return answer.status;
 }

@@ -23,13 +23,6 @@ std::string_view Trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
 }
 
-std::string FirstOf(std::initializer_list<std::string> values) {
-  for (const std::string& value : values) {
-    if (!value.empty()) return value;
-  }
-  return {};
-}
-
 Result<std::map<std::string, Section>> ReadIniFile(const char* variable, std::string_view name) {
   const std::string given = Variable(variable);
   auto text = ReadSmallFile(given.empty() ? HomePath(name) : given);
@@ -104,6 +97,13 @@ std::string Variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
+std::string FirstOf(std::initializer_list<std::string> values) {
+  for (const std::string& value : values) {
+    if (!value.empty()) return value;
+  }
+  return {};
+}
+
 Result<std::string> ReadSmallFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return std::move(MakeError(Code::kNotFound, "the file cannot be opened")).AtPath(path);
@@ -150,17 +150,17 @@ std::map<std::string, Section> ReadIni(std::string_view text) {
   return out;
 }
 
-Result<Profile> ReadProfile(const S3Options& options) {
+Result<Profile> ReadProfile(const std::string& given) {
   Profile profile;
-  profile.name = FirstOf({options.profile, Variable("AWS_PROFILE"), "default"});
-  profile.is_named = !options.profile.empty() || !Variable("AWS_PROFILE").empty();
+  profile.name = FirstOf({given, Variable("AWS_PROFILE"), "default"});
+  profile.is_named = !given.empty() || !Variable("AWS_PROFILE").empty();
   SEALPOINT_ASSIGN_OR_RETURN(auto keys,
                              ReadIniFile("AWS_SHARED_CREDENTIALS_FILE", ".aws/credentials"));
   SEALPOINT_ASSIGN_OR_RETURN(auto config, ReadIniFile("AWS_CONFIG_FILE", ".aws/config"));
   if (profile.is_named && !keys.contains(profile.name) && !config.contains(profile.name)) {
     return InvalidArgument("profile \"", profile.name,
                            "\" of AWS is in neither ~/.aws/config nor ~/.aws/credentials, expected "
-                           "there (AWS_PROFILE, S3Options::profile)");
+                           "there (AWS_PROFILE, S3Options::profile, source_profile)");
   }
   profile.values = keys[profile.name];
   profile.values.merge(config[profile.name]);
@@ -178,7 +178,7 @@ Result<Settings> MakeSettings(std::string_view bucket, S3Options options) {
   }
   settings.bucket = bucket;
   SEALPOINT_RETURN_IF_ERROR(CheckOptions(options));
-  SEALPOINT_ASSIGN_OR_RETURN(settings.profile, ReadProfile(options));
+  SEALPOINT_ASSIGN_OR_RETURN(settings.profile, ReadProfile(options.profile));
   const Profile& profile = settings.profile;
   options.endpoint = FirstOf({options.endpoint, Variable("AWS_ENDPOINT_URL_S3"),
                               Variable("AWS_ENDPOINT_URL"), profile.get("endpoint_url")});

@@ -2,6 +2,7 @@
 #ifndef SEALPOINT_LIB_S3_SETTINGS_H_
 #define SEALPOINT_LIB_S3_SETTINGS_H_
 
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <string_view>
@@ -27,7 +28,11 @@ struct Profile {
   Section values{};
   std::string get(std::string_view key) const;
 };
-Result<Profile> ReadProfile(const S3Options& options);
+// `given`: its name; empty: that of AWS_PROFILE, else "default". Errors: InvalidArgument (it was
+// named and is in neither file), Io.
+Result<Profile> ReadProfile(const std::string& given);
+// The first that is not empty.
+std::string FirstOf(std::initializer_list<std::string> values);
 // "[profile a]" and "key = value" lines; exposed for tests. Indented lines belong to the value
 // above.
 std::map<std::string, Section> ReadIni(std::string_view text);

@@ -23,6 +23,9 @@ namespace internal {
 namespace {
 
 constexpr std::size_t kOpenFilesMax = 128;
+// What an object store is asked for at once, so that small tensors come together.
+constexpr std::uint64_t kBlockBytes = 8 * kMiB;
+constexpr std::size_t kBlocksMax = 4;
 constexpr std::string_view kFileSuffix = ".safetensors";
 constexpr std::string_view kIndexSuffix = ".safetensors.index.json";
 
@@ -76,7 +79,7 @@ Status Model::CheckCost(std::string_view header, std::uint64_t file_size) {
 
 Status Model::OpenFile(const Directory& directory, std::string name, std::string entry) {
   const std::string path = JoinPath(directory.path(), entry);
-  SEALPOINT_ASSIGN_OR_RETURN(std::shared_ptr<const ReadableFile> file,
+  SEALPOINT_ASSIGN_OR_RETURN(std::unique_ptr<ReadableFile> file,
                              directory.OpenForRead(entry, IoMode::kBuffered));
   Result<Bytes> text = ReadHeaderText(*file, options_.header_size_max_bytes);
   if (!text.ok()) return std::move(text).error().AtPath(path);
@@ -86,14 +89,16 @@ Status Model::OpenFile(const Directory& directory, std::string name, std::string
   Result<SafetensorsHeader> header =
       DecodeSafetensorsHeader(AsText(*text), file->size_bytes() - payload_begin);
   if (!header.ok()) return std::move(header).error().AtPath(path);
-  files_.push_back({.info = {.name = std::move(name),
-                             .size_bytes = file->size_bytes(),
-                             .metadata = std::move(header->metadata)},
-                    .tensors = std::move(header->tensors),
-                    .payload_begin = payload_begin,
-                    .directory = directory.path(),
-                    .entry = std::move(entry),
-                    .file = files_.size() < kOpenFilesMax ? std::move(file) : nullptr});
+  const std::uint64_t file_size = file->size_bytes();
+  files_.push_back(
+      {.info = {.name = std::move(name),
+                .size_bytes = file_size,
+                .metadata = std::move(header->metadata)},
+       .tensors = std::move(header->tensors),
+       .payload_begin = payload_begin,
+       .directory = directory.path(),
+       .entry = std::move(entry),
+       .file = files_.size() < kOpenFilesMax ? blocks_->Wrap(std::move(file)) : nullptr});
   return {};
 }
 
@@ -198,6 +203,7 @@ Status Model::OpenDirectory(const Directory& directory) {
 }
 
 Status Model::OpenAll() {
+  blocks_ = BlockCache::Create(kBlockBytes, kBlocksMax);
   if (!options_.storage) options_.storage = DefaultStorage();
   if (const auto directory = options_.storage->OpenDirectory(path_); directory.ok()) {
     is_directory_ = true;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lib/safetensors/header.h"
+#include "sealpoint/block_cache.h"
 #include "sealpoint/safetensors.h"
 #include "sealpoint/storage.h"
 
@@ -66,6 +67,7 @@ class Model final : public SafetensorsModel {
 
   const std::string path_;
   SafetensorsOptions options_;
+  std::shared_ptr<BlockCache> blocks_;
   bool is_directory_ = false;
   std::string index_name_;
   std::uint64_t stored_bytes_ = 0;     // of the files that were opened

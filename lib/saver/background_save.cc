@@ -7,6 +7,7 @@
 
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
+#include "lib/saver/promotion_queue.h"
 #include "lib/saver/save_run.h"
 #include "lib/storage/durable.h"
 #include "sealpoint/text.h"
@@ -55,11 +56,11 @@ Result<CommitInfo> BackgroundSave::Run(Engine& engine, Communicator& comm, Statu
   // Must precede the recorder's first look at is_cancelled_: TimeOut sets that flag and then
   // reads this one, so at least one of the two threads sees what the other did.
   has_begun_ = true;
-  SaveRun run(engine, comm, saver_options_, target_, options_, recorder_);
+  SaveRun run(engine, comm, saver_options_, target_, options_, recorder_, *frozen_);
   Result<CommitInfo> result = TakeSteps(engine, run);
   recorder_.End();
   if (result.ok()) result->report = recorder_.report();
-  if (result.ok() && !target_.local.empty()) on_staged_(run.TakeStaged());
+  if (result.ok() && run.is_staged()) promotions_->Add(run.TakeStaged());
   broken = run.broken();
   staged_writer_.reset();
   writer_.reset();
@@ -73,15 +74,26 @@ Result<CommitInfo> BackgroundSave::TakeSteps(Engine& engine, SaveRun& run) {
   recorder_.Begin(Phase::kPreflight);
   Status status = staged_.value_or(Status());
   if (status.ok()) status = recorder_.failure();
-  status = run.Preflight(status);
-  if (status.ok()) {
-    status = run.CheckFreeSpace(tensor_bytes);
-    if (!status.ok()) status = run.Fail(writer_.get(), std::move(status));
+  if (status.ok() && run.is_staged()) {
+    status = promotions_->MakeRoom([this] { return recorder_.failure(); });
   }
+  status = run.Preflight(status);
   if (!status.ok()) return status;
+  Status local_status = LinkFrozen(run);
+  status = run.CheckFreeSpace(tensor_bytes);
+  if (!status.ok()) return run.Fail(writer_.get(), std::move(status));
   recorder_.Begin(Phase::kWriteBlobs, tensor_bytes);
-  Status local_status = staged_writer_ ? Bind(engine, run) : Stream(run);
+  if (local_status.ok()) local_status = staged_writer_ ? Bind(engine, run) : Stream(run);
   return run.Commit(writer_.get(), std::move(local_status));
+}
+
+Status BackgroundSave::LinkFrozen(SaveRun& run) {
+  SEALPOINT_ASSIGN_OR_RETURN(linked_groups_, run.LinkFrozen(frozen_groups_));
+  for (const FrozenGroup& group : frozen_groups_) {
+    if (linked_groups_.contains(group.name)) tensor_bytes -= group.bytes;
+  }
+  if (staged_writer_) staged_writer_->Drop(linked_groups_);
+  return {};
 }
 
 Status BackgroundSave::Bind(Engine& engine, const SaveRun& run) {

@@ -5,16 +5,17 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "lib/observe/phase_recorder.h"
+#include "lib/saver/frozen_blobs.h"
 #include "lib/saver/save_run.h"
-#include "lib/saver/staged_commit.h"
 #include "lib/writer/blob_writer_impl.h"
 #include "lib/writer/staged_writer.h"
 #include "sealpoint/commit.h"
@@ -25,6 +26,8 @@
 #include "sealpoint/status.h"
 
 namespace sealpoint::internal {
+
+class PromotionQueue;
 
 // Says that something failed of which nobody asked how it ended, to whom the options say; nothing
 // of a success, nor of what was cancelled.
@@ -41,11 +44,12 @@ void TellUnheard(const SaverOptions& options, const std::string& what, const Sta
 // thread.
 class BackgroundSave {
  public:
-  // `on_staged`: called with what a staged save is promoted with, on the background thread.
+  // `promotions`: of what is staged.
   BackgroundSave(const SaverOptions& saver, SaveTarget target, SaveOptions options,
-                 std::function<void(StagedCommit)> on_staged)
+                 std::shared_ptr<PromotionQueue> promotions, std::shared_ptr<FrozenBlobs> frozen)
       : saver_options_(saver),
-        on_staged_(std::move(on_staged)),
+        promotions_(std::move(promotions)),
+        frozen_(std::move(frozen)),
         target_(std::move(target)),
         options_(std::move(options)),
         recorder_(saver.on_phase, options_.step, &is_cancelled_),
@@ -55,12 +59,16 @@ class BackgroundSave {
   PhaseRecorder& recorder() { return recorder_; }
   std::uint64_t tensor_bytes = 0;  // that this rank writes
 
+  // Before it is queued: what may be linked.
+  void SetFrozen(std::vector<FrozenGroup> groups) { frozen_groups_ = std::move(groups); }
   // Before it is queued: `writer` has everything, or `status` says why not.
   void SetStaged(std::unique_ptr<StagedWriter> writer, Status status);
   // Streamed: once this is true, the training thread fills writer() and calls SetStaged. The writer
   // is null if an earlier step failed.
   bool is_bound() const;
   BlobWriterImpl* writer() { return writer_.get(); }
+  // Groups that need not be written: their blobs are linked.
+  const std::set<std::string>& linked_groups() const { return linked_groups_; }
   void SetStaged(Status status);
 
   // On the background thread, with its communicator; collective. End must follow with the result.
@@ -89,12 +97,16 @@ class BackgroundSave {
 
  private:
   Result<CommitInfo> TakeSteps(Engine& engine, SaveRun& run);
+  Status LinkFrozen(SaveRun& run);
   Status Bind(Engine& engine, const SaveRun& run);
   Status Stream(const SaveRun& run);
   Status WaitForStaging();
 
   const SaverOptions saver_options_;
-  const std::function<void(StagedCommit)> on_staged_;
+  const std::shared_ptr<PromotionQueue> promotions_;
+  const std::shared_ptr<FrozenBlobs> frozen_;
+  std::vector<FrozenGroup> frozen_groups_{};
+  std::set<std::string> linked_groups_{};
   const SaveTarget target_;
   const SaveOptions options_;
   std::atomic<bool> is_cancelled_ = false;

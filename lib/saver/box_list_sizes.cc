@@ -37,9 +37,9 @@ std::vector<Bytes> EncodeSizes(const Declaration& declaration, const SavePlan& p
     for (; i < plan.shards.size(); ++i) {
       const std::size_t slot = plan.shards[i].slot;
       if (slots[slot].name != name) break;
-      const BoxListSize one = SizeOf(summary.held(slot), slots[slot], plan.shards[i].run);
-      sum.shard_count += one.shard_count;
-      sum.corner_count += one.corner_count;
+      const BoxListSize added = SizeOf(summary.held(slot), slots[slot], plan.shards[i].run);
+      sum.shard_count += added.shard_count;
+      sum.corner_count += added.corner_count;
     }
     WireWriter out(outgoing[name[0] % outgoing.size()]);
     out.PutAll(std::array{name[1], sum.shard_count, sum.corner_count});
@@ -60,7 +60,7 @@ Result<bool> AllFit(const std::vector<Bytes>& incoming, const Limits& limits) {
     }
   }
   return std::all_of(sizes.begin(), sizes.end(),
-                     [&](const auto& one) { return FitsLimits(one.second, limits); });
+                     [&](const auto& entry) { return FitsLimits(entry.second, limits); });
 }
 
 }  // namespace

@@ -133,12 +133,12 @@ class Comparison {
   Comparison(const Communicator& comm, const Declaration& declaration,
              const ItemsByHolders& shared_items, const std::vector<Digests>& digests)
       : declaration_(declaration) {
-    auto own = digests.begin();
+    auto local = digests.begin();
     for (const auto& [holders, content] : shared_items) {
       items_.push_back(&content);
-      std::vector<RanksByDigest>& of_list = seen_.emplace_back(own->size());
-      for (std::size_t i = 0; i < own->size(); ++i) AddRank(of_list[i], (*own)[i], comm.rank());
-      ++own;
+      std::vector<RanksByDigest>& of_list = seen_.emplace_back(local->size());
+      for (std::size_t i = 0; i < local->size(); ++i) AddRank(of_list[i], (*local)[i], comm.rank());
+      ++local;
     }
   }
 
@@ -187,15 +187,15 @@ Status CompareReplicas(Communicator& comm, EngineParts& engine, const Sources& s
   SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm, digests.status()));
   Exchange combined(comm, shared_items);
   Exchange single(comm, shared_items);
-  auto own = digests->begin();
+  auto local = digests->begin();
   for (const auto& [holders, content] : shared_items) {
-    const Digest digest = CombineDigests(*own);
+    const Digest digest = CombineDigests(*local);
     combined.Send(holders, std::span(&digest, 1));
-    single.Send(holders, *own++);
+    single.Send(holders, *local++);
   }
   bool is_different = false;
-  SEALPOINT_RETURN_IF_ERROR(combined.Run(comm, [&](int, std::size_t list, const Digests& one) {
-    if (one != Digests{CombineDigests((*digests)[list])}) is_different = true;
+  SEALPOINT_RETURN_IF_ERROR(combined.Run(comm, [&](int, std::size_t list, const Digests& received) {
+    if (received != Digests{CombineDigests((*digests)[list])}) is_different = true;
   }));
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> any,
                              comm.AllReduceMax({is_different ? 1u : 0u}));

@@ -44,10 +44,10 @@ Result<CommittedBlob> DecodeBlob(WireReader& in) {
 
 }  // namespace
 
-Bytes EncodeBlobIds(std::span<const BlobSummary> own) {
+Bytes EncodeBlobIds(std::span<const BlobSummary> local_blobs) {
   Bytes bytes;
   WireWriter out(bytes);
-  for (const BlobSummary& summary : own) out.Put(summary.blob());
+  for (const BlobSummary& summary : local_blobs) out.Put(summary.blob());
   return bytes;
 }
 
@@ -64,10 +64,10 @@ Result<std::vector<BlobId>> DecodeBlobIds(std::span<const Bytes> all) {
   return ids;
 }
 
-std::vector<Bytes> EncodeForOwners(std::span<const BlobSummary> own,
+std::vector<Bytes> EncodeForOwners(std::span<const BlobSummary> local_blobs,
                                    std::span<const BlobId> all_blobs, int size) {
   std::vector<Bytes> outgoing(static_cast<std::size_t>(size));
-  for (const BlobSummary& summary : own) {
+  for (const BlobSummary& summary : local_blobs) {
     const auto place = std::lower_bound(all_blobs.begin(), all_blobs.end(), summary.blob());
     EncodeEntries(InternalAccess::DecodedOf(summary)->manifest,
                   static_cast<std::uint32_t>(place - all_blobs.begin()),
@@ -76,11 +76,11 @@ std::vector<Bytes> EncodeForOwners(std::span<const BlobSummary> own,
   return outgoing;
 }
 
-Bytes EncodeForCommitter(std::span<const BlobSummary> own, ByteSpan part) {
+Bytes EncodeForCommitter(std::span<const BlobSummary> local_blobs, ByteSpan part) {
   Bytes bytes;
   WireWriter out(bytes);
-  out.Put(std::uint64_t{own.size()});
-  for (const BlobSummary& summary : own) {
+  out.Put(std::uint64_t{local_blobs.size()});
+  for (const BlobSummary& summary : local_blobs) {
     const DecodedSummary& decoded = *InternalAccess::DecodedOf(summary);
     EncodeBlob({.pin = decoded.pin, .attempt = decoded.header.attempt}, out);
   }
@@ -113,20 +113,21 @@ Result<Bytes> JoinGathered(const GatheredParts& gathered, const IndexAttributes&
   return JoinIndex(gathered.parts, pins, attributes, limits);
 }
 
-Result<Bytes> MergeAtOwners(Communicator& comm, std::span<const BlobSummary> own,
+Result<Bytes> MergeAtOwners(Communicator& comm, std::span<const BlobSummary> local_blobs,
                             const Limits& limits) {
-  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all_ids, comm.AllGather(EncodeBlobIds(own)));
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all_ids,
+                             comm.AllGather(EncodeBlobIds(local_blobs)));
   const auto blobs = DecodeBlobIds(all_ids);
   // One message at a time is in memory, or two: each is as large as the index.
   std::vector<Bytes> outgoing(static_cast<std::size_t>(comm.size()));
-  if (blobs.ok()) outgoing = EncodeForOwners(own, *blobs, comm.size());
+  if (blobs.ok()) outgoing = EncodeForOwners(local_blobs, *blobs, comm.size());
   auto received = comm.AllToAll(std::move(outgoing));
   SEALPOINT_RETURN_IF_ERROR(received.status());
   const Result<Bytes> part =
       blobs.ok() ? MergeEntries(*received, *blobs, limits) : Result<Bytes>(blobs.error());
   received->clear();
   SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm, part.status()));
-  return EncodeForCommitter(own, *part);
+  return EncodeForCommitter(local_blobs, *part);
 }
 
 }  // namespace sealpoint::internal

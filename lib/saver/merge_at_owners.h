@@ -22,17 +22,17 @@ namespace sealpoint::internal {
 // tensors and objects whose names it owns, merged. Errors are the same on all ranks: those of
 // MergeEntries; Comm, Timeout. When it fails, nothing that rank 0 needs has left this rank, so that
 // rank 0 cannot publish (R-CMT-20).
-Result<Bytes> MergeAtOwners(Communicator& comm, std::span<const BlobSummary> own,
+Result<Bytes> MergeAtOwners(Communicator& comm, std::span<const BlobSummary> local_blobs,
                             const Limits& limits);
 
 // The single steps of it, for callers without a communicator.
-Bytes EncodeBlobIds(std::span<const BlobSummary> own);
+Bytes EncodeBlobIds(std::span<const BlobSummary> local_blobs);
 // The ids of all blobs, ascending, from the messages of all ranks.
 Result<std::vector<BlobId>> DecodeBlobIds(std::span<const Bytes> all);
 // One message per rank.
-std::vector<Bytes> EncodeForOwners(std::span<const BlobSummary> own,
+std::vector<Bytes> EncodeForOwners(std::span<const BlobSummary> local_blobs,
                                    std::span<const BlobId> all_blobs, int size);
-Bytes EncodeForCommitter(std::span<const BlobSummary> own, ByteSpan part);
+Bytes EncodeForCommitter(std::span<const BlobSummary> local_blobs, ByteSpan part);
 
 // What rank 0 received from all ranks.
 struct GatheredParts {

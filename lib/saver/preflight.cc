@@ -25,6 +25,7 @@ struct Announcement {
   AttemptId attempt{};
   std::string directory{};
   ParentRef parent{};  // zero if none
+  std::string parent_directory{};
   PublishMethod publish = PublishMethod::kNone;
   Id128 probe{};
 };
@@ -36,6 +37,7 @@ Bytes EncodeAnnouncement(const Announcement& announcement) {
   out.Put(announcement.directory);
   out.Put(announcement.parent.attempt);
   out.Put(announcement.parent.sequence);
+  out.Put(announcement.parent_directory);
   out.Put(static_cast<std::uint64_t>(announcement.publish));
   out.Put(announcement.probe);
   return bytes;
@@ -48,6 +50,7 @@ Result<Announcement> DecodeAnnouncement(ByteSpan bytes) {
   SEALPOINT_ASSIGN_OR_RETURN(announcement.directory, in.Text());
   SEALPOINT_ASSIGN_OR_RETURN(announcement.parent.attempt, in.Id());
   SEALPOINT_ASSIGN_OR_RETURN(announcement.parent.sequence, in.Number());
+  SEALPOINT_ASSIGN_OR_RETURN(announcement.parent_directory, in.Text());
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t publish, in.Number());
   SEALPOINT_ASSIGN_OR_RETURN(announcement.probe, in.Id());
   announcement.publish = static_cast<PublishMethod>(publish);
@@ -56,25 +59,51 @@ Result<Announcement> DecodeAnnouncement(ByteSpan bytes) {
 
 std::string SharedProbeName(const AttemptId& attempt) { return ProbeName(attempt) + ".shared"; }
 
+// R-SER-26: numbering on from an older one would hide what is saved now behind the one that was not
+// read.
+Status CheckMarkers(const SeriesListing& listing, const SaveOptions& options) {
+  if (const SeriesEntry* const unread = listing.unread()) {
+    return NeverNotFound(unread->problem)
+        .Prefixed(StrCat("the newest checkpoint of the series is not known while ", unread->name,
+                         " in it cannot be read; make it readable, or move it out of the series"));
+  }
+  if (options.allow_fallback) return {};
+  for (const SeriesEntry& entry : listing.entries) {
+    if (entry.verdict != Verdict::kCorrupt && entry.verdict != Verdict::kUnsupported) continue;
+    return Status(entry.problem)
+        .Prefixed(StrCat("the newest checkpoint of the series is not known, since the marker of ",
+                         entry.name, " in it is ", VerdictName(entry.verdict),
+                         "; move it out of the series, save with a version that reads it, or allow "
+                         "falling back (allow_fallback)"));
+  }
+  return {};
+}
+
+// What a new checkpoint comes behind; null if nothing was committed. One that another version of
+// the format made may be the newest, too.
+const SeriesEntry* GreatestSequence(const SeriesListing& listing) {
+  const auto found = std::ranges::max_element(listing.entries, {}, [](const SeriesEntry& entry) {
+    return std::pair(entry.sequence, entry.attempt);
+  });
+  return found != listing.entries.end() && found->sequence != 0 ? &*found : nullptr;
+}
+
 // Fills in directory and parent. In a series the parent is the newest committed checkpoint.
 Status ChooseDirectory(Storage& storage, const SaveTarget& target, const SaveOptions& options,
                        Announcement& announcement) {
   announcement.directory = target.path;
   if (target.parent) announcement.parent = *target.parent;
+  announcement.parent_directory = target.parent_directory;
   if (!target.is_series) return {};
   if (options.step == kNoStep) {
     return RuleError(Code::kInvalidArgument, "R-SER-13", "a checkpoint in a series needs a step");
   }
   SEALPOINT_ASSIGN_OR_RETURN(const SeriesListing listing,
                              ScanSeries(storage, target.path, SeriesDetail::kMarkers));
-  // Numbering on from an older one would hide what is saved now behind the one not read.
-  if (const SeriesEntry* const unread = listing.unread()) {
-    return NeverNotFound(unread->problem)
-        .Prefixed(StrCat("the newest checkpoint of the series is not known while ", unread->name,
-                         " in it cannot be read; make it readable, or move it out of the series"));
-  }
-  if (const SeriesEntry* newest = listing.newest()) {
+  SEALPOINT_RETURN_IF_ERROR(CheckMarkers(listing, options));
+  if (const SeriesEntry* newest = GreatestSequence(listing)) {
     announcement.parent = {newest->attempt, newest->sequence};
+    if (newest == listing.newest()) announcement.parent_directory = newest->path;
     SEALPOINT_RETURN_IF_ERROR(CheckParent(announcement.parent).AtPath(newest->path));
   }
   announcement.directory =
@@ -204,6 +233,7 @@ Result<Attempt> RunPreflight(Storage& storage, Communicator& comm, const SaveTar
   attempt.directory = announcement.directory;
   attempt.publish = announcement.publish;
   if (!announcement.parent.attempt.is_zero()) attempt.parent = announcement.parent;
+  attempt.parent_directory = announcement.parent_directory;
   JoinOutcome joined{.status = local_status};
   if (joined.status.ok()) joined = JoinAttempt(storage, announcement, attempt);
   if (joined.status.ok() && attempt.publish == PublishMethod::kPutIfAbsent) {
@@ -222,10 +252,12 @@ Result<Attempt> RunPreflight(Storage& storage, Communicator& comm, const SaveTar
 namespace {
 
 // The newest checkpoint may not be promoted yet: then it is only in the local place of this rank.
-Status LookForNewerOnLocal(Storage& storage, const SaveTarget& target, ParentRef& parent) {
+Status LookForNewerOnLocal(Storage& storage, const SaveTarget& target, const SaveOptions& options,
+                           ParentRef& parent) {
   SEALPOINT_ASSIGN_OR_RETURN(const SeriesListing listing,
                              ScanSeries(storage, target.local, SeriesDetail::kMarkers));
-  const SeriesEntry* const newest = listing.newest();
+  SEALPOINT_RETURN_IF_ERROR(CheckMarkers(listing, options));
+  const SeriesEntry* const newest = GreatestSequence(listing);
   if (newest == nullptr || newest->sequence <= parent.sequence) return {};
   parent = {newest->attempt, newest->sequence};
   return CheckParent(parent).AtPath(newest->path);
@@ -239,7 +271,7 @@ Result<Bytes> AnnounceStaged(Storage& storage, const SaveTarget& target, const S
   SEALPOINT_ASSIGN_OR_RETURN(announcement.attempt, AttemptId::Random());
   SEALPOINT_RETURN_IF_ERROR(ChooseDirectory(storage, target, options, announcement));
   if (target.is_series) {
-    SEALPOINT_RETURN_IF_ERROR(LookForNewerOnLocal(storage, target, announcement.parent));
+    SEALPOINT_RETURN_IF_ERROR(LookForNewerOnLocal(storage, target, options, announcement.parent));
     return EncodeAnnouncement(announcement);
   }
   const auto there = storage.OpenDirectory(target.path);

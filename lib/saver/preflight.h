@@ -18,6 +18,9 @@ struct Attempt {
   std::string directory{};        // of a staged save: of this rank, on local storage
   std::string final_directory{};  // of a staged save, else empty
   std::optional<ParentRef> parent{};
+  // Whose blobs may be linked. Empty: not known, or a staged save, which is promoted by what each
+  // rank wrote.
+  std::string parent_directory{};
   PublishMethod publish = PublishMethod::kNone;
   std::unique_ptr<Directory> opened{};  // this rank's handle
   // On rank 0, in a staged save on each rank: the levels of its path that were made for this

@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -50,10 +52,55 @@ std::shared_ptr<PromotionQueue> PromotionQueue::Create(std::shared_ptr<Storage> 
   return {new PromotionQueue(std::move(storage), options), destroy};
 }
 
-void PromotionQueue::Add(StagedCommit staged) {
-  const std::lock_guard lock(mutex_);
+// With the lock, as unpromoted and NoRoom.
+void PromotionQueue::TryFailedAgain() {
   for (StagedCommit& failed : failed_) waiting_.push_back(std::move(failed));
   failed_.clear();
+  changed_.notify_all();
+}
+
+// The others meet each other afterwards in a collective call, so that no rank waits here for longer
+// than half of what they wait there.
+Status PromotionQueue::MakeRoom(const std::function<Status()>& check) {
+  constexpr std::chrono::milliseconds kSlice(50);
+  const auto longest = options_.deadline > kForever
+                           ? std::min(options_.unpromoted_wait, options_.deadline / 2)
+                           : options_.unpromoted_wait;
+  const auto end = std::chrono::steady_clock::now() + longest;
+  const auto max = static_cast<std::size_t>(options_.unpromoted_max);
+  std::unique_lock lock(mutex_);
+  if (unpromoted() < max) return {};
+  TryFailedAgain();
+  // Until all have failed again: nothing comes of waiting then.
+  while (unpromoted() >= max && failed_.size() < unpromoted()) {
+    if (std::chrono::steady_clock::now() >= end) break;
+    SEALPOINT_RETURN_IF_ERROR(check());
+    changed_.wait_for(lock, kSlice);
+  }
+  return unpromoted() < max ? Status() : NoRoom();
+}
+
+Status PromotionQueue::NoRoom() const {
+  const StagedCommit* oldest = running_ ? &*running_ : nullptr;
+  const auto look_at = [&](const StagedCommit& one) {
+    if (oldest == nullptr || one.since < oldest->since) oldest = &one;
+  };
+  std::for_each(waiting_.begin(), waiting_.end(), look_at);
+  std::for_each(failed_.begin(), failed_.end(), look_at);
+  const auto age = std::chrono::duration_cast<std::chrono::seconds>(
+      std::chrono::steady_clock::now() - oldest->since);
+  return RuleError(Code::kNoSpace, "R-STG-11", unpromoted(),
+                   " staged saves are on local storage and not promoted, expected less than ",
+                   options_.unpromoted_max, " (unpromoted_max); the oldest, of step ", oldest->step,
+                   ", was committed ", age.count(), " s ago and is to go to ", oldest->final,
+                   oldest->last_try.ok() ? "; it has not failed so far" : "; its last try failed: ",
+                   oldest->last_try.ok() ? "" : oldest->last_try.ToString())
+      .AtPath(oldest->local);
+}
+
+void PromotionQueue::Add(StagedCommit staged) {
+  const std::lock_guard lock(mutex_);
+  TryFailedAgain();
   waiting_.push_back(std::move(staged));
   changed_.notify_all();
   if (thread_.joinable()) return;
@@ -73,33 +120,33 @@ void PromotionQueue::Work() {
   while (true) {
     changed_.wait(lock, [this] { return is_closed_ || !waiting_.empty(); });
     if (is_closed_) return;
-    StagedCommit staged = std::move(waiting_.front());
+    running_ = std::move(waiting_.front());
     waiting_.pop_front();
-    is_running_ = true;
     lock.unlock();
-    Promotion promotion = Run(staged);
-    const bool is_done = promotion.status.ok();
-    if (is_done) DropPromoted(staged);
+    Promotion promotion = Run(*running_);
+    if (promotion.status.ok()) DropPromoted(*running_);
     lock.lock();
-    is_running_ = false;
+    if (!promotion.status.ok()) {
+      running_->last_try = promotion.status;
+      failed_.push_back(*std::move(running_));
+    }
+    running_.reset();
     over_.push_back(std::move(promotion));
-    if (!is_done) failed_.push_back(std::move(staged));
     changed_.notify_all();
   }
 }
 
 Promotion PromotionQueue::Run(const StagedCommit& staged) {
-  const auto report = PromoteGiven(
-      staged.local, staged.final,
-      {.from_storage = storage_,
-       .to_storage = storage_,
-       .blobs = staged.blobs,
-       .threads = options_.promote_threads,
-       .memory_budget_bytes = static_cast<std::uint64_t>(options_.promote_threads) * 8 * kMiB,
-       .deadline = options_.promote_deadline,
-       .limits = options_.limits,
-       .on_progress = [this](std::uint64_t) { return !is_closed_; }},
-      GivenFiles{.marker = staged.marker, .index = staged.index});
+  const auto report = PromoteGiven(staged.local, staged.final,
+                                   {.from_storage = storage_,
+                                    .to_storage = storage_,
+                                    .blobs = staged.blobs,
+                                    .threads = options_.promote_threads,
+                                    .memory_budget_bytes = options_.promote_memory_bytes,
+                                    .deadline = options_.promote_deadline,
+                                    .limits = options_.limits,
+                                    .on_progress = [this](std::uint64_t) { return !is_closed_; }},
+                                   GivenFiles{.marker = staged.marker, .index = staged.index});
   return {.directory = staged.final,
           .step = staged.step,
           .status = report.status(),
@@ -124,7 +171,7 @@ std::vector<Promotion> PromotionQueue::Take() {
 
 bool PromotionQueue::WaitFor(std::chrono::milliseconds longest) {
   std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, longest, [this] { return waiting_.empty() && !is_running_; });
+  return changed_.wait_for(lock, longest, [this] { return waiting_.empty() && !running_; });
 }
 
 void PromotionQueue::Close() {

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -37,6 +38,10 @@ class PromotionQueue {
   PromotionQueue(const PromotionQueue&) = delete;
   PromotionQueue& operator=(const PromotionQueue&) = delete;
 
+  // Before a staged save begins (R-STG-11): tries again what failed, and waits, as the options say,
+  // until less than unpromoted_max is not promoted. Errors: NoSpace, those of `check`, which is
+  // called now and then.
+  Status MakeRoom(const std::function<Status()>& check);
   void Add(StagedCommit staged);
   std::vector<Promotion> Take();
   bool WaitFor(std::chrono::milliseconds longest);
@@ -48,6 +53,9 @@ class PromotionQueue {
   PromotionQueue(std::shared_ptr<Storage> storage, const SaverOptions& options);
   ~PromotionQueue() = default;
 
+  void TryFailedAgain();
+  std::size_t unpromoted() const { return waiting_.size() + failed_.size() + (running_ ? 1 : 0); }
+  Status NoRoom() const;
   void Work();
   Promotion Run(const StagedCommit& staged);
   void DropPromoted(const StagedCommit& staged);
@@ -62,7 +70,7 @@ class PromotionQueue {
   std::vector<StagedCommit> failed_;   // which are tried again before the next
   std::deque<StagedCommit> promoted_;  // that are still on local storage; of the thread
   std::vector<Promotion> over_;
-  bool is_running_ = false;
+  std::optional<StagedCommit> running_;  // changed with the lock; its content is the thread's
   std::thread thread_;
 };
 

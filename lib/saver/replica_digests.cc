@@ -11,6 +11,7 @@
 #include "lib/base/wire.h"
 #include "lib/device/device_copies.h"
 #include "lib/digest/hasher.h"
+#include "lib/saver/write_sources.h"
 #include "lib/transfer/source_reader.h"
 #include "lib/writer/declaration_summary.h"
 #include "lib/writer/tensor_checks.h"
@@ -19,26 +20,26 @@
 namespace sealpoint::internal {
 namespace {
 
-// What one slot holds, and the digests of its chunks.
+// What a shard holds, and the digests of its chunks.
 struct Item {
   HeldView held;
-  const MemoryView* view = nullptr;
+  ShardSource source;
   std::uint64_t chunk_size = 0;  // bytes, a multiple of the element size
   std::vector<Digest> chunks{};
 };
 
-Item ItemOf(const Sources& sources, std::size_t slot) {
-  const HeldView held = InternalAccess::SummaryOf(sources.declaration()).held(slot);
+Item ItemOf(const Sources& sources, const PlannedShard& shard) {
+  const HeldView held = InternalAccess::SummaryOf(sources.declaration()).held(shard.slot);
   const std::uint64_t element_size = ElementSize(held.kind);
-  const std::uint64_t size = held.region().element_count() * element_size;
-  Item item{.held = held, .view = &*sources.tensors()[slot]};
+  const std::uint64_t size = shard.run.size() * element_size;
+  Item item{.held = held, .source = SourceOf(sources, shard)};
   item.chunk_size = held.kind.chunk_size_bytes / element_size * element_size;
   item.chunks.resize((size + item.chunk_size - 1) / item.chunk_size);
   return item;
 }
 
 SourceReader ReaderOf(const Item& item) {
-  return {item.held.region(), ElementSize(item.held.kind), *item.view};
+  return {item.source.region, ElementSize(item.held.kind), item.source.view};
 }
 
 void DigestOnHost(Item& item) {
@@ -74,8 +75,8 @@ class DeviceDigester {
 };
 
 Status DeviceDigester::Digest(Item& item) {
-  const int device = item.view->device;
-  SEALPOINT_RETURN_IF_ERROR(copies_.FollowStream(device, item.view->stream));
+  const int device = item.source.view.device;
+  SEALPOINT_RETURN_IF_ERROR(copies_.FollowStream(device, item.source.view.stream));
   SourceReader reader = ReaderOf(item);
   if (!reader.is_dense() || !engine_.device->CheckDigests(device).ok()) {
     return DigestCopies(item, reader);
@@ -93,9 +94,9 @@ Status DeviceDigester::DigestCopies(Item& item, SourceReader& reader) {
   for (sealpoint::Digest& digest : item.chunks) {
     copy_.resize(std::min(item.chunk_size, reader.remaining_bytes()));
     SEALPOINT_ASSIGN_OR_RETURN(
-        const auto arrived, copies_.Queue(item.view->device, copy_.size(), [&](CopyQueue& queue) {
-          return reader.QueueNext(queue, copy_);
-        }));
+        const auto arrived,
+        copies_.Queue(item.source.view.device, copy_.size(),
+                      [&](CopyQueue& queue) { return reader.QueueNext(queue, copy_); }));
     SEALPOINT_RETURN_IF_ERROR(copies_.Wait(arrived));
     digest = ComputeDigest(copy_);
   }
@@ -108,15 +109,15 @@ Digest CombineDigests(std::span<const Digest> digests) {
   return ComputeDigest(std::as_bytes(digests));
 }
 
-Result<std::vector<Digest>> DigestSlots(EngineParts& engine, const Sources& sources,
-                                        std::span<const std::size_t> slots) {
+Result<std::vector<Digest>> DigestShards(EngineParts& engine, const Sources& sources,
+                                         std::span<const PlannedShard> shards) {
   // Digests of a device are written to an item that must not move.
   std::deque<Item> items;
   std::vector<Item*> on_host;
   DeviceDigester on_device(engine);
-  for (const std::size_t slot : slots) {
-    Item& item = items.emplace_back(ItemOf(sources, slot));
-    if (item.view->is_host()) {
+  for (const PlannedShard& shard : shards) {
+    Item& item = items.emplace_back(ItemOf(sources, shard));
+    if (item.source.view.is_host()) {
       on_host.push_back(&item);
     } else {
       SEALPOINT_RETURN_IF_ERROR(on_device.Digest(item).AtTensor(item.held.name));
@@ -132,6 +133,15 @@ Result<std::vector<Digest>> DigestSlots(EngineParts& engine, const Sources& sour
   digests.reserve(items.size());
   for (const Item& item : items) digests.push_back(CombineDigests(item.chunks));
   return digests;
+}
+
+Result<std::vector<Digest>> DigestSlots(EngineParts& engine, const Sources& sources,
+                                        std::span<const std::size_t> slots) {
+  const DeclarationSummary& summary = InternalAccess::SummaryOf(sources.declaration());
+  std::vector<PlannedShard> shards;
+  shards.reserve(slots.size());
+  for (const std::size_t slot : slots) shards.push_back({slot, summary.held(slot).region().run});
+  return DigestShards(engine, sources, shards);
 }
 
 Digest DigestObject(const HeldObject& object, ByteSpan bytes) {

@@ -7,19 +7,23 @@
 #include <vector>
 
 #include "lib/pipeline/engine_parts.h"
+#include "lib/saver/save_plan.h"
 #include "sealpoint/declaration.h"
 #include "sealpoint/id.h"
 #include "sealpoint/status.h"
 
 namespace sealpoint::internal {
 
-// A digest of what each of these slots holds, in their order: that of the digests of its chunks.
+// A digest of what each of these shards holds, in their order: that of the digests of its chunks.
 // So memory of a device, which digests chunks, and memory of the host have the same one. Dense
 // memory of a device that computes digests is digested there; all other device memory is copied to
 // the host for it, a chunk at a time. Host memory is digested by the caller's thread and
 // EngineOptions::io_thread_count others.
 //
 // Local. Errors: Device. Preconditions: memory is bound to all slots, and none is empty.
+Result<std::vector<Digest>> DigestShards(EngineParts& engine, const Sources& sources,
+                                         std::span<const PlannedShard> shards);
+// The same of all that these slots hold.
 Result<std::vector<Digest>> DigestSlots(EngineParts& engine, const Sources& sources,
                                         std::span<const std::size_t> slots);
 

@@ -215,6 +215,7 @@ Status Resumption::PromoteOne(const Candidate& candidate) {
                                       .to_storage = storage_,
                                       .blobs = own,
                                       .threads = options_.threads,
+                                      .memory_budget_bytes = options_.memory_budget_bytes,
                                       .deadline = options_.deadline,
                                       .limits = options_.limits},
                                      std::move(given));

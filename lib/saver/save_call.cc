@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/saver/save_call.h"
 
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/pipeline/thread_pool.h"
+#include "sealpoint/storage.h"
 
 namespace sealpoint {
 
@@ -39,9 +46,63 @@ std::string TextOf(const std::vector<int>& writer_ranks) {
   return text.empty() ? "all" : text;
 }
 
+std::string TextOf(const std::vector<std::string>& groups) {
+  std::string text;
+  for (const std::string& group : groups) text += StrCat(text.empty() ? "" : ",", group);
+  return text.empty() ? "none" : text;
+}
+
 std::string TextOf(bool option) { return option ? "on" : "off"; }
 
+// Ascending, without repetition, of ranks that are there.
+Status CheckWriterRanks(const std::vector<int>& ranks, int size) {
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (ranks[i] < 0 || ranks[i] >= size) {
+      return InvalidArgument("writer_ranks has rank ", ranks[i], ", expected 0 to ", size - 1);
+    }
+    if (i > 0 && ranks[i] <= ranks[i - 1]) {
+      return InvalidArgument("writer_ranks has rank ", ranks[i], " after rank ", ranks[i - 1],
+                             ", expected ascending ranks");
+    }
+  }
+  return {};
+}
+
 }  // namespace
+
+Status CheckOptions(const SaverOptions& options, int size) {
+  if (options.blob_size_max_bytes < kMiB) {
+    return InvalidArgument("blob_size_max_bytes is ", options.blob_size_max_bytes,
+                           ", expected at least ", kMiB);
+  }
+  SEALPOINT_RETURN_IF_ERROR(CheckThreads("promote_threads", options.promote_threads));
+  if (options.frozen_full_every < 1) {
+    return InvalidArgument("frozen_full_every is ", options.frozen_full_every,
+                           ", expected at least 1");
+  }
+  if (options.keep_local < 0) {
+    return InvalidArgument("keep_local is ", options.keep_local, ", expected at least 0");
+  }
+  if (options.unpromoted_max < 1) {
+    return InvalidArgument("unpromoted_max is ", options.unpromoted_max, ", expected at least 1");
+  }
+  const std::uint64_t least =
+      static_cast<std::uint64_t>(options.promote_threads) * kDirectIoAlignmentBytes;
+  if (options.promote_memory_bytes < least) {
+    return InvalidArgument("promote_memory_bytes is ", options.promote_memory_bytes,
+                           ", expected at least ", least, " with ", options.promote_threads,
+                           " threads");
+  }
+  for (const auto& [name, deadline] : {std::pair("deadline", options.deadline),
+                                       {"background_deadline", options.background_deadline},
+                                       {"promote_deadline", options.promote_deadline},
+                                       {"unpromoted_wait", options.unpromoted_wait}}) {
+    if (deadline.count() < 0) {
+      return InvalidArgument(name, " is ", deadline.count(), " ms, expected at least 0");
+    }
+  }
+  return CheckWriterRanks(options.writer_ranks, size);
+}
 
 CollectiveCall CallOf(std::string_view kind, const SaverOptions& options, const SaveTarget& target,
                       const SaveOptions& save) {
@@ -52,6 +113,8 @@ CollectiveCall CallOf(std::string_view kind, const SaverOptions& options, const 
                         {"mesh", TextOf(save.mesh)},
                         {"allow_empty", TextOf(save.allow_empty)},
                         {"writer_ranks", TextOf(options.writer_ranks)},
+                        {"frozen_groups", TextOf(options.frozen_groups)},
+                        {"learn_frozen", TextOf(options.learn_frozen)},
                         {"find_replicas", TextOf(options.find_replicas)},
                         {"compare_replicas", TextOf(options.compare_replicas)}},
           .rule = "R-CMT-17",

@@ -6,8 +6,12 @@
 
 #include "lib/comm/same_call.h"
 #include "sealpoint/saver.h"
+#include "sealpoint/status.h"
 
 namespace sealpoint::internal {
+
+// Errors: InvalidArgument. `size`: the number of ranks.
+Status CheckOptions(const SaverOptions& options, int size);
 
 // What all ranks must name alike that begin a save (R-CMT-17).
 CollectiveCall CallOf(std::string_view kind, const SaverOptions& options, const SaveTarget& target,

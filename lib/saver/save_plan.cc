@@ -109,10 +109,10 @@ void Planner::AddSlot(std::size_t slot) {
 
 void Planner::Divide(const ReplicaGroupSummary& group, const std::vector<int>& writers, int rank) {
   const Shared& shared = *shared_[group.number];
-  const auto own = static_cast<std::size_t>(std::lower_bound(writers.begin(), writers.end(), rank) -
-                                            writers.begin());
+  const auto holder = static_cast<std::size_t>(
+      std::lower_bound(writers.begin(), writers.end(), rank) - writers.begin());
   for (const HolderShare& share : DivideEvenly(shared.held, writers.size())) {
-    if (share.holder != own) continue;
+    if (share.holder != holder) continue;
     shared.shards[share.held_index]->run = share.run;
     plan_.tensor_bytes += share.run.size() * shared.held[share.held_index].element_size;
   }

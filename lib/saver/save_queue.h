@@ -13,6 +13,7 @@
 #include "lib/saver/background_save.h"
 #include "sealpoint/communicator.h"
 #include "sealpoint/engine.h"
+#include "sealpoint/saver.h"
 #include "sealpoint/status.h"
 
 namespace sealpoint::internal {
@@ -80,6 +81,10 @@ class SaveQueue {
   bool is_closed_ = false;
   std::thread thread_;
 };
+
+// What the user has of a save that was queued.
+std::unique_ptr<PendingSave> MakePendingSave(std::shared_ptr<SaveQueue> queue,
+                                             std::shared_ptr<BackgroundSave> save);
 
 }  // namespace sealpoint::internal
 

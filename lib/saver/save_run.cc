@@ -20,10 +20,12 @@ namespace sealpoint::internal {
 namespace {
 
 using NumberField = std::uint64_t CommitInfo::*;
-constexpr std::array<NumberField, 7> kNumbers = {&CommitInfo::sequence,   &CommitInfo::step,
-                                                 &CommitInfo::blob_count, &CommitInfo::tensor_count,
-                                                 &CommitInfo::raw_bytes,  &CommitInfo::total_bytes,
-                                                 &CommitInfo::index_bytes};
+constexpr std::array<NumberField, 9> kNumbers = {
+    &CommitInfo::sequence,    &CommitInfo::step,
+    &CommitInfo::blob_count,  &CommitInfo::tensor_count,
+    &CommitInfo::raw_bytes,   &CommitInfo::total_bytes,
+    &CommitInfo::index_bytes, &CommitInfo::reused_blob_count,
+    &CommitInfo::reused_bytes};
 
 // A CommitInfo, but for its report, as bytes between the ranks of one job.
 Bytes EncodeCommitInfo(const CommitInfo& info) {
@@ -99,6 +101,27 @@ Status SaveRun::CheckLocalSpace(std::uint64_t tensor_bytes) {
       .AtPath(attempt_.directory);
 }
 
+Result<std::set<std::string>> SaveRun::LinkFrozen(std::span<const FrozenGroup> groups) {
+  std::set<std::string> names;
+  FrozenBlobs::OpenedParent parent;
+  for (const FrozenGroup& group : groups) {
+    SEALPOINT_ASSIGN_OR_RETURN(FrozenBlobs::Linked linked,
+                               frozen_.Link(engine_.storage(), attempt_, options_, group, parent));
+    if (linked.summaries.empty()) continue;
+    names.insert(group.name);
+    linked_.push_back(std::move(linked));
+  }
+  return names;
+}
+
+std::vector<BlobSummary> SaveRun::LinkedSummaries() const {
+  std::vector<BlobSummary> summaries;
+  for (const FrozenBlobs::Linked& linked : linked_) {
+    summaries.insert(summaries.end(), linked.summaries.begin(), linked.summaries.end());
+  }
+  return summaries;
+}
+
 Status SaveRun::CheckFreeSpace(std::uint64_t tensor_bytes) {
   if (is_staged()) return AgreeOnStatus(comm_, CheckLocalSpace(tensor_bytes));
   Bytes local_bytes;
@@ -107,9 +130,9 @@ Status SaveRun::CheckFreeSpace(std::uint64_t tensor_bytes) {
   Status status;
   std::uint64_t needed = 0;
   for (const Bytes& bytes : all) {
-    const auto one = WireReader(bytes).Number();
-    if (!one.ok() && status.ok()) status = one.error();
-    needed += one.value_or(0);
+    const auto number = WireReader(bytes).Number();
+    if (!number.ok() && status.ok()) status = number.error();
+    needed += number.value_or(0);
   }
   if (comm_.rank() == 0 && status.ok()) {
     const auto space = attempt_.opened->FreeSpace();
@@ -145,6 +168,8 @@ Result<CommitInfo> SaveRun::Commit(BlobWriter* writer, Status local_status) {
     auto finished = writer->Finish();
     local_status = finished.status();
     if (finished.ok()) summaries = *std::move(finished);
+    const std::vector<BlobSummary> linked = LinkedSummaries();
+    summaries.insert(summaries.end(), linked.begin(), linked.end());
   }
   if (local_status.ok() && is_staged()) local_status = NoteOwnBlobs(summaries);
   // From here on every blob of this rank is durable, and so is its name (R-CMT-10): summaries leave
@@ -184,6 +209,7 @@ Result<CommitInfo> SaveRun::CommitAndBroadcast(BlobWriter* writer,
   const auto verdict = BroadcastResult(comm_, 0,
                                        committed.ok() ? Result<Bytes>(EncodeCommitInfo(*committed))
                                                       : Result<Bytes>(committed.error()));
+  if (verdict.ok()) frozen_.Remember(attempt_.id, linked_);
   if (!verdict.ok() && IsCommFailure(verdict.error())) {
     // Only the broadcast of the verdict failed. Rank 0 knows the outcome from its own storage and
     // reports it: a durable checkpoint is not a failed save because nobody could be informed of it.
@@ -209,7 +235,8 @@ Result<CommitInfo> SaveRun::CommitOnRoot(const std::vector<Bytes>& gathered) {
                        .parent = attempt_.parent,
                        .mesh = save_.mesh,
                        .provenance = save_.provenance,
-                       .limits = options_.limits};
+                       .limits = options_.limits,
+                       .reuses_blobs = MayLink(options_)};
   commit.provenance.emplace_back("sealpoint.ranks", std::to_string(comm_.size()));
   const auto make_index = [&](const IndexAttributes& attributes) {
     return JoinGathered(parts, attributes, options_.limits);
@@ -264,9 +291,8 @@ Status SaveRun::PlaceOnNode(Status& broken) {
     staged_.index.assign(index.begin(), index.end());
     Status placed = WriteIndexAndMarker(*attempt_.opened, attempt_.publish, attempt_.id,
                                         staged_.index, staged_.marker, own_files_);
-    const bool is_another_ranks = placed.code() == Code::kAlreadyExists && own_files_.empty();
     staged_.is_first = placed.ok();
-    return is_another_ranks ? Status() : placed;
+    return placed.code() == Code::kAlreadyExists ? Status() : placed;
   };
   const Status placed = place();
   const Status agreed = AgreeOnStatus(comm_, placed);
@@ -294,6 +320,7 @@ void SaveRun::RemoveFromNode() {
 // after the last rank's files are gone.
 Status SaveRun::Fail(BlobWriter* writer, Status cause) {
   if (writer != nullptr) static_cast<void>(writer->Abandon());
+  if (!linked_.empty()) RemoveLinks(*attempt_.opened, LinkedSummaries());
   if (IsCommFailure(cause)) {
     cause = NoteFailure(std::move(cause));
   } else if (const Status barrier = comm_.Barrier(); !barrier.ok()) {

@@ -4,12 +4,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "lib/observe/phase_recorder.h"
+#include "lib/saver/frozen_blobs.h"
 #include "lib/saver/preflight.h"
 #include "lib/saver/staged_commit.h"
 #include "lib/writer/blob_writer_impl.h"
@@ -45,18 +48,23 @@ class SaveRun {
  public:
   // Borrows everything.
   SaveRun(Engine& engine, Communicator& comm, const SaverOptions& options, const SaveTarget& target,
-          const SaveOptions& save, PhaseRecorder& recorder)
+          const SaveOptions& save, PhaseRecorder& recorder, FrozenBlobs& frozen)
       : engine_(engine),
         comm_(comm),
         options_(options),
         target_(target),
         save_(save),
-        recorder_(recorder) {}
+        recorder_(recorder),
+        frozen_(frozen) {}
 
   // `local_status` is this rank's own outcome so far.
   Status Preflight(const Status& local_status = {});
   const Attempt& attempt() const { return attempt_; }
   bool allows_empty() const { return save_.allow_empty; }
+  bool is_staged() const { return !target_.local.empty(); }
+  // After the preflight: links what the parent has of these groups. Names those that need not be
+  // written any more. Not collective. Errors: Io.
+  Result<std::set<std::string>> LinkFrozen(std::span<const FrozenGroup> groups);
   // R-CMT-08: what all ranks write together fits.
   Status CheckFreeSpace(std::uint64_t tensor_bytes);
   // A writer for this attempt. Not collective.
@@ -77,8 +85,8 @@ class SaveRun {
   const Status& broken() const { return broken_; }
 
  private:
+  std::vector<BlobSummary> LinkedSummaries() const;
   Result<CommitInfo> CommitOnRoot(const std::vector<Bytes>& gathered);
-  bool is_staged() const { return !target_.local.empty(); }
   Status CheckLocalSpace(std::uint64_t tensor_bytes);
   Status NoteOwnBlobs(const std::vector<BlobSummary>& summaries);
   // R-STG-01. Of rank 0 only, within its commit: index and marker go to all.
@@ -96,6 +104,8 @@ class SaveRun {
   const SaveTarget& target_;
   const SaveOptions& save_;
   PhaseRecorder& recorder_;
+  FrozenBlobs& frozen_;
+  std::vector<FrozenBlobs::Linked> linked_{};  // that this rank made
   Attempt attempt_;
   Status broken_;
   StagedCommit staged_;

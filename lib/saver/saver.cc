@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,8 +24,9 @@
 #include "lib/saver/compare_replicas.h"
 #include "lib/saver/fast_check_declarations.h"
 #include "lib/saver/find_replicas.h"
+#include "lib/saver/frozen_blobs.h"
 #include "lib/saver/full_check_declarations.h"
-#include "lib/saver/pending_save.h"
+#include "lib/saver/learned_frozen.h"
 #include "lib/saver/promotion_queue.h"
 #include "lib/saver/save_call.h"
 #include "lib/saver/save_plan.h"
@@ -120,11 +122,20 @@ class SaverImpl final : public Saver {
   Status StageInBackground(const SaveTarget& target, const SaveOptions& options,
                            const Sources& held_sources,
                            const std::shared_ptr<BackgroundSave>& save);
-  std::unique_ptr<StagedWriter> ReserveStaging(const SavePlan& plan, const SaveOptions& options,
-                                               const Sources& sources,
+  // The plan of a save as this rank writes it. Not collective.
+  Result<GroupedPlan> Group(const LocalPlan& local_plan, bool is_staged, const Sources& sources);
+  std::unique_ptr<StagedWriter> ReserveStaging(const SavePlan& plan, const SaveTarget& target,
+                                               const SaveOptions& options, const Sources& sources,
                                                PhaseRecorder& recorder) const;
-  void Stream(const std::shared_ptr<BackgroundSave>& save, const Sources& sources);
-  Status Write(StateWriter& writer, const Sources& sources) const;
+  // `local_status`: of what this rank did before.
+  void Stream(const std::shared_ptr<BackgroundSave>& save, const SavePlan& plan,
+              const Sources& sources, Status local_status);
+  // What is to be written of the plan, after blobs of the parent were linked. Not collective.
+  Result<std::shared_ptr<const SavePlan>> LinkFrozen(SaveRun& run, const LocalPlan& local_plan,
+                                                     const Sources& sources);
+  Status Write(StateWriter& writer, const SavePlan& plan, const Sources& sources) const {
+    return WriteSources(options_, writer, plan, sources);
+  }
 
   Engine& engine_;
   Communicator& comm_;
@@ -137,9 +148,12 @@ class SaverImpl final : public Saver {
   std::optional<Digest> searched_for_;
   std::optional<FoundReplicas> found_;
   std::optional<ItemsByHolders> shared_;  // what is compared; absent if plan or replicas changed
+  LearnedFrozen learned_;                 // of the plan of this rank
   Status broken_;  // the communicator failed; ranks may disagree on where they are
   std::shared_ptr<SaveQueue> queue_;  // of saves in the background; absent before the first
   const std::shared_ptr<PromotionQueue> promotions_;
+  // Shared with saves in the background; one save uses it at a time.
+  const std::shared_ptr<FrozenBlobs> frozen_ = std::make_shared<FrozenBlobs>();
 };
 
 Result<CommitInfo> SaverImpl::Save(const SaveTarget& target, const SaveOptions& options,
@@ -151,7 +165,7 @@ Result<CommitInfo> SaverImpl::Save(const SaveTarget& target, const SaveOptions& 
   recorder.Begin(Phase::kPreflight);
   Status local_status = CheckArguments(options, sources);
   if (local_status.ok()) local_status = recorder.failure();
-  SaveRun run(engine_, comm_, options_, target, options, recorder);
+  SaveRun run(engine_, comm_, options_, target, options, recorder, *frozen_);
   Result<CommitInfo> result = RunInForeground(CallOf("save", options_, target, options), run,
                                               local_status, sources, recorder);
   recorder.End();
@@ -170,7 +184,9 @@ Result<CommitInfo> SaverImpl::RunInForeground(const CollectiveCall& call, SaveRu
   auto local_plan = MakeFirstPlan(local_status, held);
   auto any = Begin(call, FirstFlags(local_plan, held, run.allows_empty()), local_plan.status());
   if (!any.ok()) return run.NoteFailure(any.error());
-  SEALPOINT_RETURN_IF_ERROR(run.Preflight());
+  const auto check = [&] { return recorder.failure(); };
+  SEALPOINT_RETURN_IF_ERROR(
+      run.Preflight(run.is_staged() ? promotions_->MakeRoom(check) : Status()));
   recorder.Begin(Phase::kPlan);
   std::optional<Sources> selected;
   if (options_.find_replicas) {
@@ -185,12 +201,15 @@ Result<CommitInfo> SaverImpl::RunInForeground(const CollectiveCall& call, SaveRu
   const Sources& sources = selected ? *selected : held;
   Status status = AgreeOnPlan(*any, *local_plan, sources.declaration());
   if (status.ok()) status = CompareReplicas(held, sources.declaration());
-  if (status.ok()) status = run.CheckFreeSpace(plan_->tensor_bytes);
   if (!status.ok()) return run.Fail(nullptr, std::move(status));
-  recorder.Begin(Phase::kWriteBlobs, plan_->tensor_bytes);
+  const auto plan = LinkFrozen(run, *local_plan, sources);
+  const std::uint64_t bytes = plan.ok() ? (*plan)->tensor_bytes : 0;
+  status = run.CheckFreeSpace(bytes);
+  if (!status.ok()) return run.Fail(nullptr, std::move(status));
+  recorder.Begin(Phase::kWriteBlobs, bytes);
   const auto writer = run.CreateWriter();
-  Status written = writer.status();
-  if (written.ok()) written = Write(**writer, sources);
+  Status written = plan.ok() ? writer.status() : plan.status();
+  if (written.ok()) written = Write(**writer, **plan, sources);
   return run.Commit(writer.ok() ? writer->get() : nullptr, std::move(written));
 }
 
@@ -204,9 +223,8 @@ Result<std::unique_ptr<PendingSave>> SaverImpl::SaveAsync(const SaveTarget& targ
                                                           const Sources& held_sources) {
   SEALPOINT_RETURN_IF_ERROR(InternalAccess::PartsOf(engine_).CheckUsable());
   SEALPOINT_RETURN_IF_ERROR(CheckUsable());
-  const auto save = std::make_shared<BackgroundSave>(
-      options_, target, options,
-      [queue = promotions_](StagedCommit staged) { queue->Add(std::move(staged)); });
+  const auto save =
+      std::make_shared<BackgroundSave>(options_, target, options, promotions_, frozen_);
   save->recorder().Begin(Phase::kPlan);
   Status staged = StageInBackground(target, options, held_sources, save);
   if (staged.ok()) return MakePendingSave(queue_, save);
@@ -220,11 +238,18 @@ Status SaverImpl::StageInBackground(const SaveTarget& target, const SaveOptions&
   PhaseRecorder& recorder = save->recorder();
   const Status local_status = CheckArguments(options, held_sources);
   auto local_plan = MakeFirstPlan(local_status, held_sources);
+  GroupedPlan grouped;
   std::unique_ptr<StagedWriter> staged;
+  // Fails the local plan, and so the exchange that follows, if the memory cannot be digested.
   const auto reserve = [&](const Sources& sources) {
-    if (local_plan.ok() && local_plan->plan) {
-      staged = ReserveStaging(*local_plan->plan, options, sources, recorder);
+    if (!local_plan.ok() || !local_plan->plan) return true;
+    auto result = Group(*local_plan, !target.local.empty(), sources);
+    if (!result.ok()) {
+      local_plan = std::move(result).error();
+      return true;
     }
+    grouped = std::move(result).value();
+    staged = ReserveStaging(*grouped.plan, target, options, sources, recorder);
     return staged == nullptr;
   };
   bool is_short = reserve(held_sources);
@@ -246,15 +271,21 @@ Status SaverImpl::StageInBackground(const SaveTarget& target, const SaveOptions&
   SEALPOINT_RETURN_IF_ERROR(AgreeOnPlan(any, *local_plan, sources.declaration()));
   SEALPOINT_RETURN_IF_ERROR(CompareReplicas(held_sources, sources.declaration()));
   save->tensor_bytes = plan_->tensor_bytes;
+  Status written;
+  if (target.local.empty()) {
+    auto groups = DigestFrozen(InternalAccess::PartsOf(engine_), options_, grouped, sources);
+    written = groups.status();
+    if (groups.ok()) save->SetFrozen(*std::move(groups));
+  }
   if (any.is_short_of_memory) {
     // Earlier saves hold the staging memory: they must end first, and in this order on all ranks.
     staged.reset();
     recorder.End();
     queue_->Drain();
-    Stream(save, sources);
+    Stream(save, *grouped.plan, sources, std::move(written));
   } else {
     recorder.Begin(Phase::kSnapshot, plan_->tensor_bytes);
-    Status written = Write(*staged, sources);
+    if (written.ok()) written = Write(*staged, *grouped.plan, sources);
     recorder.End();  // the snapshot ends now; the background thread may take the save up much later
     save->SetStaged(std::move(staged), std::move(written));
     queue_->Add(save);
@@ -264,27 +295,55 @@ Status SaverImpl::StageInBackground(const SaveTarget& target, const SaveOptions&
 
 // With a memory budget below the size of the state: the background thread makes the directory
 // first, then the state is written while it is being copied. Returns when the last byte is staged.
-void SaverImpl::Stream(const std::shared_ptr<BackgroundSave>& save, const Sources& sources) {
+void SaverImpl::Stream(const std::shared_ptr<BackgroundSave>& save, const SavePlan& plan,
+                       const Sources& sources, Status local_status) {
   queue_->Add(save);
   queue_->DriveUntil(*save, [&] { return save->is_bound() || queue_->IsOver(*save); });
   if (!save->is_bound()) return;
-  save->SetStaged(Write(*save->writer(), sources));
+  if (local_status.ok()) {
+    const auto& linked = save->linked_groups();
+    local_status =
+        Write(*save->writer(), WithoutGroups(plan, sources.declaration(), linked), sources);
+  }
+  save->SetStaged(std::move(local_status));
 }
 
-// Precondition: the ranks agreed on plan_.
-Status SaverImpl::Write(StateWriter& writer, const Sources& sources) const {
-  return WriteSources(options_, writer, *plan_, sources);
+Result<GroupedPlan> SaverImpl::Group(const LocalPlan& local_plan, bool is_staged,
+                                     const Sources& sources) {
+  if (!options_.learn_frozen || is_staged) return GroupedPlan{.plan = local_plan.plan};
+  return learned_.Look(InternalAccess::PartsOf(engine_), options_, local_plan.declaration,
+                       local_plan.plan, sources);
+}
+
+// Precondition: the ranks agreed on the plan.
+Result<std::shared_ptr<const SavePlan>> SaverImpl::LinkFrozen(SaveRun& run,
+                                                              const LocalPlan& local_plan,
+                                                              const Sources& sources) {
+  SEALPOINT_ASSIGN_OR_RETURN(const GroupedPlan grouped,
+                             Group(local_plan, run.is_staged(), sources));
+  if (run.attempt().parent_directory.empty()) return grouped.plan;  // nothing is digested in vain
+  SEALPOINT_ASSIGN_OR_RETURN(
+      const std::vector<FrozenGroup> groups,
+      DigestFrozen(InternalAccess::PartsOf(engine_), options_, grouped, sources));
+  SEALPOINT_ASSIGN_OR_RETURN(const std::set<std::string> linked, run.LinkFrozen(groups));
+  if (linked.empty()) return grouped.plan;
+  return std::make_shared<const SavePlan>(
+      WithoutGroups(*grouped.plan, sources.declaration(), linked));
 }
 
 // Null if the budget does not hold all that this rank writes.
 std::unique_ptr<StagedWriter> SaverImpl::ReserveStaging(const SavePlan& plan,
+                                                        const SaveTarget& target,
                                                         const SaveOptions& options,
                                                         const Sources& sources,
                                                         PhaseRecorder& recorder) const {
   EngineParts& parts = InternalAccess::PartsOf(engine_);
-  const std::uint64_t count = BuffersFor(parts, options_, plan, sources);
+  const std::string& path = target.local.empty() ? target.path : target.local;
+  const std::uint64_t part_size = parts.storage->part_size_bytes(path);
+  const std::uint64_t count = BuffersFor(parts, options_, plan, sources, part_size);
   if (!parts.TryReserve(count)) return nullptr;
-  return std::make_unique<StagedWriter>(parts, count, WriterOptionsOf(options_, options, recorder));
+  return std::make_unique<StagedWriter>(parts, count, WriterOptionsOf(options_, options, recorder),
+                                        part_size);
 }
 
 Status SaverImpl::OpenQueue() {
@@ -326,9 +385,9 @@ Result<Flags> SaverImpl::Begin(const CollectiveCall& call, const Flags& flags,
 }
 
 Result<Flags> SaverImpl::Reduce(const Flags& flags, const Status& local_status) {
-  const CallFlags own = Encode(flags, local_status);
+  const CallFlags local_flags = Encode(flags, local_status);
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> maxima,
-                             comm_.AllReduceMax({own.begin(), own.end()}));
+                             comm_.AllReduceMax({local_flags.begin(), local_flags.end()}));
   CallFlags any{};
   if (maxima.size() != any.size()) return MalformedMessage();
   std::copy(maxima.begin(), maxima.end(), any.begin());
@@ -395,39 +454,6 @@ Status SaverImpl::AgreeOnPlan(const Flags& any, const LocalPlan& local_plan,
   planned_for_ = local_plan.declaration;
   shared_.reset();
   return {};
-}
-
-// Ascending, without repetition, of ranks that are there.
-Status CheckWriterRanks(const std::vector<int>& ranks, int size) {
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    if (ranks[i] < 0 || ranks[i] >= size) {
-      return InvalidArgument("writer_ranks has rank ", ranks[i], ", expected 0 to ", size - 1);
-    }
-    if (i > 0 && ranks[i] <= ranks[i - 1]) {
-      return InvalidArgument("writer_ranks has rank ", ranks[i], " after rank ", ranks[i - 1],
-                             ", expected ascending ranks");
-    }
-  }
-  return {};
-}
-
-Status CheckOptions(const SaverOptions& options, int size) {
-  if (options.blob_size_max_bytes < kMiB) {
-    return InvalidArgument("blob_size_max_bytes is ", options.blob_size_max_bytes,
-                           ", expected at least ", kMiB);
-  }
-  SEALPOINT_RETURN_IF_ERROR(CheckThreads("promote_threads", options.promote_threads));
-  if (options.keep_local < 0) {
-    return InvalidArgument("keep_local is ", options.keep_local, ", expected at least 0");
-  }
-  for (const auto& [name, deadline] : {std::pair("deadline", options.deadline),
-                                       {"background_deadline", options.background_deadline},
-                                       {"promote_deadline", options.promote_deadline}}) {
-    if (deadline.count() < 0) {
-      return InvalidArgument(name, " is ", deadline.count(), " ms, expected at least 0");
-    }
-  }
-  return CheckWriterRanks(options.writer_ranks, size);
 }
 
 }  // namespace

@@ -2,12 +2,14 @@
 #ifndef SEALPOINT_LIB_SAVER_STAGED_COMMIT_H_
 #define SEALPOINT_LIB_SAVER_STAGED_COMMIT_H_
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "sealpoint/bytes.h"
 #include "sealpoint/id.h"
+#include "sealpoint/status.h"
 
 namespace sealpoint::internal {
 
@@ -20,6 +22,8 @@ struct StagedCommit {
   Bytes index{};
   std::vector<BlobId> blobs{};  // that this rank wrote
   bool is_first = false;        // the one rank of its node that placed index and marker there
+  std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();
+  Status last_try{};  // how its last promotion failed, if one did
 };
 
 }  // namespace sealpoint::internal

@@ -4,6 +4,7 @@
 #include "lib/base/errors.h"
 #include "lib/base/internal_access.h"
 #include "lib/base/macros.h"
+#include "lib/saver/frozen_blobs.h"
 #include "lib/transfer/intake_set.h"
 #include "lib/writer/declaration_summary.h"
 #include "lib/writer/staging_estimate.h"
@@ -51,6 +52,25 @@ Status CheckSources(const Sources& sources) {
   return {};
 }
 
+std::string LearnedGroupName(std::uint32_t number) { return StrCat(kLearnedGroupPrefix, number); }
+
+void CopySpec(const DeclarationSummary& summary, const PlannedShard& shard, TensorSpec& tensor) {
+  summary.held(shard.slot).CopyTo(tensor);
+  if (shard.learned != 0) tensor.group = LearnedGroupName(shard.learned);
+}
+
+ShardSource SourceOf(const Sources& sources, const PlannedShard& shard) {
+  const HeldView held = InternalAccess::SummaryOf(sources.declaration()).held(shard.slot);
+  ShardSource source{.region = held.region(), .view = *sources.tensors()[shard.slot]};
+  if (source.view.is_dense()) {
+    const std::uint64_t element_size = ElementSize(held.kind);
+    source.view.data += (shard.run.begin - source.region.run.begin) * element_size;
+    source.view.size_bytes = shard.run.size() * element_size;
+  }
+  source.region.run = shard.run;
+  return source;
+}
+
 Status WriteSources(const SaverOptions& options, StateWriter& writer, const SavePlan& plan,
                     const Sources& sources) {
   const Declaration& declaration = sources.declaration();
@@ -58,22 +78,16 @@ Status WriteSources(const SaverOptions& options, StateWriter& writer, const Save
   TensorSpec tensor;
   const auto for_each_shard = [&](const StateWriter::AddShard& add) -> Status {
     for (const PlannedShard& shard : plan.shards) {
-      const HeldView held = summary.held(shard.slot);
-      held.CopyTo(tensor);
-      MemoryView view = *sources.tensors()[shard.slot];
-      Region region = held.region();
-      if (view.is_dense()) {
-        view.data += (shard.run.begin - region.run.begin) * ElementSize(tensor);
-        view.size_bytes = shard.run.size() * ElementSize(tensor);
-      }
-      region.run = shard.run;
-      SEALPOINT_RETURN_IF_ERROR(add(tensor, region, view));
+      CopySpec(summary, shard, tensor);
+      const ShardSource source = SourceOf(sources, shard);
+      SEALPOINT_RETURN_IF_ERROR(add(tensor, source.region, source.view));
     }
     return {};
   };
   const auto add_rest = [&]() -> Status {
     for (const std::size_t slot : plan.empty_slots) {
       summary.held(slot).CopyTo(tensor);
+      if (IsFrozen(options, tensor.group)) tensor.group.clear();
       SEALPOINT_RETURN_IF_ERROR(writer.AddEmptyTensor(tensor));
     }
     for (std::size_t i = 0; i < declaration.objects().size(); ++i) {
@@ -89,24 +103,26 @@ Status WriteSources(const SaverOptions& options, StateWriter& writer, const Save
 }
 
 std::uint64_t BuffersFor(const EngineParts& engine, const SaverOptions& options,
-                         const SavePlan& plan, const Sources& sources) {
+                         const SavePlan& plan, const Sources& sources,
+                         std::uint64_t part_size_bytes) {
   StagingEstimate estimate(options.blob_size_max_bytes, engine.pool->buffer_size_bytes());
   const Declaration& declaration = sources.declaration();
   const DeclarationSummary& summary = InternalAccess::SummaryOf(declaration);
   TensorSpec tensor;
   for (const PlannedShard& shard : plan.shards) {
-    summary.held(shard.slot).CopyTo(tensor);
+    CopySpec(summary, shard, tensor);
     estimate.AddShard(tensor, (shard.run.end - shard.run.begin) * ElementSize(tensor));
   }
   for (const std::size_t slot : plan.empty_slots) {
     summary.held(slot).CopyTo(tensor);
+    if (IsFrozen(options, tensor.group)) tensor.group.clear();
     estimate.AddEmpty(tensor);
   }
   for (std::size_t i = 0; i < declaration.objects().size(); ++i) {
     const HeldObject& object = declaration.objects()[i];
     estimate.AddObject(object.name, object.media_type, sources.objects()[i]->size());
   }
-  return estimate.buffer_count();
+  return estimate.buffer_count(engine.BuffersOf(part_size_bytes));
 }
 
 }  // namespace sealpoint::internal

@@ -10,6 +10,7 @@
 
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
+#include "lib/series/distinct_bytes.h"
 
 namespace sealpoint::internal {
 namespace {
@@ -35,8 +36,10 @@ class Retention {
     KeepSteps();
     for (const KeepPerPeriod& periods : policy_.keep_per_period) KeepPeriods(periods);
     if (policy_.keep_best) KeepBestOnes(*policy_.keep_best);
+    KeepWithin();
     KeepPinned();
     KeepCopies();
+    if (policy_.max_bytes > 0) KeepWhatFits();
     for (std::size_t i = 0; i < count_; ++i) ExplainDeletion(i);
   }
 
@@ -44,6 +47,8 @@ class Retention {
   static bool IsCommitted(const SeriesEntry& entry) { return entry.verdict == Verdict::kCommitted; }
   // Summaries are there for all that a rule looks at (NeedsAllSummaries, SummarizeNewest).
   bool is_whole(std::size_t i) const { return summaries_[i].is_whole; }
+  // A creation time of 0 is not known.
+  bool HasTime(std::size_t i) const { return is_whole(i) && summaries_[i].created_unix_ns != 0; }
   const AttemptId& attempt(std::size_t i) const { return decisions_[i].entry.attempt; }
   void Keep(std::size_t i, std::string reason) {
     decisions_[i].keep = true;
@@ -53,12 +58,13 @@ class Retention {
   // A damaged one that is newer than the last of them stays as well: it does not count, and whoever
   // looks into the damage wants it.
   void KeepLast() {
-    std::set<AttemptId> whole;
+    std::set<AttemptId>& whole = last_;
     for (std::size_t i = 0; i < count_ && whole.size() < policy_.keep_last; ++i) {
       if (is_whole(i)) {
         whole.insert(attempt(i));
         Keep(i, StrCat("one of the newest ", policy_.keep_last));
       } else {
+        last_damaged_.insert(attempt(i));
         Keep(i, StrCat("not whole, and newer than the newest ", policy_.keep_last,
                        " whole ones: ", summaries_[i].damage));
       }
@@ -80,7 +86,7 @@ class Retention {
     std::optional<std::uint64_t> last_period;
     std::uint32_t kept = 0;
     for (std::size_t i = 0; i < count_ && kept < periods.count; ++i) {
-      if (!is_whole(i)) continue;
+      if (!HasTime(i)) continue;
       const std::uint64_t period = summaries_[i].created_unix_ns / kNanosecondsPerSecond / seconds;
       if (last_period == period) continue;
       last_period = period;
@@ -111,6 +117,24 @@ class Retention {
     }
   }
 
+  // Measured from the newest whole one and not from now: a training that stopped long ago loses
+  // nothing, and a clock that was set back keeps more rather than less.
+  void KeepWithin() {
+    const auto seconds = static_cast<std::uint64_t>(policy_.keep_within.count());
+    if (seconds == 0) return;
+    const auto second_of = [&](std::size_t i) {
+      return summaries_[i].created_unix_ns / kNanosecondsPerSecond;
+    };
+    std::optional<std::uint64_t> newest;
+    for (std::size_t i = 0; i < count_; ++i) {
+      if (!HasTime(i)) continue;
+      if (!newest) newest = second_of(i);
+      if (second_of(i) >= *newest || *newest - second_of(i) <= seconds) {
+        Keep(i, StrCat("made within ", seconds, " s before the newest"));
+      }
+    }
+  }
+
   void KeepPinned() {
     for (std::size_t i = 0; i < count_; ++i) {
       if (decisions_[i].entry.is_kept) Keep(i, "a KEEP file pins it");
@@ -130,8 +154,49 @@ class Retention {
     }
   }
 
+  bool IsFixed(std::size_t i) const {
+    const auto is_pinned = [&](const PruneDecision& other) {
+      return IsCommitted(other.entry) && other.entry.attempt == attempt(i) &&
+             (other.entry.is_kept || other.entry.is_link);
+    };
+    return last_.contains(attempt(i)) || last_damaged_.contains(attempt(i)) ||
+           std::any_of(decisions_.begin(), decisions_.end(), is_pinned);
+  }
+
+  // Takes from what the rules keep, the newest first. A copy stays or goes with what it is a copy
+  // of, right behind which it comes.
+  void KeepWhatFits() {
+    const bool is_only_rule = policy_.keep_every_n_steps == 0 && policy_.keep_per_period.empty() &&
+                              !policy_.keep_best && policy_.keep_within.count() == 0;
+    DistinctBytes bytes;
+    std::uint64_t total = 0;
+    for (std::size_t i = 0; i < count_; ++i) {
+      if (IsFixed(i)) total += bytes.Add(summaries_[i].files);
+    }
+    for (std::size_t end = 0, begin = 0; begin < count_; begin = end) {
+      while (end < count_ && attempt(end) == attempt(begin)) ++end;
+      std::uint64_t grown = 0;
+      bool is_wanted = decisions_[begin].keep;
+      for (std::size_t i = begin; i < end; ++i) is_wanted |= is_only_rule && is_whole(i);
+      if (!is_wanted || IsFixed(begin)) continue;
+      for (std::size_t i = begin; i < end; ++i) grown += bytes.Add(summaries_[i].files);
+      const bool fits = policy_.max_bytes >= grown && total <= policy_.max_bytes - grown;
+      for (std::size_t i = begin; i < end; ++i) {
+        decisions_[i].keep = fits;
+        if (fits) {
+          if (is_only_rule) Keep(i, StrCat("among the newest of ", policy_.max_bytes, " bytes"));
+          continue;
+        }
+        static_cast<void>(bytes.Remove(summaries_[i].files));
+        decisions_[i].reasons.push_back(StrCat("does not fit in ", policy_.max_bytes,
+                                               " bytes: it would add ", grown, " to ", total));
+      }
+      if (fits) total += grown;
+    }
+  }
+
   void ExplainDeletion(std::size_t i) {
-    if (decisions_[i].keep) return;
+    if (decisions_[i].keep || !decisions_[i].reasons.empty()) return;
     const bool is_damaged = i < summaries_.size() && !summaries_[i].is_whole;
     const std::string damage = is_damaged ? StrCat("; not whole: ", summaries_[i].damage) : "";
     decisions_[i].reasons.push_back(StrCat("no rule keeps it", damage));
@@ -140,7 +205,9 @@ class Retention {
   const RetentionPolicy& policy_;
   const std::vector<CheckpointSummary>& summaries_;
   std::vector<PruneDecision>& decisions_;
-  std::size_t count_ = 0;  // of committed ones
+  std::size_t count_ = 0;             // of committed ones
+  std::set<AttemptId> last_;          // what KeepLast keeps because it is whole
+  std::set<AttemptId> last_damaged_;  // and because it is newer
 };
 
 }  // namespace
@@ -154,6 +221,10 @@ Status CheckPolicy(const RetentionPolicy& policy) {
       return BadPolicy(StrCat("a period is ", periods.period.count(), " s, expected at least 1 s"));
     }
     if (periods.count == 0) return BadPolicy("a number of periods is 0, expected at least 1");
+  }
+  if (policy.keep_within < std::chrono::seconds(0)) {
+    return BadPolicy(
+        StrCat("keep_within is ", policy.keep_within.count(), " s, expected 0 or more"));
   }
   if (!policy.keep_best) return Status();
   if (policy.keep_best->count == 0) {
@@ -186,7 +257,8 @@ std::optional<double> ParseMetric(std::string_view text) {
 }
 
 bool NeedsAllSummaries(const RetentionPolicy& policy) {
-  return !policy.keep_per_period.empty() || policy.keep_best.has_value();
+  return !policy.keep_per_period.empty() || policy.keep_best.has_value() ||
+         policy.keep_within > std::chrono::seconds(0) || policy.max_bytes > 0;
 }
 
 std::vector<PruneDecision> DecideRetention(const SeriesListing& listing,

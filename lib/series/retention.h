@@ -9,6 +9,7 @@
 
 #include "sealpoint/retention.h"
 #include "sealpoint/series.h"
+#include "sealpoint/storage.h"
 
 // Which checkpoints of a series stay. Pure: no storage, no clock.
 
@@ -25,6 +26,7 @@ struct CheckpointSummary {
   std::string damage{};   // if not whole
   std::uint64_t created_unix_ns = 0;
   std::optional<double> metric{};  // absent: never among the best
+  std::vector<EntryInfo> files{};  // of our names, if the policy bounds bytes
 };
 
 // The value of a metric: a whole decimal number, finite. Nothing for any other text.

@@ -6,6 +6,7 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/container/open_checkpoint.h"
+#include "lib/series/distinct_bytes.h"
 #include "lib/series/retention.h"
 #include "lib/series/series_removal.h"
 #include "sealpoint/series.h"
@@ -38,8 +39,13 @@ Result<CheckpointSummary> Summarize(const Storage& storage, const SeriesEntry& e
   if (opened.ok()) {
     summaries.created_unix_ns = opened->index.metadata.created_unix_ns();
     summaries.metric = FindMetric(opened->index.metadata, policy);
-    return summaries;
   }
+  if (policy.max_bytes > 0) {
+    auto files = internal::ListOurFiles(storage, entry);
+    if (!files.ok() && !IsGone(files.error())) return files.error();
+    if (files.ok()) summaries.files = std::move(files).value();
+  }
+  if (opened.ok()) return summaries;
   const Status& error = opened.error();
   const bool is_damage = VerdictOf(error) == Verdict::kCorrupt ||
                          VerdictOf(error) == Verdict::kIncomplete ||
@@ -87,14 +93,38 @@ Status SyncANewerOne(const Storage& storage, const std::vector<PruneDecision>& d
     if (!decision.keep) break;
     newer.push_back(decision.entry);
   }
-  return internal::MakeSureOfANewerOne(storage, newer.begin(), newer.end()).AtRule("R-SER-11");
+  // What is deleted is under none of these names: copies stay together.
+  return internal::MakeSureOfANewerOne(storage, newer.begin(), newer.end(), AttemptId{})
+      .AtRule("R-SER-11");
 }
 
+// What deletions free: of a file that several directories of the series share, nothing before the
+// last of them.
+class FreedBytes {
+ public:
+  FreedBytes(const Storage& storage, const std::vector<PruneDecision>& decisions) {
+    for (const PruneDecision& decision : decisions) {
+      auto files = internal::ListOurFiles(storage, decision.entry);
+      // One that cannot be listed, a link, say: as if it shared nothing.
+      const std::vector<EntryInfo> one = {{.size_bytes = decision.entry.size_bytes}};
+      files_.push_back(files.ok() ? std::move(files).value() : one);
+      static_cast<void>(bytes_.Add(files_.back()));
+    }
+  }
+  std::uint64_t OfDeleting(std::size_t decision) { return bytes_.Remove(files_[decision]); }
+
+ private:
+  internal::DistinctBytes bytes_;
+  std::vector<std::vector<EntryInfo>> files_;
+};
+
 // Oldest first. Stops at the first error.
-Status DeleteDecided(const Storage& storage, const std::string& path, PruneReport& report) {
+Status DeleteDecided(const Storage& storage, const std::string& path, FreedBytes freed,
+                     PruneReport& report) {
   SEALPOINT_ASSIGN_OR_RETURN(const auto series, storage.OpenDirectory(path));
   SEALPOINT_RETURN_IF_ERROR(SyncANewerOne(storage, report.decisions));
-  for (auto decision = report.decisions.rbegin(); decision != report.decisions.rend(); ++decision) {
+  for (std::size_t i = report.decisions.size(); i-- > 0;) {
+    PruneDecision* const decision = &report.decisions[i];
     if (decision->keep) continue;
     const Status deleted = internal::DeleteCommitted(*series, decision->entry);
     if (IsGone(deleted)) {
@@ -103,7 +133,7 @@ Status DeleteDecided(const Storage& storage, const std::string& path, PruneRepor
     }
     SEALPOINT_RETURN_IF_ERROR(deleted);
     decision->is_deleted = true;
-    report.bytes_freed += decision->entry.size_bytes;
+    report.bytes_freed += freed.OfDeleting(i);
   }
   return {};
 }
@@ -116,13 +146,16 @@ PruneReport Series::Prune(const RetentionPolicy& policy, const PruneOptions& opt
   report.status = decided.status();
   if (!decided.ok()) return report;
   report.decisions = std::move(decided).value();
-  bool has_work = false;
-  for (const PruneDecision& decision : report.decisions) {
-    if (decision.keep) continue;
-    has_work = true;
-    if (options.dry_run) report.bytes_freed += decision.entry.size_bytes;
+  const auto goes = [](const PruneDecision& decision) { return !decision.keep; };
+  if (std::ranges::none_of(report.decisions, goes)) return report;
+  FreedBytes freed(*storage_, report.decisions);
+  if (!options.dry_run) {
+    report.status = DeleteDecided(*storage_, path_, std::move(freed), report);
+    return report;
   }
-  if (has_work && !options.dry_run) report.status = DeleteDecided(*storage_, path_, report);
+  for (std::size_t i = 0; i < report.decisions.size(); ++i) {
+    if (!report.decisions[i].keep) report.bytes_freed += freed.OfDeleting(i);
+  }
   return report;
 }
 

@@ -12,10 +12,14 @@
 
 namespace sealpoint::internal {
 
+// Files of our names in a directory of a series. Errors: those of the storage.
+Result<std::vector<EntryInfo>> ListOurFiles(const Storage& storage, const SeriesEntry& entry);
+
 // R-SER-11: of the committed ones in [begin, end), newest first, one is whole, and its directory is
-// synced. Errors: InvalidArgument, Io.
+// synced. A symbolic link to a checkpoint of the attempt `deleted` is none of them. Errors:
+// InvalidArgument, Io.
 Status MakeSureOfANewerOne(const Storage& storage, std::vector<SeriesEntry>::const_iterator begin,
-                           std::vector<SeriesEntry>::const_iterator end);
+                           std::vector<SeriesEntry>::const_iterator end, const AttemptId& deleted);
 
 // Removes the checkpoint that `entry` was when it was looked at, in the order of R-SER-06.
 // Precondition: MakeSureOfANewerOne. Errors: InvalidArgument (a symbolic link; KEEP is there; its

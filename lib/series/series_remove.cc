@@ -96,14 +96,66 @@ Status PublishVoid(Directory& directory) {
                                    marker);
 }
 
+// The unfinished uploads below the directory whose names are ours; names within the series. Those
+// that the client of the store cannot list are said so in `unsupported`.
+Result<std::vector<UnfinishedFile>> OwnUploads(const Storage& storage, const std::string& series,
+                                               const std::string& name, Status& unsupported) {
+  auto listed = storage.ListUnfinished(JoinPath(series, name));
+  if (listed.error().code() == Code::kUnsupported) {
+    unsupported = listed.error();
+    return std::vector<UnfinishedFile>();
+  }
+  SEALPOINT_ASSIGN_OR_RETURN(auto uploads, std::move(listed));
+  std::erase_if(uploads, [](const UnfinishedFile& upload) {
+    return internal::ParseName(upload.name).kind == NameKind::kForeign;
+  });
+  for (UnfinishedFile& upload : uploads) upload.name = JoinPath(name, upload.name);
+  return uploads;
+}
+
+// R-SER-25. Listed behind the void marker: what a slow writer begins afterwards it gives up itself,
+// when its publication fails.
+Status AbortUploads(Storage& storage, const std::string& series, const std::string& name,
+                    CleanUpReport& report) {
+  SEALPOINT_ASSIGN_OR_RETURN(const auto uploads, OwnUploads(storage, series, name, report.uploads));
+  for (const UnfinishedFile& upload : uploads) {
+    SEALPOINT_RETURN_IF_ERROR(storage.AbortUnfinished(series, upload));
+    report.aborted.push_back(upload);
+  }
+  return {};
+}
+
+Status NotRemoved(const SeriesEntry& entry, std::string_view reason) {
+  return InvalidArgument("not removed: ", reason).AtRule("R-SER-07").AtPath(entry.path);
+}
+
+Status CheckIsAttempt(const DirectoryLook& look) {
+  if (look.kind == DirectoryLook::Kind::kForeign) {
+    return NotRemoved(look.entry, "it is not a checkpoint's directory");
+  }
+  if (look.entry.verdict == Verdict::kUnreadable) return look.entry.problem;
+  if (look.entry.verdict != Verdict::kUncommitted) return NotRemoved(look.entry, "it has a marker");
+  return look.entry.is_kept ? NotRemoved(look.entry, "a KEEP file pins it") : Status();
+}
+
 }  // namespace
 
 namespace internal {
 
+Result<std::vector<EntryInfo>> ListOurFiles(const Storage& storage, const SeriesEntry& entry) {
+  SEALPOINT_ASSIGN_OR_RETURN(const auto directory, storage.OpenDirectory(entry.path));
+  SEALPOINT_ASSIGN_OR_RETURN(std::vector<EntryInfo> files, directory->List());
+  std::erase_if(files, [](const EntryInfo& file) {
+    return file.kind != EntryKind::kFile || ParseName(file.name).kind == NameKind::kForeign;
+  });
+  return files;
+}
+
 Status MakeSureOfANewerOne(const Storage& storage, std::vector<SeriesEntry>::const_iterator begin,
-                           std::vector<SeriesEntry>::const_iterator end) {
+                           std::vector<SeriesEntry>::const_iterator end, const AttemptId& deleted) {
   Status problem = InvalidArgument("not deleted: no newer checkpoint is committed");
   for (auto entry = begin; entry != end && entry->verdict == Verdict::kCommitted; ++entry) {
+    if (entry->is_link && entry->attempt == deleted) continue;  // it may lead there
     const auto opened = internal::OpenCommitted(storage, entry->path, Limits{}, true);
     if (opened.ok()) return opened->directory->Sync();
     const Status& error = opened.error();
@@ -149,41 +201,47 @@ Status Series::Delete(const std::string& name) const {
     return refuse("no newer checkpoint is committed");
   }
   SEALPOINT_ASSIGN_OR_RETURN(const auto series, storage_->OpenDirectory(path_));
-  SEALPOINT_RETURN_IF_ERROR(internal::MakeSureOfANewerOne(*storage_, listing.entries.begin(), found)
-                                .AtRule("R-SER-11")
-                                .AtPath(found->path));
+  SEALPOINT_RETURN_IF_ERROR(
+      internal::MakeSureOfANewerOne(*storage_, listing.entries.begin(), found, found->attempt)
+          .AtRule("R-SER-11")
+          .AtPath(found->path));
   return internal::DeleteCommitted(*series, *found);
 }
 
-Result<std::uint64_t> Series::RemoveUncommitted(const std::string& name) const {
+Result<CleanUpReport> Series::RemoveUncommitted(const std::string& name) const {
   SEALPOINT_RETURN_IF_ERROR(CheckName(name));
+  CleanUpReport report;
+  // A writer that died in its first upload left no object, and so no directory either.
+  SEALPOINT_ASSIGN_OR_RETURN(const auto begun, OwnUploads(*storage_, path_, name, report.uploads));
+  if (!begun.empty()) {
+    SEALPOINT_RETURN_IF_ERROR(storage_->CreateDirectories(JoinPath(path_, name)));
+  }
   SEALPOINT_ASSIGN_OR_RETURN(const auto series, storage_->OpenDirectory(path_));
   SEALPOINT_ASSIGN_OR_RETURN(const auto directory, OpenToRemove(*series, name));
-  const DirectoryLook look = internal::LookInside(*directory, path_, name);
-  const SeriesEntry& entry = look.entry;
-  const auto refuse = [&](std::string_view reason) {
-    return InvalidArgument("not removed: ", reason).AtRule("R-SER-07").AtPath(entry.path);
-  };
-  if (look.kind == DirectoryLook::Kind::kForeign) {
-    return refuse("it is not a checkpoint's directory");
-  }
-  if (entry.verdict == Verdict::kUnreadable) return entry.problem;
-  if (entry.verdict != Verdict::kUncommitted) return refuse("it has a marker");
-  if (entry.is_kept) return refuse("a KEEP file pins it");
-  if (!entry.is_void) {
+  DirectoryLook look = internal::LookInside(*directory, path_, name);
+  if (!begun.empty()) look.kind = DirectoryLook::Kind::kOurs;
+  SEALPOINT_RETURN_IF_ERROR(CheckIsAttempt(look));
+  if (!look.entry.is_void) {
     const Status voided = PublishVoid(*directory);
-    if (voided.code() == Code::kAlreadyExists) return refuse("it was committed meanwhile");
+    if (voided.code() == Code::kAlreadyExists) {
+      return NotRemoved(look.entry, "it was committed meanwhile");
+    }
     SEALPOINT_RETURN_IF_ERROR(voided);
   }
-  SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t freed, RemoveOurFiles(*directory));
+  SEALPOINT_RETURN_IF_ERROR(AbortUploads(*storage_, path_, name, report));
+  SEALPOINT_ASSIGN_OR_RETURN(report.bytes_freed, RemoveOurFiles(*directory));
   SEALPOINT_RETURN_IF_ERROR(directory->Sync());
-  if (!entry.is_void) return freed;
+  if (!look.entry.is_void) return report;
   // With anything else left the void marker stays: it alone keeps a slow writer out (R-SER-09).
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<EntryInfo> left, directory->List());
-  if (left.size() != 1) return freed;
+  if (left.size() != 1) return report;
   SEALPOINT_RETURN_IF_ERROR(RemoveMarker(*directory));
   SEALPOINT_RETURN_IF_ERROR(RemoveDirectoryIfEmpty(*series, name, *directory));
-  return freed;
+  return report;
+}
+
+Result<std::vector<UnfinishedFile>> Series::ListUnfinished() const {
+  return storage_->ListUnfinished(path_);
 }
 
 Status PublishVoidMarker(Storage& storage, const std::string& path) {

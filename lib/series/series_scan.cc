@@ -62,18 +62,24 @@ SeriesEntry EntryOf(const std::string& series_path, const std::string& name) {
   return {.name = name, .path = JoinPath(series_path, name)};
 }
 
+void TakeLineage(const Marker& marker, SeriesEntry& entry) {
+  entry.attempt = marker.attempt;
+  entry.parent = marker.parent;
+  entry.sequence = marker.sequence;
+}
+
 void TakeMarker(Bytes bytes, SeriesEntry& entry) {
+  const std::optional<Marker> of_any_version = DecodeLineage(bytes);
   const auto marker = DecodeMarkerFile(entry.path, std::move(bytes));
   entry.problem = marker.ok() ? CheckCommitted(entry.path, marker->marker) : marker.error();
   // A file of that name that is not a marker was read, and is not what the storage failed to
   // read.
   const bool is_other = entry.problem.code() == Code::kNotACheckpoint;
   entry.verdict = is_other ? Verdict::kCorrupt : VerdictOf(entry.problem);
+  if (entry.verdict == Verdict::kUnsupported && of_any_version) TakeLineage(*of_any_version, entry);
   if (!marker.ok()) return;
+  TakeLineage(marker->marker, entry);
   entry.is_void = marker->marker.kind == MarkerKind::kVoid;
-  entry.attempt = marker->marker.attempt;
-  entry.parent = marker->marker.parent;
-  entry.sequence = marker->marker.sequence;
   entry.step = marker->marker.step;
 }
 
@@ -94,7 +100,8 @@ NamesFound LookAtNames(const std::vector<EntryInfo>& entries, SeriesEntry& entry
   for (const EntryInfo& info : entries) {
     const NameKind kind = ParseName(info.name).kind;
     if (kind == NameKind::kForeign) continue;
-    found.has_ours = true;
+    // Files of other programs have such names, too: a digest and an ending.
+    found.has_ours = found.has_ours || kind != NameKind::kReserved;
     const bool is_marker = kind == NameKind::kMarker && info.kind == EntryKind::kFile;
     found.has_marker_file = found.has_marker_file || is_marker;
     entry.size_bytes += info.size_bytes;

@@ -51,6 +51,18 @@ class DefaultStorageImpl final : public Storage {
     SEALPOINT_ASSIGN_OR_RETURN(const auto storage, StorageFor(path));
     return storage->CreateDirectories(path);
   }
+  Result<std::vector<UnfinishedFile>> ListUnfinished(std::string_view path) const override {
+    SEALPOINT_ASSIGN_OR_RETURN(const auto storage, StorageFor(path));
+    return storage->ListUnfinished(path);
+  }
+  Status AbortUnfinished(std::string_view path, const UnfinishedFile& file) override {
+    SEALPOINT_ASSIGN_OR_RETURN(const auto storage, StorageFor(path));
+    return storage->AbortUnfinished(path, file);
+  }
+  std::uint64_t part_size_bytes(std::string_view path) const override {
+    const auto storage = StorageFor(path);
+    return storage.ok() ? (*storage)->part_size_bytes(path) : 0;
+  }
 };
 
 struct Scheme {
@@ -65,7 +77,8 @@ struct Registry {
   std::map<std::string, Scheme, std::less<>> schemes;
 };
 
-// Never destroyed: storages that are implemented in Python must not go after the interpreter did.
+// Never destroyed: storages that are implemented in Python must not go after the interpreter did,
+// and a save in the background may outlive what the end of a program destroys.
 Registry& TheRegistry() {
   static Registry& registry = *new Registry;
   return registry;
@@ -138,7 +151,9 @@ Result<std::shared_ptr<Storage>> StorageFor(std::string_view path) {
 }
 
 std::shared_ptr<Storage> DefaultStorage() {
-  static const std::shared_ptr<Storage> storage = std::make_shared<internal::DefaultStorageImpl>();
+  // Never destroyed, as the registry.
+  static const auto& storage =
+      *new std::shared_ptr<Storage>(std::make_shared<internal::DefaultStorageImpl>());
   return storage;
 }
 

@@ -28,4 +28,18 @@ Status Directory::PutIfAbsent(std::string_view name, ByteSpan /*content*/) {
       .AtPath(JoinPath(path(), name));
 }
 
+Status Directory::LinkFrom(std::string_view directory, std::string_view name,
+                           std::uint64_t /*name_count_max*/) {
+  return Status(Code::kUnsupported, "cannot link: the storage has no links")
+      .AtPath(JoinPath(directory, name));
+}
+
+Result<std::vector<UnfinishedFile>> Storage::ListUnfinished(std::string_view /*path*/) const {
+  return std::vector<UnfinishedFile>();
+}
+
+Status Storage::AbortUnfinished(std::string_view /*path*/, const UnfinishedFile& /*file*/) {
+  return {};
+}
+
 }  // namespace sealpoint

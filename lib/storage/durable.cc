@@ -15,6 +15,11 @@ Status UnknownOutcome(const Directory& directory, std::string_view name, const S
           .AtPath(JoinPath(directory.path(), name)));
 }
 
+// The error of a put that is settled: what its client could not say of one request is known now.
+Status KnownToHaveFailed(const Directory& directory, std::string_view name, const Status& put) {
+  return MakeError(put.code(), put.message()).AtPath(JoinPath(directory.path(), name));
+}
+
 // Success if the file has exactly this content; AlreadyExists if it has another; NotFound if it is
 // not there. This tells our publication from that of another attempt, since attempt ids are random
 // and so no two markers are equal.
@@ -54,7 +59,8 @@ Status CheckCapabilities(const Directory& directory, const Capabilities& capabil
 // refer to the file before both syncs: the marker is written after the index and published after
 // both.
 Status WriteFileDurably(Directory& directory, std::string_view name, ByteSpan content) {
-  SEALPOINT_ASSIGN_OR_RETURN(const auto file, directory.CreateExclusive(name, IoMode::kBuffered));
+  SEALPOINT_ASSIGN_OR_RETURN(const auto file,
+                             directory.CreateExclusive(name, {.is_name_random = true}));
   SEALPOINT_RETURN_IF_ERROR(file->WriteAt(0, content));
   SEALPOINT_RETURN_IF_ERROR(file->Sync());
   return file->Close();
@@ -121,11 +127,13 @@ Status PublishByPut(Directory& directory, std::string_view name, ByteSpan conten
   if (found.code() == Code::kNotFound) {
     const bool is_void_wanted =
         std::equal(content.begin(), content.end(), void_content.begin(), void_content.end());
-    if (directory.PutIfAbsent(name, void_content).ok()) return is_void_wanted ? Status() : put;
+    if (directory.PutIfAbsent(name, void_content).ok()) {
+      return is_void_wanted ? Status() : KnownToHaveFailed(directory, name, put);
+    }
     found = ReadBack(directory, name, content);
     // What is there now may be the void marker of this very call, whose answer was lost.
     if (found.code() == Code::kAlreadyExists && ReadBack(directory, name, void_content).ok()) {
-      return put;
+      return KnownToHaveFailed(directory, name, put);
     }
   }
   if (found.ok() || found.code() == Code::kAlreadyExists) return found;

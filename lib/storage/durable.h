@@ -20,8 +20,8 @@ Status WithUnknownOutcome(Status error);
 // directory sync (R-CMT-05).
 Status CheckCapabilities(const Directory& directory, const Capabilities& capabilities);
 
-// Creates a small file, writes, syncs and closes it. Its content is durable afterwards; its name is
-// not, until Directory::Sync.
+// Creates a small file, writes, syncs and closes it. `name` carries a random id (R-CMT-14). The
+// content is durable afterwards; the name is not, until Directory::Sync.
 Status WriteFileDurably(Directory& directory, std::string_view name, ByteSpan content);
 
 // Gives the file `from`, whose content is `content`, the name `to`, durably and exclusively. After

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <limits>
 #include <utility>
 
@@ -15,7 +16,10 @@ namespace {
 
 EntryInfo DescribeFile(std::string_view name, const MemoryNode& node) {
   const std::shared_lock lock(node.mutex);
-  return {.name = std::string(name), .kind = EntryKind::kFile, .size_bytes = node.content.size()};
+  return {.name = std::string(name),
+          .kind = EntryKind::kFile,
+          .size_bytes = node.content.size(),
+          .file_number = reinterpret_cast<std::uintptr_t>(&node)};
 }
 
 EntryInfo DescribeFolder(std::string_view name) {
@@ -30,7 +34,7 @@ Status MemoryDirectory::ErrorAt(std::string_view operation, int error_number,
 }
 
 Result<std::unique_ptr<WritableFile>> MemoryDirectory::CreateExclusive(std::string_view name,
-                                                                       IoMode /*mode*/) {
+                                                                       CreateOptions /*options*/) {
   SEALPOINT_RETURN_IF_ERROR(CheckMemoryName(path_, name));
   auto node = std::make_shared<MemoryNode>();
   const std::lock_guard lock(tree_->mutex);
@@ -103,6 +107,7 @@ Status MemoryDirectory::Remove(std::string_view name) {
   if (found == folder_->files.end()) {
     return ErrorAt("unlink", folder_->Has(name) ? EISDIR : ENOENT, name);
   }
+  --found->second->name_count;
   folder_->files.erase(found);
   return {};
 }
@@ -137,7 +142,29 @@ Status MemoryDirectory::PublishExclusive(std::string_view from, std::string_view
   }
   if (folder_->Has(to)) return ErrorAt("publish", EEXIST, to);
   folder_->files.emplace(to, source->second);
-  if (method == PublishMethod::kRenameNoReplace) folder_->files.erase(source);
+  if (method == PublishMethod::kRenameNoReplace) {
+    folder_->files.erase(source);
+  } else {
+    ++source->second->name_count;
+  }
+  return {};
+}
+
+Status MemoryDirectory::LinkFrom(std::string_view directory, std::string_view name,
+                                 std::uint64_t name_count_max) {
+  SEALPOINT_RETURN_IF_ERROR(CheckMemoryName(path_, name));
+  const std::lock_guard lock(tree_->mutex);
+  SEALPOINT_ASSIGN_OR_RETURN(const auto from, FindFolder(*tree_, directory));
+  const auto source = from->files.find(name);
+  if (source == from->files.end()) return ErrorAt("link", ENOENT, name);
+  if (folder_->Has(name)) return ErrorAt("link", EEXIST, name);
+  if (source->second->name_count >= name_count_max) {
+    return MakeError(Code::kUnsupported, "cannot link: the file has ", source->second->name_count,
+                     " names")
+        .AtPath(JoinPath(directory, name));
+  }
+  ++source->second->name_count;
+  folder_->files.emplace(name, source->second);
   return {};
 }
 

@@ -20,7 +20,7 @@ class MemoryDirectory final : public Directory {
 
   const std::string& path() const override { return path_; }
   Result<std::unique_ptr<WritableFile>> CreateExclusive(std::string_view name,
-                                                        IoMode mode) override;
+                                                        CreateOptions options) override;
   Result<std::unique_ptr<ReadableFile>> OpenForRead(std::string_view name,
                                                     IoMode mode) const override;
   Result<EntryInfo> Stat(std::string_view name) const override;
@@ -32,6 +32,8 @@ class MemoryDirectory final : public Directory {
   Status RemoveSubdirectory(std::string_view name) override;
   Status PublishExclusive(std::string_view from, std::string_view to,
                           PublishMethod method) override;
+  Status LinkFrom(std::string_view directory, std::string_view name,
+                  std::uint64_t name_count_max) override;
   Status Sync() override { return {}; }
   Result<SpaceInfo> FreeSpace() const override;
   Result<Capabilities> Probe(std::string_view probe_name) override;

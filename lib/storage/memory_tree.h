@@ -19,6 +19,7 @@ namespace sealpoint::internal {
 struct MemoryNode {
   mutable std::shared_mutex mutex;
   Bytes content;
+  std::uint64_t name_count = 1;  // guarded by MemoryTree::mutex
 };
 
 // A directory. Guarded by MemoryTree::mutex.

@@ -38,34 +38,67 @@ std::string_view NameBelow(std::string_view key, std::string_view prefix) {
   return key;
 }
 
-// Whether a name has an id of 128 random bits in it, so that nobody else makes an object of it.
-bool HasRandomId(std::string_view name) {
-  constexpr std::size_t kHexDigits = 32;
-  std::size_t run = 0;
-  for (const char c : name) {
-    run = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') ? run + 1 : 0;
-    if (run == kHexDigits) return true;
-  }
-  return false;
+// Whether two etags are of different contents, as far as they say: those of uploads in parts
+// ("<digest>-<parts>") depend on the parts, and not all stores quote them.
+bool AreOfOthers(std::string_view a, std::string_view b) {
+  const auto plain = [](std::string_view etag) {
+    if (etag.starts_with('"')) etag.remove_prefix(1);
+    if (etag.ends_with('"')) etag.remove_suffix(1);
+    return etag;
+  };
+  const bool is_known = !a.empty() && !b.empty() && a.find('-') == std::string_view::npos &&
+                        b.find('-') == std::string_view::npos;
+  return is_known && plain(a) != plain(b);
 }
 
 bool IsEmptyPage(const ObjectPage& page) { return page.objects.empty() && page.prefixes.empty(); }
 
 }  // namespace
 
+Result<std::string> PrefixBelow(const ObjectStore& store, std::string_view path) {
+  const std::string& root = store.uri();
+  const bool is_below =
+      path.starts_with(root) && (path.size() == root.size() || path[root.size()] == '/');
+  if (!is_below) {
+    return InvalidArgument("path is not of this object store, expected ", root, "/…").AtPath(path);
+  }
+  std::string prefix;
+  std::string_view rest = path.substr(root.size());
+  while (!rest.empty()) {
+    const std::string_view name = rest.substr(0, rest.find('/'));
+    rest.remove_prefix(std::min(rest.size(), name.size() + 1));
+    if (name.empty()) continue;
+    SEALPOINT_RETURN_IF_ERROR(CheckName(path, name));
+    prefix.append(name).push_back('/');
+  }
+  return prefix;
+}
+
 Result<std::unique_ptr<Directory>> ObjectDirectory::Open(std::shared_ptr<ObjectTree> tree,
                                                          std::string path, std::string prefix) {
-  SEALPOINT_ASSIGN_OR_RETURN(ObjectPage page, tree->store->List(prefix, ""));
-  if (IsEmptyPage(page) && !prefix.empty()) {
-    const std::lock_guard lock(tree->mutex);
-    if (tree->made.find(prefix) == tree->made.end()) {
-      return MakeError(Code::kNotFound, "no object is below this path").AtPath(path);
-    }
-  }
   std::unique_ptr<ObjectDirectory> directory(
       new ObjectDirectory(std::move(tree), std::move(path), std::move(prefix)));
-  if (page.next.empty()) directory->AddPage(std::move(page), directory->listed_.emplace());
+  if (directory->IsMade()) return std::unique_ptr<Directory>(std::move(directory));
+  SEALPOINT_ASSIGN_OR_RETURN(ObjectPage page, directory->store().List(directory->prefix_, ""));
+  if (IsEmptyPage(page) && !directory->prefix_.empty()) {
+    return directory->NothingBelow();
+  }
+  if (page.next.empty()) directory->AddPage(std::move(page), directory->listed_);
   return std::unique_ptr<Directory>(std::move(directory));
+}
+
+// NotFound, or Io if the path is that of an object: whoever gives a file for a directory must not
+// take it for an empty one.
+Status ObjectDirectory::NothingBelow() const {
+  const auto object = store().Head(prefix_.substr(0, prefix_.size() - 1));
+  if (object.ok()) return MakeError(Code::kIo, "not a directory, but an object").AtPath(path_);
+  if (object.error().code() != Code::kNotFound) return object.error();
+  return MakeError(Code::kNotFound, "no object is below this path").AtPath(path_);
+}
+
+bool ObjectDirectory::IsMade() const {
+  const std::lock_guard lock(tree_->mutex);
+  return tree_->made.find(prefix_) != tree_->made.end();
 }
 
 Result<std::string> ObjectDirectory::KeyOf(std::string_view name) const {
@@ -76,16 +109,14 @@ Result<std::string> ObjectDirectory::KeyOf(std::string_view name) const {
       .AtPath(JoinPath(path_, name));
 }
 
-// Nobody else makes a name with a random id, so that it needs no look, and replacing what is there
-// can only be a repetition of the same put. For all other names a look finds what is there, and the
-// condition of a small object decides between two that are made at once; of two large ones the
-// later stays. Only exports have such names.
+// Replacing what has a random name can only be a repetition of the same put. For all other names a
+// look finds what is there, and the condition of a small object decides between two that are made
+// at once; of two large ones the later stays.
 Result<std::unique_ptr<WritableFile>> ObjectDirectory::CreateExclusive(std::string_view name,
-                                                                       IoMode /*mode*/) {
+                                                                       CreateOptions options) {
   SEALPOINT_ASSIGN_OR_RETURN(std::string key, KeyOf(name));
   Forget(name);
-  const bool is_random = HasRandomId(name);
-  if (!is_random) {
+  if (!options.is_name_random) {
     const auto there = Stat(name);
     if (there.ok()) {
       return MakeError(Code::kAlreadyExists, "an object of this name exists")
@@ -95,7 +126,8 @@ Result<std::unique_ptr<WritableFile>> ObjectDirectory::CreateExclusive(std::stri
   }
   std::unique_ptr<WritableFile> file = std::make_unique<ObjectWritableFile>(
       tree_->store, tree_->buffers, std::move(key),
-      is_random ? ObjectWritableFile::OnTaken::kReplace : ObjectWritableFile::OnTaken::kRefuse);
+      options.is_name_random ? ObjectWritableFile::OnTaken::kReplace
+                             : ObjectWritableFile::OnTaken::kRefuse);
   return file;
 }
 
@@ -109,7 +141,7 @@ std::optional<StoredObject> ObjectDirectory::KnownLarge(std::string_view name) c
 void ObjectDirectory::Forget(std::string_view name) {
   const std::lock_guard lock(mutex_);
   if (const auto found = large_.find(name); found != large_.end()) large_.erase(found);
-  listed_.reset();
+  if (const auto found = listed_.find(name); found != listed_.end()) listed_.erase(found);
 }
 
 // Small objects are read whole, and afresh: the marker is one.
@@ -165,37 +197,28 @@ Result<ObjectDirectory::Listing> ObjectDirectory::ListObjects() const {
 }
 
 // An older listing says what is there, but not what is not: an object may have come since. So if
-// it lacks one of the names, there is a new one, which then serves the next call.
+// it lacks one of the names, there is a new one. What it said of a name it says once: who asks
+// again wants to know what is there now.
 Result<std::vector<Result<EntryInfo>>> ObjectDirectory::StatEach(
     std::span<const std::string> names) const {
-  const auto has_all = [names](const Listing& listing) {
-    return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
-      return listing.find(name) != listing.end();
-    });
-  };
-  std::optional<Listing> listing;
-  {
-    const std::lock_guard lock(mutex_);
-    listing = std::exchange(listed_, std::nullopt);
-  }
-  const bool is_fresh = !listing || !has_all(*listing);
-  if (is_fresh) {
-    SEALPOINT_ASSIGN_OR_RETURN(listing, ListObjects());
+  std::unique_lock lock(mutex_);
+  const bool is_known = std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+    return listed_.find(name) != listed_.end();
+  });
+  if (!is_known) {
+    lock.unlock();
+    SEALPOINT_ASSIGN_OR_RETURN(Listing listing, ListObjects());
+    lock.lock();
+    listed_ = std::move(listing);
   }
   std::vector<Result<EntryInfo>> found;
   found.reserve(names.size());
   for (const std::string& name : names) {
-    const auto info = listing->find(name);
-    if (info != listing->end()) {
-      found.emplace_back(FileEntry(name, info->second));
-    } else {
-      found.emplace_back(NothingThere(JoinPath(path_, name)));
-    }
+    const auto info = listed_.find(name);
+    found.push_back(info != listed_.end() ? Result<EntryInfo>(FileEntry(name, info->second))
+                                          : Result<EntryInfo>(NothingThere(JoinPath(path_, name))));
   }
-  if (is_fresh) {
-    const std::lock_guard lock(mutex_);
-    listed_ = std::move(listing);
-  }
+  for (const std::string& name : names) listed_.erase(name);
   return found;
 }
 
@@ -300,6 +323,31 @@ Status ObjectDirectory::PutIfAbsent(std::string_view name, ByteSpan content) {
   return store().PutIfAbsent(key, content);
 }
 
+// Some stores give a copy another etag though it has the same bytes (encrypted by keys of a
+// service): such a copy is not trusted, and goes again.
+Status ObjectDirectory::LinkFrom(std::string_view directory, std::string_view name,
+                                 std::uint64_t name_count_max) {
+  SEALPOINT_ASSIGN_OR_RETURN(const std::string key, KeyOf(name));
+  const auto refuse = [&](std::string_view why) {
+    return MakeError(Code::kUnsupported, "cannot copy: ", why).AtPath(JoinPath(directory, name));
+  };
+  const auto prefix = PrefixBelow(store(), directory);
+  if (!prefix.ok()) return refuse("another store");
+  if (name_count_max <= 1) return refuse("no file may be shared");
+  SEALPOINT_ASSIGN_OR_RETURN(StoredObject from, store().Head(*prefix + std::string(name)));
+  from.key = *prefix + std::string(name);
+  Forget(name);
+  const auto copied = store().Copy(from, key);
+  Status status = copied.status();
+  if (copied.ok() && AreOfOthers(from.etag, *copied)) {
+    status = MakeError(Code::kIo, "the copy has the etag ", *copied, ", expected ", from.etag)
+                 .AtPath(JoinPath(path_, name));
+  }
+  const bool may_be_there = !status.ok() && status.code() != Code::kUnsupported;
+  if (may_be_there) static_cast<void>(store().Delete({&key, 1}));
+  return status;
+}
+
 Result<SpaceInfo> ObjectDirectory::FreeSpace() const {
   return SpaceInfo{.free_bytes = std::numeric_limits<std::uint64_t>::max(),
                    .free_inodes = std::numeric_limits<std::uint64_t>::max()};
@@ -326,7 +374,10 @@ Result<Capabilities> ObjectDirectory::Probe(std::string_view probe_name) {
   if (taken.code() == Code::kUnsupported) {
     return refuse(StrCat("says that it knows no such condition (", taken.message(), ")"));
   }
-  if (taken.code() != Code::kAlreadyExists) return taken;
+  if (taken.code() != Code::kAlreadyExists) {
+    // Whether the probe is there is of no matter: the outcome of nothing is unknown.
+    return MakeError(taken.code(), taken.message()).AtPath(JoinPath(path_, probe_name));
+  }
   SEALPOINT_RETURN_IF_ERROR(std::move(removed));
   return Capabilities{.publish = PublishMethod::kPutIfAbsent,
                       .direct_io = false,

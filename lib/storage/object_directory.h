@@ -28,6 +28,9 @@ struct ObjectTree {
   std::set<std::string, std::less<>> made{};  // prefixes of CreateDirectories
 };
 
+// "s3://bucket/a//b" -> "a/b/". Errors: InvalidArgument (a path of another store).
+Result<std::string> PrefixBelow(const ObjectStore& store, std::string_view path);
+
 // The objects below a prefix. A zero-byte object whose key is the prefix itself, as consoles make
 // them for folders, makes the directory exist and is not seen in it.
 class ObjectDirectory final : public Directory {
@@ -38,7 +41,7 @@ class ObjectDirectory final : public Directory {
 
   const std::string& path() const override { return path_; }
   Result<std::unique_ptr<WritableFile>> CreateExclusive(std::string_view name,
-                                                        IoMode mode) override;
+                                                        CreateOptions options) override;
   Result<std::unique_ptr<ReadableFile>> OpenForRead(std::string_view name,
                                                     IoMode mode) const override;
   Result<EntryInfo> Stat(std::string_view name) const override;
@@ -54,6 +57,9 @@ class ObjectDirectory final : public Directory {
   Status PublishExclusive(std::string_view from, std::string_view to,
                           PublishMethod method) override;
   Status PutIfAbsent(std::string_view name, ByteSpan content) override;
+  // Copies; `name_count_max` of 1 means not to.
+  Status LinkFrom(std::string_view directory, std::string_view name,
+                  std::uint64_t name_count_max) override;
   Status Sync() override { return {}; }
   Result<SpaceInfo> FreeSpace() const override;
   Result<Capabilities> Probe(std::string_view probe_name) override;
@@ -65,6 +71,8 @@ class ObjectDirectory final : public Directory {
       : tree_(std::move(tree)), path_(std::move(path)), prefix_(std::move(prefix)) {}
 
   ObjectStore& store() const { return *tree_->store; }
+  Status NothingBelow() const;
+  bool IsMade() const;  // by this process: it is there, so that opening it takes no request
   Result<std::string> KeyOf(std::string_view name) const;
   Result<Listing> ListObjects() const;  // all pages
   void AddPage(ObjectPage page, Listing& listing) const;
@@ -77,8 +85,8 @@ class ObjectDirectory final : public Directory {
   const std::string path_;
   const std::string prefix_;
   mutable std::mutex mutex_;
-  mutable std::optional<Listing> listed_;  // the latest, until it answered StatEach once
-  mutable Listing large_;  // what listings said of objects that no front of an object covers
+  mutable Listing listed_;  // of the latest listing what StatEach was not asked for since
+  mutable Listing large_;   // what listings said of objects that no front of an object covers
 };
 
 }  // namespace sealpoint::internal

@@ -37,27 +37,33 @@ class ObjectStorageImpl final : public Storage {
     }
     return {};
   }
+  std::uint64_t part_size_bytes(std::string_view /*path*/) const override {
+    return tree_->store->part_size_bytes();
+  }
+
+  Result<std::vector<UnfinishedFile>> ListUnfinished(std::string_view path) const override {
+    SEALPOINT_ASSIGN_OR_RETURN(const std::string prefix, PrefixOf(path));
+    SEALPOINT_ASSIGN_OR_RETURN(const auto uploads, tree_->store->ListUploads(prefix));
+    std::vector<UnfinishedFile> files;
+    for (const UnfinishedUpload& upload : uploads) {
+      if (!upload.key.starts_with(prefix)) continue;
+      files.push_back({.name = upload.key.substr(prefix.size()),
+                       .upload_id = upload.upload_id,
+                       .begun_unix_s = upload.begun_unix_s});
+    }
+    return files;
+  }
+
+  Status AbortUnfinished(std::string_view path, const UnfinishedFile& file) override {
+    SEALPOINT_ASSIGN_OR_RETURN(const std::string prefix, PrefixOf(path));
+    return tree_->store->AbortUpload({.key = prefix + file.name,
+                                      .upload_id = file.upload_id,
+                                      .begun_unix_s = file.begun_unix_s});
+  }
 
  private:
-  // "s3://bucket/a//b" -> "a/b/".
   Result<std::string> PrefixOf(std::string_view path) const {
-    const std::string& root = tree_->store->uri();
-    const bool is_below =
-        path.starts_with(root) && (path.size() == root.size() || path[root.size()] == '/');
-    if (!is_below) {
-      return InvalidArgument("path is not of this object store, expected ", root, "/…")
-          .AtPath(path);
-    }
-    std::string prefix;
-    std::string_view rest = path.substr(root.size());
-    while (!rest.empty()) {
-      const std::string_view name = rest.substr(0, rest.find('/'));
-      rest.remove_prefix(std::min(rest.size(), name.size() + 1));
-      if (name.empty()) continue;
-      SEALPOINT_RETURN_IF_ERROR(CheckName(path, name));
-      prefix.append(name).push_back('/');
-    }
-    return prefix;
+    return PrefixBelow(*tree_->store, path);
   }
 
   const std::shared_ptr<ObjectTree> tree_;
@@ -65,6 +71,11 @@ class ObjectStorageImpl final : public Storage {
 
 }  // namespace
 }  // namespace internal
+
+Result<std::string> ObjectStore::Copy(const StoredObject& from, const std::string& /*to*/) {
+  return Status(Code::kUnsupported, "this client of an object store cannot copy objects")
+      .AtPath(JoinPath(uri(), from.key));
+}
 
 Result<std::shared_ptr<Storage>> ObjectStorage(std::shared_ptr<ObjectStore> store,
                                                ObjectStorageOptions options) {

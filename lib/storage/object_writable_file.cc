@@ -18,13 +18,30 @@ ObjectWritableFile::ObjectWritableFile(std::shared_ptr<ObjectStore> store,
     : store_(std::move(store)),
       buffers_(std::move(buffers)),
       key_(std::move(key)),
-      on_taken_(on_taken),
-      sent_(std::make_shared<Sent>(Sent{.buffers = buffers_})) {}
+      on_taken_(on_taken) {}
 
 ObjectWritableFile::~ObjectWritableFile() {
   upload_.reset();  // aborts; without the lock, since it may call `released`
-  const Lock lock(buffers_->mutex);
-  for (auto& [index, part] : parts_) buffers_->Give(std::move(part.buffer));
+  Lock lock(buffers_->mutex);
+  buffers_->changed.wait(lock, [this] { return under_way_ == 0; });
+  while (!parts_.empty()) {
+    PartBuffer buffer = std::move(parts_.begin()->second.buffer);
+    parts_.erase(parts_.begin());
+    GiveBack(std::move(buffer));
+  }
+  DischargeSpare();
+}
+
+// After it left parts_ or under_way_.
+void ObjectWritableFile::GiveBack(PartBuffer buffer) {
+  buffers_->Give(std::move(buffer), memory_ == nullptr);
+  DischargeSpare();
+  buffers_->changed.notify_all();
+}
+
+void ObjectWritableFile::DischargeSpare() {
+  const std::uint64_t held = parts_.size() + under_way_;
+  for (; charged_ > held - (uses_own() ? 1 : 0); --charged_) buffers_->Discharge(memory_);
 }
 
 Status ObjectWritableFile::Fail(Status status) {
@@ -39,8 +56,8 @@ Status ObjectWritableFile::CheckUsable() const {
   return {};
 }
 
-// The first part to be sent gets a buffer as soon as no part of this file is under way, whatever
-// the others hold (PartBuffers); what is under way comes back by itself.
+// The first part to be sent gets the file's own buffer as soon as no part of this file is under
+// way, whatever the others hold (PartBuffers); what is under way comes back by itself.
 Result<ObjectWritableFile::Part*> ObjectWritableFile::FindPart(std::uint64_t index, Lock& lock) {
   for (;;) {
     SEALPOINT_RETURN_IF_ERROR(CheckUsable());
@@ -49,8 +66,11 @@ Result<ObjectWritableFile::Part*> ObjectWritableFile::FindPart(std::uint64_t ind
                       .AtPath(JoinPath(store_->uri(), key_)));
     }
     if (const auto found = parts_.find(index); found != parts_.end()) return &found->second;
-    const bool is_first = index == next_ && !is_sending_ && sent_->under_way == 0;
-    if (is_first || buffers_->has_free()) break;
+    if (index == next_ && !uses_own()) break;
+    if (buffers_->TryCharge(memory_)) {
+      ++charged_;
+      break;
+    }
     buffers_->changed.wait(lock);
   }
   Result<PartBuffer> buffer = buffers_->Take();
@@ -60,7 +80,6 @@ Result<ObjectWritableFile::Part*> ObjectWritableFile::FindPart(std::uint64_t ind
 
 Status ObjectWritableFile::WriteAt(std::uint64_t offset, ByteSpan data) {
   Lock lock(buffers_->mutex);
-  SEALPOINT_RETURN_IF_ERROR(CheckUsable());
   if (is_complete_ || !RangeFits(offset, data.size(), std::numeric_limits<std::int64_t>::max())) {
     return Fail(InvalidArgument(is_complete_ ? "the object is complete, expected no more writes"
                                              : "the range exceeds the greatest file offset")
@@ -103,14 +122,15 @@ void ObjectWritableFile::SendWholeParts(Lock& lock) {
 }
 
 Status ObjectWritableFile::SendPart(PartBuffer buffer, std::uint64_t size, Lock& lock) {
-  ++sent_->under_way;
+  ++under_way_;
   // std::function requires a copyable function.
   auto shared = std::make_shared<PartBuffer>(std::move(buffer));
   const ByteSpan bytes(shared->get(), size);
-  const auto released = [sent = sent_, shared = std::move(shared)] {
-    const std::lock_guard relock(sent->buffers->mutex);
-    --sent->under_way;
-    sent->buffers->Give(std::move(*shared));
+  // The destructor waits for it; the lock may outlive the file.
+  const auto released = [this, buffers = buffers_, shared = std::move(shared)] {
+    const std::lock_guard relock(buffers->mutex);
+    --under_way_;
+    GiveBack(std::move(*shared));
   };
   lock.unlock();
   Status status;
@@ -158,7 +178,7 @@ Status ObjectWritableFile::Complete(Lock& lock) {
   const std::uint64_t rest = size_ - next_ * part_size;
   const auto last = parts_.find(next_);
   const std::uint64_t filled = last != parts_.end() ? last->second.filled : 0;
-  if (parts_.size() > 1 || filled != rest) {
+  if (filled != rest) {
     return InvalidArgument("bytes below ", size_, " were not written, or written twice; ",
                            "an object has no holes")
         .AtPath(JoinPath(store_->uri(), key_));
@@ -176,7 +196,7 @@ Status ObjectWritableFile::Complete(Lock& lock) {
     status =
         on_taken_ == OnTaken::kRefuse ? store_->PutIfAbsent(key_, whole) : store_->Put(key_, whole);
     lock.lock();
-    if (tail) buffers_->Give(std::move(tail));
+    if (tail) GiveBack(std::move(tail));
   } else {
     ++next_;
     if (rest > 0) status = SendPart(std::move(tail), rest, lock);

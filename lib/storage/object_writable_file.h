@@ -31,6 +31,7 @@ class ObjectWritableFile final : public WritableFile {
   Status Sync() override;
   Status Close() override;
   bool is_direct() const override { return false; }
+  void CountPartsIn(PartMemory& memory) override { memory_ = &memory; }
 
  private:
   using Lock = std::unique_lock<std::mutex>;
@@ -39,14 +40,13 @@ class ObjectWritableFile final : public WritableFile {
     std::uint64_t filled = 0;   // bytes
     std::uint64_t writers = 0;  // threads that copy into it
   };
-  // What an upload still needs when this file is gone.
-  struct Sent {
-    std::shared_ptr<PartBuffers> buffers;
-    std::uint64_t under_way = 0;  // parts that were handed over and are not released; under mutex
-  };
-
   // All of these hold the lock when they are called and when they return.
   Result<Part*> FindPart(std::uint64_t index, Lock& lock);
+  // Whether the buffer that this file has of its own is in use: for what is sent next.
+  bool uses_own() const { return under_way_ > 0 || parts_.contains(next_); }
+  void GiveBack(PartBuffer buffer);
+  // What is held is charged but for the file's own.
+  void DischargeSpare();
   void SendWholeParts(Lock& lock);
   Status SendPart(PartBuffer buffer, std::uint64_t size, Lock& lock);
   Status Complete(Lock& lock);
@@ -58,10 +58,12 @@ class ObjectWritableFile final : public WritableFile {
   const std::shared_ptr<PartBuffers> buffers_;
   const std::string key_;
   const OnTaken on_taken_;
-  const std::shared_ptr<Sent> sent_;
   // Under the lock of `buffers_`:
   std::map<std::uint64_t, Part> parts_;  // not handed over yet, by number
   std::uint64_t next_ = 0;               // the first that was not handed over
+  std::uint64_t under_way_ = 0;          // handed over and not released
+  std::uint64_t charged_ = 0;            // buffers beyond the file's own
+  PartMemory* memory_ = nullptr;         // what they are charged to
   std::uint64_t size_ = 0;
   bool is_sending_ = false;  // one thread hands parts over
   bool is_complete_ = false;

@@ -13,6 +13,18 @@ PartBuffers::PartBuffers(std::uint64_t part_size_bytes, std::uint64_t memory_byt
     : part_size_(part_size_bytes),
       count_max_(std::max<std::uint64_t>(2, memory_bytes / part_size_bytes)) {}
 
+bool PartBuffers::TryCharge(PartMemory* memory) {
+  if (memory != nullptr) return memory->TryTake(part_size_);
+  if (charged_count_ == count_max_) return false;
+  ++charged_count_;
+  return true;
+}
+
+void PartBuffers::Discharge(PartMemory* memory) {
+  if (memory != nullptr) return memory->Give(part_size_);
+  --charged_count_;
+}
+
 Result<PartBuffer> PartBuffers::Take() {
   PartBuffer buffer;
   if (!unused_.empty()) {
@@ -28,12 +40,11 @@ Result<PartBuffer> PartBuffers::Take() {
   return buffer;
 }
 
-void PartBuffers::Give(PartBuffer buffer) {
+void PartBuffers::Give(PartBuffer buffer, bool may_keep) {
   --taken_count_;
   // While nothing is uploaded no memory is kept but for the next upload to begin with.
   if (taken_count_ == 0) unused_.clear();
-  if (unused_.size() + taken_count_ < count_max_) unused_.push_back(std::move(buffer));
-  changed.notify_all();
+  if (may_keep && unused_.size() + taken_count_ < count_max_) unused_.push_back(std::move(buffer));
 }
 
 }  // namespace sealpoint::internal

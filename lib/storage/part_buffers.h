@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sealpoint/status.h"
+#include "sealpoint/storage.h"
 
 namespace sealpoint::internal {
 
@@ -19,27 +20,32 @@ using PartBuffer = std::unique_ptr<std::byte[]>;
 // The part buffers of an object storage, and the lock of all files that are being written there:
 // what a file waits for is mostly a buffer that another one gives back.
 //
-// A buffer counts from Take to Give. At most `memory_bytes` are taken, and beyond that one buffer
-// for each file: the first part that a file still has to send never waits for another file, else
-// files that each hold a part, half filled by threads that all wait, would wait for ever.
+// Each file has one buffer of its own, for the first part that it still has to send, which never
+// waits for another file: else files that each hold a part, half filled by threads that all wait,
+// would wait for ever. Those beyond it are charged: to the storage, which has `memory_bytes` for
+// them, or to what the file was told to count them in.
 class PartBuffers {
  public:
   PartBuffers(std::uint64_t part_size_bytes, std::uint64_t memory_bytes);
 
   std::uint64_t part_size_bytes() const { return part_size_; }
 
-  // All of the following under `mutex`; `changed` is notified by Give, and by files when a part of
-  // theirs was handed over, or when they failed.
+  // All of the following under `mutex`; `changed` is notified when a buffer was given back, when a
+  // part was handed over, and when a file failed.
   std::mutex mutex;
   std::condition_variable changed;
-  bool has_free() const { return taken_count_ < count_max_; }
+  // One buffer more, or fewer, is charged to `memory`, or to the storage if it is null.
+  bool TryCharge(PartMemory* memory);
+  void Discharge(PartMemory* memory);
   // Errors: NoSpace (out of memory).
   Result<PartBuffer> Take();
-  void Give(PartBuffer buffer);
+  // `may_keep`: for the next Take, as long as buffers are taken.
+  void Give(PartBuffer buffer, bool may_keep);
 
  private:
   const std::uint64_t part_size_;
   const std::uint64_t count_max_;
+  std::uint64_t charged_count_ = 0;  // to the storage
   std::uint64_t taken_count_ = 0;
   std::vector<PartBuffer> unused_;
 };

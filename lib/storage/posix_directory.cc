@@ -54,8 +54,9 @@ Result<std::unique_ptr<PosixWritableFile>> PosixDirectory::CreatePosixFile(std::
 }
 
 Result<std::unique_ptr<WritableFile>> PosixDirectory::CreateExclusive(std::string_view name,
-                                                                      IoMode mode) {
-  SEALPOINT_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, CreatePosixFile(name, mode));
+                                                                      CreateOptions options) {
+  SEALPOINT_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file,
+                             CreatePosixFile(name, options.mode));
   return file;
 }
 
@@ -118,7 +119,11 @@ Result<EntryInfo> PosixDirectory::StatEntry(std::string_view name, OnLostTarget 
     if (leads_nowhere || on_lost == OnLostTarget::kNoSize) return entry;
     return ErrnoError("fstatat", errno).AtPath(JoinPath(path_, name));
   }
-  if (S_ISREG(info.st_mode)) entry.size_bytes = static_cast<std::uint64_t>(info.st_size);
+  if (!S_ISREG(info.st_mode)) return entry;
+  entry.size_bytes = static_cast<std::uint64_t>(info.st_size);
+  // A series lies on one device, but links may lead to others.
+  constexpr std::uint64_t kSpread = 0x9E3779B97F4A7C15;
+  entry.file_number = info.st_ino ^ (info.st_dev * kSpread);
   return entry;
 }
 
@@ -188,6 +193,27 @@ Status PosixDirectory::PublishExclusive(std::string_view from, std::string_view 
   }
   return MakeError(Code::kUnsupported, "file system offers no exclusive publication")
       .AtPath(JoinPath(path_, to));
+}
+
+Status PosixDirectory::LinkFrom(std::string_view directory, std::string_view name,
+                                std::uint64_t name_count_max) {
+  SEALPOINT_RETURN_IF_ERROR(CheckName(path_, name));
+  const std::string target(name);
+  const std::string source = JoinPath(directory, name);
+  const auto refuse = [&](const auto&... why) {
+    return MakeError(Code::kUnsupported, "cannot link: ", why...).AtPath(source);
+  };
+  struct stat found = {};
+  if (::lstat(source.c_str(), &found) != 0) return ErrnoError("lstat", errno).AtPath(source);
+  if (!S_ISREG(found.st_mode)) return refuse("this is not a regular file");
+  if (found.st_nlink >= name_count_max) return refuse("the file has ", found.st_nlink, " names");
+  if (::linkat(AT_FDCWD, source.c_str(), fd_.get(), target.c_str(), 0) == 0) return {};
+  const int error_number = errno;
+  if (error_number == EXDEV || error_number == EPERM || error_number == EMLINK ||
+      error_number == EACCES || error_number == EOPNOTSUPP || error_number == ENOSYS) {
+    return refuse("errno ", error_number);
+  }
+  return ErrnoError("linkat", error_number).AtPath(JoinPath(path_, name));
 }
 
 Status PosixDirectory::Sync() { return SyncDirectoryFd(fd_.get(), path_); }

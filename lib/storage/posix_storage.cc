@@ -78,7 +78,9 @@ Status PosixStorageImpl::CreateDirectories(std::string_view path) {
 }  // namespace internal
 
 std::shared_ptr<Storage> PosixStorage() {
-  static const std::shared_ptr<Storage> storage = std::make_shared<internal::PosixStorageImpl>();
+  // Never destroyed: a saver that the end of the program destroys later may be at work.
+  static const auto& storage =
+      *new std::shared_ptr<Storage>(std::make_shared<internal::PosixStorageImpl>());
   return storage;
 }
 

@@ -42,23 +42,31 @@ Status DeviceIntake::Begin(SourceReader& source, const ShardEncoding& encoding) 
     chunks_.push_back({.record = context_.chunks.AddChunk({.stored_size = size}),
                        .expected = expected == nullptr ? nullptr : expected + chunk,
                        .bytes_left = size});
-    SEALPOINT_RETURN_IF_ERROR(QueueChunk(source, size));
   }
-  return {};
-}
-
-Status DeviceIntake::QueueChunk(SourceReader& source, std::uint64_t size) {
   FileStream& stream = context_.stream;
-  for (std::uint64_t done = 0; done < size;) {
+  for (std::uint64_t done = 0; done < encoding.raw_size;) {
     SEALPOINT_ASSIGN_OR_RETURN(const MutableByteSpan window, stream.Window());
-    const MutableByteSpan piece = window.first(std::min<std::uint64_t>(window.size(), size - done));
-    SEALPOINT_ASSIGN_OR_RETURN(const DeviceCopies::Point arrival,
-                               QueueCopy(context_.copies, source, piece));
-    parts_.push_back({piece, stream.offset(), arrival});
+    const MutableByteSpan piece =
+        window.first(std::min<std::uint64_t>(window.size(), encoding.raw_size - done));
+    SEALPOINT_RETURN_IF_ERROR(QueuePiece(source, piece, encoding.chunk_size, done));
     // Before Advance, which may write a full buffer: not while the device still writes into it.
     HoldStream();
     stream.Advance(piece.size());
     done += piece.size();
+  }
+  return {};
+}
+
+Status DeviceIntake::QueuePiece(SourceReader& source, MutableByteSpan piece,
+                                std::uint64_t chunk_size, std::uint64_t offset_in_shard) {
+  SEALPOINT_ASSIGN_OR_RETURN(const DeviceCopies::Point arrival,
+                             QueueCopy(context_.copies, source, piece));
+  const std::uint64_t offset = context_.stream.offset();
+  for (std::uint64_t at = 0; at < piece.size();) {
+    const std::uint64_t left_of_chunk = chunk_size - (offset_in_shard + at) % chunk_size;
+    const std::uint64_t size = std::min<std::uint64_t>(left_of_chunk, piece.size() - at);
+    parts_.push_back({piece.subspan(at, size), offset + at, arrival});
+    at += size;
   }
   return {};
 }

@@ -38,11 +38,14 @@ class DeviceIntake final : public Intake {
     std::uint64_t bytes_left = 0;  // to be hashed
   };
   struct Part {
-    ByteSpan bytes{};
+    ByteSpan bytes{};          // of one chunk
     std::uint64_t offset = 0;  // in the file
     DeviceCopies::Point arrival{};
   };
-  Status QueueChunk(SourceReader& source, std::uint64_t size);
+  // Queues one copy for the next bytes, whatever chunks they are of: each copy keeps the link idle
+  // for a few microseconds.
+  Status QueuePiece(SourceReader& source, MutableByteSpan piece, std::uint64_t chunk_size,
+                    std::uint64_t offset_in_shard);
   void HoldStream();
 
   const IntakeContext context_;

@@ -14,23 +14,25 @@ namespace {
 Result<std::unique_ptr<WritableFile>> CreateFile(EngineParts& engine, Directory& directory,
                                                  const BlobId& id) {
   const IoMode mode = engine.options.direct_io ? IoMode::kDirect : IoMode::kBuffered;
-  auto file = directory.CreateExclusive(BlobName(id), mode);
+  auto file = directory.CreateExclusive(BlobName(id), {.mode = mode, .is_name_random = true});
   // An error may hide that the file was made; only a name that was taken is another's (R-CMT-15).
   if (!file.ok() && file.error().code() != Code::kAlreadyExists) {
     static_cast<void>(directory.Remove(BlobName(id)));
   }
+  if (file.ok()) (*file)->CountPartsIn(engine);
   return file;
 }
 
 }  // namespace
 
 Result<std::unique_ptr<BlobFile>> BlobFile::Create(const BlobStream::Context& context,
-                                                   Directory& directory, const AttemptId& attempt,
-                                                   std::uint64_t step) {
+                                                   Directory& directory,
+                                                   std::uint64_t part_size_bytes,
+                                                   const AttemptId& attempt, std::uint64_t step) {
   SEALPOINT_ASSIGN_OR_RETURN(const FileHeader header, BlobStream::MakeHeader(attempt, step));
   // Before the file: without a permit nothing is left in the directory.
-  SEALPOINT_RETURN_IF_ERROR(context.engine.TakeBlobPermit());
-  BlobPermit permit(&context.engine);
+  SEALPOINT_RETURN_IF_ERROR(context.engine.TakeBlobPermit(part_size_bytes, context.drain));
+  BlobPermit permit(&context.engine, {part_size_bytes});
   SEALPOINT_ASSIGN_OR_RETURN(auto file, CreateFile(context.engine, directory, header.id));
   auto stream = BlobStream::Create(context, header, *file);
   if (stream.ok()) {

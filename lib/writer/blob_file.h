@@ -14,7 +14,8 @@
 namespace sealpoint::internal {
 
 struct ReturnBlobPermit {
-  void operator()(EngineParts* engine) const { engine->ReturnBlobPermit(); }
+  void operator()(EngineParts* engine) const { engine->ReturnBlobPermit(part_size_bytes); }
+  std::uint64_t part_size_bytes = 0;
 };
 // One of EngineParts::TakeBlobPermit, or of ConvertReservation.
 using BlobPermit = std::unique_ptr<EngineParts, ReturnBlobPermit>;
@@ -24,10 +25,12 @@ using BlobPermit = std::unique_ptr<EngineParts, ReturnBlobPermit>;
 // allowed.
 class BlobFile {
  public:
-  // Creates `<blob id>.blob` with a fresh id. `directory` outlives the file.
+  // Creates `<blob id>.blob` with a fresh id. `directory` outlives the file. `part_size_bytes`:
+  // Storage::part_size_bytes of it.
   static Result<std::unique_ptr<BlobFile>> Create(const BlobStream::Context& context,
-                                                  Directory& directory, const AttemptId& attempt,
-                                                  std::uint64_t step);
+                                                  Directory& directory,
+                                                  std::uint64_t part_size_bytes,
+                                                  const AttemptId& attempt, std::uint64_t step);
   // Creates the file of a staged blob and lets its writes begin.
   static Result<std::unique_ptr<BlobFile>> Create(std::unique_ptr<BlobStream> staged,
                                                   BlobPermit permit, Directory& directory,

@@ -60,6 +60,7 @@ Result<DecodedSummary> DecodeSummary(std::shared_ptr<const Bytes> bytes, const L
   const ByteSpan manifest = ByteSpan(*bytes).subspan(kFixedSize);
   SEALPOINT_ASSIGN_OR_RETURN(const FileHeader header, DecodeHeader(header_bytes, FileKind::kBlob));
   SEALPOINT_ASSIGN_OR_RETURN(const Trailer trailer, DecodeTrailer(trailer_bytes));
+  SEALPOINT_RETURN_IF_ERROR(CheckExtension(trailer, header.features));
   SEALPOINT_RETURN_IF_ERROR(CheckPartsBelongTogether(header, trailer, header_bytes, manifest));
   SEALPOINT_ASSIGN_OR_RETURN(
       const BlobSections sections,
@@ -120,11 +121,11 @@ Result<BlobSummary> BlobSummary::Deserialize(ByteSpan bytes, const Limits& limit
 Bytes SerializeSummaries(const std::vector<BlobSummary>& summaries) {
   Bytes out;
   for (const BlobSummary& summary : summaries) {
-    const Bytes one = summary.Serialize();
+    const Bytes serialized = summary.Serialize();
     const std::size_t at = out.size();
     out.resize(at + sizeof(std::uint64_t));
-    internal::StoreLe<std::uint64_t>(out, at, one.size());
-    out.insert(out.end(), one.begin(), one.end());
+    internal::StoreLe<std::uint64_t>(out, at, serialized.size());
+    out.insert(out.end(), serialized.begin(), serialized.end());
   }
   return out;
 }

@@ -20,7 +20,8 @@ Result<std::unique_ptr<BlobWriterImpl>> BlobWriterImpl::Create(EngineParts& engi
   }
   SEALPOINT_ASSIGN_OR_RETURN(auto opened, engine.storage->OpenDirectory(directory));
   return std::unique_ptr<BlobWriterImpl>(
-      new BlobWriterImpl(std::make_unique<Core>(engine, std::move(options)), std::move(opened)));
+      new BlobWriterImpl(std::make_unique<Core>(engine, std::move(options)), std::move(opened),
+                         engine.storage->part_size_bytes(directory)));
 }
 
 BlobWriterImpl::~BlobWriterImpl() {
@@ -35,7 +36,8 @@ BlobWriterImpl::~BlobWriterImpl() {
 Result<StateWriter::OpenedBlob> BlobWriterImpl::OpenBlob() {
   const BlobWriterOptions& options = core_->options;
   SEALPOINT_ASSIGN_OR_RETURN(
-      auto file, BlobFile::Create(BlobContext(), *directory_, options.attempt, options.step));
+      auto file, BlobFile::Create(BlobContext(), *directory_, part_size_bytes_, options.attempt,
+                                  options.step));
   BlobStream& stream = file->stream();
   blobs_.push_back({.id = stream.id(), .file = std::move(file), .has_file = true});
   return OpenedBlob{.number = blobs_.size() - 1, .stream = &stream};
@@ -58,8 +60,9 @@ Status BlobWriterImpl::TakeOver(std::vector<std::unique_ptr<BlobStream>> staged)
   for (const auto& stream : staged) blobs_.push_back({.id = stream->id()});
   Status first;
   for (OpenedBlob& blob : core_->full) {
-    auto file = BlobFile::Create(std::move(staged[blob.number]), BlobPermit(&core_->engine),
-                                 *directory_, core_->options.attempt);
+    auto file = BlobFile::Create(std::move(staged[blob.number]),
+                                 BlobPermit(&core_->engine, {part_size_bytes_}), *directory_,
+                                 core_->options.attempt);
     if (file.ok()) {
       blobs_[blob.number].file = *std::move(file);
       blobs_[blob.number].has_file = true;

@@ -3,6 +3,7 @@
 #define SEALPOINT_LIB_WRITER_BLOB_WRITER_IMPL_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -45,8 +46,11 @@ class BlobWriterImpl final : public BlobWriter, public StateWriter {
     BlobSummary summary{};             // once it is closed
   };
 
-  BlobWriterImpl(std::unique_ptr<Core> core, std::unique_ptr<Directory> directory)
-      : StateWriter(std::move(core)), directory_(std::move(directory)) {}
+  BlobWriterImpl(std::unique_ptr<Core> core, std::unique_ptr<Directory> directory,
+                 std::uint64_t part_size_bytes)
+      : StateWriter(std::move(core)),
+        directory_(std::move(directory)),
+        part_size_bytes_(part_size_bytes) {}
 
   Result<OpenedBlob> OpenBlob() override;
   Status PutAside(const OpenedBlob& full) override;
@@ -56,7 +60,8 @@ class BlobWriterImpl final : public BlobWriter, public StateWriter {
   Status Close(BegunBlob& blob);
 
   std::unique_ptr<Directory> directory_;
-  std::vector<BegunBlob> blobs_;  // in order of creation
+  const std::uint64_t part_size_bytes_;  // of uploads, 0 if there are none
+  std::vector<BegunBlob> blobs_;         // in order of creation
 };
 
 }  // namespace sealpoint::internal

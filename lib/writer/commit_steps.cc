@@ -13,6 +13,7 @@
 #include "lib/base/errors.h"
 #include "lib/base/internal_access.h"
 #include "lib/base/macros.h"
+#include "lib/base/utf8.h"
 #include "lib/format/constants.h"
 #include "lib/format/marker.h"
 #include "lib/storage/durable.h"
@@ -139,6 +140,10 @@ Status CheckDescription(const MeshAxes& mesh, const ProvenanceList& provenance) 
       return InvalidArgument("the value of provenance key \"", key, "\" has ", value.size(),
                              " bytes, at most ", kProvenanceValueSizeMaxBytes);
     }
+    if (!IsUtf8(value)) {
+      return InvalidArgument("the value of provenance key \"", key,
+                             "\" is not UTF-8: store bytes as an object");
+    }
   }
   for (const auto& [axis, extent] : mesh) {
     SEALPOINT_RETURN_IF_ERROR(CheckText("mesh axis", axis, kNameSizeMaxBytes));
@@ -246,6 +251,11 @@ Result<CommitInfo> RunCommit(Directory& directory, PublishMethod method,
   recorder.Begin(Phase::kCheckIndex);
   SEALPOINT_ASSIGN_OR_RETURN(const Marker marker,
                              CheckIndexAndMakeMarker(options, index_file, info));
+  for (const CommittedBlob& blob : blobs) {
+    if (blob.attempt.is_zero() || blob.attempt == options.attempt) continue;
+    ++info.reused_blob_count;
+    info.reused_bytes += blob.pin.file_size;
+  }
   const MarkerBytes marker_bytes = EncodeMarker(marker);
   recorder.Begin(Phase::kWriteIndex, index_file->size());
   // A crash from here on leaves an index, and perhaps `<attempt>.commit`, beside the blobs: still

@@ -83,7 +83,7 @@ Declaration::Declaration(const Declaration& other)
 Declaration& Declaration::operator=(const Declaration& other) { return *this = Declaration(other); }
 
 const Declaration::Summary& Declaration::summary() const {
-  static const Summary empty;
+  static const Summary& empty = *new Summary;  // never destroyed: a background save may be at work
   return summary_ ? *summary_ : empty;
 }
 

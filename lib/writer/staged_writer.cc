@@ -8,9 +8,10 @@
 namespace sealpoint::internal {
 
 StagedWriter::StagedWriter(EngineParts& engine, std::uint64_t reserved_buffer_count,
-                           BlobWriterOptions options)
+                           BlobWriterOptions options, std::uint64_t part_size_bytes)
     : StateWriter(std::make_unique<Core>(engine, std::move(options))),
       engine_(engine),
+      part_size_bytes_(part_size_bytes),
       reserved_buffer_count_(reserved_buffer_count) {}
 
 StagedWriter::~StagedWriter() {
@@ -37,6 +38,19 @@ Status StagedWriter::PutAside(const OpenedBlob& full) {
   return {};
 }
 
+void StagedWriter::Drop(const std::set<std::string>& groups) {
+  std::vector<OpenedBlob> kept = Blobs();
+  std::erase_if(kept, [&](const OpenedBlob& blob) { return groups.contains(blob.group); });
+  std::vector<std::unique_ptr<BlobStream>> streams;
+  for (OpenedBlob& blob : kept) {
+    streams.push_back(std::move(blobs_[blob.number]));
+    blob.number = streams.size() - 1;
+  }
+  core_->full = std::move(kept);
+  core_->open.clear();
+  blobs_ = std::move(streams);
+}
+
 StagedWriter::Bound StagedWriter::Bind(std::unique_ptr<Directory> directory,
                                        const AttemptId& attempt) && {
   core_->options.attempt = attempt;
@@ -44,11 +58,12 @@ StagedWriter::Bound StagedWriter::Bind(std::unique_ptr<Directory> directory,
   core_->full = Blobs();
   core_->open.clear();
   Bound bound{.writer = std::unique_ptr<BlobWriterImpl>(
-                  new BlobWriterImpl(std::move(core_), std::move(directory))),
+                  new BlobWriterImpl(std::move(core_), std::move(directory), part_size_bytes_)),
               .status = {}};
   BlobWriterImpl& writer = *bound.writer;
   bound.status = writer.Run([&] {
-    engine_.ConvertReservation(std::exchange(reserved_buffer_count_, 0), blobs_.size());
+    engine_.ConvertReservation(std::exchange(reserved_buffer_count_, 0), blobs_.size(),
+                               part_size_bytes_);
     return writer.TakeOver(std::move(blobs_));
   });
   if (bound.status.ok()) writer.AwaitWrites();

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "lib/writer/blob_writer_impl.h"
@@ -17,10 +19,14 @@ namespace sealpoint::internal {
 class StagedWriter final : public StateWriter {
  public:
   // Takes over `reserved_buffer_count` buffers that EngineParts::TryReserve set apart, at least
-  // what StagingEstimate says of all that will be added.
-  StagedWriter(EngineParts& engine, std::uint64_t reserved_buffer_count, BlobWriterOptions options);
+  // what StagingEstimate says of all that will be added, with a part of that size for each blob if
+  // it is not 0.
+  StagedWriter(EngineParts& engine, std::uint64_t reserved_buffer_count, BlobWriterOptions options,
+               std::uint64_t part_size_bytes = 0);
   ~StagedWriter() override;
 
+  // Forgets what was added of these groups, before Bind.
+  void Drop(const std::set<std::string>& groups);
   // Names the directory and the attempt: the files are created, and each full buffer is written,
   // or its write failed, when this returns; calls on_progress. The writer that comes back is to be
   // finished, or after an error abandoned. Errors: NotFound, Io, NoSpace; those of a step before.
@@ -35,6 +41,7 @@ class StagedWriter final : public StateWriter {
   Status PutAside(const OpenedBlob& full) override;
 
   EngineParts& engine_;
+  const std::uint64_t part_size_bytes_;
   std::uint64_t reserved_buffer_count_;
   std::vector<std::unique_ptr<BlobStream>> blobs_;  // in order of creation
 };

@@ -40,12 +40,13 @@ void StagingEstimate::AddObject(std::string_view name, std::string_view media_ty
 // one for ever. A blob is closed when what it holds and the next part together pass the limit. Each
 // part is counted so at most twice, hence at most two closed blobs per limit of what is projected.
 // Each blob, closed or not, leaves a buffer partly filled.
-std::uint64_t StagingEstimate::buffer_count() const {
+std::uint64_t StagingEstimate::buffer_count(std::uint64_t part_buffer_count) const {
   const std::uint64_t overhead = kHeaderSize + kTrailerSize + kFileAlignment;
   const std::uint64_t room =
       std::max(blob_size_max_ - std::min(blob_size_max_ / 2, overhead), std::uint64_t{1});
   const std::uint64_t blobs = groups_.size() + 2 * projected_ / room;
-  return DivideRoundUp(streamed_ + blobs * kHeaderSize, buffer_size_) + blobs;
+  return DivideRoundUp(streamed_ + blobs * kHeaderSize, buffer_size_) +
+         blobs * (1 + part_buffer_count);
 }
 
 }  // namespace sealpoint::internal

@@ -22,7 +22,8 @@ class StagingEstimate {
   void AddEmpty(const TensorSpec& tensor);
   void AddObject(std::string_view name, std::string_view media_type, std::uint64_t raw_size);
 
-  std::uint64_t buffer_count() const;
+  // `part_buffer_count`: of a part of an upload, of which each blob needs one; 0 if there is none.
+  std::uint64_t buffer_count(std::uint64_t part_buffer_count = 0) const;
 
  private:
   std::uint64_t blob_size_max_ = 0;

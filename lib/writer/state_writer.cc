@@ -214,7 +214,8 @@ Result<BlobStream*> StateWriter::BlobWithRoom(const std::string& group, std::uin
     SEALPOINT_RETURN_IF_ERROR(PutAside(current));
     core_->open.erase(found);
   }
-  SEALPOINT_ASSIGN_OR_RETURN(const OpenedBlob opened, OpenBlob());
+  SEALPOINT_ASSIGN_OR_RETURN(OpenedBlob opened, OpenBlob());
+  opened.group = group;
   core_->open.emplace(group, opened);
   return opened.stream;
 }

@@ -69,6 +69,7 @@ class StateWriter {
   struct OpenedBlob {
     std::size_t number = 0;  // in the order of creation
     BlobStream* stream = nullptr;
+    std::string group{};
   };
   // What outlives the change from a staged writer to one with a directory, and never moves.
   struct Core {

@@ -31,6 +31,8 @@ from sealpoint._errors import (
     UncommittedError,
     UnsupportedError,
 )
+from sealpoint._mapped import HostCopy
+from sealpoint._repack import RepackReport, RepairedBlob, RepairReport, ThinReport, copy, merge, repair, thin
 from sealpoint._save import BlobWriter, commit, list_blobs, new_attempt, read_summary, save
 from sealpoint._sealpoint import (
     CommitInfo,
@@ -43,7 +45,7 @@ from sealpoint._sealpoint import (
     VerifyReport,
 )
 from sealpoint._sealpoint import version as __version__
-from sealpoint._series import Newest, Series
+from sealpoint._series import CleanUp, Newest, Series, Unfinished
 from sealpoint._verify import verify
 
 __all__ = [
@@ -54,12 +56,14 @@ __all__ = [
     "CancelledError",
     "Checkpoint",
     "Chunks",
+    "CleanUp",
     "CommError",
     "CommitInfo",
     "CorruptError",
     "DeviceError",
     "Engine",
     "Error",
+    "HostCopy",
     "IncompleteError",
     "InternalError",
     "InvalidArgumentError",
@@ -76,20 +80,29 @@ __all__ = [
     "PlanSummary",
     "PruneDecision",
     "PruneReport",
+    "RepackReport",
+    "RepairReport",
+    "RepairedBlob",
     "Series",
     "SeriesEntry",
     "Shard",
     "Tensor",
+    "ThinReport",
     "TimeoutError",
     "UncommittedError",
+    "Unfinished",
     "UnsupportedError",
     "VerifyReport",
     "__version__",
     "commit",
+    "copy",
     "list_blobs",
+    "merge",
     "new_attempt",
     "open",
     "read_summary",
+    "repair",
     "save",
+    "thin",
     "verify",
 ]

@@ -12,8 +12,8 @@ from typing import Any
 
 import sealpoint
 from sealpoint import _sealpoint, _uri
-from sealpoint._arguments import THREADS_MAX
-from sealpoint._command import STATUS_OF_VERDICT, Parser, run, write_line
+from sealpoint._command import STATUS_OF_VERDICT, Parser, run, threads_of, write_line
+from sealpoint._promote import run_promote
 from sealpoint._sealpoint import printable
 from sealpoint.interop._command import COMMANDS
 
@@ -22,6 +22,7 @@ usage: sealpoint [--json] PATH                                  what a checkpoin
        sealpoint verify [--level LEVEL] [-j N] [--json] PATH    whether it can be trusted, to the last byte
        sealpoint ls PATH                                        what a checkpoint of any known format holds
        sealpoint convert SRC DST                                one format into another
+       sealpoint promote [--dry-run] LOCAL FINAL                what a training left on a local disk to its series
        sealpoint --version
 
 Formats: Sealpoint, torch.distributed.checkpoint, Megatron, Hugging Face, safetensors, torch.save. Each command has
@@ -31,7 +32,7 @@ exit status: 0 done; for a checkpoint 1 corrupt, 2 uncommitted, 3 unsupported, 4
 5 incomplete, 6 converted but for what is named as left out; 64 wrong usage; 70 a bug; 74 standard output could not
 be written; 130 interrupted by Ctrl-C; 143 and 129: a conversion that SIGTERM or SIGHUP ended, which leaves nothing
 """
-_COMMANDS = ("verify", *COMMANDS)
+_COMMANDS = ("verify", *COMMANDS, "promote")
 
 
 class _MainParser(Parser):
@@ -97,12 +98,6 @@ def _verify(arguments: argparse.Namespace) -> int:
     return status
 
 
-def _threads(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= THREADS_MAX:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of threads, expected 1 to {THREADS_MAX}")
-    return int(text)
-
-
 def _run_verify(arguments: list[str]) -> int:
     parser = Parser(prog="sealpoint verify", description="Whether a checkpoint of Sealpoint can be trusted.")
     parser.add_argument("path", metavar="PATH", help="its directory")
@@ -112,7 +107,7 @@ def _run_verify(arguments: list[str]) -> int:
         default="full",
         help="files: all are there, of the right size; structure: and headers and tables; full: and every byte (default)",
     )
-    parser.add_argument("-j", "--threads", type=_threads, default=1, metavar="N", help="that read (default: 1)")
+    parser.add_argument("-j", "--threads", type=threads_of, default=1, metavar="N", help="that read (default: 1)")
     parser.add_argument("--json", action="store_true", help="the report as JSON")
     return _verify(parser.parse_args(arguments))
 
@@ -145,6 +140,8 @@ def _check_command(parser: Parser, words: list[str]) -> None:
 def _run(words: list[str]) -> int:
     if words and words[0] in COMMANDS:
         return COMMANDS[words[0]](words[1:])
+    if words and words[0] == "promote":
+        return run_promote(words[1:])
     if words and words[0] == "verify":
         return _run_verify(words[1:])
     if "--verify" in words:

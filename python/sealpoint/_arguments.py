@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 import operator
 import os
@@ -122,7 +123,8 @@ def _is_parent(value: Any) -> bool:
     from sealpoint._sealpoint import CommitInfo
 
     return isinstance(value, (Checkpoint, CommitInfo)) or (
-        isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str) and is_integer(value[1])
+        isinstance(value, tuple) and len(value) in (2, 3) and isinstance(value[0], str) and is_integer(value[1])
+        and all(isinstance(one, str) for one in value[2:])
     )
 
 
@@ -130,6 +132,10 @@ def _is_engine(value: Any) -> bool:
     from sealpoint._sealpoint import Engine
 
     return isinstance(value, Engine)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, (str, bytes, os.PathLike))
 
 
 def _is_attempt(value: str) -> bool:
@@ -162,14 +168,16 @@ _RULES: dict[str, _Rule] = {
     "parent": _or_none(
         _Rule(
             _is_parent,
-            lambda value: not isinstance(value, tuple) or (_is_attempt(value[0]) and 0 <= value[1] <= _U64_MAX),
-            "a Checkpoint, a CommitInfo, or (attempt, sequence)",
+            lambda value: not isinstance(value, tuple)
+            or (_is_attempt(value[0]) and 0 <= value[1] <= _U64_MAX and all(map(is_text, value[2:]))),
+            "a Checkpoint, a CommitInfo, or (attempt, sequence), with its directory or without",
         )
     ),
     "codec": _words("none", "zstd", "bytesplit+zstd"),
     "codec_level": _integer(-(2**31), 2**31 - 1),
     "chunk_size_bytes": _BYTES,
     "blob_size_max_bytes": _BYTES,
+    "blob_count": _integer(0, _U32_MAX - 1),
     "size_max_bytes": _BYTES,
     "memory_budget_bytes": _BYTES,
     "staging_buffer_size_bytes": _BYTES,
@@ -191,6 +199,13 @@ _RULES: dict[str, _Rule] = {
     "placement": _STRINGS,
     "summaries": _sequence(lambda value: isinstance(value, bytes), _always, "bytes, as BlobWriter.finish returns them"),
     "requests": _of_type(Iterable, "{name: out}, or names, or (name, box, out) of parts"),
+    "sources": _Rule(_is_list, _always, "paths of checkpoints"),
+    "replicas": _Rule(_is_list, _always, "paths of directories"),
+    "mode": _words("average", "union"),
+    "accumulate": _words("f32", "f64"),
+    "weights": _sequence(
+        lambda value: isinstance(value, numbers.Real) and not isinstance(value, bool), math.isfinite, "finite numbers"
+    ),
     "to": _words("sealpoint", "safetensors", "hf", "torch", "dcp", "megatron"),
     "match": _STRINGS,
     "drop": _STRINGS,
@@ -213,6 +228,8 @@ _RULES: dict[str, _Rule] = {
     "convert": _or_none(_words("exact", "nearest")),
     "keep_last": _integer(0, _U32_MAX),
     "keep_every_n_steps": _COUNT,
+    "keep_within": _integer(0, 2**63 - 1, "seconds, or a timedelta,"),
+    "max_bytes": _BYTES,
     "keep_per_period": _sequence(
         lambda value: isinstance(value, tuple) and len(value) == 2 and all(map(is_integer, value)),
         lambda value: 1 <= value[0] < 2**63 and 1 <= value[1] <= _U32_MAX,
@@ -226,6 +243,14 @@ _RULES: dict[str, _Rule] = {
         )
     ),
 }
+
+
+def load_threads(threads: int | None) -> int:
+    """What the library takes for the threads of a load: 0 for None, as many as it chooses. Errors: those of ``check``."""
+    if threads is None:
+        return 0
+    check(threads=threads)
+    return threads
 
 
 def check(**arguments: Any) -> None:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import contextlib
-import math
+import mmap
 import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,13 +12,21 @@ from datetime import UTC, datetime
 from types import EllipsisType, TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
 
-from sealpoint import _sealpoint, _uri
+from sealpoint import _dlpack, _sealpoint, _uri
 from sealpoint._arguments import Path as Path
-from sealpoint._arguments import check, is_text, listed, path_of
+from sealpoint._arguments import check, is_text, listed, load_threads, path_of
 from sealpoint._dtypes import numpy, numpy_dtype
-from sealpoint._errors import ArgumentTypeError, InvalidArgumentError, LimitExceededError, MismatchError, NotFoundError
+from sealpoint._errors import (
+    ArgumentTypeError,
+    InvalidArgumentError,
+    LimitExceededError,
+    MismatchError,
+    NotFoundError,
+    UnsupportedError,
+)
 from sealpoint._hints import nearest
 from sealpoint._index import Selection, select, whole
+from sealpoint._mapped import HostCopy, aligned_array, arrays_of, with_dlpack
 from sealpoint._native import check_one
 
 Progress = bool | Callable[[str, int, int], None] | None
@@ -33,7 +41,6 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
 
 _Out = TypeVar("_Out")
-_ALIGNMENT = 64  # bytes; a cache line
 
 
 class Shard(NamedTuple):
@@ -168,8 +175,8 @@ class Tensor:
         """Reads the tensor, or a box of it, into ``out``, and returns ``out``.
 
         Args:
-            out: an array of numpy or an object with the buffer protocol, writable, of the box's shape and the
-                tensor's dtype; strides may be any. Bytes may be flat, or have one more axis of ``itemsize``.
+            out: an array of numpy or an object with the buffer protocol or ``__dlpack__``, writable, of the box's shape
+                and the tensor's dtype; strides may be any. Bytes may be flat, or have one more axis of ``itemsize``.
                 None: a new array.
             box: an index as for ``t[...]``, without steps. Dimensions of an integer are not in ``out``.
             threads: that read and verify; None: those of the checkpoint.
@@ -190,6 +197,64 @@ class Tensor:
         self._read_into(selection, out, threads=threads, convert=convert)
         return out
 
+    def map(self, *, threads: int | None = None) -> Array:
+        """The stored bytes as an array that cannot be written, without a copy, after all of them were read and verified.
+
+        For a tensor without a codec in one shard; one in several is read, or taken by ``map_shards``. The array keeps its
+        mapping when the checkpoint is closed, or deleted. What it cannot promise: if another program overwrites the blob in
+        place, the new bytes show, and if one truncates it, an access ends this process (SIGBUS). No part of this library
+        does either; where others may, take ``host_copy``. A file that is short already is an error (since Linux 5.14).
+
+        Args:
+            threads: that read and verify; None: those of the checkpoint.
+
+        Errors: UnsupportedError (a codec, several shards, an object store), CorruptError, IncompleteError, IoError.
+        """
+        if self.size == 0:
+            return self._read_new(whole(self.shape))  # type: ignore[no-any-return]
+        return self._one_of(self._mapped(threads))
+
+    def map_shards(self, *, threads: int | None = None) -> list[tuple[Shard, Array]]:
+        """The same of each shard, in stored order. The array of a run has one dimension."""
+        return self._shards_of(self._mapped(threads))
+
+    def host_copy(self, *, threads: int | None = None) -> HostCopy:
+        """A copy in sealed memory (memfd), verified once: no process can change it, and those of this host share it by
+        ``map_host_copy``. Also of tensors with a codec, and in object stores.
+
+        Errors: as for ``map``.
+        """
+        mapped = self._mapped(threads, host_copy=True)
+        return HostCopy(mapped, self._one_of(mapped))
+
+    def map_host_copy(self, path: Path) -> Array:
+        """The ``path`` of another process's ``host_copy`` of this tensor, whose verification is trusted.
+
+        Errors: InvalidArgumentError (memory that is not sealed, or not of this tensor's size), OSError (the path).
+        """
+        descriptor = os.open(path_of(path), os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return self._one_of(_sealpoint.map_sealed(self._checkpoint._handle, self.name, descriptor))
+        finally:
+            os.close(descriptor)
+
+    def _mapped(self, threads: int | None, *, host_copy: bool = False) -> _sealpoint.MappedTensor:
+        checkpoint = self._checkpoint
+        return _sealpoint.map(checkpoint._handle, self.name, checkpoint._threads_of(threads), host_copy)
+
+    def _one_of(self, mapped: _sealpoint.MappedTensor) -> Array:
+        return self._only(self._shards_of(mapped))[1]
+
+    def _only(self, shards: Sequence[_Out]) -> _Out:
+        if len(shards) != 1:
+            raise UnsupportedError(f"stored in {len(shards)} shards, expected one; see map_shards", tensor=self.name)
+        return shards[0]
+
+    def _shards_of(self, mapped: _sealpoint.MappedTensor) -> list[tuple[Shard, Array]]:
+        shards = self._checkpoint.shards(self.name)
+        shapes = [one.extent if one.run is None else (one.run[1] - one.run[0],) for one in shards]
+        return list(zip(shards, arrays_of(mapped, self.dtype_name, self.itemsize, shapes), strict=True))
+
     def tobytes(self, box: Index = ...) -> bytearray:
         """The bytes of the tensor, or of a box of it, in row-major order. Needs no numpy."""
         selection = select(box, self.shape)
@@ -206,6 +271,36 @@ class Tensor:
         array = self._read_new(whole(self.shape))
         return array if dtype is None else array.astype(dtype, copy=False)
 
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """The tensor for any library that takes arrays by DLPack, such as ``torch.from_dlpack``; needs no numpy.
+
+        Args:
+            copy: None or True: read into new memory, which the consumer has alone. False: the stored bytes, as by ``map``,
+                which the consumer keeps mapped and may not write; some, torch among them, do not heed that, and writing ends
+                the process (SIGSEGV).
+
+        Errors: those of ``read`` or ``map``; BufferError (another device; ``copy=False`` for a consumer that cannot be told
+        that it may not write).
+        """
+        request = _dlpack.request_of(stream, max_version, dl_device, copy)
+        shape = list(self.shape)
+        if request.copy is not False:
+            memory = mmap.mmap(-1, self.nbytes) if self.nbytes else bytearray()
+            self._read_into(whole(self.shape), memory)
+            return _dlpack.capsule(request, memory, self.dtype_name, shape=shape, is_copied=True)
+        if self.size == 0:
+            return _dlpack.capsule(request, bytearray(), self.dtype_name, shape=shape)
+        mapped = self._mapped(None)
+        address, size = self._only(mapped.shards)
+        view = _sealpoint.MemoryView(address, size)
+        return _dlpack.capsule(request, view, self.dtype_name, shape=shape, owner=mapped, is_read_only=True)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return _dlpack.HOST
+
     def __reduce__(self) -> tuple[Any, ...]:
         return operator.getitem, (self._checkpoint, self.name)
 
@@ -216,11 +311,11 @@ class Tensor:
         dtype = numpy_dtype(self.dtype_name)
         shape = selection.shape
         try:
-            array = _aligned((*shape, self.itemsize), "uint8") if dtype is None else _aligned(shape, dtype)
+            array = aligned_array((*shape, self.itemsize), "uint8") if dtype is None else aligned_array(shape, dtype)
         except ValueError as error:  # the product of extents is too large for it, though one of them is 0
             raise LimitExceededError(f"numpy has no array of shape {list(shape)}: {error}", tensor=self.name) from None
         self._read_into(selection, array, threads=threads)
-        return array
+        return array if dtype is None else with_dlpack(array)
 
     def _read_into(
         self, selection: Selection, out: Any, threads: int | None = None, convert: Rounding | None = None
@@ -230,15 +325,6 @@ class Tensor:
 
 def _part_of(name: str, selection: Selection, out: Any) -> _sealpoint.ReadPart:
     return _sealpoint.ReadPart(name, out, _sealpoint.Region(selection.offset, selection.extent), selection.kept)
-
-
-def _aligned(shape: tuple[int, ...], dtype: Any) -> Any:
-    """A new array at an address that is a multiple of 64. numpy's own are 16 bytes off, and the system then takes twice
-    the time to copy a file's bytes to it."""
-    size = math.prod(shape) * numpy().dtype(dtype).itemsize
-    memory = numpy().empty(size + _ALIGNMENT, dtype="uint8")
-    begin = -memory.__array_interface__["data"][0] % _ALIGNMENT
-    return memory[begin : begin + size].view(dtype).reshape(shape)
 
 
 class Objects(Mapping[str, bytes]):
@@ -392,6 +478,9 @@ class Checkpoint(Mapping[str, Tensor]):
             raise ValueError(f"the box of {name!r} has steps, expected none")
         return _part_of(name, selection, out)
 
+    def _threads_of(self, threads: int | None) -> int:
+        return self._threads if threads is None else load_threads(threads)
+
     def _read(
         self,
         items: Any,
@@ -401,8 +490,8 @@ class Checkpoint(Mapping[str, Tensor]):
         isolate: bool = False,
         progress: Progress = None,
     ) -> _sealpoint.LoadReport:
-        count = self._threads if threads is None else threads
-        check(threads=count, convert=convert, progress=progress)
+        count = self._threads_of(threads)
+        check(convert=convert, progress=progress)
         rules = contract or _sealpoint.LoadContract()
         return _sealpoint.read(self._handle, items, rules, convert, count, isolate, progress)
 
@@ -416,6 +505,11 @@ class Checkpoint(Mapping[str, Tensor]):
     @property
     def path(self) -> str:
         return self._handle.path
+
+    @property
+    def absolute_path(self) -> str:
+        """The same directory, wherever the process works by now."""
+        return self.path if _uri.is_uri(self.path) else os.path.join(self._folder, self.path)
 
     @property
     def step(self) -> int | None:
@@ -484,8 +578,7 @@ class Checkpoint(Mapping[str, Tensor]):
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        path = self.path if _uri.is_uri(self.path) else os.path.join(self._folder, self.path)
-        return _open_again, (path, self.attempt, self._handle.options, self._threads)
+        return _open_again, (self.absolute_path, self.attempt, self._handle.options, self._threads)
 
     # A mapping compares its values, which would read them all.
     def __eq__(self, other: object) -> bool:
@@ -515,7 +608,7 @@ def open(
     *,
     check_files: bool = True,
     direct_io: bool = False,
-    threads: int = 1,
+    threads: int | None = None,
     memory_budget_bytes: int = 256 << 20,
 ) -> Checkpoint:
     """Opens a checkpoint for reading. Verifies its marker and its index, and reads no payload.
@@ -524,7 +617,8 @@ def open(
         path: its directory. A ``~`` is expanded; Or a URL: see ``sealpoint.storage``.
         check_files: stat every blob, so that an incomplete copy is found here.
         direct_io: read payload past the page cache, if the file system can.
-        threads: that read and verify, unless a read says otherwise; 1 to 1024.
+        threads: that read and verify, unless a read says otherwise, 1 to 1024; None: the processors that this process may
+            use, divided by the ranks of its host that share them, 16 at most.
         memory_budget_bytes: bound on staging memory of a read; at least 64 KiB and a chunk per thread.
 
     Errors: InvalidArgumentError, NotFoundError, NotACheckpointError, UncommittedError, IncompleteError, CorruptError,
@@ -540,13 +634,14 @@ def open_own(
     *,
     check_files: bool = True,
     direct_io: bool = False,
-    threads: int = 1,
+    threads: int | None = None,
     memory_budget_bytes: int = 256 << 20,
     must_be_alone: bool = False,
 ) -> Checkpoint:
     """The same, whatever else is in the directory, unless it must be alone there."""
-    check(check_files=check_files, direct_io=direct_io, threads=threads, memory_budget_bytes=memory_budget_bytes)
+    check(check_files=check_files, direct_io=direct_io, memory_budget_bytes=memory_budget_bytes)
+    count = load_threads(threads)
     if must_be_alone:
         with contextlib.suppress(OSError):  # a directory that cannot be listed may have files that can be opened
             check_one(path_of(path))
-    return Checkpoint(_sealpoint.open(path_of(path), check_files, direct_io, memory_budget_bytes), threads)
+    return Checkpoint(_sealpoint.open(path_of(path), check_files, direct_io, memory_budget_bytes), count)

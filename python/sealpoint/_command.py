@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from sealpoint._arguments import THREADS_MAX
 from sealpoint._errors import Error
 from sealpoint._sealpoint import printable
 
@@ -23,6 +24,17 @@ STATUS_OF_VERDICT = {"committed": 0, "corrupt": 1, "uncommitted": 2, "unsupporte
 LEFT_OUT = 6
 _UNREADABLE, _USAGE, _INTERNAL, _OUTPUT, _INTERRUPTED = 4, 64, 70, 74, 130
 _STATUS_OF_CODE = {"Corrupt": 1, "Uncommitted": 2, "Unsupported": 3, "LimitExceeded": 3, "Incomplete": 5}
+
+
+def status_of(error: Error) -> int:
+    return _STATUS_OF_CODE.get(error.code, _UNREADABLE)
+
+
+def threads_of(text: str) -> int:
+    """For ``type=`` of an argument."""
+    if not text.isdecimal() or not 1 <= int(text) <= THREADS_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of threads, expected 1 to {THREADS_MAX}")
+    return int(text)
 
 
 class _SignalledError(BaseException):
@@ -104,7 +116,7 @@ def _finish(work: Callable[[], int]) -> int:
         return work()
     except Error as error:
         write_error(f"{error}\n")
-        return _STATUS_OF_CODE.get(error.code, _UNREADABLE)
+        return status_of(error)
     except KeyboardInterrupt:
         write_error("interrupted\n")
         return _INTERRUPTED

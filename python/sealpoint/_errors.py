@@ -187,6 +187,7 @@ def make_error(
 ) -> Error:
     """The exception of a code; called by the compiled module."""
     cls = _CLASSES.get(code, InternalError)
-    if cls in (NotFoundError, NotACheckpointError) and path is not None and tensor is None and object is None:
+    is_object = cls is IoError and message == "not a directory, but an object"
+    if (cls in (NotFoundError, NotACheckpointError) or is_object) and path is not None and tensor is object is None:
         message = _with_place(message, path)
     return cls(message, rule, path, offset, tensor, object, rank, host, unknown_outcome)

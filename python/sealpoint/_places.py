@@ -10,6 +10,7 @@ import re
 import struct
 
 from sealpoint import _sealpoint, _uri
+from sealpoint._errors import Error
 from sealpoint._sealpoint import printable
 
 _TORCH_ZIP = b"PK\x03\x04"
@@ -27,7 +28,7 @@ _FOREIGN_ENDS = (".distcp", ".safetensors", ".index.json")
 def describe(path: str) -> str:
     """A sentence without a full stop; empty if nothing is to be said. Reads no more than the first bytes of a file."""
     if _uri.is_uri(path):
-        return ""
+        return _describe_stored(path)
     try:
         if not os.path.lexists(path):
             return _describe_missing(path)
@@ -69,14 +70,34 @@ def _describe_file(path: str) -> str:
     return "it is a file, and no checkpoint of a known format"
 
 
-def _describe_directory(path: str) -> str:
-    names = _names(path)
+def _describe_stored(uri: str) -> str:
+    with contextlib.suppress(Error):  # it is the error of another call that is under way
+        if _sealpoint.is_directory_at(uri):
+            return _describe_names(uri, _uri.list_names(uri))
+        directory, name = _uri.split(uri)
+        head = _uri.read(directory, name, len(_TORCH_LEGACY)) if _uri.exists(directory, name) else b""
+        if head.startswith(_TORCH_ZIP) or head == _TORCH_LEGACY:
+            return _foreign(uri, "a file of torch.save")
+        if head and (uri.endswith(".safetensors") or head[8:9] == b"{"):
+            return _foreign(uri, "a file of safetensors")
+    return ""
+
+
+def _describe_names(path: str, names: list[str]) -> str:
+    """What a directory with these names is; empty if it is of no other program that is known."""
     if "latest_checkpointed_iteration.txt" in names or {".metadata", "metadata.json"} <= set(names):
         return _foreign(path, "a directory of Megatron")
     if ".metadata" in names or any(name.endswith(".distcp") for name in names):
         return _foreign(path, "a directory of torch.distributed.checkpoint")
     if any(name.endswith(".safetensors") for name in names):
         return _foreign(path, "a directory of safetensors (Hugging Face)")
+    return ""
+
+
+def _describe_directory(path: str) -> str:
+    names = _names(path)
+    if other := _describe_names(path, names):
+        return other
     if not any(os.path.lexists(os.path.join(path, name, "COMMIT")) for name in names):
         return describe_folder(path, names)
     newest = None

@@ -13,8 +13,8 @@ from sealpoint._arguments import Path, Provenance, check, listed, mesh_of, path_
 from sealpoint._checkpoint import Checkpoint, Progress
 
 Codec = Literal["none", "zstd", "bytesplit+zstd"]
-# A checkpoint that the new one follows: itself, what its save returned, or (attempt, sequence).
-Parent = Checkpoint | _sealpoint.CommitInfo | tuple[str, int] | None
+# A checkpoint that the new one follows: itself, what its save returned, or (attempt, sequence), and where it is.
+Parent = Checkpoint | _sealpoint.CommitInfo | tuple[str, int] | tuple[str, int, str] | None
 
 CHUNK_SIZE_DEFAULT_BYTES = 4 << 20
 BLOB_SIZE_MAX_DEFAULT_BYTES = 64 << 30
@@ -23,17 +23,22 @@ _engine: tuple[int, _sealpoint.Engine] | None = None
 
 
 def default_engine() -> _sealpoint.Engine:
-    """Staging memory (64 MiB at most) and threads that the saves of this process share; made when first used."""
+    """Staging memory (256 MiB at most) and threads that the saves of this process share; made when first used."""
     global _engine
     if _engine is None or _engine[0] != os.getpid():  # a forked child makes its own
         _engine = (os.getpid(), _sealpoint.Engine())
     return _engine[1]
 
 
-def parent_of(parent: Parent) -> tuple[str, int] | None:
-    if isinstance(parent, (Checkpoint, _sealpoint.CommitInfo)):
-        return (parent.attempt, parent.sequence)
-    return parent
+def parent_of(parent: Parent) -> tuple[str, int, str] | None:
+    """Its attempt, its sequence, its directory; the last is empty if it is not known."""
+    if parent is None:
+        return None
+    if isinstance(parent, Checkpoint):
+        return (parent.attempt, parent.sequence, parent.absolute_path)
+    if isinstance(parent, _sealpoint.CommitInfo):
+        return (parent.attempt, parent.sequence, parent.directory)
+    return parent if len(parent) == 3 else (*parent, "")
 
 
 def save(
@@ -51,16 +56,17 @@ def save(
     chunk_size_bytes: int = CHUNK_SIZE_DEFAULT_BYTES,
     blob_size_max_bytes: int = BLOB_SIZE_MAX_DEFAULT_BYTES,
     allow_empty: bool = False,
+    allow_fallback: bool = False,
     engine: _sealpoint.Engine | None = None,
     progress: Progress = None,
 ) -> _sealpoint.CommitInfo:
     """Saves the tensors and objects of one process as one checkpoint, which is durable when this returns.
 
     Args:
-        tensors: names to arrays of numpy, or to what has the buffer protocol; strides may be any. No thread may
-            change them before this returns, or old and new values are stored. For dtypes that numpy lacks: (array,
-            name), where the name is one of the specification
-            ("bf16") and the array has integers of its size, or bytes with one more axis of it.
+        tensors: names to arrays of numpy, or to what has the buffer protocol or ``__dlpack__``, such as tensors of torch;
+            strides may be any. No thread may change them before this returns, or old and new values are stored. For
+            dtypes that the array lacks: (array, name), where the name is one of the specification ("bf16") and the array
+            has integers of its size, or bytes with one more axis of it.
         path: the new checkpoint's directory, made if it is missing; with ``series`` the directory of the series. A ``~``
             is expanded; URLs are refused.
         objects: names to bytes, or to (bytes, media type).
@@ -74,12 +80,15 @@ def save(
         chunk_size_bytes: unit of digest and codec: a power of two, 4 KiB to 128 MiB (16 MiB with a codec).
         blob_size_max_bytes: another file is begun before one would pass this.
         allow_empty: a checkpoint without tensors and objects is not an error.
+        allow_fallback: save into the series although it has a marker that is damaged or of another version, and so may
+            be newer: the new checkpoint comes behind all that say how new they are. Off: the marker's error is raised.
         engine: staging memory and threads; None: those that all saves of the process share.
         progress: as for ``Checkpoint.read``.
 
     Errors: InvalidArgumentError (names the tensor), AlreadyExistsError (the directory has a checkpoint; nothing was
-    changed), NoSpaceError, IoError, UnsupportedError (the file system cannot publish exclusively). After an error
-    there is no such checkpoint, unless its ``unknown_outcome`` is true.
+    changed), NoSpaceError, IoError, UnsupportedError (the file system cannot publish exclusively; a marker of the
+    series), CorruptError (a marker of the series). After an error there is no such checkpoint, unless its
+    ``unknown_outcome`` is true.
     """
     check(
         tensors=tensors,
@@ -92,6 +101,7 @@ def save(
         chunk_size_bytes=chunk_size_bytes,
         blob_size_max_bytes=blob_size_max_bytes,
         allow_empty=allow_empty,
+        allow_fallback=allow_fallback,
         engine=engine,
         progress=progress,
     )
@@ -105,6 +115,7 @@ def save(
         mesh_of(mesh),
         provenance_of(provenance),
         allow_empty,
+        allow_fallback,
         blob_size_max_bytes,
         progress,
     )

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import datetime
+import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 from sealpoint import _checkpoint, _sealpoint, _uri
@@ -18,6 +20,26 @@ class Newest(NamedTuple):
 
     entry: _sealpoint.SeriesEntry
     passed_over: list[_sealpoint.SeriesEntry]
+
+
+class Unfinished(NamedTuple):
+    """An upload to an object store that was begun and neither completed nor given up.
+
+    ``name`` is that of the file within the series, ``begun_unix_s`` 0 if the store does not say.
+    """
+
+    name: str
+    upload_id: str
+    begun_unix_s: int
+
+
+class CleanUp(NamedTuple):
+    """What ``Series.clean`` did. ``problem`` is an UnsupportedError if the client of the store cannot list unfinished
+    uploads, as that of obstore: a lifecycle rule of the bucket removes these."""
+
+    bytes_freed: int
+    aborted: list[Unfinished]
+    problem: Exception | None
 
 
 class Series:
@@ -67,6 +89,8 @@ class Series:
         keep_every_n_steps: int = 0,
         keep_per_period: Iterable[tuple[int, int]] = (),
         keep_best: tuple[str, Literal["least", "greatest"], int] | None = None,
+        keep_within: int | datetime.timedelta = 0,
+        max_bytes: int = 0,
         dry_run: bool = False,
     ) -> _sealpoint.PruneReport:
         """Deletes the committed checkpoints that none of these rules keeps, the oldest first.
@@ -76,20 +100,28 @@ class Series:
             keep_every_n_steps: those whose step is a multiple of it; 0: none.
             keep_per_period: (seconds, count): the newest of each period, for the newest ``count`` periods.
             keep_best: (metric, "least" or "greatest", count), by a provenance entry such as "metric.loss".
+            keep_within: those made at most so long before the newest, in seconds or as a timedelta; 0: none.
+            max_bytes: of what these rules keep, the newest stay that fit; without such a rule, of all whole ones. What is
+                linked from one to another counts once. The newest ``keep_last`` always stay. 0: no bound.
             dry_run: decide, and change nothing.
 
         Errors: InvalidArgumentError (a rule; a fork), IoError and others: nothing, or no more, was deleted; the
         attribute ``report`` of the exception says what was done until then.
         """
         periods = listed("keep_per_period", keep_per_period)
+        if isinstance(keep_within, datetime.timedelta):
+            keep_within = math.ceil(keep_within.total_seconds())
         check(
             keep_last=keep_last,
             keep_every_n_steps=keep_every_n_steps,
             keep_per_period=periods,
             keep_best=keep_best,
+            keep_within=keep_within,
+            max_bytes=max_bytes,
             dry_run=dry_run,
         )
-        report = _sealpoint.series_prune(self.path, keep_last, keep_every_n_steps, periods, keep_best, dry_run)
+        bounds = (keep_last, keep_every_n_steps, keep_within, max_bytes)
+        report = _sealpoint.series_prune(self.path, bounds, periods, keep_best, dry_run)
         error = report.error
         if error is not None:
             error.report = report  # type: ignore[attr-defined]
@@ -102,12 +134,19 @@ class Series:
         check(name=name)
         _sealpoint.series_delete(self.path, name)
 
-    def clean(self, name: str) -> int:
-        """Removes the files of an attempt that was never committed, and returns the bytes freed. Leaves a marker
+    def clean(self, name: str) -> CleanUp:
+        """Removes the files of an attempt that was never committed, and gives its unfinished uploads up. Leaves a marker
         that keeps a slow writer from committing; called again it removes the directory, for which the caller must
         know that no such writer is alive."""
         check(name=name)
-        return _sealpoint.series_clean(self.path, name)
+        freed, aborted, problem = _sealpoint.series_clean(self.path, name)
+        return CleanUp(freed, [Unfinished(*one) for one in aborted], problem)
+
+    def unfinished(self) -> Sequence[Unfinished]:
+        """Uploads to an object store that were begun below the series and neither completed nor given up; those of running
+        saves are among them. ``clean`` takes the part of a name before the ``/``. Empty on a file system. Errors:
+        IoError, UnsupportedError (obstore cannot list them)."""
+        return [Unfinished(*one) for one in _sealpoint.series_unfinished(self.path)]
 
     def __repr__(self) -> str:
         return f"<sealpoint.Series {self.path!r}>"

@@ -315,11 +315,39 @@ def dump(node: Node) -> bytes:
 
 
 def parse(data: bytes) -> Node:
-    """Errors: CorruptError if the bytes are not a tree."""
+    """Errors: CorruptError if the bytes are not a tree; UnsupportedError if a later version made them."""
     try:
-        return json.loads(data)
+        root = json.loads(data, object_hook=_checked)
     except (UnicodeDecodeError, ValueError, RecursionError) as error:
         raise CorruptError(f"tree is not JSON, expected a JSON document: {error}", object=OBJECT) from error
+    if isinstance(root, dict) and root.get(KIND) == "tree":
+        raise UnsupportedError(f"tree has version {root.get('version')!r}, expected 1, which does not say so", object=OBJECT)
+    return root
+
+
+# What a node of each kind has beside its kind.
+_MEMBERS = {
+    **dict.fromkeys(("tensor", "dtype", "device"), {"name"}),
+    **dict.fromkeys(("dict", "tuple", "set", "frozenset", "size", "namespace"), {"items"}),
+    **dict.fromkeys(("int", "float"), {"value"}),
+    "complex": {"real", "imag"},
+    **dict.fromkeys(("bytes", "file", "pickle"), {"base64"}),
+    "array": {"dtype", "shape", "base64"},
+    "enum": {"class", "name", "value"},
+    "per_rank": {"size"},
+}
+
+
+def _checked(node: dict[str, Node]) -> dict[str, Node]:
+    kind = node.get(KIND)
+    known = _MEMBERS.get(kind) if isinstance(kind, str) else None
+    if known is not None and (unknown := node.keys() - known - {KIND}):
+        raise UnsupportedError(
+            f"tree has a node of the kind {kind} with the member {min(unknown)!r}, expected none but "
+            + ", ".join(sorted(known)),
+            object=OBJECT,
+        )
+    return node
 
 
 class Decoder:

@@ -96,10 +96,13 @@ def exists(directory: str, name: str) -> bool:
     return name in list_names(directory) if is_uri(directory) else os.path.lexists(os.path.join(directory, name))
 
 
+def absolute(path: str) -> str:
+    return path.rstrip("/") if is_uri(path) else os.path.abspath(path)
+
+
 def split(path: str) -> tuple[str, str]:
     """The directory that it is in, and its name."""
-    text = path if is_uri(path) else os.path.abspath(path)
-    return posixpath.split(text.rstrip("/"))
+    return posixpath.split(absolute(path))
 
 
 def read(directory: str, name: str, size_max: int) -> bytes:

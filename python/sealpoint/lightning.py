@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import secrets
 import shutil
@@ -16,10 +17,14 @@ from typing import Any
 
 import torch
 
-from sealpoint._arguments import local_path_of
+from sealpoint import _sealpoint, _uri, _url_files
+from sealpoint._arguments import path_of
+from sealpoint._checkpoint import open_own
 from sealpoint._errors import AlreadyExistsError, InvalidArgumentError, UnsupportedError
+from sealpoint._options import Frozen, StoreOptions
 from sealpoint._save import Codec
 from sealpoint.torch import _directories
+from sealpoint.torch._arguments import check
 from sealpoint.torch._load import load_full
 from sealpoint.torch._options import SaveKeywords
 from sealpoint.torch._save import save
@@ -43,8 +48,32 @@ def _base() -> Any:
     raise ImportError(f"sealpoint.lightning needs lightning or pytorch_lightning, which cannot be imported: {errors[0]}")
 
 
+def _is_file(path: str) -> bool:
+    return _url_files.is_file(path) if _uri.is_uri(path) else os.path.isfile(path)
+
+
+def _content(path: str) -> Any:
+    """A file of torch.save, for torch.load."""
+    if not _uri.is_uri(path):
+        return path
+    folder, name = _uri.split(path)
+    return io.BytesIO(_uri.read(folder, name, _uri.sizes_of(folder)[name]))
+
+
+def _remove_from_store(path: str) -> None:
+    """The marker of a checkpoint goes first, and then whatever is there."""
+    folder, name = _uri.split(path)
+    if _url_files.is_file(path):
+        _sealpoint.remove_files(folder, [name])
+    _directories.remove(path)
+    if names := _uri.list_names(path):
+        _sealpoint.remove_files(path, names)
+
+
 class SealpointCheckpointIO(_base()):  # type: ignore[misc]
     """Saves the dict of a Trainer as a checkpoint of this library: a directory where Lightning has a file.
+
+    Paths may be URLs of object stores, which Lightning lists by fsspec (docs/frameworks.md).
 
     Strategies that shard a checkpoint over ranks (``FSDPStrategy(state_dict_type="sharded")``, ``ModelParallelStrategy``)
     do not use plugins of this kind.
@@ -55,40 +84,62 @@ class SealpointCheckpointIO(_base()):  # type: ignore[misc]
         allow_pickle: values without a form of their own are pickled; else they are errors that name their path.
         codec: how elements are compressed.
         threads: that read and verify.
+        frozen, full_every: as for ``sealpoint.torch.save``: what did not change since the checkpoint that was last saved or
+            loaded is linked from there. The names are paths in the dict, such as "state_dict.base.*".
+
+    Errors: InvalidArgumentError.
     """
 
-    def __init__(self, *, replace: bool = True, allow_pickle: bool = False, codec: Codec = "none", threads: int = 1) -> None:
+    def __init__(self, *, replace: bool = True, allow_pickle: bool = False, codec: Codec = "none", threads: int = 1,
+                 frozen: Frozen = (), full_every: int = StoreOptions.full_every) -> None:
         super().__init__()
+        check(frozen=frozen, full_every=full_every)
         self._replace, self._allow_pickle, self._codec, self._threads = replace, allow_pickle, codec, threads
+        self._frozen, self._full_every = frozen, full_every
+        self._latest: tuple[str, int, str] | None = None  # what was last saved or loaded, if something is frozen
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
         """One process calls it. Errors: those of ``sealpoint.torch.save``; there is no new checkpoint then."""
         if storage_options is not None:
             raise InvalidArgumentError(f"storage_options is a {type(storage_options).__name__}, expected None")
-        target = local_path_of(path, "path", "Lightning replaces and links checkpoints by their names")
+        target = path_of(path)
         step = checkpoint.get("global_step")
         options: SaveKeywords = {
             "no_dist": True, "allow_pickle": self._allow_pickle, "codec": self._codec,
             "step": step if type(step) is int else None,
+            "frozen": self._frozen, "full_every": self._full_every, "parent": self._latest,
         }
         with _turn:
             self._save(checkpoint, target, options)
 
     def _save(self, checkpoint: dict[str, Any], target: str, options: SaveKeywords) -> None:
-        if not os.path.lexists(target):
-            save(checkpoint, target, **options)
+        is_url = _uri.is_uri(target)
+        if not (_url_files.Os().path.exists(target) if is_url else os.path.lexists(target)):
+            self._note(save(checkpoint, target, **options), target)
             return
-        if not self._replace or not (os.path.isfile(target) or _directories.is_checkpoint(target)):
+        if not self._replace or not (_is_file(target) or _directories.is_checkpoint(target)):
             raise AlreadyExistsError("something is there already", path=target)
         beside = f"{target}.new-{secrets.token_hex(4)}"
-        save(checkpoint, beside, **options)
+        info = save(checkpoint, beside, **options)
+        self._note(info, beside)
         self.remove_checkpoint(target)  # after a crash here the new one has its other name
+        if is_url:  # in which nothing can be renamed
+            options["parent"] = self._latest
+            self._note(save(checkpoint, target, **options), target)
+            self.remove_checkpoint(beside)
+            return
         os.rename(beside, target)
+        self._note(info, target)
         handle = os.open(os.path.dirname(os.path.abspath(target)), os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+    def _note(self, checkpoint: Any, path: str) -> None:
+        """What the next save follows, and may link from."""
+        if self._frozen:
+            self._latest = (checkpoint.attempt, checkpoint.sequence, _uri.absolute(path))
 
     def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: Any = None) -> dict[str, Any]:
         """The whole dict, as new tensors. A file of torch.save is read as Lightning does. Any processes call it.
@@ -97,23 +148,29 @@ class SealpointCheckpointIO(_base()):  # type: ignore[misc]
             map_location: a device; functions and mappings of devices are an error.
             weights_only: has no meaning here, as there is no pickle.
         """
-        target = local_path_of(path, "path", "Lightning replaces and links checkpoints by their names")
-        if os.path.isfile(target):
+        target = path_of(path)
+        if _is_file(target):
             return torch.load(  # type: ignore[no-any-return]
-                target, map_location=map_location or "cpu", weights_only=True if weights_only is None else weights_only
+                _content(target), map_location=map_location or "cpu",
+                weights_only=True if weights_only is None else weights_only,
             )
         if map_location is not None and not isinstance(map_location, str | torch.device):
             raise UnsupportedError(f"map_location is a {type(map_location).__name__}, expected a device", path=target)
         found: dict[str, Any] = load_full(
             target, device=map_location or "cpu", allow_pickle=self._allow_pickle, threads=self._threads
         )
+        if self._frozen:
+            with open_own(target, check_files=False) as checkpoint:
+                self._note(checkpoint, target)
         return found
 
     def remove_checkpoint(self, path: Any) -> None:
         """Takes away a checkpoint, its marker first, or a file; waits for a save that is under way. One process calls it."""
-        target = local_path_of(path, "path", "Lightning replaces and links checkpoints by their names")
+        target = path_of(path)
         with _turn:
-            if os.path.isfile(target) or os.path.islink(target):
+            if _uri.is_uri(target):
+                _remove_from_store(target)
+            elif os.path.isfile(target) or os.path.islink(target):
                 os.unlink(target)
             elif os.path.isdir(target):
                 _directories.remove(target)

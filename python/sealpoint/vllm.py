@@ -13,19 +13,19 @@ from typing import Any
 
 import torch
 
-from sealpoint._checkpoint import Path
+from sealpoint._checkpoint import Checkpoint, Path
 from sealpoint._checkpoint import open as open_checkpoint
 from sealpoint._errors import InvalidArgumentError, NotFoundError, UnsupportedError
 from sealpoint.interop._select import pattern, renamer
 from sealpoint.torch._dtypes import DTYPE_OF
-from sealpoint.torch._shards import destination_of
+from sealpoint.torch._slices import SliceReport, load_slices, whole_tensors
 
 FORMAT = "sealpoint"
-_OPTIONS = {"checkpoint", "rename", "threads"}
+_OPTIONS = {"checkpoint", "rename", "threads", "slices"}
 
 
 def weights(
-    path: Path, *, rename: Mapping[str, str] | None = None, threads: int = 1
+    path: Path, *, rename: Mapping[str, str] | None = None, threads: int | None = None
 ) -> Iterator[tuple[str, torch.Tensor]]:
     """The tensors of a checkpoint, one after the other: each is read and verified when the iterator comes to it.
 
@@ -33,20 +33,56 @@ def weights(
         path: a checkpoint.
         rename: patterns of names, each with the name that it becomes, in which a ``*`` is what that of the pattern was.
             Names that fit none are left out. None: all tensors, under their names.
-        threads: that read and verify.
+        threads: that read and verify; None: as for ``sealpoint.open``.
 
     Errors: those of ``sealpoint.open`` and of reading; UnsupportedError (torch lacks the dtype), NotFoundError (a pattern
     fits no name), InvalidArgumentError (two tensors get one name). All of them but those of reading come before the first.
     """
     with open_checkpoint(path) as checkpoint:
-        names = _names(list(checkpoint), rename)
-        for name in names.values():
-            if checkpoint[name].dtype_name not in DTYPE_OF:
-                raise UnsupportedError(f"this torch has no dtype {checkpoint[name].dtype_name}", tensor=name)
-        for new_name, name in names.items():
-            tensor = torch.empty(checkpoint[name].shape, dtype=DTYPE_OF[checkpoint[name].dtype_name], device="cpu")
-            checkpoint.read({name: destination_of(tensor)}, unexpected="allow", threads=threads)
-            yield new_name, tensor
+        yield from whole_tensors(checkpoint, _checked_names(checkpoint, rename), threads)
+
+
+def load_weights(
+    model: Any, path: Path, *, rename: Mapping[str, str] | None = None, threads: int | None = None
+) -> SliceReport:
+    """Fills a model by its own ``load_weights(iterator)``, and reads only what it copies: of a tensor that is cut over
+    tensor-parallel ranks, this rank's part. Every byte of that is verified.
+
+    ``model.load_weights`` is called twice: with tensors that only note which parts of them are copied, when nothing of the
+    model changes, and with tensors of which these parts were read. If it looks at values the first time (that of a tensor of
+    one element it may), or copies other elements the second time, whole tensors are read, as by ``weights``, and a warning
+    says why. Any engine with such models can be filled like this, SGLang among them.
+
+    Args and errors: as for ``weights``.
+    """
+    with open_checkpoint(path) as checkpoint:
+        names = _checked_names(checkpoint, rename)
+
+        own = [*model.parameters(), *model.buffers()] if isinstance(model, torch.nn.Module) else []
+        before = [(one, one.data) for one in own]
+
+        def restore() -> bool:
+            kept = [(one, data) for one, data in before if _address_of(one) != _address_of(data)]
+            for one, data in kept:
+                one.data = data
+            return not kept
+
+        return load_slices(model.load_weights, checkpoint, names, threads, restore)
+
+
+def _address_of(tensor: torch.Tensor) -> int:
+    try:
+        return tensor.data_ptr()
+    except RuntimeError:  # it has no memory
+        return -1
+
+
+def _checked_names(checkpoint: Checkpoint, rename: Mapping[str, str] | None) -> dict[str, str]:
+    names = _names(list(checkpoint), rename)
+    for name in names.values():
+        if checkpoint[name].dtype_name not in DTYPE_OF:
+            raise UnsupportedError(f"this torch has no dtype {checkpoint[name].dtype_name}", tensor=name)
+    return names
 
 
 def _names(stored: list[str], rename: Mapping[str, str] | None) -> dict[str, str]:
@@ -80,7 +116,8 @@ def register() -> None:
         """Loads a model of vLLM from a checkpoint.
 
         Members of model_loader_extra_config: ``checkpoint``, the checkpoint's directory, if it is not that of the model;
-        ``rename`` and ``threads`` as for ``weights``.
+        ``rename`` and ``threads`` as for ``weights``; ``slices``, whether each rank reads only what it copies (see
+        ``load_weights``; the default), or all of it.
         """
 
         def __init__(self, load_config: Any) -> None:
@@ -95,9 +132,12 @@ def register() -> None:
             """Nothing: a checkpoint is read where it is."""
 
         def load_weights(self, model: Any, model_config: Any) -> None:
-            """Each rank reads all tensors, one at a time, since the model cuts its parts out of them."""
             options = dict(self._options)
-            model.load_weights(weights(options.pop("checkpoint", model_config.model), **options))
+            path = options.pop("checkpoint", model_config.model)
+            if options.pop("slices", True):
+                load_weights(model, path, **options)
+            else:
+                model.load_weights(weights(path, **options))
 
 
-__all__ = ["FORMAT", "register", "weights"]
+__all__ = ["FORMAT", "SliceReport", "load_weights", "register", "weights"]

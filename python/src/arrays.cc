@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "python/src/status.h"
+#include "sealpoint/dlpack.h"
 #include "sealpoint/interop.h"
 
 namespace sealpoint::python {
@@ -234,12 +235,12 @@ ArrayMemory ArrayReader::ReadBuffer(nb::handle array, std::string_view tensor) {
   const int flags = PyBUF_RECORDS_RO | (access_ == Access::kWrite ? PyBUF_WRITABLE : 0);
   if (PyObject_GetBuffer(array.ptr(), &buffer, flags) != 0) {
     const nb::python_error why;
+    if (nb::hasattr(array, "__dlpack__")) return ReadDlpack(array, tensor);
     if (PyObject_CheckBuffer(array.ptr()) == 0) {
-      const bool is_of_torch = PyObject_HasAttrString(array.ptr(), "untyped_storage") == 1;
-      const char* const expected =
-          is_of_torch ? "one of numpy; sealpoint.torch saves and loads tensors of PyTorch"
-                      : "one of numpy or an object with the buffer protocol";
-      ThrowInvalid(TypeName(array) + " is not an array, expected " + expected, tensor);
+      ThrowInvalid(TypeName(array) +
+                       " is not an array, expected one of numpy or an object with the buffer "
+                       "protocol or __dlpack__",
+                   tensor);
     }
     ThrowInvalid(TypeName(array) + ": " + NameOf(nb::str(why.value()), "text"), tensor);
   }
@@ -249,6 +250,60 @@ ArrayMemory ArrayReader::ReadBuffer(nb::handle array, std::string_view tensor) {
   if (!dtype) ThrowInvalid("format " + std::string(format) + " has no counterpart", tensor);
   ArrayMemory memory{.dtype = *dtype, .element_size = static_cast<std::uint32_t>(buffer.itemsize)};
   SetGeometry(memory, buffer.buf, buffer.ndim, buffer.shape, buffer.strides);
+  return memory;
+}
+
+// Tensors of torch, arrays of JAX whose dtype no buffer has, and those of devices.
+ArrayMemory ArrayReader::ReadDlpack(nb::handle array, std::string_view tensor) {
+  try {
+    dlpack_arrays_.emplace_back(array);
+  } catch (nb::python_error& error) {
+    const nb::object own = nb::module_::import_("sealpoint._errors").attr("Error");
+    // Damage of a stored tensor, or a KeyboardInterrupt, says nothing about the argument.
+    if (error.matches(own) || !error.matches(PyExc_Exception)) throw;
+    ThrowInvalid(TypeName(array) + ": " + NameOf(nb::str(error.value()), "text"), tensor);
+  }
+  const DlpackArray& taken = dlpack_arrays_.back();
+  if (access_ == Access::kWrite && !taken.is_writable()) {
+    ThrowInvalid(taken.is_versioned() ? "destination is read-only, or a copy"
+                                      : TypeName(array) +
+                                            " may be read-only: its DLPack is older than version "
+                                            "1, which cannot say so; expected an array that says",
+                 tensor);
+  }
+  const nb::dlpack::dltensor& given = taken.tensor();
+  const auto dtype = DTypeOfDlpack({given.dtype.code, given.dtype.bits, given.dtype.lanes});
+  if (!dtype) {
+    ThrowInvalid("dtype of DLPack with code " + std::to_string(given.dtype.code) + " and " +
+                     std::to_string(given.dtype.bits) + " bits has no counterpart",
+                 tensor);
+  }
+  ArrayMemory memory{.dtype = *dtype, .element_size = DTypeSizeBytes(*dtype)};
+  const std::int32_t device = given.device.device_type;
+  if (device == kDlpackCuda || device == kDlpackCudaManaged) {
+    memory.device = given.device.device_id;  // on its default stream, as was asked for
+  } else if (device != kDlpackCpu && device != kDlpackCudaHost) {
+    ThrowInvalid("device of the array is DLPack's type " + std::to_string(device) +
+                     ", expected the host (1, 3) or CUDA (2, 13)",
+                 tensor);
+  }
+  if (given.ndim < 0) ThrowInvalid("the array of DLPack has a negative ndim", tensor);
+  const std::vector<Py_ssize_t> shape(given.shape, given.shape + given.ndim);
+  std::vector<Py_ssize_t> strides_bytes;
+  if (given.strides != nullptr) {
+    for (std::int32_t d = 0; d < given.ndim; ++d) {
+      strides_bytes.push_back(given.strides[d] * memory.element_size);
+    }
+  }
+  const bool is_empty = std::find(shape.begin(), shape.end(), 0) != shape.end();
+  if (given.data == nullptr && !is_empty) {
+    ThrowInvalid(TypeName(array) +
+                     " has no memory of its own; sealpoint.torch saves and loads tensors that are "
+                     "distributed, such as a DTensor",
+                 tensor);
+  }
+  SetGeometry(memory, static_cast<std::byte*>(given.data) + given.byte_offset, given.ndim,
+              shape.data(), given.strides == nullptr ? nullptr : strides_bytes.data());
   return memory;
 }
 

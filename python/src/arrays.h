@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arrays of Python as memory for the library: those of numpy, everything with the buffer protocol,
-// and plain addresses. Nothing is copied.
+// Arrays of Python as memory for the library: those of numpy, everything with the buffer protocol
+// or DLPack, and plain addresses. Nothing is copied.
 #ifndef SEALPOINT_PYTHON_SRC_ARRAYS_H_
 #define SEALPOINT_PYTHON_SRC_ARRAYS_H_
 
@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "python/src/dlpack.h"
 #include "sealpoint/dtype.h"
 #include "sealpoint/memory_view.h"
 #include "sealpoint/region.h"
@@ -49,8 +50,8 @@ class ArrayReader {
   ArrayReader(const ArrayReader&) = delete;
   ArrayReader& operator=(const ArrayReader&) = delete;
 
-  // `array` is an array of numpy, an object with the buffer protocol, or a MemoryView of the module
-  // (see BindMemory). Throws InvalidArgument that names the tensor.
+  // `array` is an array of numpy, an object with the buffer protocol or with __dlpack__, or a
+  // MemoryView of the module (see BindMemory). Throws InvalidArgument that names the tensor.
   ArrayMemory Read(nb::handle array, std::string_view tensor);
 
  private:
@@ -61,6 +62,7 @@ class ArrayReader {
 
   ArrayMemory ReadNumpy(nb::handle array, std::string_view tensor);
   ArrayMemory ReadBuffer(nb::handle array, std::string_view tensor);
+  ArrayMemory ReadDlpack(nb::handle array, std::string_view tensor);
   const NumpyDType& NumpyDTypeOf(nb::handle dtype);
 
   const Access access_;
@@ -68,6 +70,7 @@ class ArrayReader {
   std::unordered_map<PyObject*, NumpyDType> dtypes_;
   std::vector<nb::object> owners_;
   std::deque<Py_buffer> buffers_;
+  std::deque<DlpackArray> dlpack_arrays_;
 };
 
 // How memory holds `extent` elements per dimension of a tensor, of which the dimensions that

@@ -16,7 +16,6 @@
 #include "python/src/checkpoint_handle.h"
 #include "python/src/gil.h"
 #include "python/src/module.h"
-#include "python/src/read.h"
 #include "python/src/status.h"
 #include "python/src/values.h"
 #include "python/src/watch.h"
@@ -191,7 +190,6 @@ void BindCheckpoint(nb::module_& m) {
         nb::arg("memory_budget_bytes"),
         nb::sig("def open(path: str | bytes | os.PathLike[str], check_files: bool, direct_io: "
                 "bool, memory_budget_bytes: int) -> Checkpoint"));
-  BindRead(m);
 }
 
 }  // namespace sealpoint::python

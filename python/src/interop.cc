@@ -79,8 +79,8 @@ struct Foreign {
   }
 };
 
-std::optional<Foreign> Read(nb::handle path, bool drop_unknown, bool goes_on,
-                            const std::vector<std::string>& per_rank) {
+std::optional<Foreign> ReadForeignPath(nb::handle path, bool drop_unknown, bool goes_on,
+                                       const std::vector<std::string>& per_rank) {
   const std::string text = PathOf(path);
   ForeignOptions options{.drop_unknown = drop_unknown, .goes_on = goes_on, .per_rank = per_rank};
   std::optional<ForeignCheckpoint> read = [&] {
@@ -238,8 +238,8 @@ void BindInterop(nb::module_& m) {
           "Once. With one of `unread` for each that could not be read.")
       .def("take_rank_values", TakeRankValues, nb::arg("unread"),
            nb::sig("def take_rank_values(self, unread: object) -> object"));
-  m.def("read_foreign", Read, nb::arg("path"), nb::arg("drop_unknown"), nb::arg("goes_on"),
-        nb::arg("per_rank"),
+  m.def("read_foreign", ReadForeignPath, nb::arg("path"), nb::arg("drop_unknown"),
+        nb::arg("goes_on"), nb::arg("per_rank"),
         nb::sig("def read_foreign(path: str, drop_unknown: bool, goes_on: bool, per_rank: "
                 "list[str]) -> Foreign | None"),
         "None: the path is of no format that is known.");

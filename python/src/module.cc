@@ -17,8 +17,10 @@ NB_MODULE(_sealpoint, m) {
   BindReports(m);
   BindContract(m);
   BindMemory(m);
+  BindDlpack(m);
   BindSlots(m);
   BindCheckpoint(m);
+  BindRead(m);
   BindEngine(m);
   BindSave(m);
   BindWriter(m);
@@ -27,5 +29,7 @@ NB_MODULE(_sealpoint, m) {
   BindSaver(m);
   BindCollectiveReader(m);
   BindInterop(m);
+  BindFiles(m);
+  BindRepack(m);
   BindObjectStore(m);
 }

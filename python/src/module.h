@@ -12,8 +12,10 @@ void BindStatus(nanobind::module_& m);
 void BindReports(nanobind::module_& m);
 void BindContract(nanobind::module_& m);
 void BindMemory(nanobind::module_& m);
+void BindDlpack(nanobind::module_& m);
 void BindSlots(nanobind::module_& m);
 void BindCheckpoint(nanobind::module_& m);
+void BindRead(nanobind::module_& m);
 void BindEngine(nanobind::module_& m);
 void BindSave(nanobind::module_& m);
 void BindWriter(nanobind::module_& m);
@@ -22,6 +24,8 @@ void BindSeries(nanobind::module_& m);
 void BindSaver(nanobind::module_& m);
 void BindCollectiveReader(nanobind::module_& m);
 void BindInterop(nanobind::module_& m);
+void BindFiles(nanobind::module_& m);
+void BindRepack(nanobind::module_& m);
 void BindObjectStore(nanobind::module_& m);
 
 }  // namespace sealpoint::python

@@ -12,7 +12,9 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -238,6 +240,14 @@ class PythonObjectStore final : public ObjectStore {
     });
   }
 
+  Result<std::string> Copy(const StoredObject& from, const std::string& to) override {
+    return AskStore(JoinPath(uri_, to), [&] {
+      const nb::object stored =
+          StorageModule().attr("StoredObject")(Text(from.key), from.size_bytes, Text(from.etag));
+      return TextOf(Call("copy", stored, Text(to)));
+    });
+  }
+
   Result<StoredObject> GetFirst(const std::string& key, std::size_t size_max,
                                 Bytes& out) const override {
     return AskStore(JoinPath(uri_, key), [&] {
@@ -329,6 +339,17 @@ class PythonObjectStore final : public ObjectStore {
   const std::uint64_t part_size_bytes_;
 };
 
+// The store that a factory made last, by URI. Never destroyed, as the interpreter goes before.
+struct MadeStores {
+  std::mutex mutex;
+  std::map<std::string, std::shared_ptr<ObjectStore>> by_uri;
+};
+
+MadeStores& Made() {
+  static MadeStores& made = *new MadeStores;
+  return made;
+}
+
 void Register(const std::string& scheme, nb::object factory, std::uint64_t upload_memory_bytes) {
   const auto kept = std::make_shared<const Kept>(std::move(factory));
   const GilRelease released;
@@ -340,6 +361,8 @@ void Register(const std::string& scheme, nb::object factory, std::uint64_t uploa
           return std::make_shared<PythonObjectStore>(nb::object(kept->get()(Text(path))));
         });
         if (!store.ok()) return store.error();
+        const std::lock_guard lock(Made().mutex);
+        Made().by_uri[path] = *store;
         return ObjectStorage(std::move(store).value(),
                              {.upload_memory_bytes = upload_memory_bytes});
       }));
@@ -382,19 +405,18 @@ nb::bytes ReadFile(nb::handle directory, const std::string& name, std::size_t si
 }
 
 void WriteFile(nb::handle directory, const std::string& name, const nb::bytes& content) {
-  const std::string path = PathOf(directory);
+  const std::string folder = PathOf(directory);
+  const std::string path = JoinPath(folder, name);
+  const std::string uri = path.substr(0, path.find('/', path.find("://") + 3));
   const ByteSpan bytes = SpanOf(content);
   const GilRelease released;
-  const std::shared_ptr<Storage> storage = DefaultStorage();
-  Check(storage->CreateDirectories(path));
-  const auto opened = Value(storage->OpenDirectory(path));
-  const Status removed = opened->Remove(name);
-  if (!removed.ok() && removed.code() != Code::kNotFound) throw StatusError(removed);
-  const auto file = Value(opened->CreateExclusive(name, IoMode::kBuffered));
-  if (!bytes.empty()) Check(file->WriteAt(0, bytes));
-  Check(file->Sync());
-  Check(file->Close());
-  Check(opened->Sync());
+  Check(DefaultStorage()->CreateDirectories(folder));  // makes the store, if nobody has before
+  const std::shared_ptr<ObjectStore> store = [&] {
+    const std::lock_guard lock(Made().mutex);
+    return Made().by_uri[uri];
+  }();
+  if (store == nullptr) throw StatusError(Status(Code::kUnsupported, "not of Python").AtPath(path));
+  Check(store->Put(path.substr(uri.size() + 1), bytes));
 }
 
 void RemoveFiles(nb::handle directory, const std::vector<std::string>& names) {
@@ -429,7 +451,7 @@ void BindObjectStore(nb::module_& m) {
         nb::sig("def read_file(directory: str, name: str, size_max: int) -> bytes"));
   m.def("write_file", WriteFile, nb::arg("directory"), nb::arg("name"), nb::arg("content"),
         nb::sig("def write_file(directory: str, name: str, content: bytes) -> None"),
-        "Durably; what has the name goes before.");
+        "Durably, in one request: in the place of what has the name, at once.");
   m.def("remove_files", RemoveFiles, nb::arg("directory"), nb::arg("names"),
         nb::sig("def remove_files(directory: str, names: list[str]) -> None"));
   m.def("copy_into", CopyInto, nb::arg("source"), nb::arg("destination"),

@@ -46,7 +46,8 @@ inline auto MembersOf(OmittedViolations& x) { return std::tie(x.path, x.count); 
 inline auto MembersOf(VerifyReport& x) {
   return std::tie(x.path, x.verdict, x.level, x.violations, x.omitted, x.violation_count, x.notes,
                   x.leftover_bytes, x.attempt, x.parent, x.sequence, x.step, x.tensor_count,
-                  x.object_count, x.blob_count, x.chunk_count, x.bytes_checked, x.seconds);
+                  x.object_count, x.blob_count, x.chunk_count, x.bytes_checked, x.seconds,
+                  x.part.number, x.part.count, x.total_bytes, x.shared_bytes, x.bytes_known);
 }
 inline auto MembersOf(SeriesEntry& x) {
   return std::tie(x.name, x.path, x.verdict, x.problem, x.is_void, x.is_kept, x.is_link, x.attempt,

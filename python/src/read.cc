@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "python/src/read.h"
-
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -8,8 +6,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -17,9 +18,11 @@
 #include "python/src/checkpoint_handle.h"
 #include "python/src/contract.h"
 #include "python/src/gil.h"
+#include "python/src/module.h"
 #include "python/src/status.h"
 #include "python/src/values.h"
 #include "python/src/watch.h"
+#include "sealpoint/mapped_tensor.h"
 
 namespace sealpoint::python {
 namespace {
@@ -138,9 +141,62 @@ LoadReport Read(CheckpointHandle& handle, nb::handle requests, const LoadContrac
                          plan.Summary().bytes_read > kShortReadMaxBytes));
 }
 
+using Mapped = std::shared_ptr<const MappedTensor>;
+
+Mapped Map(CheckpointHandle& handle, const std::string& tensor, int threads, bool host_copy) {
+  const auto checkpoint = handle.Get();
+  const GilRelease released;
+  return Value(MapTensor(*checkpoint, tensor, {.threads = threads, .host_copy = host_copy}));
+}
+
+Mapped MapShared(CheckpointHandle& handle, const std::string& tensor, int descriptor) {
+  const auto checkpoint = handle.Get();
+  const GilRelease released;
+  return Value(MapSealed(*checkpoint, tensor, descriptor));
+}
+
+std::vector<std::tuple<std::uintptr_t, std::size_t>> MemoryOf(const Mapped& mapped) {
+  std::vector<std::tuple<std::uintptr_t, std::size_t>> found;
+  for (const MappedShard& shard : mapped->shards()) {
+    found.emplace_back(reinterpret_cast<std::uintptr_t>(shard.bytes.data()), shard.bytes.size());
+  }
+  return found;
+}
+
+// nanobind holds no pointers to const.
+struct MappedHandle {
+  Mapped mapped;
+};
+
+void BindMapped(nb::module_& m) {
+  nb::class_<MappedHandle>(m, "MappedTensor",
+                           "Verified memory that may be read, as long as this lives.")
+      .def_prop_ro(
+          "shards", [](const MappedHandle& self) { return MemoryOf(self.mapped); },
+          "Address and size in bytes of each shard, in stored order.")
+      .def_prop_ro(
+          "descriptor", [](const MappedHandle& self) { return self.mapped->descriptor(); },
+          "The file descriptor of a host copy's sealed memory.");
+  m.def(
+      "map",
+      [](CheckpointHandle& handle, const std::string& tensor, int threads, bool host_copy) {
+        return MappedHandle{Map(handle, tensor, threads, host_copy)};
+      },
+      nb::arg("checkpoint"), nb::arg("tensor"), nb::arg("threads"), nb::arg("host_copy"),
+      "See sealpoint.Tensor.map.");
+  m.def(
+      "map_sealed",
+      [](CheckpointHandle& handle, const std::string& tensor, int descriptor) {
+        return MappedHandle{MapShared(handle, tensor, descriptor)};
+      },
+      nb::arg("checkpoint"), nb::arg("tensor"), nb::arg("descriptor"),
+      "See sealpoint.Tensor.map_host_copy.");
+}
+
 }  // namespace
 
 void BindRead(nb::module_& m) {
+  BindMapped(m);
   nb::class_<Part>(m, "ReadPart", "A tensor or a box of it, and where it is read to.")
       .def("__init__", MakePart, nb::arg("tensor"), nb::arg("out").none(),
            nb::arg("box") = nb::none(), nb::arg("kept") = nb::none(),

@@ -53,6 +53,8 @@ void BindCommitInfo(nb::module_& m) {
       .def_ro("raw_bytes", &CommitInfo::raw_bytes, "Size of tensors and objects.")
       .def_ro("total_bytes", &CommitInfo::total_bytes, "Size of the blobs.")
       .def_ro("index_bytes", &CommitInfo::index_bytes)
+      .def_ro("reused_bytes", &CommitInfo::reused_bytes,
+              "Size of those of the blobs that are shared with an older checkpoint.")
       .def_prop_ro(
           "phases", [](const CommitInfo& info) { return PhasesOf(info.report); }, kPhasesDoc)
       .def("__repr__", [](const CommitInfo& info) {

@@ -62,7 +62,7 @@ struct State {
 
 CommitInfo Save(const EngineHandle& engine, const Target& target, const Named& tensors,
                 const Named& objects, const Encoding& encoding, std::optional<std::uint64_t> step,
-                MeshAxes mesh, ProvenanceList provenance, bool allow_empty,
+                MeshAxes mesh, ProvenanceList provenance, bool allow_empty, bool allow_fallback,
                 std::uint64_t blob_size_max_bytes, nb::handle progress) {
   State state;
   state.AddTensors(tensors, encoding);
@@ -71,7 +71,8 @@ CommitInfo Save(const EngineHandle& engine, const Target& target, const Named& t
   const SaveOptions options{.step = step.value_or(kNoStep),
                             .mesh = std::move(mesh),
                             .provenance = std::move(provenance),
-                            .allow_empty = allow_empty};
+                            .allow_empty = allow_empty,
+                            .allow_fallback = allow_fallback};
   const std::shared_ptr<Engine> kept = engine.engine;
   Watch watch(progress);
   return Value(watch.Run([&]() -> Result<CommitInfo> {
@@ -88,8 +89,8 @@ CommitInfo Save(const EngineHandle& engine, const Target& target, const Named& t
 void BindSave(nb::module_& m) {
   m.def("save", Save, nb::arg("engine"), nb::arg("target"), nb::arg("tensors"), nb::arg("objects"),
         nb::arg("encoding"), nb::arg("step").none(), nb::arg("mesh"), nb::arg("provenance"),
-        nb::arg("allow_empty"), nb::arg("blob_size_max_bytes"), nb::arg("progress").none(),
-        "Saves what one process holds; see sealpoint.save.");
+        nb::arg("allow_empty"), nb::arg("allow_fallback"), nb::arg("blob_size_max_bytes"),
+        nb::arg("progress").none(), "Saves what one process holds; see sealpoint.save.");
 }
 
 }  // namespace sealpoint::python

@@ -6,6 +6,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/set.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
@@ -13,6 +14,7 @@
 
 #include <chrono>
 #include <memory>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -25,17 +27,21 @@
 #include "python/src/target.h"
 #include "python/src/tensor_source.h"
 #include "python/src/watch.h"
+#include "sealpoint/promote.h"
 #include "sealpoint/staged_saves.h"
 
 namespace sealpoint::python {
 namespace {
+
+constexpr const char* kFrozenGroup = "frozen";
 
 // What one rank saves. Borrows the memory; keeps nothing of Python but the objects' bytes.
 class RankState {
  public:
   // Throws what is wrong with the slots, so that a rank learns it before it is in a collective
   // call.
-  RankState(const Slots& slots, const Encoding& encoding) {
+  // `frozen`: names of tensors that go to blobs of their own (SaverOptions::frozen_groups).
+  RankState(const Slots& slots, const Encoding& encoding, const std::set<std::string>& frozen) {
     views_.reserve(slots.size());
     for (const nb::handle item : slots) {
       const auto& slot = nb::cast<const Slot&>(item);
@@ -45,6 +51,7 @@ class RankState {
                       .chunk_size_bytes = std::get<2>(encoding),
                       .codec = CodecOf(std::get<0>(encoding)),
                       .codec_level = std::get<1>(encoding)};
+      if (frozen.contains(slot.name)) spec.group = kFrozenGroup;
       static_cast<void>(
           Value(declaration_.Add({.tensor = std::move(spec), .region = slot.region})));
       views_.push_back(slot.view);
@@ -145,11 +152,12 @@ std::chrono::milliseconds DeadlineOf(std::optional<double> seconds) {
 }
 
 SaveOptions OptionsOf(std::optional<std::uint64_t> step, MeshAxes mesh, ProvenanceList provenance,
-                      bool allow_empty) {
+                      bool allow_empty, bool allow_fallback) {
   return {.step = step.value_or(kNoStep),
           .mesh = std::move(mesh),
           .provenance = std::move(provenance),
-          .allow_empty = allow_empty};
+          .allow_empty = allow_empty,
+          .allow_fallback = allow_fallback};
 }
 
 SaveTarget StagedTargetOf(const Target& target, nb::handle local) {
@@ -197,13 +205,30 @@ nb::tuple ResumeTogether(nb::object communicator, nb::handle local, nb::handle f
   return nb::make_tuple(promoted, passed_over);
 }
 
+// What one process has of a checkpoint. (blobs copied, bytes copied, blobs found, was committed)
+nb::tuple PromoteAlone(nb::handle local, nb::handle final, std::uint64_t bytes_here, int threads,
+                       std::uint64_t memory_budget_bytes, std::optional<double> deadline,
+                       nb::handle progress) {
+  const std::string from = PathOf(local);
+  const std::string to = PathOf(final);
+  Watch watch(progress);
+  const PromoteOptions options{.threads = threads,
+                               .memory_budget_bytes = memory_budget_bytes,
+                               .deadline = DeadlineOf(deadline),
+                               .on_progress = watch.OnPromote(bytes_here)};
+  const PromoteReport report = Value(watch.Run([&] { return Promote(from, to, options); }));
+  return nb::make_tuple(report.blobs_copied, report.bytes_copied, report.blobs_found,
+                        report.was_committed);
+}
+
 CommitInfo SaveTogether(const SaverHandle& handle, const Target& target, const RankState& state,
                         std::optional<std::uint64_t> step, MeshAxes mesh, ProvenanceList provenance,
-                        bool allow_empty, nb::handle local) {
+                        bool allow_empty, bool allow_fallback, nb::handle local) {
   const auto parts = handle.Get();
   const Sources sources = state.Bind();
   const SaveTarget where = StagedTargetOf(target, local);
-  const SaveOptions options = OptionsOf(step, std::move(mesh), std::move(provenance), allow_empty);
+  const SaveOptions options =
+      OptionsOf(step, std::move(mesh), std::move(provenance), allow_empty, allow_fallback);
   Watch watch{nb::none(), parts->communicator->InterruptedBySignal()};
   return Value(watch.Run([&] { return parts->saver->Save(where, options, sources); }));
 }
@@ -212,11 +237,13 @@ std::unique_ptr<PendingSaveHandle> SaveTogetherAsync(const SaverHandle& handle,
                                                      const Target& target, const RankState& state,
                                                      std::optional<std::uint64_t> step,
                                                      MeshAxes mesh, ProvenanceList provenance,
-                                                     bool allow_empty, nb::handle local) {
+                                                     bool allow_empty, bool allow_fallback,
+                                                     nb::handle local) {
   const auto parts = handle.Get();
   const Sources sources = state.Bind();
   const SaveTarget where = StagedTargetOf(target, local);
-  const SaveOptions options = OptionsOf(step, std::move(mesh), std::move(provenance), allow_empty);
+  const SaveOptions options =
+      OptionsOf(step, std::move(mesh), std::move(provenance), allow_empty, allow_fallback);
   Watch watch{nb::none(), parts->communicator->InterruptedBySignal()};
   return std::make_unique<PendingSaveHandle>(
       Value(watch.Run([&] { return parts->saver->SaveAsync(where, options, sources); })));
@@ -226,16 +253,23 @@ void MakeSaver(SaverHandle* self, const EngineHandle& engine, nb::object communi
                bool find_replicas, bool compare_replicas, std::uint64_t blob_size_max_bytes,
                std::vector<int> writer_ranks, bool check_device_copies,
                std::optional<double> deadline, std::optional<double> background_deadline,
-               int keep_local) {
+               int keep_local, int unpromoted_max, double unpromoted_wait,
+               std::uint64_t promote_memory_bytes, int full_every, bool learn_frozen) {
   new (self) SaverHandle(engine, std::move(communicator),
                          {.blob_size_max_bytes = blob_size_max_bytes,
                           .writer_ranks = std::move(writer_ranks),
                           .find_replicas = find_replicas,
                           .compare_replicas = compare_replicas,
                           .check_device_copies = check_device_copies,
+                          .frozen_groups = {kFrozenGroup},
+                          .frozen_full_every = full_every,
+                          .learn_frozen = learn_frozen,
                           .deadline = DeadlineOf(deadline),
                           .background_deadline = DeadlineOf(background_deadline),
                           .keep_local = keep_local,
+                          .unpromoted_max = unpromoted_max,
+                          .unpromoted_wait = Milliseconds(unpromoted_wait),
+                          .promote_memory_bytes = promote_memory_bytes,
                           .promote_deadline = DeadlineOf(background_deadline)});
 }
 
@@ -243,7 +277,8 @@ void MakeSaver(SaverHandle* self, const EngineHandle& engine, nb::object communi
 
 void BindSaver(nb::module_& m) {
   nb::class_<RankState>(m, "RankState", "What one rank holds of a state, and where.")
-      .def(nb::init<const Slots&, const Encoding&>(), nb::arg("slots"), nb::arg("encoding"))
+      .def(nb::init<const Slots&, const Encoding&, const std::set<std::string>&>(),
+           nb::arg("slots"), nb::arg("encoding"), nb::arg("frozen"))
       .def("add_object", &RankState::AddObject, nb::arg("name"), nb::arg("media_type"),
            nb::arg("bytes"));
   nb::class_<PendingSaveHandle>(m, "PendingSave", "A save in the background.")
@@ -258,12 +293,15 @@ void BindSaver(nb::module_& m) {
       .def("__init__", MakeSaver, nb::arg("engine"), nb::arg("communicator"), nb::kw_only(),
            nb::arg("find_replicas"), nb::arg("compare_replicas"), nb::arg("blob_size_max_bytes"),
            nb::arg("writer_ranks"), nb::arg("check_device_copies"), nb::arg("deadline").none(),
-           nb::arg("background_deadline").none(), nb::arg("keep_local"))
+           nb::arg("background_deadline").none(), nb::arg("keep_local"), nb::arg("unpromoted_max"),
+           nb::arg("unpromoted_wait"), nb::arg("promote_memory_bytes"), nb::arg("full_every"),
+           nb::arg("learn_frozen"))
       .def("save", SaveTogether, nb::arg("target"), nb::arg("state"), nb::arg("step").none(),
-           nb::arg("mesh"), nb::arg("provenance"), nb::arg("allow_empty"), nb::arg("local").none())
+           nb::arg("mesh"), nb::arg("provenance"), nb::arg("allow_empty"),
+           nb::arg("allow_fallback"), nb::arg("local").none())
       .def("save_async", SaveTogetherAsync, nb::arg("target"), nb::arg("state"),
            nb::arg("step").none(), nb::arg("mesh"), nb::arg("provenance"), nb::arg("allow_empty"),
-           nb::arg("local").none())
+           nb::arg("allow_fallback"), nb::arg("local").none())
       .def("wait_for_promotions", WaitForPromotions, nb::arg("seconds"),
            "Waits until no promotion is under way on this rank, or so long; on any thread. True if "
            "none is.")
@@ -271,6 +309,14 @@ void BindSaver(nb::module_& m) {
            nb::sig("def take_promotions(self) -> list[tuple[str, BaseException | None]]"),
            "Those of this rank that are over and were not taken before: final directory, error.")
       .def("close", &SaverHandle::Close, "Gives up what is pending. Further calls fail.");
+  m.def("promote", PromoteAlone, nb::arg("local"), nb::arg("final"), nb::kw_only(),
+        nb::arg("bytes_here"), nb::arg("threads"), nb::arg("memory_budget_bytes"),
+        nb::arg("deadline").none(), nb::arg("progress").none(),
+        nb::sig("def promote(local: object, final: object, *, bytes_here: int, threads: int, "
+                "memory_budget_bytes: int, deadline: float | None, progress: object) -> tuple[int, "
+                "int, int, bool]"),
+        "Copies what is here of a checkpoint; see Promote of the library. Blobs and bytes copied, "
+        "blobs found, whether it was committed.");
   m.def("resume_promotions", ResumeTogether, nb::arg("communicator"), nb::arg("local"),
         nb::arg("final"), nb::kw_only(), nb::arg("keep_local"), nb::arg("deadline").none(),
         nb::sig("def resume_promotions(communicator: object, local: object, final: object, *, "

@@ -8,8 +8,11 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstdint>
 #include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "python/src/gil.h"
 #include "python/src/module.h"
@@ -52,14 +55,38 @@ void Delete(nb::handle path, const std::string& name) {
   Unlocked([&] { Check(series.Delete(name)); });
 }
 
-std::uint64_t Clean(nb::handle path, const std::string& name) {
-  const Series series(PathOf(path));
-  return Unlocked([&] { return Value(series.RemoveUncommitted(name)); });
+// (name, upload id, when it was begun)
+using Unfinished = std::tuple<std::string, std::string, std::uint64_t>;
+
+std::vector<Unfinished> TuplesOf(const std::vector<UnfinishedFile>& files) {
+  std::vector<Unfinished> out;
+  for (const UnfinishedFile& file : files) {
+    out.emplace_back(file.name, file.upload_id, file.begun_unix_s);
+  }
+  return out;
 }
 
-RetentionPolicy PolicyOf(std::uint32_t keep_last, std::uint64_t every_n_steps,
-                         const PerPeriod& per_period, const Best& best) {
-  RetentionPolicy policy{.keep_last = keep_last, .keep_every_n_steps = every_n_steps};
+nb::object ErrorOrNone(const Status& status) { return status.ok() ? nb::none() : ErrorOf(status); }
+
+nb::tuple Clean(nb::handle path, const std::string& name) {
+  const Series series(PathOf(path));
+  const CleanUpReport report = Unlocked([&] { return Value(series.RemoveUncommitted(name)); });
+  return nb::make_tuple(report.bytes_freed, TuplesOf(report.aborted), ErrorOrNone(report.uploads));
+}
+
+std::vector<Unfinished> ListUnfinished(nb::handle path) {
+  const Series series(PathOf(path));
+  return Unlocked([&] { return TuplesOf(Value(series.ListUnfinished())); });
+}
+
+// (keep_last, keep_every_n_steps, keep_within in seconds, max_bytes)
+using Bounds = std::tuple<std::uint32_t, std::uint64_t, std::int64_t, std::uint64_t>;
+
+RetentionPolicy PolicyOf(const Bounds& bounds, const PerPeriod& per_period, const Best& best) {
+  RetentionPolicy policy{.keep_last = std::get<0>(bounds),
+                         .keep_every_n_steps = std::get<1>(bounds),
+                         .keep_within = std::chrono::seconds(std::get<2>(bounds)),
+                         .max_bytes = std::get<3>(bounds)};
   for (const auto& [seconds, count] : per_period) {
     policy.keep_per_period.push_back({.period = std::chrono::seconds(seconds), .count = count});
   }
@@ -76,15 +103,12 @@ RetentionPolicy PolicyOf(std::uint32_t keep_last, std::uint64_t every_n_steps,
   return policy;
 }
 
-PruneReport Prune(nb::handle path, std::uint32_t keep_last, std::uint64_t keep_every_n_steps,
-                  const PerPeriod& keep_per_period, const Best& keep_best, bool dry_run) {
+PruneReport Prune(nb::handle path, const Bounds& bounds, const PerPeriod& keep_per_period,
+                  const Best& keep_best, bool dry_run) {
   const Series series(PathOf(path));
-  const RetentionPolicy policy =
-      PolicyOf(keep_last, keep_every_n_steps, keep_per_period, keep_best);
+  const RetentionPolicy policy = PolicyOf(bounds, keep_per_period, keep_best);
   return Unlocked([&] { return series.Prune(policy, {.dry_run = dry_run}); });
 }
-
-nb::object ErrorOrNone(const Status& status) { return status.ok() ? nb::none() : ErrorOf(status); }
 
 void BindEntry(nb::module_& m) {
   using Self = const SeriesEntry&;
@@ -152,9 +176,12 @@ void BindSeries(nb::module_& m) {
   m.def("series_list", List, nb::arg("path"));
   m.def("series_newest", Newest, nb::arg("path"), nb::arg("allow_fallback"));
   m.def("series_delete", Delete, nb::arg("path"), nb::arg("name"));
-  m.def("series_clean", Clean, nb::arg("path"), nb::arg("name"));
-  m.def("series_prune", Prune, nb::arg("path"), nb::arg("keep_last"), nb::arg("keep_every_n_steps"),
-        nb::arg("keep_per_period"), nb::arg("keep_best").none(), nb::arg("dry_run"));
+  m.def("series_clean", Clean, nb::arg("path"), nb::arg("name"),
+        nb::sig("def series_clean(path: object, name: str)"
+                " -> tuple[int, list[tuple[str, str, int]], Exception | None]"));
+  m.def("series_unfinished", ListUnfinished, nb::arg("path"));
+  m.def("series_prune", Prune, nb::arg("path"), nb::arg("bounds"), nb::arg("keep_per_period"),
+        nb::arg("keep_best").none(), nb::arg("dry_run"));
 }
 
 }  // namespace sealpoint::python

@@ -18,7 +18,9 @@ using Target = std::tuple<nb::object, bool, Parent>;
 inline SaveTarget TargetOf(const Target& target) {
   const auto& [path, is_series, parent] = target;
   if (is_series) return SaveTarget::InSeries(PathOf(path));
-  return SaveTarget::Directory(PathOf(path), ParentOf(parent));
+  SaveTarget directory = SaveTarget::Directory(PathOf(path), ParentOf(parent));
+  if (parent) directory.parent_directory = std::get<2>(*parent);
+  return directory;
 }
 
 }  // namespace sealpoint::python

@@ -44,11 +44,11 @@ inline Id128 IdOf(const std::optional<std::string>& hex) {
   return hex ? Value(Id128::FromHex(*hex)) : Id128{};
 }
 
-// (attempt, sequence) of the checkpoint before.
-using Parent = std::optional<std::pair<std::string, std::uint64_t>>;
+// (attempt, sequence, directory) of the checkpoint before; the directory is empty if not known.
+using Parent = std::optional<std::tuple<std::string, std::uint64_t, std::string>>;
 inline std::optional<ParentRef> ParentOf(const Parent& parent) {
   if (!parent) return std::nullopt;
-  return ParentRef{.attempt = IdOf(parent->first), .sequence = parent->second};
+  return ParentRef{.attempt = IdOf(std::get<0>(*parent)), .sequence = std::get<1>(*parent)};
 }
 
 // Throws InvalidArgument.

@@ -25,8 +25,8 @@ Status TakeRequests(ByteSpan message, int rank, const ReadPlanData& plan,
   while (!in.at_end()) {
     SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t blob, in.Number());
     SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t offset, in.Number());
-    const auto is_it = [&](const ChunkToRead& one) {
-      const PlanChunk& chunk = plan.chunks[one.chunk];
+    const auto is_it = [&](const ChunkToRead& candidate) {
+      const PlanChunk& chunk = plan.chunks[candidate.chunk];
       return chunk.blob == blob && chunk.offset == offset;
     };
     while (next != to_read.end() && !is_it(*next)) ++next;

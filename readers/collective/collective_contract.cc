@@ -156,8 +156,8 @@ Result<std::vector<LoadFinding>> MergeFindings(Communicator& comm, const Metadat
   std::vector<LoadFinding> merged;
   for (const Bytes& bytes : all) {
     WireReader in(bytes);
-    SEALPOINT_ASSIGN_OR_RETURN(Forbidden one, DecodeForbidden(in));
-    forbidden.Add(std::move(one));
+    SEALPOINT_ASSIGN_OR_RETURN(Forbidden entry, DecodeForbidden(in));
+    forbidden.Add(std::move(entry));
     while (!in.at_end()) {
       LoadFinding finding{};
       SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t kind, in.Number());

@@ -1,16 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "readers/collective/collective_load.h"
 
+#include <functional>
+#include <future>
+#include <memory>
 #include <set>
 #include <utility>
 
 #include "lib/base/macros.h"
 #include "lib/comm/agree.h"
+#include "lib/pipeline/thread_pool.h"
 #include "lib/transfer/send_delivery.h"
-#include "readers/collective/background_job.h"
+#include "sealpoint/status.h"
 
 namespace sealpoint::internal {
 namespace {
+
+// One job at a time on a thread beside the caller's. Without threads Begin runs it. The destructor
+// waits for the job, so that what the job uses is declared before.
+class BackgroundJob {
+ public:
+  // Precondition: Wait was called for the job before.
+  void Begin(std::function<Status()> job) {
+    const auto task = std::make_shared<std::packaged_task<Status()>>(std::move(job));
+    result_ = task->get_future();
+    threads_.Submit([task] { (*task)(); });
+  }
+  // What the job returned. An exception of the job is thrown on.
+  Status Wait() { return result_.get(); }
+
+ private:
+  std::future<Status> result_;
+  ThreadPool threads_{1};
+};
 
 constexpr std::uint64_t kRangeSizeMax = 8 * kMiB;
 // malloc keeps the blocks of several messages of this size for reuse; larger ones would be mapped,
@@ -40,15 +62,15 @@ std::uint64_t CollectiveLoad::EndOfShare(std::uint64_t end) {
   std::uint64_t received = 0;
   std::uint64_t chunk_bytes = 0;
   for (std::size_t i = next_; i < shared_.size(); ++i) {
-    SharedChunk& one = shared_[i];
-    const PlanChunk& chunk = plan_.chunks[one.chunk];
-    if (one.place.reader != comm_.rank()) {
-      if (!one.parts) one.parts = ChunkParts::NeededBy(plan_, chunk);
-      received += one.parts->size_bytes();
+    SharedChunk& shared = shared_[i];
+    const PlanChunk& chunk = plan_.chunks[shared.chunk];
+    if (shared.place.reader != comm_.rank()) {
+      if (!shared.parts) shared.parts = ChunkParts::NeededBy(plan_, chunk);
+      received += shared.parts->size_bytes();
     }
     chunk_bytes += chunk.raw_size;
     const bool is_too_much = received > share() || chunk_bytes / kChunkBytesPerShare > share();
-    if (i > next_ && is_too_much) return one.place.position;
+    if (i > next_ && is_too_much) return shared.place.position;
   }
   return end;
 }
@@ -89,15 +111,15 @@ Status CollectiveLoad::AskReaders(Window& window) {
   std::sort(needed.begin(), needed.end(),
             [](const SharedChunk* a, const SharedChunk* b) { return a->chunk < b->chunk; });
   std::vector<Bytes> outgoing(static_cast<std::size_t>(comm_.size()));
-  for (SharedChunk* one : needed) {
-    if (one->place.reader == comm_.rank()) {
-      window.to_read.push_back({.chunk = one->chunk, .range = one->range});
+  for (SharedChunk* shared : needed) {
+    if (shared->place.reader == comm_.rank()) {
+      window.to_read.push_back({.chunk = shared->chunk, .range = shared->range});
       continue;
     }
-    const auto reader = static_cast<std::size_t>(one->place.reader);
-    EncodeRequest(plan_.chunks[one->chunk], *one->parts, outgoing[reader]);
-    window.expected.Add(one->place.reader, {one->chunk, *std::move(one->parts)});
-    one->parts.reset();
+    const auto reader = static_cast<std::size_t>(shared->place.reader);
+    EncodeRequest(plan_.chunks[shared->chunk], *shared->parts, outgoing[reader]);
+    window.expected.Add(shared->place.reader, {shared->chunk, *std::move(shared->parts)});
+    shared->parts.reset();
   }
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> incoming,
                              comm_.AllToAll(std::move(outgoing)));
@@ -109,13 +131,17 @@ Status CollectiveLoad::AskReaders(Window& window) {
 }
 
 Result<ReadingOrder> CollectiveLoad::PutInOrder() {
-  SEALPOINT_ASSIGN_OR_RETURN(RequestedBytes requested, JoinRequests(comm_, plan_));
-  if (!options_.share_chunks) requested.shared.clear();
+  SEALPOINT_ASSIGN_OR_RETURN(const RequestedBytes requested, JoinRequests(comm_, plan_));
   all_bytes_requested_ = requested.size_bytes;
   ranges_ = DivideRanges(plan_, requested.shared);
   ReadingOrder order(requested.shared, comm_.size());
-  SortChunks(order);
-  return order;
+  if (options_.share_chunks) {
+    SortChunks(order);
+    return order;
+  }
+  order.SpreadReaders(ranges_.shared, comm_.rank());
+  ranges_.alone.insert(ranges_.alone.end(), ranges_.shared.begin(), ranges_.shared.end());
+  return ReadingOrder({}, comm_.size());
 }
 
 Status CollectiveLoad::OpenDelivery() {

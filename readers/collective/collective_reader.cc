@@ -16,16 +16,79 @@
 #include "lib/comm/agree.h"
 #include "lib/comm/same_call.h"
 #include "lib/observe/phase_recorder.h"
-#include "lib/pipeline/thread_pool.h"
+#include "lib/pipeline/load_threads.h"
 #include "readers/collective/collective_contract.h"
 #include "readers/collective/collective_load.h"
-#include "readers/collective/load_plan.h"
 #include "readers/collective/open_together.h"
 #include "readers/load/checkpoint_impl.h"
+#include "readers/load/plan_text.h"
+#include "sealpoint/communicator.h"
+#include "sealpoint/status.h"
+#include "sealpoint/text.h"
 
 namespace sealpoint {
 namespace internal {
 namespace {
+
+double Ratio(std::uint64_t bytes_read, std::uint64_t bytes_requested) {
+  if (bytes_requested == 0) return 0;
+  return static_cast<double>(bytes_read) / static_cast<double>(bytes_requested);
+}
+
+// In the order in which they are sent; the ratio follows from them.
+template <typename Load, typename Visit>
+Status VisitNumbers(Load& load, const Visit& visit) {
+  auto& alone = load.alone;
+  for (auto* number : {&alone.items, &alone.bytes_requested, &alone.bytes_read,
+                       &alone.table_bytes_read, &alone.files, &alone.requests, &alone.chunks,
+                       &load.bytes_read, &load.requests, &load.files, &load.bytes_received}) {
+    SEALPOINT_RETURN_IF_ERROR(visit(*number));
+  }
+  return {};
+}
+
+Result<RankLoad> DecodeLoad(ByteSpan bytes) {
+  WireReader in(bytes);
+  RankLoad load;
+  SEALPOINT_ASSIGN_OR_RETURN(load.host, in.Text());
+  SEALPOINT_RETURN_IF_ERROR(VisitNumbers(load, [&](std::uint64_t& number) -> Status {
+    SEALPOINT_ASSIGN_OR_RETURN(number, in.Number());
+    return {};
+  }));
+  load.alone.amplification = Ratio(load.alone.bytes_read, load.alone.bytes_requested);
+  return load;
+}
+
+// "12.0 MiB (x 1.200) in 3 ranges of 2 files".
+std::string CostText(std::uint64_t bytes_read, std::uint64_t bytes_requested,
+                     std::uint64_t requests, std::uint64_t files) {
+  return StrCat(BytesText(bytes_read), " (", RatioText(Ratio(bytes_read, bytes_requested)), ") in ",
+                CountText(requests, "range"), " of ", CountText(files, "file"));
+}
+
+// Gathers on every rank what each rank would do, and the sums. Collective. Takes memory linear in
+// the number of ranks, independent of the size of their requests. Errors: Comm, Timeout.
+Result<CollectiveLoadPlan> GatherLoads(Communicator& comm, const RankLoad& local_load) {
+  Bytes bytes;
+  WireWriter out(bytes);
+  out.Put(local_load.host);
+  SEALPOINT_RETURN_IF_ERROR(VisitNumbers(local_load, [&](std::uint64_t number) {
+    out.Put(number);
+    return Status();
+  }));
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm.AllGather(bytes));
+  CollectiveLoadPlan plan;
+  for (const Bytes& message : all) {
+    SEALPOINT_ASSIGN_OR_RETURN(RankLoad load, DecodeLoad(message));
+    plan.bytes_requested += load.alone.bytes_requested;
+    plan.bytes_read_alone += load.alone.bytes_read;
+    plan.bytes_read += load.bytes_read;
+    plan.bytes_received += load.bytes_received;
+    plan.ranks.push_back(std::move(load));
+  }
+  plan.amplification = Ratio(plan.bytes_read, plan.bytes_requested);
+  return plan;
+}
 
 // This rank's half of the contract, and its plan.
 Result<ReadPlan> PlanMine(const CheckpointImpl& checkpoint, const ReadRequest& request,
@@ -44,11 +107,20 @@ Result<std::uint64_t> SumOverRanks(Communicator& comm, std::uint64_t local_numbe
   WireWriter(bytes).Put(local_number);
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm.AllGather(bytes));
   std::uint64_t sum = 0;
-  for (const Bytes& one : all) {
-    SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t number, WireReader(one).Number());
+  for (const Bytes& message : all) {
+    SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t number, WireReader(message).Number());
     sum += number;
   }
   return sum;
+}
+
+// How many ranks, this one included, are on its host and may run on the same processors.
+// Collective. Errors: Comm, Timeout.
+Result<int> CountSharingRanks(Communicator& comm) {
+  Bytes bytes;
+  WireWriter(bytes).Put(StrCat(comm.host(), "\n", ProcessorsText()));
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm.AllGather(bytes));
+  return static_cast<int>(std::count(all.begin(), all.end(), bytes));
 }
 
 std::string_view TextOf(OnMismatch policy) {
@@ -121,7 +193,14 @@ class CollectiveReaderImpl final : public CollectiveReader {
     SEALPOINT_ASSIGN_OR_RETURN(const ReadPlan plan,
                                PlanTogether(request, contract, options, true, report.findings));
     report.plan = plan.Summary();
-    CollectiveLoad load(comm_, *checkpoint_, InternalAccess::DataOf(plan), options);
+    if (sharing_ranks_ == 0) {
+      SEALPOINT_ASSIGN_OR_RETURN(sharing_ranks_, CountSharingRanks(comm_));
+    }
+    CollectiveLoadOptions resolved = options;
+    SEALPOINT_ASSIGN_OR_RETURN(
+        resolved.threads,
+        LoadThreads("threads", options.threads, sharing_ranks_, report.plan.bytes_read));
+    CollectiveLoad load(comm_, *checkpoint_, InternalAccess::DataOf(plan), resolved);
     SEALPOINT_RETURN_IF_ERROR(load.Run(phases, report));
     SEALPOINT_ASSIGN_OR_RETURN(report.all_bytes_read, SumOverRanks(comm_, report.bytes_read));
     report.phases = phases.report();
@@ -165,7 +244,8 @@ class CollectiveReaderImpl final : public CollectiveReader {
                                   .status());
     ResolvedRequest resolved;
     Result<ReadPlan> plan = PlanMine(*checkpoint_, request, contract, is_to_be_read, resolved);
-    if (Status threads = CheckThreads("threads", options.threads); !threads.ok()) plan = threads;
+    const Result<int> threads = LoadThreads("threads", options.threads, 1, 0);
+    if (!threads) plan = threads.error();
     SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, plan.status()));
     auto checked = CheckContractTogether(comm_, checkpoint_->index(), resolved, contract);
     if (!checked.ok()) return std::move(checked).error().AtPath(checkpoint_->path());
@@ -175,6 +255,7 @@ class CollectiveReaderImpl final : public CollectiveReader {
 
   Communicator& comm_;
   const std::unique_ptr<CheckpointImpl> checkpoint_;
+  int sharing_ranks_ = 0;  // 0: not counted yet, the same on all ranks
 };
 
 // Marker and index as one message.
@@ -245,6 +326,36 @@ Result<std::unique_ptr<CollectiveReader>> CollectiveReader::Open(Communicator& c
   if (reader.ok()) return reader;
   return internal::DescribeCommFailure(comm, reader.error(),
                                        internal::StrCat("collective opening of ", path));
+}
+
+std::string CollectiveLoadPlan::ToString() const {
+  using internal::CountText;
+  using internal::StrCat;
+  std::uint64_t requests_alone = 0;
+  std::uint64_t requests = 0;
+  for (const RankLoad& load : ranks) {
+    requests_alone += load.alone.requests;
+    requests += load.requests;
+  }
+  std::string text =
+      StrCat(CountText(ranks.size(), "rank"), ": ", BytesText(bytes_requested),
+             " requested; alone ", BytesText(bytes_read_alone), " (",
+             internal::RatioText(internal::Ratio(bytes_read_alone, bytes_requested)), ") in ",
+             CountText(requests_alone, "range"), "; together ", BytesText(bytes_read), " (",
+             internal::RatioText(amplification), ") in ", CountText(requests, "range"), "; ",
+             BytesText(bytes_received), " sent\n");
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    const RankLoad& load = ranks[rank];
+    const PlanSummary& alone = load.alone;
+    text += StrCat(
+        "  rank ", rank, " on ", Printable(load.host), ": ", BytesText(alone.bytes_requested),
+        " requested; alone ",
+        internal::CostText(alone.bytes_read, alone.bytes_requested, alone.requests, alone.files),
+        "; together ",
+        internal::CostText(load.bytes_read, alone.bytes_requested, load.requests, load.files),
+        "\n");
+  }
+  return text;
 }
 
 }  // namespace sealpoint

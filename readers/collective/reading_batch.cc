@@ -31,12 +31,12 @@ class Divider {
     return size_ == 0 || size_ + size <= limits_.size_max_bytes;
   }
 
-  std::uint64_t HeldOf(const ChunkToRead& one) const {
-    return limits_.holds_chunks ? plan_.chunks[one.chunk].raw_size : 0;
+  std::uint64_t HeldOf(const ChunkToRead& to_read) const {
+    return limits_.holds_chunks ? plan_.chunks[to_read.chunk].raw_size : 0;
   }
-  std::uint64_t SizeOf(const ChunkToRead& one) const {
-    std::uint64_t size = HeldOf(one);
-    for (const ChunkToRead::Requester& requester : one.requesters) {
+  std::uint64_t SizeOf(const ChunkToRead& to_read) const {
+    std::uint64_t size = HeldOf(to_read);
+    for (const ChunkToRead::Requester& requester : to_read.requesters) {
       size += requester.parts.size_bytes();
     }
     return size;
@@ -50,21 +50,21 @@ class Divider {
     size_ = 0;
   }
 
-  void AddRead(const ChunkToRead& one) {
-    size_ += HeldOf(one);
+  void AddRead(const ChunkToRead& to_read) {
+    size_ += HeldOf(to_read);
     std::vector<PlanRange>& ranges = batch_.ranges;
-    const PlanChunk& chunk = plan_.chunks[one.chunk];
-    const bool goes_on = !ranges.empty() && range_ == one.range &&
-                         ranges.back().first_chunk + ranges.back().chunk_count == one.chunk &&
+    const PlanChunk& chunk = plan_.chunks[to_read.chunk];
+    const bool goes_on = !ranges.empty() && range_ == to_read.range &&
+                         ranges.back().first_chunk + ranges.back().chunk_count == to_read.chunk &&
                          ranges.back().size + chunk.stored_size <= limits_.range_size_max_bytes;
-    const std::size_t first = goes_on ? ranges.back().first_chunk : one.chunk;
-    const PlanRange range = PartOf(plan_, ranges_[one.range], first, one.chunk - first + 1);
+    const std::size_t first = goes_on ? ranges.back().first_chunk : to_read.chunk;
+    const PlanRange range = PartOf(plan_, ranges_[to_read.range], first, to_read.chunk - first + 1);
     if (goes_on) {
       ranges.back() = range;
     } else {
       ranges.push_back(range);
     }
-    range_ = one.range;
+    range_ = to_read.range;
   }
 
   const ReadPlanData& plan_;

@@ -6,15 +6,22 @@
 #include <tuple>
 
 #include "lib/base/macros.h"
+#include "sealpoint/bytes.h"
 
 namespace sealpoint::internal {
+namespace {
+
+// What each reader reads of a window.
+constexpr std::uint64_t kWindowBytesPerReader = 16 * kMiB;
+
+}  // namespace
 
 ReadingOrder::ReadingOrder(const std::vector<ReaderBytes>& shared, int rank_count)
     : rank_count_(static_cast<std::uint64_t>(rank_count)) {
   std::vector<std::vector<std::size_t>> by_reader(static_cast<std::size_t>(rank_count));
-  for (const ReaderBytes& one : shared) {
-    by_reader[static_cast<std::size_t>(one.reader)].push_back(segments_.size());
-    segments_.push_back({.of = one});
+  for (const ReaderBytes& part : shared) {
+    by_reader[static_cast<std::size_t>(part.reader)].push_back(segments_.size());
+    segments_.push_back({.of = part});
   }
   for (std::size_t reader = 0; reader < by_reader.size(); ++reader) {
     const std::vector<std::size_t>& own = by_reader[reader];
@@ -27,6 +34,21 @@ ReadingOrder::ReadingOrder(const std::vector<ReaderBytes>& shared, int rank_coun
     }
     end_ = std::max(end_, before * rank_count_);
   }
+}
+
+void ReadingOrder::SpreadReaders(std::vector<PlanRange>& ranges, int rank) const {
+  std::vector<std::pair<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>, PlanRange>> placed;
+  placed.reserve(ranges.size());
+  for (const PlanRange& range : ranges) {
+    const Place place = PlaceOf(range.blob, range.offset);
+    const std::uint64_t after =
+        static_cast<std::uint64_t>(place.reader) + rank_count_ - static_cast<std::uint64_t>(rank);
+    const std::uint64_t window = place.position / (kWindowBytesPerReader * rank_count_);
+    placed.push_back({{window, after % rank_count_, place.position}, range});
+  }
+  std::sort(placed.begin(), placed.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (std::size_t i = 0; i < ranges.size(); ++i) ranges[i] = placed[i].second;
 }
 
 ReadingOrder::Place ReadingOrder::PlaceOf(std::uint32_t blob, std::uint64_t offset) const {

@@ -75,13 +75,13 @@ Result<RequestedBytes> JoinOwnBlobs(Communicator& comm, const ReadPlanData& plan
 }  // namespace
 
 Result<RequestedBytes> JoinRequests(Communicator& comm, const ReadPlanData& plan) {
-  SEALPOINT_ASSIGN_OR_RETURN(const RequestedBytes own, JoinOwnBlobs(comm, plan));
+  SEALPOINT_ASSIGN_OR_RETURN(const RequestedBytes local, JoinOwnBlobs(comm, plan));
   Bytes bytes;
   WireWriter out(bytes);
-  out.Put(own.size_bytes);
-  for (const ReaderBytes& one : own.shared) {
-    EncodeBytes(one.bytes, out);
-    out.Put(static_cast<std::uint64_t>(one.reader));
+  out.Put(local.size_bytes);
+  for (const ReaderBytes& part : local.shared) {
+    EncodeBytes(part.bytes, out);
+    out.Put(static_cast<std::uint64_t>(part.reader));
   }
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm.AllGather(bytes));
   RequestedBytes joined;
@@ -90,12 +90,12 @@ Result<RequestedBytes> JoinRequests(Communicator& comm, const ReadPlanData& plan
     SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t size_bytes, in.Number());
     joined.size_bytes += size_bytes;
     while (!in.at_end()) {
-      ReaderBytes one;
-      SEALPOINT_ASSIGN_OR_RETURN(one.bytes, DecodeBytes(in));
+      ReaderBytes part;
+      SEALPOINT_ASSIGN_OR_RETURN(part.bytes, DecodeBytes(in));
       SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t reader, in.Number());
       if (reader >= all.size()) return MalformedMessage();
-      one.reader = static_cast<int>(reader);
-      joined.shared.push_back(one);
+      part.reader = static_cast<int>(reader);
+      joined.shared.push_back(part);
     }
   }
   std::sort(joined.shared.begin(), joined.shared.end());

@@ -58,7 +58,7 @@ CheckpointImpl::CheckpointImpl(std::string path, OpenOptions options, CommittedF
       tables_(*files_.directory, files_.index.metadata) {}
 
 BlobFiles CheckpointImpl::BlobsToRead() const {
-  return tables_.files().InMode(options_.direct_io ? IoMode::kDirect : IoMode::kBuffered);
+  return options_.direct_io ? tables_.files().InMode(IoMode::kDirect) : BufferedBlobs();
 }
 
 PlanBuilder CheckpointImpl::NewPlan() const { return {index(), tables_, range_size_max_bytes()}; }

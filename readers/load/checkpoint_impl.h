@@ -71,6 +71,15 @@ class CheckpointImpl final : public Checkpoint {
   // Where device memory lies; tests put a stand-in here before the first use.
   void UseDevices(std::shared_ptr<DeviceRuntime> devices) { devices_ = std::move(devices); }
 
+  // The records of chunks of this index (BlobTables::Load), for what compares digests.
+  Result<std::vector<ChunkRecord>> ChunkRecords(const ShardChunks& chunks,
+                                                std::uint64_t& bytes_read) const {
+    return tables_.Load(chunks, bytes_read);
+  }
+
+  // The blobs, read through the page cache, for what maps them.
+  BlobFiles BufferedBlobs() const { return tables_.files().InMode(IoMode::kBuffered); }
+
   // For the collective reader.
   const Metadata& index() const { return files_.index.metadata; }
   std::uint64_t range_size_max_bytes() const;

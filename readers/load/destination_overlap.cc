@@ -82,8 +82,8 @@ using Cluster = std::span<Footprint>;
 // All strides of a cluster, ascending, each once: those of the array whose boxes it may hold.
 std::vector<std::uint64_t> StridesOf(Cluster cluster) {
   std::vector<std::uint64_t> strides;
-  for (const Footprint& one : cluster) {
-    for (const Step& step : one.steps) strides.push_back(step.stride_bytes);
+  for (const Footprint& footprint : cluster) {
+    for (const Step& step : footprint.steps) strides.push_back(step.stride_bytes);
   }
   std::sort(strides.begin(), strides.end());
   strides.erase(std::unique(strides.begin(), strides.end()), strides.end());
@@ -93,27 +93,27 @@ std::vector<std::uint64_t> StridesOf(Cluster cluster) {
 // Writes the place of a footprint in the array that begins at `origin`: for each stride from the
 // greatest on, then for the bytes below the least, from where to where. False if it is not a box
 // there: if it passes the end of what a greater stride steps over, two places could be one address.
-bool Locate(const std::vector<std::uint64_t>& strides, std::uint64_t origin, Footprint& one) {
-  std::uint64_t offset = one.span.begin - origin;
-  std::uint64_t extent = one.span.end - one.span.begin;  // of what is not located yet
-  auto step = one.steps.rbegin();
+bool Locate(const std::vector<std::uint64_t>& strides, std::uint64_t origin, Footprint& footprint) {
+  std::uint64_t offset = footprint.span.begin - origin;
+  std::uint64_t extent = footprint.span.end - footprint.span.begin;  // of what is not located yet
+  auto step = footprint.steps.rbegin();
   for (auto stride = strides.rbegin(); stride != strides.rend(); ++stride) {
     std::uint64_t count = 1;
-    if (step != one.steps.rend() && step->stride_bytes == *stride) {
+    if (step != footprint.steps.rend() && step->stride_bytes == *stride) {
       count = step->count;
       ++step;
     }
     const std::uint64_t digit = offset / *stride;
     offset %= *stride;
     // Whole rows that were joined, which other boxes of the array step over one by one.
-    const bool is_dense = count == 1 && step == one.steps.rend();
+    const bool is_dense = count == 1 && step == footprint.steps.rend();
     if (is_dense && offset == 0 && extent % *stride == 0) count = extent / *stride;
-    one.digits.push_back({digit, digit + count});
+    footprint.digits.push_back({digit, digit + count});
     extent -= (count - 1) * *stride;
     // As it is with a second step of this stride, too, which would be two dimensions in one.
     if (offset + extent > *stride) return false;
   }
-  one.digits.push_back({offset, offset + extent});
+  footprint.digits.push_back({offset, offset + extent});
   return true;
 }
 
@@ -150,7 +150,9 @@ std::optional<Pair> ForEachCluster(std::span<Item> all, const IntervalOf& interv
 // parts.
 std::optional<Pair> FindSharedPlace(Cluster cluster, std::size_t dimension) {
   if (dimension < cluster.front().digits.size()) {
-    const auto digit = [dimension](const Footprint& one) { return one.digits[dimension]; };
+    const auto digit = [dimension](const Footprint& footprint) {
+      return footprint.digits[dimension];
+    };
     return ForEachCluster(
         cluster, digit, [dimension](Cluster part) { return FindSharedPlace(part, dimension + 1); });
   }
@@ -165,7 +167,8 @@ std::optional<Pair> FindSharedPlace(Cluster cluster, std::size_t dimension) {
 std::optional<Pair> FindInCluster(Cluster cluster) {
   const std::vector<std::uint64_t> strides = StridesOf(cluster);
   std::uint64_t origin = cluster.front().span.begin;
-  for (const Footprint& one : cluster) origin = std::min({origin, one.view_begin, one.span.begin});
+  for (const Footprint& footprint : cluster)
+    origin = std::min({origin, footprint.view_begin, footprint.span.begin});
   for (std::size_t i = 0; i < cluster.size(); ++i) {
     if (Locate(strides, origin, cluster[i])) continue;
     // It is connected with its neighbour.
@@ -186,20 +189,21 @@ struct Span {
 std::optional<Pair> FindOverlap(std::span<const std::optional<Destination>* const> destinations) {
   std::map<int, std::vector<Span>> by_device;
   for (std::size_t i = 0; i < destinations.size(); ++i) {
-    const std::optional<Destination>& one = *destinations[i];
-    if (!one || one->is_plan_only) continue;
-    by_device[one->device].push_back({.bytes = FootprintOf(i, *one).span, .number = i});
+    const std::optional<Destination>& destination = *destinations[i];
+    if (!destination || destination->is_plan_only) continue;
+    by_device[destination->device].push_back(
+        {.bytes = FootprintOf(i, *destination).span, .number = i});
   }
   const auto find = [&](std::span<Span> connected) {
     std::vector<Footprint> cluster;
-    for (const Span& one : connected) {
-      cluster.push_back(FootprintOf(one.number, **destinations[one.number]));
+    for (const Span& span : connected) {
+      cluster.push_back(FootprintOf(span.number, **destinations[span.number]));
     }
     return FindInCluster(cluster);
   };
   for (auto& [device, spans] : by_device) {
     const auto found =
-        ForEachCluster(std::span(spans), [](const Span& one) { return one.bytes; }, find);
+        ForEachCluster(std::span(spans), [](const Span& span) { return span.bytes; }, find);
     if (found) return found;
   }
   return std::nullopt;

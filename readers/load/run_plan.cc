@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lib/base/macros.h"
+#include "lib/pipeline/load_threads.h"
 #include "lib/pipeline/thread_pool.h"
 #include "readers/load/ranges_ahead.h"
 
@@ -31,13 +32,16 @@ Status RangeReader::Read(std::span<const PlanRange> ranges, Delivery& delivery, 
 
 Result<DeviceBytes> RunPlan(const PlanSource& source, const ReadOptions& options,
                             std::uint64_t memory_budget_bytes, PhaseRecorder& phases) {
-  SEALPOINT_RETURN_IF_ERROR(CheckThreads("threads", options.threads));
+  std::uint64_t size_bytes = 0;
+  for (const PlanRange& range : source.ranges) size_bytes += range.size;
+  SEALPOINT_ASSIGN_OR_RETURN(const int threads, LoadThreads("threads", options.threads,
+                                                            ProcessesByEnvironment(), size_bytes));
   const auto open_direct = [files = source.files.InMode(IoMode::kDirect)](
                                std::uint32_t blob) mutable { return files.Open(blob); };
   SEALPOINT_ASSIGN_OR_RETURN(
       const auto deliveries,
       DeliverySet::Open({source.plan, source.pool, source.device, open_direct},
-                        {.threads = options.threads,
+                        {.threads = threads,
                          .memory_budget_bytes = memory_budget_bytes,
                          .isolates = options.isolate,
                          .verifies_on_device = options.verify_on_device,

@@ -89,20 +89,21 @@ void BlobCheck::CheckPadding(std::uint64_t begin, std::uint64_t end) {
 // blobs were checked: what they hold (walker, groups) is not changed any more then.
 void BlobCheck::Run(Worker& worker, std::vector<ScanUnit>& units) {
   worker_ = &worker;
-  Result<std::unique_ptr<ReadableFile>> file =
-      context_.directory.OpenForRead(BlobName(pin_.id), context_.io_mode());
+  Result<std::unique_ptr<ReadableFile>> file = context_.Open(BlobName(pin_.id));
   if (!file) {
     Report(std::move(file).error());
     return input_.empties.MissedManifest();
   }
   file_ = std::move(*file);
+  const BlobKey key{.checkpoint = input_.checkpoint, .pin = pin_, .file = KeyOf(*file_)};
+  choice_ = std::make_shared<ChunkChoice>(key, context_.options.part, context_.verified);
 
   // The trailer pins the header, and the header says how the manifest is to be read: what a bad one
   // pins is not checked (reader-rules.md section 5). The table is pinned by the index alone.
   const std::optional<Trailer> trailer = CheckTrailer();
   CheckAreaEnd(CheckTable(units), trailer);
   if (!trailer) return input_.empties.MissedManifest();
-  const std::optional<FileHeader> header = CheckHeader(trailer->header_digest);
+  const std::optional<FileHeader> header = CheckHeader(*trailer);
   const Result<BlobSections> sections =
       ComputeSections(trailer->chunks_end, trailer->record_count, trailer->manifest_size);
   SEALPOINT_CHECK(sections.ok());  // DecodeTrailer checked the same numbers
@@ -115,15 +116,15 @@ void BlobCheck::Run(Worker& worker, std::vector<ScanUnit>& units) {
   CheckPadding(sections->manifest_end, sections->trailer);
 }
 
-// The header, if it is the pinned one and good.
-std::optional<FileHeader> BlobCheck::CheckHeader(const Digest& pinned_digest) {
+// The header, if it is the pinned one and good, and announces what the trailer has.
+std::optional<FileHeader> BlobCheck::CheckHeader(const Trailer& trailer) {
   const std::optional<RangeBytes> range = Read(0, std::min(kHeaderSizeMax, pin_.file_size));
   if (!range) return std::nullopt;
   context_.meter.Add(kHeaderSize);
   // The pin before the content: a header that is not the committed one is corrupt, whatever version
   // it claims to have.
-  if (const Digest stored = StoredHeaderDigest(range->bytes); stored != pinned_digest) {
-    Report(StoredDigestError("R-BLB-03", "header", stored, pinned_digest)
+  if (const Digest stored = StoredHeaderDigest(range->bytes); stored != trailer.header_digest) {
+    Report(StoredDigestError("R-BLB-03", "header", stored, trailer.header_digest)
                .AtOffset(HeaderFields::kDigest.at));
     return std::nullopt;
   }
@@ -134,6 +135,10 @@ std::optional<FileHeader> BlobCheck::CheckHeader(const Digest& pinned_digest) {
   }
   if (Status status = CheckHeaderPins(*header); !status.ok()) {
     Report(std::move(status));
+    return std::nullopt;
+  }
+  if (const Status status = CheckExtension(trailer, header->features); !status.ok()) {
+    Report(Rebased(status, pin_.file_size - kTrailerSize));
     return std::nullopt;
   }
   return *header;
@@ -227,8 +232,17 @@ std::optional<std::uint64_t> BlobCheck::CheckTable(std::vector<ScanUnit>& units)
   return walker.last_end();
 }
 
-// The bytes of the chunks whose records are good. A group without the right digest is marked and
-// reported once, here, and its records are skipped: the scan of the payload passes over it.
+std::uint64_t BlobCheck::BytesToRead(const WalkedChunk& chunk) const {
+  if (context_.options.level != VerifyLevel::kFull) return 0;
+  const ChunkChoice::Kind kind = choice_->KindOf(chunk);
+  if (kind == ChunkChoice::Kind::kToRead) return chunk.record.stored_size;
+  context_.meter.PassOver(chunk.end() - chunk.begin(), kind == ChunkChoice::Kind::kKnown);
+  return 0;
+}
+
+// The bytes of the chunks to be read whose records are good. A group without the right digest is
+// marked and reported once, here, and its records are skipped: the scan of the payload passes over
+// it.
 std::uint64_t BlobCheck::WalkGroup(std::uint32_t group, std::uint64_t group_at, ByteSpan records,
                                    BlobGroups& groups, RecordWalker& walker) {
   if (const Status status = CheckGroup(groups.digests, group, records); !status.ok()) {
@@ -241,7 +255,7 @@ std::uint64_t BlobCheck::WalkGroup(std::uint32_t group, std::uint64_t group_at, 
   for (std::uint64_t at = 0; at < records.size(); at += kRecordSize) {
     const Result<WalkedChunk> chunk = walker.Next(records.subspan(at, kRecordSize));
     if (!chunk) Report(Rebased(chunk.error(), group_at + at));
-    if (chunk) chunk_bytes += chunk->record.stored_size;
+    if (chunk) chunk_bytes += BytesToRead(*chunk);
   }
   return chunk_bytes;
 }
@@ -262,7 +276,8 @@ void BlobCheck::CheckGroups(std::uint32_t first_group, std::uint32_t end_group,
                 .first_group = first_group,
                 .end_group = first_group,
                 .walker = walker,
-                .groups = groups};
+                .groups = groups,
+                .choice = choice_};
   std::uint64_t unit_bytes = 0;
   ByteSpan rest = range->bytes;
   for (std::uint32_t group = first_group; group < end_group; ++group) {
@@ -271,9 +286,10 @@ void BlobCheck::CheckGroups(std::uint32_t first_group, std::uint32_t end_group,
     const std::uint64_t group_at = at + (group - first_group) * kRecordGroupSize;
     unit_bytes += WalkGroup(group, group_at, records, *groups, walker);
     unit.end_group = group + 1;
-    if (unit_bytes < input_.unit_size_bytes && unit.end_group < end_group) continue;
+    const bool has_room = unit_bytes < input_.unit_size_bytes && unit.end_group < end_group;
+    if (unit_bytes > 0 && has_room) continue;
     // The walker is copied when a unit ends: the next one begins where this walk has come to.
-    if (context_.options.level == VerifyLevel::kFull) units.push_back(unit);
+    if (unit_bytes > 0) units.push_back(unit);
     unit.first_group = unit.end_group;
     unit.walker = walker;
     unit_bytes = 0;

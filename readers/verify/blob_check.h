@@ -12,6 +12,7 @@
 #include "lib/format/file_header.h"
 #include "lib/format/marker.h"
 #include "lib/format/trailer.h"
+#include "readers/verify/chunk_choice.h"
 #include "readers/verify/manifest_check.h"
 #include "readers/verify/record_walker.h"
 #include "readers/verify/verify_context.h"
@@ -31,6 +32,7 @@ struct ScanUnit {
   std::uint32_t end_group = 0;
   RecordWalker walker;  // at the first record of `first_group`
   std::shared_ptr<const BlobGroups> groups;
+  std::shared_ptr<const ChunkChoice> choice;
 };
 
 // What the checks of all blobs have in common.
@@ -39,6 +41,7 @@ struct BlobCheckInput {
   const Marker& marker;
   const ShardMap& map;
   SeenEmpties& empties;
+  const CheckpointKey& checkpoint;
   // A unit of the scan is closed when its chunks have this many bytes.
   std::uint64_t unit_size_bytes;
 };
@@ -59,7 +62,7 @@ class BlobCheck {
   void Run(Worker& worker, std::vector<ScanUnit>& units);
 
  private:
-  std::optional<FileHeader> CheckHeader(const Digest& pinned_digest);
+  std::optional<FileHeader> CheckHeader(const Trailer& trailer);
   Status CheckHeaderPins(const FileHeader& header) const;
   std::optional<Trailer> CheckTrailer();
   bool CheckTrailerPins(const Trailer& trailer, ByteSpan bytes);
@@ -67,6 +70,7 @@ class BlobCheck {
   std::optional<std::uint64_t> CheckTable(std::vector<ScanUnit>& units);
   std::uint64_t WalkGroup(std::uint32_t group, std::uint64_t group_at, ByteSpan records,
                           BlobGroups& groups, RecordWalker& walker);
+  std::uint64_t BytesToRead(const WalkedChunk& chunk) const;
   void CheckGroups(std::uint32_t first_group, std::uint32_t end_group,
                    const std::shared_ptr<BlobGroups>& groups, RecordWalker& walker,
                    std::vector<ScanUnit>& units);
@@ -88,6 +92,7 @@ class BlobCheck {
   const BlobPin pin_;
   const std::string path_;
   std::unique_ptr<ReadableFile> file_;
+  std::shared_ptr<const ChunkChoice> choice_;
   Worker* worker_ = nullptr;
 };
 

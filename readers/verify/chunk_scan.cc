@@ -61,8 +61,9 @@ class UnitScan {
 
   std::span<const WalkedChunk> chunks_;  // not yet checked
   std::uint64_t position_ = 0;
+  std::uint64_t good_from_ = 0;  // from there to position_ all bytes of the next chunk are good
   Hasher hasher_;
-  StagingBuffer assembly_;  // stored bytes of a coded chunk that comes in several pieces
+  StagingBuffer assembly_;  // stored bytes of a coded chunk that comes in several parts
   bool chunk_lost_ = false;
 };
 
@@ -94,20 +95,20 @@ Result<std::vector<WalkedChunk>> UnitScan::ReadChunkList(const ReadableFile& fil
     }
     for (std::size_t i = 0; i < records.size(); i += kRecordSize) {
       Result<WalkedChunk> chunk = walker.Next(records.subspan(i, kRecordSize));
-      if (chunk) chunks.push_back(*chunk);
+      if (!chunk || unit_.choice->KindOf(*chunk) != ChunkChoice::Kind::kToRead) continue;
+      chunks.push_back(*chunk);
     }
   }
   return chunks;
 }
 
 Status UnitScan::Run() {
-  SEALPOINT_ASSIGN_OR_RETURN(const auto file,
-                             context_.directory.OpenForRead(BlobName(pin_.id), context_.io_mode()));
+  SEALPOINT_ASSIGN_OR_RETURN(const auto file, context_.Open(BlobName(pin_.id)));
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<WalkedChunk> chunks, ReadChunkList(*file));
-  // Chunks are contiguous except where a record between them is bad.
+  // Chunks are contiguous except where a record between them is bad, or one is not to be read.
   for (std::size_t begin = 0; begin < chunks.size();) {
     std::size_t end = begin + 1;
-    while (end < chunks.size() && chunks[end].padding_begin) ++end;
+    while (end < chunks.size() && chunks[end].padding_begin == chunks[end - 1].end()) ++end;
     SEALPOINT_RETURN_IF_ERROR(ScanStretch(*file, std::span(chunks).subspan(begin, end - begin)));
     begin = end;
   }
@@ -117,18 +118,19 @@ Status UnitScan::Run() {
 Status UnitScan::ScanStretch(const ReadableFile& file, std::span<const WalkedChunk> chunks) {
   chunks_ = chunks;
   chunk_lost_ = false;
-  position_ = chunks.front().padding_begin.value_or(chunks.front().record.offset);
+  position_ = chunks.front().begin();
+  good_from_ = position_;
   ReadAhead reader(file, *worker_.pool, io_, position_, chunks.back().end());
   while (true) {
-    SEALPOINT_ASSIGN_OR_RETURN(const auto piece, reader.Next());
-    if (!piece) return {};
-    if (piece->status.ok()) {
-      Consume(piece->bytes);
-      context_.meter.Add(piece->size);
+    SEALPOINT_ASSIGN_OR_RETURN(const auto part, reader.Next());
+    if (!part) return {};
+    if (part->status.ok()) {
+      Consume(part->bytes);
+      context_.meter.Add(part->size);
       SEALPOINT_RETURN_IF_ERROR(context_.meter.failure());
     } else {
-      Report(Status(piece->status).AtOffset(piece->offset));
-      Lose(piece->size);
+      Report(Status(part->status).AtOffset(part->offset));
+      Lose(part->size);
     }
   }
 }
@@ -143,6 +145,7 @@ void UnitScan::Step(std::uint64_t size) {
   if (position_ < chunks_.front().end()) return;
   chunks_ = chunks_.subspan(1);
   chunk_lost_ = false;
+  good_from_ = position_;
 }
 
 void UnitScan::Consume(ByteSpan bytes) {
@@ -162,7 +165,9 @@ void UnitScan::Consume(ByteSpan bytes) {
 void UnitScan::Lose(std::uint64_t size) {
   while (size > 0) {
     const std::uint64_t part = Reach(size);
-    if (!InPadding() && !chunk_lost_) {
+    if (InPadding()) {
+      good_from_ = chunks_.front().record.offset;
+    } else if (!chunk_lost_) {
       chunk_lost_ = true;
       (void)hasher_.Finish();  // forgets the beginning of the chunk
       assembly_ = {};
@@ -176,6 +181,7 @@ void UnitScan::TakePadding(ByteSpan bytes) {
   const auto bad =
       std::find_if(bytes.begin(), bytes.end(), [](std::byte b) { return b != std::byte{0}; });
   if (bad == bytes.end()) return;
+  good_from_ = chunks_.front().record.offset;
   Report(RuleError(Code::kCorrupt, "R-BLB-08", "padding is not zero")
              .AtOffset(position_ + static_cast<std::uint64_t>(bad - bytes.begin())));
 }
@@ -226,7 +232,7 @@ void UnitScan::CheckCoded(const WalkedChunk& chunk, ByteSpan stored) {
 }
 
 void UnitScan::CheckRaw(const WalkedChunk& chunk, const Digest& digest) {
-  if (digest == chunk.record.raw_digest) return;
+  if (digest == chunk.record.raw_digest) return unit_.choice->NoteGood(good_from_, chunk);
   ReportChunk(chunk, DigestError("R-CHK-02",
                                  StrCat("chunk ", chunk.record.chunk, " (", chunk.record.raw_size,
                                         " bytes)"),

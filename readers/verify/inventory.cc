@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "readers/verify/inventory.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -48,6 +50,7 @@ bool IsLeftOver(const ParsedName& name, const PinnedFiles& pinned) {
       return pinned.index == nullptr || !HasBlob(*pinned.index, name.id);
     case NameKind::kUnpublishedMarker:
     case NameKind::kProbe:
+    case NameKind::kReserved:
       return true;
   }
   return true;
@@ -56,10 +59,19 @@ bool IsLeftOver(const ParsedName& name, const PinnedFiles& pinned) {
 // Files by which torch.distributed.checkpoint and Megatron-core find what they saved.
 bool IsOfDcp(std::string_view name) { return name == ".metadata" || name.ends_with(".distcp"); }
 
+// What programs that sign files or directories leave beside them: OpenSSF model signing, Sigstore,
+// minisign, GnuPG.
+bool IsSignature(std::string_view name) {
+  constexpr std::string_view kEndings[] = {".sig", ".sigstore", ".sigstore.json", ".minisig",
+                                           ".asc"};
+  return std::any_of(std::begin(kEndings), std::end(kEndings),
+                     [name](std::string_view ending) { return name.ends_with(ending); });
+}
+
 template <typename T, typename TextOf>
 void AddNotes(const FirstFew<T>& noted, std::string_view kind, const TextOf& text_of,
               std::vector<std::string>& notes) {
-  for (const T& one : noted.kept()) notes.push_back(text_of(one));
+  for (const T& entry : noted.kept()) notes.push_back(text_of(entry));
   if (noted.more() > 0) notes.push_back(StrCat(noted.more(), " more ", kind));
 }
 
@@ -68,19 +80,21 @@ void AddNotes(const FirstFew<T>& noted, std::string_view kind, const TextOf& tex
 Status NoteOtherFiles(const Directory& directory, const PinnedFiles& pinned, VerifyReport& report) {
   using NameAndSize = std::pair<std::string, std::uint64_t>;
   FirstFew<std::string> foreign(kNotedMax);
+  FirstFew<std::string> signatures(kNotedMax);
   FirstFew<NameAndSize> leftovers(kNotedMax);
+  FirstFew<NameAndSize> reserved(kNotedMax);
   std::string of_dcp;
   bool has_own = false;
   SEALPOINT_RETURN_IF_ERROR(directory.ForEachEntry([&](const EntryInfo& entry) {
     const ParsedName name = Parse(entry);
     if (name.kind == NameKind::kForeign) {
-      foreign.Add(entry.name);
+      (IsSignature(entry.name) ? signatures : foreign).Add(entry.name);
       if (IsOfDcp(entry.name) && (of_dcp.empty() || entry.name < of_dcp)) of_dcp = entry.name;
     }
     has_own = has_own || name.kind == NameKind::kMarker || name.kind == NameKind::kBlob;
     if (!IsLeftOver(name, pinned)) return true;
     report.leftover_bytes += entry.size_bytes;
-    leftovers.Add({entry.name, entry.size_bytes});
+    (name.kind == NameKind::kReserved ? reserved : leftovers).Add({entry.name, entry.size_bytes});
     return true;
   }));
   // Begins with a letter before those of other notes: of sorted ones the first are shown.
@@ -90,12 +104,22 @@ Status NoteOtherFiles(const Directory& directory, const PinnedFiles& pinned, Ver
         of_dcp, ")"));
   }
   AddNotes(
+      signatures, "signatures",
+      [](const std::string& name) { return StrCat("signature present, not checked: ", name); },
+      report.notes);
+  AddNotes(
       foreign, "foreign files",
       [](const std::string& name) { return StrCat("foreign, not checked: ", name); }, report.notes);
   AddNotes(
       leftovers, "leftovers",
-      [](const NameAndSize& one) {
-        return StrCat("leftover of ", one.second, " bytes: ", one.first);
+      [](const NameAndSize& entry) {
+        return StrCat("leftover of ", entry.second, " bytes: ", entry.first);
+      },
+      report.notes);
+  AddNotes(
+      reserved, "files of an unknown kind",
+      [](const NameAndSize& entry) {
+        return StrCat("of an unknown kind, not checked, ", entry.second, " bytes: ", entry.first);
       },
       report.notes);
   return {};

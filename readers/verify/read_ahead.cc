@@ -24,26 +24,26 @@ ReadAhead::~ReadAhead() {
   sync_->changed.wait(lock, [this] { return sync_->pending == 0; });
 }
 
-Status ReadAhead::ReadInto(const Slot& slot) const {
-  return file_.ReadAt(slot.offset, slot.buffer.bytes().first(slot.size));
+Status ReadAhead::ReadInto(const Window& window) const {
+  return file_.ReadAt(window.offset, window.buffer.bytes().first(window.size));
 }
 
-// Precondition: nobody reads into the slot.
-void ReadAhead::SubmitNext(Slot& slot) {
-  slot.offset = next_offset_;
-  slot.size = std::min<std::uint64_t>(slot.buffer.bytes().size(), pages_end_ - next_offset_);
-  slot.is_read = false;
-  next_offset_ += slot.size;
+// Precondition: nobody reads into the window.
+void ReadAhead::SubmitNext(Window& window) {
+  window.offset = next_offset_;
+  window.size = std::min<std::uint64_t>(window.buffer.bytes().size(), pages_end_ - next_offset_);
+  window.is_read = false;
+  next_offset_ += window.size;
   {
     const std::lock_guard lock(sync_->mutex);
     ++sync_->pending;
   }
-  io_.Submit([this, &slot, sync = sync_] {
-    Status status = ReadInto(slot);
+  io_.Submit([this, &window, sync = sync_] {
+    Status status = ReadInto(window);
     {
       const std::lock_guard lock(sync->mutex);
-      slot.status = std::move(status);
-      slot.is_read = true;
+      window.status = std::move(status);
+      window.is_read = true;
       --sync->pending;
     }
     sync->changed.notify_one();  // nobody but the caller's thread waits
@@ -55,41 +55,41 @@ Status ReadAhead::Start() {
   const std::uint64_t total = pages_end_ - next_offset_;
   if (total == 0) return {};
   if (total <= pool_.buffer_size_bytes()) {
-    SEALPOINT_ASSIGN_OR_RETURN(slots_[0].buffer, pool_.AcquireScratch(total));
-    slots_[0].offset = next_offset_;
-    slots_[0].size = total;
+    SEALPOINT_ASSIGN_OR_RETURN(windows_[0].buffer, pool_.AcquireScratch(total));
+    windows_[0].offset = next_offset_;
+    windows_[0].size = total;
     next_offset_ = pages_end_;
     started_ = 1;
-    slots_[0].status = ReadInto(slots_[0]);
-    slots_[0].is_read = true;
+    windows_[0].status = ReadInto(windows_[0]);
+    windows_[0].is_read = true;
     return {};
   }
-  for (Slot& slot : slots_) {
+  for (Window& window : windows_) {
     if (next_offset_ == pages_end_) break;
-    SEALPOINT_ASSIGN_OR_RETURN(slot.buffer, pool_.Acquire());
+    SEALPOINT_ASSIGN_OR_RETURN(window.buffer, pool_.Acquire());
     ++started_;
-    SubmitNext(slot);
+    SubmitNext(window);
   }
   return {};
 }
 
-ReadAhead::Piece ReadAhead::PieceOf(const Slot& slot) const {
-  Piece piece;
-  piece.offset = std::max(slot.offset, begin_);
-  piece.size = std::min(slot.offset + slot.size, end_) - piece.offset;
-  piece.status = slot.status;
-  if (slot.status.ok()) {
-    piece.bytes = slot.buffer.bytes().subspan(piece.offset - slot.offset, piece.size);
+ReadAhead::Part ReadAhead::PartOf(const Window& window) const {
+  Part part;
+  part.offset = std::max(window.offset, begin_);
+  part.size = std::min(window.offset + window.size, end_) - part.offset;
+  part.status = window.status;
+  if (window.status.ok()) {
+    part.bytes = window.buffer.bytes().subspan(part.offset - window.offset, part.size);
   }
-  return piece;
+  return part;
 }
 
-Result<std::optional<ReadAhead::Piece>> ReadAhead::Next() {
+Result<std::optional<ReadAhead::Part>> ReadAhead::Next() {
   if (!is_begun_) {
     SEALPOINT_RETURN_IF_ERROR(Start());
   } else if (started_ > 0) {
-    // The piece that was handed out before is free now.
-    Slot& last = slots_[current_];
+    // The part that was handed out before is free now.
+    Window& last = windows_[current_];
     current_ = (current_ + 1) % started_;
     if (next_offset_ < pages_end_) {
       SubmitNext(last);
@@ -97,12 +97,12 @@ Result<std::optional<ReadAhead::Piece>> ReadAhead::Next() {
       last.size = 0;
     }
   }
-  if (started_ == 0) return std::optional<Piece>();
-  Slot& slot = slots_[current_];
-  if (slot.size == 0) return std::optional<Piece>();
+  if (started_ == 0) return std::optional<Part>();
+  Window& window = windows_[current_];
+  if (window.size == 0) return std::optional<Part>();
   std::unique_lock lock(sync_->mutex);
-  sync_->changed.wait(lock, [&slot] { return slot.is_read; });
-  return std::optional<Piece>(PieceOf(slot));
+  sync_->changed.wait(lock, [&window] { return window.is_read; });
+  return std::optional<Part>(PartOf(window));
 }
 
 }  // namespace sealpoint::internal

@@ -18,9 +18,9 @@
 
 namespace sealpoint::internal {
 
-// Reads a range of a file forward in pieces, each of one buffer of the pool. While the caller
-// checks a piece, a thread of `io` reads those after it, so that the disk does not wait for the
-// digest. A range of one piece is read in place by the caller. One caller.
+// Reads a range of a file forward in parts, each of one buffer of the pool. While the caller
+// checks a part, a thread of `io` reads those after it, so that the disk does not wait for the
+// digest. A range of one part is read in place by the caller. One caller.
 class ReadAhead {
  public:
   // All arguments outlive the object. The file is open as IoMode::kDirect: whole pages are read.
@@ -31,21 +31,21 @@ class ReadAhead {
   ReadAhead& operator=(const ReadAhead&) = delete;
 
   // Bytes of the range in the file's order. After a failed read `size` bytes at `offset` are
-  // missing, and the next piece can be had all the same.
-  struct Piece {
+  // missing, and the next part can be had all the same.
+  struct Part {
     std::uint64_t offset = 0;
     std::uint64_t size = 0;
     ByteSpan bytes;  // empty after a failed read; valid until the next call
     Status status;
   };
   // Nothing after the end. Errors: no memory for the buffers.
-  Result<std::optional<Piece>> Next();
+  Result<std::optional<Part>> Next();
 
  private:
   // One is being checked, one is being read, one waits to be read at once. More would cost more in
   // the processor's cache than they gain.
-  static constexpr std::size_t kSlotCount = 3;
-  struct Slot {
+  static constexpr std::size_t kWindowCount = 3;
+  struct Window {
     StagingBuffer buffer;
     std::uint64_t offset = 0;  // of the first page
     std::uint64_t size = 0;    // whole pages
@@ -59,9 +59,9 @@ class ReadAhead {
     std::size_t pending = 0;  // reads under way
   };
   Status Start();
-  Status ReadInto(const Slot& slot) const;
-  void SubmitNext(Slot& slot);
-  Piece PieceOf(const Slot& slot) const;
+  Status ReadInto(const Window& window) const;
+  void SubmitNext(Window& window);
+  Part PartOf(const Window& window) const;
 
   const ReadableFile& file_;
   StagingPool& pool_;
@@ -70,10 +70,10 @@ class ReadAhead {
   const std::uint64_t end_;
   std::uint64_t next_offset_;  // of the next read to be submitted
   std::uint64_t pages_end_;
-  std::size_t started_ = 0;  // slots in use
-  std::size_t current_ = 0;  // slot of the next piece
+  std::size_t started_ = 0;  // windows in use
+  std::size_t current_ = 0;  // window of the next part
   bool is_begun_ = false;
-  std::array<Slot, kSlotCount> slots_;
+  std::array<Window, kWindowCount> windows_;
   const std::shared_ptr<Sync> sync_ = std::make_shared<Sync>();
 };
 

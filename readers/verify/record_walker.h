@@ -21,6 +21,7 @@ struct WalkedChunk {
   // Absent if the record before was not good.
   std::optional<std::uint64_t> padding_begin;
 
+  std::uint64_t begin() const { return padding_begin.value_or(record.offset); }
   std::uint64_t end() const { return record.offset + record.stored_size; }
 };
 

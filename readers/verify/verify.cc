@@ -2,6 +2,7 @@
 #include "sealpoint/verify.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <optional>
 #include <utility>
@@ -11,19 +12,32 @@
 #include "lib/base/macros.h"
 #include "lib/container/open_checkpoint.h"
 #include "lib/pipeline/thread_pool.h"
+#include "lib/storage/path.h"
 #include "readers/verify/blob_check.h"
 #include "readers/verify/chunk_scan.h"
 #include "readers/verify/findings.h"
 #include "readers/verify/inventory.h"
 #include "readers/verify/shard_map.h"
 #include "readers/verify/verify_context.h"
+#include "sealpoint/digest.h"
 
 namespace sealpoint {
 namespace internal {
 namespace {
 
+Status CheckPart(const VerifyPart& part, VerifyLevel level) {
+  if (part.number == 0 || part.number > part.count || part.count > VerifyPart::kCountMax) {
+    return InvalidArgument("part ", part.number, " of ", part.count, ", expected one from 1 to ",
+                           part.count, " of at most ", VerifyPart::kCountMax);
+  }
+  if (part.is_whole() || level == VerifyLevel::kFull) return {};
+  return InvalidArgument("a part of the chunks at level ", VerifyLevelName(level),
+                         ", which reads none, expected level full");
+}
+
 Status CheckOptions(const VerifyOptions& options) {
   SEALPOINT_RETURN_IF_ERROR(CheckThreads("threads", options.threads));
+  SEALPOINT_RETURN_IF_ERROR(CheckPart(options.part, options.level));
   switch (options.level) {
     case VerifyLevel::kFiles:
     case VerifyLevel::kStructure:
@@ -36,7 +50,7 @@ Status CheckOptions(const VerifyOptions& options) {
 // All of a small file as the disk has it. `size`: what it was found to have.
 Result<Bytes> ReadDirect(const VerifyContext& context, Worker& worker, std::string_view name,
                          std::uint64_t size) {
-  SEALPOINT_ASSIGN_OR_RETURN(const auto file, context.directory.OpenForRead(name, IoMode::kDirect));
+  SEALPOINT_ASSIGN_OR_RETURN(const auto file, context.Open(name));
   return ReadBytes(*file, *worker.pool, 0, size);
 }
 
@@ -61,7 +75,10 @@ Result<IndexFile> ReadGoodIndex(const VerifyContext& context, Worker& worker,
                                entry->size_bytes == marker.index_size &&
                                marker.index_size <= limits.index_size_max_bytes;
   // The other way says what is wrong with a file that does not have the pinned length.
-  if (!can_read_direct) return ReadIndex(context.directory, marker, limits);
+  if (!can_read_direct) {
+    context.limit.Wait(marker.index_size);
+    return ReadIndex(context.directory, marker, limits);
+  }
   SEALPOINT_ASSIGN_OR_RETURN(Bytes bytes, ReadDirect(context, worker, name, marker.index_size));
   return DecodeIndexFile(context.directory.path(), marker, std::move(bytes), limits);
 }
@@ -103,7 +120,9 @@ class Verification {
       : options_(options),
         report_(report),
         findings_({.per_file_max = options.violations_per_file_max}, options.on_violation),
-        meter_(options.on_progress) {}
+        meter_(options.on_progress),
+        limit_(options.bytes_per_second_max),
+        verified_(static_cast<VerifiedChunksImpl*>(options.verified.get())) {}
 
   // Errors are those of this process (no memory); all else becomes findings.
   Status Run();
@@ -116,14 +135,20 @@ class Verification {
   void CheckPinned(const VerifyContext& context);
   Status CheckBlobs(const VerifyContext& context, const Marker& marker, const Metadata& index);
   Status CheckPayload(const BlobCheckInput& input, const std::vector<ScanUnit>& units);
+  Result<std::vector<std::uint8_t>> CheckLengths(const VerifyContext& context,
+                                                 const Metadata& index);
+  void NoteShared(const VerifyContext& context, const BlobPin& pin);
   void NoteMarker(const Marker& marker);
   void NoteIndex(const Metadata& index);
-  std::uint64_t BytesToOwner(const Marker& marker, const Metadata& index) const;
+  std::uint64_t BytesToCheck(const Marker& marker, const Metadata& index, VerifyLevel level) const;
 
   const VerifyOptions& options_;
   VerifyReport& report_;
   Findings findings_;
   Meter meter_;
+  RateLimit limit_;
+  VerifiedChunksImpl* const verified_;  // there is no other class of them
+  std::atomic<std::uint64_t> shared_bytes_ = 0;
   std::vector<Worker> workers_;
   std::optional<Marker> marker_;
   std::optional<IndexFile> index_;
@@ -131,7 +156,8 @@ class Verification {
 
 Status Verification::Run() {
   for (int i = 0; i < options_.threads; ++i) {
-    SEALPOINT_ASSIGN_OR_RETURN(Worker worker, Worker::Create());
+    const std::uint64_t read_size = limit_.ReadSize(kReadSizeBytes, options_.threads);
+    SEALPOINT_ASSIGN_OR_RETURN(Worker worker, Worker::Create(read_size));
     workers_.push_back(std::move(worker));
   }
   const std::shared_ptr<Storage> storage = options_.storage ? options_.storage : DefaultStorage();
@@ -147,12 +173,18 @@ Status Verification::Run() {
   }
   findings_.MoveTo(report_);
   report_.bytes_checked = meter_.bytes_done();
+  report_.bytes_known = meter_.bytes_known();
+  report_.shared_bytes = shared_bytes_;
   return meter_.failure();
 }
 
 Status Verification::CheckDirectory(const Directory& directory) {
-  const VerifyContext context{
-      .directory = directory, .options = options_, .findings = findings_, .meter = meter_};
+  const VerifyContext context{.directory = directory,
+                              .options = options_,
+                              .findings = findings_,
+                              .meter = meter_,
+                              .limit = limit_,
+                              .verified = verified_};
   CheckPinned(context);
   // Nothing pins the files of an attempt that was never committed.
   const bool is_attempt = !marker_ && findings_.verdict() == Verdict::kUncommitted;
@@ -211,34 +243,56 @@ void Verification::NoteIndex(const Metadata& index) {
   }
 }
 
-std::uint64_t Verification::BytesToOwner(const Marker& marker, const Metadata& index) const {
+std::uint64_t Verification::BytesToCheck(const Marker& marker, const Metadata& index,
+                                         VerifyLevel level) const {
   std::uint64_t bytes = kMarkerSize + marker.index_size;
-  if (options_.level == VerifyLevel::kFiles) return bytes;
+  if (level == VerifyLevel::kFiles) return bytes;
   for (std::size_t b = 0; b < index.blob_count(); ++b) {
     const BlobPin pin = index.blob(b);
-    bytes += options_.level == VerifyLevel::kFull ? pin.file_size
-                                                  : pin.file_size - pin.table_offset + kHeaderSize;
+    bytes += level == VerifyLevel::kFull ? pin.file_size
+                                         : pin.file_size - pin.table_offset + kHeaderSize;
   }
   return bytes;
 }
 
-Status Verification::CheckBlobs(const VerifyContext& context, const Marker& marker,
-                                const Metadata& index) {
-  meter_.set_total(BytesToOwner(marker, index));
-  // What is not there costs no memory: the map has the shards of the blobs whose length is right.
+// An object store has one name for each object: it is not asked.
+void Verification::NoteShared(const VerifyContext& context, const BlobPin& pin) {
+  if (verified_ == nullptr || !SchemeOf(context.directory.path()).empty()) return;
+  const auto file = context.Open(BlobName(pin.id));
+  if (file && verified_->SeesAgain(KeyOf(**file))) shared_bytes_ += pin.file_size;
+}
+
+// By number of the blob, whether it is there and long enough.
+Result<std::vector<std::uint8_t>> Verification::CheckLengths(const VerifyContext& context,
+                                                             const Metadata& index) {
   std::vector<std::uint8_t> is_whole(index.blob_count());
   SEALPOINT_RETURN_IF_ERROR(
       ParallelFor(options_.threads, index.blob_count(), [&](int, std::size_t blob) {
         is_whole[blob] = CheckBlobLength(context, index, blob) ? 1 : 0;
+        if (is_whole[blob] != 0) NoteShared(context, index.blob(blob));
         return meter_.failure();
       }));
+  return is_whole;
+}
+
+Status Verification::CheckBlobs(const VerifyContext& context, const Marker& marker,
+                                const Metadata& index) {
+  report_.total_bytes = BytesToCheck(marker, index, VerifyLevel::kFull);
+  meter_.set_total(BytesToCheck(marker, index, options_.level));
+  // What is not there costs no memory: the map has the shards of the blobs whose length is right.
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint8_t> is_whole,
+                             CheckLengths(context, index));
   if (options_.level == VerifyLevel::kFiles) return {};
   const ShardMap map(index, is_whole);
   SeenEmpties empties(index);
+  const CheckpointKey checkpoint{.path = ComputeDigest(AsBytes(context.directory.path())),
+                                 .attempt = marker.attempt,
+                                 .marker = ComputeDigest(EncodeMarker(marker))};
   const BlobCheckInput input{.context = context,
                              .marker = marker,
                              .map = map,
                              .empties = empties,
+                             .checkpoint = checkpoint,
                              .unit_size_bytes = UnitSize(marker.total_bytes, options_.threads)};
   std::vector<std::vector<ScanUnit>> units_of_worker(workers_.size());
   SEALPOINT_RETURN_IF_ERROR(
@@ -279,6 +333,7 @@ Result<VerifyReport> Verify(const std::string& path, const VerifyOptions& option
   VerifyReport report;
   report.path = path;
   report.level = options.level;
+  report.part = options.part;
   SEALPOINT_RETURN_IF_ERROR(internal::Verification(options, report).Run());
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return report;

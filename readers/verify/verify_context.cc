@@ -37,15 +37,26 @@ Status Meter::failure() const {
   return failure_;
 }
 
+void Meter::PassOver(std::uint64_t bytes, bool is_known) {
+  const std::lock_guard lock(mutex_);
+  progress_.bytes_total -= bytes;
+  if (is_known) bytes_known_ += bytes;
+}
+
+std::uint64_t Meter::bytes_known() const {
+  const std::lock_guard lock(mutex_);
+  return bytes_known_;
+}
+
 std::uint64_t Meter::bytes_done() const {
   const std::lock_guard lock(mutex_);
   return progress_.bytes_done;
 }
 
-Result<Worker> Worker::Create() {
+Result<Worker> Worker::Create(std::uint64_t read_size_bytes) {
   constexpr std::uint64_t kBudgetBytes = 4 * kChunkSizeMaxBytes;
   Worker worker;
-  SEALPOINT_ASSIGN_OR_RETURN(worker.pool, StagingPool::Create(kBudgetBytes, kPieceSizeBytes));
+  SEALPOINT_ASSIGN_OR_RETURN(worker.pool, StagingPool::Create(kBudgetBytes, read_size_bytes));
   return worker;
 }
 
@@ -53,8 +64,8 @@ Result<Bytes> ReadBytes(const ReadableFile& file, StagingPool& pool, std::uint64
                         std::uint64_t size) {
   Bytes bytes;
   SEALPOINT_RETURN_IF_ERROR(ResizeBytes(bytes, size));
-  for (std::uint64_t at = 0; at < size; at += kPieceSizeBytes) {
-    const std::uint64_t count = std::min(kPieceSizeBytes, size - at);
+  for (std::uint64_t at = 0; at < size; at += kReadSizeBytes) {
+    const std::uint64_t count = std::min(kReadSizeBytes, size - at);
     SEALPOINT_ASSIGN_OR_RETURN(const RangeBytes range, ReadRange(file, pool, offset + at, count));
     std::copy(range.bytes.begin(), range.bytes.end(),
               bytes.begin() + static_cast<std::ptrdiff_t>(at));

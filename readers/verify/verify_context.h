@@ -10,10 +10,13 @@
 #include <string_view>
 #include <utility>
 
+#include "lib/base/macros.h"
 #include "lib/codec/chunk_codec.h"
 #include "lib/device/staging_pool.h"
 #include "lib/pipeline/range_reader.h"
 #include "readers/verify/findings.h"
+#include "readers/verify/rate_limit.h"
+#include "readers/verify/verified_chunks.h"
 #include "sealpoint/bytes.h"
 #include "sealpoint/storage.h"
 #include "sealpoint/verify.h"
@@ -29,7 +32,10 @@ class Meter {
 
   void set_total(std::uint64_t bytes);
   void Add(std::uint64_t bytes);
+  // These bytes are not checked, since they are known to be good, or are of no part to be checked.
+  void PassOver(std::uint64_t bytes, bool is_known);
   std::uint64_t bytes_done() const;
+  std::uint64_t bytes_known() const;
   // Cancelled, once the caller's function has thrown; it is called no more then.
   Status failure() const;
 
@@ -37,18 +43,20 @@ class Meter {
   const std::function<void(const VerifyProgress&)> on_progress_;
   mutable std::mutex mutex_;
   VerifyProgress progress_;
+  std::uint64_t bytes_known_ = 0;
   Status failure_;
 };
 
 // Size of one read of payload; the knee of the rate of direct reads.
-inline constexpr std::uint64_t kPieceSizeBytes = 4 * kMiB;
+inline constexpr std::uint64_t kReadSizeBytes = 4 * kMiB;
 
 // What a thread has for itself. Its pool is large enough for all that it holds at the same time: a
-// piece, the stored bytes of a chunk and its raw bytes; nothing is mapped before it is needed.
+// read, the stored bytes of a chunk and its raw bytes; nothing is mapped before it is needed.
 struct Worker {
   std::unique_ptr<StagingPool> pool;
   ChunkCodec codec;
-  static Result<Worker> Create();
+  // `read_size_bytes`: of one read of payload.
+  static Result<Worker> Create(std::uint64_t read_size_bytes);
 };
 
 // The directory under verification and where findings go. Borrowed by all parts of one check.
@@ -57,15 +65,22 @@ struct VerifyContext {
   const VerifyOptions& options;
   Findings& findings;
   Meter& meter;
+  RateLimit& limit;
+  VerifiedChunksImpl* verified = nullptr;  // may be null
 
   IoMode io_mode() const {
     const bool direct = options.level == VerifyLevel::kFull && options.direct_io;
     return direct ? IoMode::kDirect : IoMode::kBuffered;
   }
+  // Every read of it waits for the limit.
+  Result<std::unique_ptr<ReadableFile>> Open(std::string_view name) const {
+    SEALPOINT_ASSIGN_OR_RETURN(auto file, directory.OpenForRead(name, io_mode()));
+    return Limited(std::move(file), limit);
+  }
   std::string PathOf(std::string_view name) const { return JoinPath(directory.path(), name); }
 };
 
-// All of [offset, offset + size) in pieces, into memory of its own. Errors: those of ReadRange, Io
+// All of [offset, offset + size) in parts, into memory of its own. Errors: those of ReadRange, Io
 // (no memory).
 Result<Bytes> ReadBytes(const ReadableFile& file, StagingPool& pool, std::uint64_t offset,
                         std::uint64_t size);

@@ -1,18 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The options of each tool are the same in --help, its manual page and its completion files.
+"""The options of each command are the same in --help and its manual page, and complete in bash.
 
-Also lets bash complete, and man's formatter read the pages if it is there.
+man's formatter reads the pages, and zsh and fish the files of theirs, if they are there.
 """
 
 import argparse
+import contextlib
+import os
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
-TOOLS = pathlib.Path(__file__).resolve().parents[2] / "tools"
+TOOLS = pathlib.Path(__file__).resolve().parents[2] / "tools/ckpt"
+OLD_NAMES = ("ckpt-verify", "ckpt-inspect")
 EXIT_STATUSES = {"0", "1", "2", "3", "4", "5", "64", "74"}
 
 
@@ -29,67 +33,55 @@ def of_man_page(text):
     return {
         name.replace("\\-", "-")
         for line in re.findall(r"^\.TP\n(.*)$", section, re.M)
-        for name in re.findall(r"(?<![\w-])(?:\\-){1,2}[a-z]+", line)
+        for name in re.findall(r"(?<![\w-])(?:\\-){1,2}[a-z]+(?:\\-[a-z]+)*", line)
     }
 
 
-def of_bash(text):
-    words = re.search(r'compgen -W "(-[^"]*)"', text, re.S).group(1)
-    return set(words.split())
-
-
-def of_zsh(text):
-    return set(re.findall(r"(?<=['*){,])--?[a-z]+(?=[\[},'])", text))
-
-
-def of_fish(text):
-    return {"--" + name for name in re.findall(r" -l (\w+)", text)} | {
-        "-" + name for name in re.findall(r" -s (\w)", text)
-    }
-
-
-def bash_completes(tool, words):
-    """What bash offers for the last word."""
+def bash_completes(folder, words):
+    """What bash offers for the last word. The program is found in `folder`."""
     script = f"""
-        source {TOOLS}/completion/{tool}.bash
+        source {TOOLS}/completion/ckpt.bash
         COMP_WORDS=({' '.join(f"'{word}'" for word in words)}); COMP_CWORD={len(words) - 1}
-        {'_' + tool.replace('-', '_')}; printf '%s\\n' "${{COMPREPLY[@]}}" """
-    return set(subprocess.run(["bash", "-c", script], stdout=subprocess.PIPE, check=True)
+        _ckpt; printf '%s\\n' "${{COMPREPLY[@]}}" """
+    environment = {"PATH": f"{folder}:{os.environ['PATH']}"}
+    return set(subprocess.run(["bash", "-c", script], stdout=subprocess.PIPE, env=environment, cwd=TOOLS, check=True)
                .stdout.decode().split())
 
 
-def check_tool(tool, program, expect):
-    text = subprocess.run([program, "--help"], stdout=subprocess.PIPE, check=True).stdout.decode()
-    options = of_help(text)
-    expect(f"{tool} --help", len(options) >= 8, options)
-    page = (TOOLS / f"man/{tool}.1").read_text()
-    completion = TOOLS / "completion"
-    for where, found in (
-        ("manual page", of_man_page(page)),
-        ("bash completion", of_bash((completion / f"{tool}.bash").read_text())),
-        ("zsh completion", of_zsh((completion / f"_{tool}").read_text())),
-        ("fish completion", of_fish((completion / f"{tool}.fish").read_text())),
-    ):
-        expect(f"{tool}: {where}", found == options, sorted(found ^ options))
+def check_command(folder, words, expect):
+    """`words`: "ckpt ls", or the older name of a command. `folder` has the program and, as man1, the pages."""
+    name = "-".join(words)
+    said = subprocess.run([folder / words[0], *words[1:], "--help"], stdout=subprocess.PIPE, check=True).stdout.decode()
+    options = of_help(said)
+    expect(f"{name} --help", options, said)
+    path = TOOLS / f"man/{name}.1"
+    page = path.read_text()
+    if page.startswith(".so man1/"):
+        page = (TOOLS / "man" / page.split("/")[1].strip()).read_text()
+    expect(f"{name}: manual page", of_man_page(page) == options, sorted(of_man_page(page) ^ options))
     statuses = page.split(".SH EXIT STATUS")[1].split(".SH")[0]
-    expect(f"{tool}: statuses", set(re.findall(r"^\.B (\d+)$", statuses, re.M)) == EXIT_STATUSES)
-    for status in EXIT_STATUSES:
-        expect(f"{tool}: {status} in --help", re.search(rf"\b{status} [a-z]", text), text)
-    longs = {name for name in options if name.startswith("--")}
-    expect(f"{tool}: bash", bash_completes(tool, [tool, "--"]) == longs)
+    expect(f"{name}: statuses", set(re.findall(r"^\.B (\d+)$", statuses, re.M)) == EXIT_STATUSES, statuses)
+    for status in EXIT_STATUSES if words != ["ckpt"] else ():
+        expect(f"{name}: {status} in --help", re.search(rf"\b{status} [a-z]", said), said)
+    found = bash_completes(folder, [*words, "-"])
+    expect(f"{name}: bash", found == options, sorted(found ^ options))
     for formatter in filter(shutil.which, ["groff"]):
         result = subprocess.run(
-            [formatter, "-man", "-ww", "-z", str(TOOLS / f"man/{tool}.1")],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            [formatter, "-man", "-ww", "-z", f"man1/{path.name}"], cwd=folder, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
         )
-        expect(f"{tool}: {formatter}", not result.stdout, result.stdout.decode())
+        expect(f"{name}: {formatter}", not result.stdout, result.stdout.decode())
 
 
 def main():
+    with contextlib.ExitStack() as stack:
+        return check(stack)
+
+
+def check(stack):
     parser = argparse.ArgumentParser()
-    parser.add_argument("--verify", required=True)
-    parser.add_argument("--inspect", required=True)
-    arguments = parser.parse_args()
+    parser.add_argument("--ckpt", required=True, type=pathlib.Path)
+    program = parser.parse_args().ckpt
     failures = []
 
     def expect(what, holds, details=""):
@@ -97,10 +89,25 @@ def main():
             failures.append(what)
             print(f"FAILED: {what}: {details}")
 
-    check_tool("ckpt-verify", arguments.verify, expect)
-    check_tool("ckpt-inspect", arguments.inspect, expect)
-    expect("levels", bash_completes("ckpt-verify", ["ckpt-verify", "--level", ""])
-           == {"files", "structure", "full"})
+    folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    (folder / "man1").symlink_to(TOOLS / "man")
+    for name in ("ckpt", *OLD_NAMES):
+        (folder / name).symlink_to(program)
+    commands = bash_completes(folder, ["ckpt", ""])
+    expect("commands", commands >= {"ls", "verify"}, commands)
+    check_command(folder, ["ckpt"], expect)
+    for command in sorted(commands):
+        check_command(folder, ["ckpt", command], expect)
+    expect("the page ckpt.1", set(re.findall(r"^\.BR ckpt-(\w+) \(1\)$", (TOOLS / "man/ckpt.1").read_text(), re.M))
+           == commands)
+    for name in OLD_NAMES:
+        check_command(folder, [name], expect)
+    expect("levels", bash_completes(folder, ["ckpt", "verify", "--level", ""]) == {"files", "structure", "full"})
+    expect("beginning", bash_completes(folder, ["ckpt", "verify", "--le"]) == {"--level"})
+    expect("files", bash_completes(folder, ["ckpt", "ls", "completi"]) == {"completion"})
+    for shell, name in (("zsh", "_ckpt"), ("fish", "ckpt.fish")):
+        if shutil.which(shell):
+            expect(shell, subprocess.run([shell, "-n", TOOLS / "completion" / name], check=False).returncode == 0)
     print(f"{len(failures)} failures")
     return 1 if failures else 0
 

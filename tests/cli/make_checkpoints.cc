@@ -7,7 +7,6 @@
 // 50 small chunks in one blob) and names/ (names that are wide, or do something to a terminal).
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -27,23 +26,12 @@
 #include "sealpoint/mesh.h"
 #include "sealpoint/placement.h"
 #include "sealpoint/series.h"
+#include "tests/cli/take.h"
 #include "tests/support/container/format_surgery.h"
 
 namespace {
 
 using namespace sealpoint;  // a program of one file
-
-void Check(const Status& status) {
-  if (status.ok()) return;
-  std::fprintf(stderr, "%s\n", status.ToString().c_str());
-  std::exit(1);
-}
-
-template <typename T>
-T Take(Result<T> result) {
-  Check(result.status());
-  return std::move(result).value();
-}
 
 AttemptId FixedId(unsigned value) {
   AttemptId id;

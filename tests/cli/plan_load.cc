@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <thread>
@@ -17,19 +16,11 @@
 #include "sealpoint/communicator.h"
 #include "sealpoint/mesh.h"
 #include "sealpoint/placement.h"
+#include "tests/cli/take.h"
 
 namespace {
 
 using namespace sealpoint;  // a program of one file
-
-template <typename T>
-T Take(Result<T> result) {
-  if (!result.ok()) {
-    std::fprintf(stderr, "%s\n", result.error().ToString().c_str());
-    std::exit(1);
-  }
-  return std::move(result).value();
-}
 
 CollectiveLoadPlan PlanOnRank(Communicator& comm, const std::string& path, const Mesh& mesh) {
   const auto reader = Take(CollectiveReader::Open(comm, path));

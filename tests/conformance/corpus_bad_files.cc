@@ -3,6 +3,7 @@
 // Directories, file headers and markers that break one rule each.
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "lib/format/fields.h"
 #include "lib/format/marker.h"
@@ -68,6 +69,13 @@ void AddBadDirectories(Corpus& corpus) {
   link.links = {{FileNameOf("01.blob"), "nothing"}};
   AddWithout(corpus, "bad-R-MRK-01-link_to_nothing", "COMMIT").links = {{"COMMIT", "nothing"}};
   AddWithout(corpus, "bad-R-MRK-01-directory_named_commit", "COMMIT").directories = {"COMMIT"};
+  for (const auto& [name, file] : {std::pair("bad-R-MRK-01-link_to_a_directory", "COMMIT"),
+                                   std::pair("bad-R-MRK-05-link_to_a_directory", "index"),
+                                   std::pair("bad-R-BLB-01-link_to_a_directory", "02.blob")}) {
+    CorpusEntry& entry = AddWithout(corpus, name, file);
+    entry.links = {{FileNameOf(file), "folder"}};
+    entry.directories = {"folder"};
+  }
   AddWithout(corpus, "bad-R-MRK-05-no_index", "index");
   AddWithout(corpus, "bad-R-MRK-05-directory_named_as_the_index", "index").directories = {
       FileNameOf("index")};
@@ -101,14 +109,14 @@ void AddBadHeaders(Corpus& corpus) {
   AddChanged(corpus, "bad-R-HDR-04-header_digest_of_blob", "01.blob",
              FlipByte(internal::HeaderFields::kStep.at), 0);
   AddChanged(corpus, "bad-R-HDR-05-version", "COMMIT",
-             SetField(internal::HeaderFields::kVersion.at, std::uint32_t{1}), kSealMarker);
+             SetField(internal::HeaderFields::kVersion.at, std::uint32_t{0}), kSealMarker);
   AddChanged(corpus, "bad-R-HDR-05-incompat_feature_of_marker", "COMMIT",
              SetField(internal::HeaderFields::kIncompat.at, std::uint64_t{1} << 63), kSealMarker);
   AddChanged(corpus, "bad-R-HDR-05-header_length_of_marker", "COMMIT", HeaderOfLength(128), 0);
   AddChanged(corpus, "bad-R-HDR-05-header_length_of_index", "index", HeaderOfLength(64),
              kIndexAndMarker);
   AddChanged(corpus, "bad-R-HDR-05-version_of_blob", "01.blob",
-             SetField(internal::HeaderFields::kVersion.at, std::uint32_t{1}), kSealAll);
+             SetField(internal::HeaderFields::kVersion.at, std::uint32_t{0}), kSealAll);
   AddChanged(corpus, "bad-R-HDR-06-reserved", "COMMIT",
              SetField(internal::MarkerFields::kTailReserved.at, std::uint64_t{1}), kSealMarker);
   AddChanged(corpus, "bad-R-HDR-06-reserved_behind_the_kind", "COMMIT",
@@ -121,6 +129,9 @@ void AddBadHeaders(Corpus& corpus) {
   AddChanged(corpus, "bad-R-HDR-07-index_of_kind_blob", "index",
              SetField(internal::HeaderFields::kKind.at, std::uint32_t{1}),
              kSealHeaders | kIndexAndMarker);
+  // Its length is that of no index.
+  AddChanged(corpus, "bad-R-HDR-07-marker_of_kind_index", "COMMIT",
+             SetField(internal::HeaderFields::kKind.at, std::uint32_t{2}), kSealMarker);
   AddChanged(corpus, "bad-R-HDR-07-blob_of_kind_index", "01.blob",
              SetField(internal::HeaderFields::kKind.at, std::uint32_t{2}), kSealAll);
   AddChanged(corpus, "bad-R-HDR-08-step_of_index", "index",

@@ -58,6 +58,8 @@ void AddTexts(Corpus& corpus) {
            [](HostileMetadata& c) { c.mesh[0].first.clear(); });
   AddIndex(corpus, "bad-R-IDX-05-long_name",
            [](HostileMetadata& c) { c.tensors[kScalar].name = std::string(1025, 's'); });
+  AddIndex(corpus, "bad-R-IDX-05-provenance_value_not_utf8",
+           [](HostileMetadata& c) { c.provenance[0].second = "ada\xff"; });
   AddIndex(corpus, "bad-R-IDX-06-duplicate_name",
            [](HostileMetadata& c) { c.tensors[kRuns].name = c.tensors[kGrid].name; });
   AddIndex(corpus, "bad-R-IDX-06-objects_not_sorted",
@@ -67,9 +69,17 @@ void AddTexts(Corpus& corpus) {
 void AddTypes(Corpus& corpus) {
   AddIndex(corpus, "bad-R-IDX-09-element_size",
            [](HostileMetadata& c) { c.tensors[kGrid].element_size = 8; });
-  AddIndex(corpus, "bad-R-IDX-09-elements_of_3_bytes", [](HostileMetadata& c) {
+  AddIndex(corpus, "bad-R-IDX-24-elements_of_3_bytes", [](HostileMetadata& c) {
     c.tensors[kGrid].dtype = 40000;
     c.tensors[kGrid].element_size = 3;
+  });
+  AddIndex(corpus, "bad-R-IDX-24-elements_of_512_bytes", [](HostileMetadata& c) {
+    c.tensors[kGrid].dtype = 40000;
+    c.tensors[kGrid].element_size = 512;
+  });
+  AddManifest(corpus, "bad-R-IDX-24-elements_of_18_bytes_in_a_manifest", [](HostileMetadata& c) {
+    c.tensors[kGrid].dtype = 40000;
+    c.tensors[kGrid].element_size = 18;
   });
   AddIndex(corpus, "bad-R-IDX-09-no_dtype", [](HostileMetadata& c) { c.tensors[kGrid].dtype = 0; });
   AddIndex(corpus, "bad-R-IDX-10-chunk_size",
@@ -130,6 +140,16 @@ void AddPlaces(Corpus& corpus) {
            [](HostileMetadata& c) { c.blobs[0].table_offset = c.blobs[0].file_size - 256; });
   AddIndex(corpus, "bad-R-IDX-21-length_of_no_page",
            [](HostileMetadata& c) { c.blobs[0].file_size += 256; });
+  MiniSpec empty;
+  empty.tensors = {{.name = "w", .dtype = DType::kF32, .shape = {3, 0}}};
+  empty.hooks.index_bytes = [](Bytes& buffer) {
+    const Bytes good = buffer;
+    HostileMetadata metadata = TranscribeIndex(good);
+    metadata.blobs[0].table_offset += 64;
+    buffer = EncodeHostileIndex(metadata);
+    CopyPins(good, buffer);
+  };
+  corpus.Add("bad-R-IDX-21-table_of_no_record", empty);
   AddIndex(corpus, "bad-R-IDX-21-shard_count",
            [](HostileMetadata& c) { ++c.blobs[0].shard_count; });
   AddIndex(corpus, "bad-R-IDX-22-empty_object",

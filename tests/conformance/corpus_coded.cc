@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/format/constants.h"
 #include "tests/conformance/corpus.h"
 
 namespace sealpoint::testing {
@@ -18,9 +19,11 @@ using internal::ChunkRecord;
 
 constexpr std::size_t kChunk = 4096;
 constexpr std::uint8_t kContentSizeOf2Bytes = 1 << 6;
+constexpr std::uint8_t kContentSizeOf4Bytes = 2 << 6;
 constexpr std::uint8_t kSingleSegment = 1 << 5;
 constexpr std::uint8_t kChecksum = 1 << 2;
 constexpr std::uint8_t kDictionaryIdOf1Byte = 1;
+constexpr std::uint8_t kWindowOf1KiB = 0;
 constexpr std::uint8_t kWindowOf4KiB = 2 << 3;
 constexpr std::uint8_t kWindowOf8KiB = 3 << 3;
 constexpr unsigned kReservedBlock = 3;
@@ -48,9 +51,9 @@ void AppendPlainBlock(Bytes& out, const Bytes& bytes) {
   AppendLe(out, bytes.size() << 3, 3);
   out.insert(out.end(), bytes.begin(), bytes.end());
 }
-// The last block: `size` times the byte 'x'.
-void AppendRunBlock(Bytes& out, std::uint64_t size) {
-  AppendLe(out, size << 3 | 1 << 1 | 1, 3);
+// `size` times the byte 'x'; the last block, if nothing else is said.
+void AppendRunBlock(Bytes& out, std::uint64_t size, bool is_last = true) {
+  AppendLe(out, size << 3 | 1 << 1 | (is_last ? 1 : 0), 3);
   out.push_back(std::byte{'x'});
 }
 
@@ -98,14 +101,16 @@ MiniSpec CodedSpec(const Bytes& raw, std::vector<StoredChunk> chunks) {
   MiniSpec spec;
   const Shape shape = {raw.size() / 4};
   spec.tensors.push_back(CutTensor("coded", DType::kF32, shape, raw, {Region::Whole(shape)}));
-  spec.hooks.chunk_area = [chunks](int, Bytes& area) {
-    area.resize(internal::kHeaderSize);
+  const std::uint64_t begin =
+      std::max<std::uint64_t>(internal::kHeaderSize, internal::ShardAlignment(raw.size()));
+  spec.hooks.chunk_area = [chunks, begin](int, Bytes& area) {
+    area.resize(begin);
     for (const StoredChunk& chunk : chunks) {
       area.insert(area.end(), chunk.stored.begin(), chunk.stored.end());
     }
   };
-  spec.hooks.records = [chunks](int, std::vector<ChunkRecord>& records) {
-    std::uint64_t offset = internal::kHeaderSize;
+  spec.hooks.records = [chunks, begin](int, std::vector<ChunkRecord>& records) {
+    std::uint64_t offset = begin;
     for (std::size_t i = 0; i < records.size(); ++i) {
       const StoredChunk& chunk = chunks[i];
       records[i].offset = offset;
@@ -123,6 +128,30 @@ Bytes operator+(Bytes a, const Bytes& b) {
   return a;
 }
 
+// Frames whose first block has the largest size, or one byte more: that of the window, and 128 KiB.
+constexpr std::size_t kBlockMax = 128 * kKiB;
+Bytes FrameOfBlocksInAWindow(std::size_t first) {
+  Bytes frame = FrameHeader({kContentSizeOf2Bytes, kWindowOf1KiB, kChunkLow, kChunkHigh});
+  AppendPlainBlock(frame, NoiseBytes(30, kNoise));
+  AppendRunBlock(frame, first, false);
+  AppendRunBlock(frame, kNoise, false);
+  AppendRunBlock(frame, kChunk - 2 * kNoise - first);
+  return frame;
+}
+Bytes FrameOfLargeBlocks(std::size_t first) {
+  Bytes frame = FrameHeader({kContentSizeOf4Bytes | kSingleSegment});
+  AppendLe(frame, 2 * kBlockMax, 4);
+  AppendRunBlock(frame, first, false);
+  AppendRunBlock(frame, 2 * kBlockMax - first);
+  return frame;
+}
+MiniSpec SpecOfLargeBlocks(std::size_t first) {
+  MiniSpec spec =
+      CodedSpec(Bytes(2 * kBlockMax, std::byte{'x'}), {{.stored = FrameOfLargeBlocks(first)}});
+  spec.tensors[0].chunk_size = 2 * kBlockMax;
+  return spec;
+}
+
 void AddGoodCoded(Corpus& corpus) {
   const Bytes raw = DecodedFrame();
   Bytes windowed = FrameHeader({kContentSizeOf2Bytes, kWindowOf4KiB, kChunkLow, kChunkHigh});
@@ -131,6 +160,9 @@ void AddGoodCoded(Corpus& corpus) {
   corpus.Add("good-zstd_with_checksum",
              CodedSpec(raw, {{.stored = FrameWithChecksum(kChecksumOfDecodedFrame)}}));
   corpus.Add("good-byte_split", CodedSpec(JoinPlanes(raw), {{Codec::kByteSplitZstd, GoodFrame()}}));
+  corpus.Add("good-zstd_blocks_of_the_window",
+             CodedSpec(raw, {{.stored = FrameOfBlocksInAWindow(kNoise)}}));
+  corpus.Add("good-zstd_blocks_of_128_KiB", SpecOfLargeBlocks(kBlockMax));
   const Bytes noise = NoiseBytes(31, kChunk);
   corpus.Add("good-coded_chunk_stored_raw",
              CodedSpec(raw + noise + JoinPlanes(raw), {{.stored = GoodFrame()},
@@ -174,6 +206,8 @@ void AddBadFrames(Corpus& corpus) {
   AppendPlainBlock(reserved, NoiseBytes(30, kNoise));
   AppendLe(reserved, (kChunk - kNoise) << 3 | kReservedBlock << 1 | 1, 3);
   AddBadFrame(corpus, "bad-R-COD-06-reserved_block", reserved);
+  AddBadFrame(corpus, "bad-R-COD-06-block_beyond_the_window", FrameOfBlocksInAWindow(kNoise + 1));
+  corpus.Add("bad-R-COD-06-block_beyond_128_KiB", SpecOfLargeBlocks(kBlockMax + 1));
   AddBadFrame(corpus, "bad-R-COD-07-checksum", FrameWithChecksum(kChecksumOfDecodedFrame ^ 1));
   Bytes short_content = GoodFrameHeader();
   AppendBlocks(short_content, kChunk - kNoise - 1);

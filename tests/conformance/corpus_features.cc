@@ -13,11 +13,10 @@
 #include "lib/format/marker.h"
 #include "tests/conformance/corpus_damage.h"
 #include "tests/conformance/transcribe.h"
+#include "tests/support/container/format_surgery.h"
 
 namespace sealpoint::testing {
 namespace {
-
-// Offsets in the common file header.
 
 constexpr std::uint64_t kUnknownCompat = std::uint64_t{1} << 5;
 constexpr std::uint64_t kOtherCodecs = std::uint64_t{1} << 2;
@@ -85,6 +84,41 @@ void AddCompatFields(Corpus& corpus) {
   corpus.Add("bad-R-IDX-03-field_that_only_the_index_announces", manifest);
 }
 
+// What a compat feature may put beside the tables: the extensions of marker and trailers.
+void AddExtensions(Corpus& corpus) {
+  const internal::FeatureMasks announced{.compat = kUnknownCompat, .incompat = 0};
+  constexpr std::uint64_t kMarkerEnd = internal::kMarkerSize - 8;
+  constexpr std::uint64_t kTrailerEnd = internal::TrailerFields::kExtension.end() - 8;
+  const auto in_trailer = [](std::uint64_t at) {
+    return [at](int, Bytes& trailer) {
+      SetField(at, ~std::uint64_t{0})(trailer);
+      ResealTrailer(trailer);
+    };
+  };
+  const auto in_marker = [](CorpusEntry& entry, std::uint64_t at) {
+    SetField(at, ~std::uint64_t{0})(entry.container.marker());
+    ResealMarker(entry.container.marker());
+  };
+  MiniSpec good = WithFeatures(announced, announced);
+  good.hooks.trailer_bytes = in_trailer(kTrailerEnd);
+  in_marker(corpus.Add("good-announced_extensions", good), kMarkerEnd);
+
+  in_marker(corpus.Add("bad-R-HDR-06-extension_of_marker", BaseSpec()), kMarkerEnd);
+  in_marker(corpus.Add("bad-R-HDR-06-announced_before_the_extension_of_marker",
+                       WithFeatures({}, announced)),
+            internal::MarkerFields::kExtension.at - 8);
+  MiniSpec unannounced = WithFeatures({}, announced);
+  unannounced.hooks.trailer_bytes = [=](int blob, Bytes& trailer) {
+    if (blob == 0) in_trailer(kTrailerEnd)(blob, trailer);
+  };
+  corpus.Add("bad-R-HDR-06-extension_that_only_the_index_announces", unannounced);
+  MiniSpec reserved = WithFeatures(announced, announced);
+  reserved.hooks.trailer_bytes = [=](int blob, Bytes& trailer) {
+    if (blob == 0) in_trailer(internal::TrailerFields::kExtension.at - 8)(blob, trailer);
+  };
+  corpus.Add("bad-R-HDR-06-announced_before_the_extension_of_trailer", reserved);
+}
+
 void AddCodecs(Corpus& corpus) {
   const internal::FeatureMasks other{.compat = 0, .incompat = kOtherCodecs};
   MiniSpec codec = WithFeatures(other, other);
@@ -105,6 +139,7 @@ void AddCodecs(Corpus& corpus) {
 
 void AddFeatures(Corpus& corpus) {
   AddCompatFields(corpus);
+  AddExtensions(corpus);
   AddCodecs(corpus);
   for (const auto& [file, word, seals] :
        {ChangedFile{"COMMIT", "marker", kSealMarker},

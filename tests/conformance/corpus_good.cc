@@ -141,6 +141,10 @@ void AddGoodLayouts(Corpus& corpus) {
   corpus.Add("good-many_records", ManyRecords());
   corpus.Add("good-mesh_and_provenance", MeshAndProvenance());
 
+  MiniSpec controls = OneRankSpec();
+  controls.provenance = {{"x.log", std::string("line\n\0\x7f \xc2\x80 \xf0\x9f\x8e\x89", 15)}};
+  corpus.Add("good-control_characters_in_a_provenance_value", controls);
+
   MiniSpec no_step = OneRankSpec();
   no_step.step = kNoStep;
   corpus.Add("good-no_step", no_step);
@@ -173,6 +177,19 @@ void AddGoodDirectories(Corpus& corpus) {
   foreign.container.files["ABABABABABABABABABABABABABABABAB.blob"] = NoiseBytes(23, 10);
   foreign.container.files[internal::ProbeName(OtherAttempt()) + "_0"] = {};
   foreign.directories = {"optimizer", "KEEP", internal::BlobName(OtherAttempt())};
+
+  CorpusEntry& later = corpus.Add("good-R-DIR-03-kinds_of_a_later_version", OneRankSpec());
+  const std::string attempt = later.container.attempt.ToHex();
+  const std::string other = OtherAttempt().ToHex();
+  for (const std::string& name :
+       {attempt + ".sig", attempt + ".parity-0", other + ".0123456789abcdef"}) {
+    later.container.files[name] = NoiseBytes(24, 30);
+  }
+  CorpusEntry& not_reserved = corpus.Add("good-R-DIR-04-endings_of_others", OneRankSpec());
+  for (const std::string& name : {attempt + ".0123456789abcdefg", attempt + ".Sig",
+                                  attempt + ".sig.json", attempt + ".", attempt + "-sig"}) {
+    not_reserved.container.files[name] = NoiseBytes(25, 30);
+  }
 
   CorpusEntry& keep = corpus.Add("good-keep", OneRankSpec());
   keep.container.files["KEEP"] = {};

@@ -42,7 +42,7 @@ Finding Look(const Played& played, const CrashImage& image, const CrashCut& cut,
   std::vector<std::uint64_t> whole;
   for (const auto& [path, folder] : image.folders) {
     const bool is_below = path.starts_with(std::string(kCrashSeries) + "/");
-    if (!is_below || path == played.damaged) continue;
+    if (!is_below || std::ranges::find(played.damaged, path) != played.damaged.end()) continue;
     const CrashFinding found = checker.Look(image, path);
     if (found.verdict == CrashVerdict::kWrong) return {Bad::kReadersAreWrong, path, found.detail};
     if (found.verdict == CrashVerdict::kDamaged) {
@@ -97,7 +97,8 @@ const std::string kDeadlock = "nobody goes on: ranks wait for ever";
 
 // The deleter runs beside the committer, the cleaner beside a rank that both writes and commits.
 const std::map<std::string, int> kActors{
-    {"rank 0", 0}, {"attempt 0", 0}, {"attempt 1", 1}, {"deleter 0", 1}, {"cleaner", 1},
+    {"rank 0", 0},    {"attempt 0", 0}, {"attempt 1", 1},
+    {"deleter 0", 1}, {"cleaner", 1},   {"disk", 2},
 };
 
 const std::map<std::string, std::string> kOperations{
@@ -107,6 +108,7 @@ const std::map<std::string, std::string> kOperations{
     {"index removed", "remove *.index"},
     {"blob removed", "remove *.blob"},
     {"files removed", "remove *."},
+    {"files of one are lost", "remove *.blob"},
     {"own files removed", "remove *."},
     {"the listed files removed", "remove *."},
     {"marker removed", "remove COMMIT"},

@@ -32,8 +32,8 @@ struct Played {
   CrashOptions options{.contents = CrashContents::kUniform};
   // By actor: the step that it commits; 0: it commits nothing.
   std::vector<std::uint64_t> steps{};
-  bool keeps_old = true;  // step 1 must stay
-  std::string damaged{};  // a directory of which a file was lost long ago
+  bool keeps_old = true;               // step 1 must stay
+  std::vector<std::string> damaged{};  // directories of which a file was lost
 };
 
 class Stage {

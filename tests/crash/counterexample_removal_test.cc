@@ -57,7 +57,7 @@ Played Play(const Removal& removal) {
   played.options.reach = SyncReach::kEverybodys;
   played.options.only_prefixes = true;
   played.keeps_old = false;
-  if (removal.is_newer_damaged) played.damaged = kNewer;
+  if (removal.is_newer_damaged) played.damaged = {kNewer};
   return played;
 }
 

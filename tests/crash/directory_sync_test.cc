@@ -70,7 +70,7 @@ TEST_F(DirectorySync, SyncsTheParentOfADirectoryItRemoves) {
 
 TEST_F(DirectorySync, SyncsFileAndDirectoryWhenAsked) {
   const auto opened = PosixStorage()->OpenDirectory(root_).value();
-  const auto file = opened->CreateExclusive("f", IoMode::kBuffered).value();
+  const auto file = opened->CreateExclusive("f", {}).value();
   ASSERT_TRUE(file->Sync().ok());
   ASSERT_TRUE(opened->Sync().ok());
   EXPECT_THAT(Synced(), ElementsAre(root_ + "/f", root_));

@@ -70,14 +70,15 @@ TEST(CrashFault, FailedSaveIsNeverThereAndSuccessAlwaysIs) {
   Record(counts, "crash-fault", "Crash states of saves of which one operation fails");
 }
 
-TEST(CrashFault, FailedRemovalDamagesNothing) {
+// With `start`, an empty disk or object store.
+FaultCounts FailRemovals(const CrashImage& start) {
   FaultCounts counts;
   CrashChecker checker;
   const auto reported = [](CrashDisk& disk, Status status) {
     disk.Tell(0, status);
     return status;
   };
-  const CrashImage two = SeriesWith({1, 2});
+  const CrashImage two = SeriesWith({1, 2}, 1, start);
   const std::string older = NameOfStep(two, 1);
   FailEach(
       1, two, [&](CrashDisk& disk) { return reported(disk, OpenCrashSeries(disk).Delete(older)); },
@@ -85,7 +86,7 @@ TEST(CrashFault, FailedRemovalDamagesNothing) {
         return checker.Check(image, {.there = {2}, .perhaps = {1}});
       },
       counts);
-  const CrashImage attempt = SeriesWithAttempt({1}, 2);
+  const CrashImage attempt = SeriesWithAttempt({1}, 2, start);
   const std::string name = NameOfStep(attempt, 2);
   FailEach(
       1, attempt,
@@ -98,8 +99,31 @@ TEST(CrashFault, FailedRemovalDamagesNothing) {
         return checker.Check(image, {.there = {1}});
       },
       counts);
+  return counts;
+}
+
+TEST(CrashFault, FailedRemovalDamagesNothing) {
+  const FaultCounts counts = FailRemovals({});
   EXPECT_GT(counts.told_of_failure, counts.faults / 2);
   Record(counts, "crash-fault-removal", "Crash states of removals of which one operation fails");
+}
+
+// The same over an object store, where a request that took effect lost its reply. That of the
+// marker is read back, so that more of them end well.
+TEST(CrashFault, RequestsThatFailLeaveNoDoubt) {
+  const CrashImage bucket{.is_bucket = true};
+  FaultCounts counts = FailRemovals(bucket);
+  const CrashImage start = SeriesWith({1}, 1, bucket);
+  CrashChecker checker;
+  const auto save = [](CrashDisk& disk) {
+    const std::vector<Status> results = SaveTogether(disk, 2);
+    for (const Status& result : results) EXPECT_FALSE(OutcomeIsUnknown(result));
+    return results.front();
+  };
+  for (const int ranks : {1, 2, 3}) FailEach(ranks, start, save, OldOrBoth(checker), counts);
+  EXPECT_GT(counts.told_of_failure, counts.faults / 4);
+  Record(counts, "crash-fault-objects",
+         "Crash states of saves and removals in an object store of which one request fails");
 }
 
 }  // namespace

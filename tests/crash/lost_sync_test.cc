@@ -83,7 +83,8 @@ TEST(CrashLostSync, LyingDeviceLosesButNeverForges) {
   RecordRun({.row = "crash-lying-device",
              .title = "Crash states of a save on a device that makes no sync",
              .command = "ctest --test-dir build/dev -R crash.lost_sync",
-             .counts = counts.ForResults()});
+             .counts = counts.ForResults(),
+             .exact = false});  // which writes of the two ranks overlap depends on the system
 }
 
 }  // namespace

@@ -43,9 +43,7 @@ class CrashModel : public ::testing::Test {
     for (int actor : {0, 1}) directories_.push_back(disk_->View(actor)->OpenDirectory("d").value());
   }
   std::unique_ptr<WritableFile> Create(int actor, const std::string& name, const Bytes& bytes) {
-    auto file = directories_[static_cast<std::size_t>(actor)]
-                    ->CreateExclusive(name, IoMode::kBuffered)
-                    .value();
+    auto file = directories_[static_cast<std::size_t>(actor)]->CreateExclusive(name, {}).value();
     EXPECT_TRUE(file->WriteAt(0, bytes).ok());
     return file;
   }
@@ -194,7 +192,7 @@ TEST_F(CrashModel, FaultsAreCountedByActor) {
   disk_->Fail({.actor = 1, .nth = 2});
   disk_->Fail({.actor = 0, .nth = 3, .takes_effect = true});
   Create(0, "f", {});
-  const auto poisoned = dir(1).CreateExclusive("g", IoMode::kBuffered).value();
+  const auto poisoned = dir(1).CreateExclusive("g", {}).value();
   EXPECT_EQ(poisoned->WriteAt(0, Letters(1, 'a')).code(), Code::kIo);
   EXPECT_EQ(poisoned->Sync().code(), Code::kIo);
   EXPECT_EQ(dir(0).Remove("f").code(), Code::kIo);

@@ -105,5 +105,42 @@ TEST(CrashDelete, NewerOneIsMadeDurableFirst) {
   EXPECT_NE(FirstRejected(history, options, never_none), "");
 }
 
+// Pinned, or no longer pinned, once that was reported; before, one or the other.
+CrashHistory RecordKeep(bool is_kept) {
+  CrashImage image = SeriesWith({1});
+  const std::string directory = DirectoryOf(NameOfStep(image, 1));
+  if (!is_kept) {
+    image.folders.at(directory).files["KEEP"] = std::make_shared<CrashContent>(Bytes());
+  }
+  CrashDisk disk(1, image);
+  const auto changed = SetKept(*disk.View(0), directory, is_kept);
+  EXPECT_TRUE(changed.value_or(false));
+  disk.Tell(0, changed.status());
+  return disk.history();
+}
+
+TEST(CrashKeep, WhatWasReportedSurvives) {
+  CrashCounts counts;
+  for (const bool is_kept : {true, false}) {
+    CrashChecker checker;
+    const CrashOracle as_reported = [&](const CrashImage& image,
+                                        const CrashCut& cut) -> std::string {
+      std::string wrong = checker.Check(image, {.there = {1}});
+      if (!wrong.empty() || cut.success_count == 0) return wrong;
+      const bool is_there = image.Find(DirectoryOf(NameOfStep(image, 1)))->files.contains("KEEP");
+      return is_there == is_kept ? "" : "KEEP is as it was before";
+    };
+    const CrashHistory history = RecordKeep(is_kept);
+    counts += ExpectAccepted(history, {}, as_reported);
+    CrashOptions options;
+    options.is_lost = [&](const CrashOp& op) { return op.kind == CrashOpKind::kSyncDirectory; };
+    EXPECT_EQ(FirstRejected(history, options, as_reported), "KEEP is as it was before");
+  }
+  RecordRun({.row = "crash-keep",
+             .title = "Crash states of pinning a checkpoint and taking the pin off",
+             .command = "ctest --test-dir build/dev -R crash.remove",
+             .counts = counts.ForResults()});
+}
+
 }  // namespace
 }  // namespace sealpoint::testing

@@ -5,6 +5,7 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,23 @@ TEST(CrashSave, OldStaysAndNewIsWholeOrUncommitted) {
   for (const int actors : {1, 2, 3}) counts += ExpectOldOrBoth(RecordCommit(actors));
   RecordRun({.row = "crash-save",
              .title = "Crash states of one save: 1, 2 and 3 ranks, with and without communicator",
+             .command = "ctest --test-dir build/dev -R crash.save",
+             .counts = counts.ForResults(),
+             .exact = false});  // which writes overlap in time depends on the system
+}
+
+// Step 2 shares a file of step 1 (R-CMT-34): a crash costs neither of them a byte.
+TEST(CrashSave, ALinkedBlobIsThereOrTheSaveIsNot) {
+  CrashCounts counts;
+  for (const int ranks : {1, 2}) {
+    const CrashHistory history = RecordLinkedSave(ranks);
+    EXPECT_TRUE(std::ranges::any_of(history.ops, [](const CrashOp& op) {
+      return op.kind == CrashOpKind::kLink && op.name.ends_with(".blob");
+    }));
+    counts += ExpectOldOrBoth(history);
+  }
+  RecordRun({.row = "crash-save-linked",
+             .title = "Crash states of a save that links a blob of the checkpoint before",
              .command = "ctest --test-dir build/dev -R crash.save",
              .counts = counts.ForResults(),
              .exact = false});  // which writes overlap in time depends on the system

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/device/device_copies.h"
 #include "sealpoint/id.h"
 #include "tests/cuda/cuda_rate_fixture.h"
 #include "tests/support/process/seconds.h"
@@ -27,16 +28,18 @@ class CudaRateTest : public CudaRateFixture {
     ASSERT_EQ(driver_.stream_synchronize(stream_), 0);
   }
   void Complete() const { ASSERT_TRUE(queue_->Wait(queue_->Mark().value()).ok()); }
-  // Pieces of the size of staging buffers, each with a ticket.
-  void CopyInPieces() const {
+  // Pieces of the size of staging buffers, as a save queues them.
+  void CopyInPieces() {
     constexpr std::uint64_t kPiece = 4 * kMiB;
+    internal::DeviceCopies copies(runtime_, {.idle_queues = &idle_queues_});
     for (std::uint64_t at = 0; at < size_; at += kPiece) {
       const std::uint64_t piece = std::min(kPiece, size_ - at);
-      ASSERT_TRUE(
-          queue_->CopyToHost({memory_->address() + at, 1, piece}, host_.subspan(at, piece)).ok());
-      ASSERT_TRUE(queue_->Mark().ok());
+      const auto queue_it = [&](internal::CopyQueue& queue) {
+        return queue.CopyToHost({memory_->address() + at, 1, piece}, host_.subspan(at, piece));
+      };
+      ASSERT_TRUE(copies.Queue(0, piece, queue_it).ok());
     }
-    Complete();
+    ASSERT_TRUE(copies.WaitForAll().ok());
   }
 
   // The median over rounds of how long `ours` takes by how long the plain copy does.
@@ -54,6 +57,8 @@ class CudaRateTest : public CudaRateFixture {
                 static_cast<double>(size_) / ours_seconds / 1e9);
     return ratios[kRounds / 2];
   }
+
+  internal::QueuePool idle_queues_;
 };
 
 TEST_F(CudaRateTest, CopiesInPiecesAtTheRateOfTheLink) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string_view>
@@ -22,12 +23,15 @@ constexpr std::string_view kOpNames[] = {"opening of a directory",
                                          "list",
                                          "removal",
                                          "publication",
+                                         "link",
                                          "directory sync",
                                          "free-space query",
                                          "probe",
                                          "write",
                                          "file sync",
-                                         "close"};
+                                         "close",
+                                         "preallocation"};
+static_assert(std::size(kOpNames) == static_cast<std::size_t>(StorageOp::kPreallocate) + 1);
 
 StorageFault Of(StorageOp op, Code code) { return {.op = op, .error = {code, "injected"}}; }
 

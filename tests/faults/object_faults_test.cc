@@ -115,7 +115,9 @@ TEST(ObjectFaults, ASaveIsCommittedOrNotAndSaysSo) {
                }
                if (trouble == Trouble::kLostReply && outcome.ok()) of_lost_reply = i;
                // Nobody is alive any more: what is left can be removed, and is then gone.
-               if (is_whole || world.store->Objects().empty()) return;
+               const bool has_nothing =
+                   world.store->Objects().empty() && world.store->unfinished_uploads() == 0;
+               if (is_whole || has_nothing) return;
                const std::string name = kStep.substr(kRun.size() + 1);
                for (int call = 0; call < 2; ++call) {
                  const auto removed = world.series().RemoveUncommitted(name);
@@ -123,10 +125,55 @@ TEST(ObjectFaults, ASaveIsCommittedOrNotAndSaysSo) {
                  EXPECT_TRUE(removed.ok() || is_gone) << removed.error().ToString();
                }
                EXPECT_TRUE(world.store->Objects().empty());
+               EXPECT_EQ(world.store->unfinished_uploads(), 0u);
              }) -
          1;
   EXPECT_EQ(unknown, 1u) << "only who dies in the publication does not know";
   EXPECT_EQ(of_lost_reply, last) << "a marker whose reply was lost is read back";
+}
+
+// Alone, and behind the marker of a slow writer that came first.
+TEST(ObjectFaults, AVoidMarkerIsThereOrNotAndSaysSo) {
+  const MiniContainer slow = BuildInSeries(7, 6, 7);
+  const auto marker_of = [](const World& world) {
+    const auto objects = world.store->Objects();
+    const auto found = objects.find(kStep.substr(kStep.find("run/")) + "/COMMIT");
+    return found == objects.end() ? Bytes() : found->second;
+  };
+  std::uint64_t unknown = 0;
+  for (const bool is_late : {false, true}) {
+    const auto prepare = [&](const World& world) {
+      for (const auto& [name, bytes] : slow.files) {
+        if (name == "COMMIT" && !is_late) continue;
+        world.store->Set(kStep.substr(kStep.find("run/")) + "/" + name, bytes);
+      }
+    };
+    const auto publish = [&](const World& world) {
+      const Status status = PublishVoidMarker(*world.storage, kStep);
+      const bool was_refused = is_late && status.code() == Code::kAlreadyExists;
+      return was_refused ? Status() : status;
+    };
+    WithEveryTrouble(
+        prepare, publish, [&](const World& world, const Status& outcome, Trouble, std::uint64_t) {
+          const Bytes marker = marker_of(world);
+          if (is_late) {
+            EXPECT_EQ(marker, slow.files.at("COMMIT"));
+            EXPECT_TRUE(Checkpoint::Open(kStep, {.storage = world.storage}).ok());
+            return;
+          }
+          if (OutcomeIsUnknown(outcome)) {
+            ++unknown;
+          } else {
+            EXPECT_EQ(outcome.ok(), !marker.empty()) << outcome.ToString();
+          }
+          if (marker.empty()) return;
+          EXPECT_TRUE(world.series().List()->entries.at(0).is_void);
+          // For good: whoever puts it again does not replace it.
+          EXPECT_EQ(PublishVoidMarker(*world.storage, kStep).code(), Code::kAlreadyExists);
+          EXPECT_EQ(marker_of(world), marker);
+        });
+  }
+  EXPECT_EQ(unknown, 1u) << "only who dies in the publication does not know";
 }
 
 TEST(ObjectFaults, ALoadIsRightOrAnError) {

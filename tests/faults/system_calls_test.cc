@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -19,9 +20,12 @@
 
 #include "lib/codec/chunk_codec.h"
 #include "lib/device/staging_pool.h"
+#include "sealpoint/checkpoint.h"
+#include "sealpoint/mapped_tensor.h"
 #include "sealpoint/storage.h"
 #include "sealpoint/verify.h"
 #include "tests/support/container/mini_container.h"
+#include "tests/support/container/rule_matchers.h"
 #include "tests/support/process/temp_dir.h"
 #include "tests/support/state/saved_state.h"
 #include "tests/support/storage/descriptor_path.h"
@@ -44,6 +48,8 @@ NextFault& Next() {
   static NextFault next;
   return next;
 }
+
+constexpr std::size_t kMapSizeMin = 64 * 1024;  // of a mapping that may fail
 
 // The next allocation of so many bytes or more fails, once; 0: none does.
 std::atomic<std::size_t> failing_size_min{0};
@@ -134,6 +140,20 @@ int madvise(void* data, size_t size, int advice) noexcept {
   return Stand<int (*)(void*, size_t, int)>("madvise", path, data, size, advice);
 }
 
+// Not for most callers, some of whom come before this program can look for the real function.
+void* mmap(void* at, size_t size, int protection, int flags, int fd, off_t offset) noexcept {
+  if (Next().call == "mmap" && size >= kMapSizeMin) {
+    errno = std::exchange(Next(), {}).error_number;
+    return MAP_FAILED;
+  }
+  const long data = syscall(SYS_mmap, at, size, protection, flags, fd, offset);
+  return reinterpret_cast<void*>(data);  // NOLINT(performance-no-int-to-ptr)
+}
+
+int memfd_create(const char* name, unsigned flags) noexcept {
+  return Stand<int (*)(const char*, unsigned)>("memfd_create", name, name, flags);
+}
+
 DIR* fdopendir(int fd) { return Stand<DIR* (*)(int)>("fdopendir", PathOf(fd), fd); }
 
 dirent* readdir(DIR* stream) {
@@ -157,6 +177,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
@@ -206,7 +227,7 @@ TEST_F(SystemCalls, ARemovalThatIsNotDurableIsAnError) {
 
 // After the second try the kernel would report success for pages that it has dropped.
 TEST_F(SystemCalls, AFailedSyncIsTriedOnceAndPoisonsTheFile) {
-  const auto file = directory_->CreateExclusive("f", IoMode::kBuffered).value();
+  const auto file = directory_->CreateExclusive("f", {}).value();
   Fail({.call = "fsync", .end = "/f"});
   EXPECT_THAT(file->Sync(), HasCode(Code::kIo));
   EXPECT_THAT(Calls(), ElementsAre("fsync f"));
@@ -216,7 +237,7 @@ TEST_F(SystemCalls, AFailedSyncIsTriedOnceAndPoisonsTheFile) {
 }
 
 TEST_F(SystemCalls, AWriteOfNothingIsAnError) {
-  const auto file = directory_->CreateExclusive("f", IoMode::kBuffered).value();
+  const auto file = directory_->CreateExclusive("f", {}).value();
   Fail({.call = "pwrite", .end = "/f", .error_number = 0});
   EXPECT_THAT(file->WriteAt(0, NoiseBytes(1, 10)), HasCode(Code::kIo));
 }
@@ -232,7 +253,7 @@ TEST_F(SystemCalls, AFailedReadIsAnError) {
 
 TEST_F(SystemCalls, WithoutItsFlagsAFileIsWrittenBuffered) {
   Fail({.call = "fcntl", .end = "f.get"});
-  const auto file = directory_->CreateExclusive("f", IoMode::kDirect).value();
+  const auto file = directory_->CreateExclusive("f", {.mode = IoMode::kDirect}).value();
   EXPECT_FALSE(file->is_direct());
   EXPECT_THAT(Calls(), Not(Contains(EndsWith(".set"))));
 }
@@ -256,6 +277,25 @@ TEST_F(SystemCalls, ALinkWhoseTargetCannotBeSeenIsNoLinkToNowhere) {
   EXPECT_THAT(directory_->Stat("link").status(), HasCode(Code::kIo));
   Fail(behind_the_link);
   EXPECT_EQ(directory_->List().value().front().size_bytes, 0u) << "it may be anybody's";
+}
+
+// Where a file cannot have a second name, a saver copies; any other failure is the save's.
+TEST_F(SystemCalls, AFileThatCannotBeLinkedIsUnsupportedAndNoOtherErrorIs) {
+  const Bytes content = NoiseBytes(1, 10);
+  ASSERT_TRUE(MakeDirectory("from").ok());
+  const std::string from = temp_ / "from";
+  ReplaceFile(*PosixStorage(), from, "f", &content);
+  for (const int found : {EXDEV, EPERM, EMLINK, EACCES, EOPNOTSUPP, ENOSYS}) {
+    Fail({.call = "linkat", .end = "f", .error_number = found});
+    EXPECT_THAT(directory_->LinkFrom(from, "f", 9), HasCode(Code::kUnsupported)) << found;
+  }
+  Fail({.call = "linkat", .end = "f", .error_number = EIO});
+  EXPECT_THAT(directory_->LinkFrom(from, "f", 9), HasCode(Code::kIo));
+  ASSERT_EQ(::symlink("f", (temp_ / "from/link").c_str()), 0);
+  EXPECT_THAT(directory_->LinkFrom(from, "link", 9), HasCode(Code::kUnsupported));
+  EXPECT_THAT(directory_->LinkFrom(from, "gone", 9), HasCode(Code::kNotFound));
+  EXPECT_THAT(directory_->LinkFrom(from, "f", 1), HasCode(Code::kUnsupported));
+  EXPECT_THAT(directory_->LinkFrom(from, "f", 2), HasCode(Code::kOk));
 }
 
 // What a probe finds decides how a commit is published.
@@ -320,6 +360,43 @@ TEST_F(SystemCalls, MemoryThatCannotBeHadIsAnError) {
     EXPECT_THAT(pool->Acquire().status(), HasCode(Code::kIo));
   }
   EXPECT_TRUE(pool->Reserve(4).ok());
+}
+
+// A tensor that is mapped: from its file, or copied into memory that is sealed.
+class MapCalls : public SystemCalls {
+ protected:
+  MapCalls() {
+    MiniTensor tensor =
+        CutTensor("t", DType::kUInt8, {kSize}, NoiseBytes(1, kSize), {Region::Whole({kSize})});
+    StoreFiles(*PosixStorage(), temp_ / "c", BuildMini({.tensors = {tensor}}).files);
+    checkpoint_ = Checkpoint::Open(temp_ / "c").value();
+  }
+  Status Map(bool host_copy) {
+    return MapTensor(*checkpoint_, "t", {.host_copy = host_copy}).status();
+  }
+
+  static constexpr std::uint64_t kSize = 128 * 1024;
+  std::unique_ptr<Checkpoint> checkpoint_;
+};
+
+TEST_F(MapCalls, EachThatFailsIsAnError) {
+  const std::string populate = "advice 22";  // MADV_POPULATE_READ
+  Fail({.call = "mmap", .error_number = ENOMEM});
+  EXPECT_THAT(Map(false), HasCode(Code::kIo));
+  Fail({.call = "madvise", .end = populate, .error_number = EIO});
+  EXPECT_THAT(Map(false), HasCode(Code::kIo));
+  Fail({.call = "madvise", .end = populate, .error_number = EFAULT});
+  EXPECT_THAT(Map(false), FailsRule(Code::kIncomplete, "R-BLB-01"));
+  Fail({.call = "madvise", .end = populate, .error_number = EINVAL});
+  EXPECT_THAT(Map(false), HasCode(Code::kOk)) << "an older kernel";
+  Fail({.call = "memfd_create", .end = "sealpoint", .error_number = EMFILE});
+  EXPECT_THAT(Map(true).message(), HasSubstr("memfd_create"));
+  Fail({.call = "fcntl", .end = "sealpoint (deleted).set", .error_number = EBUSY});
+  EXPECT_THAT(Map(true), HasCode(Code::kIo)) << "it is not sealed";
+  const auto copy = MapTensor(*checkpoint_, "t", {.host_copy = true}).value();
+  Fail({.call = "fcntl", .end = "sealpoint (deleted).set", .error_number = EMFILE, .passes = 1});
+  EXPECT_THAT(MapSealed(*checkpoint_, "t", *copy->descriptor()).status().message(),
+              HasSubstr("fcntl"));
 }
 
 // Verifies one coded chunk of `size` bytes, noise and then zeros, while the first allocation of so

@@ -49,6 +49,15 @@ std::vector<Promotion> Wait(SaveJob& job) {
   return promotions;
 }
 
+// Committed on local storage, and nobody promotes it any more.
+Result<CommitInfo> SaveUnpromoted(SaveJob& job) {
+  HoldPromotions(job);
+  auto saved = SaveStaged(job, 1);
+  Wait(job);
+  job.storage->Heal();
+  return saved;
+}
+
 std::vector<std::string> NamesIn(const SaveJob& job, const std::string& path) {
   std::vector<std::string> names;
   const auto directory = job.posix->OpenDirectory(path);
@@ -114,11 +123,8 @@ TEST(SaveStagedTest, EachNodeCanProveItsPart) {
 // did not write it as well.
 TEST(SaveStagedTest, IsPromotedByTheNextJob) {
   OnJobs([](SaveJob& job) {
-    HoldPromotions(job);
-    const auto saved = SaveStaged(job, 1);
+    const auto saved = SaveUnpromoted(job);
     ASSERT_TRUE(saved.ok()) << saved.error().ToString();
-    Wait(job);
-    job.storage->Heal();
     // One node got no marker: the power failed before it published its own.
     const std::string last = JoinPath(Node(job, NodeCount(job) - 1), NameOf(*saved));
     if (job.rank() == 0 && NodeCount(job) > 1) {
@@ -140,11 +146,8 @@ TEST(SaveStagedTest, IsPromotedByTheNextJob) {
 TEST(SaveStagedTest, IsPassedOverWithoutAllItsNodes) {
   OnJobs(
       [](SaveJob& job) {
-        HoldPromotions(job);
-        const auto saved = SaveStaged(job, 1);
+        const auto saved = SaveUnpromoted(job);
         ASSERT_TRUE(saved.ok()) << saved.error().ToString();
-        Wait(job);
-        job.storage->Heal();
         const auto resumed =
             ResumePromotions(job.comm, job.rank() / 2 == 0 ? Local(job) : job.path("new_node"),
                              job.path("final"), {.storage = job.storage, .deadline = kLong});
@@ -163,50 +166,163 @@ TEST(SaveStagedTest, IsPassedOverWithoutAllItsNodes) {
 TEST(SaveStagedTest, ALocalFailureIsThatOfOneSave) {
   const std::vector<std::function<void(FailingStorage&)>> failures = {
       [](FailingStorage& storage) { storage.LimitBytes(100, ".blob"); },
+      [](FailingStorage& storage) { storage.Claim(SpaceInfo{.free_bytes = 10}); },
       [](FailingStorage& storage) { storage.Fail({.op = StorageOp::kProbe}); },
       [](FailingStorage& storage) { storage.Fail({.op = StorageOp::kSyncDirectory}); },
       [](FailingStorage& storage) { storage.Fail({.op = StorageOp::kStat, .name = ".blob"}); },
-      [](FailingStorage& storage) { storage.Fail({.op = StorageOp::kCreate, .name = ".index"}); },
-      [](FailingStorage& storage) { storage.Claim(SpaceInfo{.free_bytes = 10}); }};
+      [](FailingStorage& storage) { storage.Fail({.op = StorageOp::kCreate, .name = ".index"}); }};
   OnJobs([&](SaveJob& job) {
-    for (std::size_t i = 0; i < failures.size(); ++i) {
-      if (job.is_last()) failures[i](*job.storage);
+    for (std::size_t i = 0; i < 2 * failures.size(); ++i) {
+      const int failing = i % 2 == 0 ? job.size() - 1 : 0;
+      if (job.rank() == failing) failures[i / 2](*job.storage);
       const auto saved = SaveStaged(job, 1);
       ASSERT_FALSE(saved.ok()) << i;
       job.ExpectSameOnAllRanks(saved.status());
-      EXPECT_EQ(saved.error().place().rank, job.size() - 1) << i;
+      EXPECT_EQ(saved.error().place().rank, failing) << i;
+      EXPECT_EQ(saved.error().code(), i / 2 < 2 ? Code::kNoSpace : Code::kIo) << i;
       job.Barrier();
       EXPECT_THAT(NamesIn(job, Local(job)), IsEmpty()) << i;
       job.storage->Heal();
+      job.storage->Claim(SpaceInfo{.free_bytes = kGiB});
       job.Barrier();
     }
-    job.storage->Claim(SpaceInfo{.free_bytes = kGiB});
     ASSERT_TRUE(SaveStaged(job, 2).ok());
     EXPECT_TRUE(Wait(job).back().status.ok());
   });
 }
 
 TEST(SaveStagedTest, DamageOnLocalStorageIsNeverPublished) {
+  OnJobs(
+      [](SaveJob& job) {
+        const bool is_damaged = job.rank() == 0;
+        if (is_damaged) {
+          job.storage->SetReadHook([](std::string_view name, std::uint64_t, MutableByteSpan bytes) {
+            if (name.ends_with(".blob") && bytes.size() > 4096) bytes[200] ^= std::byte{1};
+          });
+        }
+        const auto saved = SaveStaged(job, 1);
+        ASSERT_TRUE(saved.ok()) << saved.error().ToString();
+        EXPECT_TRUE(job.saver->WaitForPromotions(kLong));
+        const auto promotions = job.saver->TakePromotions();
+        ASSERT_THAT(promotions, SizeIs(1));
+        const Status& status = promotions[0].status;
+        if (is_damaged) {
+          EXPECT_EQ(status.code(), Code::kCorrupt) << status.ToString();
+          EXPECT_THAT(status.place().path, HasSubstr("node0"));
+        } else {
+          EXPECT_THAT(status, FailsRule(Code::kIncomplete, "R-STG-10"));
+          EXPECT_THAT(status.message(), HasSubstr("node0"));
+        }
+        job.Barrier();
+        const auto names = NamesIn(job, saved->directory);
+        EXPECT_EQ(std::count(names.begin(), names.end(), "COMMIT"), 0);
+        job.Barrier();
+      },
+      3);
+}
+
+// R-STG-11: one that would be too many tries again what failed, and then fails alone.
+TEST(SaveStagedTest, WhatIsNotPromotedIsBounded) {
   OnJobs([](SaveJob& job) {
-    const bool is_damaged = job.rank() == 0;
-    if (is_damaged) {
-      job.storage->SetReadHook([](std::string_view name, std::uint64_t, MutableByteSpan bytes) {
-        if (name.ends_with(".blob") && bytes.size() > 4096) bytes[200] ^= std::byte{1};
-      });
+    job.saver =
+        Saver::Create(*job.engine, job.comm, {.unpromoted_max = 2, .unpromoted_wait = kLong})
+            .value();
+    HoldPromotions(job);
+    for (const std::uint64_t step : {1u, 2u}) {
+      ASSERT_TRUE(SaveStaged(job, step).ok());
+      Wait(job);
     }
-    // The others would wait for the blob of rank 0.
-    const auto saved = SaveStaged(job, 1);
+    const auto refused = SaveStaged(job, 3);
+    ASSERT_THAT(refused.status(), FailsRule(Code::kNoSpace, "R-STG-11"));
+    job.ExpectSameOnAllRanks(refused.status());
+    EXPECT_THAT(refused.error().message(), HasSubstr("the oldest, of step 1, was committed"));
+    EXPECT_THAT(refused.error().message(), HasSubstr("injected"));
+    EXPECT_THAT(NamesIn(job, Local(job)), SizeIs(2));
+    job.storage->Heal();
+    job.Barrier();
+    const auto saved = SaveStaged(job, 3);
     ASSERT_TRUE(saved.ok()) << saved.error().ToString();
-    if (is_damaged) {
-      EXPECT_TRUE(job.saver->WaitForPromotions(kLong));
-      const auto promotions = job.saver->TakePromotions();
-      ASSERT_THAT(promotions, SizeIs(1));
-      EXPECT_EQ(promotions[0].status.code(), Code::kCorrupt) << promotions[0].status.ToString();
-      EXPECT_THAT(promotions[0].status.place().path, HasSubstr("node0"));
+    EXPECT_TRUE(Wait(job).back().status.ok());
+    EXPECT_THAT(NamesIn(job, job.path("final")), SizeIs(3));
+    EXPECT_THAT(NamesIn(job, Local(job)), IsEmpty());
+  });
+}
+
+// One rank alone has no room: no rank looks at the final series, nor makes a local place.
+TEST(SaveStagedTest, ARankWithoutRoomFailsTheSaveOfAll) {
+  OnJobs([](SaveJob& job) {
+    job.saver = Saver::Create(*job.engine, job.comm,
+                              {.unpromoted_max = job.is_last() ? 1 : 100, .unpromoted_wait = kLong})
+                    .value();
+    HoldPromotions(job);
+    ASSERT_TRUE(SaveStaged(job, 1).ok());
+    Wait(job);
+    job.storage->ClearLog();
+    const auto refused = SaveStaged(job, 2);
+    ASSERT_THAT(refused.status(), FailsRule(Code::kNoSpace, "R-STG-11"));
+    job.ExpectSameOnAllRanks(refused.status());
+    EXPECT_EQ(refused.error().place().rank, job.size() - 1);
+    EXPECT_THAT(NamesIn(job, Local(job)), SizeIs(1));
+    for (const StorageCall& call : job.storage->calls()) {
+      EXPECT_FALSE(job.size() == 1 && call.op == StorageOp::kOpenDirectory &&
+                   call.name.ends_with("/final"))
+          << "rank 0 knows that nothing comes of it";
+    }
+    job.storage->Heal();
+    job.Barrier();
+  });
+}
+
+// Whatever fails on one rank, in whatever step of a resumption, is the answer on all of them, or
+// the reason why a checkpoint was passed over.
+TEST(SaveStagedTest, AResumptionThatFailsOnOneRankFailsOnAll) {
+  OnJobs([](SaveJob& job) {
+    const auto saved = SaveUnpromoted(job);
+    ASSERT_TRUE(saved.ok()) << saved.error().ToString();
+    const auto resume = [&](const StorageFault& fault) {
+      if (job.is_last()) job.storage->Fail(fault);
+      auto resumed = Resume(job);
+      job.storage->Heal();
+      job.Barrier();
+      return resumed;
+    };
+    const auto unlisted = resume({.op = StorageOp::kList, .name = Local(job), .nth = 0});
+    ASSERT_THAT(unlisted.status(), HasCode(Code::kIo));
+    job.ExpectSameOnAllRanks(unlisted.status());
+    const std::string local = JoinPath(Local(job), NameOf(*saved));
+    // To see what is there, and to copy it.
+    const auto unopened = [&](int nth) {
+      return StorageFault{
+          .op = StorageOp::kOpenDirectory, .name = local, .nth = nth, .persists = true};
+    };
+    for (const StorageFault& fault : {unopened(1), unopened(2)}) {
+      if (job.size() > 2 && fault.nth == 2) break;  // the others wait for seconds to be told
+      const auto resumed = resume(fault);
+      ASSERT_TRUE(resumed.ok()) << resumed.error().ToString();
+      EXPECT_THAT(resumed->promoted, IsEmpty());
+      ASSERT_THAT(resumed->passed_over, SizeIs(1));
+      EXPECT_THAT(resumed->passed_over[0].status.message(), HasSubstr("injected"));
+      job.ExpectSameOnAllRanks(resumed->passed_over[0].status);
+    }
+    const auto other =
+        ResumePromotions(job.comm, Local(job), job.path(job.is_last() ? "x" : "final"),
+                         {.storage = job.storage, .deadline = kLong});
+    if (job.size() > 1) {
+      EXPECT_FALSE(other.ok());
+      job.ExpectSameOnAllRanks(other.status());
     }
     job.Barrier();
-    const auto names = NamesIn(job, saved->directory);
-    EXPECT_EQ(std::count(names.begin(), names.end(), "COMMIT"), 0);
+  });
+}
+
+// The ranks lose each other: no checkpoint is passed over for that.
+TEST(SaveStagedTest, AResumptionWithoutTheOthersEnds) {
+  OnJobs([](SaveJob& job) {
+    ASSERT_TRUE(SaveUnpromoted(job).ok());
+    job.comm.BreakAfterAllGather(2);  // of the listings, and of what is on each node
+    const auto resumed = Resume(job);
+    ASSERT_THAT(resumed.status(), HasCode(Code::kTimeout));
+    EXPECT_THAT(resumed.error().message(), HasSubstr("resumption of promotions to "));
     job.Barrier();
   });
 }
@@ -233,6 +349,8 @@ TEST(SaveStagedTest, RefusesOptionsAndAMarkerInTheFinalPlace) {
   OnJobs([](SaveJob& job) {
     for (const SaverOptions& options :
          {SaverOptions{.keep_local = -1}, SaverOptions{.promote_threads = 0},
+          SaverOptions{.unpromoted_max = 0}, SaverOptions{.promote_memory_bytes = 4096},
+          SaverOptions{.unpromoted_wait = std::chrono::milliseconds(-1)},
           SaverOptions{.promote_deadline = std::chrono::milliseconds(-1)}}) {
       EXPECT_EQ(Saver::Create(*job.engine, job.comm, options).status().code(),
                 Code::kInvalidArgument);

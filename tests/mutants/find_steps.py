@@ -154,7 +154,7 @@ class Finder:
             behind = self.exit_behind(match.start(), body)
             what = self.exit_of(*body)
             condition = self.text(begin, end)
-            if re.match(r"(const )?[\w:<>]+[&* ]+(const )?\w+ = ", condition):
+            if re.match(r"(const )?[\w:<>]+[&* ]+(const )?\w+ =\s", condition):
                 continue  # declares what it looks at
             if match[1] == "while":
                 if "::" in condition and what != "error":

@@ -47,6 +47,10 @@ class StepsTest(unittest.TestCase):
     def test_a_bound_gives_a_second_mutant(self):
         self.assertEqual(names_in('  if (bar.size > kMax) return InvalidArgument("why");'), ["guard:1", "guard:1:edge"])
 
+    def test_a_condition_that_declares_what_it_looks_at_is_none(self):
+        for gap in (" ", "\n            "):
+            self.assertEqual(names_in(f'  if (auto bar ={gap}Get()) return *bar;\n  return Status(kCode, "why");'), [])
+
     def test_template_arguments_are_no_comparison(self):
         self.assertEqual(names_in('  if (Load<int>(bar) != 1) return InvalidArgument("why");'), ["guard:1"])
 

@@ -13,7 +13,7 @@ import tempfile
 import threading
 import time
 
-KINDS = ("unit", "misuse", "crash", "conformance", "property", "fault", "background", "damage", "cuda")
+KINDS = ("unit", "misuse", "crash", "conformance", "property", "fault", "background", "damage", "cuda", "s3")
 WHOLE = "(whole)"  # stands for the one test of a program that is not one of GoogleTest
 LIMIT_SECONDS = 30  # of a processor, that tests are the same ones on a busy machine
 FLOOR_SECONDS = 20.0
@@ -130,13 +130,13 @@ def record_programs(programs, path, jobs):
                 print(f"not used, takes too long: {program.name}: {test}", flush=True)
                 continue
             if status != 0:
-                failed.append(f"{program.name}: {test}")
+                failed.append((program.name, test))
             program.tests[test] = (round(seconds, 3), names, round(cpu, 3))
-    if not failed:
-        for program, stamp in stale:
+    for program, stamp in stale:
+        if program.name not in dict(failed):
             kept[program.name] = {"stamp": stamp, "tests": program.tests}
-        path.write_text(json.dumps(kept))
-    return failed
+    path.write_text(json.dumps(kept))
+    return [": ".join(names) for names in failed]
 
 
 def remove_leftovers():

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/format/constants.h"
 #include "lib/layout/region_algebra.h"
 #include "lib/metadata/merge_manifests.h"
 #include "lib/metadata/metadata.h"
@@ -179,7 +180,7 @@ Held Hold(const BlobDraft& draft, std::size_t number) {
       Limits{});
   if (!manifest.ok()) RC_FAIL(manifest.status().ToString());
   BlobPin pin{.file_size = 1 << 20,
-              .table_offset = 4096,
+              .table_offset = draft.records == 0 ? kHeaderSize : 4096,
               .record_count = draft.records,
               .shard_count = draft.shards};
   pin.id.bytes[0] = static_cast<std::byte>(number + 1);

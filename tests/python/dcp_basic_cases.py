@@ -108,6 +108,26 @@ def case_layouts_and_numbers_of_ranks_change(job):
         assert_same(sp.load_full(job.path("alone"))["model"], model)
 
 
+def case_a_frozen_base_is_linked(job):
+    """From what the process saved last into the same folder, or from a parent that is named."""
+    state = {"base": torch.arange(1 << 18, dtype=torch.float32), "rank": {str(job.rank): torch.ones(5) * job.rank}}
+    for step in range(3):
+        dcp.save(state, checkpoint_id=job.path(f"frozen/step-{step}"),
+                 storage_writer=StorageWriter(step=step, frozen=["base"], full_every=2))
+        dist.barrier()
+    if job.rank == 0:
+        inodes = [{one.name: one.stat().st_ino for one in job.path(f"frozen/step-{step}").glob("*.blob")}
+                  for step in range(3)]
+        shared = [set(before.items()) & set(after.items()) for before, after in zip(inodes, inodes[1:], strict=False)]
+        assert shared[0] and not shared[1], "as full_every says"
+        entries = sealpoint.Series(job.path("frozen")).list()
+        assert [entry.sequence for entry in entries] == [entries[-1].sequence + 2, entries[-1].sequence + 1,
+                                                         entries[-1].sequence]
+        assert all(sealpoint.verify(entry.path).ok for entry in entries)
+    error = job.raises(sealpoint.InvalidArgumentError, lambda: StorageWriter("x", through_coordinator=True, frozen=["base"]))
+    assert "through_coordinator=False" in str(error)
+
+
 def case_replicas_that_differ_are_refused(job):
     good = {"t": torch.ones(4), "n": 1}
     for name, wrong in (("t", torch.tensor([1.0, 1, 1, 2])), ("n", 2)):

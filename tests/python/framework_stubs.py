@@ -9,7 +9,7 @@ import torch
 import torch.utils.flop_counter  # looks for triton itself, and is to find none
 
 
-class _Nothing(types.ModuleType):
+class Nothing(types.ModuleType):
     __path__ = ()
     __version__ = "3.0.0"
 
@@ -18,7 +18,7 @@ class _Nothing(types.ModuleType):
             raise AttributeError(name)
         if name[0].isupper():
             return type(name, (), {"__class_getitem__": classmethod(lambda cls, key: cls)})
-        return _Nothing(f"{self.__name__}.{name}")
+        return Nothing(f"{self.__name__}.{name}")
 
     def __call__(self, *args, **kwargs):
         return args[0] if args and callable(args[0]) else lambda function: function
@@ -33,7 +33,7 @@ class _Finder:
         return importlib.machinery.ModuleSpec(name, self, is_package=True) if is_one else None
 
     def create_module(self, spec):
-        return _Nothing(spec.name)
+        return Nothing(spec.name)
 
     def exec_module(self, module):
         pass

@@ -2,8 +2,8 @@
 """Lightning on two ranks, and in one process; run by test_lightning.py."""
 
 import concurrent.futures
+import io
 import os
-import pathlib
 import threading
 import time
 import warnings
@@ -20,8 +20,14 @@ import torch._dynamo  # noqa: E402  # as optimizers do when they step: once, bef
 from lightning.pytorch.callbacks import ModelCheckpoint  # noqa: E402
 from lightning.pytorch.plugins.io import AsyncCheckpointIO  # noqa: E402
 from sealpoint.lightning import SealpointCheckpointIO  # noqa: E402
+from sealpoint.torch import save  # noqa: E402
+from store_paths import names  # noqa: E402
 from torch_states import assert_same  # noqa: E402
 
+if "SEALPOINT_PLACE" in os.environ:  # Lightning looks for checkpoints by fsspec
+    from obstore.fsspec import register
+
+    register("s3")
 warnings.filterwarnings("ignore", module="lightning")
 warnings.filterwarnings("ignore", message=".*(pynvml|LeafSpec|barrier).*")
 
@@ -63,21 +69,21 @@ def fit(folder, plugin, steps, ckpt_path=None, **options):
     return module
 
 
-def case_ranks_of_ddp(job):
+def case_ranks_of_ddp(job, at):
     """One rank saves, all load; a run resumes with the same losses."""
     os.environ.update(RANK=str(job.rank), LOCAL_RANK=str(job.rank), WORLD_SIZE=str(job.size), MASTER_ADDR="localhost")
     of_two = {"strategy": "ddp", "devices": job.size}
-    whole = fit(job.path("whole"), SealpointCheckpointIO(), 6, **of_two)
-    before = fit(job.path("run"), SealpointCheckpointIO(codec="zstd"), 4, **of_two)
-    last = job.path("run/last.ckpt")
+    whole = fit(str(at("whole")), SealpointCheckpointIO(), 6, **of_two)
+    before = fit(str(at("run")), SealpointCheckpointIO(codec="zstd"), 4, **of_two)
+    last = at("run/last.ckpt")
     with sealpoint.open(last) as checkpoint:
         assert checkpoint.step == 4
     assert sealpoint.verify(last).ok
-    after = fit(job.path("run"), SealpointCheckpointIO(), 6, ckpt_path=last, **of_two)
+    after = fit(str(at("run")), SealpointCheckpointIO(), 6, ckpt_path=str(last), **of_two)
     assert sorted(after.losses) == [4, 5]
     assert before.losses | after.losses == whole.losses
     assert_same(after.state_dict(), whole.state_dict())
-    assert len([path for path in job.path("run").iterdir() if not path.name.startswith("last")]) == 1, "save_top_k"
+    assert [name for name in names(at("run")) if name != "last.ckpt"] == ["step=6.ckpt"], "save_top_k"
 
 
 def alone_with_a_thread_of_lightning(folder):
@@ -115,8 +121,8 @@ def fails(kind, call, message):
         raise AssertionError(f"no {kind.__name__}")
 
 
-def alone_the_interface(folder):
-    plugin, path = SealpointCheckpointIO(), folder / "a/b.ckpt"
+def alone_the_interface(folder, at):
+    plugin, path = SealpointCheckpointIO(), at("a/b.ckpt")
     state = {"state_dict": {"w": torch.arange(6.0)}, "global_step": 3, "callbacks": {"K{'a': 1}": {"best": None, 3: "x"}}}
     plugin.save_checkpoint(state, path)
     loaded = plugin.load_checkpoint(path, map_location="cpu", weights_only=True)
@@ -125,33 +131,57 @@ def alone_the_interface(folder):
     first = sealpoint.open(path).attempt
     plugin.save_checkpoint(state, str(path))
     assert sealpoint.open(path).attempt != first
-    assert os.listdir(path.parent) == ["b.ckpt"]
+    assert names(path.parent) == ["b.ckpt"]
     strict = SealpointCheckpointIO(replace=False)
     fails(sealpoint.AlreadyExistsError, lambda: strict.save_checkpoint(state, path), "is there already")
-    (folder / "foreign").mkdir()
-    (folder / "foreign/file").touch()
-    fails(sealpoint.AlreadyExistsError, lambda: plugin.save_checkpoint(state, folder / "foreign"), "is there already")
-    assert (folder / "foreign/file").exists()
-    fails(sealpoint.UnsupportedError, lambda: plugin.save_checkpoint({"f": print}, folder / "c"), "")
-    expected = "path is a URL, expected a path of a file system"
-    fails(sealpoint.UnsupportedError, lambda: plugin.save_checkpoint(state, "s3://bucket/c"), expected)
-    fails(sealpoint.InvalidArgumentError, lambda: plugin.save_checkpoint(state, folder / "c", {"a": 1}), "storage_options")
+    at("foreign").mkdir()
+    at("foreign/file").touch()
+    fails(sealpoint.AlreadyExistsError, lambda: plugin.save_checkpoint(state, at("foreign")), "is there already")
+    assert at("foreign/file").exists()
+    fails(sealpoint.UnsupportedError, lambda: plugin.save_checkpoint({"f": print}, at("c")), "")
+    with mock.patch.object(sealpoint.lightning, "save", side_effect=[sealpoint.IoError("killed here")]):
+        fails(sealpoint.IoError, lambda: plugin.save_checkpoint(state, path), "killed here")
+    assert sealpoint.verify(path).ok, "the old one stays until the new one is durable"
+    fails(sealpoint.InvalidArgumentError, lambda: plugin.save_checkpoint(state, at("c"), {"a": 1}), "storage_options")
     fails(sealpoint.UnsupportedError, lambda: plugin.load_checkpoint(path, map_location=lambda one, _: one), "a device")
-    assert sorted(os.listdir(folder)) == ["a", "foreign"]
+    assert sorted(names(at(""))) == ["a", "foreign"]
 
 
-def alone_files_of_torch(folder):
+def alone_a_frozen_base_is_linked(folder, at):
+    """From what was last saved, under another name or the same, or loaded."""
+    infos = []
+
+    def noting(*arguments, **options):
+        infos.append(save(*arguments, **options))
+        return infos[-1]
+
+    state = {"state_dict": {"base.w": torch.arange(1e5), "adapter": torch.ones(3)}, "global_step": 3}
+    with mock.patch.object(sealpoint.lightning, "save", noting):
+        plugin = SealpointCheckpointIO(frozen=["state_dict.base.*"])
+        for name in ("first.ckpt", "last.ckpt", "last.ckpt"):
+            plugin.save_checkpoint(state, at(name))
+        again = SealpointCheckpointIO(frozen=["state_dict.base.*"])
+        assert torch.equal(again.load_checkpoint(at("last.ckpt"))["state_dict"]["base.w"], torch.arange(1e5))
+        again.save_checkpoint(state, at("next.ckpt"))
+    assert [info.reused_bytes > 0 for info in infos] == [False] + [True] * (len(infos) - 1)
+    assert all(sealpoint.verify(at(name)).ok for name in ("first.ckpt", "last.ckpt", "next.ckpt"))
+    fails(sealpoint.InvalidArgumentError, lambda: SealpointCheckpointIO(frozen="base"), "or 'learned'")
+
+
+def alone_files_of_torch(folder, at):
     """What a training saved before it used the plugin."""
-    plugin, path = SealpointCheckpointIO(), pathlib.Path(folder, "old.ckpt")
-    torch.save({"state_dict": {"w": torch.ones(2)}}, path)
+    plugin, path, content = SealpointCheckpointIO(), at("old.ckpt"), io.BytesIO()
+    torch.save({"state_dict": {"w": torch.ones(2)}}, content)
+    path.write_bytes(content.getvalue())
     assert torch.equal(plugin.load_checkpoint(path)["state_dict"]["w"], torch.ones(2))
     plugin.save_checkpoint({"state_dict": {"w": torch.zeros(2)}}, path)
     assert path.is_dir()
     assert torch.equal(plugin.load_checkpoint(path)["state_dict"]["w"], torch.zeros(2))
-    os.symlink("old.ckpt", folder / "last.ckpt")
-    assert torch.equal(plugin.load_checkpoint(folder / "last.ckpt")["state_dict"]["w"], torch.zeros(2))
-    plugin.remove_checkpoint(folder / "last.ckpt")
+    if isinstance(path, os.PathLike) and os.path.isdir(path):
+        os.symlink("old.ckpt", folder / "last.ckpt")
+        assert torch.equal(plugin.load_checkpoint(folder / "last.ckpt")["state_dict"]["w"], torch.zeros(2))
+        plugin.remove_checkpoint(folder / "last.ckpt")
     assert path.is_dir()
     plugin.remove_checkpoint(path)
     plugin.remove_checkpoint(path)
-    assert os.listdir(folder) == []
+    assert names(at("")) == []

@@ -2,8 +2,12 @@
 """Megatron-core on four ranks, the part that runs with each commit; run by test_megatron.py."""
 
 import argparse
+import contextlib
 import json
 import os
+import sys
+import types
+from unittest import mock
 
 import mcore_shim
 
@@ -18,6 +22,9 @@ from megatron.core.dist_checkpointing import LocalNonpersistentObject, ShardedOb
 from megatron.core.dist_checkpointing.mapping import ShardedTensorFactory  # noqa: E402
 from megatron.core.dist_checkpointing.validation import StrictHandling  # noqa: E402
 from megatron.core.transformer.enums import AttnBackend  # noqa: E402
+from sealpoint import _uri  # noqa: E402
+from sealpoint.torch import _directories, _staged  # noqa: E402
+from store_paths import names  # noqa: E402
 
 mcore_shim.fork_helpers()
 HAS_REGISTRY = hasattr(dc.serialization, "get_default_strategy")
@@ -95,7 +102,7 @@ def same(a, b):
 
 
 def folder(job, name="iter_0000007"):
-    path = job.path(name)
+    path = job.at(name)
     if job.rank == 0:
         path.mkdir(parents=True, exist_ok=True)
     dist.barrier()
@@ -110,13 +117,12 @@ def check(job, loaded, tp=2, dp=2, but=()):
 
 
 def check_files(path):
-    names = os.listdir(path)
-    assert "COMMIT" in names
-    assert [name for name in names if name.endswith((".distcp", ".metadata", ".pt"))] == []
-    assert json.loads(open(f"{path}/metadata.json").read())["sharded_backend"] == "sealpoint"
+    assert "COMMIT" in names(path)
+    assert [name for name in names(path) if name.endswith((".distcp", ".metadata", ".pt"))] == []
+    assert json.loads(_uri.read(path, "metadata.json", 1000))["sharded_backend"] == "sealpoint"
 
 
-def case_states_come_back(job):
+def case_states_come_back(job, at):
     path = folder(job)
     dc.save(state(job.rank, 2, 2), path, content_metadata={"name": "test"})
     check_files(path)
@@ -140,7 +146,7 @@ def case_states_come_back(job):
         assert plain["common_state/shard_0_1"]["iteration"] == 7
 
 
-def case_another_number_of_ranks_loads(job):
+def case_another_number_of_ranks_loads(job, at):
     path = folder(job)
     dc.save(state(job.rank, 2, 2), path)
     back = state(job.rank, 1, 4, empty=True, vocabulary=6)
@@ -168,3 +174,98 @@ def case_keys_that_differ(job):
     back = state(job.rank, 2, 2, empty=True)
     back["more"] = ShardedObject("more", None, (1,), (0,), replica_id=job.rank)
     assert job.raises(sealpoint.MismatchError, lambda: dc.load(back, path)).object == "more/shard_0_1"
+
+
+def empty(job, path, but=()):
+    """As if the job had been killed before its copy."""
+    dist.barrier()
+    if job.rank == 0:
+        for name in names(path):
+            if name not in but:
+                (job.at("iter_0000007") / name).unlink()
+    dist.barrier()
+
+
+def case_saves_go_to_local_disks_first(job, at):
+    """A restart takes the newest of both places, by a load or by newest(); and what is replaced makes way in both."""
+    staged = {"staged": str(job.path(f"disk{job.rank}")), "keep_local": 9}
+    path, look = folder(job), _directories.is_checkpoint
+    for options in {}, {"replace": True}, {"replace": True, "codec": "zstd"}:
+        sealpoint.megatron.enable(**staged, **options)
+        # However long the copy takes.
+        with mock.patch.object(_directories, "is_checkpoint", lambda one: one != path and look(one)):
+            if "codec" in options:
+                dc.save(state(job.rank, 2, 2), path, async_sharded_save=True, **OPTIONS).execute_sync()
+            else:
+                dc.save(state(job.rank, 2, 2), path)
+        assert json.loads(_uri.read(path, "metadata.json", 1000))["sharded_backend"] == "sealpoint"
+        assert _staged.await_promotions(60)
+        dist.barrier()
+        check_files(path)
+    empty(job, path, but=["metadata.json"])
+    sealpoint.megatron.enable(staged=str(job.path(f"gone{job.rank}")))
+    job.raises(sealpoint.UncommittedError, lambda: dc.load(state(job.rank, 2, 2, empty=True), path))
+    sealpoint.megatron.enable(**staged)
+    check(job, dc.load(state(job.rank, 2, 2, empty=True), path))
+    empty(job, path)
+    run = str(at("iter_0000007").parent)
+    assert sealpoint.megatron.newest(run, **staged) == path
+    check_files(path)
+    assert at("latest_checkpointed_iteration.txt").read_text() == "7"
+    assert sealpoint.megatron.newest(at("other"), **staged) is None, "what is of another run stays there"
+    job.raises(sealpoint.InvalidArgumentError, lambda: sealpoint.megatron.enable(staged=7))
+    sealpoint.megatron.enable()
+
+
+def case_what_is_frozen_is_linked(job, at):
+    """Between directories that Megatron names, from what this run saved or loaded last; and learned."""
+    for frozen, reused in ((["decoder.*"], [False, True, True]), ("learned", [False, False, False])):
+        sealpoint.megatron.enable(frozen=frozen)
+        infos, save = [], sealpoint.megatron._save.save_gathered
+
+        def noting(*arguments, infos=infos, save=save):
+            infos.append(save(*arguments))
+            return infos[-1]
+
+        for number in range(3):
+            path = folder(job, f"{frozen[0][:3]}/iter_{number:07d}")
+            with mock.patch.object(sealpoint.megatron._save, "save_gathered", noting):
+                dc.save(state(job.rank, 2, 2), path)
+            check(job, dc.load(state(job.rank, 2, 2, empty=True), path))
+        assert [info.reused_bytes > 0 for info in infos] == reused, "too little is learned of"
+        if job.rank == 0:
+            assert sealpoint.verify(path).ok
+    job.raises(sealpoint.InvalidArgumentError, lambda: sealpoint.megatron.enable(frozen="decoder"))
+    sealpoint.megatron.enable()
+
+
+def case_files_of_megatron_in_an_object_store(job, at):
+    """What its training script asks for, and what cannot be had."""
+    if not HAS_REGISTRY:
+        from megatron.core.msc_utils import maybe_msc
+
+        tracker = str(at(f"run{job.rank}/latest_checkpointed_iteration.txt"))
+        assert not maybe_msc.os.path.isfile(tracker) and not maybe_msc.path_isdir(os.path.dirname(tracker))
+        maybe_msc.os.makedirs(os.path.dirname(tracker), exist_ok=True)
+        for text in "12", "9":
+            with maybe_msc.open(tracker, "w") as file:
+                file.write(text)
+            assert maybe_msc.open(tracker).read() == text and maybe_msc.os.path.exists(tracker)
+        with contextlib.suppress(ZeroDivisionError), maybe_msc.open(tracker, "w") as file:
+            file.write("half")
+            1 / 0  # noqa: B018
+        assert maybe_msc.open(tracker).read() == ("9" if job.is_remote else "half")
+        place = maybe_msc.Path(os.path.dirname(tracker))
+        assert [one.name for one in place.iterdir()] == [os.path.basename(tracker)] and not place.joinpath("x").exists()
+    if not job.is_remote:
+        return
+    path = folder(job)
+    if job.rank == 0:
+        (at("iter_0000007") / ".metadata").touch()
+        (at("iter_0000007") / "metadata.json").write_text('{"sharded_backend": "torch_dist", "sharded_backend_version": 1}')
+    dist.barrier()
+    error = job.raises(sealpoint.UnsupportedError, lambda: dc.load(state(job.rank, 2, 2, empty=True), path))
+    assert "Megatron reads its own from file systems" in str(error), error
+    with mock.patch.dict(sys.modules, {"megatron.training.checkpointing": types.ModuleType("of 0.16")}):
+        error = job.raises(sealpoint.UnsupportedError, lambda: dc.save(state(job.rank, 2, 2), str(at("iter_0000009"))))
+        assert "as a file of this machine" in str(error), error

@@ -25,6 +25,7 @@ from megatron.core.dist_checkpointing.strategies.torch import (
     TorchDistLoadShardedStrategy,
     TorchDistSaveShardedStrategy,
 )
+from store_paths import names
 from mcore_training import MODEL, Training, forget_meshes
 
 REGIONS = {**MODEL, "distrib_optim_sharding_type": "dp_reshardable"}
@@ -84,7 +85,7 @@ def case_other_strategies_are_left_alone(job):
     assert json.loads(open(f"{path}/metadata.json").read())["sharded_backend"] == "other"
 
 
-def case_async(job):
+def case_async(job, at):
     queue = AsyncCallsQueue()
     for iteration in (1, 2):
         path = folder(job, f"iter_000000{iteration}")
@@ -105,7 +106,7 @@ def case_async(job):
     dc.save(state(job.rank, 2, 2), path, async_sharded_save=True, **OPTIONS).execute_sync()
     check_files(path)
     if job.rank == 0:
-        series = sealpoint.Series(job.folder).list()
+        series = sealpoint.Series(at("")).list()
         assert [(entry.name, entry.sequence) for entry in series if entry.sequence > 0], series
 
 
@@ -170,7 +171,7 @@ def restart(job, path=None, tracker=None):
     dist.barrier()
     _save._runs.clear()
     if tracker is not None and job.rank == 0:
-        job.path("latest_checkpointed_iteration.txt").write_text(str(tracker))
+        job.at("latest_checkpointed_iteration.txt").write_text(str(tracker))
     dist.barrier()
     if path is not None:
         dc.load(state(job.rank, 2, 2, empty=True), path)
@@ -197,21 +198,23 @@ def refused(job, iteration, reason):
     dist.barrier()
 
 
-def case_a_killed_or_rolled_back_job_goes_on(job):
+def case_a_killed_or_rolled_back_job_goes_on(job, at):
     first = saved(job, 2)
     old = {iteration: saved(job, iteration) for iteration in (4, 6)}
     for _ in range(2):  # killed before the tracker, twice
-        restart(job, str(job.path("iter_0000002")), tracker=2)
+        restart(job, str(at("iter_0000002")), tracker=2)
         replaced, old[4] = old[4], saved(job, 4)
         assert old[4] != replaced
-    restart(job, str(job.path("iter_0000004")), tracker=4)
+    restart(job, str(at("iter_0000004")), tracker=4)
     assert saved(job, 6) != old[6], "it followed one that is not there any more"
     assert saved(job, 8)
-    restart(job, str(job.path("iter_0000006")), tracker=4)
+    restart(job, str(at("iter_0000006")), tracker=4)
     assert saved(job, 8)
-    assert sealpoint.open(job.path("iter_0000002")).attempt == first
+    restart(job, str(at("iter_0000006")), tracker=9)
+    job.raises(sealpoint.AlreadyExistsError, lambda: saved(job, 8))
+    assert sealpoint.open(at("iter_0000002")).attempt == first
     if job.rank == 0:
-        assert all(sealpoint.verify(job.path(f"iter_000000{one}")).ok for one in (2, 4, 6, 8))
+        assert all(sealpoint.verify(at(f"iter_000000{one}")).ok for one in (2, 4, 6, 8))
 
 
 def case_killed_between_a_deletion_and_its_commit(job):
@@ -297,16 +300,16 @@ def case_one_whose_save_fails_stays(job):
     assert sealpoint.open(job.path("iter_0000004")).attempt == before
 
 
-def case_files_of_killed_saves_go(job):
+def case_files_of_killed_saves_go(job, at):
     path = folder(job)
     if job.rank == 0:
         for name in ("0" * 32 + ".probe.shared", "1" * 32 + ".blob", "2" * 32 + ".commit", "3" * 32 + ".index", "notes.txt"):
-            job.path(f"iter_0000007/{name}").write_text(name)
+            at(f"iter_0000007/{name}").write_text(name)
     dist.barrier()
     dc.save(state(job.rank, 2, 2), path)
     dist.barrier()
-    assert not [name for name in os.listdir(path) if name[:32] in {digit * 32 for digit in "0123"}], os.listdir(path)
-    assert "notes.txt" in os.listdir(path)
+    assert not [name for name in names(path) if name[:32] in {digit * 32 for digit in "0123"}], names(path)
+    assert "notes.txt" in names(path)
     if job.rank == 0:
         report = sealpoint.verify(path)
         assert report.ok and report.leftover_bytes == 0, report
@@ -419,7 +422,8 @@ def case_newest_of_a_run(job):
     """It is what the tracker says from then on, whatever a kill left of it."""
     if job.rank == 0:
         assert sealpoint.megatron.newest(job.folder) is None
-        for wrong, said in ("s3://b/run", "run is a URL"), (None, "run is None"), ("~/a/b/c", os.path.expanduser("~/a/b/c")):
+        home = os.path.expanduser("~/a/b/c")
+        for wrong, said in ("ftp://b/run", "run is a URL of ftp"), (None, "run is None"), ("~/a/b/c", home):
             try:
                 sealpoint.megatron.newest(wrong)
             except sealpoint.Error as error:

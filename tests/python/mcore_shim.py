@@ -4,10 +4,13 @@
 To be imported before Megatron. Devices called cuda are the CPU.
 """
 
+import sys
 import types
+import typing
 
 import framework_stubs
 import torch
+import typing_extensions
 from torch.overrides import TorchFunctionMode
 
 
@@ -36,6 +39,13 @@ class _Stream:
 
     def __exit__(self, *error):
         pass
+
+
+def have_emerging_optimizers():
+    """Muon; before Megatron is imported. It is written for Python 3.12, and compiles kernels that are used on GPUs alone."""
+    typing.override = typing_extensions.override
+    kernels = "emerging_optimizers.triton_kernels"
+    sys.modules[kernels] = framework_stubs.Nothing(kernels)
 
 
 def install():

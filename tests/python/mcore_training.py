@@ -10,6 +10,7 @@ import torch
 import torch._dynamo  # as optimizers do when they step: once, before ranks are forked
 import torch.distributed as dist
 from megatron.core import dist_checkpointing, parallel_state, tensor_parallel
+from megatron.core.dist_checkpointing import ShardedTensor
 from megatron.core.dist_checkpointing.dict_utils import nested_values
 from megatron.core.dist_checkpointing.mapping import apply_factories
 from megatron.core.distributed import DistributedDataParallel, DistributedDataParallelConfig
@@ -51,10 +52,11 @@ def enter_mesh(tp, pp, ep=1):
 class Training:
     """A GPT of two layers with Megatron's distributed optimizer, on tp times pp times the other ranks.
 
-    With ``experts`` its second layer is a mixture of them, on ep ranks each.
+    With ``experts`` its second layer is a mixture of them, on ep ranks each. ``is_muon``: its matrices have Muon, all else
+    Adam, and each data-parallel rank has the state of whole parameters (layer-wise).
     """
 
-    def __init__(self, tp, pp, seed=1, vocabulary=64, has_biases=False, hidden=16, experts=None, ep=1):
+    def __init__(self, tp, pp, seed=1, vocabulary=64, has_biases=False, hidden=16, experts=None, ep=1, is_muon=False):
         mcore_shim.use_own_adam()
         mcore_shim.have_routers()
         enter_mesh(tp, pp, ep)
@@ -73,12 +75,16 @@ class Training:
             max_sequence_length=16, position_embedding_type="rope", pre_process=parallel_state.is_pipeline_first_stage(),
             post_process=parallel_state.is_pipeline_last_stage(), share_embeddings_and_output_weights=False,
         )
+        if is_muon:
+            self.model.bfloat16()  # as Megatron's scripts do; its sharded state dict wants it here
         self.wrapped = DistributedDataParallel(
             config=config, module=self.model, ddp_config=DistributedDataParallelConfig(
-                use_distributed_optimizer=True, bucket_size=4096, overlap_grad_reduce=False, grad_reduce_in_fp32=True))
-        self.optimizer = get_megatron_optimizer(OptimizerConfig(
-            optimizer="adam", lr=1e-2, bf16=True, params_dtype=torch.bfloat16, use_distributed_optimizer=True,
-            use_precision_aware_optimizer=False), [self.wrapped])
+                use_distributed_optimizer=not is_muon, bucket_size=4096, overlap_grad_reduce=False,
+                grad_reduce_in_fp32=True))
+        layer_wise = {"optimizer": "muon", "use_layer_wise_distributed_optimizer": True} if is_muon else {}
+        self.optimizer = get_megatron_optimizer(OptimizerConfig(**{
+            "optimizer": "adam", "lr": 1e-2, "bf16": True, "params_dtype": torch.bfloat16,
+            "use_distributed_optimizer": not is_muon, "use_precision_aware_optimizer": False, **layer_wise}), [self.wrapped])
 
     def step(self, seed):
         """Without pipeline stages. Returns the loss."""
@@ -106,16 +112,25 @@ class Training:
 
     def whole(self):
         """All of the optimizer's state, whole, by key: gathered as Megatron does it, without this library."""
-        # As arrays: of a tensor each pickle is a file of torch.save.
-        parts = []
-        for optimizer in self.optimizer.chained_optimizers:
-            found = optimizer.sharded_param_state_fully_reshardable(
-                self.model.sharded_state_dict(metadata=dict(MODEL)), False, {})
-            apply_factories(found)
-            parts += [(one.key, one.global_shape, one.global_slice(), one.data.numpy()) for one in nested_values(found)]
-        gathered = [None] * dist.get_world_size()
-        dist.all_gather_object(gathered, parts)
-        result = {}
-        for key, shape, place, data in (one for rank in gathered for one in rank):
-            result.setdefault(key, torch.full(shape, float("nan")))[place] = torch.from_numpy(data)
-        return result
+        model = self.model.sharded_state_dict(metadata=dict(MODEL))
+        return gather([one.sharded_param_state_fully_reshardable(model, False, {})
+                       for one in self.optimizer.chained_optimizers])
+
+    def whole_layer_wise(self):
+        return gather([self.state(MODEL)["optimizer"]])
+
+
+def gather(states):
+    """The ShardedTensors of all ranks, whole, by key."""
+    # As arrays: of a tensor each pickle is a file of torch.save.
+    parts = []
+    for found in states:
+        apply_factories(found)
+        parts += [(one.key, one.global_shape, one.global_slice(), one.data.numpy()) for one in nested_values(found)
+                  if isinstance(one, ShardedTensor)]
+    gathered = [None] * dist.get_world_size()
+    dist.all_gather_object(gathered, parts)
+    result = {}
+    for key, shape, place, data in (one for rank in gathered for one in rank):
+        result.setdefault(key, torch.full(shape, float("nan")))[place] = torch.from_numpy(data)
+    return result

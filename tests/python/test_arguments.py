@@ -42,11 +42,16 @@ def makers(saved, folder):
     def writer():
         return sealpoint.BlobWriter(new())
 
+    def spare():  # that may be deleted
+        return sealpoint.save({"v": b"x", "w": b"x"}, new()).directory
+
     opened = sealpoint.open(saved)
     info = sealpoint.save({"w": b"x"}, folder / "run", series=True, step=1)
     sealpoint.save({"w": b"x"}, folder / "run", series=True, step=2)
     series = sealpoint.Series(folder / "run")
     (blob,) = (one.id for one in opened.blobs)
+    copy = opened["w"].host_copy()
+    KEPT.append(copy)
     tensors, one = {"w": numpy.ones(4)}, numpy.int64(1)
     return {
         "open": (sealpoint.open, {"path": saved}),
@@ -70,6 +75,7 @@ def makers(saved, folder):
         "Series.prune": (series.prune, {"dry_run": True}),
         "Series.delete": (series.delete, {"name": "none"}),
         "Series.clean": (series.clean, {"name": "none"}),
+        "Series.unfinished": (series.unfinished, {}),
         "Checkpoint.find": (lambda patterns: opened.find(patterns), {"patterns": "w"}),
         "Checkpoint.get": (opened.get, {"key": "w"}),
         "Checkpoint.items": (opened.items, {}),
@@ -83,6 +89,10 @@ def makers(saved, folder):
         "Checkpoint[]": (opened.__getitem__, {"name": "w"}),
         "Tensor.read": (opened["w"].read, {"out": numpy.empty((8, 12), "f4")}),
         "Tensor.tobytes": (opened["w"].tobytes, {}),
+        "Tensor.map": (opened["w"].map, {}),
+        "Tensor.map_shards": (opened["w"].map_shards, {}),
+        "Tensor.host_copy": (opened["w"].host_copy, {}),
+        "Tensor.map_host_copy": (opened["w"].map_host_copy, {"path": copy.path}),
         "Objects.media_type": (opened.objects.media_type, {"name": "rng"}),
         "Objects.size_bytes": (opened.objects.size_bytes, {"name": "rng"}),
         "Objects.get": (opened.objects.get, {"key": "rng"}),
@@ -90,11 +100,16 @@ def makers(saved, folder):
         "Objects.keys": (opened.objects.keys, {}),
         "Objects.values": (opened.objects.values, {}),
         "Objects[]": (opened.objects.__getitem__, {"name": "rng"}),
+        "copy": (sealpoint.copy, {"source": saved, "destination": new}),
+        "merge": (sealpoint.merge, {"sources": [saved, saved], "destination": new}),
+        "thin": (sealpoint.thin, {"path": spare, "drop": ["w"], "destination": new}),
+        "repair": (sealpoint.repair, {"path": saved, "replicas": [saved], "destination": new}),
         "convert": (convert, {"source": saved, "destination": new}),
         "open_source": (open_source, {"path": saved}),
     }
 
 
+KEPT = []  # what a path of it leads to, as long as it lives
 ORIGINALS = {"BlobWriter.add": sealpoint.BlobWriter.add, "BlobWriter.add_object": sealpoint.BlobWriter.add_object}
 ENGINE = ("memory_budget_bytes", "staging_buffer_size_bytes", "io_thread_count", "direct_io")
 

@@ -56,6 +56,7 @@ def test_verification(saved, weights):
 COMMANDS = {
     "{}": 0, "--json {}": 0, "--verify {}": 0, "verify {}": 0, "verify --json {}": 0, "verify {}-bad": 1,
     "ls {}": 0, "ls --json {}": 0, "convert --dry-run {} {}-dry": 0, "convert {} {}-copy --json": 0,
+    "promote --dry-run {}/.. {}-series": 0, "promote {}/.. {}-series --json": 0, "promote --help": 0,
     "--help": 0, "verify --help": 0, "ls --help": 0, "convert --help": 0, "--version": 0,
 }
 UNWRITABLE = {">/dev/full": "No space left on device (errno 28)", ">&-": "Bad file descriptor (errno 9)"}
@@ -110,10 +111,10 @@ def test_wrong_usage(saved):
         ((saved, "more"), "sealpoint: one PATH is expected, more is another; see sealpoint --help"),
         (("verify", "-j0", saved), "argument -j/--threads: '0' is not a number of threads, expected 1 to 1024"),
         (("verify", "-j1025", saved), "argument -j/--threads: '1025' is not a number of threads, expected 1 to 1024"),
-        (("lss", saved), "sealpoint: lss is neither a command (verify, convert, ls) nor a path that exists; "
+        (("lss", saved), "sealpoint: lss is neither a command (verify, convert, ls, promote) nor a path that exists; "
                          "did you mean `sealpoint ls`?; see sealpoint --help"),
         (("convrt",), "did you mean `sealpoint convert`?"),
-        (("frob", saved), "sealpoint: frob is neither a command (verify, convert, ls) nor a path that exists; see"),
+        (("frob", saved), "sealpoint: frob is neither a command (verify, convert, ls, promote) nor a path that exists; see"),
         (("ls", "--frob", saved), "sealpoint ls: unrecognized arguments: --frob; see sealpoint ls --help"),
     ):
         status, output, errors = run(*arguments)
@@ -131,7 +132,7 @@ def test_for_programs(saved, weights):
     assert (status, report["exit_status"], report["verdict"], report["violation_count"]) == (1, 1, "corrupt", 1)
     assert report["violations"][0]["rule"] == "R-CHK-02" and report["violations"][0]["path"] == str(blob_of(saved))
     assert json.loads(run("verify", "--level", "files", "--json", saved)[1])["verdict"] == "committed"
-    assert run("--version")[1] == f"sealpoint {sealpoint.__version__} (format version 0)\n"
+    assert run("--version")[1] == f"sealpoint {sealpoint.__version__} (format version 1)\n"
 
 
 def test_a_bug_is_not_taken_for_damage(monkeypatch, capsys, saved):

@@ -318,23 +318,26 @@ def test_damage_of_a_checkpoint(model, tmp_path):
     assert os.listdir(tmp_path) == ["model"]
 
 
-def test_what_verify_finds(model, tmp_path, monkeypatch):
-    """A copy that goes wrong between source and destination."""
+def test_what_verify_finds(place, tmp_path, monkeypatch):
+    """A copy that goes wrong between source and destination is not left there."""
     from sealpoint.interop import _copy
 
-    write = _copy._write
+    output = _copy.LocalOutput if place == tmp_path else _copy.StoredOutput
+    write = output.write
 
-    def damaged(descriptor, offset, data, path):
-        write(descriptor, offset, memoryview(bytes([data[0] ^ 1]) + bytes(data[1:])) if offset > 3000 else data, path)
+    def damaged(self, file, offset, data):
+        write(self, file, offset, memoryview(bytes([data[0] ^ 1]) + bytes(data[1:])) if offset > 3000 else data)
 
-    monkeypatch.setattr(_copy, "_write", damaged)
-    convert(model, tmp_path / "a", to="safetensors", tensors_only=True, match=["*"])
     sealpoint.save({"w": noise((4000,), "u1")}, tmp_path / "c", chunk_size_bytes=4096)
+    monkeypatch.setattr(output, "write", damaged)
     monkeypatch.setattr(_copy, "_SLAB_BYTES_MAX", 1000)
     monkeypatch.setattr(_copy, "_SLAB_BYTES_MIN", 1000)
-    with pytest.raises(sealpoint.CorruptError, match="differs from the source") as caught:
-        convert(tmp_path / "c", tmp_path / "b", to="safetensors", verify=True)
-    assert caught.value.tensor == "w" and not (tmp_path / "b").exists()
+    for to in ("safetensors", "dcp"):
+        with pytest.raises(sealpoint.CorruptError, match="differs from the source|CRC-32") as caught:
+            convert(tmp_path / "c", place / to, to=to, verify=True)
+        assert caught.value.tensor == "w"
+        with pytest.raises((sealpoint.NotFoundError, sealpoint.NotACheckpointError)):
+            open_source(place / to)
 
 
 def test_small_slabs(tmp_path, monkeypatch):

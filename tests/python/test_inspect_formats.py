@@ -41,7 +41,7 @@ def check_same(path):
         assert done.returncode == STATUS.get(error.code, 4)
         return error.code
     found = json.loads(done.stdout)
-    assert found == expected | {"exit_status": 0}
+    assert found == expected | {"version": 1, "exit_status": 0}
     assert done.returncode == 0
     assert run(path).stdout.splitlines() == lines
     return None

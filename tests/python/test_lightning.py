@@ -8,15 +8,18 @@ ranks.need_torch()
 NEEDED = ("lightning-2.6.6", "lightning-utilities-0.15.3", "torchmetrics-1.9.0", "tqdm-4.70.1")
 
 
-@pytest.fixture(scope="module")
-def outcomes(tmp_path_factory):
+@pytest.fixture(scope="module", params=[False, True], ids=["files", "s3"])
+def outcomes(request, tmp_path_factory):
     packages = [ranks.PACKAGES / name for name in NEEDED]
     for package in packages:
         if not package.is_dir():
             pytest.skip(f"no {package}: see scripts/python_env.sh")
-    return ranks.run("lightning_cases", 2, tmp_path_factory.mktemp("job"), packages, fork=True)
+    with ranks.place(request.param, "lightning") as more:
+        return ranks.run("lightning_cases", 2, tmp_path_factory.mktemp("job"), packages, fork=True, more=more)
 
 
 @pytest.mark.parametrize("case", [*ranks.names_of("lightning_cases"), "end"])
 def test(case, outcomes):
+    if case not in outcomes:
+        pytest.skip("it is of file systems")
     assert not outcomes[case], f"\n{outcomes[case]}"

@@ -5,6 +5,7 @@ import ranks
 from test_megatron import MCORE
 
 jobs, outcomes, test = ranks.suite("mcore_cases", *MCORE)
+remote_outcomes, test_remote = ranks.remote_suite("mcore_cases", *MCORE)
 
 
 def test_figures(outcomes, capsys):

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 import sealpoint
-from object_stores import free_port, seaweedfs
+from object_stores import running, servers
 
 pytest.importorskip("torch", reason="torch is not installed: see scripts/python_env.sh")
 pytest.importorskip("obstore", reason="obstore is not installed: see scripts/python_env.sh")
@@ -17,7 +17,8 @@ URL = "s3://bucket/runs/7"
 
 def train(size, last, killed_at=0):
     """Statuses of the ranks, and what rank 0 printed. After the first that is killed all others are."""
-    common = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(size),
+    port = str(servers.free_ports(1)[0])
+    common = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": str(size),
               "OMP_NUM_THREADS": "1"}  # fmt: skip
     command = [sys.executable, PROGRAM, URL, str(last), str(killed_at)]
     ranks = [
@@ -37,9 +38,9 @@ def train(size, last, killed_at=0):
     return [rank.returncode for rank in ranks], printed[0].split()
 
 
-def test_a_training_that_is_killed_goes_on(tmp_path, monkeypatch):
-    with seaweedfs(tmp_path) as environment:
-        for name, value in environment.items():
+def test_a_training_that_is_killed_goes_on(monkeypatch):
+    with running(servers.seaweedfs) as server:
+        for name, value in server.environment.items():
             monkeypatch.setenv(name, value)
         statuses, _ = train(2, last=12, killed_at=7)
         assert statuses[-1] == -9

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checkpoints in object stores: stores of Python, those of obstore, and a real server."""
 import errno
+import http.server
 import os
+import pathlib
 import pickle
+import signal
 import subprocess
 import sys
 import threading
@@ -10,7 +13,7 @@ import threading
 import numpy
 import pytest
 import sealpoint
-from object_stores import StorePath, new_place, rclone, seaweedfs, store_at
+from object_stores import StorePath, new_place, running, servers, store_at
 from sealpoint import storage
 from sealpoint.interop import convert, open_source
 
@@ -49,9 +52,8 @@ def test_a_checkpoint(place, tmp_path):
     convert(tmp_path / "copy.safetensors", place / "back")
     with open_source(place / "copy") as copy, open_source(place / "back") as back:
         assert set(copy.tensors) == set(back.tensors) == {"w", "b"}
-    for destination in (path, place / "x.safetensors"):
-        with pytest.raises((sealpoint.AlreadyExistsError, sealpoint.UnsupportedError)):
-            convert(tmp_path / "copy.safetensors", destination)
+    with pytest.raises(sealpoint.AlreadyExistsError):
+        convert(tmp_path / "copy.safetensors", path)
     assert os.listdir(tmp_path) == ["copy.safetensors"]
 
 
@@ -65,6 +67,22 @@ def test_a_series(place):
     assert [entry.step for entry in series.list()] == [3, 2, 1]
     with series.open_newest() as newest:
         assert newest.step == 3
+
+
+def test_a_clean_up_gives_uploads_up(place, monkeypatch):
+    sealpoint.save(state(8), place, series=True, step=1)
+    prefix = str(place).split("/", 3)[3]
+    uploads = [store_at(place).start_upload(f"{prefix}/dead/{'1' * 32}.{suffix}") for suffix in ("blob", "index")]
+    series = sealpoint.Series(place)
+    assert [one.name for one in series.unfinished()] == [f"dead/{'1' * 32}.{suffix}" for suffix in ("blob", "index")]
+    assert series.clean("dead") == sealpoint.CleanUp(0, [
+        sealpoint.Unfinished(f"dead/{'1' * 32}.{suffix}", str(upload.number), 0)
+        for upload, suffix in zip(uploads, ("blob", "index"), strict=True)], None)  # fmt: skip
+    assert series.unfinished() == [] and [entry.is_void for entry in series.list()] == [False, True]
+    monkeypatch.delattr(type(store_at(place)), "list_uploads")
+    report = series.clean("dead")
+    assert isinstance(report.problem, sealpoint.UnsupportedError) and "lifecycle rule" in str(report.problem)
+    assert [entry.step for entry in series.list()] == [1]
 
 
 def test_damage_is_found(place):
@@ -123,6 +141,20 @@ def test_a_store_that_keeps_memory_that_it_was_lent_is_told(place):
     store.put_if_absent = lambda key, content: kept.append(content[:1])
     with pytest.raises(sealpoint.IoError, match="still holds memory"):
         sealpoint.save(state(8), place / "c")
+
+
+def test_a_small_file_is_replaced_in_one_request(place):
+    from sealpoint import _sealpoint
+
+    store = store_at(place)
+    _sealpoint.write_file(str(place), "tracker", b"1")
+    store.calls.clear()
+    _sealpoint.write_file(str(place), "tracker", b"2")
+    assert store.calls == {"put": 1}
+    store.fail["put"] = [RuntimeError("injected")]
+    with pytest.raises(sealpoint.IoError, match="injected"):
+        _sealpoint.write_file(str(place), "tracker", b"3")
+    assert _sealpoint.read_file(str(place), "tracker", 9) == b"2"
 
 
 @pytest.mark.parametrize("attribute, value", [("uri", None), ("part_size_bytes", "big")])
@@ -198,6 +230,19 @@ def test_commands(place, capsys, monkeypatch, arguments):
     assert "committed" in printed if "verify" in arguments or is_ls else '"w"' in printed or " w" in printed
 
 
+def test_a_series_is_listed_with_its_unfinished_uploads(place, capsys, monkeypatch):
+    from sealpoint import __main__
+
+    sealpoint.save(state(8), place, series=True, step=1)
+    store_at(place).start_upload(str(place).split("/", 3)[3] + "/dead/x.blob")
+    for arguments, text in ((["ls"], "of dead/x.blob"), (["ls", "--json"], '"unfinished": [{"name": "dead/x.blob"')):
+        monkeypatch.setattr(sys, "argv", ["sealpoint", *arguments, str(place)])
+        assert __main__.main() == 0 and text in capsys.readouterr().out
+    monkeypatch.delattr(type(store_at(place)), "list_uploads")
+    monkeypatch.setattr(sys, "argv", ["sealpoint", "ls", str(place)])
+    assert __main__.main() == 0 and "a lifecycle rule of the bucket removes them" in capsys.readouterr().out
+
+
 # obstore.
 
 
@@ -208,7 +253,7 @@ def obstore_place(request, tmp_path, monkeypatch):
     from sealpoint.storage.obstore import ObstoreStore, register_all
 
     if request.param == "seaweedfs":
-        for name, value in request.getfixturevalue("server").items():
+        for name, value in request.getfixturevalue("server").environment.items():
             monkeypatch.setenv(name, value)
         register_all()
         yield StorePath(f"s3://bucket/{tmp_path.name}")
@@ -219,9 +264,9 @@ def obstore_place(request, tmp_path, monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    with seaweedfs(tmp_path_factory.mktemp("seaweedfs")) as environment:
-        yield environment
+def server():
+    with running(servers.seaweedfs) as begun:
+        yield begun
 
 
 def test_obstore(obstore_place):
@@ -243,10 +288,52 @@ def test_obstore(obstore_place):
     assert sealpoint.Series(obstore_place / "a/new/training").newest() is None
 
 
+# Of the build of the tests in C++, which comes first.
+CORPUS = pathlib.Path(os.environ.get("SEALPOINT_SOURCE_DIR", "")) / "build/check/tests/conformance/corpus"
+
+
+def seen(place):
+    report = sealpoint.verify(place)
+    found = [(type(one), one.rule, one.path.removeprefix(str(place))) for one in report.violations]
+    return report.verdict, sorted(found, key=str)
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="there is no corpus: cmake --build build/check --target conformance_corpus")
+def test_the_corpus_reads_as_from_disk():
+    stores = pytest.importorskip("obstore.store")
+    from sealpoint.storage.obstore import ObstoreStore
+
+    store = ObstoreStore(stores.MemoryStore(), uri="corpus://bucket")
+    storage.register("corpus", lambda uri: store)
+    entries = {path for path in CORPUS.iterdir() if path.is_dir()} - {CORPUS / "bad-R-MRK-01-link_named_as_a_blob"}
+    assert len(entries) > 200
+    for entry in sorted(entries):
+        for path in entry.rglob("*"):
+            is_file = path.is_file()  # a directory is one while it has an object, and a link to nothing is nothing
+            if is_file or path.is_dir():
+                key = path.relative_to(CORPUS).as_posix()
+                store.put(key if is_file else f"{key}/inside", memoryview(path.read_bytes() if is_file else b""))
+        assert seen(f"corpus://bucket/{entry.name}") == seen(str(entry)), entry.name
+
+
+def test_a_forked_process_is_told(obstore_place):
+    sealpoint.save(state(8), obstore_place / "c")
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)  # a request would never end
+        try:
+            sealpoint.open(obstore_place / "c")
+        except sealpoint.IoError as error:
+            os._exit(0 if "spawn" in str(error) else 1)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
 def test_a_wrong_bucket_and_wrong_keys_are_told(server, monkeypatch):
     from sealpoint.storage.obstore import register_all
 
-    for name, value in server.items():
+    for name, value in server.environment.items():
         monkeypatch.setenv(name, value)
     register_all()
     with pytest.raises(sealpoint.IoError, match="bucket"):
@@ -256,6 +343,54 @@ def test_a_wrong_bucket_and_wrong_keys_are_told(server, monkeypatch):
     for call in (sealpoint.Series("s3://bucket/run").newest, lambda: sealpoint.save(state(8), "s3://bucket/run/c")):
         with pytest.raises(sealpoint.IoError, match="the credentials need s3:"):
             call()
+
+
+@pytest.mark.parametrize(
+    "scheme, more, expected",
+    [
+        ("s3", {}, "AWS_ACCESS_KEY_ID with AWS_SECRET_ACCESS_KEY (not set), AWS_WEB_IDENTITY_TOKEN_FILE with"),
+        ("s3", {"AWS_PROFILE": "mine"}, "profile files of AWS are not read"),
+        ("az", {}, "AZURE_STORAGE_ACCOUNT_NAME with AZURE_STORAGE_ACCOUNT_KEY (not set)"),
+    ],
+)
+def test_without_credentials_the_error_says_what_was_looked_for(tmp_path, monkeypatch, scheme, more, expected):
+    pytest.importorskip("obstore")
+    from sealpoint.storage.obstore import register_all
+
+    class Machine(http.server.BaseHTTPRequestHandler):  # one without a role
+        def do_PUT(self):
+            self.send_error(403)
+
+        def log_message(self, *_):
+            pass
+
+    for name in [one for one in os.environ if one.startswith(("AWS_", "AZURE_"))]:
+        monkeypatch.delenv(name)
+    with http.server.HTTPServer(("127.0.0.1", 0), Machine) as machine:
+        threading.Thread(target=machine.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{machine.server_port}"
+        common = {"AWS_METADATA_ENDPOINT": url, "AWS_ALLOW_HTTP": "true", "HOME": str(tmp_path)}
+        for name, value in {**common, **more}.items():
+            monkeypatch.setenv(name, value)
+        register_all()
+        run = f"{scheme}://bucket/run"
+        for call in (sealpoint.Series(run).newest, lambda: sealpoint.save(state(8), run + "/c")):
+            with pytest.raises(sealpoint.IoError) as raised:
+                call()
+            assert expected in str(raised.value) and "the credentials need" not in str(raised.value)
+
+
+def test_an_object_that_is_another_one_by_now_is_not_read(obstore_place):
+    from sealpoint import _sealpoint, _uri
+
+    path = str(obstore_place / "c")
+    sealpoint.save(state(), path)
+    with sealpoint.open(path) as checkpoint:
+        (blob,) = [name for name in _uri.list_names(path) if name.endswith(".blob")]
+        content = _sealpoint.read_file(path, blob, 1 << 30)
+        _sealpoint.write_file(path, blob, bytes(len(content)))
+        with pytest.raises(sealpoint.IoError, match="the object is another one"):
+            checkpoint["w"].tobytes()
 
 
 def test_an_upload_that_is_given_up_or_fails_leaves_nothing(obstore_place):
@@ -282,17 +417,17 @@ def test_an_upload_that_is_given_up_or_fails_leaves_nothing(obstore_place):
     assert obstore.list(store).collect() == []
 
 
-def test_a_server_that_ignores_conditions_is_refused(tmp_path, monkeypatch):
+def test_a_server_that_ignores_conditions_is_refused(monkeypatch):
     pytest.importorskip("obstore")
     from sealpoint.storage.obstore import register_all
 
-    with rclone(tmp_path) as environment:
-        for name, value in environment.items():
+    with running(servers.rclone) as server:
+        for name, value in server.environment.items():
             monkeypatch.setenv(name, value)
         register_all()
         with pytest.raises(sealpoint.UnsupportedError):
             sealpoint.save(state(8), "s3://bucket/run")
-    assert list((tmp_path / "bucket").rglob("*.blob")) == []
+        assert list((server.folder / "data/bucket").rglob("*.blob")) == []
 
 
 def test_without_obstore_the_error_names_the_package(monkeypatch):

@@ -84,7 +84,8 @@ def check_content(wheel):
         scripts = archive.read(next(name for name in names if name.endswith("entry_points.txt"))).decode()
         module = next(name for name in names if "_sealpoint." in name and name.endswith(".so"))
         extracted = pathlib.Path(archive.extract(module, wheel.parent))
-    version = re.search(r"^  VERSION (\S+)$", (ROOT / "CMakeLists.txt").read_text(), re.M)[1]
+    text = (ROOT / "CMakeLists.txt").read_text()
+    version = re.search(r"^  VERSION (\S+)$", text, re.M)[1] + re.search(r'^set.SEALPOINT_PRERELEASE "(\w*)"', text, re.M)[1]
     assert f"\nVersion: {version}\n" in metadata and "\nRequires-Dist: numpy>=1.26; extra" in metadata
     assert "sealpoint = sealpoint.__main__:main" in scripts, "the command"
     assert "Apache-2.0" in metadata and any(name.endswith("licenses/LICENSE") for name in names)

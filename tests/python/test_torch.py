@@ -16,10 +16,13 @@ import time
 import numpy
 import pytest
 
+from conftest import IN_A_BUCKET
+
 torch = pytest.importorskip("torch", reason="torch is not installed: see scripts/python_env.sh")
 
 import sealpoint  # noqa: E402
 import sealpoint.torch as sp  # noqa: E402
+from sealpoint.torch import _directories  # noqa: E402
 
 
 class Color(enum.Enum):
@@ -198,12 +201,6 @@ def test_threads_take_turns(tmp_path):
     assert shared.most == 1
 
 
-def test_the_other_interface_names_this_one(place):
-    with pytest.raises(sealpoint.InvalidArgumentError, match="sealpoint.torch saves and loads") as error:
-        sealpoint.save({"t": torch.ones(2)}, place / "c")
-    assert error.value.tensor == "t"
-
-
 def test_destinations_that_overlap_are_refused(place):
     sp.save({"t": torch.ones(4, 3)}, place / "c")
     with pytest.raises(sealpoint.InvalidArgumentError) as error:
@@ -265,6 +262,26 @@ def test_no_type_is_looked_up_by_a_name_in_the_file(tmp_path):
         assert isinstance(sp.load_full(path)["v"], sp.Foreign)
 
 
+def test_a_tree_of_a_later_version_is_unsupported(tmp_path):
+    later = ('{"$":"tree","version":2,"root":{}}', '{"v":{"$":"int","value":"7","base":16}}',
+             '{"v":[{"$":"tensor","name":"v","x":1}]}')
+    for text in later:
+        path = tmp_path / str(hash(text))
+        sealpoint.save({"v": b"x"}, path, objects={"sealpoint.tree": text.encode()})
+        with pytest.raises(sealpoint.UnsupportedError, match="tree has"):
+            sp.load_full(path)
+
+
+def test_a_file_of_an_unknown_kind_goes_with_its_checkpoint_and_not_before(tmp_path):
+    sp.save({"t": torch.ones(2)}, tmp_path / "c")
+    parity = tmp_path / "c" / ("ab" * 16 + ".parity")
+    parity.write_bytes(b"x")
+    _directories.remove_leftovers(tmp_path / "c")
+    assert parity.exists()
+    _directories.remove(tmp_path / "c")
+    assert list((tmp_path / "c").iterdir()) == []
+
+
 def test_a_flat_checkpoint_of_another_program_is_loaded(place):
     sealpoint.save({"a.b": numpy.ones(3, "f4")}, place / "c")
     state = {"a.b": torch.zeros(3)}
@@ -291,6 +308,60 @@ def test_what_torch_saved_is_read_without_torch(tmp_path):
         assert sys.modules["torch"] is None
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(code), str(tmp_path / "c")], check=True)
+
+
+@pytest.mark.parametrize("save", [sp.save, lambda *args, **options: sp.save_async(*args, **options).result()])
+def test_a_frozen_base_is_written_once(save, tmp_path):
+    base, adapter = torch.rand(1 << 20), torch.rand(1000)
+    infos = []
+    for step in range(1, 5):
+        state = {"base": {"w": base, "b": base[:10]}, "adapter": adapter * step}
+        infos.append(save(state, tmp_path / "run", series=True, step=step, frozen=["base.*"], full_every=3))
+    shared = [info.reused_bytes > 4 << 20 for info in infos]
+    assert shared == [False, True, True, IN_A_BUCKET], "full_every bounds links; in a bucket each has a copy of its own"
+    written = infos[1].total_bytes - infos[1].reused_bytes
+    assert written <= 1.05 * (adapter.nbytes + 4096 * 3), "blob of the adapter: its bytes, and pages of what describes them"
+    sealpoint.Series(tmp_path / "run").delete(os.path.basename(infos[0].directory))
+    for step, info in enumerate(infos[1:], 2):
+        assert sealpoint.verify(info.directory).ok
+        loaded = sp.load_full(info.directory)
+        assert torch.equal(loaded["base"]["w"], base) and torch.equal(loaded["adapter"], adapter * step)
+    # A base that is trained after all is stored as it is.
+    base[0] += 1
+    changed = save({"base": {"w": base}}, tmp_path / "run", series=True, step=9, frozen=["base.*"])
+    assert changed.reused_bytes == 0
+    assert torch.equal(sp.load_full(changed.directory)["base"]["w"], base)
+    with pytest.raises(sealpoint.InvalidArgumentError, match="frozen is 'base', expected a sequence of patterns"):
+        save({}, tmp_path / "c", frozen="base")
+
+
+def test_a_frozen_base_is_reused_between_directories_of_own_names(tmp_path, monkeypatch):
+    prefix = f"{tmp_path}/" if IN_A_BUCKET else ""
+    if not IN_A_BUCKET:
+        monkeypatch.chdir(tmp_path)
+    state = {"base": torch.rand(1 << 19), "adapter": torch.rand(10)}
+    path = f"{prefix}step-1"
+    first = sp.save(state, path, step=1, frozen=["base"])
+    for number, parent in enumerate(
+        [first, (first.attempt, first.sequence, path), sealpoint.open(path), (first.attempt, first.sequence)]
+    ):
+        second = sp.save(state, f"{prefix}other-{number}", step=2, parent=parent, frozen=["base"])
+        assert (second.reused_bytes > 2 << 20) == (number < 3), "of a parent whose place is not known nothing is reused"
+        assert second.parent == first.attempt and torch.equal(sp.load_full(second.directory)["base"], state["base"])
+    with pytest.raises(sealpoint.InvalidArgumentError, match="with its directory or without"):
+        sp.save(state, "d", parent=(first.attempt, 1, 7))
+
+
+def test_a_frozen_base_is_learned(tmp_path):
+    base, adapter = torch.rand(1 << 19), torch.rand(10)
+    reused = []
+    for step in range(1, 6):
+        if step == 4:
+            base[-1] += 1
+        info = sp.save({"base": base, "adapter": adapter * step}, tmp_path / "run", series=True, step=step, frozen="learned")
+        assert torch.equal(sp.load_full(info.directory)["base"], base)
+        reused.append(info.reused_bytes > base.nbytes)
+    assert reused == [False, False, True, False, False], "found at the second save, trained after all at the fourth"
 
 
 def test_a_program_that_ends_waits_for_its_save(tmp_path):
@@ -367,8 +438,22 @@ def test_a_loop_goes_on_after_a_failed_save(tmp_path, caplog):
     assert len(told) == 4 and all(f"the save of step {1 + i % 2} failed" in one for i, one in enumerate(told)), told
 
 
+def test_the_best_stay_beside_the_newest(tmp_path):
+    keep = {"keep": 2, "keep_best": ("metric.loss", "least", 1)}
+    with sp.Checkpointer(tmp_path, **keep, provenance={"run": "x"}) as checkpoints:
+        for step, loss in enumerate((3.0, 1.0, 2.0, 4.0, 5.0), 1):
+            checkpoints.step(step, {"n": step}, provenance={"metric.loss": loss})
+    entries = sealpoint.Series(tmp_path).list()
+    assert [entry.step for entry in entries] == [5, 4, 2]
+    with sealpoint.open(entries[-1].path) as checkpoint:
+        assert (checkpoint.provenance["run"], checkpoint.provenance["metric.loss"]) == ("x", "1.0")
+    with pytest.raises(sealpoint.InvalidArgumentError, match="provenance is 3"):
+        checkpoints.save(6, {"n": 6}, provenance=3)
+
+
 @pytest.mark.parametrize(("options", "words"), [
-    ({"keep_last": 3}, "keep_last"), ({"step": 3}, "step"), ({"every": "x"}, "every is 'x'"), ({"every": 0}, "every is 0"),
+    ({"keep_last": 3}, "keep_last"), ({"keep_best": ("metric.loss", "most", 1)}, "keep_best is"),
+    ({"step": 3}, "step"), ({"every": "x"}, "every is 'x'"), ({"every": 0}, "every is 0"),
     ({"keep": 1.5}, "keep is 1.5"), ({"wait": 1}, "wait is 1"), ({"on_error": "ignore"}, "on_error is 'ignore'"),
     ({"deadline": -1}, "deadline is -1"), ({"wait": True, "background_deadline": 5}, "background_deadline"),
     ({"directory": "hf://bucket/run"}, "directory is a URL of hf"), ({"directory": "a\0b"}, "it has a NUL"),

@@ -90,6 +90,7 @@ OPTIMIZERS = {
     "rmsprop": lambda model: optim.RMSprop(used(model), lr=0.01, centered=True, momentum=0.5),
     "rprop": lambda model: optim.Rprop(used(model), lr=0.01),
     "adafactor": lambda model: optim.Adafactor(used(model), lr=0.1),
+    "muon": lambda model: optim.Muon([one for one in used(model) if one.dim() == 2], lr=0.1),
     "lbfgs": lambda model: optim.LBFGS(used(model), lr=0.1, max_iter=2),
 }  # fmt: skip
 

@@ -5,6 +5,7 @@ import ranks
 from test_torchtitan import TITAN
 
 jobs, outcomes, test = ranks.suite("titan_cases", *TITAN)
+remote_outcomes, test_remote = ranks.remote_suite("titan_cases", *TITAN)
 
 
 def test_figures(outcomes, capsys):

@@ -9,6 +9,7 @@ import figures
 import sealpoint
 import titan_kills
 import torch.distributed as dist
+from store_paths import names
 from titan_basic_cases import attempts, committed, refused
 from titan_states import HAS_CONFIG, Large, Narrow, Run, SealpointCheckpointManager, Wide, enable
 from torch_states import assert_same
@@ -41,9 +42,9 @@ def case_async_saves_of_75_mb(job):
     assert stall < max(0.2, whole / 2), seconds
 
 
-def case_old_steps_go(job):
+def case_old_steps_go(job, at):
     """At each moment there is a committed one, and none that is half deleted is found."""
-    run = Run(job.folder, interval=1, keep_latest_k=2, async_mode="async")
+    run = Run(at(""), interval=1, keep_latest_k=2, async_mode="async")
     run.train(1)
     run.wait()
     problems, is_over = [], threading.Event()
@@ -55,7 +56,7 @@ def case_old_steps_go(job):
                 problems.append("none is committed")
             elif job.rank == 0:
                 try:
-                    sealpoint.open(job.path("checkpoint") / found[0]).close()
+                    sealpoint.open(at("checkpoint") / found[0]).close()
                 except sealpoint.Error as error:
                     problems.append(str(error))
             time.sleep(0.01)
@@ -73,25 +74,25 @@ def case_old_steps_go(job):
     assert committed(job) == ["step-8", "step-7"]
 
 
-def case_a_run_that_is_rolled_back_goes_on(job):
+def case_a_run_that_is_rolled_back_goes_on(job, at):
     """Any number of times: each time it comes by the steps that it saved before."""
-    whole = Run(job.folder, async_mode="async")
+    whole = Run(at(""), async_mode="async")
     losses = whole.train(8)
     whole.wait()
     for last in (6, 4, 8):
         dist.barrier()
         before = attempts(job)
-        again = Run(job.folder, async_mode="async")
+        again = Run(at(""), async_mode="async")
         assert again.manager.load(step=2)
         assert again.train(last) == {step: losses[step] for step in range(3, last + 1)}
         again.wait()
         dist.barrier()
         now = attempts(job)
         assert {name for name in now if now[name] != before[name]} == {f"step-{one}" for one in range(4, last + 1, 2)}, last
-        newest = Run(job.folder)
+        newest = Run(at(""))
         assert newest.manager.load() and newest.progress.values["step"] == last, "what was committed last"
     if job.rank == 0:
-        assert all(sealpoint.verify(entry.path).ok for entry in sealpoint.Series(job.path("checkpoint")).list())
+        assert all(sealpoint.verify(entry.path).ok for entry in sealpoint.Series(at("checkpoint")).list())
 
 
 def case_a_step_is_not_replaced_unless_asked(job):
@@ -127,20 +128,20 @@ def case_a_step_is_not_replaced_unless_asked(job):
     assert sealpoint.verify(job.path("checkpoint/step-4")).ok
 
 
-def case_files_of_killed_saves_go(job):
+def case_files_of_killed_saves_go(job, at):
     for mode in ("disabled", "async"):
-        path = job.path(f"{mode}/checkpoint/step-2")
+        path = at(f"{mode}/checkpoint/step-2")
         if job.rank == 0:
             path.mkdir(parents=True)
             (path / ("0" * 32 + ".probe.shared")).touch()
             (path / ("1" * 32 + ".blob")).touch()
         dist.barrier()
-        run = Run(job.path(mode), async_mode=mode)
+        run = Run(at(mode), async_mode=mode)
         run.train(2)
         run.wait()
         deadline = time.monotonic() + 20
-        while any(name[:32] in ("0" * 32, "1" * 32) for name in os.listdir(path)):
-            assert time.monotonic() < deadline, os.listdir(path)
+        while any(name[:32] in ("0" * 32, "1" * 32) for name in names(path)):
+            assert time.monotonic() < deadline, names(path)
             time.sleep(0.01)
 
 
@@ -236,5 +237,5 @@ def case_the_trainer_of_0_2_is_told(job):
     native.CheckpointManager = before
 
 
-def alone_kills(folder):
-    titan_kills.run(folder)
+def alone_kills(folder, at):
+    titan_kills.run(folder, at(""))

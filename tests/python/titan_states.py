@@ -87,7 +87,8 @@ class Run:
         self.loader = Values(**{f"dp_rank_{rank}": b"position 0", "world_size": size})
         parts = {"dataloader": self.loader, "model_parts": [self.model],
                  "optimizers": Optimizers(self.model, self.optimizer), "lr_schedulers": self.scheduler,
-                 "states": {"train_state": self.progress}, "sd_adapter": None, "base_folder": str(folder)}
+                 "states": {"train_state": self.progress}, "sd_adapter": None, "base_folder": ""}
+        settings = {"folder": f"{folder}/checkpoint", **settings}
         kind = _manager._native.CheckpointManager if native else SealpointCheckpointManager
         settings = {"enable": True, "interval": 2, "keep_latest_k": 0, "last_save_model_only": False, **settings}
         if HAS_CONFIG:

@@ -124,6 +124,10 @@ def case_values_of_each_rank(job):
         else:
             raise AssertionError("another number of ranks")
         sp.load(back, job.path("c"), process_group=pair, contract=sp.Contract(per_rank="allow", unexpected="allow"))
+        everyone = {"rng": None}
+        sp.load(everyone, job.path("c"), process_group=pair, all_ranks=True)
+        assert [one["n"] for one in everyone["rng"]] == list(range(job.size))
+        assert torch.equal(everyone["rng"][job.rank]["torch"], state["rng"].value["torch"])
 
 
 def case_one_rank_cannot_save_its_state(job):

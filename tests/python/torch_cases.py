@@ -68,6 +68,63 @@ def case_new_optimizers_get_their_state(job):
     sp.load({"model": parallel.module, "optimizer": torch.optim.AdamW(parallel.parameters())}, back)
 
 
+class MuonAndAdamW:
+    """As trainings have them: matrices are one's, all else is the other's."""
+
+    def __init__(self, model):
+        kinds = [[one for one in model.parameters() if (one.dim() == 2) is is_matrix] for is_matrix in (True, False)]
+        self.both = [torch.optim.Muon(kinds[0], lr=1e-2), torch.optim.AdamW(kinds[1], lr=1e-2)]
+
+    def step(self):
+        for one in self.both:
+            one.step()
+
+    def zero_grad(self):
+        for one in self.both:
+            one.zero_grad()
+
+    def tensors(self):
+        return {f"{number}.{at}.{key}": whole(value) for number, one in enumerate(self.both)
+                for at, entries in one.state_dict()["state"].items() for key, value in entries.items()}
+
+
+def case_muon_beside_adamw_in_any_layout(job):
+    """Its state has the shape of the parameter, on the parameter's mesh; what a step makes of it needs whole matrices."""
+    def new(mode, seed, size=job.size):
+        made = Training(mode, size, seed)
+        made.optimizer = MuonAndAdamW(made.model)
+        return made, {"model": made.model, "optimizers": made.optimizer.both}
+
+    for saved_on in ("fsdp", "hsdp", "tp"):
+        source, state = new(saved_on, 1)
+        first = [source.loss_of(seed) for seed in range(3)]
+        assert first[0] != first[2]
+        state["optimizers"][0].param_groups[0]["lr"] = 0.05
+        sp.save(state, job.path(saved_on))
+        expected = source.optimizer.tensors(), {name: whole(one) for name, one in source.model.state_dict().items()}
+        assert sum("momentum_buffer" in name for name in expected[0]) == 3 and any("exp_avg" in name for name in expected[0])
+        losses = [source.loss_of(seed) for seed in range(3, 6)]
+        for mode in MODES:
+            other, state = new(mode, 2)
+            sp.load(state, job.path(saved_on))
+            assert_same(expected[0], other.optimizer.tensors())
+            assert_same(expected[1], {name: whole(one) for name, one in other.model.state_dict().items()})
+            muon = other.optimizer.both[0]
+            assert muon.param_groups[0]["lr"] == 0.05
+            for parameter, entries in muon.state.items():
+                assert entries["momentum_buffer"].placements == parameter.placements, mode
+            found = [other.loss_of(seed) for seed in range(3, 6)]
+            assert found == losses or mode != saved_on
+            torch.testing.assert_close(torch.tensor(found), torch.tensor(losses), rtol=1e-3, atol=1e-3)
+
+    def on_fewer():
+        other, state = new("fsdp", 3, 2)
+        sp.load(state, job.path("tp"))
+        assert_same(expected[0], other.optimizer.tensors())
+
+    job.with_ranks(2, on_fewer)
+
+
 def case_state_dicts_without_moments_are_refused(job):
     source = Training("fsdp", job.size, seed=1)
     sp.save(source.state(), job.path("c"))
@@ -388,10 +445,7 @@ def case_a_rank_that_is_late_is_an_error(job):
 
 
 def case_losses_go_on_on_fewer_ranks(job):
-    """Objects that were saved by all, in new objects of two ranks and of one: losses are those of the job that went on.
-
-    The last case, since torch keeps meshes of groups that are gone.
-    """
+    """Objects that were saved by all, in new objects of two ranks and of one: losses are those of the job that went on."""
     def losses(training):
         return [training.loss_of(seed) for seed in range(4)]
 

@@ -189,6 +189,17 @@ def check_limits():
         yield path, 1, f"{name} is missing"
 
 
+def check_codes(root=ROOT):
+    """spec/reader-rules.md has the codes of status.h, with their numbers, in their order."""
+    path = root / "spec/reader-rules.md"
+    header = (root / "include/sealpoint/status.h").read_text()
+    in_code = [(number, name) for name, number in re.findall(r"^\s+k(\w+) = (\d+),", header, re.M)]
+    in_text = re.findall(r"^\| (\d+) \| (\w+) \|", path.read_text(), re.M)
+    if in_text != in_code:
+        found = sorted(set(in_text) ^ set(in_code)) or in_text
+        yield path, 1, f"codes are not those of status.h: {found}"
+
+
 def main():
     rules, wrong = read_rules()
     for path in documents():
@@ -197,6 +208,7 @@ def main():
     wrong += check_mentions(rules)
     wrong += check_coverage()
     wrong += check_limits()
+    wrong += check_codes()
     wrong += check_first_sight()
     for path, number, message in wrong:
         print(f"{path.relative_to(ROOT)}:{number}: {message}")

@@ -45,6 +45,15 @@ class LinksTest(unittest.TestCase):
                 (self.folder / name).write_text("x\n" * lines)
             self.assertEqual(len(list(check_documents.check_first_sight(self.folder))), problems)
 
+    def test_a_table_of_codes_that_is_not_that_of_the_library(self):
+        for name in ("spec", "include/sealpoint"):
+            (self.folder / name).mkdir(parents=True)
+        (self.folder / "include/sealpoint/status.h").write_text("enum {\n  kOk = 0,\n  kIo = 1,\n};\n")
+        for rows, problems in (("| 0 | Ok | x |\n| 1 | Io | x |\n", 0), ("| 0 | Ok | x |\n", 1),
+                               ("| 0 | Ok | x |\n| 2 | Io | x |\n", 1), ("| 1 | Io | x |\n| 0 | Ok | x |\n", 1)):
+            (self.folder / "spec/reader-rules.md").write_text(rows)
+            self.assertEqual(len(list(check_documents.check_codes(self.folder))), problems, rows)
+
 
 if __name__ == "__main__":
     unittest.main()

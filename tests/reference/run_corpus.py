@@ -8,7 +8,6 @@ tensors, boxes of them, and objects.
 """
 
 import argparse
-import collections
 import json
 import os
 import pathlib
@@ -16,6 +15,7 @@ import random
 import subprocess
 import sys
 
+from check_reader import ListRow, Row, file_name, read_table
 from sealpoint_reference import zstd_library
 from sealpoint_reference.directory import PathDirectory
 from sealpoint_reference.load import Checkpoint
@@ -23,26 +23,6 @@ from sealpoint_reference.rules import CODES, Violation, verdict
 from sealpoint_reference.verify import verify_path
 
 BOXES_PER_TENSOR = 6
-ATTEMPT = "a7" * 16
-Row = collections.namedtuple("Row", "entry seen_by code rule file sentence")
-ListRow = collections.namedtuple("ListRow", "entry verdict violations sentence")
-
-
-def cells(line):
-    return (cell.strip() for cell in line.strip("| ").split(" | "))
-
-
-def read_table(path):
-    for line in path.read_text().splitlines():
-        if line.startswith(("| good-", "| bad-")):
-            yield Row(*cells(line))
-        elif line.startswith("| several-"):
-            yield ListRow(*cells(line))
-
-
-def file_name(short):
-    names = {"-": "", "index": f"{ATTEMPT}.index", "COMMIT": "COMMIT"}
-    return names.get(short, f"{short[:2] * 16}.blob")
 
 
 def expected_violations(row):

@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "sealpoint/commit.h"
 #include "sealpoint/s3.h"
+#include "sealpoint/series.h"
 #include "tests/support/object_store/stub.h"
 
 namespace sealpoint {
@@ -185,13 +187,36 @@ TEST_F(S3FaultsTest, AnswersThatAreNone) {
             std::string::npos);
 }
 
+// An answer that stays away for three seconds: by the rate, and by the deadline of a request.
 TEST_F(S3FaultsTest, SlowAnswersAreGivenUp) {
-  Prepare();
-  stub().Fault("GetObject", "slow");
-  const auto begin = std::chrono::steady_clock::now();
-  EXPECT_TRUE(ReadRange(*store_).ok());
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(2900));
-  EXPECT_EQ(stub().Count("GetObject"), 2);
+  S3Options by_rate = stub().Options();
+  by_rate.low_speed_bytes_per_s = 1000;
+  by_rate.low_speed_time = std::chrono::seconds(1);
+  S3Options by_deadline = stub().Options();
+  by_deadline.request_deadline = std::chrono::milliseconds(1000);
+  for (S3Options options : {by_rate, by_deadline}) {
+    Prepare();
+    stub().Fault("GetObject", "slow");
+    const auto store = S3Store("bucket", options).value();
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_TRUE(ReadRange(*store).ok());
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(2900));
+    EXPECT_EQ(stub().Count("GetObject"), 2);
+    options.retries_max = 0;
+    stub().Fault("GetObject", "slow");
+    const Status status = ReadRange(*S3Store("bucket", options).value());
+    EXPECT_NE(status.message().find("GetObject at http://127.0.0.1"), std::string::npos);
+  }
+}
+
+TEST_F(S3FaultsTest, AFailedUploadIsAborted) {
+  for (const char* operation : {"UploadPart", "CompleteMultipartUpload"}) {
+    Prepare();
+    stub().Fault(operation, "denied", 1000);
+    EXPECT_FALSE(UploadTwoParts(*store_).ok());
+    EXPECT_EQ(stub().Count("AbortMultipartUpload"), 1) << operation;
+    EXPECT_TRUE(store_->ListUploads("")->empty()) << operation;
+  }
 }
 
 TEST_F(S3FaultsTest, ALostReplyOfCompleteIsLookedFor) {
@@ -205,8 +230,39 @@ TEST_F(S3FaultsTest, ALostReplyOfCompleteIsLookedFor) {
   ASSERT_TRUE(store_->Put("up", AsBytes("other")).ok());
   stub().Fault("CompleteMultipartUpload", "reset", 1000);
   const Status status = UploadTwoParts(*store_);
-  EXPECT_TRUE(status.has_unknown_outcome()) << status.ToString();
+  EXPECT_EQ(status.code(), Code::kIo);
+  EXPECT_FALSE(status.has_unknown_outcome()) << "of a key that is given up: " << status.ToString();
   EXPECT_EQ(stub().Count("AbortMultipartUpload"), 1);
+}
+
+// Each request of it fails, once and for ever, with and without effect (R-CMT-06).
+TEST_F(S3FaultsTest, AVoidMarkerIsThereOrNotAndSaysSo) {
+  const auto storage = ObjectStorage(store_).value();
+  for (const std::string operation : {"PutObject", "GetObject", "ListObjectsV2", "DeleteObject"}) {
+    for (const char* fault : {"slowdown", "conflict", "denied", "internal", "reset", "lost"}) {
+      for (const int times : {1, 1000}) {
+        // Two of the probe, and then that of the marker.
+        for (int skip = 0; skip < (operation == "PutObject" ? 3 : 1); ++skip) {
+          stub().Reset();
+          ASSERT_TRUE(store_->Put("run/a/" + std::string(32, '1') + ".blob", {}).ok());
+          stub().Fault(operation, fault, times, skip);
+          const Status status = PublishVoidMarker(*storage, "s3://bucket/run/a");
+          stub().Heal();
+          SCOPED_TRACE(std::string(fault) + " of " + operation + " " + std::to_string(skip) + ": " +
+                       status.ToString());
+          Bytes marker;
+          const bool is_there = store_->GetFirst("run/a/COMMIT", 512, marker).ok();
+          if (OutcomeIsUnknown(status)) {
+            EXPECT_EQ(times, 1000);
+            EXPECT_EQ(skip, 2) << "none but those of the marker";
+          } else {
+            EXPECT_EQ(status.ok(), is_there);
+          }
+          if (is_there) EXPECT_TRUE(Series("s3://bucket/run", storage).List()->entries[0].is_void);
+        }
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -139,6 +139,10 @@ TEST_F(S3StoreTest, RangesThatAreNotThere) {
       {{"none", 10, ""}, 0, "", Code::kNotFound, "404"},
       {good, 1, "no_range", Code::kUnsupported, "the server ignores ranges"},
       {good, 1, "shifted", Code::kIo, "expected bytes from 1"},
+      {good, 1, "range=none", Code::kIo, "Content-Range \"none\", expected bytes from 1"},
+      {good, 1, "range=bytes+*/10", Code::kIo, "Content-Range \"bytes */10\""},
+      {good, 1, "resize=-1", Code::kIo, "answered 3 bytes, expected 4"},
+      {good, 1, "resize=1", Code::kIo, "answered 4 bytes and more, expected 4"},
   };
   for (const Row& row : rows) {
     if (*row.fault != '\0') stub().Fault("GetObject", row.fault);
@@ -147,6 +151,73 @@ TEST_F(S3StoreTest, RangesThatAreNotThere) {
     EXPECT_EQ(status.code(), row.code) << status.ToString();
     EXPECT_NE(status.ToString().find(row.text), std::string::npos) << status.ToString();
   }
+}
+
+// A server that answers otherwise than the protocol says.
+TEST_F(S3StoreTest, AnswersThatContradictThemselves) {
+  ASSERT_TRUE(store_->Put("k", AsBytes("0123456789")).ok());
+  Bytes out;
+  for (const char* const fault : {"silent", "range=bytes+1-4/10", "resize=-1"}) {
+    stub().Fault("GetObject", fault);
+    const Status status = store_->GetFirst("k", 4, out).status();
+    EXPECT_EQ(status.code(), Code::kIo) << fault << " " << status.ToString();
+    EXPECT_NE(status.ToString().find("s3://bucket/k"), std::string::npos) << status.ToString();
+  }
+  stub().Fault("HeadObject", "no_length");
+  EXPECT_EQ(store_->Head("k").error().code(), Code::kIo);
+  stub().Fault("ListObjectsV2", "no_key", 9);
+  EXPECT_EQ(store_->List("", "").error().code(), Code::kIo) << "a listing of nothing is empty";
+  stub().Heal();
+  stub().Fault("ListObjectsV2", "garbage", 9);
+  EXPECT_NE(store_->List("p/", "").error().ToString().find("s3://bucket/p/"), std::string::npos);
+  stub().Heal();
+  stub().Fault("ListMultipartUploads", "stuck", 9);
+  EXPECT_EQ(store_->ListUploads("").error().code(), Code::kIo);
+  for (const char* const fault : {"not_implemented_400", "status_501"}) {
+    stub().Fault("PutObject", fault);
+    const Status status = store_->PutIfAbsent("new", AsBytes("x"));
+    EXPECT_EQ(status.code(), Code::kUnsupported) << fault;
+    EXPECT_NE(status.message().find("conditional writes"), std::string::npos) << fault;
+  }
+}
+
+TEST_F(S3StoreTest, KeysHave1024BytesAtMost) {
+  const StoredObject from{"k", 5 * kGiB, ""};
+  const std::string longest(1024, 'x');
+  ASSERT_TRUE(store_->Put("k", AsBytes("x")).ok());
+  ASSERT_TRUE(store_->Put(longest, AsBytes("x")).ok());
+  EXPECT_TRUE(store_->Copy(from, "copy").ok()) << "of as much as one request may";
+  const int before = stub().CountAll();
+  for (const std::string& key : {std::string(), longest + "x"}) {
+    EXPECT_EQ(store_->Put(key, AsBytes("x")).code(), Code::kInvalidArgument);
+    EXPECT_EQ(store_->PutIfAbsent(key, AsBytes("x")).code(), Code::kInvalidArgument);
+    EXPECT_EQ(store_->StartUpload(key).error().code(), Code::kInvalidArgument);
+    EXPECT_EQ(store_->Copy(from, key).error().code(), Code::kInvalidArgument);
+  }
+  EXPECT_EQ(stub().CountAll(), before);
+}
+
+TEST_F(S3StoreTest, UploadsThatFail) {
+  stub().Fault("UploadPart", "late_denied");
+  stub().Fault("UploadPart", "later_quota");
+  {
+    const auto upload = store_->StartUpload("u").value();
+    static_cast<void>(upload->Append(AsBytes("x"), [] {}));
+    static_cast<void>(upload->Append(AsBytes("x"), [] {}));
+    EXPECT_EQ(upload->Complete().code(), Code::kIo) << "the first error, not NoSpace";
+  }
+  stub().Heal();
+  const auto whole = store_->StartUpload("whole").value();
+  ASSERT_TRUE(whole->Append(AsBytes("x"), [] {}).ok());
+  stub().Fault("CompleteMultipartUpload", "lost");
+  stub().Fault("CompleteMultipartUpload", "reset", 99);
+  EXPECT_TRUE(whole->Complete().ok()) << "it is there, though no answer says so";
+  EXPECT_EQ(whole->Complete().code(), Code::kInvalidArgument) << "it has ended";
+  stub().Heal();
+  const auto left = store_->StartUpload("left").value();
+  const UnfinishedUpload upload = store_->ListUploads("left")->front();
+  stub().Fault("AbortMultipartUpload", "denied");
+  EXPECT_EQ(store_->AbortUpload(upload).code(), Code::kIo);
 }
 
 TEST_F(S3StoreTest, UploadsThatEndEarly) {

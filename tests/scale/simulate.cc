@@ -19,6 +19,28 @@ struct Job {
   Scenario alone{};  // one process
 };
 
+// The same trainings of ten times as many parameters.
+Scenario LargeMegatron(MegatronSizes sizes) {
+  sizes.layers = 256;
+  sizes.hidden = 57344;
+  return MegatronScenario(sizes);
+}
+
+Scenario LargeHsdp(HsdpSizes sizes) {
+  sizes.layers = 260;
+  sizes.hidden = 61440;
+  sizes.inner = 163840;
+  return HsdpScenario(sizes);
+}
+
+Scenario LargeExperts(ExpertSizes sizes) {
+  sizes.layers = 80;
+  sizes.experts = 512;
+  sizes.hidden = 12288;
+  sizes.inner = 6656;
+  return ExpertScenario(sizes);
+}
+
 // `scale` divides the number of ranks that data is split or replicated over.
 std::optional<Job> JobNamed(std::string_view name, std::uint32_t scale) {
   if (name == "megatron") {
@@ -38,6 +60,24 @@ std::optional<Job> JobNamed(std::string_view name, std::uint32_t scale) {
         .saved = ExpertScenario({.data_ranks = 16 / scale}),
         .resharded = ExpertScenario({.data_ranks = 8, .expert_ranks = 64, .tensor_ranks = 4}),
         .alone = ExpertScenario({.data_ranks = 1, .expert_ranks = 1, .tensor_ranks = 1})};
+  }
+  // 131,072 ranks, 10^13 parameters.
+  if (name == "megatron-10t") {
+    return Job{.saved = LargeMegatron({.pipeline_ranks = 32, .data_ranks = 512 / scale}),
+               .resharded = LargeMegatron(
+                   {.tensor_ranks = 4, .pipeline_ranks = 16, .data_ranks = 256 / scale}),
+               .alone = LargeMegatron({.tensor_ranks = 1, .pipeline_ranks = 1, .data_ranks = 1})};
+  }
+  if (name == "hsdp-10t") {
+    return Job{.saved = LargeHsdp({.shard_ranks = 1024, .replica_ranks = 128 / scale}),
+               .resharded = LargeHsdp({.shard_ranks = 768, .replica_ranks = 32}),
+               .alone = LargeHsdp({.shard_ranks = 1, .replica_ranks = 1})};
+  }
+  if (name == "experts-10t") {
+    return Job{
+        .saved = LargeExperts({.data_ranks = 32 / scale, .expert_ranks = 512}),
+        .resharded = LargeExperts({.data_ranks = 16, .expert_ranks = 256, .tensor_ranks = 4}),
+        .alone = LargeExperts({.data_ranks = 1, .expert_ranks = 1, .tensor_ranks = 1})};
   }
   return std::nullopt;
 }
@@ -127,9 +167,10 @@ int main(int argc, char** argv) {
     return argc > i ? std::strtoul(argv[i], nullptr, 10) : 1;
   };
   if (argc < 2 || number(2) == 0 || number(3) == 0) {
-    std::fprintf(stderr,
-                 "usage: %s megatron|hsdp|experts [divisor of the data ranks [stride of ranks]]\n",
-                 argv[0]);
+    std::fprintf(
+        stderr,
+        "usage: %s megatron|hsdp|experts[-10t] [divisor of the data ranks [stride of ranks]]\n",
+        argv[0]);
     return EXIT_FAILURE;
   }
   return sealpoint::testing::Run(argv[1], static_cast<std::uint32_t>(number(2)), number(3));

@@ -94,6 +94,7 @@ class WeightTest(unittest.TestCase):
                 kind, _, test = name.partition(".")
                 added = rf"sealpoint_add_(gtest\(\s*{kind}|{kind}_test\()\s*{test}\b|NAME {kind}\.{test}\b"
                 is_declared = re.search(added, declared)
+                is_declared = is_declared or re.search(rf"^foreach\([^)]*\b{test}\b", declared, re.M)
                 is_replay = re.search(rf"\b{test.removeprefix('replay_')}\b", targets)
                 is_over_fake = test.endswith("_over_fake") and test.removesuffix("_over_fake") in ("device", "load", "save")
                 is_python = (ROOT / f"tests/python/test_{test}.py").exists()

@@ -14,7 +14,7 @@ import unittest
 script, build, driver_folder = "", "", ""
 SANITIZER = """#!/bin/bash
 tool=$2
-shift 4
+while [[ $1 == --* ]]; do shift 2; done  # options, of a value each
 echo "$tool $(basename "$1") $2" >>"$SANITIZED"
 "$@" || exit
 [ "$tool" != racecheck ] || { echo "========= RACECHECK SUMMARY: 1 hazard displayed"; exit 86; }

@@ -97,6 +97,10 @@ class CheckEdgesTest(unittest.TestCase):
         self.expect("python/src/a.cc", "void F() { nb::gil_scoped_release released; }\n",
                     "python/src/a.cc:2: 'gil_scoped_release': it aborts at the end of the interpreter")
 
+    def test_face_with_private_include(self):
+        self.write("cmake/module_edges.txt", TABLE.replace("include/", "c: base writer\ninclude/", 1))
+        self.expect("lib/c/a.cc", '#include "lib/writer/a.h"\n#include "lib/c/b.h"\n', "c includes public headers only")
+
     def test_python_package_that_looks_inside(self):
         self.write("python/src/a.cc", SPDX + '#include "python/src/status.h"\n#include "sealpoint/status.h"\n')
         self.write("include/sealpoint/status.h", SPDX)
@@ -173,11 +177,18 @@ class CheckEdgesTest(unittest.TestCase):
     def test_comment_that_begins_with_of(self):
         self.expect("lib/base/a.cc", "int x;  // Of a file.\n", "lib/base/a.cc:2: a comment begins with \"Of\"")
 
+    def test_docstring_that_begins_with_of(self):
+        self.expect("python/sealpoint/a.py", 'def f():\n    """Of a file."""\n', "python/sealpoint/a.py:3: a comment begins with")
+
     def test_other_comments_pass(self):
         self.expect_clean("lib/base/a.cc", "int x;  // of a file\n// Offset.\nauto s = \"// Of\";\n")
 
     def test_long_file(self):
         self.expect("lib/base/a.cc", "\n" * 1000, "1001 lines, at most 1000")
+
+    def test_long_line_of_python(self):
+        self.expect_clean("tests/python/a.py", "a = " + "1" * 128 + "\n")
+        self.expect("tests/python/a.py", "a = " + "1" * 129 + "\n", "tests/python/a.py:2: 133 columns, at most 132")
 
     @unittest.skipUnless(shutil.which("ctags"), "no ctags")
     def test_long_function(self):

@@ -41,7 +41,8 @@ TOOLS = {
     "clang-format-19": "clang-format-19", "clang-tidy-19": "clang-tidy-19",
     "run-clang-tidy-19": "clang-tidy-19", "llvm-symbolizer-19": "llvm-19", "spin": "spin",
     "strace": "strace", "gcovr": "gcovr", "jq": "jq", "curl": "curl", "xxd": "xxd", "make": "make",
-    "unshare": "util-linux", "shellcheck": "shellcheck",
+    "unshare": "util-linux", "abidw": "abigail-tools", "abidiff": "abigail-tools", "shellcheck": "shellcheck",
+    "dpkg-buildpackage": "dpkg-dev", "lintian": "lintian", "mmdebstrap": "mmdebstrap"
 }
 # First component of an include -> package.
 HEADERS = {
@@ -53,7 +54,7 @@ HEADERS = {
     "openssl": "libssl-dev", "expat.h": "libexpat1-dev",
 }
 # Wanted by a sanitizer or a preset rather than by name.
-IMPLIED = {"clang-19": ("libclang-rt-19-dev", "llvm-19")}
+IMPLIED = {"clang-19": ("libclang-rt-19-dev", "llvm-19"), "dpkg-dev": ("debhelper", "dh-python")}
 
 
 def sources(*suffixes):

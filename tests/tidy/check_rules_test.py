@@ -27,7 +27,7 @@ DAMAGES = (
     (CORPUS, r"(\| several-index_and_chunk .*)R-MRK-06", r"\1R-MRK-99", "several-index_and_chunk: R-MRK-99 is in no table"),
     (CONTAINER, r"(- \*\*R-IDX-23\*\* .*\n)", r"\1\1", "R-IDX-23: stated 2 times"),
     (CONTAINER, r"- \*\*R-IDX-23\*\* .*\n", "", "R-IDX-23: stated 0 times"),
-    (CONTAINER, r"(- \*\*R-IDX-23\*\* .*\n)", r"\1- **R-IDX-24** New.\n", "R-IDX-24: stated in container.md, and in no row"),
+    (CONTAINER, r"(- \*\*R-IDX-23\*\* .*\n)", r"\1- **R-IDX-25** New.\n", "R-IDX-25: stated in container.md, and in no row"),
     (READER_RULES, r"(\| R-IDX-23 .*)§4", r"\1§5", "R-IDX-23: its row says container.md §5, it is stated in section 4"),
     (READER_RULES, r"(\| R-IDX-23 .*)may", r"\1perhaps", "R-IDX-23: a lenient reader perhaps"),
     ("spec/commit.md", r"CreationNeverTouchesAnExistingFile", "NoSuchTest", "has no test NoSuchTest"),

@@ -10,6 +10,9 @@ namespace sealpoint::tools {
 enum class ExitStatus : int {
   kValid = 0,
   kCorrupt = 1,
+  // The answer of a command that asks whether something is so; corrupt is then kUnreadable.
+  kDifferent = 1,
+  kNonfinite = 1,
   kUncommitted = 2,
   kUnsupported = 3,
   kUnreadable = 4,  // or nothing found

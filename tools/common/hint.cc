@@ -164,15 +164,15 @@ std::string HintForCheckpoint(const std::string& path, std::string_view shows) {
     if (count++ == 0 || name < first) first = name;
   });
   if (count == 0) return HintForForeign(path, shows);
-  return fmt::format("it is a series of {}, such as {}; ckpt-verify --series checks all of them",
+  return fmt::format("it is a series of {}, such as {}; ckpt verify --series checks all of them",
                      FormatCount(count, "checkpoint"), Printable(first));
 }
 
-std::string HintForSeries(const std::string& path) {
+std::string HintForSeries(const std::string& path, std::string_view otherwise) {
   if (IsUri(path)) return "";
-  if (std::string hint = HintForOther(path, "ckpt-inspect"); !hint.empty()) return hint;
+  if (std::string hint = HintForOther(path, "ckpt ls"); !hint.empty()) return hint;
   if (!HoldsCheckpoint(path)) return "";
-  return "it is a checkpoint itself; give it without --series";
+  return fmt::format("it is a checkpoint itself; {}", otherwise);
 }
 
 }  // namespace sealpoint::tools

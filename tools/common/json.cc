@@ -2,6 +2,7 @@
 #include "tools/common/json.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "tools/common/output.h"
@@ -52,6 +53,12 @@ Json StepToJson(std::uint64_t step) { return step == kNoStep ? Json() : Json(ste
 
 Json IdToJson(const Id128& id) { return id.is_zero() ? Json() : Json(id.ToHex()); }
 
+Json DoubleToJson(double value) {
+  if (std::isnan(value)) return "nan";  // of either sign
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  return value;
+}
+
 Json StatusToJson(const Status& status) {
   const Place& place = status.place();
   Json json = {{"code", std::string(CodeName(status.code()))}};
@@ -77,7 +84,9 @@ void JsonWriter::Separate(std::string_view key) {
 void JsonWriter::Begin(std::string_view key, char opening, char closing) {
   Separate(key);
   Write({&opening, 1});
+  const bool is_document = levels_.empty();
   levels_.push_back({.closing = closing});
+  if (is_document) Field("version", kJsonVersion);
 }
 
 void JsonWriter::Put(std::string_view key, const Json& value) {

@@ -17,9 +17,15 @@ namespace sealpoint::tools {
 // Keys in the order in which they were added: stable output.
 using Json = nlohmann::ordered_json;
 
+// The first member of each document. It grows when a member is removed or means another thing, and
+// not when one is added (docs/tools.md).
+inline constexpr int kJsonVersion = 1;
+
 // null for kNoStep and for the zero id.
 Json StepToJson(std::uint64_t step);
 Json IdToJson(const Id128& id);
+// A number that JSON has; else "nan", "inf" or "-inf".
+Json DoubleToJson(double value);
 // code, message and those parts of the place that are known.
 Json StatusToJson(const Status& status);
 

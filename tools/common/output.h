@@ -29,7 +29,7 @@ void Print(fmt::format_string<Args...> format, Args&&... args) {
   Write(fmt::format(format, std::forward<Args>(args)...));
 }
 
-// "ckpt-verify: MESSAGE" on standard error, whose own errors cannot be reported anywhere.
+// "ckpt verify: MESSAGE" on standard error, whose own errors cannot be reported anywhere.
 void PrintError(std::string_view program, std::string_view message);
 
 // To be called last: flushes and closes standard output. Yields `status`, or kOutput after an

@@ -24,17 +24,35 @@ class HelpFormatter : public CLI::Formatter {
     const std::string name = type.substr(0, type.find(':'));
     return name.empty() ? "" : " " + name;
   }
+  // The list of all commands has the first sentence of each.
+  std::string make_subcommand(const CLI::App* command) const override {
+    const std::string text = command->get_description();
+    std::ostringstream out;
+    CLI::detail::format_help(out, command->get_name(), text.substr(0, text.find_first_of(".")),
+                             get_column_width());
+    return out.str();
+  }
 };
 
 }  // namespace
 
-void AddStandardFlags(CLI::App& app) {
+void AddStandardFlags(CLI::App& app, const std::string& program) {
   app.formatter(std::make_shared<HelpFormatter>());
   app.set_help_flag("-h,--help", "Print this help and exit");
-  app.set_version_flag("--version",
-                       fmt::format("{} {} (format version {})", app.get_name(), VersionString(),
-                                   kFormatVersionWritten),
-                       "Print the version and exit");
+  app.set_version_flag(
+      "--version",
+      fmt::format("{} {} (format version {})", program, VersionString(), kFormatVersionWritten),
+      "Print the version and exit");
+}
+
+const CLI::App& ChosenOf(const CLI::App& app) {
+  const auto commands = app.get_subcommands();
+  return commands.empty() ? app : *commands.front();
+}
+
+std::string ProgramName(const CLI::App& app) {
+  const CLI::App& chosen = ChosenOf(app);
+  return &chosen == &app ? app.get_name() : app.get_name() + " " + chosen.get_name();
 }
 
 std::optional<ExitStatus> Parse(CLI::App& app, int argc, const char* const* argv) {
@@ -52,7 +70,7 @@ std::optional<ExitStatus> Parse(CLI::App& app, int argc, const char* const* argv
 
 ExitStatus UsageError(const CLI::App& app, int argc, const char* const* argv,
                       std::string_view message) {
-  PrintError(app.get_name(), fmt::format("{}; see --help", message));
+  PrintError(ProgramName(app), fmt::format("{}; see --help", message));
   const bool wants_json = std::any_of(
       argv, argv + argc, [](const char* one) { return std::string_view(one) == "--json"; });
   if (wants_json) {

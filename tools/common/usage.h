@@ -3,6 +3,8 @@
 #define SEALPOINT_TOOLS_COMMON_USAGE_H_
 
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include <CLI/CLI.hpp>
 
@@ -11,8 +13,12 @@
 
 namespace sealpoint::tools {
 
-// Adds --version and --help, which shows the options as all tools do.
-void AddStandardFlags(CLI::App& app);
+// Adds --version and --help, which shows the options as all commands do. `program`: "ckpt ls".
+void AddStandardFlags(CLI::App& app, const std::string& program);
+
+// The subcommand that was called, else the program itself, and how messages name it: "ckpt ls".
+const CLI::App& ChosenOf(const CLI::App& app);
+std::string ProgramName(const CLI::App& app);
 
 // Parses. What to return at once: after --help and --version, and after a usage error, which is
 // reported (UsageError).

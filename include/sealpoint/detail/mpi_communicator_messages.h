@@ -66,9 +66,9 @@ inline Status MpiCommunicator::Broadcast(Bytes& bytes, int root) {
 inline Status MpiCommunicator::BroadcastBytes(Bytes& bytes, int root, std::size_t begin) {
   for (std::size_t done = begin; done < bytes.size(); done += options_.message_max_bytes) {
     const std::size_t count = std::min(options_.message_max_bytes, bytes.size() - done);
-    auto piece = std::make_unique<Operation>();
-    piece->send = std::move(bytes);  // lent to the operation, without a copy
-    auto sent = Run("MPI_Ibcast", std::move(piece), [this, root, done, count](Operation& op) {
+    auto segment = std::make_unique<Operation>();
+    segment->send = std::move(bytes);  // lent to the operation, without a copy
+    auto sent = Run("MPI_Ibcast", std::move(segment), [this, root, done, count](Operation& op) {
       return MPI_Ibcast(op.send.data() + done, static_cast<int>(count), MPI_BYTE, root, comm_,
                         op.request());
     });
@@ -81,12 +81,12 @@ inline Status MpiCommunicator::BroadcastBytes(Bytes& bytes, int root, std::size_
 inline Result<std::vector<Bytes>> MpiCommunicator::Gather(ByteSpan bytes, int root) {
   if (Status status = CheckRoot(root); !status.ok()) return status;
   StartClock();
-  return GatherInPieces(bytes, root, false);
+  return GatherInSegments(bytes, root, false);
 }
 
 inline Result<std::vector<Bytes>> MpiCommunicator::AllGather(ByteSpan bytes) {
   StartClock();
-  return GatherInPieces(bytes, 0, true);
+  return GatherInSegments(bytes, 0, true);
 }
 
 // The first messages of all ranks, one after the other.
@@ -130,22 +130,22 @@ inline MpiCommunicator::Numbers MpiCommunicator::SizesOf(ByteSpan messages) cons
 
 // Bytes of one rank that go into one call, when `total` bytes meet on one rank: all of them if
 // they fit, else an equal share of what one call may move.
-inline std::uint64_t MpiCommunicator::PieceLength(std::uint64_t total) const {
+inline std::uint64_t MpiCommunicator::SegmentLength(std::uint64_t total) const {
   const std::uint64_t limit = options_.message_max_bytes;
   return total <= limit ? limit : std::max<std::uint64_t>(1, limit / ranks());
 }
 
-inline std::uint64_t MpiCommunicator::PieceSize(std::uint64_t size, std::uint64_t done,
-                                                std::uint64_t piece) {
-  return size <= done ? 0 : std::min(piece, size - done);
+inline std::uint64_t MpiCommunicator::SegmentSize(std::uint64_t size, std::uint64_t done,
+                                                  std::uint64_t segment) {
+  return size <= done ? 0 : std::min(segment, size - done);
 }
 
 inline MpiCommunicator::Layout MpiCommunicator::LayOut(const Numbers& sizes, std::uint64_t done,
-                                                       std::uint64_t piece) {
+                                                       std::uint64_t segment) {
   Layout layout;
   int start = 0;
   for (const std::uint64_t size : sizes) {
-    layout.counts.push_back(static_cast<int>(PieceSize(size, done, piece)));
+    layout.counts.push_back(static_cast<int>(SegmentSize(size, done, segment)));
     layout.starts.push_back(start);
     start += layout.counts.back();
   }
@@ -160,24 +160,24 @@ inline void MpiCommunicator::Append(std::vector<Bytes>& parts, const Bytes& rece
   }
 }
 
-inline Result<std::vector<Bytes>> MpiCommunicator::GatherInPieces(ByteSpan bytes, int root,
-                                                                  bool to_all) {
+inline Result<std::vector<Bytes>> MpiCommunicator::GatherInSegments(ByteSpan bytes, int root,
+                                                                    bool to_all) {
   const auto messages = GatherFirst(bytes);
   if (!messages.ok()) return std::move(messages).error();
   const Numbers sizes = SizesOf(*messages);
   const std::uint64_t total = std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0});
   const std::uint64_t longest = *std::max_element(sizes.begin(), sizes.end());
-  const std::uint64_t piece = PieceLength(total);
+  const std::uint64_t segment = SegmentLength(total);
   const bool receives = to_all || rank_ == root;
 
   std::vector<Bytes> parts = receives ? PartsOf(*messages) : std::vector<Bytes>();
-  for (std::uint64_t done = FirstRoom(); done < longest; done += piece) {
+  for (std::uint64_t done = FirstRoom(); done < longest; done += segment) {
     auto operation = std::make_unique<Operation>();
     const auto rest =
         bytes.subspan(static_cast<std::size_t>(std::min<std::uint64_t>(done, bytes.size())));
-    const auto count = static_cast<std::size_t>(PieceSize(bytes.size(), done, piece));
+    const auto count = static_cast<std::size_t>(SegmentSize(bytes.size(), done, segment));
     operation->send.assign(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(count));
-    operation->receive_layout = LayOut(sizes, done, piece);
+    operation->receive_layout = LayOut(sizes, done, segment);
     if (receives) operation->receive.resize(operation->receive_layout.TotalBytes());
     auto moved = Run("MPI_Igatherv", std::move(operation), [this, root, to_all](Operation& op) {
       const int send_count = static_cast<int>(op.send.size());
@@ -264,7 +264,7 @@ inline int MpiCommunicator::StartRest(Operation& operation) const {
   constexpr int kTag = 0;
   auto request = operation.requests.begin();
   int code = MPI_SUCCESS;
-  const auto for_pieces = [&](Bytes& bytes, const auto& start) {
+  const auto for_segments = [&](Bytes& bytes, const auto& start) {
     std::size_t done = FirstRoom();
     for (std::size_t left = CountRest(bytes); left > 0 && code == MPI_SUCCESS; --left) {
       const std::size_t count = std::min(options_.message_max_bytes, bytes.size() - done);
@@ -274,17 +274,17 @@ inline int MpiCommunicator::StartRest(Operation& operation) const {
   };
   for (int i = 1; i < size_; ++i) {
     const int from = (rank_ + size_ - i) % size_;
-    for_pieces(operation.incoming[static_cast<std::size_t>(from)],
-               [&](std::byte* at, int count, MPI_Request* started) {
-                 return MPI_Irecv(at, count, MPI_BYTE, from, kTag, comm_, started);
-               });
+    for_segments(operation.incoming[static_cast<std::size_t>(from)],
+                 [&](std::byte* at, int count, MPI_Request* started) {
+                   return MPI_Irecv(at, count, MPI_BYTE, from, kTag, comm_, started);
+                 });
   }
   for (int i = 1; i < size_; ++i) {
     const int to = (rank_ + i) % size_;
-    for_pieces(operation.outgoing[static_cast<std::size_t>(to)],
-               [&](std::byte* at, int count, MPI_Request* started) {
-                 return MPI_Isend(at, count, MPI_BYTE, to, kTag, comm_, started);
-               });
+    for_segments(operation.outgoing[static_cast<std::size_t>(to)],
+                 [&](std::byte* at, int count, MPI_Request* started) {
+                   return MPI_Isend(at, count, MPI_BYTE, to, kTag, comm_, started);
+                 });
   }
   return code;
 }

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,8 +16,6 @@
 
 namespace sealpoint::internal::foreign {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr std::array<std::string_view, 5> kEndings = {".pt", ".pth", ".bin", ".pkl", ".ckpt"};
 // The same weights in another form, as repositories of models have them.
@@ -60,7 +57,7 @@ bool IsNamedAsState(const std::string& name) {
 
 // The name without its ending, unless the state has that.
 std::string KeyFor(const std::string& name, ForeignNode& tree) {
-  std::string stem = fs::path(name).stem().string();
+  std::string stem = name.substr(0, name.rfind('.'));
   return stem == kNodeKind || HasKey(tree, stem) ? name : stem;
 }
 
@@ -73,11 +70,7 @@ std::string ReasonOf(const SourceEntry& entry, const std::string& directory, boo
   }
   if (entry.is_file) return "";
   if (entry.kind == EntryKind::kDirectory) return "a directory";
-  std::error_code error;
-  const fs::file_status found = fs::status(JoinPath(directory, entry.name), error);
-  if (found.type() == fs::file_type::not_found) return "No such file or directory";
-  if (error) return error.message();
-  return found.type() == fs::file_type::directory ? "a directory" : "no regular file";
+  return entry.kind == EntryKind::kSymlink ? WhatLinkIs(directory, entry.name) : "no regular file";
 }
 
 // As far as its beginning says, which may end within a character.

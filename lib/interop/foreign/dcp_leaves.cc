@@ -208,8 +208,7 @@ std::set<std::string> FilesOf(const DcpMetadata& metadata) {
   return used;
 }
 
-void Describe(const std::set<std::string>& used, const SourceFiles& files,
-              ForeignCheckpoint& state) {
+void Describe(const std::set<std::string>& used, SourceFiles& files, ForeignCheckpoint& state) {
   std::map<std::string, std::uint64_t> sizes;
   for (const SourceEntry& entry : files.List(state.path)) sizes[entry.name] = entry.size;
   for (const std::string& name : used) {
@@ -259,13 +258,14 @@ Result<std::vector<ForeignPart>> ResolveParts(const ForeignCheckpoint& checkpoin
         .AtTensor(tensor);
   }
   std::vector<ForeignPart> parts;
+  foreign::SourceFiles files(options, checkpoint.directories);
   try {
     for (const ForeignPart& part : found->second.parts) {
       if (!part.is_item) {
         parts.push_back(part);
         continue;
       }
-      foreign::SourceFiles files(options);
+      files.StartBudget();
       parts.push_back(
           foreign::Resolved(part, found->second, tensor, checkpoint.paths.at(part.file), files));
     }

@@ -63,8 +63,7 @@ ForeignNode::Members ReadLeaves(const DcpMetadata& metadata, bool are_lists_of_o
 // The files that the metadata names.
 std::set<std::string> FilesOf(const DcpMetadata& metadata);
 // What each file is for.
-void Describe(const std::set<std::string>& used, const SourceFiles& files,
-              ForeignCheckpoint& state);
+void Describe(const std::set<std::string>& used, SourceFiles& files, ForeignCheckpoint& state);
 // The first parts of their paths, and these names.
 std::set<std::string> OwnNames(const std::set<std::string>& used, std::set<std::string> others);
 

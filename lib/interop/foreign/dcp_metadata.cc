@@ -2,7 +2,6 @@
 #include "lib/interop/foreign/dcp_metadata.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <set>
 #include <stdexcept>
 
@@ -13,6 +12,7 @@
 #include "lib/interop/foreign/known_classes.h"
 #include "lib/interop/foreign/pickle.h"
 #include "lib/interop/foreign/torch_zip.h"
+#include "lib/storage/path.h"
 #include "sealpoint/text.h"
 
 namespace sealpoint::internal::foreign {
@@ -157,7 +157,7 @@ class MetadataReader {
     }
     if (files_.insert(place.file).second) {
       CheckInside(place.file, path_);
-      CheckLinks(std::filesystem::path(path_).parent_path().string(), place.file);
+      CheckLinks(ParentPath(path_), place.file);
     }
     if (const Pickled* const transforms = Optional(value, "transform_descriptors")) {
       CostOfParts(ItemsOf(*transforms).size());

@@ -3,15 +3,38 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
+#include "lib/base/macros.h"
 #include "lib/interop/foreign/failure.h"
+#include "lib/pipeline/thread_pool.h"
+#include "lib/storage/path.h"
 #include "sealpoint/bytes.h"
 #include "sealpoint/text.h"
 
-namespace sealpoint::internal::foreign {
+namespace sealpoint {
+namespace internal::foreign {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr int kReadsAtOnce = 16;
+
+// The path that the system knows; nothing of an object store.
+std::optional<std::string> LocalPath(const std::string& path) {
+  const std::string_view scheme = SchemeOf(path);
+  if (scheme.empty()) return path;
+  const auto lower = [](char c) { return static_cast<char>(c | 0x20); };
+  if (!std::ranges::equal(scheme, std::string_view("file"), {}, lower)) return std::nullopt;
+  return path.substr(AuthorityOf(path).size());
+}
+
+// Makes room for one more of what stays open or is remembered.
+template <typename Map>
+void KeepFew(Map& map) {
+  constexpr std::size_t kCountMax = 32;
+  if (map.size() >= kCountMax) map.clear();
+}
 
 // An empty one says its size as a link that leads nowhere does.
 bool LeadsToFile(const EntryInfo& entry, const Directory& directory) {
@@ -32,15 +55,46 @@ std::string SourceFile::Read(std::uint64_t offset, std::uint64_t size) const {
   return bytes;
 }
 
+std::string SourceFile::ReadEach(const std::vector<std::uint64_t>& offsets,
+                                 std::uint64_t size) const {
+  std::string bytes(offsets.size() * size, '\0');
+  const MutableByteSpan out = std::as_writable_bytes(std::span(bytes));
+  const int threads = file_->descriptor() ? 1 : kReadsAtOnce;
+  Status status = ParallelFor(threads, offsets.size(), [&](int, std::size_t at) {
+    return file_->ReadAt(offsets[at], out.subspan(at * size, size));
+  });
+  if (!status.ok()) throw Failure{std::move(status)};
+  return bytes;
+}
+
+Result<PathKind> KindAt(const std::string& path, const Storage& storage) {
+  if (path.empty()) return PathKind::kNothing;
+  const bool is_local = LocalPath(path).has_value();
+  const auto opened = storage.OpenDirectory(path);
+  if (opened.ok()) return PathKind::kDirectory;
+  // The first error of an object store may be that there is an object, as its parent then shows.
+  const auto nothing = [&](const Status& second) -> Result<PathKind> {
+    const Status& error = opened.error().code() == Code::kNotFound ? second : opened.error();
+    if (is_local || error.code() == Code::kNotFound) return PathKind::kNothing;
+    return error;
+  };
+  const auto parent = storage.OpenDirectory(ParentPath(path));
+  if (!parent.ok()) return nothing(parent.error());
+  const auto entry = (*parent)->Stat(LastComponent(path));
+  if (!entry.ok()) return nothing(entry.error());
+  if (entry->kind == EntryKind::kDirectory) return PathKind::kDirectory;
+  const bool is_file = entry->kind == EntryKind::kFile || LeadsToFile(*entry, **parent);
+  return is_file ? PathKind::kFile : PathKind::kNothing;
+}
+
 std::shared_ptr<const SourceFile> SourceFiles::Open(const std::string& path) {
-  if (last_ != nullptr && last_->path() == path) return last_;
-  const fs::path parts(path);
-  const std::string parent = parts.has_parent_path() ? parts.parent_path().string() : ".";
-  const auto directory = Take(storage_->OpenDirectory(parent));
-  last_ = std::make_shared<const SourceFile>(
-      path, NumberOf(path),
-      Take(directory->OpenForRead(parts.filename().string(), IoMode::kBuffered)), budget_);
-  return last_;
+  const auto found = open_.find(path);
+  if (found != open_.end() && &found->second->budget() == budget_.get()) return found->second;
+  KeepFew(open_);
+  const auto directory = Take(directories_->Open(ParentPath(path), *storage_));
+  auto file = Take(directory->OpenForRead(LastComponent(path), IoMode::kBuffered));
+  return open_[path] = std::make_shared<const SourceFile>(path, NumberOf(path),
+                                                          blocks_->Wrap(std::move(file)), budget_);
 }
 
 std::size_t SourceFiles::NumberOf(const std::string& path) {
@@ -49,9 +103,11 @@ std::size_t SourceFiles::NumberOf(const std::string& path) {
   return at->second;
 }
 
-std::vector<SourceEntry> SourceFiles::List(const std::string& directory) const {
+std::vector<SourceEntry> SourceFiles::List(const std::string& directory) {
+  const auto found = listed_.find(directory);
+  if (found != listed_.end()) return found->second;
   std::vector<SourceEntry> entries;
-  const auto opened = Take(storage_->OpenDirectory(directory));
+  const auto opened = Take(directories_->Open(directory, *storage_));
   for (EntryInfo& entry : Take(opened->List())) {
     const bool is_file = entry.kind == EntryKind::kFile || LeadsToFile(entry, *opened);
     entries.push_back({.name = std::move(entry.name),
@@ -59,26 +115,34 @@ std::vector<SourceEntry> SourceFiles::List(const std::string& directory) const {
                        .is_file = is_file,
                        .kind = entry.kind});
   }
-  return entries;
+  KeepFew(listed_);
+  return listed_[directory] = std::move(entries);
 }
 
 void CheckInside(const std::string& name, const std::string& where) {
   constexpr std::size_t kShownMax = 200;
-  bool is_inside = !name.empty() && name.front() != '/' && name.find('\0') == name.npos;
-  for (const fs::path& part : fs::path(name)) is_inside &= part != "..";
-  const fs::path file = fs::path(name).filename();
-  is_inside &= !file.empty() && file != ".";
+  bool is_inside = !name.starts_with('/') && name.find('\0') == name.npos;
+  std::string_view rest = name;
+  std::string_view last;
+  do {
+    last = rest.substr(0, rest.find('/'));
+    is_inside &= last != "..";
+    rest.remove_prefix(std::min(rest.size(), last.size() + 1));
+  } while (!rest.empty());
+  is_inside &= !last.empty() && last != "." && !name.ends_with('/');
   if (is_inside) return;
   Fail(Code::kCorrupt, where, "file is named '", Printable(name.substr(0, kShownMax)),
        "', expected a relative path within the directory");
 }
 
 void CheckLinks(const std::string& directory, const std::string& name) {
+  const std::optional<std::string> local = LocalPath(directory);
+  if (!local) return;  // an object store has no links
   const std::string path = JoinPath(directory, name);
   std::error_code error;
-  const fs::path inner = fs::weakly_canonical(path, error);
+  const fs::path inner = fs::weakly_canonical(JoinPath(*local, name), error);
   if (error) return;  // opening it will say why
-  const fs::path outer = fs::weakly_canonical(directory, error);
+  const fs::path outer = fs::weakly_canonical(*local, error);
   const auto [rest, at] = std::ranges::mismatch(outer, inner);
   if (error || rest == outer.end()) return;
   Fail(Code::kUnsupported, path,
@@ -86,4 +150,28 @@ void CheckLinks(const std::string& directory, const std::string& name) {
        "directory with its links followed (cp -rL)");
 }
 
-}  // namespace sealpoint::internal::foreign
+std::string WhatLinkIs(const std::string& directory, const std::string& name) {
+  std::error_code error;
+  const fs::file_status found =
+      fs::status(JoinPath(LocalPath(directory).value_or(""), name), error);
+  if (found.type() == fs::file_type::not_found) return "No such file or directory";
+  if (error) return error.message();
+  return found.type() == fs::file_type::directory ? "a directory" : "no regular file";
+}
+
+}  // namespace internal::foreign
+
+Result<std::shared_ptr<const Directory>> ForeignDirectories::Open(const std::string& path,
+                                                                  const Storage& storage) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = open_.find(path);
+    if (found != open_.end()) return found->second;
+  }
+  SEALPOINT_ASSIGN_OR_RETURN(std::shared_ptr<const Directory> opened, storage.OpenDirectory(path));
+  const std::lock_guard lock(mutex_);
+  internal::foreign::KeepFew(open_);
+  return open_[path] = std::move(opened);
+}
+
+}  // namespace sealpoint

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -11,12 +12,26 @@
 #include <vector>
 
 #include "lib/interop/foreign/budget.h"
+#include "sealpoint/block_cache.h"
 #include "sealpoint/interop.h"
 #include "sealpoint/storage.h"
 
 // Files of other formats, read as they are asked for. Everything throws Failure.
 
-namespace sealpoint::internal::foreign {
+namespace sealpoint {
+
+// Thread safety: all functions.
+class ForeignDirectories {
+ public:
+  // A few of those that were opened last stay so.
+  Result<std::shared_ptr<const Directory>> Open(const std::string& path, const Storage& storage);
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<std::string, std::shared_ptr<const Directory>> open_;
+};
+
+namespace internal::foreign {
 
 class SourceFile {
  public:
@@ -34,6 +49,9 @@ class SourceFile {
   Budget& budget() const { return *budget_; }
   // Incomplete if the file ends before.
   std::string Read(std::uint64_t offset, std::uint64_t size) const;
+  // The same size at each of the offsets, one behind the other. By several threads if the file is
+  // far away.
+  std::string ReadEach(const std::vector<std::uint64_t>& offsets, std::uint64_t size) const;
 
  private:
   const std::string path_;
@@ -49,28 +67,45 @@ struct SourceEntry {
   EntryKind kind = EntryKind::kFile;
 };
 
-// Files and directories of a storage. The file that was used last stays open.
+// What a path leads to.
+enum class PathKind : std::uint8_t { kNothing, kFile, kDirectory };
+// Nothing is also what is neither. Errors: those of an object store that cannot be looked at.
+Result<PathKind> KindAt(const std::string& path, const Storage& storage);
+
+// Files and directories of a storage. A few of those that were used last stay open.
 class SourceFiles {
  public:
-  explicit SourceFiles(ForeignOptions options)
+  explicit SourceFiles(ForeignOptions options, std::shared_ptr<ForeignDirectories> directories = {})
       : options_(std::move(options)),
-        storage_(options_.storage != nullptr ? options_.storage : DefaultStorage()) {}
+        storage_(options_.storage != nullptr ? options_.storage : DefaultStorage()),
+        directories_(directories != nullptr ? std::move(directories)
+                                            : std::make_shared<ForeignDirectories>()),
+        blocks_(BlockCache::Create(kBlockBytes, kBlocksMax)) {}
 
   const ForeignOptions& options() const { return options_; }
   Budget& budget() { return *budget_; }
   const std::shared_ptr<Storage>& storage() const { return storage_; }
+  const std::shared_ptr<ForeignDirectories>& directories() const { return directories_; }
+  // Each file that is opened from now on is of another checkpoint.
+  void StartBudget() { budget_ = std::make_shared<Budget>(); }
   std::shared_ptr<const SourceFile> Open(const std::string& path);
   // The number of a file, which may not have been opened.
   std::size_t NumberOf(const std::string& path);
   std::vector<std::string> TakePaths() { return std::move(paths_); }
-  // Sorted by name.
-  std::vector<SourceEntry> List(const std::string& directory) const;
+  // Sorted by name, as it was when this was first asked.
+  std::vector<SourceEntry> List(const std::string& directory);
 
  private:
+  // What is read of a file lies together in few places: the ends of archives, and what is near.
+  static constexpr std::uint64_t kBlockBytes = std::uint64_t{64} << 10;
+  static constexpr std::size_t kBlocksMax = 64;
   const ForeignOptions options_;
   const std::shared_ptr<Storage> storage_;
-  const std::shared_ptr<Budget> budget_ = std::make_shared<Budget>();
-  std::shared_ptr<const SourceFile> last_;
+  const std::shared_ptr<ForeignDirectories> directories_;
+  std::shared_ptr<Budget> budget_ = std::make_shared<Budget>();
+  const std::shared_ptr<BlockCache> blocks_;
+  std::unordered_map<std::string, std::shared_ptr<const SourceFile>> open_;
+  std::unordered_map<std::string, std::vector<SourceEntry>> listed_;
   std::vector<std::string> paths_;
   std::unordered_map<std::string, std::size_t> numbers_;
 };
@@ -80,6 +115,10 @@ void CheckInside(const std::string& name, const std::string& where);
 // No payload is that of another directory: Unsupported if a symbolic link leads out of this one.
 void CheckLinks(const std::string& directory, const std::string& name);
 
-}  // namespace sealpoint::internal::foreign
+// Why a symbolic link, which only file systems have, leads to no file.
+std::string WhatLinkIs(const std::string& directory, const std::string& name);
+
+}  // namespace internal::foreign
+}  // namespace sealpoint
 
 #endif  // SEALPOINT_LIB_INTEROP_FOREIGN_FILES_H_

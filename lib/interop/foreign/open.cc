@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <new>
 
+#include "lib/base/macros.h"
 #include "lib/interop/foreign/failure.h"
 #include "lib/interop/foreign/formats.h"
 #include "lib/interop/foreign/torch_legacy.h"
@@ -14,7 +14,6 @@
 namespace sealpoint::internal::foreign {
 namespace {
 
-namespace fs = std::filesystem;
 using std::string_literals::operator""s;
 
 // How files begin that are not read; what they are.
@@ -62,7 +61,7 @@ std::optional<ForeignCheckpoint> ReadDirectory(const std::string& path, SourceFi
     std::optional<ForeignCheckpoint> state = ReadDirectory(*newest, files, 1);
     if (state) {
       state->notes.push_back("the newest of the iterations: " +
-                             fs::path(*newest).filename().string());
+                             std::string(LastComponent(*newest)));
     }
     return state;
   }
@@ -115,7 +114,7 @@ ForeignCheckpoint ReadTorchFile(const std::string& path, SourceFiles& files) {
     Fail(Code::kUnsupported, path, "the file holds a ",
          kind.empty() ? KindName(archive->root().kind) : kind, ", expected a mapping");
   }
-  state.files.push_back({fs::path(path).filename().string(), file->size(),
+  state.files.push_back({std::string(LastComponent(path)), file->size(),
                          is_zip ? "zip of torch.save: a pickle of the state, and its tensors"
                                 : "file of torch.save before 1.6: pickles, then its tensors"});
   return state;
@@ -130,6 +129,7 @@ Result<std::optional<ForeignCheckpoint>> ReadPath(const std::string& path, bool 
       CheckSizes(*state);
       CheckTree(*state);
       state->paths = files.TakePaths();
+      state->directories = files.directories();
     }
     return state;
   } catch (Failure& failure) {
@@ -145,15 +145,11 @@ namespace sealpoint {
 
 Result<std::optional<ForeignCheckpoint>> ReadForeign(const std::string& path,
                                                      const ForeignOptions& options) {
-  // What the file system says of it would be of a folder "s3:".
-  if (!internal::SchemeOf(path).empty()) return std::optional<ForeignCheckpoint>();
-  internal::foreign::SourceFiles files(options);
-  std::error_code error;
-  const bool is_directory = std::filesystem::is_directory(path, error);
-  if (!is_directory && !std::filesystem::is_regular_file(path, error)) {
-    return std::optional<ForeignCheckpoint>();
-  }
-  return internal::foreign::ReadPath(path, is_directory, files);
+  namespace foreign = internal::foreign;
+  foreign::SourceFiles files(options);
+  SEALPOINT_ASSIGN_OR_RETURN(const foreign::PathKind kind, foreign::KindAt(path, *files.storage()));
+  if (kind == foreign::PathKind::kNothing) return std::optional<ForeignCheckpoint>();
+  return foreign::ReadPath(path, kind == foreign::PathKind::kDirectory, files);
 }
 
 Result<std::optional<std::string>> NewestMegatronIteration(const std::string& path) {

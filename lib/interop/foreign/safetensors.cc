@@ -100,7 +100,7 @@ void AddObjects(const SafetensorsModel& model, ForeignCheckpoint& state) {
   state.objects[kForeign] = {"application/json", Bytes(bytes.begin(), bytes.end())};
 }
 
-void AddFiles(const SafetensorsModel& model, const SourceFiles& files, ForeignCheckpoint& state) {
+void AddFiles(const SafetensorsModel& model, SourceFiles& files, ForeignCheckpoint& state) {
   if (!model.is_directory()) {
     state.files.push_back({model.files().front().name, model.files().front().size_bytes,
                            "safetensors: a header of JSON, then the tensors"});

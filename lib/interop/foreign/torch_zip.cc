@@ -23,6 +23,7 @@ constexpr std::uint64_t kEnd64Size = 56;
 constexpr std::uint64_t kLocatorSize = 20;
 constexpr std::uint64_t kCentralSize = 46;
 constexpr std::uint64_t kLocalSize = 30;
+constexpr std::size_t kEntriesAtOnce = 1024;  // whose headers are read together
 constexpr std::uint64_t kNone16 = 0xffff;
 constexpr std::uint64_t kNone32 = 0xffffffff;
 
@@ -46,7 +47,13 @@ Zip::Zip(std::shared_ptr<const SourceFile> file, std::uint64_t begin, std::uint6
   const DirectoryPlace place = FindDirectory();
   const std::string directory = ReadPart(place.begin, place.end - place.begin);
   std::size_t at = 0;
-  for (std::uint64_t i = 0; i < place.count; ++i) at = AddEntry(directory, at);
+  std::vector<Listed> listed;
+  for (std::uint64_t i = 0; i < place.count; ++i) {
+    at = TakeEntry(directory, at, listed.emplace_back());
+    if (listed.size() == kEntriesAtOnce || i + 1 == place.count) {
+      AddEntries(std::exchange(listed, {}));
+    }
+  }
   if (at != directory.size()) {
     Corrupt(place.begin, StrCat("directory of the zip has ", directory.size(), " bytes, expected ",
                                 at, " of ", place.count, " entries"));
@@ -57,10 +64,13 @@ void Zip::Corrupt(std::uint64_t at, const std::string& message) const {
   throw Failure{Status(Code::kCorrupt, message).AtPath(file_->path()).AtOffset(begin_ + at)};
 }
 
+void Zip::CheckRange(std::uint64_t at, std::uint64_t size) const {
+  if (at <= size_ && size <= size_ - at) return;
+  Corrupt(0, StrCat("zip has ", size_, " bytes, and says that ", size, " are at ", at));
+}
+
 std::string Zip::ReadPart(std::uint64_t at, std::uint64_t size) const {
-  if (at > size_ || size > size_ - at) {
-    Corrupt(0, StrCat("zip has ", size_, " bytes, and says that ", size, " are at ", at));
-  }
+  CheckRange(at, size);
   return file_->Read(begin_ + at, size);
 }
 
@@ -104,7 +114,7 @@ Zip::DirectoryPlace Zip::FindDirectory64(std::uint64_t end) const {
 }
 
 // Returns where the next one begins.
-std::size_t Zip::AddEntry(std::string_view directory, std::size_t at) {
+std::size_t Zip::TakeEntry(std::string_view directory, std::size_t at, Listed& listed) const {
   const std::string_view fixed = directory.substr(std::min(at, directory.size()), kCentralSize);
   if (fixed.size() < kCentralSize || !fixed.starts_with(kCentral)) {
     Corrupt(at, "directory of the zip has no entry where one is expected");
@@ -130,9 +140,6 @@ std::size_t Zip::AddEntry(std::string_view directory, std::size_t at) {
     Corrupt(at, StrCat("entry '", shown, "' has ", size, " bytes, of which ", stored,
                        " are stored, expected the same"));
   }
-  if (entries_.contains(entry.name)) {
-    Corrupt(0, StrCat("two entries of the zip are named '", shown, "'"));
-  }
   if (entry.name.starts_with('/') || HasParentStep(entry.name)) {
     Corrupt(0, StrCat("entry of the zip is named '", shown, "', expected a path within it"));
   }
@@ -140,9 +147,26 @@ std::size_t Zip::AddEntry(std::string_view directory, std::size_t at) {
   const auto crc = static_cast<std::uint32_t>(Number(fixed, 16, 4));
   if (crc != 0 || size == 0) entry.crc = crc;
   entry.size = size;
-  entry.begin = BeginOf(entry.name, header, stored);
-  entries_.emplace(entry.name, std::move(entry));
+  listed = {.entry = std::move(entry), .header = header, .stored = stored};
   return end;
+}
+
+void Zip::AddEntries(std::vector<Listed> listed) {
+  std::vector<std::uint64_t> offsets;
+  for (const auto& [entry, header, stored] : listed) {
+    CheckRange(header, kLocalSize);
+    offsets.push_back(begin_ + header);
+  }
+  const std::string locals = file_->ReadEach(offsets, kLocalSize);
+  std::string_view local = locals;
+  for (Listed& one : listed) {
+    one.entry.begin = BeginOf(one, local.substr(0, kLocalSize));
+    local.remove_prefix(kLocalSize);
+    const auto [added, is_new] = entries_.try_emplace(one.entry.name, std::move(one.entry));
+    if (!is_new) {
+      Corrupt(0, StrCat("two entries of the zip are named '", Printable(added->first), "'"));
+    }
+  }
 }
 
 // Those of the three numbers that do not fit 32 bits are in the extra field.
@@ -167,16 +191,16 @@ void Zip::TakeWide(std::string_view extra, const std::string& name,
   Corrupt(0, StrCat("entry '", Printable(name), "' of the zip64 lacks its 64-bit sizes"));
 }
 
-std::uint64_t Zip::BeginOf(const std::string& name, std::uint64_t header, std::uint64_t size) {
-  const std::string local = ReadPart(header, kLocalSize);
+std::uint64_t Zip::BeginOf(const Listed& listed, std::string_view local) {
+  const auto& [entry, header, size] = listed;
   if (!local.starts_with(kLocal)) {
-    Corrupt(header, StrCat("entry '", Printable(name), "' of the zip has no header"));
+    Corrupt(header, StrCat("entry '", Printable(entry.name), "' of the zip has no header"));
   }
   const std::uint64_t begin = header + kLocalSize + Number(local, 26, 2) + Number(local, 28, 2);
   const bool fits = begin <= size_ && size <= size_ - begin;
   if (fits) used_ += size + kLocalSize;
   if (!fits || used_ > size_) {
-    Corrupt(header, StrCat("entry '", Printable(name), "' has ", size, " bytes at ", begin,
+    Corrupt(header, StrCat("entry '", Printable(entry.name), "' has ", size, " bytes at ", begin,
                            ", the zip ", size_, ", which entries do not share"));
   }
   return begin_ + begin;

@@ -47,10 +47,18 @@ class Zip {
   };
   DirectoryPlace FindDirectory() const;
   DirectoryPlace FindDirectory64(std::uint64_t end) const;
-  std::size_t AddEntry(std::string_view directory, std::size_t at);
+  // An entry before it is known where its bytes begin: `header` and its `stored` size are.
+  struct Listed {
+    Entry entry;
+    std::uint64_t header = 0;
+    std::uint64_t stored = 0;
+  };
+  std::size_t TakeEntry(std::string_view directory, std::size_t at, Listed& listed) const;
+  void AddEntries(std::vector<Listed> listed);
   void TakeWide(std::string_view extra, const std::string& name,
                 std::array<std::uint64_t, 3>& values) const;
-  std::uint64_t BeginOf(const std::string& name, std::uint64_t header, std::uint64_t size);
+  std::uint64_t BeginOf(const Listed& listed, std::string_view local);
+  void CheckRange(std::uint64_t at, std::uint64_t size) const;
   std::string ReadPart(std::uint64_t at, std::uint64_t size) const;
   [[noreturn]] void Corrupt(std::uint64_t at, const std::string& message) const;
 

@@ -9,12 +9,13 @@ import json
 import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from sealpoint._arguments import path_of
 from sealpoint._command import LEFT_OUT, Parser, end_by_signals, write_error, write_line
+from sealpoint._errors import Error
 from sealpoint._sealpoint import printable
-from sealpoint._series import Series
+from sealpoint._series import Series, Unfinished
 from sealpoint.interop import _copy, _listing
 from sealpoint.interop._convert import FORMATS, THREADS_DEFAULT, Report, convert
 from sealpoint.interop._open import open_source
@@ -206,6 +207,14 @@ def _run_convert(arguments: list[str]) -> int:
     return 0 if report.is_whole else LEFT_OUT
 
 
+def _unfinished(path: str) -> tuple[Sequence[Unfinished], Error | None]:
+    """Uploads to an object store that are not complete, or why they are not known."""
+    try:
+        return Series(path).unfinished(), None
+    except Error as error:  # such as a permission that reading does not need
+        return [], error
+
+
 def _run_ls(arguments: list[str]) -> int:
     parser = Parser(prog="sealpoint ls", description="Says what a checkpoint of any known format holds.")
     parser.add_argument("path", metavar="PATH", help="file, directory or URL; a series is listed, too")
@@ -215,11 +224,14 @@ def _run_ls(arguments: list[str]) -> int:
     with open_source(args.path, drop_unknown=True, per_rank=args.per_rank) as state:
         is_series = state.format == "sealpoint" and state.path != path_of(args.path)
         entries = Series(args.path).list() if is_series else []
+        unfinished, problem = _unfinished(args.path) if is_series else ([], None)
         if args.json:
             listed = {"series": [_listing.entry_as_json(entry) for entry in entries]} if is_series else {}
-            write_line(json.dumps({**_listing.as_json(state), **listed}))
+            uploads = {"unfinished": [one._asdict() for one in unfinished]} if is_series and problem is None else {}
+            write_line(json.dumps({**_listing.as_json(state), **listed, **uploads}))
         else:
-            write_line("\n".join([*map(_listing.entry_line, entries), *_listing.lines(state)]))
+            notes = [*map(_listing.unfinished_line, unfinished), *([f"unfinished uploads: {problem}"] if problem else [])]
+            write_line("\n".join([*map(_listing.entry_line, entries), *notes, *_listing.lines(state)]))
     return 0
 
 

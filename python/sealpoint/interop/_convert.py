@@ -3,15 +3,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple, get_args
 
 from sealpoint import _sealpoint, _uri
-from sealpoint._arguments import Path, check, local_path_of, path_of
+from sealpoint._arguments import Path, check, path_of
 from sealpoint._errors import ArgumentTypeError, Error, InvalidArgumentError, MismatchError, UnsupportedError
 from sealpoint._save import Codec
 from sealpoint._tree import Node, text_of
@@ -40,6 +41,7 @@ _NOT_WRITTEN = (
 _DIRECTORIES = ("hf", "dcp", "megatron")
 _PICKLED = ("torch", "dcp", "megatron")
 THREADS_DEFAULT = 4
+_THREADS_FAR = 8  # which wait for an object store, most of the time
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,11 +117,12 @@ def convert(
 
     No pickle is run, and neither torch nor a GPU is needed. All bytes of the source that are read are checked against
     the digests that its format has. After an error there is no destination. All is written to a directory beside it,
-    named ``….partial-`` and eight digits; what a killed program left there the next call to this destination removes.
+    named ``….partial-`` and eight digits; what a killed program left there the next call to this destination removes. In an
+    object store files have their names at once, and the one that readers of the format begin with comes last.
 
     Args:
-        source: a checkpoint: a directory of Sealpoint, torch.distributed.checkpoint, Megatron (torch_dist) or
-            Hugging Face, or a file of safetensors or torch.save.
+        source: a checkpoint, a path or a URL (``sealpoint.storage``): a directory of Sealpoint,
+            torch.distributed.checkpoint, Megatron (torch_dist) or Hugging Face, or a file of safetensors or torch.save.
         destination: does not exist yet, in a directory that exists; for ``sealpoint`` it may be an empty directory.
         to: the format: "sealpoint", "safetensors" (one file), "hf" (a directory of safetensors), "torch" (a file as
             of torch.save), "dcp", "megatron"; None: that of the destination's suffix (.safetensors; .pt, .pth, .bin and
@@ -140,7 +143,7 @@ def convert(
         per_rank: patterns of names of which each rank has its own, in a directory of DCP with metadata per rank.
         max_shard_bytes: of a file of "hf"; a larger tensor has one for itself.
         codec: of "sealpoint".
-        threads: that copy; None: as many as there are processors, at most 4.
+        threads: that copy; None: as many as there are processors, at most 4; from or to an object store 8.
         memory_bytes: for tensors under way, in all threads; small values, names and the reader of a checkpoint of
             Sealpoint need some more.
         verify: afterwards source and destination are read and compared.
@@ -163,15 +166,15 @@ def convert(
         raise ArgumentTypeError(f"progress is {progress!r:.80}, expected a function, or None")
     source = path_of(source, "source")
     path = path_of(destination, "destination")
-    if to != "sealpoint":
-        local_path_of(path, "destination", "files of other formats are written to one")
     if mapping_back and mapping is None:
         raise InvalidArgumentError("mapping_back is set, expected a mapping with it")
     rules = read_rules(mapping) if mapping is not None else None
     layout = _buckets.read_layout(buckets) if buckets is not None else None
-    work = _copy.Work(threads or min(THREADS_DEFAULT, os.cpu_count() or 1), memory_bytes, progress)
+    is_far = _uri.is_uri(source) or _uri.is_uri(path)
+    threads_default = _THREADS_FAR if is_far else min(THREADS_DEFAULT, os.cpu_count() or 1)
+    work = _copy.Work(threads or threads_default, memory_bytes, progress, is_far)
     dropped: list[str] = []
-    target = _destination.prepare(path, to == "sealpoint", dry_run)
+    target = _destination.prepare(path, to == "sealpoint", to == "sealpoint" or to in _DIRECTORIES, dry_run)
     with open_unchecked(source, drop_unknown=drop_unknown, per_rank=per_rank, goes_on=True) as opened:
         whole = opened if layout is None else _buckets.resolve(check_read(opened), layout, memory_bytes)
         state = check_read(select(whole, match, drop, tensors_only, dropped))
@@ -240,18 +243,35 @@ def _write(
     files = [] if layout is None else [FileInfo(*file, "") for file in zip(layout.names, layout.sizes, strict=True)]
     if dry_run:
         return _Written(files, needed_bytes, None)
-    is_directory = is_sealpoint or to in _DIRECTORIES
-    with _destination.publishing(path, is_directory, may_be_empty=is_sealpoint) as temporary:
-        if layout is None:
-            _write_sealpoint(state, temporary, work, codec)
-        else:
-            paths = [os.path.join(temporary, name) for name in layout.names] if is_directory else [temporary]
-            _copy.write_files(layout, paths, work)
+    with _writing(state, path, layout, to, work, codec) as written:
         if not verify and not is_sealpoint:
             return _Written(files, needed_bytes, None)
-        with open_source(temporary) as made:
+        with open_source(written) as made:
             verified = _verify(state, made, to, work) if verify else None
             return _Written(made.files if is_sealpoint else files, needed_bytes, verified)
+
+
+@contextlib.contextmanager
+def _writing(
+    state: State, path: str, layout: Layout | None, to: str, work: _copy.Work, codec: Codec
+) -> Iterator[str]:
+    """Where it is written; what is there stays if the block ends well."""
+    is_directory = layout is None or to in _DIRECTORIES
+    if not _uri.is_uri(path):
+        with _destination.publishing(path, is_directory, may_be_empty=layout is None) as temporary:
+            if layout is None:
+                _write_sealpoint(state, temporary, work, codec)
+            else:
+                paths = [os.path.join(temporary, name) for name in layout.names] if is_directory else [temporary]
+                _copy.write_files(layout, _copy.LocalOutput(paths, layout.sizes), work)
+            yield temporary
+    elif layout is None:  # which is not there before its marker is
+        _write_sealpoint(state, path, work, codec)
+        yield path
+    else:
+        with _destination.storing(path, layout.names, is_directory) as files:
+            _copy.write_files(layout, _copy.StoredOutput(files), work)
+            yield path
 
 
 def _write_sealpoint(state: State, path: str, work: _copy.Work, codec: Codec) -> None:
@@ -264,7 +284,8 @@ def _write_sealpoint(state: State, path: str, work: _copy.Work, codec: Codec) ->
             return _sealpoint.write_file(path, MARKER, config)
         layout = Layout()
         layout.add_bytes(layout.add_file(MARKER), config)
-        _copy.write_files(layout, [os.path.join(path, MARKER)], _copy.Work(1, _copy.MEMORY_DEFAULT_BYTES, None))
+        output = _copy.LocalOutput([os.path.join(path, MARKER)], layout.sizes)
+        _copy.write_files(layout, output, _copy.Work(1, _copy.MEMORY_DEFAULT_BYTES, None))
 
 
 def _lay_out(state: State, name: str, to: str, max_shard_bytes: int) -> Layout:

@@ -3,22 +3,24 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 import time
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from sealpoint._errors import CancelledError, CorruptError, Error
 from sealpoint._save import BlobWriter, Codec, commit
-from sealpoint._sealpoint import CommitInfo
+from sealpoint._sealpoint import CommitInfo, NewFile, NewFiles
 from sealpoint._tree import MEDIA_TYPE, OBJECT, dump
 from sealpoint.interop import _boxes
 from sealpoint.interop._dtypes import ITEM_SIZE
 from sealpoint.interop._files import attempt, io_error
-from sealpoint.interop._layout import Layout, Part
+from sealpoint.interop._layout import Layout, Part, Small
 from sealpoint.interop._source import State, Tensor, size_of
 
 MEMORY_DEFAULT_BYTES = 256 << 20
@@ -36,11 +38,13 @@ Progress = Callable[[str, int, int], None] | None
 class Work:
     """Threads, memory, progress and cancellation of one conversion."""
 
-    def __init__(self, threads: int, memory_bytes: int, progress: Progress) -> None:
+    def __init__(self, threads: int, memory_bytes: int, progress: Progress, is_far: bool = False) -> None:
+        """``is_far``: source or destination is in an object store, where a request for little takes as long."""
         self.threads = threads
         self.stop = threading.Event()
         # A slab, a second one if it is put together of parts or cast, a third for a strided source.
         self.slab_bytes = max(_SLAB_BYTES_MIN, min(_SLAB_BYTES_MAX, memory_bytes // (threads * 4)))
+        self.file_slab_bytes = _SLAB_BYTES_MAX if is_far else _FILE_SLAB_BYTES_MAX
         self.reader_bytes = max(_SLAB_BYTES_MIN, memory_bytes // (threads * 2))
         self._progress, self._lock = progress, threading.Lock()
         self._what, self._done, self._total, self._called = "", 0, 0, 0.0
@@ -182,64 +186,210 @@ def _shaped(data: memoryview, dtype: str) -> Any:
 # Into files.
 
 
-class _Task(NamedTuple):
-    tensor: Tensor
-    parts: list[Part]
+class Output(Protocol):
+    """Where files are written, by their numbers. Any thread.
+
+    ``is_forward``: what has the least offset is waited for. Else the small bytes come last: what is there meanwhile lacks
+    them, and so passes for no whole file.
+    """
+
+    is_forward: bool
+
+    def begin(self, file: int) -> None:
+        """Before the first byte of the file is written."""
+
+    def write(self, file: int, offset: int, data: memoryview) -> None: ...
+    def written(self, file: int, offset: int, size: int) -> None:
+        """So many bytes from there on were written, and are not written again."""
+
+    def complete(self, file: int) -> None:
+        """All bytes of the file were written."""
+
+    def finish(self) -> None:
+        """All files are complete. Makes them durable."""
+
+    def close(self) -> None:
+        """Also after errors."""
 
 
-def write_files(layout: Layout, paths: Sequence[str], work: Work) -> None:
-    """Writes the files of a layout under these paths, and makes them durable. Errors: NoSpaceError, IoError, of sources."""
-    descriptors: list[int] = []
-    try:
-        for path, size in zip(paths, layout.sizes, strict=True):
-            attempt(
-                lambda path=path: descriptors.append(  # type: ignore[misc]
-                    os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-                ),
-                path,
-            )
-            attempt(lambda size=size: os.ftruncate(descriptors[-1], size), path)  # type: ignore[misc]
-        tasks: dict[int, _Task] = {}
-        for part in layout.parts:
-            tasks.setdefault(id(part.tensor), _Task(part.tensor, [])).parts.append(part)
-        work.begin("convert", sum(part.size for part in layout.parts))
-        has_digests = layout.has_digests
-        work.run(lambda task: _write_task(task, descriptors, paths, work, has_digests), tasks.values())
-        for small in layout.smalls:
-            _write(descriptors[small.file], small.offset, memoryview(small.data()), paths[small.file])
-        for descriptor, path in zip(descriptors, paths, strict=True):
+class LocalOutput:
+    """Files of the operating system."""
+
+    is_forward = False
+
+    def __init__(self, paths: Sequence[str], sizes: Sequence[int]) -> None:
+        self._paths, self._descriptors = paths, list[int]()
+        try:
+            for path, size in zip(paths, sizes, strict=True):
+                attempt(lambda path=path: self._open(path), path)  # type: ignore[misc]
+                attempt(lambda size=size: os.ftruncate(self._descriptors[-1], size), path)  # type: ignore[misc]
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, path: str) -> None:
+        self._descriptors.append(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+
+    def begin(self, file: int) -> None:
+        """They are all begun."""
+
+    def write(self, file: int, offset: int, data: memoryview) -> None:
+        while len(data) > 0:
+            try:
+                count = os.pwrite(self._descriptors[file], data, offset)
+            except OSError as error:
+                raise io_error(error, self._paths[file]) from error
+            data, offset = data[count:], offset + count
+
+    def written(self, file: int, offset: int, size: int) -> None:
+        """So that the disk works meanwhile, and the sync at the end waits for less."""
+        os.posix_fadvise(self._descriptors[file], offset, size, os.POSIX_FADV_DONTNEED)
+
+    def complete(self, file: int) -> None:
+        """All are synced together."""
+
+    def finish(self) -> None:
+        for descriptor, path in zip(self._descriptors, self._paths, strict=True):
             attempt(lambda descriptor=descriptor: os.fsync(descriptor), path)  # type: ignore[misc]
-    finally:
-        for descriptor in descriptors:
+
+    def close(self) -> None:
+        for descriptor in self._descriptors:
             os.close(descriptor)
 
 
-def _write_task(task: _Task, descriptors: list[int], paths: Sequence[str], work: Work, has_digests: bool) -> None:
-    reader = task.tensor.reader(work.reader_bytes)
-    buffer = buffer_for(task.tensor, [part.box for part in task.parts], work)
-    for part in task.parts:
+class StoredOutput:
+    """Files in an object store, each of which is there once it is complete."""
+
+    is_forward = True
+
+    def __init__(self, files: NewFiles) -> None:
+        self._files, self._open = files, dict[int, NewFile]()
+
+    def begin(self, file: int) -> None:
+        self._open[file] = self._files.begin(file)
+
+    def write(self, file: int, offset: int, data: memoryview) -> None:
+        self._open[file].write_at(offset, data)
+
+    def written(self, file: int, offset: int, size: int) -> None:
+        """They are sent as they come."""
+
+    def complete(self, file: int) -> None:
+        self._open[file].close()
+        del self._open[file]
+
+    def finish(self) -> None:
+        """They are durable."""
+
+    def close(self) -> None:
+        self._open.clear()
+
+
+class _Filling:
+    """Writes what is small between the parts of a layout as soon as it is known, and completes files, the last one last.
+
+    So the least offset that is missing in a file can always be written: an upload, which goes forward, waits for no other.
+    """
+
+    def __init__(self, layout: Layout, output: Output) -> None:
+        self._layout, self._output, self._lock = layout, output, threading.Lock()
+        self._begun, self._completed = set[int](), set[int]()
+        self._late: list[Small] = []
+        self._first: dict[int, list[Small]] = {}  # by file: what can be written at once
+        self._waiting: dict[int, list[Small]] = {}  # by the part that they wait for
+        self._needed: dict[int, int] = {}  # of each of those: parts that are missing
+        self._left = Counter(part.file for part in layout.parts if part.size > 0)  # by file: parts, and what waits
+        for small in layout.smalls:
+            needs = small.needs
+            if not needs:
+                self._first.setdefault(small.file, []).append(small)
+                continue
+            self._left[small.file] += 1
+            self._needed[id(small)] = len(needs)
+            for part in needs:
+                self._waiting.setdefault(part, []).append(small)
+
+    def begin(self, file: int) -> None:
+        with self._lock:
+            if file in self._begun:
+                return
+            self._output.begin(file)
+            for small in self._first.get(file, ()):
+                self._write(small)
+            self._begun.add(file)
+
+    def done(self, part: Part) -> None:
+        """All of the part was written."""
+        if part.size == 0:
+            return
+        ready = []
+        with self._lock:
+            for small in self._waiting.pop(id(part), ()):
+                self._needed[id(small)] -= 1
+                if self._needed[id(small)] == 0:
+                    ready.append(small)
+        for small in ready:
+            self._write(small)
+        with self._lock:
+            self._left[part.file] -= 1 + len(ready)
+            is_complete = self._left[part.file] == 0
+        if is_complete and part.file + 1 < len(self._layout.names):
+            self._complete(part.file)
+
+    def finish(self) -> None:
+        for file in range(len(self._layout.names)):
+            if file not in self._completed:
+                self.begin(file)
+                self._complete(file)
+        for small in self._late:
+            self._output.write(small.file, small.offset, memoryview(small.data()))
+        self._output.finish()
+
+    def _write(self, small: Small) -> None:
+        if self._output.is_forward:
+            self._output.write(small.file, small.offset, memoryview(small.data()))
+        else:
+            self._late.append(small)
+
+    def _complete(self, file: int) -> None:
+        self._output.complete(file)
+        self._completed.add(file)
+
+
+def write_files(layout: Layout, output: Output, work: Work) -> None:
+    """Writes the files of a layout, and makes them durable. Errors: NoSpaceError, IoError, of sources."""
+    try:
+        filling = _Filling(layout, output)
+        work.begin("convert", sum(part.size for part in layout.parts))
+        has_digests = layout.has_digests
+        tasks = (list(parts) for _, parts in itertools.groupby(layout.parts, lambda part: id(part.tensor)))
+        work.run(lambda parts: _write_parts(parts, filling, output, work, has_digests), tasks)
+        filling.finish()
+    finally:
+        output.close()
+
+
+def _write_parts(parts: list[Part], filling: _Filling, output: Output, work: Work, has_digests: bool) -> None:
+    """Those of one tensor."""
+    tensor = parts[0].tensor
+    reader = tensor.reader(work.reader_bytes)
+    buffer = buffer_for(tensor, [part.box for part in parts], work)
+    for part in parts:
+        filling.begin(part.file)
         at = begun = part.offset
-        for slab in work.slabs(task.tensor, part.box, _FILE_SLAB_BYTES_MAX):
-            data = buffer[: slab.size * ITEM_SIZE[task.tensor.dtype]]
+        for slab in work.slabs(tensor, part.box, work.file_slab_bytes):
+            data = buffer[: slab.size * ITEM_SIZE[tensor.dtype]]
             reader.read(slab, data)
             if has_digests:
                 part.crc = zlib.crc32(data, part.crc)
-            _write(descriptors[part.file], at, data, paths[part.file])
+            output.write(part.file, at, data)
             at += len(data)
-            if at - begun >= _WRITEBACK_BYTES:  # so that the disk works meanwhile, and the sync at the end waits for less
-                os.posix_fadvise(descriptors[part.file], begun, at - begun, os.POSIX_FADV_DONTNEED)
+            if at - begun >= _WRITEBACK_BYTES:
+                output.written(part.file, begun, at - begun)
                 begun = at
             work.add(len(data))
+        filling.done(part)
     reader.finish()
-
-
-def _write(descriptor: int, offset: int, data: memoryview, path: str) -> None:
-    while len(data) > 0:
-        try:
-            count = os.pwrite(descriptor, data, offset)
-        except OSError as error:
-            raise io_error(error, path) from error
-        data, offset = data[count:], offset + count
 
 
 def compare(source: State, target: State, work: Work) -> int:
@@ -261,7 +411,7 @@ def _compare(a: Tensor, b: Tensor, path: str, work: Work) -> None:
     readers = [one.reader(work.reader_bytes) for one in (a, b)]
     whole = _boxes.whole(a.shape)
     buffers = [buffer_for(a, [whole], work) for _ in readers]
-    for slab in work.slabs(a, whole, _FILE_SLAB_BYTES_MAX):
+    for slab in work.slabs(a, whole, work.file_slab_bytes):
         size = slab.size * ITEM_SIZE[a.dtype]
         for reader, buffer in zip(readers, buffers, strict=True):
             reader.read(slab, buffer[:size])

@@ -2,7 +2,8 @@
 """Where a conversion writes: asked beforehand, under another name meanwhile, and whole or not there afterwards.
 
 All that is written lies in a directory beside the destination, which is locked as long as the program lives. It gets
-its name when it is whole. The next conversion to the same destination removes what one left that was killed.
+its name when it is whole. The next conversion to the same destination removes what one left that was killed. In an object
+store files have their names at once, in an order that says when they are whole (``NewFiles`` of sealpoint/interop.h).
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sealpoint import _uri
 from sealpoint._errors import AlreadyExistsError, InvalidArgumentError, IoError, NoSpaceError, NotFoundError
+from sealpoint._sealpoint import NewFiles, files_left, is_directory_at
 from sealpoint.interop._files import attempt, io_error
 
 _SUFFIX = re.compile(r"\.partial-[0-9a-f]{8}")
@@ -25,15 +27,14 @@ _NAMES_MAX = 16  # that are tried, if other programs take them
 _NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EINVAL, errno.ENOSYS, errno.EBADF)
 
 
-def prepare(destination: str, may_be_empty: bool, is_dry_run: bool) -> str:
+def prepare(destination: str, may_be_empty: bool, is_directory: bool, is_dry_run: bool) -> str:
     """The absolute path that is made. ``may_be_empty``: an empty directory there is replaced.
 
     Removes what killed conversions to it left, unless it is a dry run. Errors: AlreadyExistsError, NotFoundError (the
     directory that it is to be in), InvalidArgumentError, IoError.
     """
     if _uri.is_uri(destination):
-        if _uri.list_names(destination):
-            raise AlreadyExistsError("the destination has files, expected a new place", path=destination)
+        _check_stored(destination, is_directory)
         return destination
     try:
         path = os.path.abspath(destination)
@@ -45,6 +46,14 @@ def prepare(destination: str, may_be_empty: bool, is_dry_run: bool) -> str:
         _remove_left(path)
     _check(path, may_be_empty)
     return path
+
+
+def _check_stored(uri: str, is_directory: bool) -> None:
+    found = is_directory_at(uri)
+    if found is False or (found and not is_directory):
+        raise AlreadyExistsError("the destination exists", path=uri)
+    if found and set(_uri.list_names(uri)) - set(files_left(uri)):
+        raise AlreadyExistsError("the destination has files, expected a new place", path=uri)
 
 
 def _check(path: str, may_be_empty: bool) -> None:
@@ -134,9 +143,6 @@ def _remove_unlocked(left: str, path: str) -> None:
 @contextlib.contextmanager
 def publishing(path: str, is_directory: bool, may_be_empty: bool = False) -> Iterator[str]:
     """A directory or the name of a file, which becomes the destination if the block ends well, and vanishes if not."""
-    if _uri.is_uri(path):  # a checkpoint of this library is not there before its marker is
-        yield path
-        return
     _check(path, may_be_empty)
     partials: list[str] = []  # each is here before it is made, so that no signal comes between
     descriptor = None
@@ -154,6 +160,18 @@ def publishing(path: str, is_directory: bool, may_be_empty: bool = False) -> Ite
             shutil.rmtree(partial, ignore_errors=True)
         if descriptor is not None:
             os.close(descriptor)
+
+
+@contextlib.contextmanager
+def storing(uri: str, names: Sequence[str], is_directory: bool) -> Iterator[NewFiles]:
+    """New files of these names in an object store, in a directory or the one that the URI names. They vanish if the block
+    does not end well."""
+    files = NewFiles(uri if is_directory else _uri.split(uri)[0], list(names))
+    try:
+        yield files
+        files.publish()
+    finally:
+        files.close()
 
 
 def _make_locked(path: str, partials: list[str]) -> int:

@@ -5,23 +5,23 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 import threading
 from collections.abc import Callable
 
+from sealpoint import _uri
 from sealpoint._errors import (
     AlreadyExistsError,
     Error,
-    IncompleteError,
     IoError,
     NoSpaceError,
     NotACheckpointError,
     NotFoundError,
 )
+from sealpoint._sealpoint import SourceFile, SourceFiles
 
 _KEPT_OPEN_MAX = 256
-# What one call of pread returns on Linux, at most.
-_COPIED_BYTES_MAX = 1 << 30
+# What small reads of an object store fetch together, and how many of these blocks are kept.
+_BLOCK_BYTES, _BLOCKS_MAX = 16 << 20, 4
 
 
 def io_error(error: OSError, path: str) -> Error:
@@ -42,64 +42,22 @@ class File:
     def __init__(self, path: str, files: FileSet) -> None:
         self.path = path
         self._files = files
-        descriptor = self._open()
-        self._kept: int | None = descriptor if files.may_keep() else None
-        try:
-            self.size = os.fstat(descriptor).st_size
-        finally:
-            if self._kept is None:
-                os.close(descriptor)
-
-    def _open(self) -> int:
-        try:
-            # A pipe must not make this wait.
-            descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        except OSError as error:
-            raise io_error(error, self.path) from error
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            os.close(descriptor)
-            raise NotACheckpointError("not a regular file", path=self.path)
-        return descriptor
+        opened = files.open_again(path)
+        self.size = opened.size
+        self._kept: SourceFile | None = opened if files.may_keep() else None
 
     def read_into(self, offset: int, out: memoryview) -> None:
         """Fills ``out``, which is of bytes. Errors: IncompleteError (the file ends before), IoError."""
-        if self._kept is not None:
-            return self._read_into(self._kept, offset, out)
-        descriptor = self._open()
-        try:
-            self._read_into(descriptor, offset, out)
-        finally:
-            os.close(descriptor)
-
-    def _read_into(self, descriptor: int, offset: int, out: memoryview) -> None:
-        done = 0
-        while done < len(out):
-            try:
-                count = os.preadv(descriptor, [out[done:]], offset + done)
-            except OSError as error:
-                raise io_error(error, self.path) from error
-            if count == 0:
-                raise IncompleteError(
-                    f"the file ends after {self.size} bytes, expected {offset + len(out)} at least", path=self.path
-                )
-            done += count
+        (self._kept or self._files.open_again(self.path)).read_into(offset, out)
 
     def read(self, offset: int, size: int) -> bytes:
         """Errors: IncompleteError (the file ends before), IoError."""
-        if offset + size > self.size:
-            raise IncompleteError(f"the file has {self.size} bytes, expected {offset + size} at least", path=self.path)
-        if self._kept is not None and size < _COPIED_BYTES_MAX:  # in one call and one piece of memory
-            data = os.pread(self._kept, size, offset)
-            if len(data) == size:
-                return data
         out = bytearray(size)
         self.read_into(offset, memoryview(out))
         return bytes(out)
 
     def close(self) -> None:
-        if self._kept is not None:
-            os.close(self._kept)
-            self._kept = None
+        self._kept = None
 
 
 class FileSet:
@@ -108,6 +66,7 @@ class FileSet:
     def __init__(self) -> None:
         self._files: dict[str, File] = {}
         self._lock = threading.Lock()
+        self._source = SourceFiles(_BLOCK_BYTES, _BLOCKS_MAX)
 
     def may_keep(self) -> bool:
         return len(self._files) < _KEPT_OPEN_MAX
@@ -119,23 +78,17 @@ class FileSet:
                 self._files[path] = File(path, self)
             return self._files[path]
 
-    def __del__(self) -> None:
-        self.close()
+    def open_again(self, path: str) -> SourceFile:
+        """Errors: NotFoundError, NotACheckpointError (no regular file), IoError."""
+        if not _uri.is_uri(path) and os.path.exists(path) and not os.path.isfile(path):  # a pipe must not make this wait
+            raise NotACheckpointError("not a regular file", path=path)
+        return self._source.open(path)
 
     def close(self) -> None:
         with self._lock:
             for file in self._files.values():
                 file.close()
             self._files.clear()
-
-
-def size_at(path: str) -> int:
-    """The size of a regular file, or of one that a link leads to; 0 for all else."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return 0
-    return found.st_size if stat.S_ISREG(found.st_mode) else 0
 
 
 def attempt(call: Callable[[], object], path: str) -> None:

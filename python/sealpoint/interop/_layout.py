@@ -14,7 +14,8 @@ from sealpoint.interop._source import Tensor
 _ALIGNMENT = 64
 _MAX_16, _MAX_32 = 0xFFFF, 0xFFFFFFFF
 _LOCAL, _CENTRAL = "<4sHHHHHIIIHH", "<4sHHHHHHIIIHHHHHII"
-_CRC_IN_LOCAL, _CRC_IN_CENTRAL = 14, 16  # where the CRC-32 is in them
+_CRC_IN_CENTRAL, _CRC_BEHIND = 16, 4  # where the CRC-32 is in them
+_FLAGS, _FLAGS_BEHIND = 0x0800, 0x0808  # names are UTF-8; CRC-32 and sizes come behind the bytes, as torch has it
 
 
 class Part:
@@ -33,12 +34,13 @@ class Part:
 
 
 class Small:
-    """Bytes of a file. ``digests``: where in them the CRC-32 of a part goes, when that is known."""
+    """Bytes of a file. ``digests``: where in them the CRC-32 of a part goes, when that is known. ``after``: the part that
+    lies before them."""
 
-    __slots__ = ("_data", "digests", "file", "offset")
+    __slots__ = ("_data", "after", "digests", "file", "offset")
 
-    def __init__(self, file: int, offset: int) -> None:
-        self.file, self.offset = file, offset
+    def __init__(self, file: int, offset: int, after: Part | None) -> None:
+        self.file, self.offset, self.after = file, offset, after
         self._data = bytearray()
         self.digests: list[tuple[int, Part]] = []
 
@@ -46,8 +48,14 @@ class Small:
         self.digests.extend((len(self._data) + at, part) for at, part in digests)
         self._data += data
 
+    @property
+    def needs(self) -> dict[int, Part]:
+        """The parts that have to be written before, by identity."""
+        parts = [part for _, part in self.digests] + ([] if self.after is None else [self.after])
+        return {id(part): part for part in parts if part.size > 0}
+
     def data(self) -> bytearray:
-        """Once all parts are written."""
+        """Once these are written."""
         for at, part in self.digests:
             struct.pack_into("<I", self._data, at, part.crc)
         return self._data
@@ -66,18 +74,20 @@ class Layout:
         self.parts: list[Part] = []
         self.smalls: list[Small] = []
         self._last: list[Small | None] = []  # of each file
+        self._last_part: list[Part | None] = []
 
     def add_file(self, name: str) -> int:
         self.names.append(name)
         self.sizes.append(0)
         self._last.append(None)
+        self._last_part.append(None)
         return len(self.names) - 1
 
     def add_bytes(self, file: int, data: bytes, digests: list[tuple[int, Part]] | None = None) -> None:
         """Behind what the file has."""
         last = self._last[file]
         if last is None or last.end != self.sizes[file]:
-            last = self._last[file] = Small(file, self.sizes[file])
+            last = self._last[file] = Small(file, self.sizes[file], self._last_part[file])
             self.smalls.append(last)
         last.add(data, digests or [])
         self.sizes[file] += len(data)
@@ -85,6 +95,7 @@ class Layout:
     def add_part(self, file: int, part: Part) -> None:
         part.file, part.offset = file, self.sizes[file]
         self.parts.append(part)
+        self._last_part[file] = part
         self.sizes[file] += part.size
 
     @property
@@ -120,6 +131,8 @@ class ZipLayout:
         part = Part(tensor, box, self._file, 0)
         self._header(name, part.size, part)
         self._layout.add_part(self._file, part)
+        sizes = struct.pack("<QQ" if part.size >= _MAX_32 else "<II", part.size, part.size)
+        self._layout.add_bytes(self._file, b"PK\x07\x08" + bytes(4) + sizes, [(_CRC_BEHIND, part)])
 
     def finish(self) -> int:
         """Adds the directory. Returns the size of the zip in bytes."""
@@ -131,12 +144,15 @@ class ZipLayout:
     def _header(self, name: str, size: int, crc: int | Part) -> None:
         at = self._layout.sizes[self._file] - self._begin
         text = (self._prefix + name).encode("utf-8")
-        wide = struct.pack("<HHQQ", 1, 16, size, size) if size >= _MAX_32 else b""
+        is_known = isinstance(crc, int)
+        sizes = (size, size) if is_known else (0, 0)
+        wide = struct.pack("<HHQQ", 1, 16, *sizes) if size >= _MAX_32 else b""
         gap = -(at + 30 + len(text) + len(wide) + 4) % _ALIGNMENT
         extra = wide + struct.pack("<2sH", b"FB", gap) + b"Z" * gap
-        short, version, known = min(size, _MAX_32), 45 if wide else 20, crc if isinstance(crc, int) else 0
-        fixed = struct.pack(_LOCAL, b"PK\x03\x04", version, 0x0800, 0, 0, 33, known, short, short, len(text), len(extra))
-        self._layout.add_bytes(self._file, fixed + text + extra, [(_CRC_IN_LOCAL, crc)] if isinstance(crc, Part) else [])
+        short, version, flags = _MAX_32 if wide else sizes[0], 45 if wide else 20, _FLAGS if is_known else _FLAGS_BEHIND
+        known = crc if isinstance(crc, int) else 0
+        fixed = struct.pack(_LOCAL, b"PK\x03\x04", version, flags, 0, 0, 33, known, short, short, len(text), len(extra))
+        self._layout.add_bytes(self._file, fixed + text + extra)
         self._entries.append(_Entry(text, at, size, crc))
 
 
@@ -149,9 +165,11 @@ def _directory(entries: list[_Entry], begin: int) -> tuple[bytes, list[tuple[int
         extra = struct.pack("<HH", 1, len(wide)) + wide if wide else b""
         short, header, version = min(entry.size, _MAX_32), min(entry.header, _MAX_32), 45 if wide else 20
         known = entry.crc if isinstance(entry.crc, int) else 0
+        flags = _FLAGS
         if isinstance(entry.crc, Part):
             digests.append((len(data) + _CRC_IN_CENTRAL, entry.crc))
-        fixed = (b"PK\x01\x02", 45, version, 0x0800, 0, 0, 33, known, short, short)
+            flags = _FLAGS_BEHIND
+        fixed = (b"PK\x01\x02", 45, version, flags, 0, 0, 33, known, short, short)
         data += struct.pack(_CENTRAL, *fixed, len(entry.name), len(extra), 0, 0, 0, 0, header) + entry.name + extra
     size, count, at = len(data), len(entries), begin + len(data)
     if begin >= _MAX_32 or size >= _MAX_32 or count >= _MAX_16:

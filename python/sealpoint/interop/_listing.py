@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 from sealpoint import _tree
 from sealpoint._sealpoint import SeriesEntry, printable
+from sealpoint._series import Unfinished
 from sealpoint._tree import Node, text_of
 from sealpoint._tree_paths import kind_of
 from sealpoint.interop._budget import Budget
@@ -113,6 +115,12 @@ def entry_line(entry: SeriesEntry) -> str:
     step = "" if entry.step is None else f"step {entry.step}"
     kept = "  KEEP" if entry.is_kept else ""
     return f"{entry.size_bytes:15,}  {entry.verdict:<12} {step:<20} {printable(entry.name)}{kept}"
+
+
+def unfinished_line(upload: Unfinished) -> str:
+    at = datetime.fromtimestamp(upload.begun_unix_s, UTC)
+    begun = f", begun {at:%Y-%m-%d %H:%M:%S} UTC" if upload.begun_unix_s else ""
+    return f"unfinished upload {printable(upload.upload_id)} of {printable(upload.name)}{begun}"
 
 
 def entry_as_json(entry: SeriesEntry) -> dict[str, Any]:

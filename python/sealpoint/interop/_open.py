@@ -12,7 +12,7 @@ from sealpoint._arguments import Path, check, path_of
 from sealpoint._errors import CorruptError, Error, NotACheckpointError, NotFoundError, UnsupportedError
 from sealpoint._native import check_one
 from sealpoint._places import describe, describe_folder
-from sealpoint._sealpoint import Foreign, newest_megatron_iteration, read_foreign
+from sealpoint._sealpoint import Foreign, is_directory_at, newest_megatron_iteration, read_foreign
 from sealpoint._series import Series
 from sealpoint._tree import Node, text_of
 from sealpoint.interop._files import FileSet, io_error
@@ -98,11 +98,10 @@ def _make_text(error: Error) -> None:
 
 
 def _open(path: str, files: FileSet, read: Callable[[str], Foreign | None]) -> State:
-    if _uri.is_uri(path):
-        return _open_stored(path)
-    if os.path.isdir(path):
+    is_directory = is_directory_at(path) if _uri.is_uri(path) else os.path.isdir(path)
+    if is_directory:
         return _open_directory(path, files, read)
-    if not os.path.lexists(path):
+    if is_directory is None or (not _uri.is_uri(path) and not os.path.lexists(path)):
         raise NotFoundError(describe(path) or "no such file or directory", path=path)
     file = files.open(path)
     foreign = read(path)
@@ -112,23 +111,8 @@ def _open(path: str, files: FileSet, read: Callable[[str], Foreign | None]) -> S
     return _state_of(foreign, path, files)
 
 
-def _open_stored(uri: str) -> State:
-    """A checkpoint of this library in an object store, or the newest of a series there."""
-    names = _uri.list_names(uri)
-    if "COMMIT" in names or any(name.endswith(".blob") for name in names):
-        return open_sealpoint(uri)
-    own = Series(uri).newest()
-    if own is None:
-        raise NotACheckpointError(
-            "no checkpoint of this library here; those of other formats are read from file systems: copy it to one", path=uri
-        )
-    state = open_sealpoint(own.entry.path)
-    state.notes.append(f"the newest of the series: {own.entry.name}")
-    return state
-
-
 def _open_directory(path: str, files: FileSet, read: Callable[[str], Foreign | None]) -> State:
-    names = os.listdir(path)
+    names = _uri.list_names(path) if _uri.is_uri(path) else os.listdir(path)
     check_one(path)
     if "COMMIT" in names or any(name.endswith(".blob") and len(name) == 37 for name in names):
         return open_sealpoint(path)
@@ -145,7 +129,7 @@ def _open_directory(path: str, files: FileSet, read: Callable[[str], Foreign | N
         state = open_sealpoint(own.entry.path)
         state.notes.append(f"the newest of the series: {own.entry.name}")
         return state
-    folder = describe_folder(path, names)
+    folder = "" if _uri.is_uri(path) else describe_folder(path, names)
     if folder:
         raise NotACheckpointError(folder, path=path)
     raise NotACheckpointError("no file of a known format in the directory", path=path)

@@ -9,7 +9,7 @@ from sealpoint import _tree, _uri
 from sealpoint._checkpoint import Checkpoint
 from sealpoint._checkpoint import Tensor as StoredTensor
 from sealpoint._checkpoint import open_own as open_checkpoint
-from sealpoint._errors import CorruptError, Error
+from sealpoint._errors import CorruptError, Error, UnsupportedError
 from sealpoint._tree import Node, parse, rank_object
 from sealpoint._tree_paths import entries_of, kind_of
 from sealpoint.interop import _boxes
@@ -48,7 +48,7 @@ def open_sealpoint(path: str) -> State:
     tensors = {name: SealpointTensor(tensor, checkpoint) for name, tensor in checkpoint.items()}
     for tensor in tensors.values():
         if tensor.dtype not in ITEM_SIZE:
-            raise CorruptError(f"dtype {tensor.dtype} is not one that this version knows", path=path, tensor=tensor.name)
+            raise UnsupportedError(f"dtype {tensor.dtype} is in no other format", path=path, tensor=tensor.name)
     objects = {name: (checkpoint.objects.media_type(name), bytes(checkpoint.objects[name])) for name in checkpoint.objects}
     _, tree = objects.pop(_tree.OBJECT, ("", None))
     state = State(

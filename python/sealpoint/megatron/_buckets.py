@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from sealpoint._errors import InvalidArgumentError
+from sealpoint._options import DEADLINE_DEFAULT_SECONDS
 from sealpoint.megatron._optimizer import metadata_by_parameter, parts_of, runs_of
-from sealpoint.torch._options import DEADLINE_DEFAULT_SECONDS
 from sealpoint.torch._session import session_of
 from sealpoint.torch._state import agree
 

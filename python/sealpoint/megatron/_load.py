@@ -4,28 +4,29 @@
 from __future__ import annotations
 
 import bisect
-import pathlib
+import os
 import re
 from typing import Any
 
 import torch
 
-from sealpoint import _sealpoint, _tree
+from sealpoint import _sealpoint, _tree, _uri
+from sealpoint._arguments import load_threads
 from sealpoint._checkpoint import Checkpoint
 from sealpoint._checkpoint import open_own as open_checkpoint
-from sealpoint._errors import Error, MismatchError, UnsupportedError
-from sealpoint._native import check_one
+from sealpoint._errors import Error, MismatchError, UncommittedError, UnsupportedError
+from sealpoint._native import BACKEND, CONFIG, backend_of, check_one
+from sealpoint._options import LOAD_BUDGET_DEFAULT_BYTES
 from sealpoint._tree import Node
 from sealpoint._tree_paths import entries_of, kind_of
 from sealpoint.megatron import _mcore
 from sealpoint.megatron._options import Options
-from sealpoint.megatron._save import COMMON_KEY, path_of, run_of
+from sealpoint.megatron._save import COMMON_KEY, finish_staged, path_of, run_of
 from sealpoint.megatron._tensors import RunTensor, regions_to_load
 from sealpoint.torch._aliases import Destinations
 from sealpoint.torch._directories import is_checkpoint
 from sealpoint.torch._dtypes import DTYPE_OF
 from sealpoint.torch._load import check_widening, read_tree, rounding_of
-from sealpoint.torch._options import LOAD_BUDGET_DEFAULT_BYTES
 from sealpoint.torch._session import session_of
 from sealpoint.torch._shards import destination_of
 from sealpoint.torch._state import agree, run_on_first
@@ -119,22 +120,38 @@ def _empty(checkpoint: Checkpoint, name: str) -> torch.Tensor:
     return torch.empty(checkpoint[name].shape, dtype=_dtype_of(checkpoint, name), device="cpu")
 
 
-def is_ours(directory: str | pathlib.Path) -> bool:
+def is_ours(directory: str | os.PathLike[str]) -> bool:
     """Whether a directory is to be read through this library. One rank may call it alone.
 
-    Errors: MismatchError (there are two checkpoints in it).
+    Errors: MismatchError (there are two checkpoints in it), UncommittedError (a staged save never came here),
+    UnsupportedError (a URL of what Megatron would have to read).
     """
-    check_one(path_of(directory))
-    return is_checkpoint(path_of(directory))
+    path = path_of(directory)
+    check_one(path)
+    is_own = is_checkpoint(path)
+    if not is_own and backend_of(path) == BACKEND:
+        raise UncommittedError(
+            f"{CONFIG} is here, and no other file of the checkpoint: it was on its way from local disks, which do not have "
+            "it; newest(run, staged=…) lets the tracker name the newest whole one",
+            path=path,
+        )
+    if not is_own and _uri.is_uri(path):
+        raise UnsupportedError(
+            "there is no checkpoint of this library, and Megatron reads its own from file systems alone; expected one of "
+            "this library, or a directory",
+            path=path,
+        )
+    return is_own
 
 
-def are_ours(directory: str | pathlib.Path, options: Options) -> bool:
+def are_ours(directory: str | os.PathLike[str], options: Options) -> bool:
     """The same, as rank 0 sees it. All ranks call it."""
+    finish_staged(_uri.split(path_of(directory))[0], options)
     with session_of(None).call("look at", path_of(directory), deadline=options.deadline) as call:
         return bool(run_on_first(call, lambda: is_ours(directory)))
 
 
-def load(state: Any, directory: str | pathlib.Path, options: Options) -> Any:
+def load(state: Any, directory: str | os.PathLike[str], options: Options) -> Any:
     """All ranks call it. Errors: those of ``sealpoint.torch.load``, the same on all ranks; names the key."""
     _mcore.utils.force_all_tensors_to_non_fp8(state)
     session = session_of(None)
@@ -157,16 +174,17 @@ def load(state: Any, directory: str | pathlib.Path, options: Options) -> Any:
             slots=found.destinations.slots,
             contract=_sealpoint.LoadContract(),
             convert=rounding_of(options.convert),
-            threads=options.threads,
+            threads=load_threads(options.threads),
             memory_budget_bytes=LOAD_BUDGET_DEFAULT_BYTES,
             share_chunks=call.spans_hosts(),
             progress=None,
         )
-    run_of(path_of(directory)).note_load(checkpoint.attempt, checkpoint.sequence)
+    path = path_of(directory)
+    run_of(path).note_load(checkpoint.attempt, checkpoint.sequence, path)
     return found.result()
 
 
-def tensors_metadata(directory: str | pathlib.Path) -> dict[str, Any]:
+def tensors_metadata(directory: str | os.PathLike[str]) -> dict[str, Any]:
     """A ShardedTensor without data for each tensor, by key. One rank may call it alone."""
     with open_checkpoint(path_of(directory)) as checkpoint:
         return {
@@ -178,7 +196,7 @@ def tensors_metadata(directory: str | pathlib.Path) -> dict[str, Any]:
         }
 
 
-def sharded_metadata(directory: str | pathlib.Path) -> dict[str, Any]:
+def sharded_metadata(directory: str | os.PathLike[str]) -> dict[str, Any]:
     """The same, and objects by unique key. The common state is not among them."""
     with open_checkpoint(path_of(directory)) as checkpoint:
         objects = [name for name in _nodes_of(checkpoint) if _OBJECT_KEY.fullmatch(name)]
@@ -199,7 +217,7 @@ def _nodes_of(checkpoint: Checkpoint) -> dict[str, Node]:
     return dict(entries_of(_tree.parse(bytes(checkpoint.objects[_tree.OBJECT]))) or {})
 
 
-def common_state(directory: str | pathlib.Path, options: Options) -> dict[str, Any] | None:
+def common_state(directory: str | os.PathLike[str], options: Options) -> dict[str, Any] | None:
     """What is not sharded; None: the checkpoint has none of it. One rank may call it alone."""
     with open_checkpoint(path_of(directory)) as checkpoint:
         node = _nodes_of(checkpoint).get(f"{COMMON_KEY}/shard_0_1")

@@ -14,6 +14,9 @@ except ImportError as error:
 version: str = _core.__version__
 _PACKAGE = "megatron.core.dist_checkpointing"
 dist_checkpointing: Any = import_module(_PACKAGE)
+core: Any = import_module(f"{_PACKAGE}.core")
+validation: Any = import_module(f"{_PACKAGE}.validation")
+msc_utils: Any = import_module("megatron.core.msc_utils")
 mapping: Any = import_module(f"{_PACKAGE}.mapping")
 dict_utils: Any = import_module(f"{_PACKAGE}.dict_utils")
 serialization: Any = import_module(f"{_PACKAGE}.serialization")

@@ -4,23 +4,29 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from typing import Any
 
-from sealpoint._arguments import Path, local_path_of
+from sealpoint import _uri
+from sealpoint._arguments import Path, path_of
 from sealpoint._errors import UnsupportedError
 from sealpoint._native import BACKEND, CONFIG, check_one, native_files
+from sealpoint._options import DEADLINE_DEFAULT_SECONDS
 from sealpoint._series import Series
 from sealpoint.megatron import _mcore
 from sealpoint.megatron._save import TRACKER, tracked
+from sealpoint.torch import _local_copies
 from sealpoint.torch._directories import is_checkpoint, write
+from sealpoint.torch._session import session_of
+from sealpoint.torch._state import run_on_first
 
 VERSION = 1
 _NAME = re.compile(r"iter_0*(\d+)|release")
 
 
-def newest(run: Path, *, allow_fallback: bool = False) -> str | None:
+def newest(
+    run: Path, *, allow_fallback: bool = False, staged: Path | None = None, keep_local: int = 0
+) -> str | None:
     """The directory of a run's newest checkpoint, which Megatron's tracker names from then on; None: there is none.
 
     For the script that starts a job, before it does: what was committed without the tracker, since the job was
@@ -31,11 +37,23 @@ def newest(run: Path, *, allow_fallback: bool = False) -> str | None:
     Args:
         run: the folder of the directories ``iter_…``, as ``--save`` has it.
         allow_fallback: take an older one if the newest is damaged. Off: its error is raised.
+        staged, keep_local: as for ``enable``. With them all ranks of the job call it, and what is newer and whole on their
+            local disks is the newest: it is copied to the run first.
 
     Errors: those of ``Series.newest``; MismatchError (a native checkpoint is in the same directory); UnsupportedError (the
     newest one has a name that Megatron's tracker cannot say).
     """
-    folder = os.path.abspath(local_path_of(run, "run", "Megatron reads the tracker by itself"))
+    folder = _uri.absolute(path_of(run, "run"))
+    if staged is None:
+        return _find(folder, allow_fallback)
+    _local_copies.finish(staged, keep_local, folder)
+    with session_of(None).call("find the newest of", folder, deadline=DEADLINE_DEFAULT_SECONDS) as call:
+        found = run_on_first(call, lambda: _find(folder, allow_fallback))
+    return None if found is None else str(found)
+
+
+def _find(folder: str, allow_fallback: bool) -> str | None:
+    """On one process."""
     native = _tracked_native(folder)
     found = Series(folder).newest(allow_fallback=allow_fallback)
     if found is None:
@@ -49,7 +67,7 @@ def newest(run: Path, *, allow_fallback: bool = False) -> str | None:
     if native is not None and _iteration(native) > _iteration(found.entry.name):
         return native
     check_one(found.entry.path)
-    if not os.path.exists(os.path.join(found.entry.path, CONFIG)):
+    if not _uri.exists(found.entry.path, CONFIG):
         write_config(_mcore.serialization.CheckpointingConfig(BACKEND, VERSION), found.entry.path)
     text = match[1] or match[0]
     if tracked(folder) != text:
@@ -62,12 +80,12 @@ def _tracked_native(folder: str) -> str | None:
     said = tracked(folder)
     if said is None or not (said == "release" or said.isdecimal()):
         return None
-    path = os.path.join(folder, "release" if said == "release" else f"iter_{int(said):07d}")
+    path = f"{folder}/{'release' if said == 'release' else f'iter_{int(said):07d}'}"
     return path if CONFIG in native_files(path) and not is_checkpoint(path) else None
 
 
 def _iteration(path: str) -> int:
-    match = _NAME.fullmatch(os.path.basename(path))
+    match = _NAME.fullmatch(_uri.split(path)[1])
     return int(match[1] or 0) if match is not None else 0
 
 

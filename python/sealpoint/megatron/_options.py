@@ -6,7 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from sealpoint.torch._options import Conversion, SaveOptions, StoreKeywords, StoreOptions
+from sealpoint._checkpoint import Path
+from sealpoint._options import Conversion, StoreKeywords, StoreOptions
+from sealpoint.torch._options import SaveOptions
 
 
 class EnableKeywords(StoreKeywords, total=False):
@@ -15,8 +17,10 @@ class EnableKeywords(StoreKeywords, total=False):
     optimizer_regions: bool
     replace: bool
     convert: Conversion | None
-    threads: int
+    threads: int | None
     background_deadline: float | None
+    staged: Path | None
+    keep_local: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,8 +30,11 @@ class Options(StoreOptions):
     optimizer_regions: bool = True
     replace: bool = False
     convert: Conversion | None = None
-    threads: int = 1
+    threads: int | None = None
+    staged: Path | None = None
+    keep_local: int = 0
 
     def of_save(self, **more: Any) -> SaveOptions:
         """What a save has of these, and more."""
-        return SaveOptions(**{one.name: getattr(self, one.name) for one in fields(StoreOptions)}, **more)
+        names = [*(one.name for one in fields(StoreOptions)), "keep_local"]
+        return SaveOptions(**{name: getattr(self, name) for name in names}, **more)

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch.distributed as dist
 
+from sealpoint import _uri, _url_files
 from sealpoint._errors import InvalidArgumentError, UnsupportedError
 from sealpoint._native import BACKEND
 from sealpoint._tree import register_enum
@@ -18,7 +19,6 @@ from sealpoint.megatron import _experts, _load, _mcore, _optimizer, _save
 from sealpoint.megatron._newest import VERSION, write_config
 from sealpoint.megatron._options import Options
 from sealpoint.megatron._tensors import RunTensor
-from sealpoint.torch._directories import is_checkpoint
 
 _ENUMS = ("megatron.core.transformer.enums", "megatron.core.enums")
 _Save = Callable[[Any, Any], None]
@@ -31,8 +31,8 @@ _common: dict[str, Any] = {}
 
 def _set(owner: Any, name: str, value: Any) -> Any:
     """Puts a member in the place of another, which it returns."""
-    before = getattr(owner, name)
     is_own = name in vars(owner)
+    before = getattr(owner, name, None)  # None: a builtin function
     _undo.append(lambda: setattr(owner, name, before) if is_own else delattr(owner, name))
     setattr(owner, name, value)
     _patched.append((owner, name, value))
@@ -60,7 +60,7 @@ def _patch_saving(options: Options) -> None:
     def async_save(self: Any, sharded_state_dict: Any, checkpoint_dir: Any, async_strategy: str = "mcore") -> Any:
         state = _with_common(sharded_state_dict, checkpoint_dir)
         future = _save.save_async(state, checkpoint_dir, options)
-        return _save.request_of(future, checkpoint_dir, _request_class(async_strategy))
+        return _save.request_of(future, checkpoint_dir, options, _request_class(async_strategy))
 
     _set(_mcore.torch_dist.TorchDistSaveShardedStrategy, "save", save)
     _set(_mcore.torch_dist.TorchDistSaveShardedStrategy, "async_save", async_save)
@@ -79,7 +79,7 @@ def _save_config(native: _Save, save_natively: _Save) -> _Save:
     def save_config(config: Any, checkpoint_dir: Any) -> None:
         if (common := _common.pop(_save.path_of(checkpoint_dir), None)) is not None:
             save_natively(common, checkpoint_dir)  # for another strategy, which has saved the rest
-        if not is_checkpoint(checkpoint_dir):
+        if not _save.is_ours_or_on_its_way(_save.path_of(checkpoint_dir)):
             return native(config, checkpoint_dir)
         config.sharded_backend, config.sharded_backend_version = BACKEND, VERSION
         write_config(config, _save.path_of(checkpoint_dir))
@@ -136,6 +136,7 @@ def _patch_loading(options: Options) -> None:
 
 def _patch_common(options: Options) -> None:
     def load_ours(checkpoint_dir: Any) -> Any:
+        _save.finish_staged(_uri.split(_save.path_of(checkpoint_dir))[0], options)
         return _load.common_state(checkpoint_dir, options) if _load.is_ours(checkpoint_dir) else None
 
     if not _mcore.has_registry:
@@ -162,6 +163,28 @@ def _patch_common(options: Options) -> None:
     common_native = _set(_mcore.common.TorchCommonLoadStrategy, "load_common", load_common)
 
 
+def _patch_files() -> None:
+    """What Megatron asks about its directories, so that they may be URLs."""
+    _set(_mcore.serialization, "Path", _url_files.path_class(_mcore.serialization.Path))
+    if _mcore.has_registry:
+        for module in (_mcore.core, _mcore.validation):
+            _set(module, "os", _url_files.Os())
+        _set(_mcore.core, "open", _url_files.opener())
+        return
+    kind = type(_mcore.msc_utils.maybe_msc)
+    make = {"open": _url_files.opener, "os": _url_files.Os, "Path": _url_files.path_class}
+
+    def find(self: Any, name: str) -> Any:
+        native = find_native(self, name)
+        return make[name](native) if name in make else native
+
+    def path_isdir(self: Any, path: Any, strict: bool = True) -> Any:
+        return _url_files.is_folder(path) if _url_files.is_url(path) else isdir_native(self, path, strict)
+
+    find_native = _set(kind, "__getattr__", find)
+    isdir_native = _set(kind, "path_isdir", path_isdir)
+
+
 def _register() -> None:
     """The name of the backend, for versions that look strategies up."""
     base: Any = importlib.import_module("megatron.core.dist_checkpointing.strategies.base")
@@ -180,6 +203,7 @@ def enable(options: Options) -> None:
         for value in vars(importlib.import_module(module)).values():
             if isinstance(value, type) and issubclass(value, enum.Enum) and value.__module__ == module:
                 register_enum(value)
+    _patch_files()
     _patch_saving(options)
     _patch_loading(options)
     _patch_common(options)

@@ -6,29 +6,33 @@ from __future__ import annotations
 import os
 import pathlib
 import re
+import sys
 import tempfile
 import time
 from collections.abc import Callable
 from typing import Any
 
-from sealpoint import _arguments, _sealpoint, _tree
-from sealpoint._errors import InvalidArgumentError
+from sealpoint import _arguments, _sealpoint, _tree, _uri
+from sealpoint._errors import InvalidArgumentError, UnsupportedError
+from sealpoint._save_future import SaveFuture
 from sealpoint._tree import KIND
 from sealpoint.megatron import _mcore
 from sealpoint.megatron._optimizer import stored
 from sealpoint.megatron._options import Options
 from sealpoint.megatron._tensors import RunTensor, is_main, regions_to_save
-from sealpoint.torch import _directories, _shards
+from sealpoint.torch import _directories, _local_copies, _shards
 from sealpoint.torch._aliases import FirstNames
-from sealpoint.torch._make_way import Run, make_way, provenance_of
+from sealpoint.torch._make_way import Run, make_way, provenance_of, removal_of
 from sealpoint.torch._options import SaveOptions
-from sealpoint.torch._save import SaveFuture, save_gathered, save_gathered_async
+from sealpoint.torch._save import save_gathered, save_gathered_async
 from sealpoint.torch._session import Call, session_of
 from sealpoint.torch._state import Gathered, gather_agreed, run_on_first
 
 COMMON_KEY = "common_state"
 # The file in which Megatron notes the last iteration that is saved, and loads it by.
 TRACKER = "latest_checkpointed_iteration.txt"
+_TRACKER_SIZE_MAX_BYTES = 64
+_TRAINING = "megatron.training.checkpointing"
 _LOOK_EVERY_SECONDS = 0.02
 _runs: dict[str, Run] = {}  # by folder of checkpoints
 
@@ -87,15 +91,14 @@ class ShardedState(Gathered):
 
 def step_of(directory: str) -> int | None:
     """By the name that Megatron gives directories, which is the same on all ranks."""
-    found = re.fullmatch(r"iter_0*(\d+)", os.path.basename(directory))
+    found = re.fullmatch(r"iter_0*(\d+)", _uri.split(directory)[1])
     return None if found is None else int(found[1])
 
 
 def tracked(folder: str) -> str | None:
     """What Megatron's tracker says: an iteration, or "release"; None: there is none."""
     try:
-        with open(os.path.join(folder, TRACKER), errors="replace") as file:
-            return file.read(64).strip()
+        return _uri.read(folder, TRACKER, _TRACKER_SIZE_MAX_BYTES).decode(errors="replace").strip()
     except FileNotFoundError:
         return None
 
@@ -113,7 +116,7 @@ def _make_way(directory: str, options: Options) -> list[str]:
     resume = "" if step is None else f", or write {step} into {_folder_of(directory)}/{TRACKER} to resume from it"
     return make_way(
         directory, run_of(directory), replace=options.replace, obstacle=_obstacle(directory),
-        way_out=f"sealpoint.megatron.enable(replace=True), or rm -r {directory}{resume}",
+        way_out=f"sealpoint.megatron.enable(replace=True), or {removal_of(directory)}{resume}",
     )
 
 
@@ -124,9 +127,12 @@ def _gatherer(
 
     def gather(call: Call) -> ShardedState:
         rank, size = call.rank, call.size
-        gathered = gather_agreed(lambda names: ShardedState(state, rank, size, options, names), call, options.encoding)
+        gathered = gather_agreed(lambda names: ShardedState(state, rank, size, options, names), call, options)
+        _local_copies.report(options.staged, _folder_of(directory))
         # Only once no rank has anything against its state; and no rank writes before.
-        provenance.update(provenance_of(run_on_first(call, lambda: list(_make_way(directory, options)))))
+        replaced = list(run_on_first(call, lambda: list(_make_way(directory, options))))
+        _local_copies.make_way(options.staged, directory, replaced, options.replace)
+        provenance.update(provenance_of(replaced))
         return gathered
 
     return gather
@@ -134,11 +140,14 @@ def _gatherer(
 
 def _of_save(directory: str, options: Options, provenance: dict[str, str]) -> SaveOptions:
     parent = run_of(directory).latest
-    return options.of_save(step=step_of(directory), parent=parent, provenance=provenance, allow_empty=True)
+    staged = _local_copies.place_of(options.staged, _folder_of(directory))
+    return options.of_save(
+        step=step_of(directory), parent=parent, provenance=provenance, allow_empty=True, staged=staged
+    )
 
 
 def _folder_of(directory: str) -> str:
-    return os.path.dirname(os.path.abspath(directory))
+    return _uri.split(directory)[0]
 
 
 def run_of(directory: str) -> Run:
@@ -146,32 +155,53 @@ def run_of(directory: str) -> Run:
     return _runs.setdefault(_folder_of(directory), Run())
 
 
-def _end(directory: str, info: _sealpoint.CommitInfo) -> None:
+def _end(directory: str, info: _sealpoint.CommitInfo, options: Options) -> None:
     """After the commit, on each rank."""
-    run_of(directory).note_save(info.attempt, info.sequence)
-    if session_of(None).rank == 0:
+    run_of(directory).note_save(info.attempt, info.sequence, directory)
+    if options.staged is not None:
+        run_of(directory).on_their_way.add(directory)  # a promotion cleans up by itself
+    elif session_of(None).rank == 0:
         _directories.remove_leftovers(directory)
 
 
-def path_of(directory: str | pathlib.Path) -> str:
-    return _arguments.local_path_of(directory, "directory", "Megatron makes and lists its directories by itself")
+def is_ours_or_on_its_way(directory: str) -> bool:
+    """Whether what this process saved there is of this library, be it committed in its final place or not yet."""
+    return directory in run_of(directory).on_their_way or _directories.is_checkpoint(directory)
 
 
-def save(state: Any, directory: str | pathlib.Path, options: Options) -> _sealpoint.CommitInfo:
+def finish_staged(folder: str, options: Options) -> None:
+    """Collective, if saves are staged; see ``_local_copies.finish``."""
+    _local_copies.finish(options.staged, options.keep_local, folder)
+
+
+def path_of(directory: str | os.PathLike[str]) -> str:
+    """Errors: those of a path; UnsupportedError (a URL, and a Megatron-LM that keeps its tracker by os and open)."""
+    path = _arguments.path_of(directory, "directory")
+    training = sys.modules.get(_TRAINING)
+    if _uri.is_uri(path) and training is not None and not hasattr(training, "maybe_msc"):
+        raise UnsupportedError(
+            f"the directory is a URL, but this Megatron-LM, of megatron-core {_mcore.version}, writes {TRACKER} as a file "
+            "of this machine; expected a directory, or Megatron-LM of megatron-core 0.19",
+            path=path,
+        )
+    return path
+
+
+def save(state: Any, directory: str | os.PathLike[str], options: Options) -> _sealpoint.CommitInfo:
     """All ranks call it. Errors: those of ``sealpoint.torch.save``, the same on all ranks."""
     path, provenance = path_of(directory), dict[str, str]()
     info = save_gathered(_gatherer(state, path, options, provenance), path, _of_save(path, options, provenance))
-    _end(path, info)
+    _end(path, info, options)
     return info
 
 
-def save_async(state: Any, directory: str | pathlib.Path, options: Options) -> SaveFuture:
+def save_async(state: Any, directory: str | os.PathLike[str], options: Options) -> SaveFuture:
     """Returns when the state is copied, and may change."""
     path, provenance = path_of(directory), dict[str, str]()
     return save_gathered_async(_gatherer(state, path, options, provenance), path, _of_save(path, options, provenance))
 
 
-def request_of(future: SaveFuture, directory: str | pathlib.Path, request: Any) -> Any:
+def request_of(future: SaveFuture, directory: str | os.PathLike[str], options: Options, request: Any) -> Any:
     """An AsyncRequest of Megatron (of this class) for a save that is under way.
 
     Its worker only waits for the end, so that queues of Megatron, which look at nothing else, see it. The first
@@ -180,7 +210,7 @@ def request_of(future: SaveFuture, directory: str | pathlib.Path, request: Any) 
     running = _running_file(future)
 
     def finalize() -> None:
-        _end(path_of(directory), future.result())
+        _end(path_of(directory), future.result(), options)
 
     return request(wait_for, (running, os.getpid()), [finalize])
 

@@ -95,6 +95,11 @@ class ObjectStore(abc.ABC):
     @abc.abstractmethod
     def start_upload(self, key: str) -> ObjectUpload: ...
 
+    def copy(self, stored: StoredObject, key: str) -> str:
+        """Makes or replaces ``key`` with the content of another object of the bucket, which the store copies by itself;
+        returns the etag of the copy, or "". Without it, what did not change is written again."""
+        raise NotImplementedError("this client cannot copy objects")
+
     @abc.abstractmethod
     def get_first(self, key: str, size_max: int) -> tuple[StoredObject, bytes | memoryview]:
         """The first bytes, and what the object is. Errors: FileNotFoundError."""
@@ -132,7 +137,8 @@ def register(
     Args:
         scheme: such as ``s3``; replaces what was registered for it before.
         factory: called once for each bucket, with ``s3://bucket``, when it is first used; on any thread.
-        upload_memory_bytes: for parts that wait or are sent, over all files of one store.
+        upload_memory_bytes: for parts that wait or are sent of files that no engine writes (promotions, indexes), over all
+            of one store. Parts of blobs are counted in ``memory_budget_bytes`` of the save.
 
     Errors: InvalidArgumentError.
     """

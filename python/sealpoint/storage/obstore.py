@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
+import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +29,25 @@ _READS_MAX = 32
 # A deletion names so many objects in a request of S3.
 _DELETE_MAX = 1000
 _END = object()
+# Requests that ask for credentials, not for an object: of the machine, of the container, of a token.
+_FOR_CREDENTIALS = re.compile(
+    r"/latest/api/token|/latest/meta-data|https?://169\.254\.170\.|computeMetadata/|/metadata/identity|token request|"
+    r"https://sts\.|Account must be specified"
+)
+# By scheme: what obstore looks for, each of it together; and last what it asks if there is none.
+_S3 = (
+    ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), ("AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN"),
+    ("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",), ("AWS_CONTAINER_CREDENTIALS_FULL_URI",),
+)
+_AZURE = (
+    ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT_KEY"), ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_SAS_TOKEN"),
+    ("AZURE_CLIENT_ID", "AZURE_TENANT_ID", "AZURE_CLIENT_SECRET"),
+    ("AZURE_CLIENT_ID", "AZURE_TENANT_ID", "AZURE_FEDERATED_TOKEN_FILE"),
+)
+_SOURCES = {
+    "s3": _S3, "gs": (("GOOGLE_APPLICATION_CREDENTIALS",), ("GOOGLE_SERVICE_ACCOUNT",), ("GOOGLE_SERVICE_ACCOUNT_KEY",)),
+    "az": _AZURE, "abfs": _AZURE, "abfss": _AZURE,
+}
 # What a person grants, on S3, Google Cloud Storage and Azure.
 _ACTIONS = {
     "write": "s3:PutObject and s3:AbortMultipartUpload, storage.objects.create, or blobs/write",
@@ -57,16 +77,15 @@ class ObstoreStore(ObjectStore):
         self._store, self._parts_max = store, parts_max
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
-        self._pid = 0
 
     def put(self, key: str, content: memoryview) -> None:
         # A copy: a store in memory keeps what it is given.
-        with _permission("write"):
+        with _permission("write", self.uri):
             obstore.put(self._store, key, bytes(content), use_multipart=False)
 
     def put_if_absent(self, key: str, content: memoryview) -> None:
         try:
-            with _permission("write"):
+            with _permission("write", self.uri):
                 obstore.put(self._store, key, bytes(content), mode="create", use_multipart=False)
         except (obstore.exceptions.AlreadyExistsError, obstore.exceptions.PreconditionError) as error:
             raise AlreadyExistsError(one_line(error), path=f"{self.uri}/{key}") from error
@@ -74,11 +93,16 @@ class ObstoreStore(ObjectStore):
             raise UnsupportedError(one_line(error), path=f"{self.uri}/{key}") from error
 
     def start_upload(self, key: str) -> ObjectUpload:
-        return _Upload(self._store, key, self.part_size_bytes, self._parts_max)
+        return _Upload(self._store, key, self.part_size_bytes, self._parts_max, self.uri)
+
+    def copy(self, stored: StoredObject, key: str) -> str:
+        with _permission("write", self.uri):
+            obstore.copy(self._store, stored.key, key)
+        return ""
 
     def get_first(self, key: str, size_max: int) -> tuple[StoredObject, bytes | memoryview]:
         try:
-            with _permission("read"):
+            with _permission("read", self.uri):
                 found = obstore.get(self._store, key, options={"range": (0, size_max)})
         except (FileNotFoundError, IoError):
             raise
@@ -112,26 +136,34 @@ class ObstoreStore(ObjectStore):
         end = offset + len(memory)
         if end > stored.size_bytes:
             raise IncompleteError(f"the object has {stored.size_bytes} bytes, expected at least {end}", offset=offset)
-        with _permission("read"):
-            got = memoryview(obstore.get_range(self._store, stored.key, start=offset, end=end))
+        options: Any = {"range": (offset, end)}
+        if stored.etag and not stored.etag.startswith("W/"):  # a weak one matches nothing
+            options["if_match"] = stored.etag
+        try:
+            with _permission("read", self.uri):
+                got = memoryview(obstore.get(self._store, stored.key, options=options).bytes())
+        except obstore.exceptions.PreconditionError as error:
+            raise IoError(
+                f"the object is another one than when it was looked at, expected ETag {stored.etag}: {one_line(error)}",
+                offset=offset,
+            ) from error
         if len(got) != len(memory):
             raise IncompleteError(f"{len(got)} bytes were received, expected {len(memory)}", offset=offset)
         copy_into(got, memory)
 
     def _threads(self) -> ThreadPoolExecutor:
         with self._lock:
-            if self._pool is None or self._pid != os.getpid():  # a forked child has no threads
+            if self._pool is None:
                 self._pool = ThreadPoolExecutor(_READS_MAX, "sealpoint-obstore")
-                self._pid = os.getpid()
             return self._pool
 
     def head(self, key: str) -> StoredObject:
-        with _permission("read"):
+        with _permission("read", self.uri):
             return _stored(obstore.head(self._store, key))
 
     def list(self, prefix: str, next: str) -> ObjectPage:
         try:
-            with _permission("list"):
+            with _permission("list", self.uri):
                 found = obstore.list_with_delimiter(self._store, prefix or None)
         except FileNotFoundError as error:  # never taken for an empty one: a training would begin anew
             raise IoError(f"the bucket cannot be listed, expected one that exists: {one_line(error)}") from error
@@ -143,7 +175,7 @@ class ObstoreStore(ObjectStore):
         for begin in range(0, len(keys), _DELETE_MAX):
             batch = list(keys[begin : begin + _DELETE_MAX])
             try:
-                with _permission("delete"):
+                with _permission("delete", self.uri):
                     obstore.delete(self._store, batch)
             except FileNotFoundError:  # by directories of this machine: the rest of the batch may still be there
                 for key in batch:
@@ -154,7 +186,8 @@ class ObstoreStore(ObjectStore):
 class _Upload:
     """One ``obstore.put`` on a thread of its own, which takes the parts as they come and sends several at a time."""
 
-    def __init__(self, store: Any, key: str, part_size_bytes: int, parts_max: int) -> None:
+    def __init__(self, store: Any, key: str, part_size_bytes: int, parts_max: int, uri: str = "") -> None:
+        self._uri = uri
         self._parts: queue.Queue[Any] = queue.Queue(1)
         self._failure: BaseException | None = None
         self._thread = threading.Thread(
@@ -164,7 +197,7 @@ class _Upload:
 
     def _send(self, store: Any, key: str, part_size_bytes: int, parts_max: int) -> None:
         try:
-            with _permission("write"):
+            with _permission("write", self._uri):
                 obstore.put(
                     store, key, self._take(), use_multipart=True, chunk_size=part_size_bytes, max_concurrency=parts_max
                 )
@@ -209,16 +242,46 @@ class _GivenUpError(Exception):
 
 
 @contextlib.contextmanager
-def _permission(action: str) -> Iterator[None]:
-    """Says which permission is missing. Errors: IoError."""
+def _permission(action: str, uri: str) -> Iterator[None]:
+    """Around each request: says which permission is missing, or that there are no credentials. Errors: IoError."""
+    _check_process()
     try:
         yield
     except obstore.exceptions.BaseError as error:
         kinds = (obstore.exceptions.PermissionDeniedError, obstore.exceptions.UnauthenticatedError)
         text = one_line(error)
+        if _FOR_CREDENTIALS.search(text):
+            raise IoError(_no_credentials(uri, text)) from error
         if not isinstance(error, kinds) and " 403 " not in text and " 401 " not in text:  # listings say no more
             raise
         raise IoError(f"{text}; the credentials need {_ACTIONS[action]}") from error
+
+
+_used_in = 0  # the process that made the first request
+
+
+def _check_process() -> None:
+    """The threads of obstore are not in a forked child: a request there would never end."""
+    global _used_in
+    if _used_in not in (0, os.getpid()):
+        raise IoError("this process was forked from one that had used obstore, whose requests do not end in it; "
+                      "start processes by spawn: multiprocessing.set_start_method('spawn')")  # fmt: skip
+    _used_in = os.getpid()
+
+
+def _no_credentials(uri: str, text: str) -> str:
+    scheme = uri.partition("://")[0]
+    looked_for = ", ".join(
+        f"{' with '.join(names)} ({'set' if all(map(os.environ.get, names)) else 'not set'})"
+        for names in _SOURCES.get(scheme, ())
+    )
+    profile = os.environ.get("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials")
+    has_profile = scheme == "s3" and ("AWS_PROFILE" in os.environ or os.path.exists(os.path.expanduser(profile)))
+    hint = "profile files of AWS are not read: " if has_profile else "set one of these, or "
+    return (
+        f"no credentials: looked for {looked_for or 'those of the store'}, and those of the machine, which said: {text}; "
+        f"{hint}give a provider, as docs/object-stores.md says"
+    )
 
 
 def _stored(meta: Any) -> StoredObject:
@@ -229,7 +292,8 @@ def _from_url(uri: str) -> ObjectStore:
     """By the environment alone. ``http://`` endpoints are those of tests and of networks of one's own."""
     names = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
     is_plain = any(os.environ.get(name, "").startswith("http://") for name in names)
-    return ObstoreStore(from_url(uri, client_options={"allow_http": is_plain}), uri=uri)
+    with _permission("read", uri):
+        return ObstoreStore(from_url(uri, client_options={"allow_http": is_plain}), uri=uri)
 
 
 def register_all(factory: Callable[[str], ObjectStore] = _from_url) -> None:

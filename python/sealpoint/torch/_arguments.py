@@ -15,7 +15,9 @@ import torch.distributed as dist
 
 from sealpoint import _arguments
 from sealpoint._errors import Error, InvalidArgumentError
-from sealpoint.torch._options import DEADLINE_DEFAULT_SECONDS, Contract, LoadOptions, SaveOptions, refuse_unknown
+from sealpoint._keywords import refuse_unknown
+from sealpoint._options import DEADLINE_DEFAULT_SECONDS
+from sealpoint.torch._options import Contract, LoadOptions, SaveOptions
 from sealpoint.torch._session import Call, Session, session_of
 from sealpoint.torch._state import agree
 
@@ -39,6 +41,12 @@ def _is_ranks(value: Any) -> bool:
     return isinstance(value, Sequence) and all(_is_integer(one, 0, 2**31 - 1) for one in value)
 
 
+def _is_frozen(value: Any) -> bool:
+    if isinstance(value, str):
+        return value == "learned"
+    return isinstance(value, Sequence) and all(isinstance(one, str) for one in value)
+
+
 _Rule = tuple[Callable[[Any], bool], str]
 _BOOL: _Rule = (lambda value: isinstance(value, bool), "True or False")
 _SECONDS: _Rule = (
@@ -59,6 +67,11 @@ _RULES: dict[str, _Rule] = {
         lambda value: value is None or isinstance(value, bool) or callable(value), "True, False, None or a function"
     ),
     "keep_local": (lambda value: _is_integer(value, 0, 2**31 - 1), "an integer of at least 0"),
+    "unpromoted_max": (lambda value: _is_integer(value, 1, 2**31 - 1), "an integer of at least 1"),
+    "unpromoted_wait": (lambda value: _is_number(value) and 0 <= value < 1e9, "seconds of at least 0 and below 1e9"),
+    "promote_memory_bytes": (lambda value: _is_integer(value, 1), "a number of bytes of at least 1"),
+    "frozen": (_is_frozen, "a sequence of patterns of names, or 'learned'"),
+    "full_every": (lambda value: _is_integer(value, 1, 2**31 - 1), "an integer of at least 1"),
     "every": (lambda value: _is_integer(value, 1), "an integer of at least 1"),
     "keep": (lambda value: value is None or _is_integer(value, 2), "an integer of at least 2, or None"),
     "on_error": (lambda value: value in ("raise", "warn"), "raise or warn"),
@@ -66,7 +79,7 @@ _RULES: dict[str, _Rule] = {
 }
 # Other functions of the package take these, too, and have their rules.
 _PATHS = ("path", "directory")
-_COMMON = ("step", "parent", "codec", "codec_level", "threads")
+_COMMON = ("step", "parent", "codec", "codec_level", "keep_best")
 
 
 def check(**arguments: Any) -> None:
@@ -89,6 +102,8 @@ def _check_one(name: str, value: Any) -> None:
             _arguments.path_of(value, name)
     elif name == "provenance":
         _arguments.provenance_of(value)
+    elif name == "threads":
+        _arguments.load_threads(value)
     elif name in _COMMON:
         _arguments.check(**{name: value})
     else:
@@ -100,8 +115,10 @@ def _check_one(name: str, value: Any) -> None:
 # How arguments are compared between ranks, if not as they are.
 _COMPARED: dict[str, Callable[[Any], Any]] = {
     "writer_ranks": list,
+    "frozen": lambda value: value if isinstance(value, str) else list(value),
     "deadline": lambda value: value if value is None else float(value),
     "background_deadline": lambda value: value if value is None else float(value),
+    "unpromoted_wait": float,
     "contract": lambda value: vars(value or Contract()),
 }
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import logging
 import os
 from collections.abc import Callable, Mapping
@@ -12,22 +14,18 @@ from typing import Any, Literal, Unpack
 import torch.distributed as dist
 
 from sealpoint import _sealpoint, _uri
-from sealpoint._arguments import is_integer, path_of
+from sealpoint._arguments import Provenance, is_integer, path_of
 from sealpoint._checkpoint import Path
-from sealpoint._errors import CancelledError, Error, NotFoundError
+from sealpoint._errors import CancelledError, Error, NotFoundError, UnsupportedError
+from sealpoint._keywords import names_of, refuse_unknown
+from sealpoint._options import DEADLINE_DEFAULT_SECONDS
 from sealpoint._places import describe
+from sealpoint._save_future import SaveFuture
 from sealpoint._series import Series
 from sealpoint.torch._arguments import check
-from sealpoint.torch._load import State, load
-from sealpoint.torch._options import (
-    DEADLINE_DEFAULT_SECONDS,
-    CheckpointerKeywords,
-    ResumeKeywords,
-    SaveOptions,
-    names_of,
-    refuse_unknown,
-)
-from sealpoint.torch._save import SaveFuture, save_gathered, save_gathered_async
+from sealpoint.torch._load import LoadReport, State, load
+from sealpoint.torch._options import CheckpointerKeywords, ResumeKeywords, SaveOptions
+from sealpoint.torch._save import save_gathered, save_gathered_async
 from sealpoint.torch._session import session_of
 from sealpoint.torch._staged import await_promotions, resume_promotions, take_promotions
 from sealpoint.torch._state import agree, collect, run_on_first
@@ -38,6 +36,17 @@ _log = logging.getLogger("sealpoint")
 def _contents(place: str) -> str:
     """What a directory holds besides checkpoints of this library; empty if it is nothing, or in an object store."""
     return describe(place) if not _uri.is_uri(place) and os.path.isdir(place) else ""
+
+
+def log_findings(report: LoadReport) -> None:
+    """Says what a load found that the contract reports."""
+    for kind, place, detail in report.findings:
+        _log.warning("%s was left as it is (%s): %s", place, kind, detail)
+
+
+def _united(of_all: Provenance | None, own: Provenance) -> Provenance:
+    """What is wrong with ``own`` is an error of the save, on all ranks."""
+    return {**(of_all or {}), **own} if isinstance(own, Mapping) else own
 
 
 class Checkpointer:
@@ -55,6 +64,8 @@ class Checkpointer:
         directory: of the series, made if it is missing.
         every: steps between two saves.
         keep: how many of the newest stay; at least 2, since a newest one may turn out to be bad. None: all.
+        keep_best: (metric, "least" or "greatest", count): so many stay beside them, by an entry of the provenance of saves
+            such as "metric.loss"; as for ``Series.prune``.
         wait: save while training waits, instead of in the background.
         on_error: what a save that failed leads to: "raise", by the next call, or "warn": it is logged ("sealpoint"), and
             the training goes on without this checkpoint. What ``resume``, ``newest`` and ``clean`` find is raised anyhow.
@@ -71,6 +82,7 @@ class Checkpointer:
         *,
         every: int = 1,
         keep: int | None = None,
+        keep_best: tuple[str, Literal["least", "greatest"], int] | None = None,
         wait: bool = False,
         on_error: Literal["raise", "warn"] = "raise",
         process_group: dist.ProcessGroup | None = None,
@@ -78,29 +90,40 @@ class Checkpointer:
     ) -> None:
         unused = {"background_deadline"} if wait else ()
         known = [name for name in names_of(CheckpointerKeywords) if name not in unused]
-        refuse_unknown("Checkpointer", options, ["every", "keep", "wait", "on_error", "process_group", *known])
-        check(directory=directory, every=every, keep=keep, wait=wait, on_error=on_error, process_group=process_group,
-              **options)
+        refuse_unknown("Checkpointer", options, ["every", "keep", "keep_best", "wait", "on_error", "process_group",
+                                                  *known])
+        check(directory=directory, every=every, keep=keep, keep_best=keep_best, wait=wait, on_error=on_error,
+              process_group=process_group, **options)
         self._directory, self._every, self._keep, self._wait = directory, every, keep, wait
+        self._keep_best = keep_best
         self._on_error = on_error
         self._group, self._options = process_group, options
         self._pending: SaveFuture | None = None
         self._saving = ""  # what is under way, for messages
 
-    def step(self, step: int, state_dict: Mapping[Any, Any]) -> SaveFuture | _sealpoint.CommitInfo | None:
+    def step(
+        self, step: int, state_dict: Mapping[Any, Any], *, provenance: Provenance | None = None
+    ) -> SaveFuture | _sealpoint.CommitInfo | None:
         """Saves if ``step`` is due; returns what ``save`` or ``save_async`` does, or None if it is not, or failed.
 
         An error of the save before this one is raised here, unless ``on_error`` is "warn".
         """
         is_due = not is_integer(step) or step % self._every == 0  # what is not a step is an error of save(), on all ranks
-        return self.save(step, state_dict) if is_due else None
+        return self.save(step, state_dict, provenance=provenance) if is_due else None
 
-    def save(self, step: int, state_dict: Mapping[Any, Any]) -> SaveFuture | _sealpoint.CommitInfo | None:
-        """Saves now. First waits for the save before it, which is seldom still under way, and raises its error."""
+    def save(
+        self, step: int, state_dict: Mapping[Any, Any], *, provenance: Provenance | None = None
+    ) -> SaveFuture | _sealpoint.CommitInfo | None:
+        """Saves now. First waits for the save before it, which is seldom still under way, and raises its error.
+
+        ``provenance`` is of this save, such as {"metric.loss": loss}, beside that of all of them.
+        """
         self.wait()
         self._hear_promotions()
         self._saving = f"the save of step {step}"
         options = SaveOptions(**self._options, series=True, step=step, process_group=self._group)
+        if provenance is not None:
+            options = dataclasses.replace(options, provenance=_united(options.provenance, provenance))
         try:
             if not self._wait:
                 self._pending = save_gathered_async(
@@ -155,7 +178,7 @@ class Checkpointer:
         if self._keep is None or session_of(self._group).rank != 0:
             return
         try:
-            Series(self._directory).prune(keep_last=self._keep)
+            Series(self._directory).prune(keep_last=self._keep, keep_best=self._keep_best)
         except Error as error:
             _log.warning("old checkpoints were not deleted: %s", error)
 
@@ -183,8 +206,13 @@ class Checkpointer:
 
         def remove() -> int:
             series = Series(self._directory)
-            attempts = [entry.name for entry in series.list() if entry.verdict == "uncommitted" and not entry.is_kept]
-            return sum(series.clean(name) for name in attempts)
+            entries = series.list()
+            attempts = {entry.name for entry in entries if entry.verdict == "uncommitted" and not entry.is_kept}
+            with contextlib.suppress(UnsupportedError):  # obstore's client cannot list them
+                names = [upload.name for upload in series.unfinished() if upload.name.endswith((".blob", ".index"))]
+                begun = {name.partition("/")[0] for name in names if name.count("/") == 1}
+                attempts |= begun - {entry.name for entry in entries}  # who died in a first upload left nothing else
+            return sum(series.clean(name).bytes_freed for name in sorted(attempts))
 
         return int(self._ask("clean", remove))
 
@@ -209,7 +237,7 @@ class Checkpointer:
         Args:
             required: nothing to resume from is an error, too, as for a job that was started again, and whose file system
                 may be an empty directory because it is not mounted.
-            options: as for ``load``.
+            options: as for ``load``. What the contract reports is logged ("sealpoint").
 
         Errors, the same on all ranks: NotFoundError (``required``), IoError (neither the directory of the series nor the
         one that it lies in is there), and those of ``load``.
@@ -225,7 +253,7 @@ class Checkpointer:
             return None
         from sealpoint._checkpoint import open_own as open_checkpoint
 
-        load(state_dict, path, process_group=self._group, **options)
+        log_findings(load(state_dict, path, process_group=self._group, **options))
         with open_checkpoint(path, check_files=False) as checkpoint:
             return checkpoint.step
 

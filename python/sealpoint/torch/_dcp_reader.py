@@ -16,8 +16,10 @@ from torch.distributed.checkpoint.planner import LoadItemType, LoadPlan, LoadPla
 from torch.futures import Future
 
 from sealpoint import _sealpoint, _tree
+from sealpoint._arguments import load_threads
 from sealpoint._checkpoint import Checkpoint, Path
 from sealpoint._errors import CommError, CorruptError, Error, InvalidArgumentError, MismatchError, UnsupportedError
+from sealpoint._keywords import names_of, refuse_unknown
 from sealpoint._native import check_one
 from sealpoint._tree import Node, text_of
 from sealpoint._tree_paths import kind_of
@@ -28,7 +30,7 @@ from sealpoint.torch._dcp_names import StoredState
 from sealpoint.torch._dcp_plan import is_in_boxes, live_value
 from sealpoint.torch._dtypes import DTYPE_OF
 from sealpoint.torch._load import check_widening, mask_of, read_tree, rounding_of, unmatched_of
-from sealpoint.torch._options import LoadOptions, ReaderKeywords, names_of, refuse_unknown
+from sealpoint.torch._options import LoadOptions, ReaderKeywords
 from sealpoint.torch._session import Call, Session, session_of
 from sealpoint.torch._state import agree, look_first
 
@@ -165,7 +167,7 @@ class StorageReader(storage.StorageReader):
             slots=request.destinations.slots,
             contract=_sealpoint.LoadContract(),
             convert=rounding_of(options.convert),
-            threads=options.threads,
+            threads=load_threads(options.threads),
             memory_budget_bytes=options.memory_budget_bytes,
             share_chunks=call.spans_hosts() if options.share_chunks is None else options.share_chunks,
             progress=options.progress,

@@ -11,15 +11,16 @@ from torch.distributed.checkpoint.metadata import Metadata, StorageMeta
 from torch.distributed.checkpoint.planner import SavePlan, SavePlanner
 from torch.futures import Future
 
-from sealpoint import _sealpoint
+from sealpoint import _sealpoint, _uri
 from sealpoint._checkpoint import Path
 from sealpoint._errors import InvalidArgumentError, UnsupportedError
+from sealpoint._keywords import names_of, refuse_unknown
 from sealpoint._native import check_none
 from sealpoint._save import parent_of
 from sealpoint.torch import _dcp_names, _dcp_plain
 from sealpoint.torch._aliases import FirstNames
 from sealpoint.torch._dcp_plan import PlannedState
-from sealpoint.torch._options import SaveOptions, WriterKeywords, names_of, refuse_unknown
+from sealpoint.torch._options import SaveOptions, WriterKeywords
 from sealpoint.torch._save import save_gathered
 from sealpoint.torch._session import Call
 from sealpoint.torch._state import gather_agreed, look_first
@@ -27,6 +28,8 @@ from sealpoint.torch._state import gather_agreed, look_first
 _MEMORY_BUDGET_BYTES = 256 << 20
 # Saves may be on another thread than the others of the process.
 _PURPOSE = "dcp"
+# What this process saved last, by the folder that it is in.
+_latest: dict[str, tuple[str, int, str]] = {}
 
 
 class StorageWriter(storage.StorageWriter):
@@ -44,6 +47,8 @@ class StorageWriter(storage.StorageWriter):
             differing replicas are not noticed, as with other writers; needs no messages but those of DCP.
         step, parent, provenance, codec, codec_level, chunk_size_bytes: as for ``sealpoint.save``.
         compare_replicas, allow_pickle, deadline: as for ``sealpoint.torch.save``.
+        frozen, full_every: as for ``sealpoint.torch.save``. Without ``parent`` it is what this process saved last into the
+            same folder, whose frozen tensors are linked.
         memory_budget_bytes: staging memory, from the first save of this process group on.
 
     Errors of ``sealpoint.torch.save``, in the CheckpointException that DCP raises on all ranks.
@@ -56,6 +61,8 @@ class StorageWriter(storage.StorageWriter):
         refuse_unknown("StorageWriter", options, [*names_of(WriterKeywords), "through_coordinator"])
         options.setdefault("memory_budget_bytes", _MEMORY_BUDGET_BYTES)
         options["parent"] = parent_of(options.get("parent"))
+        if through_coordinator and options.get("frozen"):
+            raise InvalidArgumentError("frozen needs through_coordinator=False: DCP's coordinator knows no older checkpoint")
         self._path = None if path is None else _dcp_names.path_text(path, "the StorageWriter")
         self._through_coordinator = through_coordinator
         self._options = SaveOptions(**options, background_deadline=None)
@@ -115,13 +122,18 @@ class StorageWriter(storage.StorageWriter):
         return future
 
     def _save(self, plan: SavePlan, planner: SavePlanner) -> _sealpoint.CommitInfo:
-        options = self._options
-        return save_gathered(
-            lambda call: gather_agreed(lambda names: self._planned(plan, planner, call, names), call, options.encoding),
-            _dcp_names.path_text(self._path, "the StorageWriter"),
+        options, path = self._options, _dcp_names.path_text(self._path, "the StorageWriter")
+        folder = _uri.split(_uri.absolute(path))[0]
+        if options.frozen and options.parent is None:
+            options = dataclasses.replace(options, parent=_latest.get(folder))
+        info = save_gathered(
+            lambda call: gather_agreed(lambda names: self._planned(plan, planner, call, names), call, options),
+            path,
             options,
             _PURPOSE,
         )
+        _latest[folder] = (info.attempt, info.sequence, _uri.absolute(path))
+        return info
 
     def _planned(self, plan: SavePlan, planner: SavePlanner, call: Call, names: FirstNames) -> PlannedState:
         look_first(call, _dcp_names.path_text(self._path, "the StorageWriter"), check_none)

@@ -15,6 +15,8 @@ from sealpoint._native import BACKEND, CONFIG, MARKER, backend_of, native_files
 
 _ATTEMPT_FILES = re.compile(r"[0-9a-f]{32}\.(blob|index|commit)")
 _PROBES = re.compile(r"[0-9a-f]{32}\.probe[a-z0-9.-]*")
+# A later version of the format may have other kinds: such files go with their checkpoint, and not before.
+_UNKNOWN_KINDS = re.compile(r"[0-9a-f]{32}\.[a-z0-9-]{1,16}")
 # A list of checkpoints that were deleted from a directory for a new one, until that is committed; see ``make_way``.
 NOTE = "replaced.sealpoint"
 # What Megatron writes beside a checkpoint if it is asked for digests of its files.
@@ -44,7 +46,7 @@ def remove(path: str | os.PathLike[str]) -> None:
     if natives or backend_of(path) == BACKEND:
         _unlink(path, lambda name: name == CONFIG)
     _unlink(path, lambda name: name == MARKER or (name in natives and ".metadata" in name))
-    _unlink(path, lambda name: name in natives or name == _INTEGRITY or _is_own(name))
+    _unlink(path, lambda name: name in natives or name == _INTEGRITY or _is_own(name) or _UNKNOWN_KINDS.fullmatch(name))
 
 
 def remove_leftovers(path: str | os.PathLike[str]) -> None:
@@ -66,7 +68,7 @@ def _is_own(name: str) -> bool:
     return (_ATTEMPT_FILES.fullmatch(name) or _PROBES.fullmatch(name)) is not None
 
 
-def _unlink(path: str | os.PathLike[str], is_meant: Callable[[str], bool]) -> None:
+def _unlink(path: str | os.PathLike[str], is_meant: Callable[[str], object]) -> None:
     """Removes files, and makes that durable."""
     names = [name for name in _uri.list_names(os.fspath(path)) if is_meant(name)]
     if not names:
@@ -79,7 +81,7 @@ def _unlink(path: str | os.PathLike[str], is_meant: Callable[[str], bool]) -> No
 
 
 def write(directory: str, name: str, text: str) -> None:
-    """A whole file in the place of another one, durably; at once, but for an object store."""
+    """A whole file in the place of another one, durably and at once."""
     if _uri.is_uri(directory):
         return _sealpoint.write_file(directory, name, text.encode())
     path = os.path.join(directory, name)

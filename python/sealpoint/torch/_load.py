@@ -9,27 +9,22 @@ from typing import Any, NamedTuple, Protocol, Unpack
 import torch
 
 from sealpoint import _sealpoint, _tree
-from sealpoint._arguments import path_of
+from sealpoint._arguments import load_threads, path_of
 from sealpoint._checkpoint import Checkpoint, Path, Rounding
 from sealpoint._checkpoint import open_own as open_checkpoint
 from sealpoint._errors import CorruptError, InvalidArgumentError, MismatchError, NotFoundError, UnsupportedError
+from sealpoint._keywords import takes
 from sealpoint._native import check_one
+from sealpoint._options import LOAD_BUDGET_DEFAULT_BYTES, Conversion
 from sealpoint.torch import _differences, _shards
 from sealpoint.torch._arguments import check, checked_call, tells_other_ranks
 from sealpoint.torch._dtypes import DTYPE_OF
-from sealpoint.torch._options import (
-    LOAD_BUDGET_DEFAULT_BYTES,
-    Contract,
-    Conversion,
-    LoadKeywords,
-    LoadOptions,
-    takes,
-)
+from sealpoint.torch._options import Contract, LoadKeywords, LoadOptions
 from sealpoint.torch._session import Call, session_of
 from sealpoint.torch._state import Matching, agree, look_first
 
 # Options that must be the same on all ranks.
-_SAME = ("contract", "convert", "share_chunks", "deadline")
+_SAME = ("contract", "all_ranks", "convert", "share_chunks", "deadline")
 # By a stored dtype, the wider ones.
 _WIDER = {"bf16": ("f32", "f64"), "f16": ("f32", "f64"), "f32": ("f64",)}
 
@@ -70,8 +65,11 @@ def load(state_dict: State, path: Path, **options: Unpack[LoadKeywords]) -> Load
         convert: elements of other dtypes are converted: to a floating-point dtype that has every value of the stored one
             ("widen": bf16 and f16 to f32 or f64, f32 to f64), if each fits ("exact"), or to the nearest even ("nearest");
             None: never.
+        all_ranks: a place of ``per_rank`` gets a list with the values of all ranks that saved, by rank, however many load,
+            such as the states of data loaders, which the program divides anew. Tensors among them are new, on the CPU.
         allow_pickle: unpickles what was saved with ``allow_pickle``. That runs code of whoever wrote the file.
-        threads: that read and verify, per rank.
+        threads: that read and verify, per rank; None: the processors that a rank may use, divided by the ranks of its host
+            that share them, 16 at most.
         share_chunks: what several ranks need is read by one, which sends it to the others (True), or each reads all that it
             needs (False), which is faster for ranks that share a page cache. None: passed on if ranks are on several
             hosts. The same on all ranks.
@@ -94,9 +92,11 @@ def _load(call: Call, state: State, path: Path, options: LoadOptions) -> LoadRep
         communicator, path, check_files=True, direct_io=False, memory_budget_bytes=budget
     )
     node = read_tree(reader)
+    of_all_ranks = _values_of_all_ranks(reader, node) if options.all_ranks else None
 
     def make() -> tuple[Matching, bytes]:
-        matching = _match(reader, node, state, communicator.rank, communicator.size, contract, options.allow_pickle)
+        rank, size = communicator.rank, communicator.size
+        matching = _match(reader, node, state, rank, size, contract, options.allow_pickle, of_all_ranks)
         mask = mask_of(matching.stored, matching.matched)
         check_widening(options.convert, matching.destinations.slots, Checkpoint(reader.checkpoint(), 1))
         return matching, bytes([matching.destinations.must_compare, bool(matching.forbidden)]) + mask
@@ -118,7 +118,7 @@ def _load(call: Call, state: State, path: Path, options: LoadOptions) -> LoadRep
         # What the tree says is missing or unexpected is known by now; objects of other programs do not count.
         contract=_sealpoint.LoadContract(dtype=contract.dtype, shape=contract.shape, coverage=contract.coverage),
         convert=rounding_of(options.convert),
-        threads=options.threads,
+        threads=load_threads(options.threads),
         memory_budget_bytes=budget,
         share_chunks=spans_hosts if options.share_chunks is None else options.share_chunks,
         progress=options.progress,
@@ -161,10 +161,16 @@ def read_tree(reader: _sealpoint.CollectiveReader) -> Any:
         return {name: {_tree.KIND: "tensor", "name": name} for name in Checkpoint(reader.checkpoint(), 1)}
 
 
+def _values_of_all_ranks(reader: _sealpoint.CollectiveReader, node: Any) -> list[dict[str, Any]]:
+    """The objects of all ranks that saved; collective, so that each is read once."""
+    count = max(_per_rank_sizes(node), default=0)
+    return [_tree.parse(reader.read_object(_tree.rank_object(rank))) for rank in range(count)]
+
+
 def _match(reader: _sealpoint.CollectiveReader, node: Any, state: Any, rank: int, size: int, contract: Contract,
-           allow_pickle: bool) -> Matching:
+           allow_pickle: bool, of_all_ranks: list[dict[str, Any]] | None) -> Matching:
     rank_values = {}
-    if any(True for _ in _per_rank_sizes(node)):
+    if of_all_ranks is None and any(True for _ in _per_rank_sizes(node)):
         objects = Checkpoint(reader.checkpoint(), 1).objects
         name = _tree.rank_object(rank)
         if name in objects:
@@ -179,7 +185,7 @@ def _match(reader: _sealpoint.CollectiveReader, node: Any, state: Any, rank: int
             raise UnsupportedError(f"this torch has no dtype {found[0]}", tensor=name)
         return found[1], DTYPE_OF[found[0]]
 
-    matching = Matching(node, rank_values, rank, size, contract, allow_pickle, look)
+    matching = Matching(node, rank_values, rank, size, contract, allow_pickle, look, of_all_ranks)
     matching.match(state)
     return matching
 
@@ -226,7 +232,7 @@ def unmatched_of(stored: Sequence[str], masks: list[bytes]) -> list[str]:
 
 
 def load_full(path: Path, *, device: torch.device | str = "cpu", allow_pickle: bool = False,
-              threads: int = 1) -> Any:
+              threads: int | None = None) -> Any:
     """The whole state as new containers and tensors, as torch.load has it: what was given to ``save``, a mapping mostly.
     One process; needs no others.
 

@@ -28,18 +28,25 @@ class Run:
     """What this process resumed from and saved in one folder of checkpoints."""
 
     def __init__(self) -> None:
-        self.latest: tuple[str, int] | None = None  # (attempt, sequence) of what was last loaded or saved
+        # (attempt, sequence, directory) of what was last loaded or saved.
+        self.latest: tuple[str, int, str] | None = None
         self.resumed: tuple[str, int] | None = None
         self.loaded: set[str] = set()
         self.saved: set[str] = set()
+        self.on_their_way: set[str] = set()  # directories whose checkpoints were committed on local disks
 
-    def note_load(self, attempt: str, sequence: int) -> None:
-        self.latest = self.resumed = (attempt, sequence)
+    def note_load(self, attempt: str, sequence: int, directory: str) -> None:
+        self.latest, self.resumed = (attempt, sequence, directory), (attempt, sequence)
         self.loaded.add(attempt)
 
-    def note_save(self, attempt: str, sequence: int) -> None:
-        self.latest = (attempt, sequence)
+    def note_save(self, attempt: str, sequence: int, directory: str) -> None:
+        self.latest = (attempt, sequence, directory)
         self.saved.add(attempt)
+
+
+def removal_of(directory: str) -> str:
+    """What a person does."""
+    return f"{'delete' if _uri.is_uri(directory) else 'rm -r'} {directory}"
 
 
 def make_way(directory: str, run: Run, *, replace: bool, obstacle: str | None, way_out: str) -> list[str]:

@@ -1,42 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What saves and loads are to be like: as keywords of the functions that programs call, and as one value within the package.
-
-Each face has the keywords that mean something there; defaults, and what is handed on, are in the dataclasses alone.
-"""
+"""What saves and loads of torch are to be like, beside what ``sealpoint._options`` has for any framework."""
 
 from __future__ import annotations
 
 import dataclasses
-import inspect
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Literal, TypedDict, TypeVar
+from collections.abc import Sequence
+from typing import Any, TypedDict
 
 import torch.distributed as dist
 
 from sealpoint._arguments import Provenance
 from sealpoint._checkpoint import OnMismatch, Path, Progress
 from sealpoint._errors import InvalidArgumentError
-from sealpoint._hints import nearest
-from sealpoint._save import CHUNK_SIZE_DEFAULT_BYTES, Codec, Parent
-
-DEADLINE_DEFAULT_SECONDS = 1800.0
-BACKGROUND_DEADLINE_DEFAULT_SECONDS = 7200.0
-LOAD_BUDGET_DEFAULT_BYTES = 256 << 20
-Conversion = Literal["widen", "exact", "nearest"]
-# What keywords were named before.
-_RENAMED = {"pass_on": "share_chunks"}
-
-
-class StoreKeywords(TypedDict, total=False):
-    """What any face that saves has."""
-
-    codec: Codec
-    codec_level: int
-    chunk_size_bytes: int
-    compare_replicas: bool
-    allow_pickle: bool
-    deadline: float | None
-    memory_budget_bytes: int | None
+from sealpoint._options import (
+    DEADLINE_DEFAULT_SECONDS,
+    LOAD_BUDGET_DEFAULT_BYTES,
+    PROMOTE_MEMORY_DEFAULT_BYTES,
+    Conversion,
+    StoreKeywords,
+    StoreOptions,
+)
+from sealpoint._save import Parent
 
 
 class WriterKeywords(StoreKeywords, total=False):
@@ -54,9 +38,13 @@ class SaveKeywords(WriterKeywords, total=False):
 
     series: bool
     allow_empty: bool
+    allow_fallback: bool
     writer_ranks: Sequence[int]
     staged: Path | None
     keep_local: int
+    unpromoted_max: int
+    unpromoted_wait: float
+    promote_memory_bytes: int
 
 
 class SaveAsyncKeywords(SaveKeywords, total=False):
@@ -72,28 +60,14 @@ class CheckpointerKeywords(StoreKeywords, total=False):
     parent: Parent
     provenance: Provenance | None
     allow_empty: bool
+    allow_fallback: bool
     writer_ranks: Sequence[int]
     background_deadline: float | None
     staged: Path | None
     keep_local: int
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class StoreOptions:
-    """How a state is stored."""
-
-    codec: Codec = "none"
-    codec_level: int = 1
-    chunk_size_bytes: int = CHUNK_SIZE_DEFAULT_BYTES
-    compare_replicas: bool = True
-    allow_pickle: bool = False
-    deadline: float | None = DEADLINE_DEFAULT_SECONDS
-    background_deadline: float | None = BACKGROUND_DEADLINE_DEFAULT_SECONDS
-    memory_budget_bytes: int | None = None
-
-    @property
-    def encoding(self) -> tuple[Codec, int, int]:
-        return (self.codec, self.codec_level, self.chunk_size_bytes)
+    unpromoted_max: int
+    unpromoted_wait: float
+    promote_memory_bytes: int
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -107,9 +81,21 @@ class SaveOptions(StoreOptions):
     parent: Parent = None
     provenance: Provenance | None = None
     allow_empty: bool = False
+    allow_fallback: bool = False
     writer_ranks: Sequence[int] = ()
     staged: Path | None = None
     keep_local: int = 0
+    unpromoted_max: int = 3
+    unpromoted_wait: float = 60.0
+    promote_memory_bytes: int = PROMOTE_MEMORY_DEFAULT_BYTES
+
+    def saver_arguments(self) -> dict[str, Any]:
+        own = ("keep_local", "unpromoted_max", "unpromoted_wait", "promote_memory_bytes")
+        return {
+            **super().saver_arguments(),
+            "writer_ranks": tuple(self.writer_ranks),
+            **{name: getattr(self, name) for name in own},
+        }
 
 
 class Contract:
@@ -154,7 +140,7 @@ class ReaderKeywords(TypedDict, total=False):
 
     convert: Conversion | None
     allow_pickle: bool
-    threads: int
+    threads: int | None
     memory_budget_bytes: int
     share_chunks: bool | None
     deadline: float | None
@@ -165,6 +151,7 @@ class ResumeKeywords(ReaderKeywords, total=False):
     """See ``sealpoint.torch.Checkpointer.resume``."""
 
     contract: Contract | None
+    all_ranks: bool
 
 
 class LoadKeywords(ResumeKeywords, total=False):
@@ -179,47 +166,11 @@ class LoadOptions:
 
     process_group: dist.ProcessGroup | None = None
     contract: Contract | None = None
+    all_ranks: bool = False
     convert: Conversion | None = None
     allow_pickle: bool = False
-    threads: int = 1
+    threads: int | None = None
     memory_budget_bytes: int = LOAD_BUDGET_DEFAULT_BYTES
     share_chunks: bool | None = None
     deadline: float | None = DEADLINE_DEFAULT_SECONDS
     progress: Progress = None
-
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def names_of(keywords: Any) -> list[str]:
-    """The names that a TypedDict has, in the order in which they are declared."""
-    return list(keywords.__annotations__)
-
-
-def takes(keywords: Any, options: Any) -> Callable[[F], F]:
-    """Lets ``help()`` and ``inspect.signature`` show the keywords of a function, each with its default in the options."""
-
-    def set_signature(function: F) -> F:
-        signature = inspect.signature(function)
-        positional = [one for one in signature.parameters.values() if one.kind != one.VAR_KEYWORD]
-        fields = {one.name: one for one in dataclasses.fields(options)}
-        added = [
-            inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=one.type)
-            for one in (fields[name] for name in names_of(keywords))
-        ]
-        function.__signature__ = signature.replace(parameters=[*positional, *added])  # type: ignore[attr-defined]
-        return function
-
-    return set_signature
-
-
-def refuse_unknown(what: str, given: Mapping[str, Any], known: Collection[str]) -> None:
-    """Errors: TypeError (a keyword that is not known; says which one was meant)."""
-    for name in given:
-        if name in known:
-            continue
-        if name in _RENAMED:
-            raise TypeError(f"{what} has no option {name!r}: it is named {_RENAMED[name]!r} now")
-        near = nearest(name, known)
-        hint = "" if near is None else f"; the nearest is {near!r}"
-        raise TypeError(f"{what} has no option {name!r}, expected one of {', '.join(known)}{hint}")

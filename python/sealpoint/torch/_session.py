@@ -19,14 +19,11 @@ import torch.distributed as dist
 from sealpoint import _sealpoint
 from sealpoint._communicator import Communicator, Message, SelfCommunicator
 from sealpoint._errors import CommError, Error, InvalidArgumentError, TimeoutError
-from sealpoint._save import BLOB_SIZE_MAX_DEFAULT_BYTES
+from sealpoint._options import default_budget
 from sealpoint.torch._communicator import TorchCommunicator, name_of_ranks
 from sealpoint.torch._lobby import FOREVER_SECONDS, Aside, Lobby, MovedError, run_aside
 from sealpoint.torch._options import SaveOptions
 
-# Staging memory of a rank, if the caller says nothing: saves in the background hold the whole state in it, if it fits.
-_MEMORY_SHARE = 0.25
-_MEMORY_MIN_BYTES = 64 << 20
 # How long a rank that fails waits for the store, which has at most a few words to take.
 _LEAVE_SECONDS = 2.0
 # While a rank waits for others it looks in the store whether one of them gave up.
@@ -38,11 +35,10 @@ _HEAD = struct.Struct("<Q16s")
 
 
 def _default_budget() -> int:
-    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     ranks_here = int(os.environ.get("LOCAL_WORLD_SIZE", "0") or 0)
     if ranks_here <= 0:
         ranks_here = dist.get_world_size() if dist.is_initialized() else 1
-    return max(_MEMORY_MIN_BYTES, int(physical * _MEMORY_SHARE) // ranks_here)
+    return default_budget(ranks_here)
 
 
 class Call:
@@ -282,21 +278,10 @@ class Session:
         """The same options on all ranks. After the first exchange of a call."""
         if self._engine is None:
             self._engine = _sealpoint.Engine(memory_budget_bytes=options.memory_budget_bytes or _default_budget())
-        key = (options.compare_replicas, tuple(options.writer_ranks), options.deadline, options.background_deadline,
-               options.keep_local)
+        arguments = options.saver_arguments()
+        key = tuple(arguments.items())
         if key not in self._savers:
-            self._savers[key] = _sealpoint.Saver(
-                self._engine,
-                self.communicator,
-                find_replicas=True,
-                compare_replicas=options.compare_replicas,
-                blob_size_max_bytes=BLOB_SIZE_MAX_DEFAULT_BYTES,
-                writer_ranks=list(options.writer_ranks),
-                check_device_copies=False,
-                deadline=options.deadline,
-                background_deadline=options.background_deadline,
-                keep_local=options.keep_local,
-            )
+            self._savers[key] = _sealpoint.Saver(self._engine, self.communicator, **arguments)
         return self._savers[key]
 
     def spans_hosts(self) -> bool:

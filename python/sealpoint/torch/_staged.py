@@ -14,8 +14,8 @@ import torch.distributed as dist
 from sealpoint import _sealpoint
 from sealpoint._arguments import path_of
 from sealpoint._checkpoint import Path
+from sealpoint._options import BACKGROUND_DEADLINE_DEFAULT_SECONDS, DEADLINE_DEFAULT_SECONDS
 from sealpoint.torch._arguments import check
-from sealpoint.torch._options import BACKGROUND_DEADLINE_DEFAULT_SECONDS, DEADLINE_DEFAULT_SECONDS
 from sealpoint.torch._session import session_of
 from sealpoint.torch._state import agree
 

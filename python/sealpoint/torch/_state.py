@@ -6,15 +6,17 @@ from __future__ import annotations
 import hashlib
 import operator
 import warnings
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from functools import partial
 from typing import Any, TypeVar, cast
 
 import torch
 
 from sealpoint import _arguments, _sealpoint, _tree
-from sealpoint._errors import CorruptError, Error, InvalidArgumentError, MismatchError, make_error
+from sealpoint._agreement import ANSWER, ERROR, dump_error, parse_error
+from sealpoint._errors import CorruptError, Error, InvalidArgumentError, MismatchError
 from sealpoint._native import check_none
+from sealpoint._options import StoreOptions
 from sealpoint._tree import Node, Path, text_of
 from sealpoint._tree_paths import entries_of, kind_of
 from sealpoint.torch import _optimizers, _shards
@@ -23,9 +25,7 @@ from sealpoint.torch._differences import Difference
 from sealpoint.torch._options import Contract, SaveOptions
 from sealpoint.torch._session import Call
 
-_ERROR, _ANSWER = b"E", b"A"
 T = TypeVar("T")
-Encoding = tuple[str, int, int]  # codec, its level, chunk size in bytes
 Put = Callable[[Any], None]  # sets the value of one place of a state
 
 
@@ -93,13 +93,13 @@ def agree(communicator: Call, make: Callable[[], tuple[T, bytes]], what: str) ->
     try:
         with torch.no_grad():  # DTensor.to_local() costs a fifth of what it does for autograd
             made, answer = make()
-        message = _ANSWER + answer
+        message = ANSWER + answer
     except Exception as failed:  # the others must not wait for this rank, whatever it is
-        error, message = failed, _ERROR + _dump_error(failed, communicator)
+        error, message = failed, ERROR + dump_error(failed, communicator.rank, communicator.host)
     answers = [bytes(one) for one in communicator.all_gather(message, what)]
     for one in answers:
-        if one[:1] == _ERROR:
-            raise _parse_error(one[1:]) from error
+        if one[:1] == ERROR:
+            raise parse_error(one[1:]) from error
     communicator.check_same()
     return cast(T, made), [one[1:] for one in answers]
 
@@ -135,23 +135,23 @@ def collect(
             look_first(communicator, directory, check_none)
         return Collected(state, communicator.rank, communicator.size, options.allow_pickle, names)
 
-    return gather_agreed(gather, communicator, options.encoding)
+    return gather_agreed(gather, communicator, options)
 
 
 G = TypeVar("G", bound=Gathered)
 Gather = Callable[[FirstNames], G]
 
 
-def gather_agreed(gather: Gather[G], communicator: Call, encoding: Encoding) -> G:
+def gather_agreed(gather: Gather[G], communicator: Call, options: StoreOptions) -> G:
     """What gather() returns, with its ``state``: the slots, and this rank's objects.
 
     Collective: one exchange of a digest; if trees differ, they are united on rank 0. A tensor at several places is
     stored once if all ranks see it at the same ones; else, after a second exchange, at each place.
     """
-    gathered, own, answers, is_any_alias = _gather(gather, communicator, encoding, use_aliases=True)
+    gathered, own, answers, is_any_alias = _gather(gather, communicator, options, use_aliases=True)
     is_same = all(answer == answers[0] for answer in answers)
     if is_any_alias and not is_same:
-        gathered, own, answers, _ = _gather(gather, communicator, encoding, use_aliases=False)
+        gathered, own, answers, _ = _gather(gather, communicator, options, use_aliases=False)
         is_same = all(answer == answers[0] for answer in answers)
     if not is_same:
         _unite(own, answers, communicator, gathered)
@@ -165,13 +165,14 @@ def gather_agreed(gather: Gather[G], communicator: Call, encoding: Encoding) -> 
 
 
 def _gather(
-    gather: Gather[G], communicator: Call, encoding: Encoding, use_aliases: bool
+    gather: Gather[G], communicator: Call, options: StoreOptions, use_aliases: bool
 ) -> tuple[G, bytes, list[bytes], bool]:
     """What gather() returns, its tree, the digests of all ranks' trees, and whether some rank found aliases."""
 
     def make() -> tuple[tuple[G, bytes], bytes]:
         gathered = gather(FirstNames(use_aliases))
-        gathered.state = _sealpoint.RankState(gathered.slots, encoding)
+        frozen = options.frozen_among({slot.name for slot in gathered.slots})
+        gathered.state = _sealpoint.RankState(gathered.slots, options.encoding, frozen)
         own = _tree.dump(gathered.node)
         digest = hashlib.blake2b(own, digest_size=16).digest()
         return (gathered, own), bytes([gathered.names.found > 0]) + digest
@@ -190,28 +191,13 @@ def _unite(own: bytes, answers: list[bytes], communicator: Call, collected: Gath
             nodes = [(rank, _tree.parse(bytes(one))) for rank, one in enumerate(gathered) if len(one) > 0]
             collected.node = _tree.merge(nodes)
         except Error as failed:
-            outcome = _dump_error(failed, communicator)
+            outcome = dump_error(failed, communicator.rank, communicator.host)
     received = communicator.broadcast(outcome if communicator.rank == 0 else None, 0, "united what they save")
     if communicator.rank != 0:
         assert received is not None
         outcome = bytes(received)
     if outcome:
-        raise _parse_error(outcome)
-
-
-def _dump_error(raised: Exception, communicator: Call) -> bytes:
-    """An error for all ranks. One that is not the library's comes from code of the caller, or of torch."""
-    text = f"{type(raised).__name__}: {' '.join(str(raised).split())}"
-    error = raised if isinstance(raised, Error) else InvalidArgumentError(text)
-    rank = communicator.rank if error.rank is None else error.rank
-    return _tree.dump(
-        [error.code, error.message, error.rule, error.path, error.offset, error.tensor, error.object, rank,
-         communicator.host if error.rank is None else error.host, error.unknown_outcome]
-    )
-
-
-def _parse_error(data: bytes) -> Error:
-    return make_error(*_tree.parse(data))
+        raise parse_error(outcome)
 
 
 class Matching:
@@ -221,14 +207,16 @@ class Matching:
     """
 
     def __init__(self, tree: Node, rank_values: Mapping[str, Node], rank: int, size: int, contract: Contract,
-                 allow_pickle: bool, look: _optimizers.Look) -> None:
+                 allow_pickle: bool, look: _optimizers.Look,
+                 of_all_ranks: Sequence[Mapping[str, Node]] | None = None) -> None:
         self.destinations = Destinations()
         self.findings: list[tuple[str, str, str]] = []  # (kind, path, detail)
         self.forbidden: list[Difference] = []  # by the contract
         self.matched: set[str] = set()  # paths of stored places that this rank's state has
         self.stored: list[str] = []  # all of them
         self._contract, self._rank, self._size = contract, rank, size
-        self._rank_values = rank_values
+        self._rank_values, self._of_all_ranks = rank_values, of_all_ranks
+        self._new_tensors = _tree.Decoder(self._new_tensor, allow_pickle)
         self._decoder = _tree.Decoder(self._refuse_tensor, allow_pickle)
         self._changes: list[Callable[[], None]] = []  # in this order, at the end
         self._loads: list[tuple[Any, Any]] = []  # (object with a state, its state dict)
@@ -363,15 +351,30 @@ class Matching:
         if isinstance(live, tuple):
             self._changes.append(lambda: put(tuple(filled)))
 
+    @staticmethod
+    def _stored_of(values: Mapping[str, Node], path: Path, rank: int) -> Node:
+        if text_of(path) not in values:
+            raise CorruptError(f"the object of rank {rank} lacks a value", object=text_of(path))
+        return values[text_of(path)]
+
+    def _new_tensor(self, name: str) -> torch.Tensor:
+        shape, dtype = self._look(name)
+        made = torch.empty(shape, dtype=dtype)
+        self.destinations.add(made, name)
+        return made
+
     def _rank_value(self, put: Put, live: Any, node: Node, path: Path) -> None:
         self._mark_matched(node, path)
         if kind_of(node) != "per_rank":
             return self._differ("kind", path, f"the state has a per_rank, the checkpoint {_tree.brief(node)}")
+        if self._of_all_ranks is not None:
+            values = [self._new_tensors.decode(self._stored_of(one, path, rank))
+                      for rank, one in enumerate(self._of_all_ranks[: node["size"]])]
+            return self._changes.append(lambda: put(values))
         if node["size"] != self._size:
-            return self._differ("per_rank", path, f"{node['size']} ranks saved it, {self._size} load")
-        stored = self._rank_values.get(text_of(path))
-        if stored is None:
-            raise CorruptError(f"the object of rank {self._rank} lacks a value", object=text_of(path))
+            detail = f"{node['size']} ranks saved it, {self._size} load; see all_ranks of sealpoint.torch.load"
+            return self._differ("per_rank", path, detail)
+        stored = self._stored_of(self._rank_values, path, self._rank)
         inner = live.value if isinstance(live, _tree.PerRank) else live
         holder = [inner]
         self._place(partial(operator.setitem, holder, 0), inner, stored, (*path, f"rank{self._rank}"))

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
+import inspect
 import re
 import sys
 import threading
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
@@ -15,15 +17,19 @@ from typing import Any, Literal
 
 import torch.distributed as dist
 
-from sealpoint import _uri
+from sealpoint import _uri, _url_files
+from sealpoint._arguments import path_of
 from sealpoint._checkpoint import open_own as open_checkpoint
 from sealpoint._errors import Error, UnsupportedError
-from sealpoint._native import check_one
+from sealpoint._keywords import refuse_unknown
+from sealpoint._native import check_one, native_files
+from sealpoint._options import DEADLINE_DEFAULT_SECONDS, Frozen, StoreOptions
 from sealpoint._series import Series
-from sealpoint.torch import _directories
+from sealpoint.torch import _directories, _local_copies
+from sealpoint.torch._arguments import check
 from sealpoint.torch._load import load
-from sealpoint.torch._make_way import Run, make_way, provenance_of
-from sealpoint.torch._options import DEADLINE_DEFAULT_SECONDS, Contract, SaveKeywords, refuse_unknown
+from sealpoint.torch._make_way import Run, make_way, provenance_of, removal_of
+from sealpoint.torch._options import Contract, SaveKeywords
 from sealpoint.torch._save import save, save_async
 from sealpoint.torch._session import session_of
 from sealpoint.torch._state import run_on_first
@@ -49,7 +55,11 @@ class Options:
     replace: bool = False
     convert: Literal["widen", "exact", "nearest"] | None = "widen"
     allow_pickle: bool = False
-    threads: int = 1
+    threads: int | None = None
+    staged: str | None = None
+    keep_local: int = 0
+    frozen: list[str] = field(default_factory=list)
+    full_every: int = StoreOptions.full_every
 
 
 class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[misc]
@@ -58,7 +68,8 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
     All of torchtitan's settings keep their meaning. ``async`` and ``async_with_pinned_mem`` both mean a save in the
     background, with groups of its own, of what the state was when the call returned. Only committed steps are found; of
     old ones the newest ``keep_latest_k`` committed ones stay, and what goes loses its marker first. Checkpoints of DCP
-    are still loaded, and never deleted; exports for Hugging Face are those of torchtitan.
+    are still loaded, and never deleted; exports for Hugging Face are those of torchtitan. Its folder and its
+    ``initial_load_path`` may be URLs of object stores.
 
     Settings of its own:
         codec, compare_replicas, allow_pickle: as for ``sealpoint.torch.save``.
@@ -67,6 +78,12 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
             followed the step that this run resumed from is, as after a roll-back; all else is an AlreadyExistsError.
         convert: as for ``sealpoint.torch.load``; "widen" lets a run begin with an export in bf16.
         threads: that read and verify, per rank.
+        staged: a directory on a disk of each node: a save is over when it is committed there, in a directory for its folder,
+            and is copied to the folder behind the training; ``load`` first finishes what an earlier job left there. A copy
+            that failed is logged, and tried again with the next save.
+        keep_local: how many of these local checkpoints stay once they are in the folder.
+        frozen, full_every: as for ``sealpoint.torch.save``: what did not change since the newest step of the folder is
+            linked from there. Of "learned" a list of this one word, since the command line gives lists.
     """
 
     # For versions without configurations of managers; see ``enable``.
@@ -95,31 +112,59 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
             allow_pickle: bool = False
             """Whether values without a form of their own are pickled."""
 
-            threads: int = 1
+            threads: int | None = None
             """Threads per rank that read and verify."""
 
+            staged: str | None = None
+            """A directory on a disk of each node, to which saves go first."""
+
+            keep_local: int = 0
+            """How many local checkpoints stay once they are in the folder."""
+
+            frozen: list[str] = field(default_factory=list)
+            """Patterns of names of tensors that mostly stay as they are; ["learned"]: find out which."""
+
+            full_every: int = StoreOptions.full_every
+            """At most so many steps share one file of these tensors."""
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        given = inspect.signature(_native.CheckpointManager.__init__).bind(self, *args, **kwargs).arguments
+        config = given["config" if _HAS_CONFIG else "checkpoint_config"]
+        _uri.local(given.get("base_folder", ""), "dump_folder", "torchtitan writes logs and traces there, too; "
+                   "checkpoint.folder may be a URL")
         super().__init__(*args, **kwargs)
-        _uri.local(getattr(self, "folder", ""), "folder", "torchtitan makes and lists its directories by itself")
-        config = kwargs.get("config", args[0] if args else None)
+        if _url_files.is_url(config.folder):
+            self.folder = path_of(config.folder, "checkpoint.folder")
         if _HAS_CONFIG:
             self.options = Options(**{name: getattr(config, name) for name in vars(Options())})
+        check(staged=self.options.staged, keep_local=self.options.keep_local, frozen=self._frozen,
+              full_every=self.options.full_every)
         self._purge: threading.Thread | None = None
         self._run = Run()  # of rank 0
         if getattr(self, "enable", False) and self.async_mode != _native.AsyncMode.DISABLED:
             self.async_mode = _native.AsyncMode.ASYNC  # this library stages by itself, in pinned memory if there is a device
 
+    @property
+    def _frozen(self) -> Frozen:
+        return "learned" if list(self.options.frozen) == ["learned"] else self.options.frozen
+
     def dcp_save(self, state_dict: dict[str, Any], checkpoint_id: str, async_mode: Any,
                  enable_garbage_collection: bool = False, to_hf: bool = False) -> Any:
         """Saves the state of all ranks; returns a future if async_mode says so. All ranks call it."""
         if to_hf:
+            _uri.local(checkpoint_id, "the folder", "exports for Hugging Face are files that torchtitan writes")
             return super().dcp_save(state_dict, checkpoint_id, async_mode, enable_garbage_collection, to_hf)
-        found = _STEP.fullmatch(os.path.basename(checkpoint_id))
+        _local_copies.report(self.options.staged, _uri.absolute(self.folder))
+        found = _STEP.fullmatch(_uri.split(checkpoint_id)[1])
         parent, replaced = self._make_way(checkpoint_id)
         options: SaveKeywords = {
             "step": None if found is None else int(found[1]), "parent": parent, "provenance": provenance_of(replaced),
             "codec": self.options.codec, "compare_replicas": self.options.compare_replicas,
             "writer_ranks": self.options.writer_ranks, "allow_pickle": self.options.allow_pickle,
+            "staged": _local_copies.place_of(self.options.staged, _uri.split(checkpoint_id)[0]),
+            "keep_local": self.options.keep_local,
+            "frozen": self._frozen,
+            "full_every": self.options.full_every,
         }
         result = None
         if async_mode == _native.AsyncMode.DISABLED:
@@ -140,7 +185,9 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
     def _note_save(self, info: Any, checkpoint_id: str) -> None:
         """After the commit, on each rank."""
         if dist.get_rank() == 0:
-            self._run.note_save(info.attempt, info.sequence)
+            self._run.note_save(info.attempt, info.sequence, checkpoint_id)
+            if self.options.staged is not None:
+                return  # a promotion cleans up by itself
             _directories.remove_leftovers(checkpoint_id)
 
     def dcp_load(self, state_dict: dict[str, Any], checkpoint_id: str, from_hf: bool, from_quantized: bool) -> None:
@@ -159,46 +206,64 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
         def look() -> bool:
             check_one(checkpoint_id)
             is_own = _directories.is_checkpoint(checkpoint_id)
-            if is_own and os.path.dirname(os.path.abspath(checkpoint_id)) == os.path.abspath(self.folder):
+            if not is_own:
+                _uri.local(checkpoint_id, "what is to be loaded", "there is no checkpoint of this library, and those of "
+                           "torchtitan itself are read from file systems alone")
+            if is_own and _uri.split(checkpoint_id)[0] == _uri.absolute(self.folder):
                 with open_checkpoint(checkpoint_id) as checkpoint:
-                    self._run.note_load(checkpoint.attempt, checkpoint.sequence)
+                    self._run.note_load(checkpoint.attempt, checkpoint.sequence, path_of(checkpoint_id))
             return is_own
 
         with session_of(None).call("look at", checkpoint_id, deadline=DEADLINE_DEFAULT_SECONDS) as call:
             return bool(run_on_first(call, look))
 
-    def _make_way(self, checkpoint_id: str) -> tuple[tuple[str, int] | None, list[Any]]:
+    def _make_way(self, checkpoint_id: str) -> tuple[tuple[str, int, str] | None, list[Any]]:
         """Which checkpoint the new one follows: the newest one in its folder. Removes what is to be replaced, and returns
         what that and those before it had replaced."""
 
         def find() -> list[Any]:
-            entries = Series(os.path.dirname(checkpoint_id)).list()
-            newest = [[entry.attempt, entry.sequence] for entry in entries if entry.verdict == "committed"][:1]
+            entries = Series(_uri.split(checkpoint_id)[0]).list()
+            committed = [entry for entry in entries if entry.verdict == "committed"]
+            known = [(str(entry.attempt), entry.sequence, entry.path) for entry in committed[:1]]
+            if self.options.staged is not None and self._run.latest is not None:
+                known.append(self._run.latest)  # which may be on its way
+            newest = [list(one) for one in sorted(known, key=lambda one: one[1])[-1:]]
             replaced = make_way(
                 checkpoint_id, self._run, replace=self.options.replace,
                 obstacle=None if self._run.latest else "this run resumed from nothing in this folder, and saved nothing",
-                way_out=f"replace=True of the manager, rm -r {checkpoint_id}, or a load_step from which it follows",
+                way_out=f"replace=True of the manager, {removal_of(checkpoint_id)}, or a load_step from which it follows",
             )
             return [newest, list(replaced)]
 
         with session_of(None).call("make way for", checkpoint_id, deadline=DEADLINE_DEFAULT_SECONDS) as call:
             newest, replaced = run_on_first(call, find)
-        return ((newest[0][0], newest[0][1]) if newest else None), list(replaced)
+        _local_copies.make_way(self.options.staged, checkpoint_id, list(replaced), self.options.replace)
+        return (tuple(newest[0]) if newest else None), list(replaced)
+
+    def load(self, *args: Any, **kwargs: Any) -> bool:
+        """As torchtitan's; what is newer on local disks is in the folder before. All ranks call it."""
+        if self.enable:
+            _local_copies.finish(self.options.staged, self.options.keep_local, _uri.absolute(self.folder))
+        with _looking_at_urls():
+            return bool(super().load(*args, **kwargs))
 
     def _find_load_step(self, folder: str = "") -> int:
         """The newest committed step, the same on all ranks; -1: there is none."""
         path = folder or self.folder
 
         def find() -> int:
-            for entry in Series(path).list():
+            entries = Series(path).list()
+            for entry in entries:
                 found = _STEP.fullmatch(entry.name)
                 if entry.verdict == "committed" and found is not None:
                     return int(found[1])
+            if _uri.is_uri(path):
+                _refuse_natives(path)
             return -1
 
         with session_of(None).call("find the newest of", path, deadline=DEADLINE_DEFAULT_SECONDS) as call:
             step = run_on_first(call, find)
-        return int(step) if step >= 0 else int(super()._find_load_step(folder))
+        return int(step) if step >= 0 or _uri.is_uri(path) else int(super()._find_load_step(folder))
 
     def _purge_stale_checkpoints(self) -> None:
         """Deletes what need not be kept, on a thread of rank 0. What fails there is tried again after the next save."""
@@ -224,6 +289,29 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
         """Waits for deletions."""
         self._wait_for_purge()
         super().close()
+
+
+@contextlib.contextmanager
+def _looking_at_urls() -> Iterator[None]:
+    """torchtitan finds out what is in an object store."""
+    name = "filesystem" if _HAS_CONFIG else "os"
+    native = getattr(_native, name)
+    setattr(_native, name, _url_files.paths_of(native) if _HAS_CONFIG else _url_files.Os(native))
+    try:
+        yield
+    finally:
+        setattr(_native, name, native)
+
+
+def _refuse_natives(folder: str) -> None:
+    """A run does not begin anew where torchtitan's own checkpoints are. Errors: UnsupportedError."""
+    for name in _uri.list_names(folder):
+        if _STEP.fullmatch(name) and native_files(f"{folder}/{name}"):
+            raise UnsupportedError(
+                "this is a checkpoint of torchtitan itself, which is read from file systems alone; expected one of this "
+                "library: copy it to a directory and give that as initial_load_path, with another folder",
+                path=f"{folder}/{name}",
+            )
 
 
 def enable(**options: Any) -> None:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python3 -m sealpoint_reference verify DIR [--level LEVEL] [--json] | list DIR | cat DIR NAME [--object]"""
+"""python3 -m sealpoint_reference verify DIR [--level LEVEL] [--json] | list DIR | cat DIR NAME [--object] | digest DIR"""
 
 import argparse
 import json
 import sys
 
+from .content import checkpoint_digest
 from .directory import PathDirectory
 from .load import Checkpoint
 from .registries import dtype_name
@@ -33,6 +34,8 @@ def _parse(arguments):
     cat.add_argument("directory")
     cat.add_argument("name")
     cat.add_argument("--object", action="store_true", help="the name is that of an object")
+    content = commands.add_parser("digest", help="the content digest, spec/content-digest.md")
+    content.add_argument("directory")
     return parser.parse_args(arguments)
 
 
@@ -68,10 +71,15 @@ def _cat(options):
     return 0
 
 
+def _digest(options):
+    print(checkpoint_digest(Checkpoint(PathDirectory(options.directory))))
+    return 0
+
+
 def main(arguments=None):
     options = _parse(arguments)
     try:
-        return {"verify": _verify, "list": _list, "cat": _cat}[options.command](options)
+        return {"verify": _verify, "list": _list, "cat": _cat, "digest": _digest}[options.command](options)
     except Violation as violation:
         print(violation, file=sys.stderr)
         return EXIT_STATUS[verdict([violation])]

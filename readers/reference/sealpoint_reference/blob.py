@@ -14,7 +14,8 @@ from .rules import Violation
 from .xxh3 import digest
 
 _MAGIC = b"\x89SPB\r\n\x1a\n"
-_LAYOUT = struct.Struct("<8s2I16s3Q2I4Q16s16s16sH94s16s")
+_LAYOUT = struct.Struct("<8s2I16s3Q2I4Q16s16s16sH78s16s16s")
+_EXTENSION_AT = 224
 
 
 class Trailer:
@@ -22,7 +23,7 @@ class Trailer:
         (self.magic, self.length, self.record_size, self.blob_id, self.file_size, self.chunks_end, self.table_offset,
          self.record_count, self.shard_count, self.records_offset, self.manifest_offset, self.manifest_length,
          self.raw_bytes, self.group_list_digest, self.manifest_digest, self.header_digest, self.digest_algorithm,
-         self.reserved, self.digest) = _LAYOUT.unpack(data)
+         self.reserved, self.extension, self.digest) = _LAYOUT.unpack(data)
 
     @property
     def manifest_end(self):
@@ -93,9 +94,12 @@ def check_end(blob, trailer, end):
 
 
 def read_header(directory, blob, index, trailer):
-    """The header that the trailer pins."""
+    """The header that the trailer pins; then R-HDR-06 for the trailer's extension. This reader knows no compat bit."""
     header = read_blob_header(directory, blob.name, blob.file_size, trailer.header_digest)
     check_blob_header(header, blob.name, blob.id, index.header)
+    if not header.compat and any(trailer.extension):
+        raise Violation("R-HDR-06", "an extension that no compat bit announces", blob.name,
+                        blob.file_size - TRAILER_BYTES + _EXTENSION_AT)
     return header
 
 

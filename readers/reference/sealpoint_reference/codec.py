@@ -9,6 +9,7 @@ from .registries import CODEC_BYTESPLIT_ZSTD, CODEC_NONE
 
 _MAGIC = b"\x28\xb5\x2f\xfd"
 _WINDOW_MIN_BYTES = 1024
+_BLOCK_SIZE_MAX_BYTES = 128 * 1024
 _BLOCK_RLE, _BLOCK_RESERVED = 1, 3
 
 
@@ -59,12 +60,14 @@ def _window(descriptor):
 def _frame_end(frame, header):
     """R-COD-06: after the last block and the checksum, found by the headers of the blocks."""
     at = header.length
+    size_max = min(header.window, _BLOCK_SIZE_MAX_BYTES)
     last = False
     while not last:
         _require(at + 3 <= len(frame), "R-COD-06", "the frame is cut off")
         block = int.from_bytes(frame[at:at + 3], "little")
         last, kind, size = block & 1, block >> 1 & 3, block >> 3
         _require(kind != _BLOCK_RESERVED, "R-COD-06", "a block of the reserved type")
+        _require(size <= size_max, "R-COD-06", f"a block of {size} bytes, at most {size_max}")
         at += 3 + (1 if kind == _BLOCK_RLE else size)
     return at + 4 * header.has_checksum
 

@@ -10,6 +10,7 @@ from .rules import Violation
 
 _HEX = "[0-9a-f]{32}"
 _LEFTOVER = re.compile(rf"{_HEX}\.(index|blob|commit|probe[a-z0-9.-]*)")
+_UNKNOWN_KIND = re.compile(rf"{_HEX}\.[a-z0-9-]{{1,16}}")
 _HOLDS_A_CHECKPOINT = re.compile(rf"{_HEX}\.(index|blob|commit)")
 MARKER_NAME = "COMMIT"
 KEEP_NAME = "KEEP"
@@ -99,5 +100,7 @@ def notes(directory, pinned):
         elif _LEFTOVER.fullmatch(name):
             if name not in pinned:
                 yield f"leftover of {directory.size(name) or 0} bytes: {name}"
+        elif _UNKNOWN_KIND.fullmatch(name):
+            yield f"of an unknown kind, not checked, {directory.size(name) or 0} bytes: {name}"
         elif name not in (MARKER_NAME, KEEP_NAME):
             yield f"foreign, not checked: {name}"

@@ -16,7 +16,7 @@ MARKER_BYTES = 512
 _LENGTHS = {KIND_BLOB: HEADER_BYTES, KIND_INDEX: HEADER_BYTES, KIND_MARKER: MARKER_BYTES}
 NO_STEP = 2**64 - 1
 NO_ID = bytes(16)
-_FORMAT_VERSION = 0
+_FORMAT_VERSION = 1
 _DIGEST_AT = 40
 _LAYOUT = struct.Struct("<8s4I2Q16s16s16sQ")
 
@@ -61,14 +61,14 @@ def read_header(directory, name, size, kind):
         raise Violation("R-HDR-05", f"incompat features {header.incompat:#x}", name, 32)
     if header.kind not in _LENGTHS:
         raise Violation("R-HDR-05", f"file kind {header.kind}", name, 8)
+    if header.kind != kind:
+        raise Violation("R-HDR-07", f"file kind {header.kind}", name, 8)
     if header.length != _LENGTHS[header.kind]:
-        raise Violation("R-HDR-05", f"header length {header.length} in version 0", name, 16)
+        raise Violation("R-HDR-05", f"header length {header.length} in version 1", name, 16)
     if header.reserved:
         raise Violation("R-HDR-06", "reserved field is not zero", name, 20)
     if any(header.reserved_at_end):
         raise Violation("R-HDR-06", "reserved bytes are not zero", name, 96)
-    if header.kind != kind:
-        raise Violation("R-HDR-07", f"file kind {header.kind}", name, 8)
     return header, data
 
 

@@ -97,7 +97,7 @@ def _read_file(directory, marker):
 
 
 def _check_meaning(index):
-    """R-IDX-04 to 23, in the order of their numbers."""
+    """R-IDX-04 to 24, in the order of their numbers."""
     metadata = index.metadata
     _check_blob_counts(metadata)
     rules_of_metadata.check_counts(metadata)
@@ -144,8 +144,13 @@ def _check_texts_of_origin(metadata):
     fault = next(filter(None, (text_fault(text, limits.NAME_SIZE_MAX_BYTES) for text in texts)), None)
     if fault:
         raise metadata.violation("R-IDX-05", f"{fault} in mesh or provenance")
-    if any(len(entry.value) > limits.PROVENANCE_VALUE_SIZE_MAX_BYTES for entry in metadata.views.provenance):
-        raise metadata.violation("R-IDX-05", "a provenance value that is too long")
+    for entry in metadata.views.provenance:
+        if len(entry.value) > limits.PROVENANCE_VALUE_SIZE_MAX_BYTES:
+            raise metadata.violation("R-IDX-05", "a provenance value that is too long")
+        try:
+            bytes(entry.value).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise metadata.violation("R-IDX-05", "a provenance value that is not UTF-8") from error
 
 
 def _check_order_of_provenance(metadata):
@@ -168,5 +173,6 @@ def _check_blob(metadata, blob):
 
     require(blob.file_size % PAGE_BYTES == 0 and blob.file_size >= PAGE_BYTES, f"{blob.file_size} bytes")
     require(blob.table_offset % 64 == 0 and blob.table_offset >= HEADER_BYTES, f"table at {blob.table_offset}")
+    require(blob.record_count or blob.table_offset == HEADER_BYTES, f"table at {blob.table_offset} without a record")
     require(blob.records_end + TRAILER_BYTES <= blob.file_size, "table and trailer do not fit")
     require(blob.shard_count == len(blob.shards), f"{blob.shard_count} shards, {len(blob.shards)} refer to it")

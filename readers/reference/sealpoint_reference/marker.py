@@ -9,7 +9,7 @@ from .registries import KIND_MARKER, MARKER_COMMIT, MARKER_VOID
 from .rules import Violation
 
 _LAYOUT = struct.Struct("<2I16s2Q16s2Q")
-_RESERVED_AT = 200
+_RESERVED_AT, _EXTENSION_AT = 200, 256
 
 
 class Marker:
@@ -28,8 +28,10 @@ class Marker:
 def _check_reserved(marker, data):
     if marker.reserved:
         raise Violation("R-HDR-06", "reserved field is not zero", MARKER_NAME, 132)
-    if any(data[_RESERVED_AT:]):
+    if any(data[_RESERVED_AT:_EXTENSION_AT]):
         raise Violation("R-HDR-06", "reserved bytes are not zero", MARKER_NAME, _RESERVED_AT)
+    if not marker.compat and any(data[_EXTENSION_AT:]):  # this reader knows no compat bit
+        raise Violation("R-HDR-06", "an extension that no compat bit announces", MARKER_NAME, _EXTENSION_AT)
 
 
 def _check_fields(marker):

@@ -192,12 +192,15 @@ def check_order(metadata):
 
 
 def check_dtypes(metadata):
-    """R-IDX-09."""
+    """R-IDX-09 and R-IDX-24."""
     for tensor in metadata.tensors:
         registered = DTYPES.get(tensor.dtype, (None, tensor.element_size))[1]
-        possible = tensor.element_size.bit_count() == 1 and tensor.element_size <= limits.ELEMENT_SIZE_MAX_BYTES
-        if tensor.dtype == 0 or not possible or tensor.element_size != registered:
-            raise metadata.violation("R-IDX-09", f"dtype {tensor.dtype} of {tensor.element_size} bytes", tensor)
+        is_known = tensor.element_size.bit_count() == 1 and tensor.element_size <= limits.ELEMENT_SIZE_MAX_BYTES
+        text = f"dtype {tensor.dtype} of {tensor.element_size} bytes"
+        if tensor.dtype == 0 or tensor.element_size != registered:
+            raise metadata.violation("R-IDX-09", text, tensor)
+        if not is_known:
+            raise metadata.violation("R-IDX-24", text, tensor)
 
 
 def check_chunk_sizes(metadata):

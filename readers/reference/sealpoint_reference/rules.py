@@ -16,12 +16,13 @@ _OTHER_CODES = {
     "R-IDX-03": "Unsupported",
     "R-IDX-04": "LimitExceeded",
     "R-IDX-08": "Unsupported",
+    "R-IDX-24": "Unsupported",
     "R-BLB-01": "Incomplete",
     "R-REC-05": "Unsupported",
     "R-COD-01": "Unsupported",
 }
 
-_LAST_OF_FAMILY = {"DIR": 5, "HDR": 10, "MRK": 9, "IDX": 23, "BLB": 9, "REC": 5, "CHK": 2, "COD": 8}
+_LAST_OF_FAMILY = {"DIR": 5, "HDR": 10, "MRK": 9, "IDX": 24, "BLB": 9, "REC": 5, "CHK": 2, "COD": 8}
 _NOTES = ("R-DIR-03", "R-DIR-04")
 
 # Rule -> code of its violation; what is not listed above is Corrupt.

@@ -9,8 +9,8 @@
 #include <cstdio>
 #include <string>
 
-#if SEALPOINT_VERSION < 100
-#error "version 0.1.0 or later"
+#if SEALPOINT_VERSION < 10000
+#error "version 1.0.0 or later"
 #endif
 
 namespace {
@@ -21,8 +21,9 @@ bool Check(bool holds, const char* what) {
 }
 
 std::string VersionOfTheHeaders() {
+  const std::string candidate = SEALPOINT_VERSION_PRERELEASE;
   return std::to_string(SEALPOINT_VERSION_MAJOR) + '.' + std::to_string(SEALPOINT_VERSION_MINOR) +
-         '.' + std::to_string(SEALPOINT_VERSION_PATCH);
+         '.' + std::to_string(SEALPOINT_VERSION_PATCH) + (candidate.empty() ? "" : "-" + candidate);
 }
 
 bool IsCommitted(const char* directory) {

@@ -1,16 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes checkpoints straight from the specification, with a hook wherever a test wants to meddle.
-
-A FlatBuffer is described by nested values: U8 to U64, Raw (a struct), Text, Vector, List (of tables or texts) and
-Table (a list of fields by id, None where one is absent). They are laid out front to back: a table behind its vtable,
-and what it refers to behind it.
-"""
+"""Makes checkpoints straight from the specification, with a hook wherever a test wants to meddle."""
 
 import dataclasses
 import math
 import struct
 
 from sealpoint_reference.xxh3 import digest
+from sealpoint_writer.flatbuffer import List, Table, Text, Vector, bits128, flatbuffer, shard_ref, u8, u16, u32, u64
 
 MAGIC = b"\x89SPT\r\n\x1a\n"
 TRAILER_MAGIC = b"\x89SPB\r\n\x1a\n"
@@ -18,129 +14,9 @@ ATTEMPT = b"\xa7" * 16
 STEP = 7
 
 
-class Scalar:
-    def __init__(self, layout, *values, align=None):
-        self.data = struct.pack("<" + layout, *values)
-        self.align = align or len(self.data)
-
-
-def u8(value):
-    return Scalar("B", value)
-
-
-def u16(value):
-    return Scalar("H", value)
-
-
-def u32(value):
-    return Scalar("I", value)
-
-
-def u64(value):
-    return Scalar("Q", value)
-
-
-def bits128(value):
-    return Scalar("16s", value, align=1)
-
-
-def shard_ref(blob, first):
-    return Scalar("II", blob, first, align=4)
-
-
-@dataclasses.dataclass
-class Text:
-    data: bytes
-
-
-@dataclasses.dataclass
-class Vector:
-    layout: str
-    values: list
-
-
-@dataclasses.dataclass
-class List:
-    items: list
-
-
-@dataclasses.dataclass
-class Table:
-    fields: list
-
-
-class _Buffer:
-    def __init__(self, identifier):
-        self.data = bytearray(8)
-        self.data[4:8] = identifier
-
-    def pad(self, multiple, behind=0):
-        while (len(self.data) + behind) % multiple:
-            self.data.append(0)
-
-    def put(self, value):
-        """Appends what an offset leads to, and returns its place."""
-        return {Text: self._text, Vector: self._vector, List: self._list, Table: self._table}[type(value)](value)
-
-    def point(self, place, value):
-        target = self.put(value)
-        struct.pack_into("<I", self.data, place, target - place)
-
-    def _text(self, text):
-        self.pad(4)
-        at = len(self.data)
-        self.data += struct.pack("<I", len(text.data)) + text.data + b"\0"
-        return at
-
-    def _vector(self, vector):
-        packed = b"".join(struct.pack("<" + vector.layout, *(v if isinstance(v, tuple) else (v,)))
-                          for v in vector.values)
-        self.pad(8 if "Q" in vector.layout else 4, behind=4)
-        at = len(self.data)
-        self.data += struct.pack("<I", len(vector.values)) + packed
-        return at
-
-    def _list(self, items):
-        self.pad(4)
-        at = len(self.data)
-        self.data += struct.pack("<I", len(items.items)) + bytes(4 * len(items.items))
-        for number, item in enumerate(items.items):
-            self.point(at + 4 + 4 * number, item)
-        return at
-
-    def _table(self, table):
-        self.pad(4)
-        vtable = len(self.data)
-        self.data += bytes(4 + 2 * len(table.fields))
-        self.pad(8, behind=4)
-        at = len(self.data)
-        self.data += struct.pack("<i", at - vtable)
-        places = {}
-        for number, field in enumerate(table.fields):
-            if field is None:
-                continue
-            self.pad(field.align if isinstance(field, Scalar) else 4)
-            places[number] = len(self.data)
-            self.data += field.data if isinstance(field, Scalar) else bytes(4)
-        struct.pack_into("<2H", self.data, vtable, 4 + 2 * len(table.fields), len(self.data) - at)
-        for number, place in places.items():
-            struct.pack_into("<H", self.data, vtable + 4 + 2 * number, place - at)
-        for number, place in places.items():
-            if not isinstance(table.fields[number], Scalar):
-                self.point(place, table.fields[number])
-        return at
-
-
-def flatbuffer(identifier, root):
-    buffer = _Buffer(identifier)
-    buffer.point(0, root)
-    buffer.pad(4)
-    return bytes(buffer.data)
-
-
 def header(kind, length, identity, attempt=ATTEMPT, step=STEP):
     """The first 128 bytes; the digest is set by seal_header."""
-    return MAGIC + struct.pack("<4I2Q16s16s16sQ32s", kind, 0, length, 0, 0, 0, bytes(16), identity, attempt, step,
+    return MAGIC + struct.pack("<4I2Q16s16s16sQ32s", kind, 1, length, 0, 0, 0, bytes(16), identity, attempt, step,
                                bytes(32))
 
 

@@ -88,6 +88,56 @@ class Checkpoints(unittest.TestCase):
         files = encode.checkpoint(*state()[1:], blob_count=2, change_manifest=drop_empty)
         self.assertEqual(rules(files), ["R-BLB-07"])
 
+    def with_compat(self, extension=b""):
+        """Compat bit 5 in index and marker; the marker ends with these bytes."""
+        index_name = f"{encode.ATTEMPT.hex()}.index"
+        index, marker = bytearray(self.files[index_name]), bytearray(self.files["COMMIT"])
+        index[24] = marker[24] = 1 << 5
+        index[:128] = encode.seal_header(bytes(index[:128]))
+        marker[168:184] = encode.digest(bytes(index))
+        marker[512 - len(extension):] = extension
+        return {**self.files, index_name: bytes(index), "COMMIT": encode.seal_header(bytes(marker))}
+
+    def test_only_a_compat_bit_allows_an_extension(self):
+        self.assertEqual(rules(self.with_compat(b"x" * 256)), [])
+        self.assertEqual(rules(self.with_compat(b"x" * 257)), ["R-HDR-06"])
+        marker = self.files["COMMIT"][:-1] + b"x"
+        self.assertEqual(rules({**self.files, "COMMIT": encode.seal_header(marker)}), ["R-HDR-06"])
+
+    def test_the_kind_comes_before_the_length_of_a_header(self):
+        marker = bytearray(self.files["COMMIT"])
+        marker[8] = 2
+        self.assertEqual(rules({**self.files, "COMMIT": encode.seal_header(bytes(marker))}), ["R-HDR-07"])
+
+    def test_element_sizes(self):
+        for dtype, size, found in ((6, 2, ["R-IDX-09"]), (0, 3, ["R-IDX-09"]), (999, 3, ["R-IDX-24"]),
+                                   (999, 512, ["R-IDX-24"]), (999, 0, ["R-IDX-24"]), (999, 256, [])):
+            tensor = encode.Tensor(b"w", (2,), [encode.Shard(0, (0,), (2,), bytes(2 * size) or b"x")], dtype, size,
+                                   grid=([], [0], None, None))
+            self.assertEqual(rules(encode.checkpoint([tensor])), found, (dtype, size))
+
+    def test_provenance_values_are_utf_8(self):
+        for value, found in ((b"", []), (b"\0\n\xc2\x80", []), (b"\xff", ["R-IDX-05"]), (b"\xed\xa0\x80", ["R-IDX-05"])):
+            def add(root, value=value):
+                root.fields[7] = encode.List([encode.Table([encode.Text(b"x.k"), encode.Text(value)])])
+
+            self.assertEqual(rules(encode.checkpoint(change_index=add)), found, value)
+
+    def test_kinds_of_files_that_are_not_known_are_noted(self):
+        known, foreign = "ab" * 16 + ".sig", "ab" * 16 + ".sig.json"
+        notes = verify(MemoryDirectory({**self.files, known: b"xyz", foreign: b""})).notes
+        self.assertEqual(notes, [f"of an unknown kind, not checked, 3 bytes: {known}", f"foreign, not checked: {foreign}"])
+        self.assertEqual(rules({known: b""}), ["R-DIR-05"])
+
+    def test_the_table_of_no_record_begins_behind_the_header(self):
+        empty = [encode.Tensor(b"w", (0,), [])]
+        self.assertEqual(rules(encode.checkpoint(empty)), [])
+
+        def move(root):
+            root.fields[2].items[0].fields[2] = encode.u64(192)
+
+        self.assertEqual(rules(encode.checkpoint(empty, change_index=move)), ["R-IDX-21"])
+
     def test_no_directory_and_no_checkpoint(self):
         self.assertEqual(rules({}), ["R-DIR-05"])
         self.assertEqual(rules({BLOB: b""}), ["R-MRK-01"])

@@ -58,6 +58,19 @@ class Codec(unittest.TestCase):
         for stored in (frame()[:-1], frame()[:-2], frame() + b"\0", frame() + frame(), reserved):
             self.assertEqual(self.rule_of(stored), "R-COD-06", stored)
 
+    def test_bounds_blocks_by_the_window(self):
+        def two_blocks(first):
+            return MAGIC + b"\x40\x00" + (1500 - 256).to_bytes(2, "little") + block(1, first, b"\x09", last=False) + block(
+                1, 1500 - first, b"\x09")
+
+        def one_block(size):
+            return MAGIC + bytes([SINGLE_SEGMENT | 0x80]) + size.to_bytes(4, "little") + block(1, size, b"\x09")
+
+        self.assertIsNone(self.rule_of(two_blocks(1024), 1500))
+        self.assertEqual(self.rule_of(two_blocks(1025), 1500), "R-COD-06")
+        self.assertIsNone(self.rule_of(one_block(2**17), 2**17))
+        self.assertEqual(self.rule_of(one_block(2**17 + 1), 2**17 + 1), "R-COD-06")
+
     def test_needs_to_be_shorter_than_the_raw_bytes(self):
         self.assertEqual(self.rule_of(frame(5), 5), "R-COD-08")
 
@@ -72,7 +85,7 @@ class Codec(unittest.TestCase):
         self.assertEqual(codec.decode(1, frame(), 200, 1), b"\x09" * 200)
         for size in (199, 201):
             with self.assertRaises(codec.NotDecodable) as caught:
-                codec.decode(1, frame(blocks=block(1, size, b"\x09")), 200, 1)
+                codec.decode(1, frame(blocks=block(1, size - 1, b"\x09", last=False) + block(0, 1, b"\x09")), 200, 1)
             self.assertEqual(caught.exception.rule, "R-COD-07")
 
 

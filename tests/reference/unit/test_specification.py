@@ -150,6 +150,8 @@ class Algorithms(unittest.TestCase):
             regions = self.text["grid_regions"](shape, cuts, counts, run_counts, run_cuts)
             self.assertEqual(regions, geometry.grid_regions(shape, geometry.Grid(cuts, counts, run_counts, run_cuts)))
             self.assertTrue(self.text["is_grid"](shape, regions))
+            self.assertEqual(self.text["grid_of_regions"](shape, self.random.sample(regions, len(regions))),
+                             (cuts, counts, run_counts, run_cuts))
             self.assertTrue(self.text["tile"](shape, regions))
             self.assert_same_checks(shape, regions)
             self.assert_same_checks(shape, self.spoil(regions))

@@ -288,6 +288,12 @@ MiniContainer BuildMini(const MiniSpec& spec) {
   return container;
 }
 
+Bytes VoidMarker(std::uint8_t attempt) {
+  const auto marker = internal::EncodeMarker(
+      {.kind = internal::MarkerKind::kVoid, .attempt = MiniSpec::MakeId(attempt)});
+  return Bytes(marker.begin(), marker.end());
+}
+
 MiniContainer BuildInSeries(std::uint8_t attempt, std::uint8_t parent, std::uint64_t sequence) {
   MiniTensor tensor{.name = "w", .dtype = DType::kUInt8, .shape = {5}};
   tensor.shards.push_back({.region = Region::Whole(tensor.shape), .bytes = NoiseBytes(attempt, 5)});
@@ -310,7 +316,7 @@ void ReplaceFile(Storage& storage, const std::string& directory, const std::stri
   const Status removed = folder->Remove(name);
   SEALPOINT_CHECK(removed.ok() || removed.code() == Code::kNotFound);
   if (bytes == nullptr) return;
-  const auto file = folder->CreateExclusive(name, IoMode::kBuffered).value();
+  const auto file = folder->CreateExclusive(name, {}).value();
   SEALPOINT_CHECK(file->WriteAt(0, *bytes).ok() && file->Close().ok());
 }
 

@@ -113,6 +113,9 @@ MiniContainer BuildMini(const MiniSpec& spec);
 // MiniSpec::MakeId of these numbers; no parent if it is 0.
 MiniContainer BuildInSeries(std::uint8_t attempt, std::uint8_t parent, std::uint64_t sequence);
 
+// The marker of a directory that was this attempt and will never be a checkpoint.
+Bytes VoidMarker(std::uint8_t attempt);
+
 // Makes the directory and its files. Aborts if a file is there already.
 void StoreFiles(Storage& storage, const std::string& directory,
                 const std::map<std::string, Bytes>& files);

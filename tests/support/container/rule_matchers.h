@@ -12,6 +12,14 @@
 
 namespace sealpoint::testing {
 
+MATCHER_P(HasCode, code, std::string("has code ") + std::string(CodeName(code))) {
+  *result_listener << "which is " << arg.ToString();
+  return arg.code() == code;
+}
+MATCHER_P2(FailsRule, code, rule, std::string("breaks ") + rule) {
+  *result_listener << "which is " << arg.ToString();
+  return arg.code() == code && arg.place().rule == rule;
+}
 // EXPECT_THAT(DecodeX(bytes).status(), BreaksRule(Code::kCorrupt, "R-HDR-04", 40)) expects an error
 // with this code, this rule and this offset.
 MATCHER_P3(BreaksRule, code, rule, offset,

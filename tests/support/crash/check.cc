@@ -35,7 +35,12 @@ Status ReadAll(const Checkpoint& checkpoint) {
   ReadRequest request;
   request.Add("w", MutableMemoryView::Host(bytes));
   request.Add("scalar", MutableMemoryView::Host(std::span(&scalar, 1)));
+  Bytes base = CrashBaseContent();
+  const bool has_base = checkpoint.FindTensor("base").has_value();
+  std::ranges::fill(base, std::byte{0});
+  if (has_base) request.Add("base", MutableMemoryView::Host(base));
   SEALPOINT_RETURN_IF_ERROR(checkpoint.Load(request).status());
+  if (has_base && base != CrashBaseContent()) return WrongBytes("base");
   if (bytes != expected) return WrongBytes("w");
   if (scalar != checkpoint.step()) return WrongBytes("scalar");
   SEALPOINT_ASSIGN_OR_RETURN(const Bytes object, checkpoint.ReadObject("rng"));
@@ -57,14 +62,14 @@ CrashVerdict FromVerdict(Verdict verdict) {
 }
 
 // A single directory below the root.
-std::shared_ptr<Storage> StorageOfFolder(const CrashFolder& folder) {
-  CrashImage image;
+std::shared_ptr<Storage> StorageOfFolder(const CrashFolder& folder, bool is_bucket) {
+  CrashImage image{.is_bucket = is_bucket};
   image.folders["d"] = folder;
   return StorageOf(image);
 }
 
-CrashFinding CheckFolder(const CrashFolder& folder) {
-  const auto storage = StorageOfFolder(folder);
+CrashFinding CheckFolder(const CrashFolder& folder, bool is_bucket) {
+  const auto storage = StorageOfFolder(folder, is_bucket);
   CrashFinding finding;
   const auto opened = Checkpoint::Open("d", {.storage = storage});
   const Status read = opened.ok() ? ReadAll(**opened) : opened.status();
@@ -104,8 +109,8 @@ Status ReadEverything(const std::shared_ptr<Storage>& storage, const std::string
 CrashFinding CrashChecker::Look(const CrashImage& image, const std::string& directory) {
   const CrashFolder* const folder = image.Find(directory);
   if (folder == nullptr) return {};
-  const auto [found, is_new] = findings_.try_emplace(folder->hash());
-  if (is_new) found->second = CheckFolder(*folder);
+  const auto [found, is_new] = findings_.try_emplace(folder->hash() + (image.is_bucket ? 1 : 0));
+  if (is_new) found->second = CheckFolder(*folder, image.is_bucket);
   return found->second;
 }
 

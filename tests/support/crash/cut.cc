@@ -17,6 +17,7 @@ bool ChangesNames(const CrashOp& op) {
     case CrashOpKind::kRename:
     case CrashOpKind::kRemove:
     case CrashOpKind::kRemoveDirectory:
+    case CrashOpKind::kPut:
       return true;
     default:
       return false;
@@ -60,7 +61,8 @@ CrashTimeline::CrashTimeline(const CrashHistory& history, const CrashOptions& op
     : history_(history), contents_(options.contents), covered_by_(history.ops.size()) {
   const auto& ops = history.ops;
   for (std::size_t s = 0; s < ops.size(); ++s) {
-    if (ops[s].kind == CrashOpKind::kWrite) writes_[ops[s].node].push_back(s);
+    const bool writes = ops[s].kind == CrashOpKind::kWrite || ops[s].kind == CrashOpKind::kPut;
+    if (writes) writes_[ops[s].node].push_back(s);
     if (!ops[s].is_sync() || (options.is_lost && options.is_lost(ops[s]))) continue;
     for (std::size_t i = 0; i < s; ++i) {
       if (Covers(ops[s], ops[i], options.reach)) covered_by_[i].push_back(s);
@@ -75,6 +77,7 @@ bool CrashTimeline::IsIn(const CrashCut& cut, std::size_t op) const {
 }
 
 bool CrashTimeline::IsDurable(const CrashCut& cut, std::size_t op) const {
+  if (history_.is_bucket) return IsIn(cut, op);
   return std::any_of(covered_by_[op].begin(), covered_by_[op].end(),
                      [&](std::size_t sync) { return IsIn(cut, sync); });
 }
@@ -243,9 +246,33 @@ void AddFolder(const CrashNames& names, const std::set<CrashNodeId>& directories
   }
 }
 
+// The keys of an object store, with the folders that they stand for.
+CrashTree TreeOfKeys(const CrashNames& names) {
+  CrashImage folders;
+  std::vector<CrashFileRef> files;
+  for (const auto& [key, node] : names) {
+    if (!node) continue;
+    folders.Add(key.second, nullptr);
+    const auto slash = key.second.rfind('/') + 1;  // 0: there is none
+    const std::string folder = key.second.substr(0, slash == 0 ? 0 : slash - 1);
+    const std::string name = key.second.substr(slash);
+    files.push_back({.folder = folder,
+                     .name = name,
+                     .node = *node,
+                     .name_hash = MixHashes(HashOf(AsBytes(folder)), HashOf(AsBytes(name)))});
+  }
+  CrashTree tree{.files = std::move(files)};
+  for (const auto& [path, folder] : folders.folders) {
+    tree.folders.push_back(path);
+    tree.folders_hash += HashOf(AsBytes(path));
+  }
+  return tree;
+}
+
 }  // namespace
 
 CrashTree TreeOf(const CrashHistory& history, const CrashNames& names) {
+  if (history.is_bucket) return TreeOfKeys(names);
   std::set<CrashNodeId> directories;
   for (std::size_t i = 0; i < history.nodes.size(); ++i) {
     if (history.nodes[i].is_directory) directories.insert(static_cast<CrashNodeId>(i));

@@ -69,7 +69,8 @@ Status CrashDisk::Mount::CreateDirectories(std::string_view path) {
 CrashDisk::CrashDisk(int actor_count, const CrashImage& start, CrashDiskOptions options)
     : state_(std::make_shared<State>(actor_count, start, options)) {
   for (int actor = 0; actor < actor_count; ++actor) {
-    views_.push_back(std::make_shared<Mount>(state_, actor));
+    views_.push_back(start.is_bucket ? ViewOfBucket(state_, actor)
+                                     : std::make_shared<Mount>(state_, actor));
   }
 }
 
@@ -180,7 +181,13 @@ void AddFolders(const std::vector<VolatileNode>& nodes, CrashNodeId id, const st
 
 CrashImage CrashDisk::Now() const {
   const std::lock_guard lock(state_->mutex);
-  CrashImage image;
+  CrashImage image{.is_bucket = state_->history.is_bucket};
+  if (image.is_bucket) {
+    for (const auto& [key, content] : FolderOf(state_->nodes, state_->nodes[0]).files) {
+      image.Add(key, content);
+    }
+    return image;
+  }
   AddFolders(state_->nodes, 0, "", image);
   return image;
 }

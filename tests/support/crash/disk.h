@@ -33,8 +33,15 @@
 //   other change.
 //
 // A probe (Directory::Probe) answers from CrashDiskOptions and leaves nothing behind.
+//
+// A disk that starts from an image of an object store is one (CrashImage::is_bucket): its views are
+// those of ObjectStorage, with parts of kBucketPartSize. A put is one step and durable, an upload
+// is there when it is complete, and there are no directories and no syncs. A fault that takes
+// effect is a reply that was lost. The probe makes its requests.
 
 namespace sealpoint::testing {
+
+inline constexpr std::uint64_t kBucketPartSize = 2048;
 
 struct CrashDiskOptions {
   PublishMethod publish = PublishMethod::kLink;
@@ -98,6 +105,8 @@ class CrashDisk {
   class OpenedDirectory;
   class Reader;
   class Writer;
+  class Bucket;
+  static std::shared_ptr<Storage> ViewOfBucket(std::shared_ptr<State> state, int actor);
   std::shared_ptr<State> state_;
   std::vector<std::shared_ptr<Storage>> views_;  // by actor
 };

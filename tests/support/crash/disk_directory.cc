@@ -85,7 +85,7 @@ class CrashDisk::Reader final : public ReadableFile {
 };
 
 Result<std::unique_ptr<WritableFile>> CrashDisk::OpenedDirectory::CreateExclusive(
-    std::string_view name, IoMode) {
+    std::string_view name, CreateOptions) {
   SEALPOINT_RETURN_IF_ERROR(internal::CheckName(path_, name));
   CrashNodeId made = 0;
   const Status status = state_->Change({.actor = actor_,
@@ -226,6 +226,24 @@ Status CrashDisk::OpenedDirectory::PublishExclusive(std::string_view from, std::
     op.node = source->second;
     if (renames) entries.erase(source);
     entries.insert_or_assign(op.name, op.node);
+    return Status();
+  });
+}
+
+Status CrashDisk::OpenedDirectory::LinkFrom(std::string_view directory, std::string_view name,
+                                            std::uint64_t /*name_count_max*/) {
+  CrashOp request{.actor = actor_,
+                  .kind = CrashOpKind::kLink,
+                  .directory = node_,
+                  .name = std::string(name),
+                  .from = JoinPath(directory, name)};
+  return state_->Change(std::move(request), [&](CrashOp& op) -> Status {
+    SEALPOINT_ASSIGN_OR_RETURN(const CrashNodeId from, state_->FindDirectory(directory));
+    const auto source = state_->at(from).entries.find(name);
+    if (source == state_->at(from).entries.end()) return ErrorAt("link", ENOENT, name);
+    if (state_->at(node_).entries.contains(name)) return ErrorAt("link", EEXIST, name);
+    op.node = source->second;
+    state_->at(node_).entries.emplace(op.name, op.node);
     return Status();
   });
 }

@@ -20,7 +20,8 @@ class CrashDisk::OpenedDirectory final : public Directory {
       : state_(std::move(state)), actor_(actor), node_(node), path_(path) {}
 
   const std::string& path() const override { return path_; }
-  Result<std::unique_ptr<WritableFile>> CreateExclusive(std::string_view name, IoMode) override;
+  Result<std::unique_ptr<WritableFile>> CreateExclusive(std::string_view name,
+                                                        CreateOptions) override;
   Result<std::unique_ptr<ReadableFile>> OpenForRead(std::string_view name, IoMode) const override;
   Result<EntryInfo> Stat(std::string_view name) const override;
   Result<std::vector<EntryInfo>> List() const override;
@@ -30,6 +31,8 @@ class CrashDisk::OpenedDirectory final : public Directory {
   Status Remove(std::string_view name) override;
   Status RemoveSubdirectory(std::string_view name) override;
   Status PublishExclusive(std::string_view from, std::string_view to, PublishMethod) override;
+  Status LinkFrom(std::string_view directory, std::string_view name,
+                  std::uint64_t name_count_max) override;
   Status Sync() override {
     return state_->Change({.actor = actor_,
                            .kind = CrashOpKind::kSyncDirectory,

@@ -18,9 +18,12 @@ CrashDisk::State::State(int actor_count, const CrashImage& start, CrashDiskOptio
   collectives.assign(actors, 0);
   changes.assign(actors, 0);
   Add({.is_directory = true});
+  history.is_bucket = start.is_bucket;
   std::map<std::string, CrashNodeId, std::less<>> folders{{"", 0}};
   for (const auto& [path, folder] : start.folders) {
-    if (!path.empty()) {
+    if (start.is_bucket) {
+      folders.emplace(path, 0);
+    } else if (!path.empty()) {
       const auto slash = path.rfind('/');
       const std::string parent = slash == std::string::npos ? "" : path.substr(0, slash);
       const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
@@ -30,7 +33,8 @@ CrashDisk::State::State(int actor_count, const CrashImage& start, CrashDiskOptio
     }
     for (const auto& [name, content] : folder.files) {
       const CrashNodeId made = Add({.fixed = content});
-      at(folders.at(path)).entries.emplace(name, made);
+      const bool is_key = start.is_bucket && !path.empty();
+      at(folders.at(path)).entries.emplace(is_key ? path + "/" + name : name, made);
     }
   }
   for (const VolatileNode& node : nodes) {

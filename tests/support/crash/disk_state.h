@@ -33,7 +33,9 @@ struct CrashDisk::State {
   const CrashDiskOptions options;
   mutable std::mutex mutex;
   CrashGate gate;
-  std::vector<VolatileNode> nodes;  // 0 is the root
+  std::vector<VolatileNode> nodes;               // 0 is the root
+  std::map<std::uint64_t, std::string> uploads;  // of an object store: keys of the unfinished ones
+  std::uint64_t upload_count = 0;                // begun so far
   CrashHistory history;
   std::vector<std::vector<std::uint32_t>> clocks;  // of each actor, now
   // By the number of the collective: the clock of each actor when it entered.

@@ -28,6 +28,10 @@ std::string_view VerbOf(CrashOpKind kind) {
       return "remove directory ";
     case CrashOpKind::kSyncDirectory:
       return "sync directory ";
+    case CrashOpKind::kPut:
+      return "put ";
+    case CrashOpKind::kUpload:
+      return "upload ";
     case CrashOpKind::kReported:
       return "report ";
   }

@@ -24,6 +24,8 @@ enum class CrashOpKind : std::uint8_t {
   kRemove,
   kRemoveDirectory,
   kSyncDirectory,
+  kPut,       // of an object store: the entry `name` of the root has `data`, at once and durably
+  kUpload,    // a request of an upload, without effect on what is there
   kReported,  // no operation: success or failure was reported to the actor's caller
 };
 
@@ -43,7 +45,7 @@ struct CrashOp {
   std::string name{};         // the entry's; of a synced directory its path
   std::string from{};         // of kRename
   std::uint64_t offset = 0;   // of kWrite
-  Bytes data{};               // of kWrite
+  Bytes data{};               // of kWrite and kPut
   // A vector clock: for each actor the number of its operations that happened before this one, by
   // the actor's own order and by the collectives between. This operation itself counts.
   std::vector<std::uint32_t> clock{};
@@ -68,6 +70,9 @@ struct CrashHistory {
   std::vector<CrashNode> nodes{};  // 0 is the root
   std::vector<CrashOp> ops{};      // in the order in which they took effect
   int actor_count = 1;
+  // In an object store keys are entries of the root, and each operation is durable when it took
+  // effect.
+  bool is_bucket = false;
 
   // Positions in `ops` of each actor's operations.
   std::vector<std::vector<std::size_t>> by_actor() const;

@@ -2,6 +2,7 @@
 #include "tests/support/crash/image.h"
 
 #include <cstring>
+#include <utility>
 
 #include "sealpoint/digest.h"
 
@@ -35,6 +36,16 @@ std::uint64_t CrashFolder::hash() const {
 const CrashFolder* CrashImage::Find(std::string_view path) const {
   const auto found = folders.find(path);
   return found == folders.end() ? nullptr : &found->second;
+}
+
+void CrashImage::Add(const std::string& path, CrashContentPtr content) {
+  std::size_t slash = 0;
+  while ((slash = path.find('/', slash + 1)) != std::string::npos) {
+    folders.try_emplace(path.substr(0, slash));
+  }
+  const auto last = path.rfind('/');
+  const bool is_at_root = last == std::string::npos;
+  folders[is_at_root ? "" : path.substr(0, last)].files[path.substr(last + 1)] = std::move(content);
 }
 
 std::string CrashImage::Describe() const {

@@ -39,7 +39,12 @@ struct CrashFolder {
 struct CrashImage {
   // By path without leading and trailing slashes; "" is the root and always there.
   std::map<std::string, CrashFolder, std::less<>> folders{{"", {}}};
+  // The content of an object store: a disk that starts from it is one, and a folder is there if it
+  // has a file in it or below.
+  bool is_bucket = false;
 
+  // Adds a file, with the folders that it is in.
+  void Add(const std::string& path, CrashContentPtr content);
   const CrashFolder* Find(std::string_view path) const;
   // One line per directory and file, for messages: path, size, hash.
   std::string Describe() const;

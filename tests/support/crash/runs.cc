@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::uint64_t kTensorSize = 5000;  // two chunks
 constexpr std::uint64_t kBufferSize = 4096;  // several writes per blob
+constexpr int kBufferCount = 6;              // also for the parts of two uploads
 
 // The part of the tensor that one of `count` writers has.
 Region PartOf(std::uint64_t writer, std::uint64_t count) {
@@ -28,7 +29,13 @@ TensorSpec ScalarSpec() {
   return {.name = "scalar", .dtype = DType::kUInt64, .shape = {}, .group = "state"};
 }
 
-Declaration DeclarationOf(int rank, int size) {
+TensorSpec BaseSpec() {
+  TensorSpec base = ByteTensor("base", kTensorSize);
+  base.group = "frozen";
+  return base;
+}
+
+Declaration DeclarationOf(int rank, int size, bool with_base) {
   Declaration declaration;
   const auto writer = static_cast<std::uint64_t>(rank);
   declaration
@@ -36,6 +43,7 @@ Declaration DeclarationOf(int rank, int size) {
             .region = PartOf(writer, static_cast<std::uint64_t>(size))})
       .value();
   if (rank == 0) declaration.Add({.tensor = ScalarSpec()}).value();
+  if (rank == size - 1 && with_base) declaration.Add({.tensor = BaseSpec()}).value();
   if (rank == size - 1) {
     const Status added = declaration.AddObject({.name = "rng", .media_type = "text/plain"});
     SEALPOINT_CHECK(added.ok());
@@ -47,12 +55,16 @@ void Check(const Status& status) {
   if (!status.ok()) AbortOnBadResultAccess(status);
 }
 
-Status SaveAsActor(CrashDisk& disk, int actor, Communicator& comm, std::uint64_t step) {
+Status SaveAsActor(CrashDisk& disk, int actor, Communicator& comm, std::uint64_t step,
+                   bool with_base = false) {
   const int rank = comm.rank();
-  const auto engine = SmallEngine(disk.View(actor), 4, kBufferSize);
-  SEALPOINT_ASSIGN_OR_RETURN(const auto saver,
-                             Saver::Create(*engine, comm, {.deadline = std::chrono::minutes(1)}));
-  const Declaration declaration = DeclarationOf(rank, comm.size());
+  const auto engine = SmallEngine(disk.View(actor), kBufferCount, kBufferSize);
+  SEALPOINT_ASSIGN_OR_RETURN(
+      const auto saver,
+      Saver::Create(*engine, comm,
+                    {.frozen_groups = {"frozen"}, .deadline = std::chrono::minutes(1)}));
+  const Declaration declaration = DeclarationOf(rank, comm.size(), with_base);
+  const Bytes base = CrashBaseContent();
   const Bytes whole = CrashTensorContent(step);
   const std::string object = CrashObjectContent(step);
   const Region mine = *declaration.tensors()[0].region;
@@ -60,6 +72,8 @@ Status SaveAsActor(CrashDisk& disk, int actor, Communicator& comm, std::uint64_t
   Check(sources.Bind(
       "w", MemoryView::Host(std::span(whole).subspan(mine.box.offset[0], mine.run.size()))));
   if (rank == 0) Check(sources.Bind("scalar", MemoryView::Host(std::span(&step, 1))));
+  if (rank == comm.size() - 1 && with_base)
+    Check(sources.Bind("base", MemoryView::Host(std::span(base))));
   if (rank == comm.size() - 1) Check(sources.BindObject("rng", AsBytes(object)));
   const auto saved =
       saver->Save(SaveTarget::InSeries(std::string(kCrashSeries)), {.step = step}, sources);
@@ -67,15 +81,15 @@ Status SaveAsActor(CrashDisk& disk, int actor, Communicator& comm, std::uint64_t
   return saved.status();
 }
 
-Status SaveAsRank(CrashDisk& disk, Communicator& watched, std::uint64_t step) {
+Status SaveAsRank(CrashDisk& disk, Communicator& watched, std::uint64_t step, bool with_base) {
   CrashCommunicator comm(watched, disk);
-  return SaveAsActor(disk, comm.rank(), comm, step);
+  return SaveAsActor(disk, comm.rank(), comm, step, with_base);
 }
 
 Result<std::vector<BlobSummary>> WriteBlob(CrashDisk& disk, int actor, std::uint64_t step,
                                            const std::string& directory, std::uint64_t writer,
                                            std::uint64_t writers) {
-  const auto engine = SmallEngine(disk.View(actor), 4, kBufferSize);
+  const auto engine = SmallEngine(disk.View(actor), kBufferCount, kBufferSize);
   SEALPOINT_ASSIGN_OR_RETURN(const auto blob,
                              BlobWriter::Create(*engine, directory, {.step = step}));
   const Bytes whole = CrashTensorContent(step);
@@ -102,25 +116,28 @@ std::optional<ParentRef> ParentIn(const CrashDisk& disk, int actor) {
 
 Bytes CrashTensorContent(std::uint64_t step) { return NoiseBytes(step, kTensorSize); }
 
+Bytes CrashBaseContent() { return NoiseBytes(99, kTensorSize); }
+
 std::string CrashObjectContent(std::uint64_t step) {
   return "object of step " + std::to_string(step);
 }
 
 std::vector<Status> SaveTogether(CrashDisk& disk, std::uint64_t step,
-                                 const std::function<void(WatchedCommunicator&)>& prepare) {
+                                 const std::function<void(WatchedCommunicator&)>& prepare,
+                                 bool with_base) {
   const int ranks = disk.actor_count();
   std::vector<Status> results(static_cast<std::size_t>(ranks));
   WithRanks(ranks, [&](Communicator& comm) {
     WatchedCommunicator watched(comm);
     if (prepare) prepare(watched);
-    results[static_cast<std::size_t>(comm.rank())] = SaveAsRank(disk, watched, step);
+    results[static_cast<std::size_t>(comm.rank())] = SaveAsRank(disk, watched, step, with_base);
   });
   return results;
 }
 
-Status SaveAlone(CrashDisk& disk, std::uint64_t step, int actor) {
+Status SaveAlone(CrashDisk& disk, std::uint64_t step, int actor, bool with_base) {
   const auto comm = SelfCommunicator();
-  return SaveAsActor(disk, actor, *comm, step);
+  return SaveAsActor(disk, actor, *comm, step, with_base);
 }
 
 std::vector<BlobSummary> WriteBlobs(CrashDisk& disk, std::uint64_t step,
@@ -185,16 +202,17 @@ Status CommitWhatIsThere(CrashDisk& disk, std::uint64_t step, const std::string&
   });
 }
 
-CrashImage SeriesWith(const std::vector<std::uint64_t>& steps, int ranks) {
-  CrashDisk disk(ranks);
+CrashImage SeriesWith(const std::vector<std::uint64_t>& steps, int ranks, const CrashImage& start) {
+  CrashDisk disk(ranks, start);
   for (const std::uint64_t step : steps) {
     for (const Status& saved : SaveTogether(disk, step)) Check(saved);
   }
   return disk.Now();
 }
 
-CrashImage SeriesWithAttempt(const std::vector<std::uint64_t>& steps, std::uint64_t attempt_step) {
-  CrashDisk disk(1, SeriesWith(steps));
+CrashImage SeriesWithAttempt(const std::vector<std::uint64_t>& steps, std::uint64_t attempt_step,
+                             const CrashImage& start) {
+  CrashDisk disk(1, SeriesWith(steps, 1, start));
   const std::string directory =
       JoinPath(kCrashSeries, SeriesDirectoryName(attempt_step, AttemptId::Random().value()));
   Check(disk.View(0)->CreateDirectories(directory));
@@ -220,6 +238,14 @@ std::string NameOfStep(const CrashImage& image, std::uint64_t step) {
 CrashHistory RecordSave(int ranks, CrashDiskOptions options) {
   CrashDisk disk(ranks, SeriesWith({1}), options);
   for (const Status& saved : SaveTogether(disk, 2)) Check(saved);
+  return disk.history();
+}
+
+CrashHistory RecordLinkedSave(int ranks) {
+  CrashDisk first(ranks);
+  for (const Status& saved : SaveTogether(first, 1, {}, true)) Check(saved);
+  CrashDisk disk(ranks, first.Now());
+  for (const Status& saved : SaveTogether(disk, 2, {}, true)) Check(saved);
   return disk.history();
 }
 

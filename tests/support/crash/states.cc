@@ -136,7 +136,7 @@ class CutVisitor {
         (cut_->success_count > 0 ? 1u : 0u) + (cut_->failure_count > 0 ? 2u : 0u);
     if (!seen_.insert(MixHashes(hash, reported)).second) return true;
     ++counts_.distinct;
-    CrashImage image;
+    CrashImage image{.is_bucket = timeline_.history().is_bucket};
     for (const std::string& folder : tree_.folders) image.folders.try_emplace(folder);
     for (const CrashFileRef& file : tree_.files) {
       image.folders[file.folder].files[file.name] = ContentOf(file.node);
@@ -239,7 +239,7 @@ CrashImage MakeImage(const CrashHistory& history, const CrashCut& cut, const Cra
     if (i >= choice.names.size() || choice.names[i]) surviving.push_back(pending[i]);
   }
   const CrashTree tree = TreeOf(history, ApplyNames(timeline, cut, surviving));
-  CrashImage image;
+  CrashImage image{.is_bucket = history.is_bucket};
   for (const std::string& folder : tree.folders) image.folders.try_emplace(folder);
   std::map<CrashNodeId, CrashContentPtr> contents;
   std::size_t next = 0;

@@ -164,15 +164,16 @@ std::optional<std::string_view> FindHeaderFault(ByteSpan file, std::uint32_t kin
   std::fill_n(header.begin() + kDigestAt, kDigestSize, std::byte{0});
   if (!HasDigest(file, kDigestAt, ComputeDigest(header))) return "R-HDR-04";
   const auto stated_kind = LoadLe<std::uint32_t>(file, HeaderFields::kKind.at);
-  const bool is_known = LoadLe<std::uint32_t>(file, HeaderFields::kVersion.at) == 0 &&
-                        stated_kind >= 1 && stated_kind <= 3 &&
-                        LoadLe<std::uint64_t>(file, HeaderFields::kIncompat.at) == 0 &&
-                        length == (stated_kind == 3 ? internal::kMarkerSize : kHeaderSize);
+  const bool is_known =
+      LoadLe<std::uint32_t>(file, HeaderFields::kVersion.at) == internal::kFormatVersion &&
+      stated_kind >= 1 && stated_kind <= 3 &&
+      LoadLe<std::uint64_t>(file, HeaderFields::kIncompat.at) == 0;
   if (!is_known) return "R-HDR-05";
+  if (stated_kind != kind) return "R-HDR-07";
+  if (length != (kind == 3 ? internal::kMarkerSize : kHeaderSize)) return "R-HDR-05";
   for (const internal::Field& reserved : {HeaderFields::kReserved, HeaderFields::kTailReserved}) {
     if (!IsZero(file.subspan(reserved.at, reserved.size))) return "R-HDR-06";
   }
-  if (stated_kind != kind) return "R-HDR-07";
   return std::nullopt;
 }
 

@@ -78,7 +78,7 @@ class DamageStorage::Folder final : public Directory {
     for (const auto& [name, entry] : storage_.files_) entries.push_back(Describe(name, entry));
     return entries;
   }
-  Result<std::unique_ptr<WritableFile>> CreateExclusive(std::string_view, IoMode) override {
+  Result<std::unique_ptr<WritableFile>> CreateExclusive(std::string_view, CreateOptions) override {
     return ReadOnly();
   }
   Result<Bytes> ReadFileIn(std::string_view name, std::string_view, std::size_t) const override {

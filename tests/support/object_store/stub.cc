@@ -37,8 +37,6 @@ S3Options StubServer::Options() const {
           .part_size_bytes = 5 * kMiB,
           .get_size_bytes = 1 * kMiB,
           .requests_in_flight_max = 8,
-          .low_speed_bytes_per_s = 1000,
-          .low_speed_time = std::chrono::seconds(1),
           .retries_max = 3,
           .retry_wait = std::chrono::milliseconds(1)};
 }
@@ -48,8 +46,19 @@ void StubServer::Fault(std::string_view operation, std::string_view fault, int t
       StrCat("fault?operation=", operation, "&fault=", fault, "&times=", times, "&skip=", skip));
 }
 
+std::string StubServer::ServeTls(const std::string& certificate, const std::string& key) {
+  return StrCat("https://127.0.0.1:",
+                Control(StrCat("tls?certificate=", certificate, "&key=", key)));
+}
+
 int StubServer::Count(const std::string& operation) {
   return nlohmann::json::parse(Control("counts")).value(operation, 0);
+}
+
+int StubServer::CountAll() {
+  int sum = 0;
+  for (const auto& count : nlohmann::json::parse(Control("counts"))) sum += count.get<int>();
+  return sum;
 }
 
 std::string StubServer::Control(const std::string& what) {

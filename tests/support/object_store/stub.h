@@ -22,14 +22,18 @@ class StubServer {
   StubServer& operator=(const StubServer&) = delete;
 
   const std::string& url() const { return url_; }
-  // Good keys, small parts and pieces, and no patience.
+  // Good keys, small parts and pieces, and short waits before few repetitions.
   S3Options Options() const;
   std::shared_ptr<ObjectStore> Store() const { return S3Store("bucket", Options()).value(); }
 
   void Reset() { Control("reset"); }
+  void Heal() { Control("heal"); }  // no faults any more
   void Fault(std::string_view operation, std::string_view fault, int times = 1, int skip = 0);
+  // The same bucket over TLS: "https://127.0.0.1:PORT".
+  std::string ServeTls(const std::string& certificate, const std::string& key);
   // Requests since Reset.
   int Count(const std::string& operation);
+  int CountAll();
 
  private:
   std::string Control(const std::string& what);

@@ -41,6 +41,15 @@ struct CollectiveLoadJob {
     }
     return bytes;
   }
+  // The file of which this rank read payload first.
+  std::string FirstFileRead() const {
+    for (const ReadCall& call : storage->log().reads) {
+      for (const auto& [number, blob] : container.blobs) {
+        if (call.name == blob.name && call.offset < blob.chunks_end) return call.name;
+      }
+    }
+    return {};
+  }
   std::uint64_t Sum(std::uint64_t mine) {
     std::uint64_t sum = 0;
     for (const Bytes& one : comm.AllGather(AsBytes(std::to_string(mine))).value()) {

@@ -2,8 +2,6 @@
 #ifndef SEALPOINT_TESTS_SUPPORT_STATE_SAVED_STATE_H_
 #define SEALPOINT_TESTS_SUPPORT_STATE_SAVED_STATE_H_
 
-#include <gmock/gmock.h>
-
 #include <memory>
 #include <string>
 #include <string_view>
@@ -14,6 +12,7 @@
 #include "sealpoint/commit.h"
 #include "sealpoint/engine.h"
 #include "sealpoint/storage.h"
+#include "tests/support/container/rule_matchers.h"
 
 // Small steps that tests of saving share. Each aborts if a step that is not under test fails.
 
@@ -40,15 +39,6 @@ Bytes ReadWholeFile(const Storage& storage, const std::string& directory, const 
 TensorSpec ByteTensor(std::string name, std::uint64_t size);
 // [begin, end) of one dimension.
 Region Slice(std::uint64_t begin, std::uint64_t end);
-
-MATCHER_P(HasCode, code, std::string("has code ") + std::string(CodeName(code))) {
-  *result_listener << "which is " << arg.ToString();
-  return arg.code() == code;
-}
-MATCHER_P2(FailsRule, code, rule, std::string("breaks ") + rule) {
-  *result_listener << "which is " << arg.ToString();
-  return arg.code() == code && arg.place().rule == rule;
-}
 
 }  // namespace sealpoint::testing
 

@@ -24,6 +24,8 @@ std::string_view VerbOf(StorageOp op) {
       return "remove";
     case StorageOp::kPublish:
       return "publish";
+    case StorageOp::kLink:
+      return "link";
     case StorageOp::kSyncDirectory:
       return "sync directory";
     case StorageOp::kProbe:
@@ -41,7 +43,8 @@ std::string_view VerbOf(StorageOp op) {
 
 bool NamesAFile(StorageOp op) {
   return op == StorageOp::kCreate || op == StorageOp::kRemove || op == StorageOp::kPublish ||
-         op == StorageOp::kWrite || op == StorageOp::kSyncFile || op == StorageOp::kClose;
+         op == StorageOp::kLink || op == StorageOp::kWrite || op == StorageOp::kSyncFile ||
+         op == StorageOp::kClose;
 }
 
 // The object of an operation: the name that faults and the log use, and the path for errors.
@@ -159,6 +162,10 @@ class FailingStorage::FailingWriter final : public ForwardingWriter {
           static_cast<void>(ForwardingWriter::WriteAt(offset, data.first(size)));
         });
   }
+  Status Preallocate(std::uint64_t size_bytes) override {
+    return state_->Run(StorageOp::kPreallocate, target_,
+                       [&] { return ForwardingWriter::Preallocate(size_bytes); });
+  }
   Status Sync() override {
     return state_->Run(StorageOp::kSyncFile, target_, [&] { return ForwardingWriter::Sync(); });
   }
@@ -218,10 +225,10 @@ class FailingStorage::FailingDirectory final : public ForwardingDirectory {
       : ForwardingDirectory(std::move(inner)), state_(std::move(state)) {}
 
   Result<std::unique_ptr<WritableFile>> CreateExclusive(std::string_view name,
-                                                        IoMode mode) override {
+                                                        CreateOptions options) override {
     using Made = Result<std::unique_ptr<WritableFile>>;
     return state_->Run(StorageOp::kCreate, File(name), [&]() -> Made {
-      auto file = ForwardingDirectory::CreateExclusive(name, mode);
+      auto file = ForwardingDirectory::CreateExclusive(name, options);
       if (!file.ok()) return file;
       return Made(std::make_unique<FailingWriter>(std::move(file).value(), File(name), state_));
     });
@@ -279,6 +286,16 @@ class FailingStorage::FailingDirectory final : public ForwardingDirectory {
                           PublishMethod method) override {
     return state_->Run(StorageOp::kPublish, File(from),
                        [&] { return ForwardingDirectory::PublishExclusive(from, to, method); });
+  }
+  Status PutIfAbsent(std::string_view name, ByteSpan content) override {
+    return state_->Run(StorageOp::kPublish, File(name),
+                       [&] { return ForwardingDirectory::PutIfAbsent(name, content); });
+  }
+  Status LinkFrom(std::string_view directory, std::string_view name,
+                  std::uint64_t name_count_max) override {
+    return state_->Run(StorageOp::kLink, File(name), [&] {
+      return ForwardingDirectory::LinkFrom(directory, name, name_count_max);
+    });
   }
   Status Sync() override {
     return state_->Run(StorageOp::kSyncDirectory, Whole(),

@@ -24,12 +24,14 @@ enum class StorageOp : std::uint8_t {
   kList,
   kRemove,
   kPublish,
+  kLink,
   kSyncDirectory,
   kFreeSpace,
   kProbe,
   kWrite,
   kSyncFile,
   kClose,
+  kPreallocate,
 };
 
 // One operation that is to fail.

@@ -46,6 +46,7 @@ class ForwardingWriter : public WritableFile {
   Status Sync() override { return inner_->Sync(); }
   Status Close() override { return inner_->Close(); }
   bool is_direct() const override { return inner_->is_direct(); }
+  void CountPartsIn(PartMemory& memory) override { inner_->CountPartsIn(memory); }
 
  private:
   const std::unique_ptr<WritableFile> inner_;
@@ -57,8 +58,8 @@ class ForwardingDirectory : public Directory {
 
   const std::string& path() const override { return inner_->path(); }
   Result<std::unique_ptr<WritableFile>> CreateExclusive(std::string_view name,
-                                                        IoMode mode) override {
-    return inner_->CreateExclusive(name, mode);
+                                                        CreateOptions options) override {
+    return inner_->CreateExclusive(name, options);
   }
   Result<std::unique_ptr<ReadableFile>> OpenForRead(std::string_view name,
                                                     IoMode mode) const override {
@@ -84,6 +85,10 @@ class ForwardingDirectory : public Directory {
   Status PutIfAbsent(std::string_view name, ByteSpan content) override {
     return inner_->PutIfAbsent(name, content);
   }
+  Status LinkFrom(std::string_view directory, std::string_view name,
+                  std::uint64_t name_count_max) override {
+    return inner_->LinkFrom(directory, name, name_count_max);
+  }
   Status Sync() override { return inner_->Sync(); }
   Result<SpaceInfo> FreeSpace() const override { return inner_->FreeSpace(); }
   Result<Capabilities> Probe(std::string_view probe_name) override {
@@ -103,6 +108,15 @@ class ForwardingStorage : public Storage {
   }
   Status CreateDirectories(std::string_view path) override {
     return inner_->CreateDirectories(path);
+  }
+  Result<std::vector<UnfinishedFile>> ListUnfinished(std::string_view path) const override {
+    return inner_->ListUnfinished(path);
+  }
+  Status AbortUnfinished(std::string_view path, const UnfinishedFile& file) override {
+    return inner_->AbortUnfinished(path, file);
+  }
+  std::uint64_t part_size_bytes(std::string_view path) const override {
+    return inner_->part_size_bytes(path);
   }
 
  private:

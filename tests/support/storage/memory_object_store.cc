@@ -16,7 +16,7 @@ namespace {
 
 using internal::MakeError;
 
-Bytes Copy(ByteSpan bytes) { return {bytes.begin(), bytes.end()}; }
+Bytes CopyOf(ByteSpan bytes) { return {bytes.begin(), bytes.end()}; }
 
 }  // namespace
 
@@ -48,10 +48,10 @@ class MemoryObjectStore::Upload final : public ObjectUpload {
   }
   Status Complete() override {
     Stop();
-    SEALPOINT_RETURN_IF_ERROR(Error());
+    if (!store_.forgets_parts) SEALPOINT_RETURN_IF_ERROR(Error());
     error_ = store_.Do(Request::kComplete, key_, [&] {
+      if (store_.uploads_.erase(id_) == 0) return MakeError(Code::kIo, "no such upload");
       store_.Make(key_, content_);
-      store_.uploads_.erase(id_);
       return Status();
     });
     return error_;
@@ -60,7 +60,7 @@ class MemoryObjectStore::Upload final : public ObjectUpload {
     Stop();
     if (error_.ok()) error_ = MakeError(Code::kIo, "the upload was aborted");
     const std::lock_guard lock(store_.mutex_);
-    store_.uploads_.erase(id_);
+    if (!store_.IsDead(store_.requests_)) store_.uploads_.erase(id_);
   }
 
  private:
@@ -95,6 +95,7 @@ class MemoryObjectStore::Upload final : public ObjectUpload {
     std::unique_lock lock(mutex_);
     const Held held = std::move(held_.front());
     held_.pop_front();
+    if (store_.on_part) store_.on_part();
     if (error_.ok()) {
       error_ = store_.Do(Request::kPart, key_, [&] {
         content_.insert(content_.end(), held.part.begin(), held.part.end());
@@ -186,8 +187,7 @@ Status MemoryObjectStore::Do(Request kind, const std::string& key,
     }
   }
   delayed_ = std::move(later);
-  const bool is_dead = fail_at_ && trouble_ == Trouble::kDead && number > *fail_at_;
-  if (!is_dead && fail_at_ != number) return effect();
+  if (!IsDead(number) && fail_at_ != number) return effect();
   if (trouble_ == Trouble::kLostReply) static_cast<void>(effect());
   if (trouble_ == Trouble::kDelayed &&
       (kind == Request::kPut || kind == Request::kPutIfAbsent || kind == Request::kDelete)) {
@@ -197,10 +197,14 @@ Status MemoryObjectStore::Do(Request kind, const std::string& key,
       .AtPath(JoinPath(uri_, key));
 }
 
+bool MemoryObjectStore::IsDead(std::uint64_t number) const {
+  return fail_at_ && trouble_ == Trouble::kDead && number > *fail_at_;
+}
+
 StoredObject MemoryObjectStore::InfoOf(const std::string& key, const Object& object) const {
   return {.key = key,
           .size_bytes = object.content.size(),
-          .etag = gives_etags ? std::to_string(object.version) : ""};
+          .etag = gives_etags ? etag.value_or(std::to_string(object.version)) : ""};
 }
 
 Status MemoryObjectStore::Missing(const std::string& key) const {
@@ -212,7 +216,7 @@ void MemoryObjectStore::Make(const std::string& key, Bytes content) {
 }
 
 Status MemoryObjectStore::Put(const std::string& key, ByteSpan content) {
-  return Do(Request::kPut, key, [this, key, copy = Copy(content)] {
+  return Do(Request::kPut, key, [this, key, copy = CopyOf(content)] {
     Make(key, copy);
     return Status();
   });
@@ -220,7 +224,8 @@ Status MemoryObjectStore::Put(const std::string& key, ByteSpan content) {
 
 Status MemoryObjectStore::PutIfAbsent(const std::string& key, ByteSpan content) {
   if (hook && key.ends_with(hook_on)) std::exchange(hook, nullptr)();
-  return Do(Request::kPutIfAbsent, key, [this, key, copy = Copy(content)] {
+  if (!has_condition) return MakeError(Code::kUnsupported, "the store knows no condition");
+  return Do(Request::kPutIfAbsent, key, [this, key, copy = CopyOf(content)] {
     if (!ignores_condition && objects_.find(key) != objects_.end()) {
       return MakeError(Code::kAlreadyExists, "the key is taken").AtPath(JoinPath(uri_, key));
     }
@@ -239,6 +244,28 @@ Result<std::unique_ptr<ObjectUpload>> MemoryObjectStore::StartUpload(const std::
   return std::unique_ptr<ObjectUpload>(std::make_unique<Upload>(*this, key, id));
 }
 
+// A copy has the version, and so the etag, of its source: as of one content.
+Result<std::string> MemoryObjectStore::Copy(const StoredObject& from, const std::string& to) {
+  if (!can_copy) return ObjectStore::Copy(from, to);
+  std::string copied;
+  SEALPOINT_RETURN_IF_ERROR(Do(Request::kCopy, to, [&] {
+    const auto found = objects_.find(from.key);
+    if (found == objects_.end()) return Missing(from.key);
+    if (InfoOf(from.key, found->second).etag != from.etag) {
+      return MakeError(Code::kIo, "another object has the key now");
+    }
+    Object copy = found->second;
+    if (copies_badly) {
+      copy.content.back() ^= std::byte{1};
+      copy.version = ++versions_;
+    }
+    copied = copy_etag.value_or(InfoOf(to, copy).etag);
+    objects_[to] = std::move(copy);
+    return Status();
+  }));
+  return copied;
+}
+
 Result<StoredObject> MemoryObjectStore::GetFirst(const std::string& key, std::size_t size_max,
                                                  Bytes& out) const {
   StoredObject info;
@@ -246,8 +273,8 @@ Result<StoredObject> MemoryObjectStore::GetFirst(const std::string& key, std::si
     const auto found = objects_.find(key);
     if (found == objects_.end()) return Missing(key);
     info = InfoOf(key, found->second);
-    out = Copy(ByteSpan(found->second.content)
-                   .first(std::min<std::size_t>(size_max, found->second.content.size())));
+    out = CopyOf(ByteSpan(found->second.content)
+                     .first(std::min<std::size_t>(size_max, found->second.content.size())));
     return Status();
   }));
   return info;
@@ -308,6 +335,8 @@ Result<ObjectPage> MemoryObjectStore::List(const std::string& prefix,
       }
       last = item;
     }
+    const bool is_inside = ghost.size() > prefix.size() && ghost.starts_with(prefix);
+    if (is_inside && next.empty()) page.prefixes.push_back(ghost);
     return Status();
   }));
   return page;
@@ -323,18 +352,23 @@ Status MemoryObjectStore::Delete(std::span<const std::string> keys) {
 
 Result<std::vector<UnfinishedUpload>> MemoryObjectStore::ListUploads(
     const std::string& prefix) const {
-  const std::lock_guard lock(mutex_);
+  if (!lists_uploads) return MakeError(Code::kUnsupported, "this client cannot list uploads");
   std::vector<UnfinishedUpload> found;
-  for (const auto& [id, key] : uploads_) {
-    if (key.starts_with(prefix)) found.push_back({.key = key, .upload_id = std::to_string(id)});
-  }
+  SEALPOINT_RETURN_IF_ERROR(Do(Request::kListUploads, prefix, [&] {
+    for (const auto& [id, key] : uploads_) {
+      if (!key.starts_with(prefix)) continue;
+      found.push_back({.key = key, .upload_id = std::to_string(id), .begun_unix_s = id});
+    }
+    return Status();
+  }));
   return found;
 }
 
 Status MemoryObjectStore::AbortUpload(const UnfinishedUpload& upload) {
-  const std::lock_guard lock(mutex_);
-  uploads_.erase(std::stoull(upload.upload_id));
-  return {};
+  return Do(Request::kAbortUpload, upload.key, [this, id = std::stoull(upload.upload_id)] {
+    uploads_.erase(id);
+    return Status();
+  });
 }
 
 }  // namespace sealpoint::testing

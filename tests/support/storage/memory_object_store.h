@@ -27,8 +27,11 @@ enum class Request : std::uint8_t {
   kHead,
   kList,
   kDelete,
+  kListUploads,
+  kAbortUpload,
+  kCopy,
 };
-inline constexpr std::size_t kRequestKinds = 9;
+inline constexpr std::size_t kRequestKinds = 12;
 
 enum class Trouble : std::uint8_t {
   kRefused,    // an error, and no effect: 403, 409, 503
@@ -48,10 +51,19 @@ class MemoryObjectStore final : public ObjectStore {
   std::uint64_t part_size = 64 * kKiB;
   std::size_t page_size = 1000;    // keys and prefixes
   bool ignores_condition = false;  // as rclone and JuiceFS do
+  bool has_condition = true;       // else it says that it has none
   bool sends_behind = false;       // parts are sent slowly, by a thread of each upload
   std::uint64_t delay = 1;         // requests after which a delayed effect comes
   bool gives_etags = true;
+  std::optional<std::string> etag{};       // of each object
+  std::optional<std::string> copy_etag{};  // of a copy, as the answer says
+  bool lists_uploads = true;               // obstore's client does not
+  bool can_copy = true;
+  bool copies_badly = false;   // another content, of the same length
+  bool forgets_parts = false;  // an upload completes without those that had trouble
+  std::string ghost{};         // a prefix that is listed though nothing is below it
 
+  std::function<void()> on_part{};  // called before each part is sent
   // Called once, before the next conditional put of a key that ends in `hook_on`.
   std::string hook_on{};
   std::function<void()> hook{};
@@ -74,6 +86,7 @@ class MemoryObjectStore final : public ObjectStore {
   Status Put(const std::string& key, ByteSpan content) override;
   Status PutIfAbsent(const std::string& key, ByteSpan content) override;
   Result<std::unique_ptr<ObjectUpload>> StartUpload(const std::string& key) override;
+  Result<std::string> Copy(const StoredObject& from, const std::string& to) override;
   Result<StoredObject> GetFirst(const std::string& key, std::size_t size_max,
                                 Bytes& out) const override;
   Status GetRanges(const StoredObject& object, std::span<const ObjectRange> ranges) const override;
@@ -96,6 +109,8 @@ class MemoryObjectStore final : public ObjectStore {
 
   // Counts the request and runs `effect`, under the lock, unless it has trouble: then the error.
   Status Do(Request kind, const std::string& key, const std::function<Status()>& effect) const;
+  // Whether the process died before the request with this number. Its uploads stay.
+  bool IsDead(std::uint64_t number) const;
   StoredObject InfoOf(const std::string& key, const Object& object) const;
   Status Missing(const std::string& key) const;
   void Make(const std::string& key, Bytes content);  // under the lock

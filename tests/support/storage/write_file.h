@@ -16,7 +16,7 @@ inline void WriteFile(Storage& storage, const std::string& path, ByteSpan conten
   const std::string folder = path.substr(0, slash);
   static_cast<void>(storage.CreateDirectories(folder));
   const auto directory = storage.OpenDirectory(folder).value();
-  const auto file = directory->CreateExclusive(path.substr(slash + 1), IoMode::kBuffered).value();
+  const auto file = directory->CreateExclusive(path.substr(slash + 1), {}).value();
   static_cast<void>(file->WriteAt(0, content));
   static_cast<void>(file->Close());
 }

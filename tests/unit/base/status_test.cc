@@ -13,7 +13,7 @@ namespace {
 Status Corrupt() { return Status(Code::kCorrupt, "digest differs"); }
 
 TEST(Status, IsPrintedAsTextByTests) {
-  EXPECT_EQ(testing::PrintToString(Status(Code::kIo, "gone")), "Io: gone");
+  EXPECT_EQ(::testing::PrintToString(Status(Code::kIo, "gone")), "Io: gone");
 }
 
 TEST(CodeName, NamesEveryCode) {

@@ -11,6 +11,14 @@ namespace {
 
 using std::string_view_literals::operator""sv;
 
+TEST(Utf8, TakesControlCharactersAndNothingThatIsMalformed) {
+  EXPECT_TRUE(IsUtf8(""));
+  EXPECT_TRUE(IsUtf8("a\0\n\x7f\xc2\x80"sv));
+  for (const std::string_view text : {"\xff"sv, "a\xc3"sv, "\xc0\x80"sv, "\xed\xa0\x80"sv}) {
+    EXPECT_FALSE(IsUtf8(text)) << text;
+  }
+}
+
 TEST(PrintableUtf8, TakesTheEmptyText) { EXPECT_TRUE(IsPrintableUtf8("")); }
 
 TEST(PrintableUtf8, TakesAllPrintableAscii) {

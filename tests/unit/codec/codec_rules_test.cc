@@ -16,6 +16,7 @@ constexpr std::size_t kRawSize = 4096;
 constexpr std::uint8_t kContentSizeOf2Bytes = 1 << 6;
 constexpr std::uint8_t kSingleSegment = 1 << 5;
 constexpr std::uint8_t kReservedBit = 1 << 3;
+constexpr std::uint8_t kChecksum = 1 << 2;
 constexpr std::uint8_t kDictionaryIdOf1Byte = 1;
 constexpr std::uint8_t kWindowOf1KiB = 0;
 constexpr std::uint8_t kWindowOf1152Bytes = 1;
@@ -179,6 +180,48 @@ TEST(CodecRules, Cod06RefusesACutFrame) {
   ExpectBroken(Decode(stored), "R-COD-06");
 }
 
+TEST(CodecRules, Cod06RefusesACutChecksum) {
+  Bytes stored =
+      Header({kContentSizeOf2Bytes | kSingleSegment | kChecksum, Low(kRawSize), High(kRawSize)});
+  AppendRunBlock(stored, kRawSize);
+  ExpectBroken(Decode(stored), "R-COD-06");
+  AppendLe(stored, 0, 3);
+  ExpectBroken(Decode(stored), "R-COD-06");
+  AppendLe(stored, 0, 1);
+  ExpectBroken(Decode(stored), "R-COD-07");  // it is whole, and wrong
+}
+
+TEST(CodecRules, Cod06RefusesABlockOfTheReservedType) {
+  Bytes stored = Header({kContentSizeOf2Bytes | kSingleSegment, Low(kRawSize), High(kRawSize)});
+  AppendLe(stored, 3 << 1 | 1, 3);
+  ExpectBroken(Decode(stored), "R-COD-06");
+}
+
+// RFC 8878, section 3.1.1.2.4; zstd itself takes such blocks.
+TEST(CodecRules, Cod06RefusesABlockBeyondTheWindow) {
+  for (const std::size_t first : {std::size_t{1024}, std::size_t{1025}}) {
+    Bytes stored = Header({kContentSizeOf2Bytes, kWindowOf1KiB, Low(1500), High(1500)});
+    AppendLe(stored, first << 3 | 1 << 1, 3);
+    stored.push_back(std::byte{'x'});
+    AppendRunBlock(stored, 1500 - first);
+    const Status status = Decode(stored, 1500);
+    if (first == 1024) EXPECT_TRUE(status.ok()) << status.ToString();
+    if (first != 1024) ExpectBroken(status, "R-COD-06");
+  }
+}
+
+TEST(CodecRules, Cod06RefusesABlockBeyond128KiB) {
+  constexpr std::size_t kMost = 128 * kKiB;
+  for (const std::size_t size : {kMost, kMost + 1}) {
+    Bytes stored = Header({2 << 6 | kSingleSegment});
+    AppendLe(stored, size, 4);
+    AppendRunBlock(stored, size);
+    const Status status = Decode(stored, size);
+    if (size == kMost) EXPECT_TRUE(status.ok()) << status.ToString();
+    if (size != kMost) ExpectBroken(status, "R-COD-06");
+  }
+}
+
 TEST(CodecRules, Cod07RefusesAFrameThatYieldsLessThanItDeclares) {
   Bytes stored = Header({kContentSizeOf2Bytes | kSingleSegment, Low(kRawSize), High(kRawSize)});
   AppendRunBlock(stored, kRawSize - 1);
@@ -187,7 +230,9 @@ TEST(CodecRules, Cod07RefusesAFrameThatYieldsLessThanItDeclares) {
 
 TEST(CodecRules, Cod07RefusesAFrameThatYieldsMoreAndWritesNothingBehindTheChunk) {
   Bytes stored = Header({kContentSizeOf2Bytes | kSingleSegment, Low(kRawSize), High(kRawSize)});
-  AppendRunBlock(stored, kRawSize + 1);
+  AppendLe(stored, 1 << 3, 3);  // a block of one plain byte, not the last
+  stored.push_back(std::byte{'y'});
+  AppendRunBlock(stored, kRawSize);
   Bytes raw(kRawSize + 64, std::byte{0xee});
   ExpectBroken(ChunkCodec().Decode(Codec::kZstd, 4, stored, MutableByteSpan(raw).first(kRawSize)),
                "R-COD-07");

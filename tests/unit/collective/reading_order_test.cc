@@ -6,6 +6,8 @@
 
 #include <vector>
 
+#include "sealpoint/bytes.h"
+
 namespace sealpoint::internal {
 namespace {
 
@@ -43,6 +45,34 @@ TEST(ReadingOrder, NumbersNoTwoBytesAlike) {
       EXPECT_EQ(place.reader, one.reader);
       EXPECT_EQ(++seen.at(place.position), 1);
     }
+  }
+}
+
+// Four readers of 32 MiB each, in ranges of 8 MiB.
+TEST(ReadingOrder, EachRankReadsItsOwnPartOfAWindowFirstAndThenWhatOthersHaveRead) {
+  std::vector<ReaderBytes> shared;
+  std::vector<PlanRange> ranges;
+  for (int reader = 0; reader < 4; ++reader) {
+    const auto begin = static_cast<std::uint64_t>(reader) * 32 * kMiB;
+    shared.push_back({{0, begin, begin + 32 * kMiB}, reader});
+    for (std::uint64_t i = 0; i < 4; ++i) {
+      ranges.push_back({.blob = 0, .offset = begin + i * 8 * kMiB, .size = 8 * kMiB});
+    }
+  }
+  const ReadingOrder order(shared, 4);
+  for (int rank = 0; rank < 4; ++rank) {
+    std::vector<PlanRange> spread = ranges;
+    order.SpreadReaders(spread, rank);
+    std::vector<std::uint64_t> begins;
+    for (const PlanRange& range : spread) begins.push_back(range.offset / (8 * kMiB));
+    std::vector<std::uint64_t> expected;
+    for (std::uint64_t window = 0; window < 2; ++window) {
+      for (std::uint64_t i = 0; i < 4; ++i) {
+        const std::uint64_t first = (static_cast<std::uint64_t>(rank) + i) % 4 * 4 + 2 * window;
+        expected.insert(expected.end(), {first, first + 1});
+      }
+    }
+    EXPECT_EQ(begins, expected) << rank;
   }
 }
 

@@ -23,6 +23,8 @@ namespace {
 using ::sealpoint::testing::BreaksRule;
 using ::sealpoint::testing::BuildMini;
 using ::sealpoint::testing::CutTensor;
+using ::sealpoint::testing::FailsRule;
+using ::sealpoint::testing::HasCode;
 using ::sealpoint::testing::MiniContainer;
 using ::sealpoint::testing::MiniSpec;
 using ::sealpoint::testing::NoiseBytes;
@@ -448,6 +450,24 @@ TEST(OpenCommittedOnDisk, LinkThatLeadsNowhereIsAMissingBlob) {
   EXPECT_EQ(error.code(), Code::kIncomplete);
   EXPECT_EQ(error.place().rule, "R-BLB-01");
   EXPECT_THAT(error.message(), HasSubstr("a link that leads to no file"));
+}
+
+TEST(OpenCommittedOnDisk, LinkToADirectoryIsNoMarkerAndLinkToAFileIsOne) {
+  const TempDir temp;
+  const auto storage = std::make_shared<testing::FailingStorage>(PosixStorage());
+  MiniContainer container = BuildMini(TwoBlobs());
+  container.files["target"] = container.marker();
+  container.files.erase("COMMIT");
+  StoreFiles(*storage, temp / "c", container.files);
+  ASSERT_EQ(::symlink("target", (temp / "c/COMMIT").c_str()), 0);
+  storage->Fail({.op = testing::StorageOp::kOpenForRead, .name = "COMMIT", .nth = 0});
+  EXPECT_THAT(OpenCommitted(*storage, temp / "c", {}, true).status(), HasCode(Code::kIo));
+  storage->Heal();
+  EXPECT_TRUE(OpenCommitted(*storage, temp / "c", {}, true).ok());
+  ASSERT_EQ(::unlink((temp / "c/COMMIT").c_str()), 0);
+  ASSERT_EQ(::symlink(".", (temp / "c/COMMIT").c_str()), 0);
+  EXPECT_THAT(OpenCommitted(*storage, temp / "c", {}, true).status(),
+              FailsRule(Code::kUncommitted, "R-MRK-01"));
 }
 
 TEST(OpenCommittedOnDisk, FileAndLinkToAFileAreNoDirectories) {

@@ -39,8 +39,8 @@ class DeviceCopiesTest : public ::testing::Test {
   }
   std::uint64_t Marks() const { return fake_.Calls("event_record"); }
 
-  const Bytes memory_ = Pattern(kMiB);
-  Bytes host_ = Bytes(kMiB);
+  const Bytes memory_ = Pattern(16 * kMiB);
+  Bytes host_ = Bytes(16 * kMiB);
   FakeCudaDriver fake_{2};
   std::shared_ptr<internal::DeviceRuntime> runtime_ = internal::MakeCudaRuntime(
       [this]() -> Result<internal::cuda::Driver> { return fake_.table(); });
@@ -51,12 +51,12 @@ class DeviceCopiesTest : public ::testing::Test {
 
 TEST_F(DeviceCopiesTest, ArriveOnceTheyWereAwaited) {
   DeviceCopies copies = WithPool();
-  const auto first = QueueCopy(copies, kMiB - 1).value();
+  const auto first = QueueCopy(copies, 16 * kMiB - 1).value();
   EXPECT_EQ(Marks(), 0U);
   const auto second = QueueCopy(copies, 100).value();
   EXPECT_EQ(second.batch_count, first.batch_count) << "small ones arrive together";
   EXPECT_EQ(Marks(), 1U) << "a full batch is marked at once";
-  EXPECT_GT(QueueCopy(copies, 100).value().batch_count, first.batch_count) << "up to a MiB";
+  EXPECT_GT(QueueCopy(copies, 100).value().batch_count, first.batch_count) << "up to 16 MiB";
   ASSERT_TRUE(copies.Wait(first).ok());
   EXPECT_TRUE(std::equal(host_.begin(), host_.end() - 1, memory_.begin()));
   EXPECT_TRUE(copies.WaitForAll().ok());
@@ -78,7 +78,7 @@ TEST_F(DeviceCopiesTest, ABatchThatCannotBeMarkedIsAnError) {
   DeviceCopies copies = WithPool();
   ASSERT_TRUE(QueueCopy(copies).ok());
   fake_.Fail("event_record", kCudaIllegalAddress);
-  const Status first = QueueCopy(copies, kMiB).status();
+  const Status first = QueueCopy(copies, 16 * kMiB).status();
   EXPECT_THAT(first.message(), HasSubstr("cuEventRecord"));
   fake_.Fail("event_record", 0, 0);
   EXPECT_EQ(copies.WaitForAll(), first);

@@ -270,5 +270,33 @@ TEST(HostMapping, MoreMemoryThanThereIsIsAnError) {
   EXPECT_NE(status.message().find("mmap"), std::string::npos) << status.ToString();
 }
 
+TEST(StagingPool, SetsAsideWhatIsNotLent) {
+  const auto pool = MakePool();
+  {
+    const auto one = pool->Acquire();
+    const auto two = pool->Acquire();
+  }
+  ASSERT_EQ(pool->mapped_bytes(), 2 * kBuffer);
+  ASSERT_TRUE(pool->TrySetAside(3));
+  EXPECT_EQ(pool->mapped_bytes(), kBuffer) << "unmapped, for others";
+  ASSERT_TRUE(pool->Reserve(4).ok());
+  EXPECT_EQ(pool->mapped_bytes(), kBuffer);
+  auto last = pool->Acquire();
+  EXPECT_TRUE(pool->TryAcquire()->empty());
+  EXPECT_FALSE(pool->TrySetAside(1));
+  auto aside = std::async(std::launch::async, [&] {
+    pool->SetAside(1);
+    return true;
+  });
+  EXPECT_TRUE(IsWaiting(aside));
+  *last = StagingBuffer();
+  EXPECT_TRUE(aside.get());
+  EXPECT_EQ(pool->mapped_bytes(), 0U);
+  auto waiting = std::async(std::launch::async, [&] { return pool->Acquire().ok(); });
+  EXPECT_TRUE(IsWaiting(waiting));
+  pool->ReturnAside(4);
+  EXPECT_TRUE(waiting.get());
+}
+
 }  // namespace
 }  // namespace sealpoint::internal

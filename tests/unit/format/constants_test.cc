@@ -44,8 +44,18 @@ TEST(ParseName, LetsAProbeCarryATail) {
 }
 
 TEST(ParseName, TakesAProbeTailOfOtherCharactersAsForeign) {
-  for (const std::string_view tail : {".probe/x", ".probe_1", ".probeA", ".probe ", ".prob"}) {
+  for (const std::string_view tail : {".probe/x", ".probe_1", ".probeA", ".probe "}) {
     EXPECT_EQ(ParseName(Named(tail)).kind, NameKind::kForeign) << tail;
+  }
+}
+
+TEST(ParseName, KeepsEveryShortEndingForLaterKindsOfFiles) {
+  for (const std::string_view ending : {".parity", ".s", ".prob", ".0-9", ".abcdefghij-01234"}) {
+    EXPECT_EQ(ParseName(Named(ending)).kind, NameKind::kReserved) << ending;
+    EXPECT_EQ(ParseName(Named(ending)).id, Id());
+  }
+  for (const std::string_view ending : {".abcdefghij-012345", ".Parity", ".a.b", ".a_b", "-ab"}) {
+    EXPECT_EQ(ParseName(Named(ending)).kind, NameKind::kForeign) << ending;
   }
 }
 

@@ -64,7 +64,7 @@ TEST(FileHeader, LiesAsTheSpecificationSays) {
   const Bytes bytes = Encoded(header);
   EXPECT_EQ(AsText(ByteSpan(bytes).first(8)), "\x89SPT\r\n\x1a\n");
   EXPECT_EQ(LoadLe<std::uint32_t>(bytes, 8), 1u);
-  EXPECT_EQ(LoadLe<std::uint32_t>(bytes, 12), 0u);
+  EXPECT_EQ(LoadLe<std::uint32_t>(bytes, 12), 1u);
   EXPECT_EQ(LoadLe<std::uint32_t>(bytes, 16), 128u);
   EXPECT_EQ(LoadLe<std::uint64_t>(bytes, 24), header.features.compat);
   EXPECT_EQ(LoadId(bytes, 40), StoredHeaderDigest(bytes));
@@ -149,12 +149,12 @@ TEST(FileHeader, RejectsAnotherDigest) {
 
 TEST(FileHeader, ComparesTheDigestBeforeTheVersion) {
   Bytes bytes = Encoded();
-  StoreLe<std::uint32_t>(bytes, 12, 1);
+  StoreLe<std::uint32_t>(bytes, 12, kFormatVersion + 1);
   EXPECT_THAT(DecodeStatus(bytes), BreaksRule(Code::kCorrupt, "R-HDR-04", 40));
 }
 
 TEST(FileHeader, DoesNotSupportAnotherVersion) {
-  for (const std::uint32_t version : {std::uint32_t{1}, ~std::uint32_t{0}}) {
+  for (const std::uint32_t version : {kDraftVersion, kFormatVersion + 1, ~std::uint32_t{0}}) {
     EXPECT_THAT(DecodeStatus(With(12, version)), BreaksRule(Code::kUnsupported, "R-HDR-05", 12));
   }
 }
@@ -165,7 +165,7 @@ TEST(FileHeader, DoesNotSupportALongerHeaderOfAnotherVersion) {
     Bytes bytes = Encoded(Example(), kHeaderSizeMax);
     bytes.resize(size);
     StoreLe(bytes, 16, static_cast<std::uint32_t>(size));
-    StoreLe<std::uint32_t>(bytes, 12, 1);
+    StoreLe<std::uint32_t>(bytes, 12, kFormatVersion + 1);
     ResealHeader(bytes);
     EXPECT_THAT(DecodeStatus(bytes), BreaksRule(Code::kUnsupported, "R-HDR-05", 12)) << size;
   }

@@ -11,6 +11,7 @@ namespace sealpoint::internal {
 namespace {
 
 using sealpoint::testing::BreaksRule;
+using sealpoint::testing::FailsRule;
 using sealpoint::testing::FlipBit;
 using sealpoint::testing::ResealMarker;
 
@@ -133,6 +134,9 @@ TEST(Marker, RejectsAnotherFileKind) {
   EncodeHeader({.kind = FileKind::kBlob, .features = {}, .id = {}, .attempt = {}, .step = 0},
                MutableByteSpan(bytes).first(kHeaderSize));
   EXPECT_THAT(DecodeStatus(bytes), BreaksRule(Code::kCorrupt, "R-HDR-07", 8));
+  // The kind, whose answer is not the milder one, comes before the length, which no index has.
+  EXPECT_THAT(DecodeStatus(With(Commit(), 8, std::uint32_t{2})),
+              BreaksRule(Code::kCorrupt, "R-HDR-07", 8));
 }
 
 TEST(Marker, DoesNotSupportANonZeroReservedByte) {
@@ -142,7 +146,20 @@ TEST(Marker, DoesNotSupportANonZeroReservedByte) {
   }
   for (std::size_t offset = 200; offset < 512; ++offset) {
     EXPECT_THAT(DecodeStatus(With(Commit(), offset, std::uint8_t{0x80})),
-                BreaksRule(Code::kUnsupported, "R-HDR-06", 200));
+                BreaksRule(Code::kUnsupported, "R-HDR-06", offset < 256 ? 200 : 256));
+  }
+}
+
+TEST(Marker, AnUnknownCompatFeatureMayHaveTheExtensionAndNoOtherByte) {
+  Marker marker = Commit();
+  marker.features.compat = std::uint64_t{1} << 5;
+  for (std::size_t offset = 256; offset < 512; ++offset) {
+    EXPECT_EQ(DecodeMarker(With(marker, offset, std::uint8_t{0x80})).value(), marker) << offset;
+  }
+  for (const std::size_t offset : {96u, 132u, 200u, 255u}) {
+    EXPECT_THAT(DecodeStatus(With(marker, offset, std::uint8_t{1})),
+                FailsRule(Code::kUnsupported, "R-HDR-06"))
+        << offset;
   }
 }
 
@@ -202,6 +219,38 @@ TEST(Marker, RejectsAVoidThatPinsSomething) {
                 BreaksRule(Code::kCorrupt, "R-MRK-04", field))
         << field;
   }
+}
+
+// Whatever else another version changes.
+TEST(Marker, EveryVersionSaysHowNewItIs) {
+  for (const MarkerBytes& bytes : {With(Commit(), HeaderFields::kVersion.at, std::uint32_t{7}),
+                                   With(Commit(), HeaderFields::kIncompat.at, ~std::uint64_t{0}),
+                                   With(Commit(), 72, std::uint64_t{1}),
+                                   With(Commit(), 300, std::uint8_t{1}), EncodeMarker(Commit())}) {
+    const std::optional<Marker> lineage = DecodeLineage(bytes);
+    ASSERT_TRUE(lineage);
+    EXPECT_EQ(lineage->attempt, Commit().attempt);
+    EXPECT_EQ(lineage->parent, Commit().parent);
+    EXPECT_EQ(lineage->sequence, Commit().sequence);
+  }
+}
+
+TEST(Marker, WhatIsNoWholeCommitMarkerSaysNothing) {
+  MarkerBytes damaged = With(Commit(), HeaderFields::kVersion.at, std::uint32_t{7});
+  FlipBit(damaged, 3000);
+  EXPECT_FALSE(DecodeLineage(damaged));
+  EXPECT_FALSE(DecodeLineage(EncodeMarker(Void())));
+  EXPECT_FALSE(DecodeLineage(With(Commit(), HeaderFields::kKind.at, std::uint32_t{4})));
+  EXPECT_FALSE(DecodeLineage(ByteSpan(EncodeMarker(Commit())).first(500)));
+  const MarkerBytes whole = EncodeMarker(Commit());
+  Bytes longer(whole.begin(), whole.end());
+  longer.push_back(std::byte{0});
+  EXPECT_FALSE(DecodeLineage(longer));
+  MarkerBytes shorter = whole;  // the digest covers no field of the lineage
+  StoreLe(MutableByteSpan(shorter), HeaderFields::kHeaderSize.at, std::uint32_t{128});
+  ResealMarker(MutableByteSpan(shorter).first(128));
+  EXPECT_FALSE(DecodeLineage(shorter));
+  EXPECT_FALSE(DecodeLineage(ByteSpan(shorter).first(128))) << "the lineage is behind its end";
 }
 
 }  // namespace

@@ -180,10 +180,19 @@ TEST(Trailer, ReportsTheAlgorithmBeforeTheRecordSize) {
 }
 
 TEST(Trailer, DoesNotSupportANonZeroReservedByte) {
-  for (std::size_t offset = 146; offset < 240; ++offset) {
+  for (std::size_t offset = 146; offset < 224; ++offset) {
     EXPECT_THAT(DecodeStatus(With(offset, std::uint8_t{1})),
                 BreaksRule(Code::kUnsupported, "R-HDR-06", 146));
   }
+}
+
+TEST(Trailer, AnUnknownCompatFeatureOfTheBlobMayHaveTheExtension) {
+  for (std::size_t offset = 224; offset < 240; ++offset) {
+    const Trailer trailer = DecodeTrailer(With(offset, std::uint8_t{1})).value();
+    EXPECT_TRUE(CheckExtension(trailer, {.compat = 1, .incompat = 0}).ok()) << offset;
+    EXPECT_THAT(CheckExtension(trailer, {}), BreaksRule(Code::kUnsupported, "R-HDR-06", 224));
+  }
+  EXPECT_TRUE(CheckExtension(DecodeTrailer(EncodeTrailer(Example())).value(), {}).ok());
 }
 
 TEST(Trailer, RejectsAnotherTableOffset) {

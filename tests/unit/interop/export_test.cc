@@ -10,7 +10,9 @@
 
 #include "sealpoint/blob_writer.h"
 #include "sealpoint/interop.h"
+#include "sealpoint/object_store.h"
 #include "tests/support/storage/failing_storage.h"
+#include "tests/support/storage/memory_object_store.h"
 #include "tests/support/storage/write_file.h"
 
 namespace sealpoint {
@@ -115,6 +117,29 @@ TEST_F(ExportTest, MakesADirectory) {
                           "model-00003-of-00003.safetensors", "model.safetensors.index.json"));
   ExpectTensors(*Open("new/out"));
   EXPECT_THAT(report->files, SizeIs(4));
+}
+
+TEST_F(ExportTest, MakesADirectoryInAnObjectStore) {
+  Save();
+  const auto store = std::make_shared<testing::MemoryObjectStore>();
+  const auto objects = ObjectStorage(store).value();
+  const std::string first = "out/model-00001-of-00003.safetensors";
+  store->Set("out/.partial-0123abcd", Bytes(3));  // what a killed export left
+  store->Set(first, Bytes(3));
+  const auto make = [&](const std::string& path) {
+    return ExportSafetensors(*checkpoint_, path, {.shard_size_max_bytes = 100, .storage = objects})
+        .status();
+  };
+  EXPECT_EQ(make("mem://bucket/out").code(), Code::kAlreadyExists) << "its marker names nothing";
+  const std::string_view name = std::string_view(first).substr(4);
+  store->Set("out/.partial-0123abcd", {AsBytes(name).begin(), AsBytes(name).end()});
+  ASSERT_TRUE(make("mem://bucket/out").ok());
+  EXPECT_THAT(store->Objects(), SizeIs(4));
+  ExpectTensors(*SafetensorsModel::Open("mem://bucket/out", {.storage = objects}).value());
+  EXPECT_EQ(make("mem://bucket/out").code(), Code::kAlreadyExists);
+  ASSERT_TRUE(make("mem://bucket/x.safetensors").ok());
+  ExpectTensors(
+      *SafetensorsModel::Open("mem://bucket/x.safetensors", {.storage = objects}).value());
 }
 
 TEST_F(ExportTest, TensorsAreCutAtElements) {

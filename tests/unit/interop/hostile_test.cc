@@ -14,6 +14,8 @@
 #include "lib/base/errors.h"
 #include "lib/interop/foreign/node.h"
 #include "sealpoint/interop.h"
+#include "sealpoint/object_store.h"
+#include "tests/support/storage/memory_object_store.h"
 
 // What readers of foreign files take and refuse, by rows.
 
@@ -60,6 +62,27 @@ struct Row {
 const ForeignOptions kDrops{.drop_unknown = true};
 const ForeignOptions kGoesOn{.goes_on = true};
 
+void CheckRow(const Row& row, const std::string& path, const ForeignOptions& options) {
+  const auto read = ReadForeign(path, options);
+  EXPECT_EQ(read.ok() ? kOk : read.status().code(), row.code);
+  const std::string told = !read.ok() ? read.status().ToString() : *read ? Told(**read) : "nothing";
+  EXPECT_THAT(told, ::testing::HasSubstr(row.part));
+  if (!read.ok()) EXPECT_TRUE(read.status().place().path.starts_with(path));
+}
+
+// An object store has neither links nor empty directories.
+void CheckRowInStore(const Row& row, bool is_file) {
+  const auto store = std::make_shared<MemoryObjectStore>();
+  for (const auto& [name, content] : row.files) {
+    if (name.ends_with(kLink) || name.ends_with('/')) return;
+    const ByteSpan bytes = std::as_bytes(std::span(content));
+    store->Set(is_file ? "file" : "in/" + name, {bytes.begin(), bytes.end()});
+  }
+  ForeignOptions options = row.options;
+  options.storage = ObjectStorage(store).value();
+  CheckRow(row, is_file ? "mem://bucket/file" : "mem://bucket/in", options);
+}
+
 void Check(const std::vector<Row>& rows) {
   const auto* const test = ::testing::UnitTest::GetInstance()->current_test_info();
   const fs::path root =
@@ -80,13 +103,8 @@ void Check(const std::vector<Row>& rows) {
       }
     }
     const std::string path = (root / (is_file ? "file" : "in")).string();
-    const auto read = ReadForeign(path, row.options);
-    EXPECT_EQ(read.ok() ? kOk : read.status().code(), row.code);
-    const std::string told = !read.ok() ? read.status().ToString()
-                             : *read    ? Told(**read)
-                                        : "nothing";
-    EXPECT_THAT(told, ::testing::HasSubstr(row.part));
-    if (!read.ok()) EXPECT_TRUE(read.status().place().path.starts_with(path));
+    CheckRow(row, path, row.options);
+    CheckRowInStore(row, is_file);
   }
   fs::remove_all(root);
 }
@@ -139,6 +157,15 @@ std::string Deflated(std::string zip) {
   return zip;
 }
 
+// Whose entry is said to begin where no file ends.
+std::string FarEntry(std::string zip) {
+  return zip.replace(zip.rfind("PK\x01\x02") + 42, 4, "\xf0\xff\xff\xff");
+}
+std::string FarEnd(std::string zip) {
+  const std::string locator = "PK\x06\x07"s + Number(0, 4) + Number(1ULL << 40, 8) + Number(1, 4);
+  return zip.insert(zip.rfind("PK\x05\x06"), locator);
+}
+
 // References to references: 10 to the power of 30 values.
 std::string Unfolding() {
   std::string lists = "]q\0("s + std::string(10, 'N') + "e0";
@@ -161,6 +188,8 @@ TEST(HostileTorch, Rows) {
       {"one row", Torch(Float(Int(1) + Int(4), Int(7) + Int(1))), kOk, " v/dense"},
       {"large", Torch(Float(many, Int(0) + Int(0) + Int(0))), kLimitExceeded, "2^64 bytes"},
       {"compressed", File(Deflated(Saved(Mapping("")))), kUnsupported, "compressed by method 8"},
+      {"an entry outside", File(FarEntry(Saved(Mapping("")))), kCorrupt, "30 are at 4294967280"},
+      {"an end outside", File(FarEnd(Saved(Mapping("")))), kCorrupt, "56 are at 1099511627776"},
       {"a set of a list", Torch(SetOf("]")), kCorrupt, no_set},
       {"a set of a mapping", Torch(SetOf("}")), kCorrupt, no_set},
       {"a set of a set", Torch(SetOf("\x8f")), kCorrupt, no_set},

@@ -285,7 +285,7 @@ TEST_F(ReadTest, ThreadsGiveTheSameBytes) {
   for (const int threads : {1, 2, 3, 8}) {
     EXPECT_EQ(ReadDense("w", region, {.threads = threads}).value(), Expected(region));
   }
-  EXPECT_EQ(ReadDense("w", region, {.threads = 0}).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(ReadDense("w", region, {.threads = -1}).status().code(), Code::kInvalidArgument);
 }
 
 TEST_F(ReadTest, ProgressEndsAtTheBytesRead) {

@@ -47,8 +47,10 @@ Held Hold(std::uint8_t id, std::vector<ManifestTensor> tensors, std::vector<Mani
       std::make_shared<const Bytes>(EncodeManifest(std::move(tensors), std::move(objects)));
   auto manifest = Metadata::DecodeManifest(
       bytes, ByteSpan(*bytes), {.record_count = records, .shard_count = shards}, Limits{});
-  BlobPin pin{
-      .file_size = 8192, .table_offset = 4096, .record_count = records, .shard_count = shards};
+  BlobPin pin{.file_size = 8192,
+              .table_offset = records == 0 ? 128u : 4096u,
+              .record_count = records,
+              .shard_count = shards};
   pin.id.bytes[0] = std::byte{id};
   pin.group_list_digest.bytes[3] = std::byte{id};
   pin.trailer_digest.bytes[5] = std::byte{id};

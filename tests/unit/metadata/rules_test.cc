@@ -246,6 +246,14 @@ TEST(MetadataRules, R_IDX_05_ProvenanceValueTooLong) {
   EXPECT_THAT(Check(index), Corrupt("R-IDX-05"));
 }
 
+TEST(MetadataRules, R_IDX_05_ProvenanceValuesAreUtf8) {
+  HostileMetadata index = ValidIndex();
+  index.provenance[1].second = std::string("\0\n\x7f\xc2\x80\xc3\xa4", 7);
+  EXPECT_EQ(Check(index), Status());
+  index.provenance[1].second = "\xc3(";
+  EXPECT_THAT(Check(index), Corrupt("R-IDX-05"));
+}
+
 TEST(MetadataRules, R_IDX_06_NamesNotAscending) {
   HostileMetadata index = ValidIndex();
   std::swap(index.tensors[kGrid], index.tensors[kRuns]);
@@ -282,13 +290,24 @@ TEST(MetadataRules, R_IDX_08_UnknownDigestAlgorithm) {
 }
 
 TEST(MetadataRules, R_IDX_09_DTypeAndElementSize) {
-  // dtype, element size: none; of another size; no element; no power of two; too large an element.
-  for (const auto& [dtype, size] : {std::pair{0, 4}, std::pair{12, 8}, std::pair{999, 0},
-                                    std::pair{999, 3}, std::pair{999, 512}}) {
+  // dtype, element size: none; of another size.
+  for (const auto& [dtype, size] :
+       {std::pair{0, 4}, std::pair{0, 3}, std::pair{12, 8}, std::pair{12, 3}, std::pair{12, 0}}) {
     HostileMetadata index = ValidIndex();
     index.tensors[kGrid].dtype = static_cast<std::uint16_t>(dtype);
     index.tensors[kGrid].element_size = static_cast<std::uint16_t>(size);
     EXPECT_THAT(Check(index), Corrupt("R-IDX-09")) << dtype << " " << size;
+  }
+}
+
+// OCP FP6 packed, block types: a later version may have them.
+TEST(MetadataRules, R_IDX_24_ElementSizesOfUnregisteredDTypes) {
+  for (const std::uint16_t size : {std::uint16_t{0}, std::uint16_t{3}, std::uint16_t{34},
+                                   std::uint16_t{257}, std::uint16_t{512}}) {
+    HostileMetadata index = ValidIndex();
+    index.tensors[kGrid].dtype = 999;
+    index.tensors[kGrid].element_size = size;
+    EXPECT_THAT(Check(index), Breaks(Code::kUnsupported, "R-IDX-24")) << size;
   }
 }
 
@@ -623,8 +642,10 @@ TEST(MetadataRules, R_IDX_21_ShardCountOfAManifest) {
 
 TEST(MetadataRules, R_IDX_21_BlobWithoutRecordsIsLegal) {
   HostileMetadata index = ValidIndex();
-  index.blobs.push_back({.id = 3});
+  index.blobs.push_back({.id = 3, .table_offset = 128});
   EXPECT_EQ(Check(index), Status());
+  index.blobs.back().table_offset = 192;
+  EXPECT_THAT(Check(index), Corrupt("R-IDX-21"));
 }
 
 TEST(MetadataRules, R_IDX_22_EmptyObjectWithARecord) {

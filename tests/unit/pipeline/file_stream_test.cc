@@ -300,7 +300,7 @@ TEST_F(FileStreamTest, WritesARealFileDirectlyAndReadsRangesOfItBack) {
   BlobFolder folder;
   const Bytes bytes = NumberedBytes(5 * kBuffer + 4096);
   {
-    const auto file = folder.directory().CreateExclusive("blob", IoMode::kDirect).value();
+    const auto file = folder.directory().CreateExclusive("blob", {.mode = IoMode::kDirect}).value();
     FileStream stream(*file, *pool_, io_);
     ASSERT_TRUE(stream.Append(bytes).ok());
     const Status flushed = stream.Flush();

@@ -173,5 +173,38 @@ TEST(Engine, HoldsAllBuffersButTwo) {
   parts.ConvertReservation(1, 0);
 }
 
+// There are 32 buffers: ten are for the parts of two blobs, and staging keeps 2 + 6 of the others.
+TEST(Engine, CountsPartsOfUploads) {
+  constexpr std::uint64_t kPart = 5 * kMiB;
+  const auto engine = Engine::Create({.memory_budget_bytes = 32 * kMiB,
+                                      .staging_buffer_size_bytes = 1 * kMiB,
+                                      .io_thread_count = 2})
+                          .value();
+  EngineParts& parts = InternalAccess::PartsOf(*engine);
+  const Status error = parts.TakeBlobPermit(31 * kMiB, nullptr);
+  EXPECT_EQ(error.code(), Code::kInvalidArgument);
+  EXPECT_NE(error.message().find("33554432, expected at least 34603008 for 1 blobs"),
+            std::string::npos)
+      << error.ToString();
+  ASSERT_TRUE(parts.TakeBlobPermit(kPart, nullptr).ok());
+  ASSERT_TRUE(parts.TakeBlobPermit(kPart, nullptr).ok());
+  EXPECT_TRUE(parts.TryTake(kPart));
+  EXPECT_TRUE(parts.TryTake(kPart));
+  EXPECT_FALSE(parts.TryTake(kPart));
+  EXPECT_TRUE(parts.TryReserve(18)) << "what is taken comes back by itself";
+  EXPECT_FALSE(parts.TryReserve(1));
+  std::vector<StagingBuffer> lent;
+  for (int i = 0; i < 12; ++i) lent.push_back(parts.pool->TryAcquire().value());
+  EXPECT_FALSE(lent.back().empty());
+  EXPECT_TRUE(parts.pool->TryAcquire()->empty());
+  lent.clear();
+  parts.Give(kPart);
+  parts.Give(kPart);
+  parts.ConvertReservation(18, 1, kPart);
+  for (int i = 0; i < 3; ++i) parts.ReturnBlobPermit(kPart);
+  EXPECT_TRUE(parts.TryReserve(30)) << "all is back";
+  parts.ConvertReservation(30, 0);
+}
+
 }  // namespace
 }  // namespace sealpoint::internal

@@ -3,17 +3,29 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
+#include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "lib/format/fields.h"
+#include "lib/format/trailer.h"
+#include "lib/promote/promote_files.h"
+#include "sealpoint/digest.h"
 #include "sealpoint/object_store.h"
 #include "sealpoint/verify.h"
+#include "tests/support/container/format_surgery.h"
 #include "tests/support/container/mini_container.h"
+#include "tests/support/process/temp_dir.h"
+#include "tests/support/state/saved_state.h"
 #include "tests/support/storage/failing_storage.h"
 #include "tests/support/storage/memory_object_store.h"
 
@@ -51,10 +63,11 @@ class PromoteTest : public ::testing::Test {
     if (!directory.ok()) return files;
     const auto entries = (*directory)->List().value();
     for (const EntryInfo& entry : entries) {
+      const auto file = (*directory)->OpenForRead(entry.name, IoMode::kBuffered);
+      if (!file.ok()) continue;  // a promotion under way has removed it
       Bytes& bytes = files[entry.name];
       bytes.resize(entry.size_bytes);
-      const auto file = (*directory)->OpenForRead(entry.name, IoMode::kBuffered).value();
-      EXPECT_TRUE(file->ReadAt(0, bytes).ok());
+      EXPECT_TRUE((*file)->ReadAt(0, bytes).ok());
     }
     return files;
   }
@@ -115,6 +128,30 @@ TEST_F(PromoteTest, GoesToAnObjectStoreWhateverRequestHasTrouble) {
   }
 }
 
+// An object store is asked as often whatever number of blobs there is: each is put, and that is
+// all.
+TEST_F(PromoteTest, LooksAtManyBlobsAtOnce) {
+  std::vector<std::uint64_t> looks;
+  for (const std::uint32_t blob_count : {2u, 30u}) {
+    MiniSpec spec{.attempt = MiniSpec::MakeId(0xa7)};
+    for (std::uint32_t i = 0; i < blob_count; ++i) {
+      spec.tensors.push_back(CutTensor("w" + std::to_string(i), DType::kInt8, {100},
+                                       NoiseBytes(i, 100), {Region::Whole({100})},
+                                       {static_cast<int>(i)}));
+    }
+    from_ = MemoryStorage();
+    StoreFiles(*from_, "local", BuildMini(spec).files);
+    const auto store = std::make_shared<MemoryObjectStore>();
+    const std::shared_ptr<Storage> objects = ObjectStorage(store).value();
+    ASSERT_TRUE(
+        Promote("local", "mem://bucket/run", {.from_storage = from_, .to_storage = objects}).ok());
+    looks.push_back(store->count(Request::kHead) + store->count(Request::kGet) +
+                    store->count(Request::kList));
+  }
+  EXPECT_EQ(looks[0], looks[1]);
+  EXPECT_LE(looks[0], 12u);
+}
+
 // R-STG-02: no byte of a blob is copied that was not verified.
 TEST_F(PromoteTest, RefusesADamagedByteAnywhere) {
   for (const auto& [number, blob] : good_.blobs) {
@@ -164,7 +201,161 @@ TEST_F(PromoteTest, RefusesATableThatIsNotThePinnedOne) {
   EXPECT_FALSE(IsCommitted());
 }
 
+// Tables that are pinned, and say of the chunk area what is not so.
+TEST_F(PromoteTest, RefusesRecordsThatDoNotFollowEachOther) {
+  using Records = std::vector<internal::ChunkRecord>;
+  Bytes area;
+  struct Row {
+    const char* what;
+    std::function<void(Records&)> change;
+    std::optional<std::size_t> bad{};  // the record at whose offset the error is
+  };
+  const Row rows[] = {
+      {"overlap", [](Records& records) { records[1].offset -= 64; }, 1},
+      {"pass the end of 64 bits",
+       [](Records& records) {
+         records[1].offset = std::uint64_t{0} - 64;
+         records[1].stored_size = records[1].raw_size = 128;
+       },
+       1},
+      {"pass the end of the area",
+       [](Records& records) { records.back().stored_size = records.back().raw_size = 1 << 20; }, 2},
+      {"one takes the whole area",
+       [&](Records& records) {
+         const auto begin = static_cast<std::ptrdiff_t>(records[0].offset);
+         const ByteSpan rest(area.begin() + begin, area.end());
+         records[0].stored_size = records[0].raw_size = static_cast<std::uint32_t>(rest.size());
+         records[0].raw_digest = ComputeDigest(rest);
+       }},
+  };
+  for (const Row& row : rows) {
+    MiniSpec spec = SpecOf(0xa7);
+    std::vector<std::uint64_t> offsets;
+    spec.hooks.chunk_area = [&](int blob, Bytes& bytes) {
+      if (blob == 0) area = bytes;
+    };
+    spec.hooks.records = [&](int blob, Records& records) {
+      if (blob != 0) return;
+      ASSERT_EQ(records.size(), 3u);
+      row.change(records);
+      for (const internal::ChunkRecord& record : records) offsets.push_back(record.offset);
+    };
+    const MiniContainer bad = BuildMini(spec);
+    from_ = MemoryStorage();
+    StoreFiles(*from_, "local", bad.files);
+    const Status status = Run().status();
+    EXPECT_THAT(status, FailsRule(Code::kCorrupt, "R-REC-04")) << row.what;
+    EXPECT_EQ(status.place().offset, row.bad ? std::optional(offsets.at(*row.bad)) : std::nullopt)
+        << row.what;
+    EXPECT_FALSE(IsCommitted());
+  }
+}
+
+TEST_F(PromoteTest, RefusesAnExtensionThatNothingAnnounces) {
+  MiniSpec spec = SpecOf(0xa7);
+  spec.hooks.trailer_bytes = [](int, Bytes& trailer) {
+    trailer[internal::TrailerFields::kExtension.at] = std::byte{1};
+    ResealTrailer(trailer);
+  };
+  from_ = MemoryStorage();
+  StoreFiles(*from_, "local", BuildMini(spec).files);
+  EXPECT_THAT(Run().status(), FailsRule(Code::kUnsupported, "R-HDR-06"));
+}
+
+TEST_F(PromoteTest, BoundsTheManifestThatItReads) {
+  std::uint64_t largest = 0;
+  for (const int blob : {0, 1}) {
+    const ByteSpan trailer = ByteSpan(good_.blob(blob)).last(internal::kTrailerSize);
+    largest = std::max(largest, internal::DecodeTrailer(trailer).value().manifest_size);
+  }
+  EXPECT_THAT(Run({.limits = {.manifest_size_max_bytes = largest - 1}}).status(),
+              FailsRule(Code::kLimitExceeded, "R-IDX-01"));
+  EXPECT_TRUE(Run({.limits = {.manifest_size_max_bytes = largest}}).ok());
+}
+
+// An error of the place of either side says so, and what the caller saw as failed may be done.
+TEST_F(PromoteTest, SaysWhoseErrorItIs) {
+  const auto run = [&](StorageFault fault) {
+    to_ = MemoryStorage();
+    const auto failing = std::make_shared<FailingStorage>(to_);
+    failing->Fail(std::move(fault));
+    return Run({.to_storage = failing, .threads = 1});
+  };
+  EXPECT_THAT(run({.op = StorageOp::kWrite, .name = ".blob"}).status().place().path,
+              HasSubstr("run/final/"));
+  EXPECT_EQ(
+      run({.op = StorageOp::kPreallocate, .error = {Code::kNoSpace, "injected"}}).status().code(),
+      Code::kNoSpace);
+  const auto promoted = run({.op = StorageOp::kPublish, .name = ".blob", .takes_effect = true});
+  ASSERT_TRUE(promoted.ok()) << promoted.error().ToString();
+  EXPECT_EQ(promoted->blobs_copied, 1u) << "of one it was said that it is there already";
+}
+
+// What lies where the other nodes' blobs and the index are to be is not published with the rest.
+TEST_F(PromoteTest, PublishesOnlyWhatIsAsItIsPinned) {
+  const std::string other = good_.blobs.at(1).name;
+  ReplaceFile(*from_, "local", other, nullptr);
+  StoreFiles(*to_, "run/final", {{other, Bytes(7)}});
+  EXPECT_THAT(Run().status(), HasCode(Code::kIncomplete));
+  EXPECT_FALSE(IsCommitted());
+  ReplaceFile(*from_, "local", other, &good_.blob(1));
+  Bytes index = good_.index();
+  index.back() ^= std::byte{1};
+  to_ = MemoryStorage();
+  StoreFiles(*to_, "run/final", {{good_.index_name, index}});
+  EXPECT_THAT(Run().status(), HasCode(Code::kCorrupt));
+  EXPECT_FALSE(IsCommitted());
+  to_ = MemoryStorage();
+  ASSERT_TRUE(Run().ok());
+  ReplaceFile(*to_, "run/final", other, nullptr);
+  EXPECT_THAT(Run().status(), HasCode(Code::kIncomplete)) << "it is committed, and not whole";
+}
+
+TEST_F(PromoteTest, IsEndedByItsCallerWhileItWaits) {
+  ReplaceFile(*from_, "local", good_.blobs.at(1).name, nullptr);
+  int calls = 0;
+  const auto promoted =
+      Run({.deadline = std::chrono::milliseconds(500), .on_progress = [&](std::uint64_t bytes) {
+             return bytes < good_.blob(0).size() || ++calls < 3;
+           }});
+  EXPECT_THAT(promoted.status(), HasCode(Code::kCancelled));
+}
+
+// On both sides. What is left out matters to nobody: leftovers, and the hint of R-STG-10.
+TEST_F(PromoteTest, AnyOtherFailureIsTheAnswer) {
+  const auto source = from_;
+  for (const bool is_source : {false, true}) {
+    for (int nth = 1;; ++nth) {
+      to_ = MemoryStorage();
+      const auto failing = std::make_shared<FailingStorage>(is_source ? source : to_);
+      failing->Fail({.any_op = true, .nth = nth});
+      from_ = is_source ? failing : source;
+      const auto promoted =
+          Run({.to_storage = is_source ? to_ : std::shared_ptr<Storage>(failing), .threads = 1});
+      if (failing->fault_count() == 0) {
+        EXPECT_GT(nth, 15);
+        break;
+      }
+      const auto calls = failing->calls();
+      const auto failed = std::ranges::find(calls, Code::kIo, &StorageCall::code);
+      ASSERT_NE(failed, calls.end());
+      const bool is_of_no_matter = failed->op == StorageOp::kRemove ||
+                                   failed->op == StorageOp::kList ||
+                                   failed->name.ends_with(".given-up");
+      EXPECT_EQ(promoted.ok(), is_of_no_matter) << nth << " " << failed->name;
+      if (!promoted.ok()) {
+        EXPECT_THAT(promoted.error().message(), HasSubstr("injected")) << failed->name;
+      }
+    }
+  }
+}
+
 TEST_F(PromoteTest, RefusesWhatIsNotCommittedOrShort) {
+  Bytes longer = good_.blob(0);
+  longer.resize(longer.size() + 4096);
+  ReplaceFile(*from_, "local", good_.blobs.at(0).name, &longer);
+  EXPECT_FALSE(Run().ok());
+  EXPECT_FALSE(IsCommitted());
   Bytes shortened = good_.blob(0);
   shortened.resize(shortened.size() - 4096);
   ReplaceFile(*from_, "local", good_.blobs.at(0).name, &shortened);
@@ -201,6 +392,66 @@ TEST_F(PromoteTest, PublishesWhenTheBlobsOfAllNodesAreThere) {
   EXPECT_EQ(Final(), good_.files);
 }
 
+// R-STG-10. Another node cannot read its blob: who waits for that hears why, who begins again then
+// is not ended by it, and what says it is gone at the end.
+TEST_F(PromoteTest, WhoWaitsIsToldOfAFailureElsewhere) {
+  const std::string mine = good_.blobs.at(0).name;
+  const std::string other = good_.blobs.at(1).name;
+  ReplaceFile(*from_, "local", other, nullptr);
+  const auto other_node = MemoryStorage();
+  StoreFiles(*other_node, "local", good_.files);
+  ReplaceFile(*other_node, "local", mine, nullptr);
+  const auto other_runs = [&] {
+    return Promote("local", "run/final", {.from_storage = other_node, .to_storage = to_}).status();
+  };
+  Bytes damaged = good_.blob(1);
+  damaged[5000] ^= std::byte{1};
+  for (const Bytes& content : {damaged, good_.blob(1)}) {
+    ReplaceFile(*other_node, "local", other, &content);
+    Status first;
+    std::thread node([&] { first = Run({.deadline = std::chrono::hours(1)}).status(); });
+    while (!Final().contains(mine)) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // it looks several times
+    const Status second = other_runs();
+    node.join();
+    const bool is_good = content == good_.blob(1);
+    EXPECT_EQ(second.code(), is_good ? Code::kOk : Code::kCorrupt) << second.ToString();
+    if (is_good) {
+      EXPECT_TRUE(first.ok()) << first.ToString();
+    } else {
+      EXPECT_THAT(first, FailsRule(Code::kIncomplete, "R-STG-10"));
+      EXPECT_THAT(first.message(), HasSubstr(second.place().rule));
+      EXPECT_THAT(first.message(), HasSubstr(other.substr(0, 32)));
+    }
+  }
+  EXPECT_EQ(Final(), good_.files);
+}
+
+// It comes from elsewhere, and is whole, damaged, of another blob, or out of date.
+TEST_F(PromoteTest, WhatSaysThatABlobWasGivenUpIsAHintOnly) {
+  ReplaceFile(*from_, "local", good_.blobs.at(1).name, nullptr);
+  const std::string missing = good_.blobs.at(1).name.substr(0, 32);
+  const std::string copied = good_.blobs.at(0).name.substr(0, 32);
+  const std::string name = good_.attempt.ToHex() + ".probe.given-up";
+  const std::vector<std::pair<std::string, Code>> rows = {
+      {"", Code::kTimeout},
+      {std::string(33, '\n'), Code::kTimeout},
+      {missing + "\nwhy", Code::kTimeout},
+      {missing + "\n" + std::string(1000, 'x') + "\n", Code::kTimeout},
+      {std::string(32, 'a') + "\nwhy\n", Code::kTimeout},
+      {copied + "\nwhy\n", Code::kTimeout},
+      {missing + "\n\x1b[31mwhy\n", Code::kIncomplete}};
+  for (const auto& [text, code] : rows) {
+    to_ = MemoryStorage();
+    const ByteSpan bytes = AsBytes(text);
+    StoreFiles(*to_, "run/final", {{name, Bytes(bytes.begin(), bytes.end())}});
+    const Status status = Run({.deadline = std::chrono::milliseconds(30)}).status();
+    EXPECT_EQ(status.code(), code) << text << ": " << status.ToString();
+    EXPECT_EQ(status.message().find('\x1b'), std::string::npos);
+    EXPECT_EQ(Final().contains(name), !text.starts_with(copied)) << "who has the blob removes it";
+  }
+}
+
 TEST_F(PromoteTest, RefusesWhatIsInTheWay) {
   const std::string blob = good_.blobs.at(0).name;
   const Bytes same_length(good_.blob(0).size());
@@ -218,6 +469,33 @@ TEST_F(PromoteTest, RefusesWhatIsInTheWay) {
   }
 }
 
+TEST_F(PromoteTest, RefusesAPlaceThatCannotPublish) {
+  const auto seen = std::make_shared<FailingStorage>(to_);
+  seen->Claim(Capabilities{.publish = PublishMethod::kNone, .directory_sync = true});
+  EXPECT_THAT(Run({.to_storage = seen}).status(), FailsRule(Code::kUnsupported, "R-CMT-04"));
+  seen->Claim(Capabilities{.publish = PublishMethod::kLink, .directory_sync = false});
+  EXPECT_THAT(Run({.to_storage = seen}).status(), FailsRule(Code::kUnsupported, "R-CMT-05"));
+  EXPECT_TRUE(Final().empty());
+}
+
+// As repair and a saver's queue call it.
+TEST_F(PromoteTest, TakesGivenFilesOnlyOfACommittedCheckpoint) {
+  const auto run = [&](const Bytes& marker, StorageFault fault) {
+    const auto failing = std::make_shared<FailingStorage>(from_);
+    failing->Fail(std::move(fault));
+    const PromoteOptions options{.from_storage = failing,
+                                 .to_storage = to_,
+                                 .blobs = std::vector{good_.blobs.at(0).id, good_.blobs.at(1).id}};
+    return internal::PromoteGiven("local", "run/final", options,
+                                  internal::GivenFiles{.marker = marker, .index = good_.index()})
+        .status();
+  };
+  EXPECT_THAT(run(VoidMarker(0xa7), {.op = StorageOp::kLink}), HasCode(Code::kUncommitted));
+  EXPECT_TRUE(Final().empty());
+  EXPECT_THAT(run(good_.marker(), {.op = StorageOp::kOpenDirectory}), HasCode(Code::kIo));
+  EXPECT_TRUE(run(good_.marker(), {.op = StorageOp::kLink}).ok());
+}
+
 TEST_F(PromoteTest, RefusesOptionsThatMeanNothing) {
   EXPECT_EQ(Run({.blobs = std::vector<BlobId>{MiniSpec::MakeId(99)}}).error().code(),
             Code::kInvalidArgument);
@@ -230,6 +508,7 @@ TEST_F(PromoteTest, RefusesOptionsThatMeanNothing) {
   EXPECT_EQ(Run({.on_progress = [](std::uint64_t) -> bool { throw 1; }}).error().code(),
             Code::kCancelled);
   EXPECT_FALSE(IsCommitted());
+  EXPECT_TRUE(Run({.deadline = std::chrono::milliseconds(0)}).ok()) << "no deadline";
 }
 
 // Who committed it may have died before its sync.
@@ -274,6 +553,120 @@ TEST_F(PromoteTest, EveryFaultLeavesAllOrNothing) {
     }
   }
 }
+
+// The final place of two nodes, each a process that may be killed at its nth step.
+class KillingPlace {
+ public:
+  using Process = std::function<void(const std::shared_ptr<Storage>& storage)>;
+  virtual ~KillingPlace() = default;
+  virtual bool IsKilled(const Process& process, std::uint64_t nth) = 0;
+  virtual std::shared_ptr<Storage> storage() const = 0;
+  virtual std::string path() const = 0;
+};
+
+// By SIGKILL, before its nth operation.
+class KillingDisk final : public KillingPlace {
+ public:
+  bool IsKilled(const Process& process, std::uint64_t nth) override {
+    const pid_t child = fork();
+    if (child == 0) {
+      const auto seen = std::make_shared<FailingStorage>(PosixStorage());
+      for (const StorageOp op : {StorageOp::kSyncFile, StorageOp::kSyncDirectory}) {
+        seen->Fail({.op = op, .nth = 0, .is_lie = true});  // the power does not fail
+      }
+      seen->Claim(Capabilities{.publish = PublishMethod::kLink, .directory_sync = true});
+      std::uint64_t count = 0;
+      seen->SetHook([&](StorageOp, std::string_view) {
+        if (++count == nth) static_cast<void>(raise(SIGKILL));
+      });
+      process(seen);
+      _exit(0);
+    }
+    int status = 0;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+  }
+  std::shared_ptr<Storage> storage() const override { return PosixStorage(); }
+  std::string path() const override { return dir_.path() + "/final"; }
+
+ private:
+  TempDir dir_;
+};
+
+// Its nth request, and all that follow, never arrive.
+class KillingObjects final : public KillingPlace {
+ public:
+  bool IsKilled(const Process& process, std::uint64_t nth) override {
+    const auto store = std::make_shared<MemoryObjectStore>();
+    for (const auto& [key, content] : store_->Objects()) store->Set(key, content);
+    store_ = store;
+    store->FailAt(nth - 1, Trouble::kDead);
+    process(storage());
+    return store->request_count() >= nth;
+  }
+  std::shared_ptr<Storage> storage() const override { return ObjectStorage(store_).value(); }
+  std::string path() const override { return "mem://bucket/final"; }
+
+ private:
+  std::shared_ptr<MemoryObjectStore> store_ = std::make_shared<MemoryObjectStore>();
+};
+
+// Two nodes with a blob each: wherever one of them is killed, before the other began or when only
+// its own part is missing, the final place is whole or uncommitted, and both go on to the same
+// files.
+class PromoteKilledTest : public PromoteTest, public ::testing::WithParamInterface<bool> {
+ protected:
+  PromoteKilledTest() {
+    for (const int node : {0, 1}) {
+      StoreFiles(*nodes_[node], "local", good_.files);
+      ReplaceFile(*nodes_[node], "local", good_.blobs.at(1 - node).name, nullptr);
+    }
+  }
+  bool Run(KillingPlace& place, int node, std::uint64_t nth = ~std::uint64_t{0}) {
+    return place.IsKilled(
+        [&](const std::shared_ptr<Storage>& storage) {
+          static_cast<void>(Promote("local", place.path(),
+                                    {.from_storage = nodes_[node],
+                                     .to_storage = storage,
+                                     .threads = 1,
+                                     .deadline = std::chrono::milliseconds(1)}));
+        },
+        nth);
+  }
+  // True if `node` was killed.
+  bool KillOne(int node, bool is_last, std::uint64_t nth) {
+    std::unique_ptr<KillingPlace> place = std::make_unique<KillingDisk>();
+    if (GetParam()) place = std::make_unique<KillingObjects>();
+    if (is_last) Run(*place, 1 - node);
+    const bool is_killed = Run(*place, node, nth);
+    const auto left = Files(*place->storage(), place->path());
+    for (const auto& [name, bytes] : good_.files) {
+      EXPECT_TRUE(!left.contains("COMMIT") || left.at(name) == bytes) << nth << " " << name;
+    }
+    Run(*place, 1 - node);
+    Run(*place, node);
+    auto files = Files(*place->storage(), place->path());
+    std::erase_if(files, [](const auto& file) { return file.first.ends_with(".probe"); });
+    EXPECT_EQ(files, good_.files) << nth;
+    return is_killed;
+  }
+
+  const std::shared_ptr<Storage> nodes_[2] = {MemoryStorage(), MemoryStorage()};
+};
+
+TEST_P(PromoteKilledTest, AtEveryStep) {
+  for (const int node : {0, 1}) {
+    for (const bool is_last : {false, true}) {
+#ifndef SEALPOINT_ALL_KILLS
+      if (is_last == (node == 1)) continue;
+#endif
+      std::uint64_t nth = 1;
+      while (KillOne(node, is_last, nth) && !HasFailure()) ++nth;
+      EXPECT_GT(nth, 12u);
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(FinalPlaces, PromoteKilledTest, ::testing::Bool());
 
 }  // namespace
 }  // namespace sealpoint::testing

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "lib/s3/answer.h"
 #include "lib/s3/listing.h"
 #include "lib/s3/object_read.h"
 #include "lib/s3/xml_reader.h"
@@ -62,6 +63,10 @@ TEST(S3Listing, Pages) {
         ParseObjectPage("<ListBucketResult>" + std::string(row.inside) + "</ListBucketResult>");
     EXPECT_NE(bad.error().message().find(row.error), std::string::npos) << bad.error().ToString();
   }
+  const std::string more = "<ListMultipartUploadsResult><IsTruncated>true</IsTruncated>";
+  EXPECT_FALSE(ParseUploadPage(more + "</ListMultipartUploadsResult>").ok());
+  EXPECT_TRUE(
+      ParseUploadPage(more + "<NextKeyMarker>k</NextKeyMarker></ListMultipartUploadsResult>").ok());
   EXPECT_FALSE(ParseObjectPage("<Error/>").ok());
   EXPECT_FALSE(ParseUploadPage("<Error/>").ok());
   EXPECT_FALSE(ParseDeleteAnswer("<Error/>").ok());
@@ -72,9 +77,42 @@ TEST(S3Ranges, ContentRange) {
   EXPECT_TRUE(good && good->first == 1U && good->last == 2U && good->total == 3U);
   EXPECT_TRUE(ParseContentRange("bytes */3")->total == 3U);
   EXPECT_FALSE(ParseContentRange("bytes 1-2/*")->total);
-  for (const char* bad : {"", "bytes", "bytes 1-2", "bytes 2-1/3", "bytes -1/3", "bytes 1-/3",
-                          "bytes 0-18446744073709551615/3", "lines 1-2/3"}) {
+  EXPECT_TRUE(ParseContentRange("bytes 2-2/3")->last == 2U);
+  for (const char* bad :
+       {"", "bytes", "bytes 1-2", "bytes 2-1/3", "bytes -1/3", "bytes x-1/3", "bytes 1-/3",
+        "bytes 1-2x/3", "bytes 12/3", "bytes 0-18446744073709551615/3", "lines 1-2/3"}) {
     EXPECT_FALSE(ParseContentRange(bad)) << bad;
+  }
+}
+
+TEST(S3Answers, AGoodOneArrivedWithAStatusOfSuccess) {
+  for (const int status : {100, 199, 200, 204, 299, 300, 404}) {
+    EXPECT_EQ(HttpReply{.status = status}.is_good(), status >= 200 && status <= 299) << status;
+    EXPECT_FALSE((HttpReply{.transport = Transport::kAmbiguous, .status = status}.is_good()));
+  }
+}
+
+TEST(S3Answers, AnotherRegionOrEndpointIsAdvised) {
+  const Settings settings = MakeSettings("bucket", {.region = "us-east-1"}).value();
+  struct Row {
+    int status;
+    const char* code;
+    const char* region;
+    bool is_elsewhere;
+  };
+  const Row rows[] = {{299, "Other", "", false},
+                      {300, "Other", "", true},
+                      {399, "Other", "", true},
+                      {400, "Other", "", false},
+                      {400, "IncorrectEndpoint", "", true},
+                      {400, "Other", "eu-west-1", true},
+                      {403, "Other", "eu-west-1", false}};
+  for (const Row& row : rows) {
+    const Status status =
+        AnswerError(settings, {"GetObject", "s3:GetObject"}, "k", HttpReply{.status = row.status},
+                    {.code = row.code, .region = row.region});
+    EXPECT_EQ(status.message().find("the bucket is in ") != std::string::npos, row.is_elsewhere)
+        << row.status << " " << row.code << " " << status.ToString();
   }
 }
 

@@ -6,9 +6,11 @@
 #include <memory>
 #include <string>
 
+#include "sealpoint/object_store.h"
 #include "sealpoint/safetensors.h"
 #include "tests/support/safetensors/safetensors_file.h"
 #include "tests/support/storage/failing_storage.h"
+#include "tests/support/storage/memory_object_store.h"
 #include "tests/support/storage/write_file.h"
 
 namespace sealpoint {
@@ -258,6 +260,36 @@ TEST_F(SafetensorsModelTest, MayHaveManyFiles) {
         (*model)->Read(tensor.name, MutableMemoryView::Host(bytes.data(), bytes.size()));
     ASSERT_TRUE(status.ok()) << status.ToString();
     EXPECT_EQ(bytes, "abcd");
+  }
+}
+
+// Each read is a request there: small tensors come together.
+TEST_F(SafetensorsModelTest, ReadsAnObjectStoreInFewRequests) {
+  constexpr std::size_t kCount = 40;
+  constexpr std::size_t kBytes = 10'000;
+  const auto store = std::make_shared<testing::MemoryObjectStore>();
+  storage_ = ObjectStorage(store).value();
+  std::string header;
+  std::string payload;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    header += (i > 0 ? ",\"" : "{\"") + std::to_string(i) +
+              R"(":{"dtype":"U8","shape":[10000],"data_offsets":[)" + std::to_string(i * kBytes) +
+              "," + std::to_string((i + 1) * kBytes) + "]}";
+    payload += CountingBytes(kBytes, static_cast<unsigned>(i));
+  }
+  const std::string file = SafetensorsFileOf(header + "}", payload);
+  const ByteSpan bytes = AsBytes(file);
+  store->Set("m/x.safetensors", {bytes.begin(), bytes.end()});
+  for (const std::string path : {"mem://bucket/m", "mem://bucket/m/x.safetensors"}) {
+    const auto model = Open(path).value();
+    store->ResetCounts();
+    for (std::size_t i = 0; i < kCount; ++i) {
+      std::string read(kBytes, '.');
+      ASSERT_TRUE(
+          model->Read(std::to_string(i), MutableMemoryView::Host(read.data(), kBytes)).ok());
+      EXPECT_EQ(read, CountingBytes(kBytes, static_cast<unsigned>(i)));
+    }
+    EXPECT_EQ(store->request_count(), 1) << path;
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include "sealpoint/safetensors.h"
 #include "tests/support/safetensors/safetensors_file.h"
+#include "tests/support/storage/descriptor_storage.h"
 #include "tests/support/storage/reading_storage.h"
 #include "tests/support/storage/write_file.h"
 
@@ -46,8 +47,10 @@ class SafetensorsReadTest : public ::testing::Test {
     return bytes;
   }
 
+  // As of a file system: what is read is read at once.
   std::shared_ptr<testing::ReadingStorage> storage_ =
-      std::make_shared<testing::ReadingStorage>(MemoryStorage());
+      std::make_shared<testing::ReadingStorage>(std::make_shared<testing::DescriptorStorage>(
+          MemoryStorage(), testing::DescriptorOptions{.is_direct = false, .for_buffered = true}));
   std::unique_ptr<SafetensorsModel> model_;
 };
 

@@ -10,20 +10,9 @@
 #include <vector>
 
 #include "sealpoint/saver.h"
+#include "tests/support/process/sanitizer.h"
 #include "tests/support/process/temp_dir.h"
 #include "tests/support/state/saved_state.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SEALPOINT_TEST_COUNTS_MALLOC 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
-    __has_feature(memory_sanitizer)
-#define SEALPOINT_TEST_COUNTS_MALLOC 0
-#endif
-#endif
-#ifndef SEALPOINT_TEST_COUNTS_MALLOC
-#define SEALPOINT_TEST_COUNTS_MALLOC 1
-#endif
 
 namespace {
 
@@ -37,7 +26,7 @@ std::atomic<int> large_count{0};
 
 }  // namespace
 
-#if SEALPOINT_TEST_COUNTS_MALLOC
+#if !SEALPOINT_TEST_HAS_SANITIZER
 extern "C" {
 void* __libc_malloc(std::size_t size);
 void* __libc_calloc(std::size_t count, std::size_t size);
@@ -73,7 +62,7 @@ namespace {
 
 // operator new of the C++ library asks malloc.
 TEST(SecondSaveTest, CountsWhatItShould) {
-  if (!SEALPOINT_TEST_COUNTS_MALLOC) GTEST_SKIP() << "the sanitizer has its own memory";
+  if (SEALPOINT_TEST_HAS_SANITIZER) GTEST_SKIP() << "the sanitizer has its own memory";
   is_counting = true;
   const std::vector<char> large(kLargeSizeBytes);
   is_counting = false;

@@ -6,9 +6,12 @@
 #include <string>
 #include <string_view>
 
+#include "lib/base/endian.h"
 #include "lib/format/constants.h"
+#include "lib/format/fields.h"
 #include "sealpoint/saver.h"
 #include "sealpoint/series.h"
+#include "tests/support/container/format_surgery.h"
 #include "tests/support/container/mini_container.h"
 #include "tests/support/state/saved_state.h"
 #include "tests/support/storage/failing_storage.h"
@@ -20,7 +23,10 @@ using ::testing::HasSubstr;
 
 class SeriesPreflightTest : public ::testing::Test {
  protected:
-  Result<CommitInfo> Save(const std::string& series = "run") {
+  Result<CommitInfo> Save(const std::string& series = "run", bool allow_fallback = false) {
+    return SaveTo(SaveTarget::InSeries(series), allow_fallback);
+  }
+  Result<CommitInfo> SaveTo(const SaveTarget& target, bool allow_fallback) {
     const auto engine = SmallEngine(storage_, 8);
     const auto comm = SelfCommunicator();
     const auto saver = Saver::Create(*engine, *comm).value();
@@ -28,7 +34,15 @@ class SeriesPreflightTest : public ::testing::Test {
     EXPECT_TRUE(declaration.AddObject({.name = "o", .media_type = "text/plain"}).ok());
     Sources sources(declaration);
     EXPECT_TRUE(sources.BindObject("o", AsBytes("object")).ok());
-    return saver->Save(SaveTarget::InSeries(series), {.step = 7}, sources);
+    return saver->Save(target, {.step = 7, .allow_fallback = allow_fallback}, sources);
+  }
+  // A checkpoint of a version of the format that does not exist yet.
+  static MiniContainer OfALaterVersion(std::uint64_t sequence) {
+    MiniContainer container = BuildInSeries(2, 1, sequence);
+    internal::StoreLe(MutableByteSpan(container.marker()), internal::HeaderFields::kVersion.at,
+                      std::uint32_t{7});
+    ResealMarker(container.marker());
+    return container;
   }
   void Put(const std::string& name, const MiniSpec& spec) {
     StoreFiles(*memory_, "run/" + name, BuildMini(spec).files);
@@ -45,6 +59,101 @@ TEST_F(SeriesPreflightTest, ASequenceThatCannotGoOnIsRefused) {
   EXPECT_THAT(saved.status(), HasCode(Code::kInvalidArgument));
   EXPECT_THAT(saved.error().message(), HasSubstr("the parent's sequence is 18446744073709551615"));
   EXPECT_EQ(saved.error().place().path, "run/last");
+}
+
+// Behind a newer one that is not read, what is saved now would be older for who reads both.
+TEST_F(SeriesPreflightTest, AMarkerThatIsNotReadIsOnlyPassedOverIfAsked) {
+  Put("known", {.attempt = MiniSpec::MakeId(1)});
+  StoreFiles(*memory_, "run/later", OfALaterVersion(5).files);
+  const Status refused = Save().status();
+  EXPECT_THAT(refused, FailsRule(Code::kUnsupported, "R-HDR-05"));
+  EXPECT_THAT(refused.message(), HasSubstr("the marker of later in it is unsupported"));
+  EXPECT_THAT(refused.message(), HasSubstr("allow_fallback"));
+  const CommitInfo saved = Save("run", true).value();
+  EXPECT_EQ(saved.parent, MiniSpec::MakeId(2));
+  EXPECT_EQ(saved.sequence, 6u);
+}
+
+TEST_F(SeriesPreflightTest, AnOlderMarkerOfALaterVersionIsNoParent) {
+  Put("known", {.attempt = MiniSpec::MakeId(4), .parent = MiniSpec::MakeId(3), .sequence = 6});
+  StoreFiles(*memory_, "run/later", OfALaterVersion(5).files);
+  EXPECT_THAT(Save().status(), HasCode(Code::kUnsupported));
+  EXPECT_EQ(Save("run", true).value().parent, MiniSpec::MakeId(4));
+}
+
+TEST_F(SeriesPreflightTest, ADamagedMarkerIsOnlyPassedOverIfAsked) {
+  Put("known", {.attempt = MiniSpec::MakeId(1)});
+  MiniContainer damaged = BuildInSeries(2, 1, 2);
+  damaged.marker()[200] ^= std::byte{1};
+  StoreFiles(*memory_, "run/damaged", damaged.files);
+  EXPECT_THAT(Save().status(), FailsRule(Code::kCorrupt, "R-HDR-04"));
+  EXPECT_EQ(Save("run", true).value().parent, MiniSpec::MakeId(1));
+}
+
+TEST_F(SeriesPreflightTest, AStagedSaveAsksTheLocalPlaceAsWell) {
+  const SaveTarget target = SaveTarget::Staged("local", SaveTarget::InSeries("run"));
+  StoreFiles(*memory_, "local/later", OfALaterVersion(5).files);
+  EXPECT_THAT(SaveTo(target, false).status(), FailsRule(Code::kUnsupported, "R-HDR-05"));
+  EXPECT_EQ(SaveTo(target, true).value().sequence, 6u);
+}
+
+TEST_F(SeriesPreflightTest, AStagedSaveOfASequenceThatCannotGoOnIsRefused) {
+  const MiniSpec last{.parent = MiniSpec::MakeId(1), .sequence = ~std::uint64_t{0}};
+  StoreFiles(*memory_, "local/last", BuildMini(last).files);
+  const Status status =
+      SaveTo(SaveTarget::Staged("local", SaveTarget::InSeries("run")), false).status();
+  EXPECT_THAT(status, HasCode(Code::kInvalidArgument));
+  EXPECT_EQ(status.place().path, "local/last");
+  const SaveTarget given = SaveTarget::Staged(
+      "other", SaveTarget::Directory("final", ParentRef{MiniSpec::MakeId(1), ~std::uint64_t{0}}));
+  EXPECT_THAT(SaveTo(given, false).status(), HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(memory_->OpenDirectory("other").status(), HasCode(Code::kNotFound));
+}
+
+// Before a byte is written to the local place.
+TEST_F(SeriesPreflightTest, AStagedSaveLooksAtBothPlaces) {
+  const SaveTarget target = SaveTarget::Staged("local", SaveTarget::Directory("final"));
+  const auto expect = [&](const Status& status, Code code) {
+    EXPECT_THAT(status, HasCode(code)) << status.ToString();
+    for (const std::string& change : storage_->changes()) {
+      EXPECT_FALSE(change.starts_with("create ") && change.ends_with(".blob")) << change;
+    }
+  };
+  storage_->Fail({.op = StorageOp::kOpenDirectory, .name = "final"});
+  expect(SaveTo(target, false).status(), Code::kIo);
+  storage_->Heal();
+  StoreFiles(*memory_, "local/final", BuildInSeries(2, 1, 5).files);
+  expect(SaveTo(target, false).status(), Code::kAlreadyExists);
+  storage_->Claim(Capabilities{.publish = PublishMethod::kNone, .directory_sync = true});
+  expect(SaveTo(SaveTarget::Staged("local2", SaveTarget::Directory("final")), false).status(),
+         Code::kUnsupported);
+}
+
+TEST_F(SeriesPreflightTest, AStagedSaveNeedsRoomForWhatItWrites) {
+  const auto engine = SmallEngine(storage_, 8);
+  const auto comm = SelfCommunicator();
+  const auto saver =
+      Saver::Create(*engine, *comm,
+                    {.unpromoted_max = 1, .promote_threads = 2, .promote_memory_bytes = 2 * 4096})
+          .value();
+  const Bytes content = NoiseBytes(1, 40000);
+  Declaration declaration;
+  declaration.Add({.tensor = ByteTensor("w", content.size())}).value();
+  Sources sources(declaration);
+  ASSERT_TRUE(sources.Bind(0, MemoryView::Host(std::span(content))).ok());
+  for (const std::uint64_t free : {std::uint64_t{39999}, std::uint64_t{40000}}) {
+    storage_->Claim(SpaceInfo{.free_bytes = free});
+    const Status status =
+        saver->Save(SaveTarget::Staged("local", SaveTarget::InSeries("run")), {.step = 1}, sources)
+            .status();
+    if (free == content.size()) {
+      EXPECT_TRUE(status.ok()) << status.ToString();
+    } else {
+      EXPECT_THAT(status, FailsRule(Code::kNoSpace, "R-CMT-08"));
+    }
+  }
+  EXPECT_TRUE(saver->WaitForPromotions(std::chrono::minutes(1)));
+  EXPECT_TRUE(saver->TakePromotions().at(0).status.ok());
 }
 
 TEST_F(SeriesPreflightTest, AProbeOfAnotherLengthIsNotThatOfThisSave) {

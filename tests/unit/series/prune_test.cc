@@ -24,7 +24,7 @@ class PruneTest : public SeriesTest {
   }
   std::vector<std::string> Left() const {
     std::vector<std::string> names;
-    const auto directory = memory_->OpenDirectory("series").value();
+    const auto directory = memory_->OpenDirectory(InPlace("series")).value();
     for (const EntryInfo& entry : directory->List().value()) names.push_back(entry.name);
     return names;
   }
@@ -65,6 +65,35 @@ TEST_F(PruneTest, ADryRunChangesNothing) {
   EXPECT_TRUE(report.decisions.at(1).keep);
   EXPECT_FALSE(report.decisions.at(2).keep);
   EXPECT_THAT(report.decisions.at(2).reasons, ElementsAre("no rule keeps it"));
+}
+
+// What another directory shares is not freed, and counts once.
+TEST_F(PruneTest, SharedFilesCountOnce) {
+  if (IsInObjects()) GTEST_SKIP() << "an object has one name";
+  const std::string blob = BlobOf(1);
+  const auto shared = memory_->OpenDirectory(Path("3")).value();
+  ASSERT_TRUE(shared->Remove(blob).ok());  // these small ones have one name
+  ASSERT_TRUE(shared->LinkFrom(Path("1"), blob, 9).ok());
+  const std::uint64_t blob_size = shared->Stat(blob).value().size_bytes;
+  const std::uint64_t all = SizeOf(1) + SizeOf(2) + SizeOf(3) + SizeOf(4) + SizeOf(5) - blob_size;
+  EXPECT_EQ(series_.Prune({.max_bytes = all}).bytes_freed, 0u);
+  EXPECT_EQ(series_.Prune({}, {.dry_run = true}).bytes_freed, all - SizeOf(4) - SizeOf(5));
+  const std::uint64_t with_first = SizeOf(1) - blob_size;
+  const PruneReport report = series_.Prune({.max_bytes = all - with_first});
+  EXPECT_THAT(Left(), ElementsAre("2", "3", "4", "5"));
+  EXPECT_EQ(report.bytes_freed, with_first) << "of its own alone";
+  EXPECT_EQ(series_.Prune({}).bytes_freed, all - with_first - SizeOf(4) - SizeOf(5));
+}
+
+TEST_F(PruneTest, WhatCannotBeListedHasNoSizeToBound) {
+  for (const int nth : {0, 2}) {  // of the scan as well, or only of its files
+    storage_->Fail({.op = StorageOp::kList, .name = Path("1"), .nth = nth});
+    const std::uint64_t before = storage_->fault_count();
+    EXPECT_FALSE(series_.Prune({.max_bytes = 1}).status.ok()) << nth;
+    EXPECT_GT(storage_->fault_count(), before) << nth;
+    storage_->Heal();
+  }
+  EXPECT_THAT(Left(), SizeIs(5));
 }
 
 TEST_F(PruneTest, DeletesTheOldestFirst) {
@@ -136,7 +165,7 @@ TEST_F(PruneTest, LeavesAttemptsAloneAndDoesNotMissWhatAnotherRemoved) {
   storage_->SetHook([&](StorageOp op, std::string_view name) {
     if (op != StorageOp::kRemove || name != "COMMIT") return;
     if (memory_->OpenDirectory(Path("2")).ok()) {
-      EXPECT_TRUE(Series("series", memory_).Delete("2").ok());
+      EXPECT_TRUE(Series(InPlace("series"), memory_).Delete("2").ok());
     }
   });
   const PruneReport report = series_.Prune({});

@@ -75,6 +75,7 @@ TEST(RetentionPolicyTest, RefusesAPolicyThatIsNone) {
       {.keep_best = KeepBest{.metric = "training.loss"}},
       {.keep_best = KeepBest{.metric = "metric."}},
       {.keep_best = KeepBest{}},
+      {.keep_within = std::chrono::seconds(-1)},
   };
   for (const RetentionPolicy& policy : wrong) {
     EXPECT_THAT(CheckPolicy(policy), testing::FailsRule(Code::kInvalidArgument, "R-SER-14"));
@@ -116,6 +117,50 @@ TEST_F(RetentionTest, CopiesCountOnceAndStayTogether) {
   EXPECT_THAT(ReasonsFor(4, {}), ElementsAre("a copy of c7"));
 }
 
+// Each has a file of 10 bytes of its own, and shares one of 100 with those of its number.
+class BoundedTest : public RetentionTest {
+ protected:
+  void AddSharing(std::uint64_t number) {
+    AddOlder({.is_whole = true,
+              .files = {{.size_bytes = 10}, {.size_bytes = 100, .file_number = number}}});
+  }
+};
+
+TEST_F(BoundedTest, TheNewestStayThatFit) {
+  for (const unsigned number : {1u, 1u, 1u, 2u, 2u, 1u}) AddSharing(number);
+  EXPECT_THAT(Kept({.max_bytes = 1000}), ElementsAre("c9", "c8", "c7", "c6", "c5", "c4"));
+  // The oldest shares the base of the newest, so that it adds little.
+  EXPECT_THAT(Kept({.max_bytes = 140}), ElementsAre("c9", "c8", "c7", "c4"));
+  EXPECT_THAT(Kept({.max_bytes = 139}), ElementsAre("c9", "c8", "c7"));
+  EXPECT_THAT(Kept({.max_bytes = 240}), ElementsAre("c9", "c8", "c7", "c6"));
+  EXPECT_THAT(Kept({.max_bytes = 1}), ElementsAre("c9", "c8")) << "whatever they hold";
+  EXPECT_THAT(Kept({.keep_last = 3, .max_bytes = 1}), ElementsAre("c9", "c8", "c7"));
+  EXPECT_THAT(ReasonsFor(2, {.max_bytes = 140}), ElementsAre("among the newest of 140 bytes"));
+  EXPECT_THAT(ReasonsFor(3, {.max_bytes = 140}),
+              ElementsAre("does not fit in 140 bytes: it would add 110 to 130"));
+}
+
+TEST_F(BoundedTest, BeforeOtherRulesItTakesFromWhatTheyKeep) {
+  for (const unsigned number : {1u, 1u, 2u, 3u, 4u}) AddSharing(number);
+  EXPECT_THAT(Kept({.keep_every_n_steps = 20, .max_bytes = 230}), ElementsAre("c9", "c8", "c6"));
+  EXPECT_THAT(Kept({.keep_every_n_steps = 20, .max_bytes = 229}), ElementsAre("c9", "c8"));
+  EXPECT_THAT(ReasonsFor(3, {.keep_every_n_steps = 20, .max_bytes = 229}),
+              ElementsAre("step 60 is a multiple of 20",
+                          "does not fit in 229 bytes: it would add 110 to 120"));
+  listing_.entries[4].is_kept = true;
+  EXPECT_THAT(Kept({.max_bytes = 229}), ElementsAre("c9", "c8", "c5")) << "pinned";
+}
+
+TEST_F(BoundedTest, ADamagedOneIsNoReasonToLoseAWholeOne) {
+  AddOlder({.damage = "Incomplete: x", .files = {{.size_bytes = 500}}});
+  for (const unsigned number : {1u, 1u, 1u}) AddSharing(number);
+  AddOlder({.damage = "Corrupt: y", .files = {{.size_bytes = 1}}});
+  EXPECT_THAT(Kept({.max_bytes = 200}), ElementsAre("c9", "c8", "c7"));
+  EXPECT_THAT(Kept({.max_bytes = 1000}), ElementsAre("c9", "c8", "c7", "c6"));
+  EXPECT_THAT(ReasonsFor(4, {.max_bytes = 1000}),
+              ElementsAre("no rule keeps it; not whole: Corrupt: y"));
+}
+
 TEST_F(RetentionTest, KeepsMultiplesOfAStep) {
   AddOlder(6);  // steps 90 to 40
   listing_.entries[4].step = kNoStep;
@@ -141,9 +186,27 @@ TEST_F(RetentionTest, KeepsTheNewestOfEachPeriod) {
 }
 
 TEST_F(RetentionTest, AClockThatWasSetBackKeepsMoreAndNotLess) {
-  for (const std::uint64_t hour : {0u, 5u, 0u, 5u, 4u}) AddMadeAt(3600 * hour);
+  for (const std::uint64_t hour : {1u, 5u, 1u, 5u, 4u}) AddMadeAt(3600 * hour);
   EXPECT_THAT(Kept({.keep_per_period = {{std::chrono::hours(1), 9}}}),
               ElementsAre("c9", "c8", "c7", "c6", "c5"));
+}
+
+TEST_F(RetentionTest, KeepsWhatWasMadeShortlyBeforeTheNewest) {
+  AddOlder({.damage = "Incomplete: x", .created_unix_ns = 900 * kSecond});
+  for (const std::uint64_t second : {100u, 95u, 90u, 89u, 200u}) AddMadeAt(second);
+  const RetentionPolicy policy{.keep_within = std::chrono::seconds(10)};
+  EXPECT_TRUE(NeedsAllSummaries(policy));
+  // The last one is of a clock that was set back.
+  EXPECT_THAT(Kept(policy), ElementsAre("c9", "c8", "c7", "c6", "c4"));
+  EXPECT_THAT(ReasonsFor(3, policy), ElementsAre("made within 10 s before the newest"));
+}
+
+// Not made in 1970: no period is theirs, and nothing is measured from them.
+TEST_F(RetentionTest, WhatHasNoCreationTimeIsOfNoPeriod) {
+  for (const std::uint64_t second : {0u, 7200u, 0u, 7190u, 0u}) AddMadeAt(second);
+  EXPECT_THAT(Kept({.keep_per_period = {{std::chrono::minutes(1), 9}}}),
+              ElementsAre("c9", "c8", "c6"));
+  EXPECT_THAT(Kept({.keep_within = std::chrono::seconds(10)}), ElementsAre("c9", "c8", "c6"));
 }
 
 TEST_F(RetentionTest, OfAPeriodAWholeOneIsKept) {

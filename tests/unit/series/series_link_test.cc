@@ -155,6 +155,19 @@ TEST_F(SwapTest, AKeepFileThatCameMeanwhilePins) {
   EXPECT_TRUE(fs::exists(scene.dir / "series/old/COMMIT"));
 }
 
+// R-SER-11: a second name of the newest checkpoint is no newer one, whichever comes first.
+TEST_F(SwapTest, ALinkToItIsNoNewerCheckpoint) {
+  for (const char* const link : {"a-link", "zz-link"}) {
+    const Scene scene;
+    fs::create_directory_symlink(scene.dir / "series/new",
+                                 scene.dir / ("series/" + std::string(link)));
+    const Series series(scene.dir / "series", scene.storage);
+    EXPECT_FALSE(series.Delete("new").ok()) << link;
+    EXPECT_TRUE(fs::exists(scene.dir / "series/new/COMMIT")) << link;
+    EXPECT_TRUE(series.Delete("mid").ok()) << link;
+  }
+}
+
 // A link whose target cannot be opened may lead to the newest checkpoint.
 TEST_F(SwapTest, ALinkThatCannotBeFollowedIsNotForeign) {
   const Scene scene;

@@ -32,7 +32,7 @@ TEST(SeriesNameTest, HasTwelveDigitsAndTheAttempt) {
 using SeriesListTest = SeriesTest;
 
 TEST_F(SeriesListTest, NothingThereIsEmpty) {
-  const Series nowhere("nowhere", storage_);
+  const Series nowhere(InPlace("nowhere"), storage_);
   EXPECT_THAT(nowhere.List().value().entries, IsEmpty());
   EXPECT_EQ(nowhere.List().value().newest(), nullptr);
   EXPECT_THAT(nowhere.Newest().status(), HasCode(Code::kNotFound));
@@ -42,7 +42,7 @@ TEST_F(SeriesListTest, NothingThereIsEmpty) {
 
 TEST_F(SeriesListTest, AFileIsNoSeries) {
   PutFile("x", "file");
-  EXPECT_THAT(Series("series/x/file", storage_).List().status(), HasCode(Code::kIo));
+  EXPECT_THAT(Series(InPlace("series/x/file"), storage_).List().status(), HasCode(Code::kIo));
 }
 
 TEST_F(SeriesListTest, NewestIsTheGreatestSequence) {
@@ -80,7 +80,7 @@ TEST_F(SeriesListTest, WhatCannotBeOpenedAndHasNoNumberIsForeign) {
     for (const auto detail : {internal::SeriesDetail::kFiles, internal::SeriesDetail::kMarkers}) {
       storage_->Fail(
           {.any_op = true, .path = name, .nth = 0, .error = Status(Code::kIo, "closed")});
-      const auto listing = internal::ScanSeries(*storage_, "series", detail);
+      const auto listing = internal::ScanSeries(*storage_, InPlace("series"), detail);
       ASSERT_TRUE(listing.ok()) << listing.error().ToString();
       EXPECT_EQ(listing->unread() == nullptr, is_foreign) << name;
       EXPECT_EQ(listing->foreign_count, is_foreign ? 1u : 0u) << name;
@@ -90,7 +90,7 @@ TEST_F(SeriesListTest, WhatCannotBeOpenedAndHasNoNumberIsForeign) {
     for (const auto& [file, bytes] : Container(2, 1, 2).files) {
       ReplaceFile(*memory_, Path(name), file, nullptr);
     }
-    ASSERT_TRUE(memory_->OpenDirectory("series").value()->RemoveSubdirectory(name).ok());
+    ASSERT_TRUE(memory_->OpenDirectory(InPlace("series")).value()->RemoveSubdirectory(name).ok());
   }
 }
 
@@ -116,7 +116,7 @@ TEST_F(SeriesListTest, ForeignNamesAreListedApart) {
   Put("a", 1);
   PutFile("logs", "events.json");
   const Bytes content = NoiseBytes(1, 3);
-  ReplaceFile(*memory_, "series", "notes.txt", &content);
+  ReplaceFile(*memory_, InPlace("series"), "notes.txt", &content);
   const SeriesListing listing = series_.List().value();
   EXPECT_THAT(NamesOf(listing), ElementsAre("a"));
   EXPECT_THAT(listing.foreign, ElementsAre("logs", "notes.txt"));
@@ -128,7 +128,7 @@ TEST_F(SeriesListTest, ForeignNamesBeyondALimitAreCounted) {
   const Bytes content = NoiseBytes(1, 3);
   constexpr std::size_t kMax = SeriesListing::kForeignNamesMax;
   for (std::size_t i = 0; i < kMax + 7; ++i) {
-    ReplaceFile(*memory_, "series", std::to_string(10000 + i), &content);
+    ReplaceFile(*memory_, InPlace("series"), std::to_string(10000 + i), &content);
   }
   // A directory is known to be foreign only when it was looked at.
   ASSERT_TRUE(memory_->CreateDirectories(Path("0 first")).ok());
@@ -190,7 +190,7 @@ TEST_F(SeriesListTest, FollowsLinksToCheckpointsOnly) {
   StoreFiles(*PosixStorage(), dir / "elsewhere/real", Container(1).files);
   std::filesystem::create_directories(dir / "series");
   std::filesystem::create_directory_symlink(dir / "elsewhere/real", dir / "series/link");
-  std::filesystem::create_directory_symlink(dir / "nowhere", dir / "series/dangling");
+  std::filesystem::create_directory_symlink(dir / InPlace("nowhere"), dir / "series/dangling");
   std::filesystem::create_symlink(dir / "elsewhere/real/COMMIT", dir / "series/to.a.file");
   const Series series(dir / "series");
   const SeriesListing listing = series.List().value();

@@ -56,7 +56,7 @@ class World {
     }
   }
   void RemoveFolder(std::uint8_t number) {
-    const auto series = storage_->OpenDirectory("series").value();
+    const auto series = storage_->OpenDirectory(InPlace("series")).value();
     const Status removed = series->RemoveSubdirectory(Name(number));
     ASSERT_TRUE(removed.ok() || removed.code() == Code::kNotFound) << removed.ToString();
   }
@@ -86,7 +86,7 @@ class World {
   std::string Name(std::uint8_t number) const {
     return std::to_string(order_ == Order::kOldestFirst ? 100 + number : 900 - number);
   }
-  std::string Path(std::uint8_t number) const { return "series/" + Name(number); }
+  std::string Path(std::uint8_t number) const { return InPlace("series/" + Name(number)); }
   void Note() { newest_.push_back(newest()); }
 
   const std::shared_ptr<Storage> storage_;
@@ -96,15 +96,15 @@ class World {
 };
 
 struct Setting {
-  const std::shared_ptr<Storage> memory = MemoryStorage();
+  const std::shared_ptr<Storage> memory = NewPlace();
   const std::shared_ptr<FailingStorage> storage = std::make_shared<FailingStorage>(memory);
-  const Series series{"series", storage};
+  const Series series{InPlace("series"), storage};
   World world;
 
   // 1 and 2 are committed, 3 is an attempt; a dead attempt and a foreign directory beside them.
   explicit Setting(World::Order order = World::Order::kOldestFirst) : world(memory, order) {
-    EXPECT_TRUE(memory->CreateDirectories("series/logs").ok());
-    EXPECT_TRUE(memory->CreateDirectories("series/step-000000000009-09090909").ok());
+    EXPECT_TRUE(memory->CreateDirectories(InPlace("series/logs")).ok());
+    EXPECT_TRUE(memory->CreateDirectories(InPlace("series/step-000000000009-09090909")).ok());
     for (const std::uint8_t number : {std::uint8_t{1}, std::uint8_t{2}}) {
       world.Begin(number);
       world.Publish(number);
@@ -127,7 +127,7 @@ std::uint64_t Ask(const Setting& setting, Question question) {
   }
   const auto detail = question == Question::kList ? internal::SeriesDetail::kFiles
                                                   : internal::SeriesDetail::kMarkers;
-  const auto listing = internal::ScanSeries(*setting.storage, "series", detail);
+  const auto listing = internal::ScanSeries(*setting.storage, InPlace("series"), detail);
   EXPECT_TRUE(listing.ok()) << listing.error().ToString();
   const SeriesEntry* const newest = listing.ok() ? listing->newest() : nullptr;
   EXPECT_NE(newest, nullptr);
@@ -329,7 +329,7 @@ TEST(SeriesRaceTest, PruningsBesideOthersKeepTheNewest) {
       is_inside = true;
       others.Act();
       if (random() % 16 == 0) {
-        EXPECT_TRUE(Series("series", setting.memory).Prune({}).status.ok()) << seed;
+        EXPECT_TRUE(Series(InPlace("series"), setting.memory).Prune({}).status.ok()) << seed;
       }
       is_inside = false;
     });
@@ -339,10 +339,10 @@ TEST(SeriesRaceTest, PruningsBesideOthersKeepTheNewest) {
       const bool is_overtaken = report.status.place().rule == "R-SER-11";
       EXPECT_TRUE(report.status.ok() || is_overtaken) << seed << ": " << report.status.ToString();
       const std::uint64_t newest = setting.world.newest();
-      const auto found = Series("series", setting.memory).Newest();
+      const auto found = Series(InPlace("series"), setting.memory).Newest();
       ASSERT_TRUE(found.ok()) << seed << ": " << found.error().ToString();
       ASSERT_EQ(found->entry.sequence, newest) << seed;
-      const auto listing = Series("series", setting.memory).List().value();
+      const auto listing = Series(InPlace("series"), setting.memory).List().value();
       EXPECT_GE(std::count_if(
                     listing.entries.begin(), listing.entries.end(),
                     [](const SeriesEntry& entry) { return entry.verdict == Verdict::kCommitted; }),
@@ -358,9 +358,10 @@ TEST(SeriesRaceTest, ASeriesThatNeverRestsIsAnError) {
     Setting setting;
     int number = 0;
     setting.storage->SetHook([&](StorageOp op, std::string_view name) {
-      if (op != StorageOp::kList || name != "series") return;
+      if (op != StorageOp::kList || name != InPlace("series")) return;
       // Seen in this listing, and gone before it is looked at in the next one.
-      EXPECT_TRUE(setting.memory->CreateDirectories("series/x" + std::to_string(++number)).ok());
+      EXPECT_TRUE(
+          setting.memory->CreateDirectories(InPlace("series/x") + std::to_string(++number)).ok());
     });
     Status status;
     if (question == Question::kNewest) {
@@ -399,7 +400,7 @@ TEST(SeriesFaultTest, NoErrorOfAnyCodeIsTakenForAbsence) {
             status = point.status();
             answer = point.ok() ? point->entry.sequence : 0;
           } else {
-            const auto listing = internal::ScanSeries(*setting.storage, "series",
+            const auto listing = internal::ScanSeries(*setting.storage, InPlace("series"),
                                                       question == Question::kList
                                                           ? internal::SeriesDetail::kFiles
                                                           : internal::SeriesDetail::kMarkers);

@@ -70,6 +70,53 @@ TEST(SeriesObjectsTest, AnAttemptIsVoidBeforeItsObjectsGo) {
   }
 }
 
+// A store that keeps folders lists one for a while after its last object went.
+TEST(SeriesObjectsTest, AFolderThatIsListedAndNotFoundIsNotThere) {
+  const auto store = std::make_shared<MemoryObjectStore>();
+  for (const auto& [name, content] : BuildInSeries(1, 0, 1).files) {
+    store->Set("run/a/" + name, content);
+  }
+  store->ghost = "run/step-000000000007-01020304/";
+  const SeriesListing listing =
+      Series("mem://bucket/run", ObjectStorage(store).value()).List().value();
+  ASSERT_THAT(listing.entries, SizeIs(1));
+  EXPECT_EQ(listing.entries[0].name, "a");
+}
+
+// R-SER-25. What no listing of names shows goes with the attempt, even if it had nothing else.
+TEST(SeriesObjectsTest, UploadsGoBehindTheVoidMarker) {
+  const auto store = std::make_shared<MemoryObjectStore>();
+  const auto storage = ObjectStorage(store).value();
+  const Series series("mem://bucket/run", storage);
+  const std::string blob = std::string(32, '1') + ".blob";
+  std::vector<std::unique_ptr<ObjectUpload>> uploads;
+  for (const std::string& name :
+       {"a/" + blob, std::string("a/model.bin"), "b/" + blob, "c/" + blob})
+    uploads.push_back(store->StartUpload("run/" + name).value());
+  store->Set("run/c/COMMIT", Bytes(512));
+  EXPECT_THAT(series.List()->entries, SizeIs(1)) << "c; nothing shows a and b";
+  const auto found = series.ListUnfinished().value();
+  ASSERT_THAT(found, SizeIs(4));
+  EXPECT_EQ(found[0], (UnfinishedFile{"a/" + blob, "1", 1}));
+  store->hook_on = "/COMMIT";
+  store->hook = [&] { EXPECT_EQ(store->unfinished_uploads(), 4u) << "not void yet"; };
+  const auto report = series.RemoveUncommitted("a").value();
+  EXPECT_EQ(report.aborted, std::vector{found[0]});
+  EXPECT_TRUE(report.uploads.ok());
+  EXPECT_EQ(uploads[0]->Complete().code(), Code::kIo);
+  EXPECT_TRUE(store->Objects().contains("run/a/COMMIT"));
+  EXPECT_EQ(series.ListUnfinished()->size(), 3u) << "not the foreign one, nor those beside it";
+  EXPECT_THAT(series.RemoveUncommitted("c").status(),
+              FailsRule(Code::kInvalidArgument, "R-SER-07"));
+  EXPECT_THAT(series.RemoveUncommitted("d").status(), HasCode(Code::kNotFound));
+  store->lists_uploads = false;
+  store->Set("run/b/" + blob, Bytes(10));
+  const auto unlisted = series.RemoveUncommitted("b").value();
+  EXPECT_EQ(unlisted.bytes_freed, 10u);
+  EXPECT_THAT(unlisted.uploads, HasCode(Code::kUnsupported));
+  EXPECT_EQ(store->unfinished_uploads(), 3u);
+}
+
 TEST_F(SeriesRemoveTest, RefusesToDeleteTheNewest) {
   EXPECT_THAT(series_.Delete("b"), FailsRule(Code::kInvalidArgument, "R-SER-05"));
   ASSERT_TRUE(series_.Delete("a").ok());
@@ -161,6 +208,27 @@ TEST_F(SeriesRemoveTest, LeavesForeignFiles) {
   EXPECT_THAT(Files("a"), ElementsAre("metadata.json"));
 }
 
+// A checkpoint of a later version may have files of kinds that this one does not know.
+TEST_F(SeriesRemoveTest, FilesOfAnUnknownKindGoWithTheirCheckpoint) {
+  const std::string parity = MiniSpec::MakeId(1).ToHex() + ".parity";
+  PutFile("a", parity);
+  ASSERT_TRUE(series_.Delete("a").ok());
+  EXPECT_FALSE(Exists("a"));
+  PutFile("dead", BlobOf(7));
+  PutFile("dead", parity);
+  EXPECT_EQ(series_.RemoveUncommitted("dead").value().bytes_freed, 20u);
+  EXPECT_THAT(Files("dead"), ElementsAre("COMMIT"));
+}
+
+// A folder of pictures that are named by their digests.
+TEST_F(SeriesRemoveTest, NamesOfAnUnknownKindAloneAreNoAttempt) {
+  PutFile("pictures", "d41d8cd98f00b204e9800998ecf8427e.png");
+  EXPECT_THAT(series_.List().value().foreign, ElementsAre("pictures"));
+  EXPECT_THAT(series_.RemoveUncommitted("pictures").status(),
+              FailsRule(Code::kInvalidArgument, "R-SER-07"));
+  EXPECT_THAT(Files("pictures"), SizeIs(1));
+}
+
 TEST_F(SeriesRemoveTest, ADeletionThatStopsIsNoCheckpointAnyMore) {
   storage_->Fail({.op = StorageOp::kRemove, .name = ".blob"});
   EXPECT_THAT(series_.Delete("a"), HasCode(Code::kIo));
@@ -213,7 +281,7 @@ TEST_F(SeriesRemoveTest, PublishesNoVoidMarkerThatCannotBeDurable) {
 
 TEST_F(SeriesRemoveTest, PublishesAVoidMarkerFirst) {
   PutFile("dead", BlobOf(7));
-  EXPECT_EQ(series_.RemoveUncommitted("dead").value(), 10u);
+  EXPECT_EQ(series_.RemoveUncommitted("dead")->bytes_freed, 10u);
   EXPECT_THAT(Files("dead"), ElementsAre("COMMIT"));
   std::vector<std::string> changes = storage_->changes();
   const auto at = [&](std::string_view part) {
@@ -251,7 +319,7 @@ TEST_F(SeriesRemoveTest, TheVoidMarkerStaysWithForeignFiles) {
 
 TEST_F(SeriesRemoveTest, AFailedVoidMarkerRemovesNothing) {
   PutFile("dead", BlobOf(7));
-  storage_->Fail({.op = StorageOp::kPublish});
+  storage_->Fail({.op = StorageOp::kPublish, .nth = 0});
   EXPECT_THAT(series_.RemoveUncommitted("dead").status(), HasCode(Code::kIo));
   EXPECT_THAT(Files("dead"), ElementsAre(BlobOf(7)));
 }
@@ -281,7 +349,7 @@ TEST_F(SeriesRemoveTest, AWriterThatCommitsMeanwhileWins) {
 TEST_F(SeriesRemoveTest, BytesFreedCountNoMarker) {
   StoreFiles(*memory_, Path("dead"), Container(7).files);
   ReplaceFile(*memory_, Path("dead"), "COMMIT", nullptr);
-  EXPECT_EQ(series_.RemoveUncommitted("dead").value(), SizeOf(7) - 512);
+  EXPECT_EQ(series_.RemoveUncommitted("dead")->bytes_freed, SizeOf(7) - 512);
 }
 
 TEST_F(SeriesRemoveTest, VoidMarkerIsRefusedWhereAMarkerIs) {
@@ -383,6 +451,44 @@ TEST(SeriesLinkTest, LinkedFilesLoseTheirLinksOnly) {
   ASSERT_TRUE(Series(dir / "series").Delete("old").ok());
   EXPECT_FALSE(std::filesystem::exists(dir / "series/old"));
   EXPECT_THAT(FileNames(*storage, dir / "cache"), Contains(HasSubstr("COMMIT")));
+}
+
+// Durable in the order of the log, also if another process has made it (R-SER-05).
+TEST_F(SeriesRemoveTest, AKeepFileIsDurableWhenItIsReported) {
+  Put("a", 1);
+  const auto set = [&](bool is_kept) {
+    storage_->ClearLog();
+    return SetKept(*storage_, Path("a"), is_kept).value();
+  };
+  EXPECT_TRUE(set(true));
+  if (!IsInObjects()) {
+    EXPECT_THAT(storage_->changes(),
+                ::testing::ElementsAre("create KEEP", "sync KEEP", "close KEEP", "sync directory"));
+  }
+  EXPECT_FALSE(set(true));
+  EXPECT_THAT(storage_->changes(), ::testing::Contains("sync directory"));
+  const auto entries = series_.List().value().entries;
+  EXPECT_TRUE(std::ranges::find(entries, "a", &SeriesEntry::name)->is_kept);
+  EXPECT_TRUE(set(false));
+  if (!IsInObjects()) {
+    EXPECT_THAT(storage_->changes(), ::testing::ElementsAre("remove KEEP", "sync directory"));
+  }
+  for (const bool is_kept : {true, false}) {
+    storage_->Fail({.op = StorageOp::kSyncDirectory, .name = Path("a")});
+    EXPECT_THAT(SetKept(*storage_, Path("a"), is_kept).status(), HasCode(Code::kIo));
+  }
+  for (const bool is_kept : {true, false}) {
+    set(!is_kept);
+    storage_->Fail({.op = is_kept ? StorageOp::kCreate : StorageOp::kRemove, .name = "KEEP"});
+    EXPECT_THAT(SetKept(*storage_, Path("a"), is_kept).status(), HasCode(Code::kIo)) << is_kept;
+  }
+  for (const StorageOp op : {StorageOp::kSyncFile, StorageOp::kClose}) {
+    if (IsInObjects()) break;
+    set(false);
+    storage_->Fail({.op = op, .name = "KEEP"});
+    EXPECT_THAT(SetKept(*storage_, Path("a"), true).status(), HasCode(Code::kIo));
+  }
+  EXPECT_THAT(SetKept(*storage_, Path("gone"), true).status(), HasCode(Code::kNotFound));
 }
 
 }  // namespace

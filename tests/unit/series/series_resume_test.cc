@@ -48,6 +48,9 @@ TEST_F(SeriesResumeTest, ACheckpointGivenForItsSeriesIsAnErrorThatNamesTheSeries
   EXPECT_THAT(error, HasCode(Code::kInvalidArgument));
   EXPECT_THAT(error.message(),
               ::testing::HasSubstr("its parent directory, " + series_.path() + ","));
+}
+
+TEST_F(SeriesResumeTest, ACheckpointIsNamedByADot) {
   const Status here = Series(Path("c") + "/.", storage_).Newest().status();
   EXPECT_THAT(here.message(), ::testing::HasSubstr("parent directory, " + Path("c") + "/./..,"));
 }
@@ -105,25 +108,26 @@ TEST_F(SeriesResumeTest, WhatTheFileSystemKeepsInItsRootIsNoCheckpoint) {
 }
 
 TEST_F(SeriesResumeTest, OnlyASeriesWithoutACheckpointIsNotFound) {
-  EXPECT_THAT(Series("nowhere", storage_).Newest().status(),
+  EXPECT_THAT(Series(InPlace("nowhere"), storage_).Newest().status(),
               FailsRule(Code::kNotFound, "R-SER-20"));
-  ASSERT_TRUE(memory_->CreateDirectories("empty").ok());
-  EXPECT_THAT(Series("empty", storage_).Newest().status(), FailsRule(Code::kNotFound, "R-SER-20"));
-  EXPECT_THAT(Series("empty/new", storage_).Newest().status(),
+  ASSERT_TRUE(memory_->CreateDirectories(InPlace("empty")).ok());
+  EXPECT_THAT(Series(InPlace("empty"), storage_).Newest().status(),
+              FailsRule(Code::kNotFound, "R-SER-20"));
+  EXPECT_THAT(Series(InPlace("empty/new"), storage_).Newest().status(),
               FailsRule(Code::kNotFound, "R-SER-20"));
 }
 
 TEST_F(SeriesResumeTest, AParentThatCannotBeOpenedIsThere) {
   storage_->Fail({.op = StorageOp::kOpenDirectory, .name = "closed", .nth = 2});
-  EXPECT_THAT(Series("closed/new", storage_).Newest().status(),
+  EXPECT_THAT(Series(InPlace("closed/new"), storage_).Newest().status(),
               FailsRule(Code::kNotFound, "R-SER-20"));
 }
 
 TEST_F(SeriesResumeTest, AFileSystemThatIsNotThereIsNoEmptySeries) {
-  const Status status = Series("mount/job/run", storage_).Newest().status();
+  const Status status = Series(InPlace("mount/job/run"), storage_).Newest().status();
   EXPECT_THAT(status, HasCode(Code::kIo));
   EXPECT_THAT(status.message(), ::testing::HasSubstr("nor the directory mount/job above it"));
-  EXPECT_THAT(Series("mount/job/run", storage_).List().value().entries, IsEmpty());
+  EXPECT_THAT(Series(InPlace("mount/job/run"), storage_).List().value().entries, IsEmpty());
 }
 
 TEST_F(SeriesResumeTest, NothingLeftToFallBackToIsTheErrorOfTheNewest) {

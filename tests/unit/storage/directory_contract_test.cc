@@ -23,7 +23,7 @@ class DirectoryContract : public testing::StorageTest {
 
 TEST_P(DirectoryContract, CreationNeverTouchesAnExistingFile) {
   WriteFile(*directory_, "a", "old");
-  const auto again = directory_->CreateExclusive("a", IoMode::kBuffered);
+  const auto again = directory_->CreateExclusive("a", {});
   EXPECT_EQ(again.error().code(), Code::kAlreadyExists) << again.error().ToString();
   EXPECT_EQ(again.error().place().path, PathOf("a"));
   EXPECT_EQ(ReadFile(*directory_, "a"), "old");
@@ -31,7 +31,8 @@ TEST_P(DirectoryContract, CreationNeverTouchesAnExistingFile) {
 
 TEST_P(DirectoryContract, CreationInTheWayOfADirectoryFails) {
   ASSERT_TRUE(storage_->CreateDirectories(PathOf("d")).ok());
-  EXPECT_EQ(directory_->CreateExclusive("d", IoMode::kDirect).error().code(), Code::kAlreadyExists);
+  EXPECT_EQ(directory_->CreateExclusive("d", {.mode = IoMode::kDirect}).error().code(),
+            Code::kAlreadyExists);
 }
 
 TEST_P(DirectoryContract, MissingFileIsNotFound) {
@@ -92,8 +93,7 @@ TEST_P(DirectoryContract, RemovesFiles) {
 
 TEST_P(DirectoryContract, NamesWithSlashesAreRefusedByEveryFunction) {
   for (const char* const name : {"", ".", "..", "a/b", "../a"}) {
-    EXPECT_EQ(directory_->CreateExclusive(name, IoMode::kBuffered).error().code(),
-              Code::kInvalidArgument);
+    EXPECT_EQ(directory_->CreateExclusive(name, {}).error().code(), Code::kInvalidArgument);
     EXPECT_EQ(directory_->OpenForRead(name, IoMode::kBuffered).error().code(),
               Code::kInvalidArgument);
     EXPECT_EQ(directory_->Stat(name).error().code(), Code::kInvalidArgument);
@@ -108,7 +108,7 @@ TEST_P(DirectoryContract, NamesWithSlashesAreRefusedByEveryFunction) {
 
 TEST_P(DirectoryContract, NameThatIsTooLongIsAnError) {
   const std::string name(256, 'x');
-  EXPECT_EQ(directory_->CreateExclusive(name, IoMode::kBuffered).error().code(), Code::kIo);
+  EXPECT_EQ(directory_->CreateExclusive(name, {}).error().code(), Code::kIo);
   EXPECT_EQ(directory_->Stat(name).error().code(), Code::kIo);
 }
 
@@ -154,6 +154,23 @@ TEST_P(DirectoryContract, PublishingByNoMethodIsUnsupported) {
   WriteFile(*directory_, "a", "");
   EXPECT_EQ(directory_->PublishExclusive("a", "b", PublishMethod::kNone).code(),
             Code::kUnsupported);
+}
+
+TEST_P(DirectoryContract, ALinkFromAnotherDirectoryIsASecondName) {
+  ASSERT_TRUE(storage_->CreateDirectories(PathOf("d")).ok());
+  ASSERT_TRUE(storage_->CreateDirectories(PathOf("e")).ok());
+  const auto from = storage_->OpenDirectory(PathOf("d")).value();
+  const auto third = storage_->OpenDirectory(PathOf("e")).value();
+  WriteFile(*from, "a", "1");
+  EXPECT_EQ(directory_->LinkFrom(PathOf("d"), "a", 1).code(), Code::kUnsupported);
+  ASSERT_TRUE(directory_->LinkFrom(PathOf("d"), "a", 2).ok());
+  EXPECT_EQ(directory_->LinkFrom(PathOf("d"), "a", 9).code(), Code::kAlreadyExists);
+  EXPECT_EQ(third->LinkFrom(PathOf("d"), "a", 2).code(), Code::kUnsupported);
+  ASSERT_TRUE(from->Remove("a").ok());
+  EXPECT_EQ(ReadFile(*directory_, "a"), "1");
+  EXPECT_EQ(directory_->LinkFrom(PathOf("d"), "a", 9).code(), Code::kNotFound);
+  EXPECT_EQ(directory_->LinkFrom(PathOf("d"), "../a", 9).code(), Code::kInvalidArgument);
+  EXPECT_EQ(directory_->LinkFrom(PathOf("gone"), "a", 9).code(), Code::kNotFound);
 }
 
 TEST_P(DirectoryContract, SyncsAndKnowsItsSpace) {
@@ -233,7 +250,7 @@ TEST_P(DirectoryContract, RemovedDirectoryTakesNoFiles) {
   ASSERT_TRUE(storage_->CreateDirectories(PathOf("a")).ok());
   const auto opened = directory_->OpenSubdirectory("a").value();
   ASSERT_TRUE(directory_->RemoveSubdirectory("a").ok());
-  EXPECT_EQ(opened->CreateExclusive("f", IoMode::kBuffered).error().code(), Code::kNotFound);
+  EXPECT_EQ(opened->CreateExclusive("f", {}).error().code(), Code::kNotFound);
 }
 
 TEST_P(DirectoryContract, EmptyPathIsRefused) {
@@ -259,7 +276,7 @@ TEST(MemoryStorage, TwoStoragesShareNothing) {
 TEST(MemoryStorage, FileThatFitsNoMemoryIsNoSpace) {
   const auto storage = MemoryStorage();
   auto root = storage->OpenDirectory("/");
-  auto file = (*root)->CreateExclusive("a", IoMode::kBuffered);
+  auto file = (*root)->CreateExclusive("a", {});
   EXPECT_EQ((*file)->WriteAt(std::uint64_t{1} << 62, AsBytes("x")).code(), Code::kNoSpace);
 }
 #endif

@@ -22,7 +22,7 @@ using testing::WriteFile;
 class FileContract : public testing::StorageTest {
  protected:
   std::unique_ptr<WritableFile> Create(std::string_view name) {
-    return std::move(directory_->CreateExclusive(name, IoMode::kBuffered)).value();
+    return std::move(directory_->CreateExclusive(name, {})).value();
   }
   std::unique_ptr<ReadableFile> Open(std::string_view name, IoMode mode = IoMode::kBuffered) {
     return std::move(directory_->OpenForRead(name, mode)).value();

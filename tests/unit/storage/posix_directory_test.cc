@@ -35,8 +35,7 @@ class PosixDirectoryTest : public ::testing::Test {
 
 TEST_F(PosixDirectoryTest, CreationDoesNotFollowALink) {
   ASSERT_EQ(::symlink("target", (temp_ / "link").c_str()), 0);
-  EXPECT_EQ(directory_->CreateExclusive("link", IoMode::kBuffered).error().code(),
-            Code::kAlreadyExists);
+  EXPECT_EQ(directory_->CreateExclusive("link", {}).error().code(), Code::kAlreadyExists);
   EXPECT_EQ(directory_->Stat("target").error().code(), Code::kNotFound);
 }
 
@@ -102,7 +101,7 @@ TEST_F(PosixDirectoryTest, FilesAreNotInheritedByPrograms) {
   std::vector<std::string> old;
   for (const auto& entry : before) old.push_back(entry.path().string());
   WriteFile(*directory_, "a", "");
-  const auto writer = directory_->CreateExclusive("b", IoMode::kDirect);
+  const auto writer = directory_->CreateExclusive("b", {.mode = IoMode::kDirect});
   const auto reader = directory_->OpenForRead("a", IoMode::kDirect);
   int seen = 0;
   for (int fd = 3; fd < 256; ++fd) {
@@ -174,7 +173,7 @@ TEST_F(PosixDirectoryTest, ProbeLeavesNothingBehindWhenItFails) {
 
 TEST_F(PosixDirectoryTest, ProbeAgreesWithWhatFilesDo) {
   const auto found = directory_->Probe("probe").value();
-  const auto file = directory_->CreateExclusive("a", IoMode::kDirect);
+  const auto file = directory_->CreateExclusive("a", {.mode = IoMode::kDirect});
   ASSERT_TRUE(file.ok()) << file.error().ToString();
   EXPECT_EQ((*file)->is_direct(), found.direct_io);
 }
@@ -191,7 +190,7 @@ TEST(PosixStorage, ListsAndFallsBackWhereDirectIoIsRefused) {
   const auto file = (*proc)->OpenForRead("status", IoMode::kDirect);
   ASSERT_TRUE(file.ok()) << file.error().ToString();
   EXPECT_FALSE((*file)->is_direct());
-  EXPECT_FALSE((*proc)->CreateExclusive("a", IoMode::kBuffered).ok());
+  EXPECT_FALSE((*proc)->CreateExclusive("a", {}).ok());
 }
 
 }  // namespace

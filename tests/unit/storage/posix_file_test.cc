@@ -124,7 +124,7 @@ TEST(DescriptorTest, ReadsTheFileAndIsThatOfAFileOfTheSystemOnly) {
 }
 
 TEST_F(DirectFileTest, WritesAndReads) {
-  const auto file = std::move(directory_->CreateExclusive("a", IoMode::kDirect)).value();
+  const auto file = std::move(directory_->CreateExclusive("a", {.mode = IoMode::kDirect})).value();
   ASSERT_TRUE(file->WriteAt(kBlock, bytes_.first(2 * kBlock)).ok());
   EXPECT_TRUE(file->is_direct());
   ASSERT_TRUE(file->Sync().ok());
@@ -147,7 +147,7 @@ TEST(FileInMemoryTest, IsNotDirect) {
     GTEST_SKIP() << "no RAM disk at /dev/shm";
   }
   auto directory = PosixStorage()->OpenDirectory(folder).value();
-  auto file = directory->CreateExclusive("a", IoMode::kDirect).value();
+  auto file = directory->CreateExclusive("a", {.mode = IoMode::kDirect}).value();
   EXPECT_FALSE(file->is_direct());
   EXPECT_TRUE(file->WriteAt(1, Bytes(100)).ok());
   EXPECT_FALSE(directory->OpenForRead("a", IoMode::kDirect).value()->is_direct());
@@ -163,7 +163,7 @@ TEST_F(DirectFileTest, MisalignedWriteIsRefused) {
   }};
   int count = 0;
   for (const auto& [offset, data] : wrong) {
-    auto file = directory_->CreateExclusive(std::to_string(count++), IoMode::kDirect);
+    auto file = directory_->CreateExclusive(std::to_string(count++), {.mode = IoMode::kDirect});
     ASSERT_TRUE(file.ok());
     const Status status = (*file)->WriteAt(offset, data);
     EXPECT_EQ(status.code(), Code::kInvalidArgument) << count;

@@ -61,8 +61,7 @@ TEST(PosixLimits, TooManyOpenFilesIsAnError) {
               const auto directory = Open(temp.path());
               const rlimit none = {3, 3};
               if (::setrlimit(RLIMIT_NOFILE, &none) != 0) return "setrlimit";
-              std::string wrong =
-                  Expect(directory->CreateExclusive("a", IoMode::kBuffered).error(), Code::kIo);
+              std::string wrong = Expect(directory->CreateExclusive("a", {}).error(), Code::kIo);
               wrong += Expect(directory->List().error(), Code::kIo);
               return wrong + Expect(PosixStorage()->OpenDirectory("/").error(), Code::kIo);
             }),
@@ -80,9 +79,9 @@ TEST(PosixLimits, ShortWriteIsContinuedAndItsErrorNamesTheOffset) {
                   std::array<std::byte, 2 * kDirectIoAlignmentBytes> bytes;
                 };
                 const auto blocks = std::make_unique<Blocks>();
-                auto file =
-                    Open(temp.path())
-                        ->CreateExclusive(mode == IoMode::kDirect ? "direct" : "buffered", mode);
+                auto file = Open(temp.path())
+                                ->CreateExclusive(mode == IoMode::kDirect ? "direct" : "buffered",
+                                                  {.mode = mode});
                 if (!file.ok()) return file.error().ToString();
                 const rlimit limit = {kLimit, kLimit};
                 if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) return "setrlimit";
@@ -106,7 +105,7 @@ TEST(PosixLimits, FullFileSystemIsNoSpace) {
   const int result = RunInChild([&]() -> std::string {
     if (!MountTiny(temp.path())) return "skipped";
     const auto directory = Open(temp.path());
-    auto file = directory->CreateExclusive("a", IoMode::kBuffered);
+    auto file = directory->CreateExclusive("a", {});
     if (!file.ok()) return file.error().ToString();
     std::string wrong = Expect((*file)->Preallocate(1 << 20), Code::kNoSpace);
     const Status first = (*file)->WriteAt(0, Bytes(1 << 20));
@@ -125,10 +124,9 @@ TEST(PosixLimits, NoInodesLeftIsNoSpace) {
     const auto directory = Open(temp.path());
     for (int i = 0; directory->FreeSpace().value().free_inodes > 0; ++i) {
       if (i > 8) return "inodes are not counted";
-      (void)directory->CreateExclusive(std::to_string(i), IoMode::kBuffered);
+      (void)directory->CreateExclusive(std::to_string(i), {});
     }
-    std::string wrong =
-        Expect(directory->CreateExclusive("x", IoMode::kBuffered).error(), Code::kNoSpace);
+    std::string wrong = Expect(directory->CreateExclusive("x", {}).error(), Code::kNoSpace);
     wrong += Expect(PosixStorage()->CreateDirectories(temp / "x/y"), Code::kNoSpace);
     return wrong + Expect(directory->Probe("probe").error(), Code::kNoSpace);
   });
@@ -146,8 +144,7 @@ TEST(PosixLimits, ReadOnlyFileSystemIsAnErrorButCanBeRead) {
     }
     const auto directory = Open(temp.path());
     if (testing::ReadFile(*directory, "a") != "content") return "cannot read";
-    std::string wrong =
-        Expect(directory->CreateExclusive("b", IoMode::kBuffered).error(), Code::kIo);
+    std::string wrong = Expect(directory->CreateExclusive("b", {}).error(), Code::kIo);
     wrong += Expect(directory->Remove("a"), Code::kIo);
     wrong += Expect(directory->PublishExclusive("a", "b", PublishMethod::kLink), Code::kIo);
     return wrong + Expect(PosixStorage()->CreateDirectories(temp / "d"), Code::kIo);

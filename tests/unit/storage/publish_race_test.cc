@@ -59,7 +59,7 @@ TEST_P(PublishRace, OneThreadCreatesAFile) {
     std::vector<std::thread> threads;
     for (int writer = 0; writer < kWriters; ++writer) {
       threads.emplace_back([&, round] {
-        const auto file = directory_->CreateExclusive(std::to_string(round), IoMode::kBuffered);
+        const auto file = directory_->CreateExclusive(std::to_string(round), {});
         if (file.ok()) ++winners;
       });
     }

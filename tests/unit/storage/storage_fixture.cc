@@ -18,11 +18,12 @@ std::shared_ptr<Storage> MakeStorage(StorageKind kind) {
 
 // Tests whose contract is not that of an object store, and what it does instead, which
 // object_storage_test.cc checks.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kOtherInObjectStores = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kOtherInObjectStores = {{
     {"MissingFileIsNotFound", "removing what is not there succeeds"},
     {"DirectoryIsNotReadAsAFile", "a prefix is NotFound"},
     {"NameThatIsTooLongIsAnError", "a key may have 1024 bytes"},
     {"LinkPublishesOnceAndKeepsTheSource", "published by PutIfAbsent"},
+    {"ALinkFromAnotherDirectoryIsASecondName", "the store copies, and replaces"},
     {"RenamePublishesOnceAndTakesTheSource", "published by PutIfAbsent"},
     {"PublishingNothingIsNotFound", "published by PutIfAbsent"},
     {"PublishingOverADirectoryFails", "published by PutIfAbsent"},
@@ -61,7 +62,7 @@ std::string StorageName(const ::testing::TestParamInfo<StorageKind>& info) {
 }
 
 void WriteFile(Directory& directory, std::string_view name, std::string_view content) {
-  auto file = directory.CreateExclusive(name, IoMode::kBuffered);
+  auto file = directory.CreateExclusive(name, {});
   ASSERT_TRUE(file.ok()) << file.error().ToString();
   for (const Status& status :
        {(*file)->WriteAt(0, AsBytes(content)), (*file)->Sync(), (*file)->Close()}) {

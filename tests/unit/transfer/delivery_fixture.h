@@ -206,7 +206,7 @@ class DeliveryTest : public ::testing::TestWithParam<DeliveryWay> {
     ASSERT_TRUE(storage_->CreateDirectories("d").ok());
     directory_ = storage_->OpenDirectory("d").value();
     for (std::size_t i = 0; i < blobs_.size(); ++i) {
-      const auto file = directory_->CreateExclusive(std::to_string(i), IoMode::kBuffered).value();
+      const auto file = directory_->CreateExclusive(std::to_string(i), {}).value();
       ASSERT_TRUE(file->WriteAt(0, blobs_[i]).ok());
       ASSERT_TRUE(file->Close().ok());
     }

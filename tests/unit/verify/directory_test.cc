@@ -262,6 +262,15 @@ TEST_F(VerifyDirectory, FilesOfOtherAttemptsAreLeftovers) {
   EXPECT_EQ(report.notes.size(), 3u);
 }
 
+TEST_F(VerifyDirectory, FilesOfKindsOfALaterVersionAreNoted) {
+  Put(container_.attempt.ToHex() + ".sig", NoiseBytes(1, 10));
+  const VerifyReport report = Check();
+  EXPECT_EQ(report.verdict, Verdict::kCommitted);
+  EXPECT_EQ(report.leftover_bytes, 10u);
+  EXPECT_THAT(report.notes, ElementsAre("of an unknown kind, not checked, 10 bytes: " +
+                                        container_.attempt.ToHex() + ".sig"));
+}
+
 // The blobs of the index are searched by their ids.
 TEST_F(VerifyDirectory, BlobBeforeThoseOfTheIndexIsALeftover) {
   BlobId before = container_.blobs.at(0).id;

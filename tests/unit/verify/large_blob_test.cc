@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Chunks that cross the pieces in which a blob is read, from memory and from a file system.
+// Chunks that cross the parts in which a blob is read, from memory and from a file system.
 #include <array>
 #include <string>
 #include <vector>
@@ -13,7 +13,7 @@ namespace {
 
 using internal::ChunkRecord;
 
-// Half of the bytes are noise, so that a coded chunk keeps more than a piece of 4 MiB.
+// Half of the bytes are noise, so that a coded chunk keeps more than a part of 4 MiB.
 Bytes HalfNoise(std::uint64_t size) {
   Bytes bytes = NoiseBytes(5, size);
   for (std::size_t i = 0; i < size; i += 2) bytes[i] = std::byte{7};
@@ -28,7 +28,7 @@ MiniTensor Whole(const std::string& name, DType dtype, const Bytes& bytes,
   return tensor;
 }
 
-// 4 MiB chunks off the pieces' borders, chunks of 16 MiB plain and coded, many small ones.
+// 4 MiB chunks off the parts' borders, chunks of 16 MiB plain and coded, many small ones.
 MiniSpec LargeSpec() {
   MiniSpec spec;
   spec.tensors.push_back(Whole("a", DType::kUInt8, NoiseBytes(1, 9 * kMiB + 123), 4 * kMiB));
@@ -52,7 +52,7 @@ class LargeBlob : public VerifyFixture, public ::testing::WithParamInterface<int
     container_ = large;
     StoreAgain();
     for (const ChunkRecord& record : container_.blobs.at(0).records) {
-      coded_pieces_ += record.codec != Codec::kNone && record.stored_size > 4 * kMiB ? 1 : 0;
+      coded_parts_ += record.codec != Codec::kNone && record.stored_size > 4 * kMiB ? 1 : 0;
     }
   }
   // Everything is good; then the first and the last byte of each of some chunks is not.
@@ -76,11 +76,11 @@ class LargeBlob : public VerifyFixture, public ::testing::WithParamInterface<int
       }
     }
   }
-  int coded_pieces_ = 0;
+  int coded_parts_ = 0;
 };
 
 TEST_P(LargeBlob, InMemory) {
-  EXPECT_GT(coded_pieces_, 0);
+  EXPECT_GT(coded_parts_, 0);
   ExpectDamageIsFound([this] { return Check(VerifyLevel::kFull, GetParam()); },
                       [this] { StoreAgain(); });
 }

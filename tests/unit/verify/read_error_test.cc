@@ -35,12 +35,12 @@ MiniSpec ManyChunks() {
   return spec;
 }
 
-TEST_F(ReadErrors, ChunksOutsideAnUnreadablePieceAreChecked) {
+TEST_F(ReadErrors, ChunksOutsideAnUnreadablePartAreChecked) {
   Store(ManyChunks());
   const auto& records = container_.blobs.at(0).records;
   for (const std::size_t i : {0u, 31u}) container_.blob(0)[records[i].offset] ^= std::byte{1};
   StoreAgain();
-  // One page in the second piece of 4 MiB.
+  // One page in the second part of 4 MiB.
   const VerifyReport report = CheckWithBad(container_.blobs.at(0).name, 6 * kMiB, 6 * kMiB + 4096);
   EXPECT_EQ(report.verdict, Verdict::kCorrupt);
   ASSERT_EQ(report.violations.size(), 3u);

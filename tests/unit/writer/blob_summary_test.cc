@@ -4,8 +4,10 @@
 #include <string>
 
 #include "lib/format/constants.h"
+#include "lib/format/fields.h"
 #include "lib/writer/blob_summary_parts.h"
 #include "sealpoint/blob_writer.h"
+#include "tests/support/container/format_surgery.h"
 #include "tests/support/container/mini_container.h"
 #include "tests/support/state/saved_state.h"
 
@@ -50,6 +52,15 @@ MiniHooks ChangeTrailer(std::function<void(internal::Trailer&)> change) {
 }
 
 TEST(BlobSummaryTest, PartsOfOneBlobAreASummary) { EXPECT_TRUE(Check(MakeParts()).ok()); }
+
+TEST(BlobSummaryTest, RefusesAnExtensionThatNothingAnnounces) {
+  MiniHooks hooks;
+  hooks.trailer_bytes = [](int, Bytes& trailer) {
+    trailer[internal::TrailerFields::kExtension.at] = std::byte{1};
+    ResealTrailer(trailer);
+  };
+  EXPECT_THAT(Check(MakeParts(hooks)), FailsRule(Code::kUnsupported, "R-HDR-06"));
+}
 
 TEST(BlobSummaryTest, RefusesATrailerOfAnotherBlob) {
   const MiniHooks hooks =

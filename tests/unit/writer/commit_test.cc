@@ -279,6 +279,8 @@ TEST_F(CommitTest, RefusesReservedProvenanceKeys) {
               FailsRule(Code::kInvalidArgument, "R-CMT-24"));
   EXPECT_THAT(with({{"", "1"}}).message(), HasSubstr("provenance key"));
   EXPECT_THAT(with({{"a", std::string(64 * kKiB + 1, 'x')}}), HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(with({{"a", "x\xff"}}), HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(with({{"a", "x\xff"}}).message(), HasSubstr("\"a\" is not UTF-8"));
   EXPECT_THAT(CommitAll({}, {.mesh = {{"", 1}}}).status().message(), HasSubstr("mesh axis"));
   EXPECT_THAT(Files(), IsEmpty());
 }

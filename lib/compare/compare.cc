@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sealpoint/compare.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/compare/chunk_compare.h"
+#include "lib/compare/numeric.h"
+#include "lib/compare/pieces.h"
+#include "lib/compare/values.h"
+
+namespace sealpoint {
+namespace internal {
+namespace {
+
+// A tensor of the first checkpoint, and what is found of it.
+struct Pair {
+  std::optional<std::size_t> other;  // its number in the second
+  ContentChange change = ContentChange::kNone;
+  bool placement_differs = false;
+  ChunkComparison chunks;
+  std::uint64_t changed_bytes = 0;
+  DifferenceSums sums;  // of what was read
+};
+
+class Comparison {
+ public:
+  Comparison(const CheckpointImpl& first, const CheckpointImpl& second,
+             const CompareOptions& options)
+      : first_(first), second_(second), options_(options), pairs_(first.tensor_count()) {}
+
+  Result<CompareReport> Run() {
+    SEALPOINT_RETURN_IF_ERROR(CheckThreads("threads", options_.threads));
+    SEALPOINT_RETURN_IF_ERROR(MatchNames());
+    SEALPOINT_RETURN_IF_ERROR(
+        ParallelFor(options_.threads, pairs_.size(),
+                    [this](int, std::size_t tensor) { return CompareTables(tensor); }));
+    SEALPOINT_RETURN_IF_ERROR(ReadPayload());
+    SEALPOINT_RETURN_IF_ERROR(CompareObjects());
+    AddTensors();
+    return std::move(report_);
+  }
+
+ private:
+  Status MatchNames() {
+    is_matched_.resize(second_.tensor_count());
+    for (std::size_t i = 0; i < pairs_.size(); ++i) {
+      const std::string name = NameInSecond(i);
+      pairs_[i].other = second_.index().FindTensor(name);
+      if (!pairs_[i].other) continue;
+      if (is_matched_[*pairs_[i].other]) {
+        return InvalidArgument("two tensors of the first checkpoint are named ", name,
+                               " in the second, expected one")
+            .AtTensor(first_.tensor_name(i));
+      }
+      is_matched_[*pairs_[i].other] = true;
+    }
+    return {};
+  }
+  std::string NameInSecond(std::size_t tensor) const {
+    const std::string_view name = first_.tensor_name(tensor);
+    return options_.rename ? options_.rename(name) : std::string(name);
+  }
+
+  Status CompareTables(std::size_t tensor) {
+    Pair& pair = pairs_[tensor];
+    if (!pair.other) {
+      pair.change = ContentChange::kRemoved;
+      return {};
+    }
+    const TensorInfo a = first_.tensor(tensor);
+    const TensorInfo b = second_.tensor(*pair.other);
+    pair.placement_differs = a.placement != b.placement;
+    if (a.dtype != b.dtype || a.element_size != b.element_size) {
+      pair.change = ContentChange::kDType;
+    } else if (a.shape != b.shape) {
+      pair.change = ContentChange::kShape;
+    } else if (a.raw_bytes > 0) {
+      SEALPOINT_ASSIGN_OR_RETURN(pair.chunks, CompareChunks(first_, tensor, second_, *pair.other));
+      for (const Region& region : pair.chunks.changed) {
+        pair.changed_bytes += region.element_count() * a.element_size;
+      }
+    }
+    return {};
+  }
+
+  // Chunks that changed are read only if it is asked how much.
+  std::vector<Piece> PiecesToRead() const {
+    std::vector<Piece> pieces;
+    for (std::size_t tensor = 0; tensor < pairs_.size(); ++tensor) {
+      const ChunkComparison& chunks = pairs_[tensor].chunks;
+      if (chunks.unknown.empty() && (chunks.changed.empty() || !options_.numeric)) continue;
+      const TensorInfo info = first_.tensor(tensor);
+      for (const Region& region : chunks.unknown) AppendPieces(tensor, info, region, pieces);
+      if (!options_.numeric) continue;
+      for (const Region& region : chunks.changed) AppendPieces(tensor, info, region, pieces);
+    }
+    return pieces;
+  }
+
+  Status ReadPayload() {
+    const std::vector<Piece> pieces = PiecesToRead();
+    const std::uint64_t size = BytesOf(pieces);
+    ContentProgress progress(options_.on_progress, size);
+    report_.payload_bytes_read = 2 * size;
+    std::vector<std::size_t> others(pairs_.size());
+    for (std::size_t i = 0; i < others.size(); ++i) others[i] = pairs_[i].other.value_or(0);
+    return ForEachPiece<DifferenceSums>(
+        std::array{Side{first_}, Side{second_, &others}}, pieces, options_.threads, progress,
+        [this](const Piece& piece, const std::array<ByteSpan, 2>& bytes) {
+          const TensorView tensor = first_.index().tensor(piece.tensor);
+          const bool numeric = options_.numeric && HasValues(tensor.dtype());
+          return SumDifferences(tensor.dtype(), tensor.element_size(), bytes[0], bytes[1], numeric);
+        },
+        [this](const Piece& piece, const DifferenceSums& sums) {
+          pairs_[piece.tensor].sums.Add(sums);
+        });
+  }
+
+  Status CompareObjects() {
+    std::map<std::string, std::pair<std::optional<std::size_t>, std::optional<std::size_t>>> all;
+    for (std::size_t i = 0; i < first_.object_count(); ++i) all[first_.object(i).name].first = i;
+    for (std::size_t i = 0; i < second_.object_count(); ++i) all[second_.object(i).name].second = i;
+    for (const auto& [name, numbers] : all) {
+      SEALPOINT_ASSIGN_OR_RETURN(const ContentChange change,
+                                 CompareObject(numbers.first, numbers.second));
+      if (change == ContentChange::kNone) {
+        ++report_.equal_object_count;
+      } else {
+        report_.objects.push_back({.name = name, .change = change});
+      }
+    }
+    return {};
+  }
+
+  Result<ContentChange> CompareObject(std::optional<std::size_t> first,
+                                      std::optional<std::size_t> second) {
+    if (!first) return ContentChange::kAdded;
+    if (!second) return ContentChange::kRemoved;
+    const ObjectView a = first_.index().object(*first);
+    const ObjectView b = second_.index().object(*second);
+    if (a.media_type() != b.media_type()) return ContentChange::kMediaType;
+    if (a.size() != b.size()) return ContentChange::kBytes;
+    SEALPOINT_ASSIGN_OR_RETURN(const bool is_equal,
+                               ObjectsAreEqual(first_, a, second_, b, report_.table_bytes_read,
+                                               report_.payload_bytes_read));
+    return is_equal ? ContentChange::kNone : ContentChange::kBytes;
+  }
+
+  void AddTensors() {
+    for (std::size_t i = 0; i < pairs_.size(); ++i) {
+      Pair& pair = pairs_[i];
+      report_.table_bytes_read += pair.chunks.table_bytes_read;
+      CountBytes(i);
+      if (pair.change == ContentChange::kNone) ++report_.equal_tensor_count;
+      if (pair.change != ContentChange::kNone || pair.placement_differs) {
+        report_.tensors.push_back(Describe(i));
+      }
+    }
+    for (std::size_t i = 0; i < is_matched_.size(); ++i) {
+      if (is_matched_[i]) continue;
+      report_.tensors.push_back(
+          {.second_name = std::string(second_.tensor_name(i)), .change = ContentChange::kAdded});
+    }
+  }
+
+  // What was read of chunks that changed counts by its elements, too: all payload is then known.
+  void CountBytes(std::size_t tensor) {
+    Pair& pair = pairs_[tensor];
+    const std::uint64_t read_changed =
+        pair.sums.changed_count * first_.index().tensor(tensor).element_size();
+    pair.changed_bytes = options_.numeric ? read_changed : pair.changed_bytes + read_changed;
+    if (pair.changed_bytes > 0) pair.change = ContentChange::kBytes;
+  }
+
+  TensorDifference Describe(std::size_t tensor) const {
+    const Pair& pair = pairs_[tensor];
+    TensorDifference difference{.name = std::string(first_.tensor_name(tensor)),
+                                .change = pair.change,
+                                .placement_differs = pair.placement_differs,
+                                .changed_bytes = pair.changed_bytes};
+    if (pair.other) difference.second_name = second_.tensor_name(*pair.other);
+    const bool is_numeric = options_.numeric && pair.change == ContentChange::kBytes &&
+                            HasValues(first_.index().tensor(tensor).dtype());
+    if (is_numeric) difference.numeric = pair.sums.Result();
+    return difference;
+  }
+
+  const CheckpointImpl& first_;
+  const CheckpointImpl& second_;
+  const CompareOptions& options_;
+  std::vector<Pair> pairs_;       // by number of the first's tensor
+  std::vector<bool> is_matched_;  // by number of the second's
+  CompareReport report_;
+};
+
+}  // namespace
+}  // namespace internal
+
+bool CompareReport::is_same() const {
+  return objects.empty() && std::ranges::all_of(tensors, [](const TensorDifference& one) {
+           return one.change == ContentChange::kNone;
+         });
+}
+
+Result<CompareReport> Compare(const Checkpoint& first, const Checkpoint& second,
+                              const CompareOptions& options) {
+  const auto* const a = dynamic_cast<const internal::CheckpointImpl*>(&first);
+  const auto* const b = dynamic_cast<const internal::CheckpointImpl*>(&second);
+  if (a == nullptr || b == nullptr) {
+    return internal::InvalidArgument("a checkpoint of another class, expected Checkpoint::Open's");
+  }
+  return internal::Comparison(*a, *b, options).Run();
+}
+
+}  // namespace sealpoint

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lib/base/macros.h"
+#include "lib/compare/pieces.h"
+#include "lib/digest/hasher.h"
+#include "sealpoint/compare.h"
+
+// spec/content-digest.md.
+
+namespace sealpoint {
+namespace internal {
+namespace {
+
+// What is hashed as one: a tag, then numbers, texts and digests.
+class Node {
+ public:
+  void Begin(std::string_view tag) {
+    std::array<char, 16> text{};
+    std::copy(tag.begin(), tag.end(), text.begin());
+    Add(AsBytes({text.data(), text.size()}));
+  }
+  template <typename Number>
+  void AddNumber(Number number) {
+    std::array<std::byte, sizeof(Number)> bytes;
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      bytes.at(i) = static_cast<std::byte>((std::uint64_t{number} >> (8 * i)) & 0xff);
+    }
+    Add(bytes);
+  }
+  void AddText(std::string_view text) {
+    AddNumber(static_cast<std::uint32_t>(text.size()));
+    Add(AsBytes(text));
+  }
+  void Add(ByteSpan bytes) { hasher_.Update(bytes); }
+  void Add(const std::vector<Digest>& digests) {
+    for (const Digest& digest : digests) Add(digest.bytes);
+  }
+  Digest Finish() { return hasher_.Finish(); }
+
+ private:
+  Hasher hasher_;
+};
+
+std::vector<Digest> BlockDigests(ByteSpan bytes) {
+  std::vector<Digest> digests;
+  Node node;
+  while (!bytes.empty()) {
+    const ByteSpan block = bytes.first(std::min(bytes.size(), kBlockBytes));
+    node.Begin("SPC1 block");
+    node.Add(block);
+    digests.push_back(node.Finish());
+    bytes = bytes.subspan(block.size());
+  }
+  return digests;
+}
+
+// The digests of tensors, whose blocks come in order.
+class TensorDigests {
+ public:
+  TensorDigests(const Checkpoint& checkpoint, const std::vector<std::size_t>& tensors)
+      : checkpoint_(checkpoint), tensors_(tensors) {
+    Begin();
+  }
+
+  void Add(std::size_t tensor, const std::vector<Digest>& blocks) {
+    while (tensors_[done_.size()] != tensor) End();
+    node_.Add(blocks);
+  }
+  std::vector<NamedDigest> Finish() && {
+    while (done_.size() < tensors_.size()) End();
+    return std::move(done_);
+  }
+
+ private:
+  void Begin() {
+    if (done_.size() == tensors_.size()) return;
+    const TensorInfo info = checkpoint_.tensor(tensors_[done_.size()]);
+    node_.Begin("SPC1 tensor");
+    node_.AddText(info.name);
+    node_.AddNumber(static_cast<std::uint16_t>(info.dtype));
+    node_.AddNumber(info.element_size);
+    node_.AddNumber(static_cast<std::uint32_t>(info.shape.size()));
+    for (const std::uint64_t extent : info.shape) node_.AddNumber(extent);
+  }
+  void End() {
+    const std::string_view name = checkpoint_.tensor_name(tensors_[done_.size()]);
+    done_.push_back({.name = std::string(name), .digest = node_.Finish()});
+    Begin();
+  }
+
+  const Checkpoint& checkpoint_;
+  const std::vector<std::size_t>& tensors_;
+  std::vector<NamedDigest> done_;
+  Node node_;
+};
+
+Result<NamedDigest> ObjectDigest(const Checkpoint& checkpoint, const ObjectInfo& object) {
+  SEALPOINT_ASSIGN_OR_RETURN(const Bytes bytes, checkpoint.ReadObject(object.name));
+  Node node;
+  node.Begin("SPC1 object");
+  node.AddText(object.name);
+  node.AddText(object.media_type);
+  node.AddNumber(object.size_bytes);
+  node.Add(BlockDigests(bytes));
+  return NamedDigest{.name = object.name, .digest = node.Finish()};
+}
+
+Digest DigestOfAll(const ContentDigest& content) {
+  Node node;
+  node.Begin("SPC1 content");
+  node.AddNumber(std::uint64_t{content.tensors.size()});
+  node.AddNumber(std::uint64_t{content.objects.size()});
+  for (const auto* list : {&content.tensors, &content.objects}) {
+    for (const NamedDigest& one : *list) node.Add(one.digest.bytes);
+  }
+  return node.Finish();
+}
+
+}  // namespace
+}  // namespace internal
+
+std::string ContentDigest::ToString() const { return "spc1:" + digest.ToHex(); }
+
+Result<ContentDigest> ComputeContentDigest(const Checkpoint& checkpoint,
+                                           const ContentOptions& options) {
+  using namespace internal;  // NOLINT: what this file is about
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::size_t> tensors,
+                             SelectTensors(checkpoint, options));
+  const std::vector<Piece> pieces = PiecesOf(checkpoint, tensors);
+  const bool has_objects = options.patterns.empty();
+  const std::vector<ObjectInfo> objects =
+      has_objects ? checkpoint.objects() : std::vector<ObjectInfo>();
+  ContentDigest content;
+  content.raw_bytes = BytesOf(pieces);
+  for (const ObjectInfo& object : objects) content.raw_bytes += object.size_bytes;
+  ContentProgress progress(options.on_progress, content.raw_bytes);
+  TensorDigests digests(checkpoint, tensors);
+  SEALPOINT_RETURN_IF_ERROR(ForEachPiece<std::vector<Digest>>(
+      std::array{Side{checkpoint}}, pieces, options.threads, progress,
+      [](const Piece&, const std::array<ByteSpan, 1>& bytes) { return BlockDigests(bytes[0]); },
+      [&](const Piece& piece, const std::vector<Digest>& blocks) {
+        digests.Add(piece.tensor, blocks);
+      }));
+  content.tensors = std::move(digests).Finish();
+  for (const ObjectInfo& object : objects) {
+    SEALPOINT_ASSIGN_OR_RETURN(NamedDigest digest, ObjectDigest(checkpoint, object));
+    content.objects.push_back(std::move(digest));
+    progress.Add(object.size_bytes);
+  }
+  content.digest = DigestOfAll(content);
+  return content;
+}
+
+}  // namespace sealpoint

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_COMPARE_PIECES_H_
+#define SEALPOINT_LIB_COMPARE_PIECES_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "lib/base/macros.h"
+#include "lib/pipeline/thread_pool.h"
+#include "sealpoint/checkpoint.h"
+#include "sealpoint/compare.h"
+
+namespace sealpoint::internal {
+
+// Elements of a tensor that are read at once.
+struct Piece {
+  std::size_t tensor = 0;
+  Region region{};
+  std::uint64_t size_bytes = 0;
+};
+
+// A block of the content digest: pieces of whole tensors are whole blocks, but for the last.
+inline constexpr std::uint64_t kBlockBytes = 64 * kKiB;
+
+// Appends the region in pieces, in its order: runs of at most 64 MiB.
+void AppendPieces(std::size_t tensor, const TensorInfo& info, const Region& region,
+                  std::vector<Piece>& pieces);
+
+// All of these tensors.
+std::vector<Piece> PiecesOf(const Checkpoint& checkpoint, std::span<const std::size_t> tensors);
+
+std::uint64_t BytesOf(std::span<const Piece> pieces);
+
+// Small neighbours are read together: [first, second) of the pieces.
+using PieceBatch = std::pair<std::size_t, std::size_t>;
+std::vector<PieceBatch> BatchesOf(std::span<const Piece> pieces);
+
+// A checkpoint whose tensors are read.
+struct Side {
+  const Checkpoint& checkpoint;
+  // By the number in a Piece that of the tensor here; null: the same.
+  const std::vector<std::size_t>* numbers = nullptr;
+};
+// Memory that begins at a page: the system copies to other addresses at a third of the speed.
+class PieceMemory {
+ public:
+  Status Reserve(std::uint64_t size_bytes);
+  MutableByteSpan bytes();
+
+ private:
+  Bytes bytes_;
+};
+// Reads a batch to `memory`, one piece after the other.
+Status ReadBatch(const Side& side, std::span<const Piece> pieces, PieceMemory& memory);
+
+// Tells the caller of the options how far it is.
+class ContentProgress {
+ public:
+  using Callback = std::function<void(std::uint64_t bytes_done, std::uint64_t bytes_total)>;
+  ContentProgress(const Callback& callback, std::uint64_t bytes_total)
+      : callback_(callback), bytes_total_(bytes_total) {}
+  // Calls may overlap.
+  void Add(std::uint64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    bytes_done_ += bytes;
+    if (callback_) callback_(bytes_done_, bytes_total_);
+  }
+
+ private:
+  const Callback& callback_;
+  const std::uint64_t bytes_total_;
+  std::mutex mutex_;
+  std::uint64_t bytes_done_ = 0;
+};
+
+// Takes results from several threads and hands them over in the order of their numbers, so that
+// sums do not depend on timing. Thread safety: all functions.
+template <typename T>
+class InOrder {
+ public:
+  explicit InOrder(std::function<void(std::size_t, T)> take) : take_(std::move(take)) {}
+  void Put(std::size_t number, T value) {
+    const std::lock_guard lock(mutex_);
+    waiting_.emplace(number, std::move(value));
+    for (auto next = waiting_.begin(); next != waiting_.end() && next->first == next_;
+         next = waiting_.erase(next), ++next_) {
+      take_(next_, std::move(next->second));
+    }
+  }
+
+ private:
+  const std::function<void(std::size_t, T)> take_;
+  std::mutex mutex_;
+  std::map<std::size_t, T> waiting_;
+  std::size_t next_ = 0;
+};
+
+// Reads the pieces from each side and calls `work(piece, bytes of each side)` on several threads,
+// then `take(piece, result)` for each piece, in their order.
+template <typename T, std::size_t kSides, typename Work, typename Take>
+Status ForEachPiece(const std::array<Side, kSides>& sides, std::span<const Piece> pieces,
+                    int threads, ContentProgress& progress, const Work& work, const Take& take) {
+  SEALPOINT_RETURN_IF_ERROR(CheckThreads("threads", threads));
+  const std::vector<PieceBatch> batches = BatchesOf(pieces);
+  std::vector<std::array<PieceMemory, kSides>> memory(static_cast<std::size_t>(threads));
+  InOrder<std::vector<T>> results([&](std::size_t batch, std::vector<T> some) {
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      take(pieces[batches[batch].first + i], std::move(some[i]));
+    }
+  });
+  return ParallelFor(threads, batches.size(), [&](int thread, std::size_t number) -> Status {
+    const auto [first, end] = batches[number];
+    const auto batch = pieces.subspan(first, end - first);
+    auto& own = memory[static_cast<std::size_t>(thread)];
+    for (std::size_t side = 0; side < kSides; ++side) {
+      SEALPOINT_RETURN_IF_ERROR(ReadBatch(sides[side], batch, own[side]));
+    }
+    std::vector<T> some;
+    std::uint64_t offset = 0;
+    for (const Piece& piece : batch) {
+      std::array<ByteSpan, kSides> parts;
+      for (std::size_t side = 0; side < kSides; ++side) {
+        parts[side] = own[side].bytes().subspan(offset, piece.size_bytes);
+      }
+      some.push_back(work(piece, parts));
+      offset += piece.size_bytes;
+    }
+    progress.Add(offset);
+    results.Put(number, std::move(some));
+    return {};
+  });
+}
+
+// The tensors that the options ask for, ascending.
+Result<std::vector<std::size_t>> SelectTensors(const Checkpoint& checkpoint,
+                                               const ContentOptions& options);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_COMPARE_PIECES_H_

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/base/name_pattern.h"
+#include "lib/repack/rewrite.h"
+#include "lib/repack/tasks.h"
+#include "sealpoint/promote.h"
+#include "sealpoint/repack.h"
+
+namespace sealpoint {
+namespace internal {
+namespace {
+
+bool ChoosesNothing(const CopyOptions& options) {
+  const RepackOptions& repack = options.repack;
+  return options.match.empty() && options.drop.empty() && !repack.codec &&
+         repack.chunk_size_bytes == 0 && repack.blob_count == 0 && repack.blob_size_max_bytes == 0;
+}
+
+// Names of tensors, and of objects, that at least one of the patterns matches.
+struct NamesFound {
+  std::set<std::string, std::less<>> tensors{};
+  std::set<std::string, std::less<>> objects{};
+};
+
+Result<NamesFound> FindNames(const Checkpoint& source, const std::vector<std::string>& patterns) {
+  NamesFound found;
+  for (const std::string& text : patterns) {
+    SEALPOINT_ASSIGN_OR_RETURN(const NamePattern pattern, NamePattern::Parse(text));
+    bool matches = false;
+    for (std::size_t i = 0; i < source.tensor_count(); ++i) {
+      if (!pattern.Matches(source.tensor_name(i))) continue;
+      found.tensors.emplace(source.tensor_name(i));
+      matches = true;
+    }
+    for (std::size_t i = 0; i < source.object_count(); ++i) {
+      const std::string name = source.object(i).name;
+      if (!pattern.Matches(name)) continue;
+      found.objects.insert(name);
+      matches = true;
+    }
+    if (!matches) {
+      return MakeError(Code::kNotFound, "no tensor or object matches '", text, "'")
+          .AtPath(source.path());
+    }
+  }
+  return found;
+}
+
+Status ChooseTasks(const CopyOptions& options, RewriteJob& job) {
+  const Checkpoint& source = *job.sources.front();
+  SEALPOINT_ASSIGN_OR_RETURN(const NamesFound matched, FindNames(source, options.match));
+  SEALPOINT_ASSIGN_OR_RETURN(const NamesFound dropped, FindNames(source, options.drop));
+  const auto is_chosen = [&](std::string_view name, const auto& in, const auto& out) {
+    return (options.match.empty() || in.contains(name)) && !out.contains(name);
+  };
+  for (std::size_t i = 0; i < source.tensor_count(); ++i) {
+    if (!is_chosen(source.tensor_name(i), matched.tensors, dropped.tensors)) continue;
+    SEALPOINT_ASSIGN_OR_RETURN(TensorSpec spec, SpecOf(source, source.tensor(i), options.repack));
+    job.tensors.push_back({.spec = std::move(spec), .sources = {0}});
+  }
+  for (std::size_t i = 0; i < source.object_count(); ++i) {
+    const std::string name = source.object(i).name;
+    if (is_chosen(name, matched.objects, dropped.objects)) job.objects.push_back({.name = name});
+  }
+  if (job.tensors.empty() && job.objects.empty()) {
+    return InvalidArgument("nothing is left to write: no tensor or object is chosen")
+        .AtPath(source.path());
+  }
+  return {};
+}
+
+std::string DescribeCopy(const CopyOptions& options) {
+  std::string how = "copy" + DescribeChoices(options.repack);
+  for (const std::string& pattern : options.match) how += " match=" + pattern;
+  for (const std::string& pattern : options.drop) how += " drop=" + pattern;
+  return how;
+}
+
+// The place of the source in a series, and all that its index says of it.
+CommitOptions CommitOf(const Sources& sources, const CopyOptions& options) {
+  const Checkpoint& source = *sources.front();
+  CommitOptions commit{
+      .step = source.step(),
+      .mesh = source.mesh(),
+      .provenance = WithOrigin(source.provenance(), sources, DescribeCopy(options)),
+      .limits = options.repack.limits};
+  if (!source.parent().is_zero()) {
+    commit.parent = ParentRef{source.parent(), source.sequence() - 1};
+  }
+  return commit;
+}
+
+Result<RepackReport> CopyUnchanged(const Checkpoint& source, const std::string& to,
+                                   const RepackOptions& options) {
+  RepackReport result{.attempt = source.attempt(),
+                      .sequence = source.sequence(),
+                      .step = source.step(),
+                      .tensor_count = source.tensor_count(),
+                      .object_count = source.object_count(),
+                      .raw_bytes = source.raw_bytes(),
+                      .is_identical = true};
+  for (const BlobInfo& blob : source.blobs()) {
+    ++result.blob_count;
+    result.total_bytes += blob.file_size_bytes;
+  }
+  if (options.dry_run) return result;
+  SEALPOINT_ASSIGN_OR_RETURN(
+      const PromoteReport report,
+      Promote(source.path(), to,
+              {.from_storage = options.from_storage,
+               .to_storage = options.to_storage,
+               .threads = options.threads,
+               .memory_budget_bytes = std::min(options.memory_budget_bytes, 64 * kMiB),
+               .limits = options.limits,
+               .on_progress = WithTotal(options.on_progress, result.total_bytes)}));
+  result.was_committed = report.was_committed;
+  return result;
+}
+
+}  // namespace
+}  // namespace internal
+
+Result<RepackReport> CopyCheckpoint(const std::string& from, const std::string& to,
+                                    const CopyOptions& options) {
+  // With all its blobs: a promotion would wait for those that it does not find.
+  SEALPOINT_ASSIGN_OR_RETURN(internal::CopySource source,
+                             internal::OpenCopySource(from, options.repack));
+  if (!source.is_draft && internal::ChoosesNothing(options)) {
+    return internal::CopyUnchanged(*source.checkpoint, to, options.repack);
+  }
+  internal::RewriteJob job;
+  job.sources.push_back(std::move(source.checkpoint));
+  SEALPOINT_RETURN_IF_ERROR(internal::ChooseTasks(options, job));
+  job.commit = internal::CommitOf(job.sources, options);
+  return internal::Rewrite(std::move(job), to, options.repack);
+}
+
+}  // namespace sealpoint

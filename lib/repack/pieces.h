@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_REPACK_PIECES_H_
+#define SEALPOINT_LIB_REPACK_PIECES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "lib/repack/tasks.h"
+#include "sealpoint/region.h"
+#include "sealpoint/status.h"
+
+namespace sealpoint::internal {
+
+// What becomes a shard: elements of one tensor that fit into the memory of a thread.
+struct Piece {
+  std::size_t task = 0;
+  Region region{};
+  std::uint64_t raw_bytes = 0;
+  std::uint64_t memory_bytes = 0;  // a multiple of kPieceAlignmentBytes
+};
+
+inline constexpr std::uint64_t kPieceAlignmentBytes = 64;
+
+struct PieceLimits {
+  std::uint64_t memory_bytes = 0;  // of a piece while it is worked upon
+  std::uint64_t raw_bytes = 0;     // as it is stored
+};
+
+// The pieces of all tensors that have elements, in their order. A tensor within the limits is one
+// piece; of another one each shard of its first source is cut where chunks of both end, so that
+// none is read twice, if one fits.
+Result<std::vector<Piece>> CutIntoPieces(const RewriteJob& job, const PieceLimits& limits);
+
+// Cuts them into at most `count` parts of about the same size. Some may be empty.
+std::vector<std::span<const Piece>> Divide(std::span<const Piece> pieces, std::size_t count);
+
+// How many of the first of these fit into the memory together; at least one if there is one.
+std::size_t CountThatFit(std::span<const Piece> pieces, std::uint64_t memory_bytes);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_REPACK_PIECES_H_

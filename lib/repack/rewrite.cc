@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/repack/rewrite.h"
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/container/open_checkpoint.h"
+#include "lib/format/constants.h"
+#include "lib/pipeline/thread_pool.h"
+#include "lib/promote/copy_meter.h"
+#include "lib/promote/leftovers.h"
+#include "lib/repack/pieces.h"
+#include "lib/repack/write_part.h"
+#include "lib/storage/durable.h"
+#include "sealpoint/engine.h"
+
+namespace sealpoint::internal {
+namespace {
+
+RepackReport ReportOf(const CommittedFiles& files) {
+  const Metadata& index = files.index.metadata;
+  return {.attempt = files.marker.marker.attempt,
+          .sequence = files.marker.marker.sequence,
+          .step = files.marker.marker.step,
+          .tensor_count = index.tensor_count(),
+          .object_count = index.object_count(),
+          .blob_count = index.blob_count(),
+          .raw_bytes = index.raw_bytes(),
+          .total_bytes = files.marker.marker.total_bytes};
+}
+
+RepackReport PlanOf(const RewriteJob& job) {
+  RepackReport report{.step = job.commit.step,
+                      .tensor_count = job.tensors.size(),
+                      .object_count = job.objects.size()};
+  for (const TensorTask& task : job.tensors) {
+    report.raw_bytes += Region::Whole(task.spec.shape).element_count() * task.spec.element_size;
+  }
+  return report;
+}
+
+class Rewriting {
+ public:
+  Rewriting(RewriteJob job, std::string to, const RepackOptions& options)
+      : job_(std::move(job)),
+        to_(std::move(to)),
+        options_(options),
+        storage_(options.to_storage ? options.to_storage : DefaultStorage()),
+        on_bytes_(WithTotal(options.on_progress, bytes_total_)),
+        meter_(on_bytes_) {}
+
+  Result<RepackReport> Run() {
+    SEALPOINT_RETURN_IF_ERROR(storage_->CreateDirectories(to_));
+    SEALPOINT_ASSIGN_OR_RETURN(directory_, storage_->OpenDirectory(to_));
+    SEALPOINT_ASSIGN_OR_RETURN(
+        const bool is_made,
+        IsMadeAlready(*storage_, *directory_, job_.commit.provenance, options_.limits));
+    if (!is_made) SEALPOINT_RETURN_IF_ERROR(Make());
+    SEALPOINT_ASSIGN_OR_RETURN(const CommittedFiles files,
+                               OpenCommitted(*storage_, to_, options_.limits, true));
+    // Who published then may have died before the sync.
+    if (is_made) SEALPOINT_RETURN_IF_ERROR(directory_->Sync());
+    RemoveLeftovers(*directory_, files.marker.marker.attempt, files.index.metadata);
+    RepackReport report = ReportOf(files);
+    report.was_committed = is_made;
+    return report;
+  }
+
+ private:
+  Status Make() {
+    SEALPOINT_ASSIGN_OR_RETURN(const Id128 probe, Id128::Random());
+    SEALPOINT_ASSIGN_OR_RETURN(const Capabilities capabilities,
+                               directory_->Probe(ProbeName(probe)));
+    SEALPOINT_RETURN_IF_ERROR(CheckCapabilities(*directory_, capabilities));
+    if (job_.commit.attempt.is_zero()) {
+      SEALPOINT_ASSIGN_OR_RETURN(job_.commit.attempt, AttemptId::Random());
+    }
+    SEALPOINT_RETURN_IF_ERROR(MakeEngine());
+    Status status = WriteAndCommit();
+    // If nobody knows of the commit, the blobs may be part of a checkpoint.
+    if (status.ok() || OutcomeIsUnknown(status)) return status;
+    for (const auto& writer : writers_) {
+      if (writer) static_cast<void>(writer->Abandon());
+    }
+    return status;
+  }
+
+  // A fourth of the budget; the sources have another one, and the pieces the rest. What an upload
+  // holds of each blob comes on top: a part of the default size is as large as some budgets.
+  Status MakeEngine() {
+    const auto buffers = static_cast<std::uint64_t>(options_.threads) + 2;
+    const std::uint64_t share = options_.memory_budget_bytes / 4 / buffers;
+    const std::uint64_t buffer_size = std::clamp<std::uint64_t>(
+        share - share % kDirectIoAlignmentBytes, kDirectIoAlignmentBytes, 4 * kMiB);
+    const std::uint64_t part_size = storage_->part_size_bytes(to_);
+    const std::uint64_t part_buffers = (part_size + buffer_size - 1) / buffer_size;
+    const std::uint64_t all_buffers =
+        buffers + static_cast<std::uint64_t>(options_.threads) * part_buffers;
+    SEALPOINT_ASSIGN_OR_RETURN(engine_,
+                               Engine::Create({.memory_budget_bytes = all_buffers * buffer_size,
+                                               .staging_buffer_size_bytes = buffer_size,
+                                               .io_thread_count = options_.threads,
+                                               .storage = storage_}));
+    return {};
+  }
+
+  Status WriteAndCommit() {
+    const std::uint64_t memory =
+        options_.memory_budget_bytes / 2 / static_cast<std::uint64_t>(options_.threads);
+    SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Piece> pieces, Cut(memory));
+    const std::size_t wanted =
+        options_.blob_count != 0 ? options_.blob_count : static_cast<std::size_t>(options_.threads);
+    const std::size_t count = std::clamp<std::size_t>(pieces.size(), 1, wanted);
+    const auto parts = Divide(pieces, count);
+    writers_.resize(count);
+    std::vector<std::vector<BlobSummary>> summaries(count);
+    const PartMemory part_memory{.size_bytes = memory, .on_written = [this](std::uint64_t bytes) {
+                                   return meter_.Add(bytes);
+                                 }};
+    const auto write = [&](int, std::size_t i) {
+      return WritePart(i, parts[i], part_memory, summaries[i]);
+    };
+    SEALPOINT_RETURN_IF_ERROR(ParallelFor(options_.threads, count, write));
+    std::vector<BlobSummary> all;
+    for (const auto& some : summaries) all.insert(all.end(), some.begin(), some.end());
+    return Commit(*storage_, to_, job_.commit, all).status();
+  }
+
+  // None is larger than a blob is to be, if their number was asked for.
+  Result<std::vector<Piece>> Cut(std::uint64_t memory_bytes) {
+    constexpr std::uint64_t kLeast = 64 * kKiB;
+    for (const TensorTask& task : job_.tensors) {
+      bytes_total_ += Region::Whole(task.spec.shape).element_count() * task.spec.element_size;
+    }
+    const std::uint64_t raw_bytes = options_.blob_count != 0
+                                        ? std::max(bytes_total_ / options_.blob_count, kLeast)
+                                        : memory_bytes;
+    return CutIntoPieces(job_, {.memory_bytes = memory_bytes, .raw_bytes = raw_bytes});
+  }
+
+  // The first one also has what is no part of any piece.
+  Status WritePart(std::size_t number, std::span<const Piece> pieces, const PartMemory& memory,
+                   std::vector<BlobSummary>& summaries) {
+    if (number > 0 && pieces.empty()) return {};
+    std::unique_ptr<BlobWriter>& writer = writers_[number];
+    SEALPOINT_RETURN_IF_ERROR(MakeWriter(writer));
+    if (number == 0) SEALPOINT_RETURN_IF_ERROR(WriteWithoutPieces(*writer));
+    SEALPOINT_RETURN_IF_ERROR(WritePieces(job_, pieces, memory, *writer));
+    SEALPOINT_ASSIGN_OR_RETURN(summaries, writer->Finish());
+    return {};
+  }
+
+  Status MakeWriter(std::unique_ptr<BlobWriter>& writer) const {
+    BlobWriterOptions options{
+        .attempt = job_.commit.attempt, .step = job_.commit.step, .limits = options_.limits};
+    if (options_.blob_size_max_bytes != 0) options.size_max_bytes = options_.blob_size_max_bytes;
+    SEALPOINT_ASSIGN_OR_RETURN(writer, BlobWriter::Create(*engine_, to_, std::move(options)));
+    return {};
+  }
+
+  Status WriteWithoutPieces(BlobWriter& writer) const {
+    for (const TensorTask& task : job_.tensors) {
+      const bool is_empty = Region::Whole(task.spec.shape).element_count() == 0;
+      if (is_empty) SEALPOINT_RETURN_IF_ERROR(writer.AddEmpty(task.spec));
+    }
+    for (const ObjectTask& task : job_.objects) {
+      const Checkpoint& source = *job_.sources[task.source];
+      SEALPOINT_ASSIGN_OR_RETURN(const Bytes bytes, source.ReadObject(task.name));
+      SEALPOINT_RETURN_IF_ERROR(writer.AddObject(task.name,
+                                                 source.FindObject(task.name)->media_type, bytes,
+                                                 options_.codec.value_or(Codec::kNone)));
+    }
+    return {};
+  }
+
+  RewriteJob job_;
+  const std::string to_;
+  const RepackOptions& options_;
+  const std::shared_ptr<Storage> storage_;
+  std::unique_ptr<Directory> directory_;
+  std::unique_ptr<Engine> engine_;
+  std::vector<std::unique_ptr<BlobWriter>> writers_;  // one per part
+  std::uint64_t bytes_total_ = 0;                     // of the tensors
+  const std::function<bool(std::uint64_t bytes)> on_bytes_;
+  CopyMeter meter_;
+};
+
+}  // namespace
+
+Result<bool> IsMadeAlready(const Storage& storage, const Directory& directory,
+                           const ProvenanceList& provenance, const Limits& limits) {
+  const auto info = directory.Stat(kMarkerName);
+  if (!info.ok() && info.error().code() == Code::kNotFound) return false;
+  SEALPOINT_RETURN_IF_ERROR(info.status());
+  const auto found = OpenCommitted(storage, directory.path(), limits, false);
+  if (found.ok()) {
+    const ProvenanceList entries = found->index.metadata.provenance();
+    const bool is_this = std::ranges::all_of(provenance, [&](const auto& entry) {
+      return !entry.first.starts_with("repack.") ||
+             std::ranges::find(entries, entry) != entries.end();
+    });
+    if (is_this) return true;
+  }
+  return RuleError(Code::kAlreadyExists, "R-CMT-01", "the directory holds another marker",
+                   found.ok() ? StrCat(", of attempt ", found->marker.marker.attempt.ToHex()) : "",
+                   ", expected none")
+      .AtPath(JoinPath(directory.path(), kMarkerName));
+}
+
+Result<RepackReport> Rewrite(RewriteJob job, const std::string& to, const RepackOptions& options) {
+  if (options.dry_run) return PlanOf(job);
+  return Rewriting(std::move(job), to, options).Run();
+}
+
+}  // namespace sealpoint::internal

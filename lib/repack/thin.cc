@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/series/series_removal.h"
+#include "lib/storage/path.h"
+#include "sealpoint/repack.h"
+#include "sealpoint/series.h"
+
+namespace sealpoint {
+namespace internal {
+namespace {
+
+// What Series::Delete would refuse, and that a later checkpoint is whole: what was thinned, which
+// has the same sequence and may have the greater attempt, does not count as a newer one.
+Status CheckIsRemovable(const Storage& storage, const Series& series, const std::string& name) {
+  SEALPOINT_ASSIGN_OR_RETURN(const SeriesListing listing, series.List());
+  const auto& entries = listing.entries;
+  const auto found = std::ranges::find(entries, name, &SeriesEntry::name);
+  if (found == entries.end()) {
+    return MakeError(Code::kNotFound, "no such checkpoint").AtPath(JoinPath(series.path(), name));
+  }
+  const auto later_end = std::ranges::find_if(
+      entries, [&](const SeriesEntry& entry) { return entry.sequence <= found->sequence; });
+  const bool is_newest = later_end == entries.begin();
+  if (is_newest || found->is_kept) {
+    return InvalidArgument("not thinned, since the source could not be deleted: ",
+                           is_newest ? "it is the newest of its series" : "a KEEP file pins it")
+        .AtRule("R-SER-05")
+        .AtPath(found->path);
+  }
+  return MakeSureOfANewerOne(storage, entries.begin(), later_end, found->attempt);
+}
+
+}  // namespace
+}  // namespace internal
+
+Result<ThinReport> ThinCheckpoint(const std::string& path, const std::string& to,
+                                  const ThinOptions& options) {
+  if (options.drop.empty()) {
+    return internal::InvalidArgument("there is nothing to drop, expected at least one pattern");
+  }
+  const std::string name(internal::LastComponent(path));
+  const std::string folder = internal::ParentPath(path);
+  const auto storage = options.repack.from_storage ? options.repack.from_storage : DefaultStorage();
+  const Series series(folder, storage);
+  if (options.remove_source) {
+    SEALPOINT_RETURN_IF_ERROR(internal::CheckIsRemovable(*storage, series, name));
+  }
+  ThinReport report{.path = to.empty() ? JoinPath(folder, name + "-thin") : to};
+  SEALPOINT_ASSIGN_OR_RETURN(
+      report.made,
+      CopyCheckpoint(path, report.path, {.drop = options.drop, .repack = options.repack}));
+  if (!options.remove_source || options.repack.dry_run) return report;
+  // Copying may have taken hours.
+  SEALPOINT_RETURN_IF_ERROR(internal::CheckIsRemovable(*storage, series, name));
+  // The copy is durable: a crash from here on leaves it, and of the source all or nothing.
+  SEALPOINT_RETURN_IF_ERROR(series.Delete(name));
+  report.is_source_removed = true;
+  return report;
+}
+
+}  // namespace sealpoint

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_SAVER_FROZEN_BLOBS_H_
+#define SEALPOINT_LIB_SAVER_FROZEN_BLOBS_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/container/open_checkpoint.h"
+#include "lib/pipeline/engine_parts.h"
+#include "lib/saver/learned_frozen.h"
+#include "lib/saver/preflight.h"
+#include "lib/saver/save_plan.h"
+#include "sealpoint/blob_writer.h"
+#include "sealpoint/declaration.h"
+#include "sealpoint/saver.h"
+#include "sealpoint/status.h"
+#include "sealpoint/storage.h"
+
+// Frozen groups: blobs of an older checkpoint that are linked instead of written
+// (spec/commit.md, 2.7). Nothing here is collective: each rank looks after the blobs that it would
+// write.
+
+namespace sealpoint::internal {
+
+bool IsFrozen(const SaverOptions& options, std::string_view group);
+// Whether any blob of an older checkpoint may be linked.
+bool MayLink(const SaverOptions& options);
+
+// What this rank would write of a frozen group.
+struct FrozenGroup {
+  struct ShardContent {
+    TensorSpec tensor{};
+    Region region{};
+    Digest content{};  // of the digests of its chunks
+  };
+  std::string name{};
+  bool is_learned = false;
+  std::vector<ShardContent> shards{};
+  std::uint64_t bytes = 0;
+
+  // Over names, types, regions and contents; groups that are stored alike have the same.
+  Digest ComputeKey() const;
+};
+// `grouped`: this rank's plan, and what is known of learned groups. Errors: Device.
+Result<std::vector<FrozenGroup>> DigestFrozen(EngineParts& engine, const SaverOptions& options,
+                                              const GroupedPlan& grouped, const Sources& sources);
+
+// The plan without the shards of these groups.
+SavePlan WithoutGroups(const SavePlan& plan, const Declaration& declaration,
+                       const std::set<std::string>& groups);
+
+// Links what the parent of an attempt has of frozen groups. Remembers the summaries of what was
+// linked, so that the index of a parent that this rank linked everything of is not read again.
+class FrozenBlobs {
+ public:
+  struct Linked {
+    Digest key{};
+    std::vector<BlobSummary> summaries{};
+  };
+  // The attempt's parent, once a group has asked for it; of one save.
+  using OpenedParent = std::optional<Result<CommittedFiles>>;
+  // Into the directory of the attempt, which is synced. All blobs of the group or, if one cannot be
+  // linked, none: then the result is empty, whatever the reason. Errors: those of the sync.
+  Result<Linked> Link(const Storage& storage, const Attempt& attempt, const SaverOptions& options,
+                      const FrozenGroup& group, OpenedParent& parent);
+  // Once the attempt is committed.
+  void Remember(const AttemptId& attempt, const std::vector<Linked>& linked);
+
+ private:
+  AttemptId remembered_{};
+  std::map<Digest, std::vector<BlobSummary>> by_key_{};  // of the remembered attempt
+};
+
+// Removes links that were made here.
+void RemoveLinks(Directory& directory, const std::vector<BlobSummary>& linked);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_SAVER_FROZEN_BLOBS_H_

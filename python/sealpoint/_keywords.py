@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options that are keywords of functions that programs call, and one dataclass within the package."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, TypeVar
+
+from sealpoint._hints import nearest
+
+# What keywords were named before.
+_RENAMED = {"pass_on": "share_chunks"}
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def names_of(keywords: Any) -> list[str]:
+    """The names that a TypedDict has, in the order in which they are declared."""
+    return list(keywords.__annotations__)
+
+
+def takes(keywords: Any, options: Any) -> Callable[[F], F]:
+    """Lets ``help()`` and ``inspect.signature`` show the keywords of a function, each with its default in the options."""
+
+    def set_signature(function: F) -> F:
+        signature = inspect.signature(function)
+        positional = [one for one in signature.parameters.values() if one.kind != one.VAR_KEYWORD]
+        fields = {one.name: one for one in dataclasses.fields(options)}
+        added = [
+            inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=one.type)
+            for one in (fields[name] for name in names_of(keywords))
+        ]
+        function.__signature__ = signature.replace(parameters=[*positional, *added])  # type: ignore[attr-defined]
+        return function
+
+    return set_signature
+
+
+def refuse_unknown(what: str, given: Mapping[str, Any], known: Collection[str]) -> None:
+    """Errors: TypeError (a keyword that is not known; says which one was meant)."""
+    for name in given:
+        if name in known:
+            continue
+        if name in _RENAMED:
+            raise TypeError(f"{what} has no option {name!r}: it is named {_RENAMED[name]!r} now")
+        near = nearest(name, known)
+        hint = "" if near is None else f"; the nearest is {near!r}"
+        raise TypeError(f"{what} has no option {name!r}, expected one of {', '.join(known)}{hint}")

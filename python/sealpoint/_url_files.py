@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What frameworks ask ``os``, ``open`` and ``pathlib`` for, so that their directories may be URLs of object stores.
+
+Each of these takes the place of a framework's own module, function or class, and goes on to it for all other paths.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import pathlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from sealpoint import _sealpoint, _uri
+from sealpoint._arguments import path_of
+from sealpoint._errors import UnsupportedError
+
+# Files of frameworks beside checkpoints: an iteration, a configuration.
+_SIZE_MAX_BYTES = 1 << 20
+
+
+def is_url(path: Any) -> bool:
+    """Whether it is a URL that this library serves: all but those of the client that Megatron has itself."""
+    if not isinstance(path, (str, os.PathLike)):
+        return False
+    text = os.fspath(path)
+    return isinstance(text, str) and _uri.is_uri(text) and not text.startswith("msc://")
+
+
+def is_file(path: Any) -> bool:
+    folder, name = _uri.split(path_of(path))
+    return any(one == name and not is_folder for one, is_folder, _ in _sealpoint.list_directory(folder) or ())
+
+
+def is_folder(path: Any) -> bool:
+    return bool(_sealpoint.list_directory(path_of(path)))  # some stores list an empty one
+
+
+class Os:
+    """In the place of the module ``os``. A directory of an object store is there as soon as something is in it."""
+
+    def __init__(self, native: Any = os) -> None:
+        self._native = native
+        self.path = _OsPath(native.path)
+
+    def makedirs(self, name: Any, *arguments: Any, **options: Any) -> None:
+        if not is_url(name):
+            self._native.makedirs(name, *arguments, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._native, name)
+
+
+class _OsPath:
+    """In the place of ``os.path``, and of modules with functions of these names."""
+
+    def __init__(self, native: Any) -> None:
+        self._native = native
+
+    def exists(self, path: Any) -> bool:
+        return (is_file(path) or is_folder(path)) if is_url(path) else bool(self._native.exists(path))
+
+    def isfile(self, path: Any) -> bool:
+        return is_file(path) if is_url(path) else bool(self._native.isfile(path))
+
+    def isdir(self, path: Any, *arguments: Any, **options: Any) -> bool:
+        return is_folder(path) if is_url(path) else bool(self._native.isdir(path, *arguments, **options))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._native, name)
+
+
+def paths_of(native: Any) -> Any:
+    """In the place of a module that has ``exists``, ``isfile`` and ``isdir``."""
+    return _OsPath(native)
+
+
+class _Written(io.StringIO):
+    """A file that is written at once, when it is closed; not at all if its block fails."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self._path: str | None = path
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if kind is not None:
+            self._path = None
+        self.close()
+
+    def close(self) -> None:
+        path, self._path = self._path, None
+        if path is not None:
+            _sealpoint.write_file(*_uri.split(path), self.getvalue().encode())
+        super().close()
+
+
+def opener(native: Callable[..., Any] = open) -> Callable[..., Any]:
+    """In the place of ``open``: small files of an object store are read and written whole."""
+
+    def open_any(file: Any, mode: str = "r", *arguments: Any, **options: Any) -> Any:
+        if not is_url(file):
+            return native(file, mode, *arguments, **options)
+        path = path_of(file)
+        if mode == "w":
+            return _Written(path)
+        content = _uri.read(*_uri.split(path), _SIZE_MAX_BYTES + 1) if mode in ("r", "rb") else None
+        if content is None or len(content) > _SIZE_MAX_BYTES:
+            raise UnsupportedError(
+                f"open(…, {mode!r}) of a file in an object store, expected to read or write a whole one of 1 MiB at most: "
+                "checkpoints of this library have digests of their own, and need no verify_integrity",
+                path=path,
+            )
+        return io.BytesIO(content) if mode == "rb" else io.StringIO(content.decode())
+
+    return open_any
+
+
+class UrlPath(os.PathLike[str]):
+    """What frameworks ask a pathlib.Path for, of a URL, which pathlib would take a slash from."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url.rstrip("/")
+
+    def __fspath__(self) -> str:
+        return self._url
+
+    __str__ = __fspath__
+
+    def __truediv__(self, name: str) -> UrlPath:
+        return type(self)(f"{self._url}/{name}")
+
+    joinpath = __truediv__
+
+    @property
+    def name(self) -> str:
+        return _uri.split(self._url)[1]
+
+    def iterdir(self) -> Iterator[UrlPath]:
+        return (self / name for name in _uri.list_names(path_of(self._url)))
+
+    def exists(self) -> bool:
+        return is_file(self._url) or is_folder(self._url)
+
+    def is_file(self) -> bool:
+        return is_file(self._url)
+
+    def is_dir(self) -> bool:
+        return is_folder(self._url)
+
+
+def path_class(native: Any = pathlib.Path) -> Any:
+    """In the place of ``pathlib.Path``."""
+
+    class Kind(type):
+        def __call__(cls, *parts: Any) -> Any:
+            return UrlPath(os.fspath(parts[0])) if len(parts) == 1 and is_url(parts[0]) else native(*parts)
+
+        def __instancecheck__(cls, one: Any) -> bool:
+            return isinstance(one, native)
+
+    return Kind("Path", (), {})

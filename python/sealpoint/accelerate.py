@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checkpoints of what an Accelerator of Hugging Face prepared.
+
+    checkpoints = AcceleratorCheckpointer(accelerator, "run", every=100, keep=3)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, Literal, Unpack
+
+from sealpoint import _sealpoint
+from sealpoint._arguments import Provenance
+from sealpoint._checkpoint import Path
+from sealpoint._errors import InvalidArgumentError, UnsupportedError
+from sealpoint._save_future import SaveFuture
+from sealpoint._tree import PerRank
+from sealpoint.torch._checkpointer import Checkpointer
+from sealpoint.torch._load import State
+from sealpoint.torch._options import CheckpointerKeywords, Contract, ResumeKeywords
+from sealpoint.torch._random import random_states, set_random_states
+
+try:
+    _accelerate: Any = import_module("accelerate")
+except ImportError as error:
+    raise ImportError(f"sealpoint.accelerate needs accelerate, which cannot be imported: {error}") from error
+# What is every rank's own is left as it is if another number of ranks saved it; all else must be as stored.
+RESUME_CONTRACT = Contract(per_rank="report")
+
+
+def check_supported(accelerator: Any) -> None:
+    """Errors: UnsupportedError (engines that keep a state of their own)."""
+    kind = accelerator.distributed_type.name
+    plugin = getattr(accelerator.state, "fsdp_plugin", None)
+    if kind in ("DEEPSPEED", "MEGATRON_LM", "XLA"):
+        raise UnsupportedError(f"accelerate runs {kind}, whose state is its own; expected FSDP2, DDP or one process")
+    if plugin is not None and plugin.fsdp_version != 2:
+        raise UnsupportedError(
+            f"fsdp_version is {plugin.fsdp_version}, which flattens parameters; expected 2 (fully_shard), DDP or one process"
+        )
+
+
+def unwrapped(model: Any) -> Any:
+    """The model within the wrappers of DDP and of torch.compile, whose names are those of no wrapper."""
+    return _accelerate.utils.extract_model_from_parallel(model, keep_torch_compile=False)
+
+
+class AcceleratorCheckpointer(Checkpointer):
+    """A ``sealpoint.torch.Checkpointer`` of what an Accelerator prepared: models, optimizers, schedulers, scaler, places of
+    data loaders, what ``register_for_checkpointing`` was given, and each rank's random generators.
+
+        with AcceleratorCheckpointer(accelerator, "run", every=100, keep=3) as checkpoints:
+            first = (checkpoints.resume() or 0) + 1
+            for step in range(first, last + 1):
+                train(step)
+                checkpoints.step(step)
+
+    Each rank saves what it holds, in the background, and any number of ranks resumes. ``Accelerator.save_state`` gathers or
+    pickles the state before it calls its hooks, so this takes its place. All ranks call all functions, after ``prepare``.
+
+    Args:
+        accelerator: of accelerate, on one process, with DDP or with FSDP2.
+        others: as for ``sealpoint.torch.Checkpointer``.
+
+    ``step``, ``save`` and ``resume`` take a mapping with more state, such as {"epoch": 3}; ``resume`` fills it.
+    On another number of ranks the generators, and the states of stateful data loaders, stay as they are, and a warning
+    ("sealpoint") says so. Errors: those of ``Checkpointer``; UnsupportedError (DeepSpeed, Megatron-LM, XLA, FSDP1).
+    """
+
+    def __init__(
+        self,
+        accelerator: Any,
+        directory: Path,
+        *,
+        every: int = 1,
+        keep: int | None = None,
+        keep_best: tuple[str, Literal["least", "greatest"], int] | None = None,
+        wait: bool = False,
+        on_error: Literal["raise", "warn"] = "raise",
+        **options: Unpack[CheckpointerKeywords],
+    ) -> None:
+        if not isinstance(accelerator, _accelerate.Accelerator):
+            raise InvalidArgumentError(f"accelerator is {accelerator!r:.80}, expected an Accelerator of accelerate")
+        check_supported(accelerator)
+        super().__init__(directory, every=every, keep=keep, keep_best=keep_best, wait=wait, on_error=on_error, **options)
+        self._accelerator = accelerator
+
+    def state(self, more: Any = None) -> dict[str, Any]:
+        """What is saved, and filled by ``resume``."""
+        of = self._accelerator
+        state = {
+            "models": [unwrapped(model) for model in of._models],
+            "optimizers": list(of._optimizers),
+            "schedulers": list(of._schedulers),
+            "loaders": [_Loader(loader) for loader in of._dataloaders],
+            "objects": list(of._custom_objects),
+            "accumulated": _Attribute(of, "step"),
+            "rng": PerRank(random_states()),
+        }
+        if of.scaler is not None:
+            state["scaler"] = of.scaler
+        if more is not None:
+            state["more"] = more
+        return state
+
+    def step(
+        self, step: int, state_dict: Mapping[Any, Any] | None = None, *, provenance: Provenance | None = None
+    ) -> SaveFuture | _sealpoint.CommitInfo | None:
+        return super().step(step, state_dict, provenance=provenance)  # type: ignore[arg-type]  # goes to save()
+
+    def save(
+        self, step: int, state_dict: Mapping[Any, Any] | None = None, *, provenance: Provenance | None = None
+    ) -> SaveFuture | _sealpoint.CommitInfo | None:
+        return super().save(step, self.state(state_dict), provenance=provenance)
+
+    def resume(
+        self, state_dict: State | None = None, *, required: bool = False, **options: Unpack[ResumeKeywords]
+    ) -> int | None:
+        state = self.state(state_dict)
+        options.setdefault("contract", RESUME_CONTRACT)
+        step = super().resume(state, required=required, **options)
+        if step is not None:
+            set_random_states(state["rng"].value)
+        return step
+
+
+class _Attribute:
+    """A number of an object, as a state of its own."""
+
+    def __init__(self, owner: Any, name: str) -> None:
+        self._owner, self._name = owner, name
+
+    def state_dict(self) -> dict[str, Any]:
+        return {self._name: getattr(self._owner, self._name)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        setattr(self._owner, self._name, state[self._name])
+
+
+class _Loader(_Attribute):
+    """Which epoch a data loader is in, and, of a stateful one, what each rank has seen of it."""
+
+    def __init__(self, loader: Any) -> None:
+        super().__init__(loader, "iteration")
+        self._loader = loader
+        self._is_stateful = bool(getattr(loader, "use_stateful_dataloader", False))
+
+    def state_dict(self) -> dict[str, Any]:
+        seen = {"seen": PerRank(self._loader.state_dict())} if self._is_stateful else {}
+        return {**super().state_dict(), **seen}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        super().load_state_dict(state)
+        if self._is_stateful:
+            self._loader.load_state_dict(state["seen"].value)
+
+
+__all__ = ["AcceleratorCheckpointer"]

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays of JAX as slots of the library: which boxes of them are on the devices of this process, and the memory of these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sealpoint import _sealpoint
+from sealpoint._dtypes import name_of, numpy_dtype
+from sealpoint._errors import MismatchError, UnsupportedError
+from sealpoint._mapped import aligned_array
+from sealpoint.jax._jax import jax
+
+Slot = _sealpoint.Slot
+Numbers = tuple[int, ...]
+Box = tuple[Numbers, Numbers]  # offset and extent, in elements
+
+
+def is_array(value: Any) -> bool:
+    """Whether it is stored as a tensor."""
+    return isinstance(value, (jax.Array, np.ndarray))
+
+
+def is_key(value: Any) -> bool:
+    """Whether it is an array of keys of ``jax.random``, or stands for one."""
+    dtype = getattr(value, "dtype", None)
+    return dtype is not None and jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key)
+
+
+def name_of_dtype(dtype: Any, key: str) -> str:
+    """Errors: UnsupportedError."""
+    name = name_of(np.dtype(dtype))
+    if name is None:
+        raise UnsupportedError(f"dtype is {dtype}, which the format does not have", tensor=key)
+    return name
+
+
+def _box_of(index: tuple[slice, ...], shape: Numbers) -> Box:
+    ranges = [one.indices(size)[:2] for one, size in zip(index, shape, strict=True)]
+    return tuple(begin for begin, _ in ranges), tuple(end - begin for begin, end in ranges)
+
+
+def _memory_of(array: np.ndarray[Any, Any]) -> _sealpoint.MemoryView:
+    return _sealpoint.MemoryView(array.ctypes.data, array.nbytes)
+
+
+def _slot(key: str, dtype: str, shape: Numbers, box: Box | None, memory: np.ndarray[Any, Any] | None) -> Slot:
+    if memory is None or memory.size == 0:
+        return Slot(key, dtype, shape, None, _sealpoint.MemoryView(0, 0))
+    return Slot(key, dtype, shape, None if box is None else _sealpoint.Region(*box, None), _memory_of(memory))
+
+
+def source_slots(value: Any, key: str, keep: Callable[[Any], None]) -> list[Slot]:
+    """The slots of an array that is to be saved: one per box on the devices of this process, whatever number of them has it.
+
+    ``keep`` gets the memory, which must outlive the slots. Waits for computations that are still to fill it. Errors:
+    UnsupportedError; it names the key.
+    """
+    shape, dtype = tuple(value.shape), name_of_dtype(value.dtype, key)
+    if 0 in shape:
+        return [Slot(key, dtype, shape)]
+    if isinstance(value, np.ndarray):
+        memory = np.ascontiguousarray(value)
+        keep(memory)
+        return [_slot(key, dtype, shape, None, memory.reshape(-1))]
+    boxes: dict[Box, Any] = {}
+    for shard in value.addressable_shards:
+        boxes.setdefault(_box_of(shard.index, shape), shard.data)
+    slots = []
+    for box, data in boxes.items():
+        memory = np.ascontiguousarray(np.asarray(data))  # a view, of memory of the host
+        keep(memory)
+        slots.append(_slot(key, dtype, shape, box, memory.reshape(-1)))
+    return slots
+
+
+class Target(NamedTuple):
+    """An array that is to be loaded: the place of each box of this process, and on which devices it is to be."""
+
+    shape: Numbers
+    sharding: Any  # None: an array of numpy
+    boxes: dict[Box, np.ndarray[Any, Any]]
+    devices: list[tuple[Any, Box]]
+
+    def array(self) -> Any:
+        """After the load."""
+        if self.sharding is None:
+            return next(iter(self.boxes.values()))
+        parts = [jax.device_put(self.boxes[box], device, may_alias=True) for device, box in self.devices]
+        return jax.make_array_from_single_device_arrays(self.shape, self.sharding, parts)
+
+
+def target_of(like: Any, key: str) -> tuple[Target, list[Slot]]:
+    """Where an array is loaded that is to be as ``like``: an array, or a jax.ShapeDtypeStruct. Errors: UnsupportedError."""
+    shape, dtype = tuple(like.shape), np.dtype(like.dtype)
+    name = name_of_dtype(dtype, key)
+    sharding = getattr(like, "sharding", None)
+    devices: list[tuple[Any, Box]] = []
+    if isinstance(like, np.ndarray):
+        boxes = {((0,) * len(shape), shape): aligned_array(shape, dtype)}
+    else:
+        sharding = sharding or jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
+        indices = sharding.addressable_devices_indices_map(shape)
+        devices = [(device, _box_of(index or (slice(None),) * len(shape), shape)) for device, index in indices.items()]
+        boxes = {box: aligned_array(box[1], dtype) for box in dict.fromkeys(box for _, box in devices)}
+    slots = [_slot(key, name, shape, box, memory) for box, memory in boxes.items()]
+    if 0 in shape:
+        slots = [Slot(key, name, shape, None, _sealpoint.MemoryView(0, 0))]
+    return Target(shape, sharding, boxes, devices), slots
+
+
+def stored_like(shape: Numbers, dtype: str, key: str) -> Any:
+    """What stands for a stored tensor of which the caller says nothing. Errors: MismatchError."""
+    found = numpy_dtype(dtype)
+    if found is None:
+        raise MismatchError(f"dtype is {dtype}, which JAX does not have", tensor=key)
+    return jax.ShapeDtypeStruct(shape, found)

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The module jax, or an ImportError that says who needs it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+try:
+    jax: Any = import_module("jax")
+    # The client of the coordination service has no public name yet; Orbax takes it from here, too.
+    distributed: Any = import_module("jax._src.distributed")
+except ImportError as error:
+    raise ImportError(f"sealpoint.jax needs JAX (pip install jax), which cannot be imported: {error}") from error

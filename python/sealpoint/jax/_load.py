@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loading pytrees."""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+from sealpoint import _sealpoint, _tree
+from sealpoint._arguments import load_threads, path_of
+from sealpoint._checkpoint import Checkpoint, Path
+from sealpoint._errors import NotFoundError
+from sealpoint._keywords import takes
+from sealpoint._tree_paths import kind_of
+from sealpoint.jax._options import LoadKeywords, LoadOptions
+from sealpoint.jax._session import session
+from sealpoint.jax._state import Matched, stored_leaves
+
+
+def _tree_of(reader: _sealpoint.CollectiveReader) -> Any:
+    """Collective. A checkpoint without a tree has its tensors under their names."""
+    try:
+        return _tree.parse(reader.read_object(_tree.OBJECT))
+    except NotFoundError:
+        return {name: {_tree.KIND: "tensor", "name": name} for name in Checkpoint(reader.checkpoint(), 1)}
+
+
+def _rank_values(reader: _sealpoint.CollectiveReader, node: Any, rank: int) -> dict[str, Any]:
+    if not any(kind_of(one) == "per_rank" for _, one in stored_leaves(node)):
+        return {}
+    objects, name = Checkpoint(reader.checkpoint(), 1).objects, _tree.rank_object(rank)
+    return dict(_tree.parse(objects[name])) if name in objects else {}
+
+
+@takes(LoadKeywords, LoadOptions)
+def load(path: Path, like: Any, **options: Unpack[LoadKeywords]) -> Any:
+    """Returns a pytree of the structure of ``like``, with the stored values. All processes call it.
+
+    What was saved by any number of processes and devices, by JAX, torch or another program, is loaded in the shardings that
+    are asked for. Each process reads the boxes of its devices, once, and every byte is verified. On the CPU the memory that
+    was read becomes that of the arrays; for other devices it is copied there.
+
+    Args:
+        like: a pytree of arrays, or of ``jax.ShapeDtypeStruct`` with a sharding (``jax.eval_shape`` makes them without
+            memory), arrays of numpy, keys, and values of the type that is expected. Without a sharding: the first device of
+            this process.
+        partial: stored places that ``like`` does not have are left out, and not an error.
+        convert: dtypes may differ: "exact" takes values that fit, "nearest" rounds. None: they are errors.
+        allow_pickle, threads, memory_budget_bytes, deadline, progress: as for ``sealpoint.torch.load``.
+
+    Errors, the same on all processes: MismatchError (missing, unexpected, dtype, shape, kind; names it), those of opening,
+    CorruptError, TimeoutError, CommError.
+    """
+    chosen, where = LoadOptions(**options), path_of(path)
+    same = (chosen.partial, chosen.convert, chosen.deadline)
+    with session().call(f"load {where!r}", same, chosen.deadline) as call:
+        call.agree(lambda: (None, b""))
+        reader = _sealpoint.CollectiveReader(
+            call.communicator, where, check_files=True, direct_io=False, memory_budget_bytes=chosen.memory_budget_bytes
+        )
+        node = _tree_of(reader)
+
+        def match() -> tuple[Matched, bytes]:
+            return Matched(like, node, _rank_values(reader, node, call.rank), call.size, chosen), b""
+
+        matched, _ = call.agree(match)
+        reader.load(
+            slots=matched.slots,
+            contract=_sealpoint.LoadContract(dtype="error", shape="error", coverage="error"),
+            convert=chosen.convert,
+            threads=load_threads(chosen.threads),
+            memory_budget_bytes=chosen.memory_budget_bytes,
+            share_chunks=False,  # payload does not pass through the store
+            progress=chosen.progress,
+        )
+        state, _ = call.agree(lambda: (matched.state(), b""))
+        return state

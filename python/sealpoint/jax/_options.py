@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What saves and loads of JAX are to be like, beside what ``sealpoint._options`` has for any framework."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Literal, TypedDict
+
+from sealpoint._arguments import Provenance
+from sealpoint._checkpoint import Progress
+from sealpoint._options import DEADLINE_DEFAULT_SECONDS, LOAD_BUDGET_DEFAULT_BYTES, StoreKeywords, StoreOptions
+from sealpoint._save import Parent
+
+
+class SaveKeywords(StoreKeywords, total=False):
+    """See ``sealpoint.jax.save``."""
+
+    series: bool
+    step: int | None
+    parent: Parent
+    provenance: Provenance | None
+    allow_empty: bool
+    allow_fallback: bool
+
+
+class SaveAsyncKeywords(SaveKeywords, total=False):
+    """See ``sealpoint.jax.save_async``."""
+
+    background_deadline: float | None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SaveOptions(StoreOptions):
+    """A save."""
+
+    series: bool = False
+    step: int | None = None
+    parent: Parent = None
+    provenance: Provenance | None = None
+    allow_empty: bool = False
+    allow_fallback: bool = False
+
+
+class LoadKeywords(TypedDict, total=False):
+    """See ``sealpoint.jax.load``."""
+
+    partial: bool
+    allow_pickle: bool
+    convert: Literal["exact", "nearest"] | None
+    threads: int | None
+    memory_budget_bytes: int
+    deadline: float | None
+    progress: Progress
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LoadOptions:
+    """A load."""
+
+    partial: bool = False
+    allow_pickle: bool = False
+    convert: Literal["exact", "nearest"] | None = None
+    threads: int | None = None
+    memory_budget_bytes: int = LOAD_BUDGET_DEFAULT_BYTES
+    deadline: float | None = DEADLINE_DEFAULT_SECONDS
+    progress: Progress = None

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pytrees as slots and a tree (spec/tree.md), and back."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+
+from sealpoint import _sealpoint, _tree
+from sealpoint._errors import InvalidArgumentError, MismatchError
+from sealpoint._tree import Node, Path, text_of
+from sealpoint._tree_paths import entries_of, kind_of, nest
+from sealpoint.jax import _arrays
+from sealpoint.jax._jax import jax
+from sealpoint.jax._options import LoadOptions, SaveOptions
+from sealpoint.jax._session import Call
+
+_KEYS = jax.tree_util
+# Keys of jax.random are stored as their words, beside the name of what makes numbers of them.
+KEY_DATA, KEY_IMPL = "key_data", "impl"
+
+
+def path_of(keys: Any) -> Path:
+    """The path of a leaf. Errors: InvalidArgumentError (a key of a container that says nothing of itself)."""
+    path: list[str | int] = []
+    for key in keys:
+        if isinstance(key, (_KEYS.DictKey, _KEYS.FlattenedIndexKey)):
+            path.append(_tree.part_of(key.key))
+        elif isinstance(key, _KEYS.SequenceKey):
+            path.append(key.idx)
+        elif isinstance(key, _KEYS.GetAttrKey):
+            path.append(key.name)
+        else:
+            raise InvalidArgumentError(
+                f"key {key!r} of a container has no name, see jax.tree_util.register_pytree_with_keys"
+            )
+    return tuple(path)
+
+
+def leaves_of(state: Any) -> tuple[list[tuple[Path, Any]], Any]:
+    """The leaves of a pytree under their paths, None among them; and its structure."""
+    found, structure = jax.tree_util.tree_flatten_with_path(
+        state, is_leaf=lambda one: one is None or isinstance(one, _tree.PerRank)
+    )
+    return [(path_of(keys), leaf) for keys, leaf in found], structure
+
+
+class Collected:
+    """What this process saves of a pytree."""
+
+    def __init__(self, state: Any, call: Call, allow_pickle: bool) -> None:
+        self.kept: list[Any] = []  # memory of the slots
+        self.slots: list[_arrays.Slot] = []
+        self._names: set[str] = set()
+        self._encoder = _tree.Encoder(_arrays.is_array, self._add, call.rank, call.size, allow_pickle)
+        leaves, _ = leaves_of(state)
+        if [path for path, _ in leaves] == [()]:
+            raise InvalidArgumentError("the state is a single value, expected a container, whose keys are its names")
+        self.node: Node = nest((path, self._node_of(leaf, path)) for path, leaf in leaves)
+        self.rank_values = self._encoder.rank_values
+
+    def _node_of(self, leaf: Any, path: Path) -> Node:
+        if not _arrays.is_key(leaf):
+            return self._encoder.encode(leaf, path)
+        data = self._encoder.encode(jax.random.key_data(leaf), (*path, KEY_DATA))
+        return {KEY_DATA: data, KEY_IMPL: str(jax.random.key_impl(leaf))}
+
+    def _add(self, name: str, value: Any) -> str:
+        if name in self._names:
+            raise InvalidArgumentError("two places of the state have this path", tensor=name)
+        self._names.add(name)
+        self.slots.extend(_arrays.source_slots(value, name, self.kept.append))
+        return name
+
+    def state(self, options: SaveOptions, rank: int) -> _sealpoint.RankState:
+        """For the saver."""
+        state = _sealpoint.RankState(self.slots, options.encoding, options.frozen_among({slot.name for slot in self.slots}))
+        if rank == 0:
+            state.add_object(_tree.OBJECT, _tree.MEDIA_TYPE, _tree.dump(self.node))
+        if self.rank_values:
+            state.add_object(_tree.rank_object(rank), _tree.MEDIA_TYPE, _tree.dump(self.rank_values))
+        return state
+
+
+def collect(state: Any, call: Call, allow_pickle: bool) -> Collected:
+    """Collective. Errors: InvalidArgumentError (states that differ in more than the elements of arrays)."""
+
+    def make() -> tuple[Collected, bytes]:
+        collected = Collected(state, call, allow_pickle)
+        return collected, hashlib.blake2b(_tree.dump(collected.node), digest_size=16).digest()
+
+    collected, answers = call.agree(make)
+    if any(one != answers[0] for one in answers):
+        trees = [_tree.parse(bytes(one)) for one in call.communicator.all_gather(_tree.dump(collected.node))]
+        _tree.merge(list(enumerate(trees)))  # names the first value that differs
+        other = next(rank for rank, one in enumerate(answers) if one != answers[0])
+        raise InvalidArgumentError(f"rank {other} does not have the same names as rank 0", rank=other)
+    return collected
+
+
+def stored_leaves(node: Node, path: Path = ()) -> Iterator[tuple[str, Node]]:
+    """All values of a tree under the texts of their paths. Containers without content are values."""
+    items: Any = entries_of(node)
+    if items is None and isinstance(node, list):
+        items = dict(enumerate(node))
+    elif items is None and kind_of(node) in ("tuple", "size"):
+        items = dict(enumerate(node["items"]))
+    if not items:
+        yield text_of(path), node
+        return
+    for key, value in items.items():
+        yield from stored_leaves(value, (*path, _tree.part_of(key)))
+
+
+class Matched:
+    """A pytree beside the tree of a checkpoint: what is read where, and the values."""
+
+    def __init__(self, like: Any, node: Node, rank_values: dict[str, Node], size: int, options: LoadOptions) -> None:
+        self.slots: list[_arrays.Slot] = []
+        self._stored = dict(stored_leaves(node))
+        self._unmatched = dict.fromkeys(self._stored)
+        self._rank_values, self._size = rank_values, size
+        self._decoder = _tree.Decoder(self._no_tensor, options.allow_pickle)
+        leaves, self._structure = leaves_of(like)
+        self._made = [self._match(leaf, path) for path, leaf in leaves]
+        if self._unmatched and not options.partial:
+            names = list(self._unmatched)
+            more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+            raise MismatchError(
+                f"unexpected: the checkpoint has {', '.join(names[:5])}{more}, which the state does not have; "
+                "partial=True leaves them out", tensor=names[0],
+            )
+
+    @staticmethod
+    def _no_tensor(name: str) -> Any:
+        raise MismatchError("stored as a tensor, expected a value", tensor=name)
+
+    def _take(self, text: str) -> Node:
+        if text not in self._stored:
+            raise MismatchError("missing: the checkpoint does not have it", tensor=text)
+        self._unmatched.pop(text, None)
+        return self._stored[text]
+
+    def _match(self, leaf: Any, path: Path) -> Any:
+        """What ``arrays`` makes the value of: a target, a function that makes it of one, or a value."""
+        text = text_of(path)
+        if _arrays.is_key(leaf):
+            data = jax.eval_shape(jax.random.key_data, leaf)
+            impl, stored = jax.random.key_impl(leaf), self._take(text_of((*path, KEY_IMPL)))
+            if stored != str(impl):
+                raise MismatchError(f"keys of {stored}, expected those of {impl}", tensor=text)
+            sharding = getattr(leaf, "sharding", None)
+            like = jax.ShapeDtypeStruct(data.shape, data.dtype, sharding=_of_words(sharding, len(leaf.shape)))
+            target = self._target(like, text_of((*path, KEY_DATA)))
+            return lambda: jax.random.wrap_key_data(target.array(), impl=impl)
+        if _arrays.is_array(leaf) or isinstance(leaf, jax.ShapeDtypeStruct):
+            return self._target(leaf, text).array
+        if isinstance(leaf, _tree.PerRank):
+            node = self._rank_value(text)
+            return lambda: _tree.PerRank(self._decoder.decode(node))
+        node = self._take(text)
+        if kind_of(node) == "per_rank":
+            node = self._rank_value(text)
+        value = self._decoder.decode(node)
+        if leaf is not None and type(value) is not type(leaf) and not (value is not None and _both_numbers(value, leaf)):
+            raise MismatchError(
+                f"kind: stored as {_tree.brief(node)}, expected a value of type {type(leaf).__name__}", object=text
+            )
+        return lambda: value
+
+    def _rank_value(self, text: str) -> Node:
+        node = self._take(text)
+        if kind_of(node) != "per_rank":
+            return node
+        if node["size"] != self._size or text not in self._rank_values:
+            raise MismatchError(f"per_rank: saved by {node['size']} ranks, loaded by {self._size}", object=text)
+        return self._rank_values[text]
+
+    def _target(self, leaf: Any, text: str) -> _arrays.Target:
+        node = self._take(text)
+        if kind_of(node) != "tensor":
+            raise MismatchError(f"kind: stored as {_tree.brief(node)}, expected a tensor", object=text)
+        target, slots = _arrays.target_of(leaf, node["name"])
+        self.slots.extend(slots)
+        return target
+
+    def state(self) -> Any:
+        """After the load: a pytree of the same structure."""
+        return jax.tree_util.tree_unflatten(self._structure, [make() for make in self._made])
+
+
+def _both_numbers(value: Any, other: Any) -> bool:
+    return isinstance(value, (int, float)) and isinstance(other, (int, float)) and not (
+        isinstance(value, bool) or isinstance(other, bool)
+    )
+
+
+def _of_words(sharding: Any, ndim: int) -> Any:
+    """The sharding of the words of keys: they have one more dimension, which is never cut."""
+    if isinstance(sharding, jax.sharding.NamedSharding):
+        spec = (*sharding.spec, *([None] * (ndim - len(sharding.spec))), None)
+        return jax.sharding.NamedSharding(sharding.mesh, jax.sharding.PartitionSpec(*spec))
+    return sharding

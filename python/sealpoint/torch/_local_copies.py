@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Staged saves in directories whose names a framework chooses: a local copy has the name of the final directory, in a
+directory for the folder that this is in, since one process may load from a folder and save into another."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+
+from sealpoint import _uri
+from sealpoint._arguments import path_of
+from sealpoint._checkpoint import Path, open_own
+from sealpoint._errors import Error
+from sealpoint.torch import _directories
+from sealpoint.torch._staged import resume_promotions, take_promotions
+
+_log = logging.getLogger("sealpoint")
+
+
+def place_of(staged: Path | None, folder: str) -> str | None:
+    """Where the saves into a folder, which is absolute, are committed on this node; None: they are not staged."""
+    if staged is None:
+        return None
+    digest = hashlib.blake2b(os.fsencode(folder), digest_size=4).hexdigest()
+    return os.path.join(path_of(staged, "staged"), f"{_uri.split(folder)[1]}-{digest}")
+
+
+def finish(staged: Path | None, keep_local: int, folder: str) -> None:
+    """Promotes what an earlier job left on local disks. All ranks call it, before they look for what to load."""
+    place = place_of(staged, folder)
+    if place is not None:
+        resume_promotions(place, folder, keep_local=keep_local)
+
+
+def report(staged: Path | None, folder: str) -> None:
+    """Logs promotions of this rank that failed, which the next staged save tries again."""
+    if staged is None:
+        return
+    for directory, error in take_promotions(folder):
+        if error is not None:
+            _log.error("the promotion to %s failed, and is tried again: %s", directory, error)
+
+
+def make_way(staged: Path | None, directory: str, replaced: list[str], is_any: bool) -> None:
+    """Removes the local copy of what made way in the final directory (see ``_make_way.make_way``). Each rank calls it.
+
+    Args:
+        replaced: what ``make_way`` returned.
+        is_any: whatever is there goes, as with ``replace``.
+    """
+    folder, name = _uri.split(directory)
+    place = place_of(staged, folder)
+    if place is None:
+        return
+    local = os.path.join(place, name)
+    attempts = {one.partition(":")[0] for one in replaced}
+    # Ranks of one node do the same, at the same time.
+    with contextlib.suppress(FileNotFoundError):
+        if _directories.is_checkpoint(local) and (is_any or _attempt_of(local) in attempts):
+            _directories.remove(local)
+
+
+def _attempt_of(local: str) -> str | None:
+    try:
+        with open_own(local, check_files=False) as checkpoint:
+            return str(checkpoint.attempt)
+    except Error:
+        return None  # never committed: it is in nobody's way

@@ -1,0 +1,370 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Trainer of Hugging Face with checkpoints of this library, and exports that ``from_pretrained`` loads.
+
+    trainer = SealpointTrainer(model, args, train_dataset=data)
+    trainer.train(resume_from_checkpoint=trainer.newest_checkpoint())
+    trainer.export_pretrained("final")
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any, Literal
+
+import torch
+
+from sealpoint import _tree, _uri
+from sealpoint._arguments import path_of
+from sealpoint._checkpoint import Checkpoint, Path
+from sealpoint._checkpoint import open_own as open_checkpoint
+from sealpoint._errors import InvalidArgumentError, MismatchError, NotFoundError, UnsupportedError
+from sealpoint._options import DEADLINE_DEFAULT_SECONDS
+from sealpoint._save_future import SaveFuture
+from sealpoint._tree import PerRank
+from sealpoint._tree_paths import entries_of
+from sealpoint.accelerate import RESUME_CONTRACT, check_supported, unwrapped
+from sealpoint.interop._destination import check_room, prepare, publishing, sync_directory
+from sealpoint.torch import _directories, _shards
+from sealpoint.torch._arguments import check
+from sealpoint.torch._checkpointer import Checkpointer, log_findings
+from sealpoint.torch._dtypes import DTYPE_OF
+from sealpoint.torch._load import load
+from sealpoint.torch._options import Contract, ResumeKeywords
+from sealpoint.torch._random import random_states, set_random_states
+from sealpoint.torch._session import session_of
+from sealpoint.torch._staged import resume_promotions
+from sealpoint.torch._state import run_on_first
+
+try:
+    _transformers: Any = import_module("transformers")
+    _callbacks: Any = import_module("transformers.trainer_callback")
+    _utils: Any = import_module("transformers.trainer_utils")
+except ImportError as error:
+    raise ImportError(f"sealpoint.transformers needs transformers, which cannot be imported: {error}") from error
+_log = logging.getLogger("sealpoint")
+# What the Trainer calls when it saves and resumes. One that lacks some of it would save and load by itself, unnoticed.
+_OVERRIDDEN = ("_save_checkpoint", "_load_from_checkpoint", "_load_optimizer_and_scheduler", "_load_rng_state",
+               "_load_best_model", "_finalize_training", "_get_output_dir")  # fmt: skip
+_lacking = [name for name in _OVERRIDDEN if not hasattr(_transformers.Trainer, name)]
+if _lacking:
+    raise ImportError(
+        f"sealpoint.transformers needs a Trainer with {', '.join(_lacking)}, which transformers "
+        f"{_transformers.__version__} does not have, expected 5.24 or one like it"
+    )
+_STATE_NAME = "trainer_state.json"  # the file that the Trainer reads of a checkpoint by itself
+_BEST = "metric.best"
+_KEEP_MIN = 2
+# For export_pretrained: decimal, as transformers writes it.
+SHARD_SIZE_DEFAULT = "5GB"
+
+
+class SealpointTrainer(_transformers.Trainer):  # type: ignore[misc]
+    """A Trainer whose checkpoints are a series of this library: each rank saves what it holds, in the background.
+
+    All settings of TrainingArguments keep their meaning, but that ``save_total_limit`` is at least 2, and that checkpoints
+    have the names of a series. With another Trainer it is the first base: ``class Mine(SealpointTrainer, SFTTrainer): ...``
+
+    Args:
+        checkpoint_options: those of ``sealpoint.torch.Checkpointer`` but ``every``, ``keep`` and ``process_group``; and
+            ``directory`` of the series, which may be a URL of an object store. Without it: ``output_dir``.
+        resume_options: those of ``sealpoint.torch.load``, such as ``contract`` and ``convert``.
+        others: of the Trainer.
+
+    A save that failed is an error of the next save, or of the end of ``train``, which waits for all; with
+    ``on_error="warn"`` it is logged. Errors: those of ``Checkpointer``; UnsupportedError (DeepSpeed, FSDP1, XLA; pushes of
+    checkpoints to the hub).
+    """
+
+    def __init__(self, *args: Any, checkpoint_options: Mapping[str, Any] | None = None,
+                 resume_options: ResumeKeywords | None = None, **kwargs: Any) -> None:
+        self._checkpoint_options = dict(checkpoint_options or {})
+        for name in ("every", "keep", "keep_best", "process_group"):
+            if name in self._checkpoint_options:
+                raise InvalidArgumentError(f"checkpoint_options has {name!r}, expected settings of TrainingArguments for it")
+        self._place = self._checkpoint_options.pop("directory", None)
+        self._resume_options: ResumeKeywords = {"contract": RESUME_CONTRACT, **(resume_options or {})}
+        super().__init__(*args, **kwargs)
+        self._checkpoints = self._make_checkpoints(None)  # whose errors are those of the options
+        self._begin: tuple[str, str] | None = None  # what this resumes from, and the folder that stands for it
+        self._resumed_random: Any = None
+        self._best: Any = None  # what the save of the best step so far returned, until the next one
+
+    def _make_checkpoints(self, trial: Any) -> Checkpointer:
+        limit = self.args.save_total_limit
+        best: Literal["least", "greatest"] = "greatest" if self.args.greater_is_better else "least"
+        keep_best = None if self.args.metric_for_best_model is None else (_BEST, best, 1)
+        return Checkpointer(
+            self._get_output_dir(trial) if self._place is None else self._place,
+            keep=max(_KEEP_MIN, limit) if limit is not None and limit > 0 else None, keep_best=keep_best,
+            **self._checkpoint_options,
+        )  # fmt: skip
+
+    def newest_checkpoint(self) -> str | None:
+        """What ``train`` is given to resume: the newest whole checkpoint, or one that the Trainer saved before without this
+        library; None: there is nothing. All ranks call it. Errors: as for ``Checkpointer.newest``."""
+        staged = self._checkpoint_options.get("staged")
+        directory = self.args.output_dir if self._place is None else self._place
+        if staged is not None:
+            resume_promotions(staged, directory, keep_local=self._checkpoint_options.get("keep_local", 0))
+        newest = self._checkpoints.newest()
+        if newest is not None:
+            return newest
+        folder = self.args.output_dir
+
+        def find() -> str | None:
+            return _utils.get_last_checkpoint(folder) if os.path.isdir(folder) else None
+
+        return _ask_first("find a checkpoint of the Trainer in", folder, find)  # type: ignore[no-any-return]
+
+    def train(self, resume_from_checkpoint: Any = None, *args: Any, **kwargs: Any) -> Any:
+        """As the Trainer's. ``resume_from_checkpoint`` is a checkpoint of this library or of the Trainer; True: the newest
+        one, which must be there. All ranks call it."""
+        check_supported(self.accelerator)
+        if self.args.push_to_hub and self.args.hub_strategy in ("every_save", "checkpoint", "all_checkpoints"):
+            raise UnsupportedError(
+                f'hub_strategy is {str(self.args.hub_strategy)!r}, which uploads checkpoints of the Trainer; expected "end"'
+            )
+        source = None if resume_from_checkpoint is False else resume_from_checkpoint
+        if source is True:
+            source = self.newest_checkpoint()
+            if source is None:
+                raise NotFoundError("nothing was ever committed here, and resume_from_checkpoint is True",
+                                    path=self.args.output_dir)
+        self._checkpoints = self._make_checkpoints(kwargs.get("trial", args[0] if args else None))
+        self._begin = self._best = None
+        with self._checkpoints, tempfile.TemporaryDirectory(prefix="sealpoint-") as folder:
+            state = None if source is None else _trainer_state(source)
+            if state is not None:
+                with open(os.path.join(folder, _STATE_NAME), "w", encoding="utf-8") as file:
+                    file.write(state)
+                self._begin, source = (path_of(source, "resume_from_checkpoint"), folder), folder
+            return super().train(source, *args, **kwargs)
+
+    def _state(self) -> dict[str, Any]:
+        """What is saved, and filled by a resume."""
+        state = {"model": unwrapped(self.model), "trainer": ""}
+        if not self.args.save_only_model:
+            state |= {"optimizer": self.optimizer, "scheduler": self.lr_scheduler, "rng": PerRank(random_states())}
+            if getattr(self.accelerator, "scaler", None) is not None:
+                state["scaler"] = self.accelerator.scaler
+        return state
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        if self.hp_search_backend is None and trial is None:
+            self.store_flos()
+        self._checkpoints.wait()
+        self._note_best()
+        state, provenance = self._state(), {}
+        state["trainer"] = _ask_first("save", self.args.output_dir, self._trainer_state)
+        is_best = self.state.best_global_step == self.state.global_step
+        if is_best:
+            provenance[_BEST] = float(self.state.best_metric)
+        saved = self._checkpoints.save(self.state.global_step, state, provenance=provenance)
+        if is_best:
+            self._best = saved
+
+    def _trainer_state(self) -> str:
+        """As the Trainer writes it into a file. On rank 0, since times of the log differ between ranks."""
+        states: dict[str, Any] = {}
+        for one in [*self.callback_handler.callbacks, self.control]:
+            if isinstance(one, _callbacks.ExportableState):
+                states.setdefault(type(one).__name__, []).append(one.state())
+        self.state.stateful_callbacks = {name: found if len(found) > 1 else found[0] for name, found in states.items()}
+        return json.dumps(dataclasses.asdict(self.state))
+
+    def _note_best(self) -> None:
+        """Says where the best step is, once it is committed."""
+        saved, self._best = self._best, None
+        if saved is not None and (not isinstance(saved, SaveFuture) or saved.exception() is None):
+            info = saved.result() if isinstance(saved, SaveFuture) else saved
+            self.state.best_model_checkpoint = info.directory
+
+    def _is_begin(self, checkpoint: Any) -> bool:
+        return self._begin is not None and checkpoint == self._begin[1]
+
+    def _load_from_checkpoint(self, resume_from_checkpoint: Any, model: Any = None) -> None:
+        if not self._is_begin(resume_from_checkpoint):  # else all is loaded together, when the optimizer is there
+            super()._load_from_checkpoint(resume_from_checkpoint, model)
+
+    def _load_optimizer_and_scheduler(self, checkpoint: Any) -> None:
+        if not self._is_begin(checkpoint):
+            return super()._load_optimizer_and_scheduler(checkpoint)  # type: ignore[no-any-return]
+        state = self._state()
+        assert self._begin is not None
+        log_findings(load(state, self._begin[0], **self._resume_options))
+        if "rng" in state:
+            self._resumed_random = state["rng"].value
+        return None
+
+    def _load_rng_state(self, checkpoint: Any) -> None:
+        if not self._is_begin(checkpoint):
+            super()._load_rng_state(checkpoint)
+        elif self._resumed_random is not None:
+            set_random_states(self._resumed_random)
+
+    def _finalize_training(self, *args: Any, **kwargs: Any) -> Any:
+        self._checkpoints.wait()
+        self._note_best()
+        return super()._finalize_training(*args, **kwargs)
+
+    def _load_best_model(self) -> None:
+        best = self.state.best_model_checkpoint
+        if not _ask_first("look at", best, lambda: _directories.is_checkpoint(best)):
+            return super()._load_best_model()  # type: ignore[no-any-return]
+        _log.info("the best model, with %s, is loaded from %s", self.state.best_metric, best)
+        load({"model": unwrapped(self.model)}, best, contract=Contract.partial())
+        return None
+
+    def export_pretrained(self, directory: Path, **options: Any) -> str:
+        """The model of the last step, as a folder that ``from_pretrained`` loads; see ``export_pretrained``. It is saved
+        first, if the newest checkpoint is of another step. All ranks call it, after ``train``."""
+        self._checkpoints.wait()
+        newest = self._checkpoints.newest()
+        if newest is None or _ask_first("look at", newest, lambda: _step_of(newest)) != self.state.global_step:
+            self._save_checkpoint(self.model, None)
+            self._checkpoints.wait()
+            newest = self._checkpoints.newest()
+        assert newest is not None
+        options.setdefault("processing_class", self.processing_class)
+        return export_pretrained(self.model, newest, directory, **options)
+
+
+def _ask_first(kind: str, path: Any, make: Callable[[], Any], deadline: float | None = DEADLINE_DEFAULT_SECONDS) -> Any:
+    """What make() returns on rank 0, or its error, on all ranks."""
+    with session_of(None).call(kind, path, deadline=deadline) as call:
+        return run_on_first(call, make)
+
+
+def _step_of(path: Any) -> int | None:
+    with open_checkpoint(path, check_files=False) as checkpoint:
+        return checkpoint.step
+
+
+def _trainer_state(path: Any) -> str | None:
+    """What rank 0 stored of the Trainer, on all ranks; None: the checkpoint is not one of this library.
+
+    Errors: InvalidArgumentError (something else saved it), and those of opening.
+    """
+
+    def find() -> str | None:
+        place = path_of(path, "resume_from_checkpoint")
+        if not _directories.is_checkpoint(place):
+            _uri.local(place, "resume_from_checkpoint", "there is no checkpoint of this library")
+            return None
+        with open_checkpoint(place) as checkpoint:
+            text = _node_of(checkpoint, "trainer")
+            if not isinstance(text, str):
+                raise InvalidArgumentError("its trainer is not the state of a Trainer", path=place)
+            state = json.loads(text)
+            if state["best_global_step"] == checkpoint.step is not None:  # of which nobody knew where it would be
+                state["best_model_checkpoint"] = place
+            return json.dumps(state)
+
+    return _ask_first("resume from", path, find)  # type: ignore[no-any-return]
+
+
+def _node_of(checkpoint: Checkpoint, part: str) -> Any:
+    """The node at a place of the tree, such as "model" or "models.0". Errors: NotFoundError."""
+    node = _tree.parse(bytes(checkpoint.objects[_tree.OBJECT])) if _tree.OBJECT in checkpoint.objects else {}
+    for key in part.split("."):
+        entries = dict(enumerate(node)) if isinstance(node, list) else entries_of(node) or {}
+        entries = {str(name): one for name, one in entries.items()}
+        if key not in entries:
+            raise NotFoundError(
+                f"the checkpoint has no {part!r}, expected one of {', '.join(sorted(entries)[:8])}", path=checkpoint.path
+            )
+        node = entries[key]
+    return node
+
+
+def export_pretrained(model: Any, checkpoint: Path, directory: Path, *, part: str = "model", processing_class: Any = None,
+                      max_shard_size: int | str = SHARD_SIZE_DEFAULT, threads: int = 1) -> str:
+    """Writes the weights of a checkpoint as ``model.save_pretrained`` does: a folder with config, safetensors, an index if
+    they are several, and what else the model and its tokenizer have. Returns its path.
+
+    It has its name when it is whole and on the disk, and is not there after an error; what a killed process left the next
+    export to it removes. Rank 0 reads and writes, and needs memory for all weights; ``sealpoint convert --to hf`` streams.
+    All ranks call it.
+
+    Args:
+        model: a PreTrainedModel, wrapped or not, on any device, also "meta": its values are not looked at.
+        checkpoint: of a ``SealpointTrainer``, or any with the model's state at ``part``.
+        directory: does not exist yet, or is empty.
+        part: the place of the model's state: "model" of a SealpointTrainer, "models.0" of an AcceleratorCheckpointer.
+        processing_class: a tokenizer or processor, saved beside it.
+        max_shard_size: of a file, as for ``save_pretrained``.
+        threads: that read and verify.
+
+    Errors, the same on all ranks: those of ``sealpoint.open``; NotFoundError (``part``), MismatchError (the weights are not
+    those of the model), AlreadyExistsError, NoSpaceError, IoError, UnsupportedError (a URL).
+    """
+    check(threads=threads)
+    whole = unwrapped(model)
+    if not isinstance(whole, _transformers.PreTrainedModel):
+        raise InvalidArgumentError(f"model is a {type(whole).__name__}, expected a PreTrainedModel")
+
+    def write() -> str:
+        place = _uri.local(path_of(directory, "directory"), "directory", "transformers writes files")
+        path = prepare(place, may_be_empty=True, is_directory=True, is_dry_run=False)
+        with open_checkpoint(checkpoint) as opened:
+            check_room(path, sum(opened[name].nbytes for name in opened if name.startswith(f"{part}.")))
+            weights = _weights_of(opened, part, threads)
+            _check_names(weights, whole, opened.path)
+        with publishing(path, is_directory=True, may_be_empty=True) as folder:
+            whole.save_pretrained(folder, state_dict=weights, max_shard_size=max_shard_size)
+            if processing_class is not None:
+                processing_class.save_pretrained(folder)
+            _sync(folder)
+        return path
+
+    return str(_ask_first("export", directory, write, deadline=None))
+
+
+def _weights_of(checkpoint: Checkpoint, part: str, threads: int) -> dict[str, Any]:
+    """New tensors, verified. What was at several places of the model is one tensor."""
+    tensors: dict[str, torch.Tensor] = {}
+
+    def make(name: str) -> torch.Tensor:
+        if name not in tensors:
+            stored = checkpoint[name]
+            if stored.dtype_name not in DTYPE_OF:
+                raise UnsupportedError(f"this torch has no dtype {stored.dtype_name}", tensor=name)
+            tensors[name] = torch.empty(stored.shape, dtype=DTYPE_OF[stored.dtype_name])
+        return tensors[name]
+
+    weights = _tree.Decoder(make).decode(_node_of(checkpoint, part))
+    checkpoint.read({name: _shards.destination_of(tensor) for name, tensor in tensors.items()}, threads=threads)
+    return dict(weights)
+
+
+def _check_names(weights: Mapping[str, Any], model: Any, path: str) -> None:
+    """Errors: MismatchError (weights that are of another model; names the first)."""
+    own = {name: tuple(getattr(one, "shape", ())) for name, one in model.state_dict().items()}
+    stored = {name: tuple(getattr(one, "shape", ())) for name, one in weights.items()}
+    for name in sorted({*own, *stored}):
+        if own.get(name) != stored.get(name):
+            raise MismatchError(
+                f"stored with shape {stored.get(name, 'none')}, in the model it is {own.get(name, 'none')}",
+                path=path, tensor=name,
+            )
+
+
+def _sync(folder: str) -> None:
+    """All files of a folder and of those in it are on the disk."""
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            descriptor = os.open(os.path.join(parent, name), os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        sync_directory(parent)
+
+
+__all__ = ["SealpointTrainer", "export_pretrained"]

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_READERS_VERIFY_RATE_LIMIT_H_
+#define SEALPOINT_READERS_VERIFY_RATE_LIMIT_H_
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "sealpoint/storage.h"
+
+namespace sealpoint::internal {
+
+// A token bucket for the reads of all threads. It begins empty, so that many short verifications,
+// one after the other, keep to the limit as well, and holds the tokens of kCredit, so that a thread
+// which wakes up late costs no rate. Thread safety: all functions.
+class RateLimit {
+ public:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds kCredit{100};
+
+  // 0: no limit.
+  explicit RateLimit(std::uint64_t bytes_per_second, Clock::time_point now = Clock::now())
+      : bytes_per_second_(bytes_per_second), paid_until_(now) {}
+
+  bool is_on() const { return bytes_per_second_ != 0; }
+  // Takes so many tokens, and says from when on they are the caller's.
+  Clock::time_point Take(std::uint64_t bytes, Clock::time_point now = Clock::now());
+  // Takes them and waits.
+  void Wait(std::uint64_t bytes);
+  // What one thread reads at a time: it waits for an eighth of a second, so that a verification can
+  // be cancelled soon. `bytes`: without a limit.
+  std::uint64_t ReadSize(std::uint64_t bytes, int threads) const;
+
+ private:
+  const std::uint64_t bytes_per_second_;
+  std::mutex mutex_;
+  Clock::time_point paid_until_;  // guarded by mutex_
+};
+
+// The file, whose reads wait for `limit`, which outlives it. The file itself without a limit.
+std::unique_ptr<ReadableFile> Limited(std::unique_ptr<ReadableFile> file, RateLimit& limit);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_READERS_VERIFY_RATE_LIMIT_H_

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The conformance corpus, the specification and a reader in one archive, with which a reader is tested without a build.
+
+    scripts/corpus_archive.py CORPUS ARCHIVE    CORPUS: what the target conformance_corpus makes, in the folder
+                                                tests/conformance/corpus of a build; ARCHIVE: a .tar.xz
+
+The same content gives the same bytes: names are sorted, and no time, user or machine is in it. All is below one folder that is
+named after the archive.
+"""
+
+import argparse
+import io
+import lzma
+import pathlib
+import sys
+import tarfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+README = """# Conformance corpus of the Sealpoint format
+
+| | |
+|---|---|
+| `spec/`, `schema/` | the specification; begin with `spec/README.md` |
+| `corpus/`, `corpus.md`, `digests.txt` | small checkpoints, what a reader has to say of each, the XXH3-128 of each file |
+| `sealpoint_reference/` | a reader in Python, with the standard library alone; codecs need a zstd (see its README) |
+| `check_reader.py` | compares what any reader says with the table |
+
+    python3 check_reader.py python3 {here}/verify.py
+    python3 check_reader.py my-reader --json
+
+`check_reader.py --help` says what it expects of a reader. Some entries are links, and links to nothing: unpack with a tar that
+keeps them. Licence: Apache-2.0.
+"""
+VERIFY = """import runpy
+import sys
+
+sys.argv[1:1] = ["verify", "--json"]
+runpy.run_module("sealpoint_reference", run_name="__main__")
+"""
+
+
+def content(corpus):
+    """(name, path or bytes) of all that is in it."""
+    yield "README.md", README.encode()
+    yield "verify.py", VERIFY.encode()
+    for name in ("tests/conformance/check_reader.py", "tests/conformance/corpus.md", "tests/conformance/digests.txt", "LICENSE"):
+        yield pathlib.PurePath(name).name, ROOT / name
+    for folder, at in ((corpus, "corpus"), (ROOT / "spec", "spec"), (ROOT / "schema", "schema"),
+                       (ROOT / "readers/reference/sealpoint_reference", "sealpoint_reference")):
+        for path in folder.rglob("*"):
+            if not {"__pycache__", "fixtures"} & set(path.parts) and path.name != "stamp":
+                yield f"{at}/{path.relative_to(folder)}", path
+    yield "sealpoint_reference/README.md", ROOT / "readers/reference/README.md"
+
+
+def member_of(name, source):
+    member = tarfile.TarInfo(name)
+    member.mode = 0o755 if isinstance(source, pathlib.Path) and source.is_dir() and not source.is_symlink() else 0o644
+    if isinstance(source, bytes):
+        return member, source
+    if source.is_symlink():
+        member.type, member.linkname = tarfile.SYMTYPE, str(source.readlink())
+    elif source.is_dir():
+        member.type = tarfile.DIRTYPE
+    else:
+        return member, source.read_bytes()
+    return member, b""
+
+
+def write_archive(path, members):
+    """`members`: (name, path or bytes) of each."""
+    top = path.name.removesuffix(".tar.xz")
+    with lzma.open(path, "wb") as compressed, tarfile.open(fileobj=compressed, mode="w", format=tarfile.GNU_FORMAT) as tar:
+        for name, source in sorted(members, key=lambda pair: pair[0]):
+            member, data = member_of(f"{top}/{name}", source)
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+    print(f"{path}: {path.stat().st_size} bytes")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("corpus", type=pathlib.Path)
+    parser.add_argument("archive", type=pathlib.Path)
+    options = parser.parse_args()
+    if not (options.corpus / "good-everything/COMMIT").exists():
+        parser.error(f"{options.corpus} has no good-everything: it is not what the target conformance_corpus makes")
+    write_archive(options.archive, content(options.corpus))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

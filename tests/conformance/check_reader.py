@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Compares what a reader says of each entry of the conformance corpus with the table of the corpus.
+
+    check_reader.py [--corpus FOLDER] [--table corpus.md] [--every N] COMMAND...
+
+COMMAND, with a folder appended, verifies that folder at the level full, and prints JSON: {"verdict": ..., "violations":
+[{"code": ..., "rule": ..., "file": ...}, ...]}, where file is the name of a file in the folder, or "". `{here}` in COMMAND is
+the folder of this program. --every: only each N-th entry. Exit status 0: no difference; 1: those that are printed.
+"""
+
+import argparse
+import collections
+import json
+import pathlib
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+ATTEMPT = "a7" * 16
+Row = collections.namedtuple("Row", "entry seen_by code rule file sentence")
+ListRow = collections.namedtuple("ListRow", "entry verdict violations sentence")
+# The verdict of a single violation (spec/reader-rules.md, 5).
+VERDICTS = {"Ok": "committed", "Unsupported": "unsupported", "LimitExceeded": "unsupported", "Uncommitted": "uncommitted",
+            "Incomplete": "incomplete", "Corrupt": "corrupt", "NotACheckpoint": "unreadable"}
+
+
+def cells(line):
+    return (cell.strip() for cell in line.strip("| ").split(" | "))
+
+
+def read_table(path):
+    for line in path.read_text().splitlines():
+        if line.startswith(("| good-", "| bad-")):
+            yield Row(*cells(line))
+        elif line.startswith("| several-"):
+            yield ListRow(*cells(line))
+
+
+def file_name(short):
+    names = {"-": "", "index": f"{ATTEMPT}.index", "COMMIT": "COMMIT"}
+    return names.get(short, f"{short[:2] * 16}.blob")
+
+
+def expected(row):
+    """The verdict, and rule and file of each violation."""
+    if isinstance(row, ListRow):
+        pairs = (pair.split() for pair in row.violations.split(", "))
+        return row.verdict, sorted((rule, file_name(file)) for rule, file in pairs)
+    return VERDICTS[row.code], [] if row.code == "Ok" else [(row.rule, file_name(row.file))]
+
+
+def fault_of(row, folder, command):
+    """What differs; None if nothing does."""
+    done = subprocess.run([*command, str(folder)], capture_output=True, text=True, check=False)
+    try:
+        report = json.loads(done.stdout)
+        found = report["verdict"], sorted({(one["rule"], one["file"]) for one in report["violations"]})
+        codes = {one["code"] for one in report["violations"]}
+    except (ValueError, KeyError, TypeError) as error:
+        return f"not the JSON that was expected ({error!r}): {done.stdout[:200]}{done.stderr[-200:]}"
+    if found != expected(row):
+        return f"found {found}, expected {expected(row)}"
+    if isinstance(row, Row) and codes not in (set(), {row.code}):
+        return f"found {codes}, expected {row.code}"
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--corpus", type=pathlib.Path, default=HERE / "corpus")
+    parser.add_argument("--table", type=pathlib.Path, default=HERE / "corpus.md")
+    parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("command", nargs=argparse.REMAINDER)
+    options = parser.parse_args()
+    if not options.command:
+        parser.error("no COMMAND, expected that of a reader")
+    command = [part.replace("{here}", str(HERE)) for part in options.command]
+    rows = list(read_table(options.table))[:: options.every]
+    faults = 0
+    for row in rows:
+        if fault := fault_of(row, options.corpus / row.entry, command):
+            faults += 1
+            print(f"{row.entry}: {fault}")
+    print(f"{len(rows)} entries, {faults} differences")
+    return 1 if faults or not rows else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The reader in Go (readers/go) must say of every entry of the conformance corpus what its table says, and read the content.
+
+Verdict and list of full verification, what opening and what reading everything meets, and, where the content loads, its
+content digest, which the second reader computes as well; notes are compared with those of the second reader. Then random
+checkpoints of the writer in Python, whose content digests are of the bytes that were to be written; and random damages
+(damages.py), of which both readers must say the same.
+
+Without Go, or without Debian's golang-github-klauspost-compress-dev, the test is skipped (status 77).
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import fixtures
+import run_corpus
+import writer_cases
+from damages import damaged
+from sealpoint_reference.content import checkpoint_digest
+from sealpoint_reference.directory import MemoryDirectory, PathDirectory
+from sealpoint_reference.load import Checkpoint
+from sealpoint_reference.verify import verify, verify_path
+
+SKIPPED = 77
+ZSTD = "github.com/klauspost/compress/zstd"
+WRITER_CASES = range(1000, 1040)
+DAMAGES = range(2000)
+DAMAGED_BYTES_MAX = 60000  # of a checkpoint; Python hashes some MB/s
+
+
+def environment(work):
+    """Packages come from where Debian installs them, or from a GOPATH before it, and none is fetched."""
+    paths = filter(None, [os.environ.get("GOPATH"), "/usr/share/gocode"])
+    return dict(os.environ, GO111MODULE="off", GOFLAGS="", GOPROXY="off", GOCACHE=str(work / "cache"), HOME=str(work),
+                GOPATH=os.pathsep.join(paths))
+
+
+def go(work, source, *words):
+    return subprocess.run(["go", *words], cwd=source, env=environment(work), stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, check=False)
+
+
+def missing(work, source):
+    """Why the reader cannot be built here, or None."""
+    if shutil.which("go") is None:
+        return "go is not installed"
+    listed = go(work, source, "list", ZSTD)
+    return f"Go does not find {ZSTD}: {listed.stdout.strip()}" if listed.returncode else None
+
+
+def build(work, source):
+    for words in (["vet", "."], ["test", "."], ["build", "-o", str(work / "sealpoint-reader"), "."]):
+        done = go(work, source, *words)
+        if done.returncode:
+            sys.exit(f"go {' '.join(words)}: {done.stdout}")
+    formatted = subprocess.run(["gofmt", "-l", source], capture_output=True, text=True, check=False)
+    if formatted.stdout or formatted.returncode:
+        sys.exit(f"gofmt would change {formatted.stdout}{formatted.stderr}")
+    return work / "sealpoint-reader"
+
+
+def reports(program, folders):
+    """What the reader says of each folder, and its exit status."""
+    done = subprocess.run([program, *folders], capture_output=True, text=True, check=False)
+    lines = done.stdout.splitlines()
+    if len(lines) != len(folders):
+        sys.exit(f"{len(lines)} answers about {len(folders)} checkpoints: {done.stderr}")
+    return [json.loads(line) for line in lines], done.returncode
+
+
+def key(violation):
+    return violation and (violation["code"], violation["rule"], violation["file"])
+
+
+def entry_faults(row, folder, said):
+    found = {key(violation) for violation in said["violations"]}
+    expected = run_corpus.expected_violations(row)
+    if (said["verdict"], found) != (run_corpus.expected_verdict(row), expected):
+        yield f"the table says {row}; the reader in Go: {said}"
+    second = verify_path(folder)
+    if said["notes"] != second.notes:
+        yield f"the second reader notes {second.notes}, the reader in Go {said['notes']}"
+    if isinstance(row, run_corpus.ListRow):
+        return
+    for operation in ("open", "read"):
+        wanted = next(iter(expected)) if row.seen_by == operation else None
+        if key(said[operation]) != wanted:
+            yield f"{operation} meets {said[operation]} instead of {wanted}"
+    content = checkpoint_digest(Checkpoint(PathDirectory(folder))) if row.seen_by in ("-", "verify") else ""
+    if said["content"] != content:
+        yield f"it reads {said['content'] or 'nothing'} instead of {content or 'nothing'}"
+
+
+def writer_faults(program):
+    with tempfile.TemporaryDirectory(prefix="sealpoint-go-") as temporary:
+        cases = [writer_cases.make(number) for number in WRITER_CASES]
+        folders = [f"{temporary}/{number}" for number in WRITER_CASES]
+        for case, folder in zip(cases, folders):
+            case.write(folder)
+        for number, case, said in zip(WRITER_CASES, cases, reports(program, folders)[0]):
+            if (said["verdict"], said["content"]) != ("committed", case.digest()):
+                yield f"case {number} of the writer: {said}"
+
+
+def fixture_faults(program, archives):
+    with tempfile.TemporaryDirectory(prefix="sealpoint-go-") as temporary:
+        listed = fixtures.unpack(archives, temporary)
+        for (path, facts), said in zip(listed.items(), reports(program, list(listed))[0]):
+            expected = ("unsupported", "") if fixtures.is_draft(path) else ("committed", facts["content"])
+            if (said["verdict"], said["content"]) != expected:
+                yield f"fixture {path.name}: {said}, expected {expected}"
+
+
+def of_step(violations):
+    """Rules and files; rules about the meaning of a FlatBuffer are one, since any of a step may be reported (section 3)."""
+    return {("R-IDX" if rule.startswith("R-IDX") else rule, file) for rule, file in violations}
+
+
+def damage_faults(program, corpus):
+    """Both readers say the same of damaged checkpoints: good entries of the corpus, and those of the writer."""
+    with tempfile.TemporaryDirectory(prefix="sealpoint-go-") as temporary:
+        folders = [folder for folder in sorted(corpus.glob("good-*")) if not folder.name.startswith("good-R-DIR")]
+        for number in WRITER_CASES:
+            folders.append(pathlib.Path(temporary, f"whole-{number}"))
+            writer_cases.make(number).write(folders[-1])
+        whole = [{path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} for folder in folders
+                 if not any(path.is_symlink() for path in folder.iterdir())]
+        whole = [files for files in whole if sum(map(len, files.values())) < DAMAGED_BYTES_MAX]
+        made, expected = [], []
+        for number in DAMAGES:
+            files = damaged(number, whole[number % len(whole)])
+            made.append(pathlib.Path(temporary, str(number)))
+            made[-1].mkdir()
+            for name, data in files.items():
+                (made[-1] / name).write_bytes(data)
+            expected.append(verify(MemoryDirectory(files)))
+        for number, report, said in zip(DAMAGES, expected, reports(program, made)[0]):
+            here = of_step((violation.rule, violation.file) for violation in report.violations)
+            there = of_step((violation["rule"], violation["file"]) for violation in said["violations"])
+            if (report.verdict, here) != (said["verdict"], there):
+                yield f"damage {number}: the second reader says {report.verdict} {here}, the reader in Go {said}"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for option in ("--corpus", "--table", "--fixtures", "--source", "--work"):
+        parser.add_argument(option, type=pathlib.Path, required=True)
+    options = parser.parse_args()
+    options.work.mkdir(parents=True, exist_ok=True)
+    reason = missing(options.work, options.source)
+    if reason:
+        print(f"skipped: {reason}")
+        return SKIPPED
+    program = build(options.work, options.source)
+    rows = list(run_corpus.read_table(options.table))
+    folders = [options.corpus / row.entry for row in rows]
+    answers, status = reports(program, folders)
+    failed = [f"{row.entry}: {fault}" for row, folder, said in zip(rows, folders, answers)
+              for fault in entry_faults(row, folder, said)]
+    if status != 1:
+        failed.append(f"exit status {status} of a corpus in which something is corrupt")
+    failed += writer_faults(program)
+    failed += fixture_faults(program, options.fixtures)
+    failed += damage_faults(program, options.corpus)
+    print("\n".join(failed))
+    print(f"{len(rows)} entries, {len(WRITER_CASES)} checkpoints of the writer and {len(DAMAGES)} damaged ones, "
+          f"{len(failed)} differences")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/saver/promotion_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "tests/support/container/mini_container.h"
+#include "tests/support/container/rule_matchers.h"
+#include "tests/support/storage/failing_storage.h"
+
+namespace sealpoint::internal {
+namespace {
+
+using testing::HasCode;
+using testing::StorageOp;
+
+class DropLocalTest : public ::testing::Test {
+ protected:
+  DropLocalTest() {
+    testing::StoreFiles(*memory_, "local/a", testing::BuildInSeries(1, 0, 1).files);
+  }
+  const std::shared_ptr<Storage> memory_ = MemoryStorage();
+  const std::shared_ptr<testing::FailingStorage> storage_ =
+      std::make_shared<testing::FailingStorage>(memory_);
+};
+
+TEST_F(DropLocalTest, WhatIsGoneAlreadyIsDropped) {
+  EXPECT_TRUE(DropLocal(*storage_, "none/a").ok());
+  EXPECT_TRUE(DropLocal(*storage_, "local/none").ok());
+  EXPECT_TRUE(DropLocal(*storage_, "local/a").ok());
+  EXPECT_THAT(memory_->OpenDirectory("local/a").status(), HasCode(Code::kNotFound));
+}
+
+// Any operation but the look for a KEEP file, which counts as none.
+TEST_F(DropLocalTest, WhatFailsIsTheAnswer) {
+  for (int nth = 1;; ++nth) {
+    const auto storage = MemoryStorage();
+    testing::StoreFiles(*storage, "local/a", testing::BuildInSeries(1, 0, 1).files);
+    testing::FailingStorage failing(storage);
+    failing.Fail({.any_op = true, .nth = nth});
+    const Status status = DropLocal(failing, "local/a");
+    if (failing.fault_count() == 0) {
+      EXPECT_GT(nth, 6);
+      break;
+    }
+    const bool is_look =
+        failing.calls().at(static_cast<std::size_t>(nth) - 1).op == StorageOp::kStat;
+    EXPECT_EQ(status.code(), is_look ? Code::kOk : Code::kIo) << nth << " " << status.ToString();
+  }
+}
+
+// The final place cannot be made for now, so that what is added stays.
+TEST(PromotionQueueTest, AWaitForRoomEndsWithItsCaller) {
+  const auto memory = MemoryStorage();
+  const testing::MiniContainer good = testing::BuildInSeries(1, 0, 1);
+  testing::StoreFiles(*memory, "local/a", good.files);
+  const auto storage = std::make_shared<testing::FailingStorage>(memory);
+  std::mutex promoting;
+  promoting.lock();
+  storage->SetHook([&](StorageOp op, std::string_view) {
+    if (op == StorageOp::kCreateDirectories) const std::lock_guard held(promoting);
+  });
+  const auto queue = PromotionQueue::Create(
+      storage, {.unpromoted_max = 1, .unpromoted_wait = std::chrono::milliseconds(1000)});
+  StagedCommit staged{.local = "local/a", .final = "final/a"};
+  staged.marker = good.files.at("COMMIT");
+  staged.index = good.files.at(good.index_name);
+  staged.blobs = {good.blobs.at(0).id};
+  queue->Add(staged);
+  const auto cancelled = [] { return Status(Code::kCancelled, "by the caller"); };
+  EXPECT_THAT(queue->MakeRoom(cancelled), HasCode(Code::kCancelled));
+  promoting.unlock();
+  EXPECT_TRUE(queue->WaitFor(std::chrono::minutes(1)));
+  EXPECT_TRUE(queue->MakeRoom(cancelled).ok()) << "nothing waits";
+  queue->Close();
+}
+
+}  // namespace
+}  // namespace sealpoint::internal

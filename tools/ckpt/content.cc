@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/ckpt/content.h"
+
+#include <algorithm>
+#include <limits>
+#include <thread>
+
+#include "sealpoint/threads.h"
+#include "sealpoint/verdict.h"
+#include "tools/common/output.h"
+
+namespace sealpoint::tools {
+
+void AddThreads(CLI::App& app, int& threads) {
+  // More threads than these rarely read faster.
+  constexpr int kUseful = 8;
+  threads = std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kUseful);
+  app.add_option("-j,--threads", threads, "Threads (default: one per core, at most 8)")
+      ->type_name("N")
+      ->check(CLI::Range(1, kThreadsMax));
+}
+
+CLI::Range AtLeast(std::int64_t least) { return {least, std::numeric_limits<std::int64_t>::max()}; }
+
+void AddContentOptions(CLI::App& app, ContentOptions& options) {
+  app.add_option("--match", options.patterns, "These tensors alone, and no object")
+      ->type_name("PATTERN")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  AddThreads(app, options.threads);
+}
+
+std::string PrefixOf(const std::string& name, std::size_t depth) {
+  std::size_t end = 0;
+  for (std::size_t i = 0; i < depth; ++i) {
+    end = name.find('.', i == 0 ? 0 : end + 1);
+    if (end == std::string::npos) return name;
+  }
+  return name.substr(0, end);
+}
+
+ExitStatus StatusOfError(const Status& error) {
+  if (error.code() == Code::kInvalidArgument) return ExitStatus::kUsage;
+  return ExitStatusOf(VerdictOf(error));
+}
+
+ExitStatus Fail(std::string_view program, const Status& error, const std::string& hint,
+                JsonWriter* json) {
+  const ExitStatus status = StatusOfError(error);
+  if (json != nullptr) {
+    json->Fail(error, status);
+    return status;
+  }
+  Flush();  // standard output comes first, if both are one file
+  PrintError(program, error.ToString());
+  if (!hint.empty()) PrintError(program, "hint: " + hint);
+  return status;
+}
+
+}  // namespace sealpoint::tools

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ckpt diff: in what two checkpoints differ.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <memory>
+#include <regex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "sealpoint/compare.h"
+#include "sealpoint/progress.h"
+#include "tools/ckpt/command.h"
+#include "tools/ckpt/content.h"
+#include "tools/common/json.h"
+#include "tools/common/output.h"
+#include "tools/common/text.h"
+
+namespace sealpoint::tools::diff {
+namespace {
+
+constexpr const char* kFooter =
+    "Where both are cut alike the digests of chunks tell, and no payload is read, whatever the\n"
+    "codecs; damage to such payload is not noticed (ckpt verify). Placements, mesh, step and\n"
+    "provenance are facts about a save: they are listed and do not make two checkpoints differ.\n"
+    "Exit status: 0 same content, 1 it differs, 2 uncommitted, 3 unsupported, 4 corrupt, could\n"
+    "not be read or nothing found, 5 incomplete, 64 usage, 74 standard output could not be\n"
+    "written.";
+
+struct DiffOptions {
+  std::string first;
+  std::string second;
+  std::vector<std::string> maps;  // REGEX=REPL
+  CompareOptions compare;
+  bool json = false;
+};
+
+constexpr std::string_view ChangeName(ContentChange change) {
+  switch (change) {
+    case ContentChange::kNone:
+      return "none";
+    case ContentChange::kRemoved:
+      return "removed";
+    case ContentChange::kAdded:
+      return "added";
+    case ContentChange::kDType:
+      return "dtype";
+    case ContentChange::kShape:
+      return "shape";
+    case ContentChange::kMediaType:
+      return "media_type";
+    case ContentChange::kBytes:
+      return "bytes";
+  }
+  return "bytes";
+}
+
+// The name of A's tensor in B, by the options --map one after the other.
+Status SetRename(const std::vector<std::string>& maps, CompareOptions& options) {
+  std::vector<std::pair<std::regex, std::string>> rules;
+  for (const std::string& map : maps) {
+    const std::size_t equals = map.rfind('=');
+    if (equals == std::string::npos || equals == 0) {
+      return {Code::kInvalidArgument, fmt::format("--map {}: not of the form REGEX=REPL", map)};
+    }
+    try {
+      rules.emplace_back(std::regex(map.substr(0, equals)), map.substr(equals + 1));
+    } catch (const std::regex_error& error) {
+      return {Code::kInvalidArgument, fmt::format("--map {}: {}", map, error.what())};
+    }
+  }
+  if (rules.empty()) return {};
+  options.rename = [rules](std::string_view name) {
+    std::string text(name);
+    for (const auto& [regex, replacement] : rules) {
+      text = std::regex_replace(text, regex, replacement);
+    }
+    return text;
+  };
+  return {};
+}
+
+// A fact about how a checkpoint was saved.
+struct Fact {
+  std::string name;
+  std::string first;
+  std::string second;
+};
+
+using Provenance = std::vector<std::pair<std::string, std::string>>;
+
+std::string Find(const Provenance& provenance, const std::string& key) {
+  for (const auto& [one, value] : provenance) {
+    if (one == key) return value;
+  }
+  return "";
+}
+
+std::vector<Fact> DifferentFacts(const Checkpoint& a, const Checkpoint& b) {
+  std::vector<Fact> facts;
+  const auto add = [&](std::string name, std::string first, std::string second) {
+    if (first != second) facts.push_back({std::move(name), std::move(first), std::move(second)});
+  };
+  add("step", FormatStep(a.step()), FormatStep(b.step()));
+  add("mesh", FormatMesh(a.mesh()), FormatMesh(b.mesh()));
+  const Provenance of_a = a.provenance();
+  const Provenance of_b = b.provenance();
+  for (const auto& [key, value] : of_a) add("provenance " + key, value, Find(of_b, key));
+  for (const auto& [key, value] : of_b) {
+    if (Find(of_a, key).empty()) add("provenance " + key, "", value);
+  }
+  return facts;
+}
+
+class Diff {
+ public:
+  Diff(DiffOptions& options, std::string_view program) : options_(options), program_(program) {}
+
+  ExitStatus Run() {
+    const Status status = Compare();
+    if (!status.ok()) return Fail(status);
+    options_.json ? WriteReport() : PrintReport();
+    return report_.is_same() ? ExitStatus::kValid : ExitStatus::kDifferent;
+  }
+
+ private:
+  Status Compare() {
+    if (Status status = SetRename(options_.maps, options_.compare); !status.ok()) return status;
+    auto first = Checkpoint::Open(options_.first);
+    if (!first) return first.error();
+    auto second = Checkpoint::Open(options_.second);
+    if (!second) return second.error();
+    first_ = *std::move(first);
+    second_ = *std::move(second);
+    ProgressLine line;
+    options_.compare.on_progress = [&line](std::uint64_t done, std::uint64_t total) {
+      line.Set("compare", done, total);
+    };
+    Result<CompareReport> report = sealpoint::Compare(*first_, *second_, options_.compare);
+    if (!report) return report.error();
+    report_ = *std::move(report);
+    facts_ = DifferentFacts(*first_, *second_);
+    return {};
+  }
+
+  // That bytes are corrupt is not the answer 1.
+  ExitStatus Fail(const Status& error) {
+    ExitStatus status = StatusOfError(error);
+    if (status == ExitStatus::kCorrupt) status = ExitStatus::kUnreadable;
+    if (options_.json) {
+      json_.Fail(error, status);
+    } else {
+      PrintError(program_, error.ToString());
+    }
+    return status;
+  }
+
+  static std::string Described(const TensorInfo& tensor) {
+    return fmt::format("{} {}", DTypeName(tensor.dtype), ShapeToString(tensor.shape));
+  }
+
+  void PrintTensor(const TensorDifference& one) const {
+    const std::string name = Printable(one.name.empty() ? one.second_name : one.name);
+    const std::string renamed =
+        one.name.empty() || one.second_name.empty() || one.name == one.second_name
+            ? ""
+            : fmt::format(" ({})", Printable(one.second_name));
+    const auto a = first_->FindTensor(one.name);
+    const auto b = second_->FindTensor(one.second_name);
+    if (one.change == ContentChange::kRemoved) {
+      Print("removed: tensor {}, {}\n", name, Described(*a));
+    } else if (one.change == ContentChange::kAdded) {
+      Print("added: tensor {}, {}\n", name, Described(*b));
+    } else if (one.change == ContentChange::kBytes) {
+      Print("changed: tensor {}{}, {} of {}\n", name, renamed, BytesText(one.changed_bytes),
+            BytesText(a->raw_bytes));
+      if (one.numeric) PrintNumeric(*one.numeric, a->raw_bytes / a->element_size);
+    } else if (one.change != ContentChange::kNone) {
+      Print("{}: tensor {}{}, {} and {}\n", ChangeName(one.change), name, renamed, Described(*a),
+            Described(*b));
+    }
+    if (one.placement_differs) {
+      Print("placement: tensor {}{}, {} and {}\n", name, renamed,
+            Printable(fmt::format("{}", fmt::join(a->placement, ", "))),
+            Printable(fmt::format("{}", fmt::join(b->placement, ", "))));
+    }
+  }
+
+  static void PrintNumeric(const NumericDifference& numeric, std::uint64_t count) {
+    Print("  {} of {} elements, max abs {:.6g}, L2 {:.6g}, relative L2 {:.6g}, cosine {:.9g}\n",
+          numeric.changed_count, count, numeric.max_abs, numeric.l2, numeric.relative_l2,
+          numeric.cosine);
+    if (numeric.new_nan_count + numeric.new_infinity_count > 0) {
+      Print("  new: {} NaN, {} infinite\n", numeric.new_nan_count, numeric.new_infinity_count);
+    }
+  }
+
+  static std::string OrNone(const std::string& text) {
+    return text.empty() ? "none" : Printable(text);
+  }
+
+  void PrintReport() const {
+    for (const TensorDifference& one : report_.tensors) PrintTensor(one);
+    for (const ObjectDifference& one : report_.objects) {
+      Print("{}: object {}\n",
+            one.change == ContentChange::kBytes ? "changed" : ChangeName(one.change),
+            Printable(one.name));
+    }
+    for (const Fact& fact : facts_) {
+      Print("fact: {}: {} and {}\n", Printable(fact.name), OrNone(fact.first), OrNone(fact.second));
+    }
+    Print("{}: {} and {} are equal; read {} of tables, {} of payload\n",
+          report_.is_same() ? "same content" : "different content",
+          FormatCount(report_.equal_tensor_count, "tensor"),
+          FormatCount(report_.equal_object_count, "object"), BytesText(report_.table_bytes_read),
+          BytesText(report_.payload_bytes_read));
+  }
+
+  Json TensorToJson(const TensorDifference& one) const {
+    Json json = {{"change", ChangeName(one.change)}};
+    const auto add = [&json](const char* side, const std::optional<TensorInfo>& tensor) {
+      if (!tensor) return;
+      json[side] = {{"name", tensor->name},
+                    {"dtype", DTypeName(tensor->dtype)},
+                    {"shape", tensor->shape},
+                    {"raw_bytes", tensor->raw_bytes},
+                    {"placement", tensor->placement}};
+    };
+    add("first", first_->FindTensor(one.name));
+    add("second", second_->FindTensor(one.second_name));
+    json["placement_differs"] = one.placement_differs;
+    if (one.change == ContentChange::kBytes) json["changed_bytes"] = one.changed_bytes;
+    if (!one.numeric) return json;
+    const NumericDifference& numeric = *one.numeric;
+    json["numeric"] = {{"read_count", numeric.read_count},
+                       {"changed_count", numeric.changed_count},
+                       {"max_abs", DoubleToJson(numeric.max_abs)},
+                       {"l2", DoubleToJson(numeric.l2)},
+                       {"relative_l2", DoubleToJson(numeric.relative_l2)},
+                       {"cosine", DoubleToJson(numeric.cosine)},
+                       {"new_nan_count", numeric.new_nan_count},
+                       {"new_infinity_count", numeric.new_infinity_count}};
+    return json;
+  }
+
+  void WriteReport() {
+    json_.BeginObject();
+    json_.Field("same", report_.is_same());
+    json_.BeginArray("tensors");
+    for (const TensorDifference& one : report_.tensors) json_.Element(TensorToJson(one));
+    json_.End();
+    json_.BeginArray("objects");
+    for (const ObjectDifference& one : report_.objects) {
+      json_.Element({{"name", one.name}, {"change", ChangeName(one.change)}});
+    }
+    json_.End();
+    json_.BeginArray("facts");
+    for (const Fact& fact : facts_) {
+      json_.Element({{"name", fact.name}, {"first", fact.first}, {"second", fact.second}});
+    }
+    json_.End();
+    json_.Field("equal_tensor_count", report_.equal_tensor_count);
+    json_.Field("equal_object_count", report_.equal_object_count);
+    json_.Field("table_bytes_read", report_.table_bytes_read);
+    json_.Field("payload_bytes_read", report_.payload_bytes_read);
+    json_.Field("exit_status", report_.is_same() ? 0 : 1);
+    json_.End();
+  }
+
+  DiffOptions& options_;
+  const std::string_view program_;
+  std::unique_ptr<Checkpoint> first_;
+  std::unique_ptr<Checkpoint> second_;
+  CompareReport report_;
+  std::vector<Fact> facts_;
+  JsonWriter json_;
+};
+
+class DiffCommand final : public Command {
+ public:
+  void Describe(CLI::App& app) override {
+    app.description("Says in what two checkpoints differ.");
+    app.footer(kFooter);
+    app.add_option("A", options_.first, "Directory of a checkpoint")->required()->type_name("");
+    app.add_option("B", options_.second, "Another")->required()->type_name("");
+    app.add_flag("--numeric", options_.compare.numeric,
+                 "Read the chunks that differ, and say how much");
+    app.add_option("--map", options_.maps,
+                   "Tensors of A have other names in B: what the regular\n"
+                   "expression (ECMAScript) finds in a name is replaced")
+        ->type_name("REGEX=REPL")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    AddThreads(app, options_.compare.threads);
+    app.add_flag("--json", options_.json, "Print one JSON document, also after an error");
+  }
+  ExitStatus Run(std::string_view program) override { return Diff(options_, program).Run(); }
+
+ private:
+  DiffOptions options_;
+};
+
+const CommandEntry kDiff("diff", MakeCommand<DiffCommand>);
+
+}  // namespace
+}  // namespace sealpoint::tools::diff

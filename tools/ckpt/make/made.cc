@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/ckpt/make/made.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "tools/ckpt/content.h"
+#include "tools/common/output.h"
+#include "tools/common/text.h"
+
+namespace sealpoint::tools {
+namespace {
+
+CLI::Option* AddSize(CLI::App& app, const std::string& name, std::uint64_t& bytes,
+                     const std::string& description) {
+  return app.add_option(name, bytes, description)
+      ->type_name("SIZE")
+      ->transform(CLI::AsSizeValue(false));
+}
+
+void PrintMade(const std::string& path, const RepackReport& report, const RepackOptions& options) {
+  std::string text =
+      fmt::format("{}, {}, {}", FormatCount(report.tensor_count, "tensor"),
+                  FormatCount(report.object_count, "object"), BytesText(report.raw_bytes));
+  if (!options.dry_run) {
+    text += fmt::format("; {}, {}", FormatCount(report.blob_count, "blob"),
+                        BytesText(report.total_bytes));
+  }
+  std::string_view how = report.was_committed ? "was made before" : "made";
+  if (options.dry_run) how = "would make";
+  Print("{} {}: {}{}\n", how, Printable(path), text,
+        report.is_identical ? "; the same checkpoint, byte for byte" : "");
+}
+
+void WriteMade(JsonWriter& json, const std::string& path, const RepackReport& report,
+               const RepackOptions& options) {
+  json.Field("path", path);
+  json.Field("dry_run", options.dry_run);
+  json.Field("attempt", IdToJson(report.attempt));
+  json.Field("sequence", report.sequence);
+  json.Field("step", StepToJson(report.step));
+  json.Field("tensor_count", report.tensor_count);
+  json.Field("object_count", report.object_count);
+  json.Field("blob_count", report.blob_count);
+  json.Field("raw_bytes", report.raw_bytes);
+  json.Field("total_bytes", report.total_bytes);
+  json.Field("is_identical", report.is_identical);
+  json.Field("was_committed", report.was_committed);
+}
+
+}  // namespace
+
+void AddDestination(CLI::App& app, std::string& to) {
+  app.add_option("--out", to, "Directory of the new checkpoint")->required()->type_name("DIR");
+}
+
+void AddPatterns(CLI::App& app, const std::string& name, std::vector<std::string>& patterns,
+                 const std::string& description) {
+  app.add_option(name, patterns, description)
+      ->type_name("PATTERN")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+void AddMemory(CLI::App& app, std::uint64_t& memory_bytes) {
+  AddSize(app, "--memory", memory_bytes, "For payload; of all threads together");
+}
+
+void AddRepackOptions(CLI::App& app, RepackOptions& options) {
+  const std::map<std::string, Codec> codecs = {
+      {"none", Codec::kNone}, {"zstd", Codec::kZstd}, {"bytesplit+zstd", Codec::kByteSplitZstd}};
+  app.add_option_function<std::string>(
+         "--compress",
+         [&options, codecs](const std::string& codec) { options.codec = codecs.at(codec); },
+         "none, zstd or bytesplit+zstd; default: as it is")
+      ->type_name("CODEC")
+      ->check(CLI::IsMember({"none", "zstd", "bytesplit+zstd"}));
+  AddSize(app, "--chunk", options.chunk_size_bytes, "Of chunks, such as 1MiB; default: as it is");
+  app.add_option("--blobs", options.blob_count, "Number of blobs")
+      ->type_name("N")
+      ->check(AtLeast(1));
+  AddSize(app, "--blob-size", options.blob_size_max_bytes, "No blob is larger, such as 4GiB");
+  AddThreads(app, options.threads);
+  AddMemory(app, options.memory_budget_bytes);
+  app.add_flag("--dry-run", options.dry_run, "Say what would be made; look at the sources alone");
+}
+
+RepackProgress ProgressOn(ProgressLine& line, std::string_view what) {
+  return [&line, what](std::uint64_t done, std::uint64_t total) {
+    line.Set(what, done, total);
+    return true;
+  };
+}
+
+ExitStatus ShowMade(bool is_json, const std::string& path, const RepackReport& report,
+                    const RepackOptions& options,
+                    const std::function<void(JsonWriter& json)>& more) {
+  if (!is_json) {
+    PrintMade(path, report, options);
+    return ExitStatus::kValid;
+  }
+  JsonWriter json;
+  json.BeginObject();
+  WriteMade(json, path, report, options);
+  if (more) more(json);
+  json.Field("exit_status", 0);
+  json.End();
+  return ExitStatus::kValid;
+}
+
+}  // namespace sealpoint::tools

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_TOOLS_CKPT_SERIES_TYPED_SERIES_H_
+#define SEALPOINT_TOOLS_CKPT_SERIES_TYPED_SERIES_H_
+
+#include <string>
+
+#include "sealpoint/status.h"
+
+// What the commands share that change a series.
+
+namespace sealpoint::tools {
+
+inline constexpr const char* kDryRunHint = "nothing was changed; --yes does it";
+
+// Why there is nothing to do at a path that somebody typed: for the library a series may be empty,
+// or not exist.
+Status NoSeries(const std::string& path);
+std::string HintForTyped(const std::string& path);
+
+}  // namespace sealpoint::tools
+
+#endif  // SEALPOINT_TOOLS_CKPT_SERIES_TYPED_SERIES_H_

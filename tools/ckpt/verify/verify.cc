@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ckpt verify: says whether a checkpoint can be trusted.
+#include <fmt/format.h>
+
+#include <memory>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "sealpoint/progress.h"
+#include "sealpoint/series.h"
+#include "tools/ckpt/command.h"
+#include "tools/ckpt/verify/options.h"
+#include "tools/ckpt/verify/print.h"
+#include "tools/ckpt/verify/series.h"
+#include "tools/ckpt/verify/state.h"
+#include "tools/common/exit_status.h"
+#include "tools/common/hint.h"
+#include "tools/common/output.h"
+#include "tools/common/text.h"
+
+namespace sealpoint::tools::verify {
+namespace {
+
+class Verification {
+ public:
+  Verification(const Options& options, std::string_view program)
+      : options_(options), program_(program), verified_(VerifiedChunks::Create()) {}
+
+  ExitStatus All() {
+    if (const Status status = OpenState(); !status.ok()) return Fail(status);
+    if (options_.json) {
+      json_.BeginObject();
+      if (state_) json_.Field("state", {{"path", options_.state}, {"note", state_->note()}});
+      json_.BeginArray("reports");
+    }
+    for (const std::string& path : options_.paths) CheckPath(path);
+    for (const std::string& path : options_.series) CheckSeries(path);
+    if (!OutputFailed()) CloseState();
+    if (options_.json) FinishJson();
+    return status_;
+  }
+
+ private:
+  bool verbose() const { return !options_.quiet && !options_.json; }
+
+  Status OpenState() {
+    if (options_.state.empty()) return {};
+    Result<std::unique_ptr<StateFile>> state = StateFile::Open(options_.state);
+    if (!state) return state.error();
+    state_ = *std::move(state);
+    verified_ = state_->verified();
+    if (!state_->note().empty()) Note(options_.state, state_->note());
+    CatchSignals();
+    return {};
+  }
+
+  ExitStatus Fail(const Status& error) {
+    const bool is_storage = error.code() == Code::kIo || error.code() == Code::kNoSpace;
+    const ExitStatus status = is_storage ? ExitStatus::kOutput : ExitStatus::kUsage;
+    if (options_.json) {
+      json_.Fail(error, status);
+    } else {
+      PrintError(program_, error.ToString());
+    }
+    return status;
+  }
+
+  // All was checked: the next verification begins anew. A state that stayed would be believed.
+  void CloseState() {
+    if (!state_) return;
+    Status status = state_->Remove();
+    if (status.ok() && state_->failure().ok()) return;
+    if (!status.ok()) status_ = ExitStatus::kOutput;
+    Flush();
+    PrintError(program_, (status.ok() ? state_->failure() : status).ToString());
+  }
+
+  void EndIfInterrupted() const {
+    const int signal = CaughtSignal();
+    if (signal == 0) return;
+    Flush();
+    const Status status = state_->Save();
+    PrintError(program_, status.ok() ? "interrupted; the same command goes on from here"
+                                     : "interrupted; " + status.ToString());
+    EndBySignal(signal);
+  }
+
+  void OnProgress(const VerifyProgress& done, ProgressLine& line) const {
+    if (verbose()) line.Set("verify", done.bytes_done, done.bytes_total);
+    if (!state_) return;
+    if (CaughtSignal() != 0) throw std::runtime_error("interrupted");
+    state_->SaveNowAndThen();
+  }
+
+  void Note(const std::string& path, const std::string& text) const {
+    if (verbose()) PrintNote(path, text);
+  }
+
+  // The checkpoint's verdict counts.
+  VerifyReport CheckPath(const std::string& path) {
+    if (OutputFailed()) return {};
+    if (options_.json) {
+      json_.BeginObject();
+      json_.Field("path", path);
+      json_.BeginArray("violations");
+    }
+    ProgressLine line;
+    VerifyReport report = VerifyPath(path, line);
+    line.Clear();
+    if (options_.json) {
+      WriteReportJson(report);
+    } else {
+      PrintReport(report, options_);
+      const bool is_none = report.verdict == Verdict::kUnreadable;
+      if (is_none && verbose()) PrintHint(path, HintForCheckpoint(path));
+    }
+    Flush();
+    status_ = Worse(status_, ExitStatusOf(report.verdict));
+    return report;
+  }
+
+  VerifyReport VerifyPath(const std::string& path, ProgressLine& line) {
+    VerifyOptions options{.level = options_.level,
+                          .threads = options_.threads,
+                          .part = options_.part,
+                          .bytes_per_second_max = options_.bytes_per_second_max,
+                          .verified = verified_};
+    if (verbose() || state_) {
+      options.on_progress = [&](const VerifyProgress& done) { OnProgress(done, line); };
+    }
+    if (options_.all) {
+      options.on_violation = [&](const Status& violation) {
+        const auto held = line.Hold();
+        options_.json ? json_.Element(StatusToJson(violation)) : PrintViolation(violation);
+      };
+    } else {
+      options.violations_per_file_max = kViolationsPerFileMax;
+    }
+    const Result<VerifyReport> result = Verify(path, options);
+    if (result) return *result;
+    line.Clear();
+    EndIfInterrupted();
+    if (options.on_violation) options.on_violation(result.error());
+    VerifyReport report{.path = path, .level = options_.level, .violation_count = 1};
+    report.violations.push_back(result.error());
+    return report;
+  }
+
+  void WriteReportJson(const VerifyReport& report) {
+    if (!options_.all) {
+      for (const Status& violation : report.violations) json_.Element(StatusToJson(violation));
+    }
+    json_.End();
+    json_.BeginArray("omitted");
+    if (!options_.all) {
+      for (const OmittedViolations& file : report.omitted) {
+        json_.Element({{"path", file.path}, {"violation_count", file.count}});
+      }
+    }
+    json_.End();
+    WriteReport(json_, report);
+    json_.End();
+  }
+
+  void CheckEntry(const SeriesEntry& entry, SeriesResult& series) {
+    if (entry.verdict == Verdict::kUncommitted) {
+      Note(entry.path, fmt::format("uncommitted{}, {} left over", entry.is_void ? " (void)" : "",
+                                   BytesText(entry.size_bytes)));
+      ++series.counts[Verdict::kUncommitted];
+      return;
+    }
+    const VerifyReport report = CheckPath(entry.path);
+    const Verdict verdict = report.verdict;
+    ++series.counts[verdict];
+    series.total_bytes += report.total_bytes;
+    series.shared_bytes += report.shared_bytes;
+    // It could be read now and not when the series was listed: it may be the newest, and a branch.
+    if (entry.verdict == Verdict::kUnreadable && verdict != Verdict::kUnreadable) {
+      series.error = entry.problem;
+      status_ = Worse(status_, ExitStatus::kUnreadable);
+    }
+  }
+
+  void CheckEntries(SeriesResult& series) {
+    const Since since(series.listing, options_.since);
+    for (const SeriesEntry& entry : series.listing.entries) {
+      if (since.Includes(entry)) {
+        CheckEntry(entry, series);
+      } else {
+        ++series.older_count;
+      }
+    }
+    if (since.status().ok()) return;
+    series.error = Status(since.status()).AtPath(series.path);
+    status_ = Worse(status_, ExitStatusOf(VerdictOf(series.error)));
+  }
+
+  // Valid: the newest committed checkpoint is there and every committed one is good.
+  void CheckSeries(const std::string& path) {
+    SeriesResult series{.path = path};
+    Result<SeriesListing> listing = ListSeries(path);
+    if (listing) {
+      series.listing = std::move(*listing);
+      CheckEntries(series);
+      if (series.listing.newest() == nullptr) status_ = Worse(status_, StatusWithoutNewest(series));
+    } else {
+      series.error = std::move(listing).error();
+      status_ = Worse(status_, ExitStatusOf(VerdictOf(series.error)));
+    }
+    if (options_.json) {
+      series_.push_back(std::move(series));
+    } else {
+      PrintSeries(series, options_);
+    }
+  }
+
+  // A name that does not exist is an empty series for the library, but here it was typed.
+  static Result<SeriesListing> ListSeries(const std::string& path) {
+    const auto directory = DefaultStorage()->OpenDirectory(path);
+    if (!directory) return Status(directory.error()).AtPath(path);
+    return Series(path).List();
+  }
+
+  static ExitStatus StatusWithoutNewest(const SeriesResult& series) {
+    return series.listing.entries.empty() ? ExitStatus::kUnreadable : ExitStatus::kUncommitted;
+  }
+
+  void FinishJson() {
+    json_.End();
+    json_.BeginArray("series");
+    for (const SeriesResult& series : series_) WriteSeries(series, json_);
+    json_.End();
+    json_.Field("exit_status", static_cast<int>(status_));
+    json_.End();
+  }
+
+  const Options& options_;
+  const std::string_view program_;
+  std::shared_ptr<VerifiedChunks> verified_;
+  std::unique_ptr<StateFile> state_;  // with --state
+  ExitStatus status_ = ExitStatus::kValid;
+  JsonWriter json_;
+  std::vector<SeriesResult> series_;  // with --json
+};
+
+class VerifyCommand final : public Command {
+ public:
+  void Describe(CLI::App& app) override { AddOptions(app, options_); }
+  ExitStatus Run(std::string_view program) override {
+    return Verification(options_, program).All();
+  }
+
+ private:
+  Options options_;
+};
+
+const CommandEntry kVerify("verify", MakeCommand<VerifyCommand>, "ckpt-verify");
+
+}  // namespace
+}  // namespace sealpoint::tools::verify
