@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The order, the report and the exit status of scripts/test.sh, with programs in place of all that it runs.
+"""The order, the report and the exit status of scripts/test.sh and .ci/run, with programs in place of all that it runs.
 
     stages_test.py SCRIPT
 """
@@ -47,10 +47,10 @@ class StagesTest(unittest.TestCase):
             (self.root / name).write_text(STUB)
             (self.root / name).chmod(0o755)
 
-    def run_stages(self, *stages, **environment):
+    def run_stages(self, *stages, script="scripts/test.sh", **environment):
         path = f"{self.root / 'bin'}:{os.environ['PATH']}"
         done = subprocess.run(
-            [self.root / "scripts/test.sh", *stages],
+            [self.root / script, *stages],
             env={**os.environ, "PATH": path, "CALLS": str(self.calls), **environment},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -121,10 +121,25 @@ class StagesTest(unittest.TestCase):
         self.assertEqual((status, self.outcomes(output)), (1, [("minimal", "passed")]), output)
         self.assertIn("Files among the sources are new or changed:\nx\n", output)
 
-    def test_a_warning_fails_although_it_is_no_error_for_users(self):
-        (self.root / "bin/cmake").write_text(STUB + "echo 'lib/a.cc:3:1: warning: unused'\n")
-        status, output, _ = self.run_stages("gcc")
-        self.assertEqual((status, self.outcomes(output)), (1, [("gcc", "FAILED")]), output)
+    def test_what_a_failed_test_printed_is_said_at_the_end(self):
+        result = " 1/3 Test #1: good ....   Passed    0.1 sec\nfine\n 2/3 Test #2: bad ....***Failed    0.1 sec\nwhy\n" \
+            " 3/3 Test #3: idle ....***Skipped   0.1 sec\nno device\n"
+        (self.root / "bin/cmake").write_text(STUB + f"cat <<END\n{result}END\nexit 8\n")
+        _, output, _ = self.run_stages("minimal")
+        end = output.partition("======== minimal failed; its tests ========\n")[2].partition("\n\n")[0]
+        self.assertEqual(end, " 2/3 Test #2: bad ....***Failed    0.1 sec\nwhy")
+
+    def test_ci_says_last_what_failed_first(self):
+        (self.root / ".ci").mkdir()
+        shutil.copy(SCRIPT.parents[1] / ".ci/run", self.root / ".ci/run")
+        heading = "======== python failed; its last lines ========\nwhat went wrong"
+        for failing, status, heard in ("none", 0, 0), ("cmake --workflow --preset python", 1, 2), ("tidy.py", 1, 0):
+            with self.subTest(failing):
+                found, output, calls = self.run_stages(FAILING=failing, script=".ci/run")
+                self.assertEqual((found, output.count(heading)), (status, heard), output)
+                self.assertTrue(any(call.startswith("demo.sh") for call in calls))
+                if heard:
+                    self.assertIn(heading, output.rpartition("demo         passed")[2])
 
     def test_stages_are_chosen_by_name(self):
         status, output, calls = self.run_stages("minimal", "lint")

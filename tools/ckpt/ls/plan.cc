@@ -211,7 +211,7 @@ void Chooser::AddMissingAxes() {
     const std::vector<std::string> named = AxesOf(placement);
     for (const auto& [axis, size] : chosen_.mesh.axes()) {
       if (std::find(named.begin(), named.end(), axis) != named.end()) continue;
-      placement.push_back(Replicate{axis});
+      placement.emplace_back(Replicate{axis});
       if (!is_whole && size > 1) missing.push_back(axis);
     }
   }
