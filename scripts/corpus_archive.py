@@ -49,8 +49,9 @@ def content(corpus):
     for folder, at in ((corpus, "corpus"), (ROOT / "spec", "spec"), (ROOT / "schema", "schema"),
                        (ROOT / "readers/reference/sealpoint_reference", "sealpoint_reference")):
         for path in folder.rglob("*"):
-            if not {"__pycache__", "fixtures"} & set(path.parts) and path.name != "stamp":
-                yield f"{at}/{path.relative_to(folder)}", path
+            name = path.relative_to(folder)
+            if not {"__pycache__", "fixtures"} & set(name.parts) and name.name != "stamp":
+                yield f"{at}/{name}", path
     yield "sealpoint_reference/README.md", ROOT / "readers/reference/README.md"
 
 
@@ -86,6 +87,8 @@ def main():
     options = parser.parse_args()
     if not (options.corpus / "good-everything/COMMIT").exists():
         parser.error(f"{options.corpus} has no good-everything: it is not what the target conformance_corpus makes")
+    if options.archive.exists():
+        parser.error(f"{options.archive} is there: what was frozen is not made anew")
     write_archive(options.archive, content(options.corpus))
     return 0
 

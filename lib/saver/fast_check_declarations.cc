@@ -5,9 +5,11 @@
 #include <array>
 #include <bit>
 #include <map>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "lib/base/errors.h"
 #include "lib/base/internal_access.h"
 #include "lib/base/macros.h"
 #include "lib/base/wire.h"
@@ -152,7 +154,13 @@ class HashSet {
   bool has_free_ = false;
 };
 
-Result<bool> ClaimsAgree(const std::vector<Bytes>& incoming) {
+// What an owner finds out about its names.
+struct OwnedNames {
+  bool agree = true;
+  std::uint64_t count = 0;
+};
+
+Result<OwnedNames> CompareClaims(const std::vector<Bytes>& incoming) {
   std::vector<Claims> all;
   std::size_t count_max = 0;
   for (const Bytes& bytes : incoming) {
@@ -165,26 +173,50 @@ Result<bool> ClaimsAgree(const std::vector<Bytes>& incoming) {
   }
   HashSet seen(count_max);
   std::map<std::uint64_t, std::uint64_t> empties;
-  bool agree = true;
-  for (const Claims& claims : all) {
-    for (const std::uint64_t name : claims.names) {
-      if (!seen.Insert(name)) agree = false;
+  OwnedNames names;
+  const auto insert = [&](std::uint64_t name) {
+    if (seen.Insert(name)) {
+      ++names.count;
+    } else {
+      names.agree = false;
     }
+  };
+  for (const Claims& claims : all) {
+    for (const std::uint64_t name : claims.names) insert(name);
     const std::vector<std::uint64_t>& pairs = claims.empties;
     for (std::size_t i = 0; i + 1 < pairs.size(); i += 2) {
       const auto known = empties.emplace(pairs[i], pairs[i + 1]).first;
-      if (known->second != pairs[i + 1]) agree = false;
+      if (known->second != pairs[i + 1]) names.agree = false;
     }
   }
-  for (const auto& [name, spec] : empties) {
-    if (!seen.Insert(name)) agree = false;
-  }
-  return agree;
+  for (const auto& [name, spec] : empties) insert(name);
+  return names;
+}
+
+// How much the index of the checkpoint will have.
+struct Counts {
+  std::uint64_t names = 0;  // of tensors and objects
+  std::uint64_t objects = 0;
+  std::uint64_t shards = 0;  // of tensors
+};
+
+// The committer refuses these too, and shards of objects, but learns of them when all is written.
+// Names that occur twice were found before: else what is counted would hide the fault.
+Status CheckCounts(const Counts& counts, const Limits& limits) {
+  const auto check = [](std::string_view what, std::uint64_t count, std::uint64_t max) -> Status {
+    if (count <= max) return {};
+    return RuleError(Code::kLimitExceeded, "R-IDX-04", count, " ", what,
+                     " on all ranks together, the limit is ", max);
+  };
+  SEALPOINT_RETURN_IF_ERROR(check("shards of tensors", counts.shards, limits.shard_count_max));
+  SEALPOINT_RETURN_IF_ERROR(check("objects", counts.objects, limits.object_count_max));
+  return check("tensors", counts.names - counts.objects, limits.tensor_count_max);
 }
 
 // The contributions of all ranks.
 struct Sums {
   bool has_doubts = false;
+  Counts counts{};
   BoxListSize shares{};
   TilingSum tiling{};
 };
@@ -194,10 +226,16 @@ Result<Sums> SumUp(const std::vector<Bytes>& all) {
   for (const Bytes& message : all) {
     WireReader in(message);
     SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t has_doubts, in.Number());
+    SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t names, in.Number());
+    SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t objects, in.Number());
+    SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t shards, in.Number());
     SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t shard_count, in.Number());
     SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t corner_count, in.Number());
     SEALPOINT_ASSIGN_OR_RETURN(const Hash values, ReadHash(in));
     if (has_doubts != 0) sums.has_doubts = true;
+    sums.counts.names += names;
+    sums.counts.objects += objects;
+    sums.counts.shards += shards;
     sums.shares.shard_count += shard_count;
     sums.shares.corner_count += corner_count;
     sums.tiling.Add(TilingSum::FromValues(values));
@@ -214,17 +252,19 @@ Result<bool> FastCheckDeclarations(Communicator& comm, const Declaration& declar
   contribution.Add(declaration);
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> incoming,
                              comm.AllToAll(contribution.EncodeClaims()));
-  const auto agree = ClaimsAgree(incoming);
-  const bool is_doubtful = contribution.is_doubtful() || !agree.ok() || !*agree;
+  const auto names = CompareClaims(incoming);
+  const bool is_doubtful = contribution.is_doubtful() || !names.ok() || !names->agree;
   const BoxListSize share = LargestShareOf(declaration);
   Bytes bytes;
   WireWriter out(bytes);
-  out.PutAll(
-      std::array{std::uint64_t{is_doubtful ? 1u : 0u}, share.shard_count, share.corner_count});
+  out.PutAll(std::array{std::uint64_t{is_doubtful ? 1u : 0u}, names.ok() ? names->count : 0,
+                        declaration.objects().size(), plan.shards.size(), share.shard_count,
+                        share.corner_count});
   out.PutAll(contribution.sum().values());
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm.AllGather(bytes));
   SEALPOINT_ASSIGN_OR_RETURN(const Sums sums, SumUp(all));
   if (sums.has_doubts || !sums.tiling.is_zero()) return false;
+  SEALPOINT_RETURN_IF_ERROR(CheckCounts(sums.counts, limits));
   // Usually no tensor can have too many shards for a box list, even in the worst case. Only
   // otherwise are they counted per tensor.
   if (FitsLimits(sums.shares, limits)) return true;

@@ -22,7 +22,8 @@ namespace sealpoint::internal {
 // what was written. False means: they do not fit, or this check cannot decide, as for a tensor with
 // more shards than a box list may have (lib/saver/box_list_sizes.h); FullCheckDeclarations then
 // decides and names the fault. `plan` is this rank's MakeSavePlan of the declaration. Every rank
-// gets the same outcome. Errors: Comm, Timeout.
+// gets the same outcome. Errors: LimitExceeded (more tensors, objects or shards than an index may
+// have, R-IDX-04), Comm, Timeout.
 Result<bool> FastCheckDeclarations(Communicator& comm, const Declaration& declaration,
                                    const SavePlan& plan, std::span<const int> writer_ranks,
                                    const Limits& limits);

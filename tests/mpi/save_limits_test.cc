@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A tensor that would pass a limit of box lists is refused by planning: before the first byte.
+// What would pass a limit is refused by planning: before the first byte.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -128,6 +128,40 @@ TEST(SaveLimitsTest, CountsTheCornersThatTheDivisionOfReplicasMakes) {
     const std::uint64_t corners = size == 2 ? 20 : 28;
     SaveWithin(size, {.tiling_corner_count_max = corners}, DeclareSharedWall, ExpectSaved);
     SaveWithin(size, {.tiling_corner_count_max = corners - 1}, DeclareSharedWall, ExpectRefused);
+  }
+}
+
+// Each rank has a shard of the tensors `even` and `odd`, and two objects.
+void DeclareRows(Communicator& comm, Declaration& declaration) {
+  const auto size = static_cast<std::uint64_t>(comm.size());
+  const auto rank = static_cast<std::uint64_t>(comm.rank());
+  for (const std::string name : {"even", "odd"}) {
+    const TensorSpec rows{.name = name, .dtype = DType::kUInt8, .shape = {size, 4}};
+    declaration.Add({.tensor = rows, .region = BoxAt(rank, 0, 1, 4)}).value();
+  }
+  for (const std::string name : {"log", "notes"}) {
+    EXPECT_TRUE(declaration.AddObject({.name = name + std::to_string(rank)}).ok());
+  }
+}
+
+TEST(SaveLimitsTest, RefusesTooManyShardsTensorsOrObjectsBeforeTheFirstByte) {
+  const auto refused = [](const std::string& found) {
+    return [found](const Outcome& outcome) {
+      EXPECT_THAT(outcome.status, FailsRule(Code::kLimitExceeded, "R-IDX-04"));
+      EXPECT_THAT(outcome.status.message(), HasSubstr(found + " on all ranks together, the limit"));
+      EXPECT_FALSE(outcome.wrote);
+    };
+  };
+  for (const int size : RankCounts()) {
+    const auto ranks = static_cast<std::uint64_t>(size);
+    SaveWithin(size,
+               {.tensor_count_max = 2, .object_count_max = 2 * ranks, .shard_count_max = 4 * ranks},
+               DeclareRows, ExpectSaved);
+    SaveWithin(size, {.shard_count_max = 2 * ranks - 1}, DeclareRows,
+               refused(std::to_string(2 * ranks) + " shards of tensors"));
+    SaveWithin(size, {.tensor_count_max = 1}, DeclareRows, refused("2 tensors"));
+    SaveWithin(size, {.object_count_max = 2 * ranks - 1}, DeclareRows,
+               refused(std::to_string(2 * ranks) + " objects"));
   }
 }
 

@@ -41,7 +41,7 @@ class ArchiveTest(unittest.TestCase):
         return done.returncode, done.stdout.splitlines()
 
     def test_it_is_the_same_each_time(self):
-        copy = self.folder / "copy"
+        copy = self.folder / "fixtures/copy"  # folders above do not matter
         shutil.copytree(CORPUS, copy, symlinks=True)
         again = self.folder / "again/corpus-1.tar.xz"
         again.parent.mkdir()
@@ -73,6 +73,12 @@ class ArchiveTest(unittest.TestCase):
         done = make(self.folder, self.folder / "x.tar.xz")
         self.assertEqual(done.returncode, 2)
         self.assertIn("good-everything", done.stderr)
+
+    def test_an_archive_is_not_made_anew(self):
+        before = self.archive.read_bytes()
+        done = make(CORPUS, self.archive)
+        self.assertEqual((done.returncode, self.archive.read_bytes()), (2, before))
+        self.assertIn("is there", done.stderr)
 
 
 if __name__ == "__main__":

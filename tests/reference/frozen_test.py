@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What was frozen with a format version is as it was then: its texts, its schema, its corpus, and the reader that shows what they
-mean. All are in spec/fixtures/corpus-VERSION.tar.xz (scripts/corpus_archive.py); spec/history.md says how a frozen text changes.
+"""What was frozen with a format version is as it was then: its texts, its schema and its corpus. They are in
+spec/fixtures/corpus-VERSION.tar.xz (scripts/corpus_archive.py), with the reader that shows what they mean; spec/history.md says
+how a frozen text changes.
 
     frozen_test.py FIXTURES CORPUS
 """
 
+import difflib
 import pathlib
+import re
 import sys
 import tarfile
 import tempfile
@@ -17,7 +20,7 @@ import fixtures
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CORPUS, FIXTURES = pathlib.Path(sys.argv.pop()), pathlib.Path(sys.argv.pop())
 VERSION = 1
-# What a reader goes by is not changed any more, but where an erratum, a row that begins with E- and names the file, corrects it.
+# What a reader goes by is not changed any more, but where an erratum corrects it, with its number.
 FIXED = ("container.md", "algorithms.md", "reader-rules.md", "limits.md", "tree.md", "content-digest.md")
 # These grow: the rows of their tables stay.
 GROWING = ("registries.md", "permissive.md")
@@ -28,13 +31,55 @@ EVERY = "7"
 
 
 def rows(path):
-    """What is reserved, or free, may become something."""
-    return {line for line in path.read_text().splitlines() if line.startswith("| ") and "none yet" not in line
-            and "| reserved" not in line}
+    """Of what is reserved, all but the last cell, which says so: it may become something. What is free is left out."""
+    lines = [line for line in path.read_text().splitlines() if line.startswith("| ") and "none yet" not in line]
+    return {re.sub(r"\| reserved[^|]*\|$", "", line) if "| reserved" in line else line for line in lines}
 
 
 def rules(path):
-    return {row.split("|")[1].strip() for row in rows(path) if row.startswith("| R-")}
+    """Each with its code: what it says may be said better."""
+    return {tuple(cell.strip() for cell in row.split("|")[1:3]) for row in rows(path) if row.startswith("| R-")}
+
+
+def units(text):
+    """Paragraphs, and the rows of tables."""
+    for block in text.split("\n\n"):
+        yield from block.splitlines() if block.startswith("|") else [block]
+
+
+def unexplained(frozen, now, errata):
+    """What was changed, or added, without the number of one of these errata in it; what was taken away always is."""
+    had, has = list(units(frozen)), list(units(now))
+    for kind, begin, end, low, high in difflib.SequenceMatcher(None, had, has, autojunk=False).get_opcodes():
+        if kind == "delete":
+            yield from had[begin:end]
+        elif kind != "equal":
+            yield from (unit for unit in has[low:high] if not set(re.findall(r"E-\d+", unit)) & errata)
+
+
+def errata_of(name, errata):
+    """The numbers of the rows that say that they correct this file."""
+    found = (re.match(r"\| (E-\d+) \|([^|]*)\|", row) for row in errata.splitlines())
+    return {row[1] for row in found if row and f"`{name}`" in row[2]}
+
+
+class UnexplainedTest(unittest.TestCase):
+    FROZEN = "One.\n\n| a | 1 |\n| b | 2 |\n\nTwo."
+
+    def test_a_change_needs_its_erratum_where_it_stands(self):
+        errata = errata_of("limits.md", "| E-1 | `limits.md` | x |\n| E-2 | `tree.md` | `limits.md` |\n")
+        self.assertEqual(errata, {"E-1"})
+        for now, found in (
+            (self.FROZEN, []),
+            (self.FROZEN.replace("| b | 2 |", "| b | 3 (E-1) |"), []),
+            (self.FROZEN.replace("Two.", "Two. *Corrected by E-1.*"), []),
+            (self.FROZEN.replace("| b | 2 |", "| b | 3 |"), ["| b | 3 |"]),
+            (self.FROZEN.replace("| b | 2 |", "| b | 3 (E-2) |"), ["| b | 3 (E-2) |"]),
+            (self.FROZEN.replace("One.", "One. (E-1)").replace("Two.", "Three."), ["Three."]),
+            (self.FROZEN.replace("\n\nTwo.", ""), ["Two."]),
+            (self.FROZEN + "\n\nThree.", ["Three."]),
+        ):  # fmt: skip
+            self.assertEqual(list(unexplained(self.FROZEN, now, errata)), found, now)
 
 
 class FrozenTest(unittest.TestCase):
@@ -55,27 +100,26 @@ class FrozenTest(unittest.TestCase):
         self.assertEqual(sorted(had - now), [], f"{name} lacks what it had when it was frozen, see spec/history.md")
 
     def test_texts(self):
-        errata = [row for row in rows(ROOT / "spec/errata.md") if row.startswith("| E-")]
+        errata = (ROOT / "spec/errata.md").read_text()
         for name in FIXED:
-            if not any(f"`{name}`" in row for row in errata):
-                self.check_same(f"spec/{name}", ROOT / "spec" / name)
+            frozen, now = ((root / "spec" / name).read_text() for root in (self.frozen, ROOT))
+            changed = list(unexplained(frozen, now, errata_of(name, errata)))
+            self.assertEqual(changed, [], f"{name} changed after it was frozen, see spec/history.md")
         for name in GROWING:
             self.check_kept(rows(self.frozen / "spec" / name), rows(ROOT / "spec" / name), name)
         for name in PROTOCOLS:
             self.check_kept(rules(self.frozen / "spec" / name), rules(ROOT / "spec" / name), name)
         self.check_kept(rows(self.frozen / "corpus.md"), rows(ROOT / "tests/conformance/corpus.md"), "corpus.md")
+        heading = f"\n## Version {VERSION}\n"
+        told = [(root / "spec/history.md").read_text().partition(heading)[2].partition("\n## ")[0] for root in (self.frozen, ROOT)]
+        self.assertGreater(len(told[0]), 100)
+        self.assertEqual(*told, f"history.md tells version {VERSION} otherwise than when it was frozen")
 
     def test_schema(self):
         self.check_same("schema/index.fbs", ROOT / f"schema/v{VERSION}/index.fbs")
 
-    def test_reader(self):
-        files = sorted(path.name for path in (self.frozen / "sealpoint_reference").glob("*.py"))
-        self.assertGreater(len(files), 15)
-        for name in files:
-            self.check_same(f"sealpoint_reference/{name}", ROOT / "readers/reference/sealpoint_reference" / name)
-
     def test_corpus(self):
-        """Today's writer makes the same bytes; what today's readers say of them is tested with today's corpus."""
+        """Today's writer makes the same bytes, of which today's readers say the same, as they are asked about today's corpus."""
         files = [path for path in (self.frozen / "corpus").rglob("*") if path.is_file() and not path.is_symlink()]
         self.assertGreater(len(files), 800)
         for path in files:
