@@ -78,15 +78,16 @@ struct CopyOptions {
   RepackOptions repack{};
 };
 
-// Copies a committed checkpoint to another directory, which may be of another storage. With
-// nothing chosen (no pattern, codec, chunk size, count or size of blobs) it is the same checkpoint:
+// Copies a committed checkpoint to another directory, which may be of another storage. With nothing
+// chosen (no pattern, codec, chunk size, count or size of blobs) it is the same checkpoint:
 // attempt, blobs, index and marker, byte for byte (Promote). Otherwise it is a new attempt of the
 // same content that has the place of its source in a series: step, parent and sequence, mesh,
 // placements, and the provenance, to which it adds `repack.from`, the id of the source's attempt,
-// and `repack.how`. Tensors that fit into memory become one shard, others keep their shards, cut
-// where memory ends. Two checkpoints of one place are a fork (R-SER-15): copy into another series,
-// or delete the source. A source of format version 0, the draft, is read as well, here and where
-// ThinCheckpoint copies, in the releases 1.0.x alone; its copy is a new attempt in any case.
+// and `repack.how`. Its time is new, and KEEP files are not copied. Tensors that fit into memory
+// become one shard, others keep their shards, cut where memory ends. Two checkpoints of one place
+// are a fork (R-SER-15): copy into another series, or delete the source. A source of format version
+// 0, the draft, is read as well, here and where ThinCheckpoint copies, in the releases 1.0.x alone;
+// its copy is a new attempt in any case.
 //
 // Errors: those of Checkpoint::Open and Read for the source, NotFound (a pattern that matches
 // nothing), AlreadyExists (R-CMT-01: the destination has the marker of something else),

@@ -112,13 +112,14 @@ class Promotion {
   PromoteReport report_;
 };
 
-// The marker that is there, if it is this one. Errors: AlreadyExists (R-CMT-01: another).
+// The marker that is there, if it is this one. Errors: AlreadyExists (R-CMT-01: another), Io.
 Result<bool> Promotion::IsCommitted() const {
   const auto info = to_->Stat(kMarkerName);
   if (!info.ok() && info.error().code() == Code::kNotFound) return false;
   SEALPOINT_RETURN_IF_ERROR(info.status());
   const auto found = ReadMarker(*to_);
   if (found.ok() && found->bytes == from_.marker.bytes) return true;
+  if (found.error().code() == Code::kIo) return found.error();
   return RuleError(Code::kAlreadyExists, "R-CMT-01", "the directory holds another marker",
                    found.ok() ? StrCat(", of attempt ", found->marker.attempt.ToHex()) : "",
                    ", expected that of attempt ", attempt().ToHex())

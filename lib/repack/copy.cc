@@ -70,7 +70,8 @@ Status ChooseTasks(const CopyOptions& options, RewriteJob& job) {
     const std::string name = source.object(i).name;
     if (is_chosen(name, matched.objects, dropped.objects)) job.objects.push_back({.name = name});
   }
-  if (job.tensors.empty() && job.objects.empty()) {
+  const bool has_any = source.tensor_count() + source.object_count() > 0;
+  if (has_any && job.tensors.empty() && job.objects.empty()) {
     return InvalidArgument("nothing is left to write: no tensor or object is chosen")
         .AtPath(source.path());
   }
@@ -91,6 +92,7 @@ CommitOptions CommitOf(const Sources& sources, const CopyOptions& options) {
       .step = source.step(),
       .mesh = source.mesh(),
       .provenance = WithOrigin(source.provenance(), sources, DescribeCopy(options)),
+      .allow_empty = source.tensor_count() + source.object_count() == 0,
       .limits = options.repack.limits};
   if (!source.parent().is_zero()) {
     commit.parent = ParentRef{source.parent(), source.sequence() - 1};
@@ -107,16 +109,20 @@ Result<RepackReport> CopyUnchanged(const Checkpoint& source, const std::string& 
                       .object_count = source.object_count(),
                       .raw_bytes = source.raw_bytes(),
                       .is_identical = true};
+  // All, named one by one: a promotion would wait for what was deleted since.
+  std::vector<BlobId> blobs;
   for (const BlobInfo& blob : source.blobs()) {
-    ++result.blob_count;
+    blobs.push_back(blob.id);
     result.total_bytes += blob.file_size_bytes;
   }
+  result.blob_count = blobs.size();
   if (options.dry_run) return result;
   SEALPOINT_ASSIGN_OR_RETURN(
       const PromoteReport report,
       Promote(source.path(), to,
               {.from_storage = options.from_storage,
                .to_storage = options.to_storage,
+               .blobs = std::move(blobs),
                .threads = options.threads,
                .memory_budget_bytes = std::min(options.memory_budget_bytes, 64 * kMiB),
                .limits = options.limits,
@@ -130,7 +136,7 @@ Result<RepackReport> CopyUnchanged(const Checkpoint& source, const std::string& 
 
 Result<RepackReport> CopyCheckpoint(const std::string& from, const std::string& to,
                                     const CopyOptions& options) {
-  // With all its blobs: a promotion would wait for those that it does not find.
+  // With all its blobs.
   SEALPOINT_ASSIGN_OR_RETURN(internal::CopySource source,
                              internal::OpenCopySource(from, options.repack));
   if (!source.is_draft && internal::ChoosesNothing(options)) {

@@ -206,6 +206,8 @@ Result<bool> IsMadeAlready(const Storage& storage, const Directory& directory,
              std::ranges::find(entries, entry) != entries.end();
     });
     if (is_this) return true;
+  } else if (found.error().code() == Code::kIo) {
+    return found.error();
   }
   return RuleError(Code::kAlreadyExists, "R-CMT-01", "the directory holds another marker",
                    found.ok() ? StrCat(", of attempt ", found->marker.marker.attempt.ToHex()) : "",

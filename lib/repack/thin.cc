@@ -44,6 +44,11 @@ Result<ThinReport> ThinCheckpoint(const std::string& path, const std::string& to
     return internal::InvalidArgument("there is nothing to drop, expected at least one pattern");
   }
   const std::string name(internal::LastComponent(path));
+  // What lies beside it, and what it is called in its series, is not known.
+  if ((name == "." || name == "..") && (to.empty() || options.remove_source)) {
+    return internal::InvalidArgument("expected a path that ends with the checkpoint's name")
+        .AtPath(path);
+  }
   const std::string folder = internal::ParentPath(path);
   const auto storage = options.repack.from_storage ? options.repack.from_storage : DefaultStorage();
   const Series series(folder, storage);

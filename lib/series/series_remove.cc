@@ -200,9 +200,15 @@ Status Series::Delete(const std::string& name) const {
     if (const SeriesEntry* const unread = listing.unread()) return unread->problem;
     return refuse("no newer checkpoint is committed");
   }
+  // The marker of another version, which is listed behind all that are committed, has its sequence.
+  const auto newer_end =
+      std::find_if(listing.entries.begin(), found, [&](const SeriesEntry& entry) {
+        return std::pair(entry.sequence, entry.attempt) <
+               std::pair(found->sequence, found->attempt);
+      });
   SEALPOINT_ASSIGN_OR_RETURN(const auto series, storage_->OpenDirectory(path_));
   SEALPOINT_RETURN_IF_ERROR(
-      internal::MakeSureOfANewerOne(*storage_, listing.entries.begin(), found, found->attempt)
+      internal::MakeSureOfANewerOne(*storage_, listing.entries.begin(), newer_end, found->attempt)
           .AtRule("R-SER-11")
           .AtPath(found->path));
   return internal::DeleteCommitted(*series, *found);

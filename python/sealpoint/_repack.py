@@ -178,6 +178,8 @@ def merge(
     paths = [path_of(path, "sources") for path in sources]
     if mode == "union" and len(weights):
         raise InvalidArgumentError(f"weights is {weights!r}, expected none: a union has no weights")
+    if mode == "union" and accumulate != "f32":
+        raise InvalidArgumentError(f"accumulate is {accumulate!r}, expected none: a union sums nothing up")
     average = ([float(one) for one in weights], accumulate == "f64") if mode == "average" else None
     made = _sealpoint.merge(
         paths, path_of(destination, "destination"), average, first_objects, step, provenance_of(provenance), *values

@@ -29,7 +29,7 @@ GOLDEN = pathlib.Path(__file__).resolve().parent / "golden"
 BUCKET = "s3://bucket/cli/"
 NOT_IN_A_BUCKET = {
     r"(verify|inspect)-foreign(-json)?": "a key is UTF-8",
-    r"verify-empty|verify-series-empty|inspect-empty|ckpt-keep-empty": "a bucket has no empty directory",
+    r"verify-empty|verify-series-empty|inspect-empty|ckpt-keep-(empty|usage)": "a bucket has no empty directory",
     r"inspect-other-.*|inspect-safetensors.*": "other formats are read in file systems",
 }
 OLDEST = "pruned/step-000000000100-21212121"
@@ -329,7 +329,8 @@ def run_cases(run):
         "verify-usage": ["verify"], "ls-missing": ["ls", "missing"], "stats": ["stats", "values"],
         "stats-depth": ["stats", "--depth", "1", "meshed"], "diff": ["diff", "good", "meshed"],
         "diff-map": ["diff", "--numeric", "--map", "layer[.]1=layer.0", "--map", "moment.*=x", "meshed", "meshed"],
-        "digest": ["digest", "--long", "values", "no-blob"],
+        "digest": ["digest", "--long", "values", "no-blob"], "digest-usage": ["digest", "--match", "w\\", "values"],
+        "keep-usage": ["keep", "--json", ""], "merge-usage": ["merge", "--union", "--accumulate", "f64", "--out", "x", "good"],
         "report-forked": ["report", "--json", "--keep-last", "2", "forked"], "report-missing": ["report", "--json", "serise"],
     }.items():
         run.case(f"ckpt-{name}", "ckpt", *arguments)

@@ -27,7 +27,8 @@ ExitStatus ExitStatusOf(Verdict verdict) {
 ExitStatus Worse(ExitStatus a, ExitStatus b) {
   constexpr std::array kWorstFirst = {ExitStatus::kCorrupt,     ExitStatus::kIncomplete,
                                       ExitStatus::kUnreadable,  ExitStatus::kUnsupported,
-                                      ExitStatus::kUncommitted, ExitStatus::kValid};
+                                      ExitStatus::kUncommitted, ExitStatus::kUsage,
+                                      ExitStatus::kValid};
   const auto rank = [&](ExitStatus status) {
     return std::find(kWorstFirst.begin(), kWorstFirst.end(), status);
   };

@@ -23,8 +23,8 @@ enum class ExitStatus : int {
 
 ExitStatus ExitStatusOf(Verdict verdict);
 
-// The status for several paths: corrupt, incomplete, unreadable, unsupported, uncommitted win in
-// this order.
+// The status for several paths: corrupt, incomplete, unreadable, unsupported, uncommitted and wrong
+// usage win in this order.
 ExitStatus Worse(ExitStatus a, ExitStatus b);
 
 }  // namespace sealpoint::tools

@@ -77,6 +77,31 @@ TEST_F(CopyTest, IsTheSameCheckpointIfNothingIsChosen) {
   EXPECT_THAT(Copy({}, "other").status(), HasCode(Code::kIncomplete));
 }
 
+// Others may prune meanwhile. A promotion would wait for what is gone, until its deadline.
+TEST_F(CopyTest, WhatIsDeletedMeanwhileIsNotWaitedFor) {
+  const auto seen = std::make_shared<FailingStorage>(storage_);
+  seen->SetHook([&](StorageOp op, std::string_view) {
+    if (op != StorageOp::kProbe) return;  // of the new place: the source was looked at
+    for (const auto& [name, bytes] : source_.files) ReplaceFile(*storage_, "from", name, nullptr);
+  });
+  CopyOptions options;
+  options.repack.to_storage = seen;
+  EXPECT_THAT(Copy(options).status(), HasCode(Code::kNotFound));
+}
+
+TEST_F(CopyTest, AnEmptyCheckpointHasACopy) {
+  StoreFiles(*storage_, "nothing", BuildMini({}).files);
+  for (const bool is_coded : {false, true}) {
+    const std::string to = is_coded ? "coded" : "same";
+    CopyOptions options{.repack = Small()};
+    if (is_coded) options.repack.codec = Codec::kZstd;
+    const auto copied = CopyCheckpoint("nothing", to, options);
+    ASSERT_TRUE(copied.ok()) << copied.error().ToString();
+    EXPECT_EQ(copied->is_identical, !is_coded);
+    EXPECT_EQ(Open(to)->tensor_count(), 0u);
+  }
+}
+
 TEST_F(CopyTest, ADryRunSaysWhatWouldBeMade) {
   for (const CopyOptions& options : {CopyOptions{}, CopyOptions{.drop = {"opt.*"}}}) {
     CopyOptions dry = options;
@@ -288,6 +313,20 @@ TEST_F(CopyTest, IsMadeOnce) {
     EXPECT_THAT(Copy(other).status(), FailsRule(Code::kAlreadyExists, "R-CMT-01"));
   }
   EXPECT_THAT(Copy(options, "from").status(), FailsRule(Code::kAlreadyExists, "R-CMT-01"));
+}
+
+// Who cannot read a marker does not know whose it is.
+TEST_F(CopyTest, AMarkerThatCannotBeReadIsNotCalledAnothers) {
+  for (const bool is_identical : {false, true}) {
+    const std::string to = is_identical ? "same" : "some";
+    CopyOptions options;
+    if (!is_identical) options.match = {"coded"};
+    ASSERT_TRUE(Copy(options, to).ok());
+    const auto seen = std::make_shared<FailingStorage>(storage_);
+    seen->Fail({.op = StorageOp::kRead, .path = to + "/COMMIT", .nth = 0});
+    options.repack.to_storage = seen;
+    EXPECT_THAT(Copy(options, to).status(), HasCode(Code::kIo)) << to;
+  }
 }
 
 TEST_F(CopyTest, TellsItsCallerHowFarItIsWhoMayEndIt) {

@@ -101,6 +101,23 @@ TEST_F(DraftTest, ADryRunWritesNothing) {
   EXPECT_THAT(storage_->OpenDirectory("to").status(), HasCode(Code::kNotFound));
 }
 
+// A draft that is thinned becomes one of this version, too. The one behind it in the series counts.
+TEST_F(DraftTest, AThinnedOneIsOfThisVersion) {
+  StoreFiles(*storage_, "run/4", source_.files);
+  const ThinOptions options{.drop = {"rng"}, .remove_source = true, .repack = Small()};
+  EXPECT_THAT(ThinCheckpoint("run/4", "", options).status(),
+              FailsRule(Code::kInvalidArgument, "R-SER-05"));
+  MiniSpec newer = DraftSpec();
+  newer.attempt = MiniSpec::MakeId(0x77);
+  newer.parent = MiniSpec::MakeId(0x66);
+  newer.sequence = 5;
+  StoreFiles(*storage_, "run/5", BuildMini(newer).files);
+  const auto thinned = ThinCheckpoint("run/4", "", options);
+  ASSERT_TRUE(thinned.ok()) << thinned.error().ToString();
+  EXPECT_TRUE(thinned->is_source_removed);
+  EXPECT_EQ(Open("run/4-thin")->sequence(), 4u);
+}
+
 TEST_F(DraftTest, DamageIsFound) {
   EXPECT_THAT(CopyOf([](auto& files) { FlipBit(files.at("COMMIT"), 8 * 200); }),
               BreaksRule(Code::kCorrupt, "R-HDR-04", 40));

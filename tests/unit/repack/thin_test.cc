@@ -80,6 +80,16 @@ TEST_F(ThinTest, RefusesBeforeItWritesWhatCouldNotBeDeleted) {
   EXPECT_EQ(Names().size(), 3u);
 }
 
+TEST_F(ThinTest, TheDefaultPlaceNeedsAName) {
+  for (const std::string path : {"run/2/.", "run/2/..", "."}) {
+    const Status status = Thin(path, false).status();
+    EXPECT_THAT(status, HasCode(Code::kInvalidArgument)) << path;
+    EXPECT_THAT(status.message(), ::testing::HasSubstr("ends with the checkpoint's name"));
+    EXPECT_THAT(Thin(path, true, "elsewhere").status(), HasCode(Code::kInvalidArgument)) << path;
+  }
+  EXPECT_TRUE(Thin("run/2/.", false, "elsewhere").ok());
+}
+
 // Copying may take hours, in which the later one is lost.
 TEST_F(ThinTest, LooksForALaterOneAgainBeforeItRemovesTheSource) {
   ThinOptions options{.drop = {"optimizer.*"}, .remove_source = true, .repack = Small()};

@@ -6,7 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "lib/base/endian.h"
+#include "lib/format/fields.h"
 #include "sealpoint/object_store.h"
+#include "tests/support/container/format_surgery.h"
 #include "tests/support/process/temp_dir.h"
 #include "tests/support/storage/memory_object_store.h"
 #include "tests/unit/series/series_fixture.h"
@@ -200,6 +203,19 @@ TEST_F(SeriesRemoveTest, RefusesToDeleteADamagedOneWhereNoneIsCommitted) {
   ASSERT_EQ(series_.List().value().newest(), nullptr);
   EXPECT_THAT(series_.Delete("a"), FailsRule(Code::kInvalidArgument, "R-SER-05"));
   EXPECT_THAT(Files("a"), SizeIs(3));
+}
+
+// It is listed behind what is committed, but its marker says where it belongs.
+TEST_F(SeriesRemoveTest, OneOfAnotherVersionIsDeletedOnlyBehindANewerOne) {
+  MiniContainer other = Container(3, 2, 3);
+  internal::StoreLe(MutableByteSpan(other.marker()), internal::HeaderFields::kVersion.at,
+                    std::uint32_t{0});
+  ResealMarker(other.marker());
+  StoreFiles(*memory_, Path("c"), other.files);
+  EXPECT_THAT(series_.Delete("c"), FailsRule(Code::kInvalidArgument, "R-SER-11"));
+  EXPECT_THAT(Files("c"), SizeIs(3));
+  Put("d", 4, 3, 4);
+  EXPECT_TRUE(series_.Delete("c").ok());
 }
 
 TEST_F(SeriesRemoveTest, LeavesForeignFiles) {

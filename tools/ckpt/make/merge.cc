@@ -36,16 +36,18 @@ class MergeCommand final : public Command {
                                  "--weights", [this](const std::string& text) { SetWeights(text); },
                                  "One per source: 0.5,0.3,0.2")
                               ->type_name("W,...");
-    const auto set_union = [this](std::int64_t) { options_.mode = MergeOptions::Mode::kUnion; };
-    app.add_flag_function("--union", set_union, "Bring tensors together, average none")
-        ->excludes(weights);
     const auto set_accumulate = [this](const std::string& dtype) {
       options_.accumulate =
           dtype == "f64" ? MergeOptions::Accumulate::kF64 : MergeOptions::Accumulate::kF32;
     };
-    app.add_option_function<std::string>("--accumulate", set_accumulate, "f32 (default) or f64")
-        ->type_name("DTYPE")
-        ->check(CLI::IsMember({"f32", "f64"}));
+    auto* const accumulate =
+        app.add_option_function<std::string>("--accumulate", set_accumulate, "f32 (default) or f64")
+            ->type_name("DTYPE")
+            ->check(CLI::IsMember({"f32", "f64"}));
+    const auto set_union = [this](std::int64_t) { options_.mode = MergeOptions::Mode::kUnion; };
+    app.add_flag_function("--union", set_union, "Bring tensors together, average none")
+        ->excludes(weights)
+        ->excludes(accumulate);
     const auto set_first = [this](std::int64_t) {
       options_.objects = MergeOptions::Objects::kFirst;
     };

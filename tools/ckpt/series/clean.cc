@@ -83,6 +83,7 @@ class Cleaning {
   // An attempt may have nothing else.
   void CountUploads(const std::vector<UnfinishedFile>& uploads, const SeriesListing& listing) {
     for (const UnfinishedFile& upload : uploads) {
+      if (!upload.name.ends_with(".blob") && !upload.name.ends_with(".index")) continue;
       const std::size_t slash = upload.name.find('/');
       if (slash == std::string::npos) continue;
       const std::string name = upload.name.substr(0, slash);
