@@ -856,7 +856,7 @@ typedef struct sealpoint_communicator_table {
   void (*set_deadline)(void* user, int64_t milliseconds);
   // Collective: fills *out (whose struct_size is set) with the same ranks once more, for saves in
   // the background; messages of the two never mix. Its functions are called by a thread of the
-  // library. NULL: sealpoint_saver_save_async is Unsupported.
+  // library, also its release if it is refused. NULL: sealpoint_saver_save_async is Unsupported.
   int32_t (*duplicate)(void* user, sealpoint_call* call, struct sealpoint_communicator_table* out);
   // Where needs_progress is set: carries on what the thread of a duplicate is in, without waiting.
   // Called by the program's own thread. Returns 1 if something moved. May be NULL.
@@ -955,7 +955,8 @@ typedef struct sealpoint_save_options {
 } sealpoint_save_options;
 
 // `out` and `directory` (its path) may be NULL. Errors: those of sealpoint_commit and of a blob
-// writer; InvalidArgument (ranks that disagree), Comm, Timeout.
+// writer; InvalidArgument (wrong arguments of any rank, but for a NULL saver, which is found on its
+// rank alone; ranks that disagree), Comm, Timeout.
 SEALPOINT_C_API int32_t sealpoint_saver_save(sealpoint_saver* saver,
                                              const sealpoint_save_options* options,
                                              const sealpoint_sources* sources,

@@ -57,6 +57,10 @@ struct SaveOptions {
   // (R-SER-26). On: the new checkpoint comes behind all those whose sequence is known, which a
   // marker of another version says, too. Rank 0's counts. See ResumeOptions::allow_fallback.
   bool allow_fallback = false;
+  // What this rank failed with before it could save, if it did: the save fails with it on all
+  // ranks, before anything is made, where they would wait for a rank that does not call. What this
+  // rank passes besides is not looked at.
+  Status failure{};
 };
 
 struct SaverOptions {

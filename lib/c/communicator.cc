@@ -29,8 +29,11 @@ Status CheckTable(const sealpoint_communicator_table& table) {
                         table.all_to_all != nullptr && table.all_reduce_max != nullptr &&
                         table.set_deadline != nullptr &&
                         (table.duplicate == nullptr || table.interrupt != nullptr);
-  if (is_whole) return {};
-  return {Code::kInvalidArgument, "a function of the communicator that must be there is NULL"};
+  if (!is_whole) {
+    return {Code::kInvalidArgument, "a function of the communicator that must be there is NULL"};
+  }
+  if (table.needs_progress == 0 || table.progress != nullptr) return {};
+  return {Code::kInvalidArgument, "needs_progress is set, but the function progress is NULL"};
 }
 
 // Functions of the program as a Communicator.
@@ -165,12 +168,16 @@ Result<std::unique_ptr<BackgroundCommunicator>> Table::DuplicateForBackground() 
   const auto done =
       Call(0, [&](sealpoint_call* call) { return table_.duplicate(table_.user, call, &made); });
   if (!done.ok()) return done.error();
+  const auto refuse = [&](const std::string& why) -> Status {
+    if (made.release != nullptr) made.release(made.user);
+    return {Code::kComm, why};
+  };
   // A duplicate is interrupted when its saver gives up; one that cannot be would hang it.
   if (made.interrupt == nullptr) {
-    return Status(Code::kComm, "the duplicate of the communicator has no function interrupt");
+    return refuse("the duplicate of the communicator has no function interrupt");
   }
   auto table = TableOf(made);
-  if (!table.ok()) return Status(Code::kComm, table.error().message());
+  if (!table.ok()) return refuse(table.error().message());
   std::unique_ptr<BackgroundCommunicator> duplicate =
       std::make_unique<Duplicate>(std::move(table).value());
   return duplicate;

@@ -71,6 +71,20 @@ Status TakeSaveOptions(const sealpoint_save_options* given, SaveArguments& taken
   return TakeProvenance(options.provenance, options.provenance_count, taken.options.provenance);
 }
 
+// A rank whose arguments are wrong, but for the saver, calls all the same, so that the others hear
+// of it and do not wait; nothing else that it passes is looked at.
+template <typename Call>
+auto SaveWith(const sealpoint_save_options* given, const sealpoint_sources* sources, Status checked,
+              const Call& call) {
+  static const Declaration kNothing;
+  static const Sources kNone(kNothing);
+  SaveArguments taken;
+  if (checked.ok()) checked = NotNull(sources, "sources");
+  if (checked.ok()) checked = TakeSaveOptions(given, taken);
+  taken.options.failure = std::move(checked);
+  return call(taken.target, taken.options, sources != nullptr ? sources->sources : kNone);
+}
+
 // What the caller gets of a save. Made before it is known, so that nothing can fail afterwards.
 class Outputs {
  public:
@@ -106,6 +120,7 @@ using sealpoint::c_api::Guarded;
 using sealpoint::c_api::Make;
 using sealpoint::c_api::NotNull;
 using sealpoint::c_api::Outputs;
+using sealpoint::c_api::SaveWith;
 
 extern "C" {
 
@@ -138,11 +153,9 @@ int32_t sealpoint_saver_save(sealpoint_saver* saver, const sealpoint_save_option
   return Guarded(error, [&]() -> Status {
     Outputs outputs(out, directory);
     SEALPOINT_C_TRY(NotNull(saver, "saver"));
-    SEALPOINT_C_TRY(NotNull(sources, "sources"));
-    SEALPOINT_C_TRY(outputs.Check());
-    sealpoint::c_api::SaveArguments taken;
-    SEALPOINT_C_TRY(sealpoint::c_api::TakeSaveOptions(options, taken));
-    return outputs.Take(saver->parts->saver->Save(taken.target, taken.options, sources->sources));
+    return outputs.Take(SaveWith(options, sources, outputs.Check(), [&](const auto&... arguments) {
+      return saver->parts->saver->Save(arguments...);
+    }));
   });
 }
 
@@ -151,12 +164,11 @@ int32_t sealpoint_saver_save_async(sealpoint_saver* saver, const sealpoint_save_
                                    sealpoint_error** error) {
   return Make(out, error, [&]() -> sealpoint::Result<std::unique_ptr<sealpoint_pending_save>> {
     SEALPOINT_C_TRY(NotNull(saver, "saver"));
-    SEALPOINT_C_TRY(NotNull(sources, "sources"));
     auto handle = std::make_unique<sealpoint_pending_save>();
     handle->parts = saver->parts;
-    sealpoint::c_api::SaveArguments taken;
-    SEALPOINT_C_TRY(sealpoint::c_api::TakeSaveOptions(options, taken));
-    auto pending = saver->parts->saver->SaveAsync(taken.target, taken.options, sources->sources);
+    auto pending = SaveWith(options, sources, {}, [&](const auto&... arguments) {
+      return saver->parts->saver->SaveAsync(arguments...);
+    });
     if (!pending.ok()) return pending.error();
     handle->pending = std::move(pending).value();
     return handle;

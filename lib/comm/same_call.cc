@@ -106,18 +106,25 @@ Status Explain(Communicator& comm, ByteSpan call, std::string_view rule) {
 
 }  // namespace
 
-Result<CallFlags> BeginCall(Communicator& comm, const CollectiveCall& call,
-                            const CallFlags& flags) {
+Result<CallFlags> BeginCall(Communicator& comm, const CollectiveCall& call, const CallFlags& flags,
+                            bool has_failed) {
   const Bytes encoded = Encode(call);
+  const std::uint64_t kind = Fingerprint(AsBytes(call.kind));
   const std::uint64_t fingerprint = Fingerprint(encoded);
-  std::vector<std::uint64_t> numbers = {fingerprint, ~fingerprint};
+  // The largest value is the complement of the largest complement only if all values are equal.
+  // Zeros take no part.
+  std::vector<std::uint64_t> numbers = {kind, ~kind, fingerprint, ~fingerprint};
+  if (has_failed) numbers[2] = numbers[3] = 0;
+  const std::size_t first_flag = numbers.size();
   numbers.insert(numbers.end(), flags.begin(), flags.end());
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> maxima, comm.AllReduceMax(numbers));
   if (maxima.size() != numbers.size()) return MalformedMessage();
-  // The largest value is the complement of the largest complement only if all values are equal.
-  if (maxima[0] != ~maxima[1]) return Explain(comm, encoded, call.rule);
+  const bool all_failed = maxima[2] == 0 && maxima[3] == 0;
+  if (maxima[0] != ~maxima[1] || (maxima[2] != ~maxima[3] && !all_failed)) {
+    return Explain(comm, encoded, call.rule);
+  }
   CallFlags any{};
-  std::copy(maxima.begin() + 2, maxima.end(), any.begin());
+  std::copy_n(maxima.begin() + static_cast<std::ptrdiff_t>(first_flag), any.size(), any.begin());
   return any;
 }
 

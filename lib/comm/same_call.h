@@ -31,12 +31,14 @@ using CallFlags = std::array<std::uint64_t, kCallFlagCount>;
 
 // The first exchange of every collective call of the library: one AllReduceMax, of as many numbers
 // whichever call it is, so that calls that do not match meet in it and end here. All ranks call it.
+// `has_failed`: this rank only takes part so that the others hear of its error, which a flag
+// announces; its arguments, which may be the error, are not compared.
 //
 // Returns the maxima of the flags. Errors, the same on all ranks, which stay in step with each
 // other: InvalidArgument (the ranks make different calls, or pass different arguments; names ranks
 // and values; costs an AllGather). Besides: Comm, Timeout.
 Result<CallFlags> BeginCall(Communicator& comm, const CollectiveCall& call,
-                            const CallFlags& flags = {});
+                            const CallFlags& flags = {}, bool has_failed = false);
 
 }  // namespace sealpoint::internal
 

@@ -359,6 +359,7 @@ Status SaverImpl::CheckUsable() const {
 }
 
 Status SaverImpl::CheckArguments(const SaveOptions& options, const Sources& sources) const {
+  SEALPOINT_RETURN_IF_ERROR(options.failure);
   SEALPOINT_RETURN_IF_ERROR(CheckDescription(options.mesh, options.provenance));
   return CheckSources(sources);
 }
@@ -379,8 +380,9 @@ Result<LocalPlan> SaverImpl::MakePlan(const Declaration& declaration) const {
 
 Result<Flags> SaverImpl::Begin(const CollectiveCall& call, const Flags& flags,
                                const Status& local_status) {
-  SEALPOINT_ASSIGN_OR_RETURN(const CallFlags maxima,
-                             BeginCall(comm_, call, Encode(flags, local_status)));
+  SEALPOINT_ASSIGN_OR_RETURN(
+      const CallFlags maxima,
+      BeginCall(comm_, call, Encode(flags, local_status), !local_status.ok()));
   return TakeMaxima(maxima, local_status);
 }
 

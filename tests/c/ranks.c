@@ -187,14 +187,13 @@ static int32_t duplicate(void* user, sealpoint_call* call, sealpoint_communicato
   pthread_mutex_unlock(&of->mutex);
   *out = group_table(of->duplicate, self->rank, 1);
   if (of->mistake == kDuplicateIsNot || of->mistake == kDuplicateIsAnother) {
-    out->release(out->user);  // the library refuses the table
     if (of->mistake == kDuplicateIsNot) out->interrupt = NULL;
     if (of->mistake == kDuplicateIsNot) out->duplicate = NULL;
     if (of->mistake == kDuplicateIsAnother) out->rank = out->size;
   }
-  if (of->mistake == kDuplicateProgresses) {
+  if (of->mistake == kDuplicateProgresses) out->progress = count_progress;
+  if (of->mistake == kDuplicateProgresses || of->mistake == kDuplicateWaits) {
     out->needs_progress = 1;
-    out->progress = count_progress;
   }
   return meet(of, call);
 }

@@ -23,6 +23,7 @@ enum {
   kDuplicateIsAnother = 5,   // with a rank that it does not have
   kDuplicateProgresses = 6,  // no mistake: its function progress is called
   kReduceFails = 7,
+  kDuplicateWaits = 8,  // for a progress that nobody makes
 };
 void group_misbehave(group* group, int how);
 int group_progress_count(const group* group);

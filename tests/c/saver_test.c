@@ -174,10 +174,6 @@ static void save_both_ways(rank_work* self, sealpoint_saver* saver, sealpoint_so
   char path[512];
   int32_t state;
   sealpoint_init(&info, sizeof info);
-  info.struct_size = 4;  // found before anything is saved
-  CHECK_CODE(SEALPOINT_INVALID_ARGUMENT,
-             sealpoint_saver_save(saver, &options, sources, &info, &directory, &error));
-  sealpoint_init(&info, sizeof info);
   CHECK_OK(sealpoint_saver_save(saver, &options, sources, &info, &directory, &error));
   CHECK(info.step == 1 && info.tensor_count == 2 && info.sequence == 1);
   snprintf(path, sizeof path, "%.*s", (int)sealpoint_buffer_bytes(directory).size,
@@ -194,16 +190,42 @@ static void save_both_ways(rank_work* self, sealpoint_saver* saver, sealpoint_so
   CHECK(sealpoint_pending_save_poll(pending) == SEALPOINT_SAVE_COMMITTED);
   sealpoint_pending_save_free(pending);
 
-  // One rank forgets an argument: an error there, found before any exchange, so all ask for it.
-  options.has_step = 0;
-  CHECK_CODE(SEALPOINT_INVALID_ARGUMENT,
-             sealpoint_saver_save(saver, &options, sources, NULL, NULL, &error));
   // The ranks disagree: the same error on both.
   options = options_of(series_path, 10 + (uint64_t)self->rank);
   CHECK(sealpoint_saver_save(saver, &options, sources, NULL, NULL, &error) ==
         SEALPOINT_INVALID_ARGUMENT);
   CHECK(has_text(error, "step"));
   sealpoint_error_free(error);
+}
+
+// Rank 1 passes what is wrong. Nobody waits for it, and both hear of it.
+static void mistake_of_one(rank_work* self, sealpoint_saver* saver, sealpoint_sources* sources) {
+  sealpoint_error* error = NULL;
+  sealpoint_pending_save* pending = NULL;
+  sealpoint_commit_info info;
+  int is_async, what;
+  for (what = 0; what < 5; ++what) {
+    static const char* const texts[] = {"struct_size is 4", "options", "path", "sources", "step"};
+    const int is_wrong = self->rank == 1;
+    sealpoint_save_options options = options_of(series_path, 9);
+    sealpoint_init(&info, sizeof info);
+    if (is_wrong && what == 0) info.struct_size = 4;
+    if (is_wrong && what == 2) options.path.data = NULL;
+    if (what == 4) options.has_step = 0;  // on all ranks
+    for (is_async = what == 0 ? 0 : 1; is_async >= 0; --is_async) {
+      const sealpoint_save_options* given = is_wrong && what == 1 ? NULL : &options;
+      const sealpoint_sources* bound = is_wrong && what == 3 ? NULL : sources;
+      int32_t code = is_async ? sealpoint_saver_save_async(saver, given, bound, &pending, &error)
+                              : sealpoint_saver_save(saver, given, bound, &info, NULL, &error);
+      if (is_async && code == SEALPOINT_OK) {
+        code = sealpoint_pending_save_wait(pending, NULL, NULL, &error);
+        sealpoint_pending_save_free(pending);
+      }
+      CHECK(code == SEALPOINT_INVALID_ARGUMENT && has_text(error, texts[what]));
+      sealpoint_error_free(error);
+      error = NULL;
+    }
+  }
 }
 
 static void save_over_broken(rank_work* self, sealpoint_saver* saver, sealpoint_sources* sources) {
@@ -345,6 +367,7 @@ void test_saver(void) {
   CHECK_OK(sealpoint_create_directories(in_work_dir("saved"), &error));
   snprintf(series_path, sizeof series_path, "%s", in_work_dir("saved/table").data);
   with_groups(save_both_ways, NULL, 0);
+  with_groups(mistake_of_one, NULL, 0);
   with_groups(cancel_one, NULL, kDuplicateProgresses);
   with_groups(save_over_broken, "the switch is off", 0);
   with_mistake(save_fails, kTakesNothing, SEALPOINT_COMM, "received nothing from rank 0");
@@ -353,6 +376,7 @@ void test_saver(void) {
   with_mistake(save_async_fails, kDuplicateFails, SEALPOINT_TIMEOUT, "failed with code 15");
   with_mistake(save_async_fails, kDuplicateIsNot, SEALPOINT_COMM, "has no function interrupt");
   with_mistake(save_async_fails, kDuplicateIsAnother, SEALPOINT_COMM, "rank is 2 of 2");
+  with_mistake(save_async_fails, kDuplicateWaits, SEALPOINT_COMM, "progress is NULL");
   snprintf(series_path, sizeof series_path, "%s", in_work_dir("saved/damaged").data);
   write_marker_of_nothing(in_work_dir("saved/damaged/1").data);
   with_groups(save_if_asked, NULL, 0);

@@ -265,6 +265,26 @@ TEST(SaveFailureTest, EveryRankGetsTheFirstCause) {
   }
 }
 
+// Such a rank has nothing to save, and may not know where to: the others hear of it, and of no
+// disagreement.
+TEST(SaveFailureTest, ARankThatFailedBeforeTellsTheOthers) {
+  OnJobs([&](SaveJob& job) {
+    SaveOptions options{.step = 5};
+    Declaration declaration;
+    if (job.is_last()) {
+      options = {.failure = Status(Code::kDevice, "the batch was lost")};
+    } else {
+      declaration = UsualDeclaration(job.comm);
+    }
+    const SaveTarget target = SaveTarget::Directory(job.path(job.is_last() ? "" : "ckpt"));
+    const Status status = job.Save(declaration, target, options).status();
+    EXPECT_THAT(status, HasCode(Code::kDevice));
+    EXPECT_THAT(status.message(), HasSubstr("the batch was lost"));
+    EXPECT_EQ(status.place().rank, job.size() - 1);
+    ExpectCleanFailure(job, status);
+  });
+}
+
 TEST(SaveFailureTest, EveryRankGetsTheErrorOfTheCommit) {
   const std::vector<RankFault> cases = {
       {"make directory", {.op = StorageOp::kCreateDirectories}},
