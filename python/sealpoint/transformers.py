@@ -13,6 +13,7 @@ import json
 import logging
 import os
 import tempfile
+import uuid
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, Literal
@@ -23,7 +24,7 @@ from sealpoint import _tree, _uri
 from sealpoint._arguments import path_of
 from sealpoint._checkpoint import Checkpoint, Path
 from sealpoint._checkpoint import open_own as open_checkpoint
-from sealpoint._errors import InvalidArgumentError, MismatchError, NotFoundError, UnsupportedError
+from sealpoint._errors import InvalidArgumentError, MismatchError, NotFoundError, UncommittedError, UnsupportedError
 from sealpoint._options import DEADLINE_DEFAULT_SECONDS
 from sealpoint._save_future import SaveFuture
 from sealpoint._tree import PerRank
@@ -58,7 +59,7 @@ if _lacking:
         f"{_transformers.__version__} does not have, expected 5.24 or one like it"
     )
 _STATE_NAME = "trainer_state.json"  # the file that the Trainer reads of a checkpoint by itself
-_BEST = "metric.best"
+_TRAINING = "sealpoint_training"  # beside the Trainer's state: the id of a training, which a resume goes on with
 _KEEP_MIN = 2
 # For export_pretrained: decimal, as transformers writes it.
 SHARD_SIZE_DEFAULT = "5GB"
@@ -90,15 +91,22 @@ class SealpointTrainer(_transformers.Trainer):  # type: ignore[misc]
         self._place = self._checkpoint_options.pop("directory", None)
         self._resume_options: ResumeKeywords = {"contract": RESUME_CONTRACT, **(resume_options or {})}
         super().__init__(*args, **kwargs)
+        self._training = ""
         self._checkpoints = self._make_checkpoints(None)  # whose errors are those of the options
         self._begin: tuple[str, str] | None = None  # what this resumes from, and the folder that stands for it
+        self._begin_best: str | None = None  # the best model of what this resumes from
+        self._loaded_best: str | None = None  # the checkpoint that the model is of, if the best was loaded at the end
         self._resumed_random: Any = None
         self._best: Any = None  # what the save of the best step so far returned, until the next one
+
+    def _best_key(self) -> str:
+        # With the training: another one in the same series has metrics that are not to be compared with those of this one.
+        return f"metric.best.{self._training}"
 
     def _make_checkpoints(self, trial: Any) -> Checkpointer:
         limit = self.args.save_total_limit
         best: Literal["least", "greatest"] = "greatest" if self.args.greater_is_better else "least"
-        keep_best = None if self.args.metric_for_best_model is None else (_BEST, best, 1)
+        keep_best = None if self.args.metric_for_best_model is None else (self._best_key(), best, 1)
         return Checkpointer(
             self._get_output_dir(trial) if self._place is None else self._place,
             keep=max(_KEEP_MIN, limit) if limit is not None and limit > 0 else None, keep_best=keep_best,
@@ -136,13 +144,16 @@ class SealpointTrainer(_transformers.Trainer):  # type: ignore[misc]
             if source is None:
                 raise NotFoundError("nothing was ever committed here, and resume_from_checkpoint is True",
                                     path=self.args.output_dir)
+        self._begin = self._best = self._begin_best = self._loaded_best = None
+        state = None if source is None else _trainer_state(source)
+        training = None if state is None else state.pop(_TRAINING, None)
+        self._training = training or _ask_first("begin in", self.args.output_dir, lambda: uuid.uuid4().hex)
         self._checkpoints = self._make_checkpoints(kwargs.get("trial", args[0] if args else None))
-        self._begin = self._best = None
         with self._checkpoints, tempfile.TemporaryDirectory(prefix="sealpoint-") as folder:
-            state = None if source is None else _trainer_state(source)
             if state is not None:
                 with open(os.path.join(folder, _STATE_NAME), "w", encoding="utf-8") as file:
-                    file.write(state)
+                    json.dump(state, file)
+                self._begin_best = state.get("best_model_checkpoint")
                 self._begin, source = (path_of(source, "resume_from_checkpoint"), folder), folder
             return super().train(source, *args, **kwargs)
 
@@ -164,7 +175,7 @@ class SealpointTrainer(_transformers.Trainer):  # type: ignore[misc]
         state["trainer"] = _ask_first("save", self.args.output_dir, self._trainer_state)
         is_best = self.state.best_global_step == self.state.global_step
         if is_best:
-            provenance[_BEST] = float(self.state.best_metric)
+            provenance[self._best_key()] = float(self.state.best_metric)
         saved = self._checkpoints.save(self.state.global_step, state, provenance=provenance)
         if is_best:
             self._best = saved
@@ -176,7 +187,7 @@ class SealpointTrainer(_transformers.Trainer):  # type: ignore[misc]
             if isinstance(one, _callbacks.ExportableState):
                 states.setdefault(type(one).__name__, []).append(one.state())
         self.state.stateful_callbacks = {name: found if len(found) > 1 else found[0] for name, found in states.items()}
-        return json.dumps(dataclasses.asdict(self.state))
+        return json.dumps({**dataclasses.asdict(self.state), _TRAINING: self._training})
 
     def _note_best(self) -> None:
         """Says where the best step is, once it is committed."""
@@ -200,6 +211,9 @@ class SealpointTrainer(_transformers.Trainer):  # type: ignore[misc]
         log_findings(load(state, self._begin[0], **self._resume_options))
         if "rng" in state:
             self._resumed_random = state["rng"].value
+        best = self._begin_best
+        if best is not None and _ask_first("look at", best, lambda: _directories.is_checkpoint(best)):
+            self.state.best_model_checkpoint = best  # the Trainer has looked for a folder, which a URL is not
         return None
 
     def _load_rng_state(self, checkpoint: Any) -> None:
@@ -209,9 +223,13 @@ class SealpointTrainer(_transformers.Trainer):  # type: ignore[misc]
             set_random_states(self._resumed_random)
 
     def _finalize_training(self, *args: Any, **kwargs: Any) -> Any:
-        self._checkpoints.wait()
+        self._checkpoints.finish()
         self._note_best()
-        return super()._finalize_training(*args, **kwargs)
+        limit, self.args.save_total_limit = self.args.save_total_limit, None  # by which folders of the Trainer's would be deleted
+        try:
+            return super()._finalize_training(*args, **kwargs)
+        finally:
+            self.args.save_total_limit = limit
 
     def _load_best_model(self) -> None:
         best = self.state.best_model_checkpoint
@@ -219,20 +237,30 @@ class SealpointTrainer(_transformers.Trainer):  # type: ignore[misc]
             return super()._load_best_model()  # type: ignore[no-any-return]
         _log.info("the best model, with %s, is loaded from %s", self.state.best_metric, best)
         load({"model": unwrapped(self.model)}, best, contract=Contract.partial())
+        self._loaded_best = best
         return None
 
     def export_pretrained(self, directory: Path, **options: Any) -> str:
-        """The model of the last step, as a folder that ``from_pretrained`` loads; see ``export_pretrained``. It is saved
-        first, if the newest checkpoint is of another step. All ranks call it, after ``train``."""
-        self._checkpoints.wait()
+        """The model as ``train`` left it, as a folder that ``from_pretrained`` loads; see ``export_pretrained``: that of the last
+        step, which is saved first if it was not, or the best one with ``load_best_model_at_end``. All ranks call it, after
+        ``train``. Errors: also UncommittedError (the last step could not be saved, which was logged: ``on_error``)."""
+        source = self._loaded_best or self._newest_of_step()
+        if source is None:
+            self._save_checkpoint(self.model, None)
+            source = self._newest_of_step()
+        if source is None:
+            raise UncommittedError(f"step {self.state.global_step} is not among the checkpoints, since its save failed",
+                                   path=self.args.output_dir)
+        options.setdefault("processing_class", self.processing_class)
+        return export_pretrained(self.model, source, directory, **options)
+
+    def _newest_of_step(self) -> str | None:
+        """The newest checkpoint, if it is of the step where the training is."""
+        self._checkpoints.finish()
         newest = self._checkpoints.newest()
         if newest is None or _ask_first("look at", newest, lambda: _step_of(newest)) != self.state.global_step:
-            self._save_checkpoint(self.model, None)
-            self._checkpoints.wait()
-            newest = self._checkpoints.newest()
-        assert newest is not None
-        options.setdefault("processing_class", self.processing_class)
-        return export_pretrained(self.model, newest, directory, **options)
+            return None
+        return newest
 
 
 def _ask_first(kind: str, path: Any, make: Callable[[], Any], deadline: float | None = DEADLINE_DEFAULT_SECONDS) -> Any:
@@ -246,7 +274,7 @@ def _step_of(path: Any) -> int | None:
         return checkpoint.step
 
 
-def _trainer_state(path: Any) -> str | None:
+def _trainer_state(path: Any) -> dict[str, Any] | None:
     """What rank 0 stored of the Trainer, on all ranks; None: the checkpoint is not one of this library.
 
     Errors: InvalidArgumentError (something else saved it), and those of opening.
@@ -266,7 +294,8 @@ def _trainer_state(path: Any) -> str | None:
                 state["best_model_checkpoint"] = place
             return json.dumps(state)
 
-    return _ask_first("resume from", path, find)  # type: ignore[no-any-return]
+    found = _ask_first("resume from", path, find)
+    return None if found is None else dict(json.loads(found))
 
 
 def _node_of(checkpoint: Checkpoint, part: str) -> Any:

@@ -10,6 +10,7 @@ import re
 from unittest import mock
 
 import hf_shim
+import object_stores
 import torch
 import torch._dynamo  # as optimizers do when they step: once, before ranks are forked
 import torch.distributed as dist
@@ -210,19 +211,28 @@ def case_one_rank_that_raises_is_an_error_of_all(job):
         assert "ZeroDivisionError" in str(error) and error.rank == 1, error
 
 
+class Graded(SealpointTrainer):
+    """The best step is the fourth, or the one that `best` says."""
+
+    best, worse = 4, 0.0
+
+    def evaluate(self, *args, **kwargs):
+        step = self.state.global_step
+        metrics = {"eval_grade": self.worse + (0.1 if step == self.best else 0.2 + step / 100)}
+        self.log(metrics)
+        self.weights[step] = weights_of(self.model)
+        return metrics
+
+
+GRADED = {"eval_strategy": "steps", "eval_steps": 2, "metric_for_best_model": "grade", "greater_is_better": False,
+          "load_best_model_at_end": True}
+
+
 def case_the_best_model_stays_and_is_loaded(job):
     """Evaluated before each save; the best is older than what save_total_limit keeps."""
-    class Graded(SealpointTrainer):
-        def evaluate(self, *args, **kwargs):
-            metrics = {"eval_grade": {2: 0.5, 4: 0.1, 6: 0.3, 8: 0.4, 10: 0.2, 12: 0.6}[self.state.global_step]}
-            self.log(metrics)
-            self.weights[self.state.global_step] = weights_of(self.model)
-            return metrics
-
     for number, kind in enumerate(kinds_of(job.size)):
         run = job.path(f"run{number}")
-        more = {"eval_strategy": "steps", "eval_steps": 2, "metric_for_best_model": "grade", "greater_is_better": False,
-                "load_best_model_at_end": True, **kind}
+        more = {**GRADED, **kind}
         with hf_shim.ranks_of(job.rank, job.size):
             one = trainer(run, job.size, 1, Kill(at=11), steps=12, kind=Graded, **more)
             one.weights = {}
@@ -236,7 +246,64 @@ def case_the_best_model_stays_and_is_loaded(job):
             assert other.state.best_global_step == 4 and other.state.best_metric == 0.1
             assert "step-000000000004-" in other.state.best_model_checkpoint
             assert_same(weights[4], weights_of(other.model))
-        assert [name[:17] for name in names_in(run)] == [f"step-{step:012}" for step in (4, 10, 12)]
+            exported = export_of(job, other, f"best{number}")
+            assert_same(weights[4], exported)
+        first = names_in(run)
+        assert [name[:17] for name in first] == [f"step-{step:012}" for step in (4, 10, 12)]
+        dist.barrier()
+        with hf_shim.ranks_of(job.rank, job.size):  # another training, whose best is worse than that of the first one
+            third = trainer(run, job.size, 3, steps=12, kind=Graded, **more)
+            third.weights, third.worse = {}, 1.0
+            third.train()
+            assert third.state.best_metric == 1.1
+            assert_same(third.weights[4], weights_of(third.model))
+        assert [name[:17] for name in names_in(run) if name not in first] == [f"step-{step:012}" for step in (4, 10, 12)]
+
+
+def export_of(job, one, name):
+    """The weights of what a Trainer exports."""
+    one.export_pretrained(job.path(name))
+    dist.barrier()
+    return dict(AutoModelForCausalLM.from_pretrained(job.path(name)).state_dict())
+
+
+def case_the_best_model_is_the_last_one_of_staged_saves(job):
+    """It is in the final place when it is loaded and exported, however slow its promotion is."""
+    options = {"staged": str(job.path(f"local{job.rank}"))}
+    with hf_shim.ranks_of(job.rank, job.size):
+        one = trainer(job.path("run"), job.size, 1, steps=6, kind=Graded, options=options, **GRADED)
+        one.weights, one.best = {}, 6
+        one.train()
+        assert "step-000000000006-" in one.state.best_model_checkpoint
+        assert sealpoint.verify(one.state.best_model_checkpoint).ok
+        assert_same(one.weights[6], export_of(job, one, "best"))
+
+
+def case_an_export_is_of_the_last_step_or_an_error(job):
+    """A save that fails is logged, and the one before it is not taken for it."""
+    with hf_shim.ranks_of(job.rank, job.size):
+        one = trainer(job.path("run"), job.size, 1, steps=4, options={"on_error": "warn"})
+        one.train()
+        one.state.global_step = 5  # the save of which failed
+        with mock.patch.object(one._checkpoints, "save", lambda *given, **options: None):
+            error = job.raises(sealpoint.UncommittedError, lambda: one.export_pretrained(job.path("none")))
+        assert "step 5 is not among the checkpoints" in str(error), error
+        assert_same(weights_of(one.model), export_of(job, one, "last"))
+
+
+def case_folders_of_the_trainer_are_not_deleted(job):
+    """Which its own end does with a limit of 1."""
+    run = job.path("run")
+    if job.rank == 0:
+        (run / "checkpoint-2").mkdir(parents=True)
+    dist.barrier()
+    with hf_shim.ranks_of(job.rank, job.size):
+        one = trainer(run, job.size, 1, steps=4, kind=Graded, **{**GRADED, "save_total_limit": 1})
+        one.weights = {}
+        one.train()
+        assert one.args.save_total_limit == 1
+    dist.barrier()
+    assert (run / "checkpoint-2").is_dir()
 
 
 def case_exports_are_loaded_by_from_pretrained(job):
@@ -356,6 +423,19 @@ def alone_checkpoints_of_the_trainer_itself_are_resumed(place):
         one.train(resume_from_checkpoint=newest)
         assert_same(expected, state_of(one))
         assert (run / "checkpoint-4").is_dir() and [name[:17] for name in names_in(run)] == ["step-000000000006"]
+
+
+def alone_the_best_model_at_a_url_is_known_after_a_resume(place):
+    with hf_shim.ranks_of(0, 1):
+        options = {"directory": str(object_stores.new_place() / "run")}
+        one = trainer(place, 1, 1, steps=8, kind=Graded, options=options, **GRADED)
+        one.weights = {}
+        one.train()
+        other = trainer(place, 1, 2, steps=10, kind=Graded, options=options, **GRADED)
+        other.weights, other.best = {}, None
+        other.train(resume_from_checkpoint=True)
+        assert other.state.best_global_step == 4
+        assert_same(one.weights[4], weights_of(other.model))
 
 
 def alone_what_cannot_be_resumed(place):

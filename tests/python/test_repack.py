@@ -113,8 +113,9 @@ def test_what_is_not_averaged_has_to_be_equal(tmp_path):
     with pytest.raises(sealpoint.MismatchError) as raised:
         sealpoint.merge([tmp_path / "a", tmp_path / "b"], tmp_path / "out")
     assert raised.value.tensor == "model.n"
-    with pytest.raises(sealpoint.InvalidArgumentError, match="weights"):
-        sealpoint.merge([tmp_path / "a"], tmp_path / "out", mode="union", weights=[1.0])
+    for name, value in {"weights": [1.0], "accumulate": "f64"}.items():
+        with pytest.raises(sealpoint.InvalidArgumentError, match=name):
+            sealpoint.merge([tmp_path / "a"], tmp_path / "out", mode="union", **{name: value})
     sealpoint.save({"expert.1": noise((5,), "f4")}, tmp_path / "c")
     sealpoint.merge([tmp_path / "a", tmp_path / "c"], tmp_path / "out", mode="union")
     assert content(tmp_path / "out") == content(tmp_path / "a") | content(tmp_path / "c")

@@ -149,6 +149,14 @@ class Checkpointer:
         else:
             self._prune()
 
+    def finish(self) -> None:
+        """As ``wait``; with ``staged`` it also waits until the checkpoints are in the series, and raises what kept one out.
+        ``with`` does this at its end. All ranks call it."""
+        self.wait()
+        if self._options.get("staged") is not None:
+            await_promotions(None)
+        self._hear_promotions()
+
     def _hear_promotions(self) -> None:
         """The first error of a promotion that is over, of any rank, on all of them. Collective, if saves are staged."""
         if self._options.get("staged") is None:
@@ -267,10 +275,7 @@ class Checkpointer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is None:
-            self.wait()
-            if self._options.get("staged") is not None:
-                await_promotions(None)
-            self._hear_promotions()
+            self.finish()
         elif self._pending is not None:
             failure = self._pending.exception()
             if failure is not None and not isinstance(failure, CancelledError):  # the error under way is the one to be seen
