@@ -2,6 +2,7 @@
 #include "lib/s3/http_client.h"
 
 #include <curl/curl.h>
+#include <openssl/crypto.h>
 #include <unistd.h>
 
 #include <deque>
@@ -126,11 +127,22 @@ class HttpClient::Loop {
   std::thread thread_;
 };
 
+namespace {
+
+// OpenSSL would free all that it has when the process ends: before global objects of the program
+// are destroyed, of which a saver may have a save on its way. It asks for this with its first call.
+CURLcode InitialiseLibraries() {
+  OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
+  return curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
+}  // namespace
+
 HttpClient::HttpClient(std::unique_ptr<Loop> loop) : loop_(std::move(loop)) {}
 HttpClient::~HttpClient() = default;
 
 Result<std::unique_ptr<HttpClient>> HttpClient::Create(const HttpOptions& options) {
-  static const CURLcode initialised = curl_global_init(CURL_GLOBAL_DEFAULT);
+  static const CURLcode initialised = InitialiseLibraries();
   CURLM* multi = initialised == CURLE_OK ? curl_multi_init() : nullptr;
   if (multi == nullptr) return MakeError(Code::kIo, "libcurl cannot be initialised");
   return std::unique_ptr<HttpClient>(new HttpClient(std::make_unique<Loop>(multi, options)));

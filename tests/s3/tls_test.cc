@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "sealpoint/s3.h"
@@ -56,6 +59,31 @@ class S3TlsTest : public ::testing::Test {
   testing::StubServer stub_;
   const std::string folder_ = ::testing::TempDir() + "s3_tls_" + std::to_string(::getpid());
 };
+
+// Destroyed behind all that OpenSSL and libcurl do when the process ends, since it is there before.
+std::function<bool()> at_end;
+struct AtEnd {
+  ~AtEnd() {
+    if (at_end && !at_end()) _exit(1);
+  }
+} ends_last;
+
+// As the saver does that is a global object and has a save in the background.
+TEST_F(S3TlsTest, StoresServeGlobalObjectsUntilTheEnd) {
+  S3Options options = stub_.Options();
+  options.endpoint = Serve("good.pem");
+  options.ca_file = File("ca.pem");
+  const auto leave = [&] {
+    const std::shared_ptr<ObjectStore> store = S3Store("bucket", options).value();
+    at_end = [store] {
+      const Status put = store->PutIfAbsent("end", AsBytes("0123456789"));
+      std::fprintf(stderr, "at the end: %s", put.ToString().c_str());
+      return put.ok();
+    };
+    std::exit(store->PutIfAbsent("begin", AsBytes("0123456789")).ok() ? 0 : 2);
+  };
+  EXPECT_EXIT(leave(), ::testing::ExitedWithCode(0), "");
+}
 
 TEST_F(S3TlsTest, TheServerIsVerified) {
   const std::string good = Serve("good.pem");
