@@ -24,7 +24,7 @@ struct ContentOptions {
   // object.
   std::vector<std::string> patterns{};
   int threads = 1;  // at most kThreadsMax; each takes up to 64 MiB of memory
-  // Called from any thread, one call at a time.
+  // Called from any thread, one call at a time. An exception of it ends the call (Cancelled).
   std::function<void(std::uint64_t bytes_done, std::uint64_t bytes_total)> on_progress{};
 };
 

@@ -59,7 +59,8 @@ struct SaveOptions {
   bool allow_fallback = false;
   // What this rank failed with before it could save, if it did: the save fails with it on all
   // ranks, before anything is made, where they would wait for a rank that does not call. What this
-  // rank passes besides is not looked at.
+  // rank passes besides is not looked at. Comm and Timeout, which say that a communicator failed,
+  // become Cancelled.
   Status failure{};
 };
 

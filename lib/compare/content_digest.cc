@@ -152,7 +152,7 @@ Result<ContentDigest> ComputeContentDigest(const Checkpoint& checkpoint,
   for (const ObjectInfo& object : objects) {
     SEALPOINT_ASSIGN_OR_RETURN(NamedDigest digest, ObjectDigest(checkpoint, object));
     content.objects.push_back(std::move(digest));
-    progress.Add(object.size_bytes);
+    SEALPOINT_RETURN_IF_ERROR(progress.Add(object.size_bytes));
   }
   content.digest = DigestOfAll(content);
   return content;

@@ -17,10 +17,12 @@ namespace {
 constexpr std::uint64_t kPieceMinBytes = 8 * kMiB;
 constexpr std::uint64_t kPieceMaxBytes = 64 * kMiB;
 
-// A piece of rows touches a chunk of every shard beside one another, and each is read whole.
+// A piece of rows touches a chunk of every shard beside one another, and each is read whole: also a
+// chunk that is larger than a piece.
 std::uint64_t PieceBytes(const TensorInfo& info) {
-  const std::uint64_t shards = std::min(info.shard_count, kPieceMaxBytes / info.chunk_size_bytes);
-  return std::clamp(info.chunk_size_bytes * shards, kPieceMinBytes, kPieceMaxBytes);
+  const std::uint64_t most = std::max(kPieceMaxBytes, info.chunk_size_bytes);
+  const std::uint64_t shards = std::min(info.shard_count, most / info.chunk_size_bytes);
+  return std::clamp(info.chunk_size_bytes * shards, kPieceMinBytes, most);
 }
 
 }  // namespace
@@ -93,7 +95,9 @@ Status ReadBatch(const Side& side, std::span<const Piece> pieces, PieceMemory& m
                 piece.region, MutableMemoryView::Host(bytes));
     offset += piece.size_bytes;
   }
-  const Result<LoadReport> report = side.checkpoint.Load(request, LoadContract::Partial());
+  // Batches are read by as many threads as the caller asked for.
+  const Result<LoadReport> report =
+      side.checkpoint.Load(request, LoadContract::Partial(), {.threads = 1});
   return report.status();
 }
 

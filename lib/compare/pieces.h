@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -12,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/pipeline/thread_pool.h"
 #include "sealpoint/checkpoint.h"
@@ -66,11 +68,19 @@ class ContentProgress {
   using Callback = std::function<void(std::uint64_t bytes_done, std::uint64_t bytes_total)>;
   ContentProgress(const Callback& callback, std::uint64_t bytes_total)
       : callback_(callback), bytes_total_(bytes_total) {}
-  // Calls may overlap.
-  void Add(std::uint64_t bytes) {
+  // Calls may overlap. Errors: Cancelled (the callback threw).
+  Status Add(std::uint64_t bytes) {
     const std::lock_guard lock(mutex_);
     bytes_done_ += bytes;
-    if (callback_) callback_(bytes_done_, bytes_total_);
+    if (!callback_) return {};
+    try {
+      callback_(bytes_done_, bytes_total_);
+    } catch (const std::exception& error) {
+      return MakeError(Code::kCancelled, "on_progress threw: ", error.what());
+    } catch (...) {
+      return MakeError(Code::kCancelled, "on_progress threw");
+    }
+    return {};
   }
 
  private:
@@ -132,7 +142,7 @@ Status ForEachPiece(const std::array<Side, kSides>& sides, std::span<const Piece
       some.push_back(work(piece, parts));
       offset += piece.size_bytes;
     }
-    progress.Add(offset);
+    SEALPOINT_RETURN_IF_ERROR(progress.Add(offset));
     results.Put(number, std::move(some));
     return {};
   });

@@ -16,7 +16,8 @@ namespace {
 
 // What Series::Delete would refuse, and that a later checkpoint is whole: what was thinned, which
 // has the same sequence and may have the greater attempt, does not count as a newer one.
-Status CheckIsRemovable(const Storage& storage, const Series& series, const std::string& name) {
+Status CheckIsRemovable(const Storage& storage, const Series& series, const std::string& name,
+                        const Limits& limits) {
   SEALPOINT_ASSIGN_OR_RETURN(const SeriesListing listing, series.List());
   const auto& entries = listing.entries;
   const auto found = std::ranges::find(entries, name, &SeriesEntry::name);
@@ -32,7 +33,7 @@ Status CheckIsRemovable(const Storage& storage, const Series& series, const std:
         .AtRule("R-SER-05")
         .AtPath(found->path);
   }
-  return MakeSureOfANewerOne(storage, entries.begin(), later_end, found->attempt);
+  return MakeSureOfANewerOne(storage, entries.begin(), later_end, found->attempt, limits);
 }
 
 }  // namespace
@@ -53,7 +54,8 @@ Result<ThinReport> ThinCheckpoint(const std::string& path, const std::string& to
   const auto storage = options.repack.from_storage ? options.repack.from_storage : DefaultStorage();
   const Series series(folder, storage);
   if (options.remove_source) {
-    SEALPOINT_RETURN_IF_ERROR(internal::CheckIsRemovable(*storage, series, name));
+    SEALPOINT_RETURN_IF_ERROR(
+        internal::CheckIsRemovable(*storage, series, name, options.repack.limits));
   }
   ThinReport report{.path = to.empty() ? JoinPath(folder, name + "-thin") : to};
   SEALPOINT_ASSIGN_OR_RETURN(
@@ -61,7 +63,8 @@ Result<ThinReport> ThinCheckpoint(const std::string& path, const std::string& to
       CopyCheckpoint(path, report.path, {.drop = options.drop, .repack = options.repack}));
   if (!options.remove_source || options.repack.dry_run) return report;
   // Copying may have taken hours.
-  SEALPOINT_RETURN_IF_ERROR(internal::CheckIsRemovable(*storage, series, name));
+  SEALPOINT_RETURN_IF_ERROR(
+      internal::CheckIsRemovable(*storage, series, name, options.repack.limits));
   // The copy is durable: a crash from here on leaves it, and of the source all or nothing.
   SEALPOINT_RETURN_IF_ERROR(series.Delete(name));
   report.is_source_removed = true;

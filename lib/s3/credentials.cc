@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <ctime>
+#include <thread>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -44,6 +45,17 @@ std::optional<std::chrono::sys_seconds> ParseTime(std::string_view text) {
 std::string AnswerText(const HttpReply& reply) {
   if (reply.transport != Transport::kOk) return reply.transport_error;
   return StrCat("status ", reply.status);
+}
+
+HttpReply AskService(HttpClient& http, const HttpRequest& request) {
+  constexpr std::array kWaits = {std::chrono::milliseconds(100), std::chrono::milliseconds(400)};
+  for (std::size_t tries = 0;; ++tries) {
+    HttpReply reply = http.Do(request);
+    const bool is_busy = reply.status == 429 || reply.status >= 500 ||
+                         reply.body.find("<Code>Throttling") != std::string::npos;
+    if (!is_busy || tries == kWaits.size()) return reply;
+    std::this_thread::sleep_for(kWaits[tries]);
+  }
 }
 
 std::string WithoutNewline(std::string text) {
@@ -92,9 +104,9 @@ Result<S3Credentials> CredentialsOfProcess(const std::string& command) {
     text.append(block.data(), count);
   }
   const int status = pclose(pipe);
-  if (status != 0) {
+  if (status != 0) {  // its arguments may be secrets
     return MakeError(Code::kIo, "credential_process ended with status ", WEXITSTATUS(status),
-                     ", expected 0: ", command);
+                     ", expected 0: ", command.substr(0, command.find(' ')));
   }
   auto out = CredentialsFromJson(text, "SessionToken");
   if (!out.ok()) return std::move(out).error().Prefixed("credential_process");
@@ -122,11 +134,11 @@ Result<S3Credentials> CredentialsOfSso(const Settings& settings, const Profile& 
                     : given;
   SEALPOINT_ASSIGN_OR_RETURN(const auto http, HttpClient::Create(settings.http));
   const HttpReply reply =
-      http->Do({.method = "GET",
-                .url = StrCat(host, "/federation/credentials?",
-                              QueryText({{"role_name", profile.get("sso_role_name")},
-                                         {"account_id", profile.get("sso_account_id")}})),
-                .headers = {{"x-amz-sso_bearer_token", JsonText(token, "accessToken")}}});
+      AskService(*http, {.method = "GET",
+                         .url = StrCat(host, "/federation/credentials?",
+                                       QueryText({{"role_name", profile.get("sso_role_name")},
+                                                  {"account_id", profile.get("sso_account_id")}})),
+                         .headers = {{"x-amz-sso_bearer_token", JsonText(token, "accessToken")}}});
   const nlohmann::json answer = nlohmann::json::parse(reply.body, nullptr, false);
   const auto role = answer.is_object() ? answer.find("roleCredentials") : answer.end();
   if (!reply.is_good() || role == answer.end()) {
@@ -168,19 +180,19 @@ CredentialsProvider DefaultCredentials(const Settings& settings) {
 
 Result<S3Credentials> CredentialsCache::Get(const S3Credentials* rejected) {
   const std::scoped_lock lock(mutex_);
-  const bool is_fresh =
-      kept_ && (!kept_->expires_at || *kept_->expires_at - kRenewBefore > system_clock::now()) &&
-      (rejected == nullptr || *kept_ != *rejected);
-  if (is_fresh) return *kept_;
+  const auto now = system_clock::now();
+  const bool is_good = kept_ && (!kept_->expires_at || *kept_->expires_at > now) &&
+                       (rejected == nullptr || *kept_ != *rejected);
+  const bool is_fresh = is_good && (!kept_->expires_at || *kept_->expires_at - kRenewBefore > now);
+  if (is_fresh || (is_good && now < asked_at_ + ask_again_after_)) return *kept_;
+  asked_at_ = now;
   auto next = provider_();
   if (next.ok()) {
     kept_ = *next;
     return next;
   }
-  // A source that fails for a moment does no harm as long as the old ones are good. Those that are
-  // not fresh, and were not rejected, have an end.
-  const bool is_usable = kept_ && rejected == nullptr && *kept_->expires_at > system_clock::now();
-  if (is_usable) return *kept_;
+  // A source that fails for a moment does no harm as long as the old ones are good.
+  if (is_good) return *kept_;
   return std::move(next).error().Prefixed("credentials");
 }
 

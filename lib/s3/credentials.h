@@ -32,6 +32,9 @@ Result<S3Credentials> CredentialsOfRole(const Settings& settings, const Profile&
                                         const S3Credentials& source);
 Result<S3Credentials> CredentialsOfProcess(const std::string& command);
 
+// The answer of a service that gives credentials, which is asked up to three times while it is busy
+// (429, 5xx, throttling).
+HttpReply AskService(HttpClient& http, const HttpRequest& request);
 // "status 403", or why there is none.
 std::string AnswerText(const HttpReply& reply);
 std::string WithoutNewline(std::string text);
@@ -43,15 +46,21 @@ std::optional<std::chrono::sys_seconds> ParseTime(std::string_view text);
 // Keeps what the provider gave until shortly before its end.
 class CredentialsCache {
  public:
-  explicit CredentialsCache(CredentialsProvider provider) : provider_(std::move(provider)) {}
+  // While what is kept is good a source that gives the same once more, or fails, is asked again no
+  // sooner than `ask_again_after`.
+  explicit CredentialsCache(CredentialsProvider provider,
+                            std::chrono::milliseconds ask_again_after = std::chrono::seconds(30))
+      : provider_(std::move(provider)), ask_again_after_(ask_again_after) {}
   // May do requests. `rejected` are those that the server called expired: asked for again if they
   // are what is kept.
   Result<S3Credentials> Get(const S3Credentials* rejected = nullptr);
 
  private:
   CredentialsProvider provider_;
+  const std::chrono::milliseconds ask_again_after_;
   std::mutex mutex_;
   std::optional<S3Credentials> kept_;
+  std::chrono::system_clock::time_point asked_at_{};
 };
 
 }  // namespace sealpoint::internal

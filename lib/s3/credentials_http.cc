@@ -52,7 +52,7 @@ MaybeCredentials CredentialsOfContainer(const Settings& /*settings*/) {
   if (!http.ok()) return http.error();
   HttpRequest request{.method = "GET", .url = url};
   if (!token.empty()) request.headers["authorization"] = token;
-  const HttpReply reply = (*http)->Do(std::move(request));
+  const HttpReply reply = AskService(**http, request);
   if (!reply.is_good()) {
     return MakeError(Code::kIo, "container credentials: ", url, " answered ", AnswerText(reply),
                      ", expected 200");
@@ -69,13 +69,14 @@ MaybeCredentials CredentialsOfInstance(const Settings& /*settings*/) {
   auto http = HttpClient::Create(LocalHttp());
   if (!http.ok()) return http.error();
   const HttpReply token =
-      (*http)->Do({.method = "PUT",
-                   .url = base + "/latest/api/token",
-                   .headers = {{"x-aws-ec2-metadata-token-ttl-seconds", "21600"}}});
+      AskService(**http, {.method = "PUT",
+                          .url = base + "/latest/api/token",
+                          .headers = {{"x-aws-ec2-metadata-token-ttl-seconds", "21600"}}});
   if (token.transport != Transport::kOk) return std::nullopt;  // not a machine of EC2
   const std::string roles = base + "/latest/meta-data/iam/security-credentials/";
   const auto get = [&](const std::string& url) {
-    return (*http)->Do(
+    return AskService(
+        **http,
         {.method = "GET", .url = url, .headers = {{"x-aws-ec2-metadata-token", token.body}}});
   };
   const HttpReply role = token.is_good() ? get(roles) : token;

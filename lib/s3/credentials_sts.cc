@@ -80,7 +80,7 @@ Result<S3Credentials> AskSts(const Settings& settings, Query query, const S3Cred
   SEALPOINT_ASSIGN_OR_RETURN(const StsPlace sts, FindSts(settings));
   SEALPOINT_ASSIGN_OR_RETURN(const auto http, HttpClient::Create(settings.http));
   const std::string body = QueryText(query);
-  const HttpReply reply = http->Do(RequestTo(sts, body, source));
+  const HttpReply reply = AskService(*http, RequestTo(sts, body, source));
   S3Credentials out;
   std::string refusal;
   const Status parsed = ReadXml(reply.body, [&](std::string_view path, const std::string& text) {

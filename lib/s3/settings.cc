@@ -2,6 +2,7 @@
 #include "lib/s3/settings.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstdlib>
 #include <fstream>
@@ -26,10 +27,11 @@ std::string_view Trimmed(std::string_view text) {
 Result<std::map<std::string, Section>> ReadIniFile(const char* variable, std::string_view name) {
   const std::string given = Variable(variable);
   auto text = ReadSmallFile(given.empty() ? HomePath(name) : given);
-  if (!text.ok() && text.error().code() == Code::kNotFound) {
+  // A file that was named is there; one that cannot be read is not passed by for another identity.
+  if (!text.ok() && given.empty() && text.error().code() == Code::kNotFound) {
     return std::map<std::string, Section>{};
   }
-  if (!text.ok()) return text.error();
+  if (!text.ok()) return std::move(text).error().Prefixed(given.empty() ? "profiles" : variable);
   return ReadIni(*text);
 }
 
@@ -71,16 +73,17 @@ Status Locate(Settings& settings) {
   settings.is_tls = endpoint.starts_with("https://");
   const std::string_view scheme = settings.is_tls ? "https://" : "http://";
   if (!endpoint.starts_with(scheme)) {
-    return InvalidArgument("the endpoint of S3 is \"", endpoint,
-                           "\", expected one that begins with https:// or http://");
+    return InvalidArgument("the endpoint of S3 begins with neither https:// nor http://");
   }
   endpoint.remove_prefix(scheme.size());
   const std::size_t slash = endpoint.find('/');
   const std::string_view authority = endpoint.substr(0, slash);
   const std::string_view path = slash == std::string_view::npos ? "" : endpoint.substr(slash);
   if (authority.empty() || authority.find_first_of("@?# ") != std::string_view::npos) {
-    return InvalidArgument("the endpoint of S3 is \"", options.endpoint,
-                           "\", expected scheme://host[:port] without user, query or fragment");
+    // It may hold a password.
+    return InvalidArgument(
+        "the endpoint of S3 has a user, a query, a fragment or no host, expected ", scheme,
+        "host[:port]");
   }
   const bool has_dot = settings.bucket.find('.') != std::string::npos;
   const bool path_style = options.path_style.value_or(!is_aws || has_dot);
@@ -105,8 +108,9 @@ std::string FirstOf(std::initializer_list<std::string> values) {
 }
 
 Result<std::string> ReadSmallFile(const std::string& path) {
+  errno = 0;
   std::ifstream file(path, std::ios::binary);
-  if (!file) return std::move(MakeError(Code::kNotFound, "the file cannot be opened")).AtPath(path);
+  if (!file) return std::move(ErrnoError("open", errno)).AtPath(path);
   std::string text(kFileSizeMax + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(file.gcount()));

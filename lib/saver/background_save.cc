@@ -44,6 +44,11 @@ void BackgroundSave::SetStaged(Status status) {
   changed_.notify_all();
 }
 
+Status BackgroundSave::staged() const {
+  const std::lock_guard lock(mutex_);
+  return staged_.value_or(Status());
+}
+
 Status BackgroundSave::WaitForStaging() {
   std::unique_lock lock(mutex_);
   is_bound_ = true;
@@ -72,7 +77,7 @@ Result<CommitInfo> BackgroundSave::Run(Engine& engine, Communicator& comm, Statu
 // thread of one rank is its contribution to the first agreement, in the preflight.
 Result<CommitInfo> BackgroundSave::TakeSteps(Engine& engine, SaveRun& run) {
   recorder_.Begin(Phase::kPreflight);
-  Status status = staged_.value_or(Status());
+  Status status = staged();
   if (status.ok()) status = recorder_.failure();
   if (status.ok() && run.is_staged()) {
     status = promotions_->MakeRoom([this] { return recorder_.failure(); });

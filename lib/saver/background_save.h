@@ -29,6 +29,9 @@ namespace sealpoint::internal {
 
 class PromotionQueue;
 
+// A wait that is as good as for ever, and that no clock overflows by.
+inline constexpr std::chrono::milliseconds kLongestWait = std::chrono::hours(24 * 3650);
+
 // Says that something failed of which nobody asked how it ended, to whom the options say; nothing
 // of a success, nor of what was cancelled.
 void TellUnheard(const SaverOptions& options, const std::string& what, const Status& error);
@@ -100,6 +103,7 @@ class BackgroundSave {
   Status LinkFrozen(SaveRun& run);
   Status Bind(Engine& engine, const SaveRun& run);
   Status Stream(const SaveRun& run);
+  Status staged() const;
   Status WaitForStaging();
 
   const SaverOptions saver_options_;

@@ -27,8 +27,11 @@ Status DropLocal(Storage& storage, const std::string& directory) {
   const std::string name(LastComponent(directory));
   const auto opened = (*parent)->OpenSubdirectory(name);
   if (!opened.ok()) return pass(opened.error());
-  if ((*opened)->Stat(kKeepName).ok()) return {};
   SEALPOINT_ASSIGN_OR_RETURN(const auto entries, (*opened)->List());
+  const bool is_kept = std::any_of(entries.begin(), entries.end(), [](const EntryInfo& entry) {
+    return ParseName(entry.name).kind == NameKind::kKeep;
+  });
+  if (is_kept) return {};
   SEALPOINT_RETURN_IF_ERROR(pass((*opened)->Remove(kMarkerName)));
   bool has_foreign = false;
   for (const EntryInfo& entry : entries) {
@@ -66,7 +69,7 @@ Status PromotionQueue::MakeRoom(const std::function<Status()>& check) {
   const auto longest = options_.deadline > kForever
                            ? std::min(options_.unpromoted_wait, options_.deadline / 2)
                            : options_.unpromoted_wait;
-  const auto end = std::chrono::steady_clock::now() + longest;
+  const auto end = std::chrono::steady_clock::now() + std::min(longest, kLongestWait);
   const auto max = static_cast<std::size_t>(options_.unpromoted_max);
   std::unique_lock lock(mutex_);
   if (unpromoted() < max) return {};
@@ -171,7 +174,8 @@ std::vector<Promotion> PromotionQueue::Take() {
 
 bool PromotionQueue::WaitFor(std::chrono::milliseconds longest) {
   std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, longest, [this] { return waiting_.empty() && !running_; });
+  return changed_.wait_for(lock, std::min(longest, kLongestWait),
+                           [this] { return waiting_.empty() && !running_; });
 }
 
 void PromotionQueue::Close() {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -52,12 +53,15 @@ class Resumption {
 
  private:
   Result<FinalSeries> LookAtFinal();
-  Result<std::vector<Candidate>> FindCandidates(const FinalSeries& series);
+  Result<std::vector<Candidate>> FindCandidates(const FinalSeries& series,
+                                                ResumedPromotions& resumed);
   Status PromoteOne(const Candidate& candidate);
   Result<GivenFiles> ReadFiles(const Candidate& candidate) const;  // local
   Result<std::vector<BlobId>> Divide(const Candidate& candidate, const Metadata& index);
   Result<Bytes> BlobsIn(const std::string& directory, const Metadata& index) const;  // local
-  void DropWhatIsFinal(const FinalSeries& series);                                   // local
+  std::vector<const SeriesEntry*> FindCopies(const FinalSeries& series) const;       // local
+  Status CheckIsDurable(const std::string& name) const;                              // local
+  Status DropWhatIsFinal(const FinalSeries& series);
 
   Communicator& comm_;
   const std::string local_;
@@ -97,13 +101,31 @@ Result<FinalSeries> Resumption::LookAtFinal() {
   return series;
 }
 
-// Newest first; the same on all ranks.
-Result<std::vector<Candidate>> Resumption::FindCandidates(const FinalSeries& series) {
+// Newest first; the same on all ranks. A marker that could not be read may be the newest
+// (R-SER-23); one that is damaged, or of another version, is passed over, and all are told.
+Result<std::vector<Candidate>> Resumption::FindCandidates(const FinalSeries& series,
+                                                          ResumedPromotions& resumed) {
   auto listing = ScanSeries(*storage_, local_, SeriesDetail::kMarkers);
-  SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, listing.status()));
+  Status listed = listing.status();
+  if (listing.ok() && listing->unread() != nullptr) {
+    listed = NeverNotFound(listing->unread()->problem);
+  }
+  SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, listed));
   listing_ = *std::move(listing);
   Bytes message;
   WireWriter out(message);
+  std::vector<const SeriesEntry*> bad;
+  for (const SeriesEntry& entry : listing_.entries) {
+    const bool is_bad =
+        entry.verdict == Verdict::kCorrupt || entry.verdict == Verdict::kUnsupported;
+    if (is_bad && !series.attempts.contains(entry.name)) bad.push_back(&entry);
+  }
+  out.Put(std::uint64_t{bad.size()});
+  for (const SeriesEntry* const entry : bad) {
+    out.Put(entry->path);
+    out.Put(static_cast<std::uint64_t>(entry->problem.code()));
+    out.Put(entry->problem.message());
+  }
   for (const SeriesEntry& entry : listing_.entries) {
     if (entry.verdict != Verdict::kCommitted || entry.sequence <= series.newest) continue;
     out.Put(entry.name);
@@ -113,7 +135,17 @@ Result<std::vector<Candidate>> Resumption::FindCandidates(const FinalSeries& ser
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm_.AllGather(message));
   std::map<AttemptId, Candidate> found;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    for (WireReader in(all[rank]); !in.at_end();) {
+    WireReader in(all[rank]);
+    SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t bad_count, in.Number());
+    for (std::uint64_t i = 0; i < bad_count; ++i) {
+      SEALPOINT_ASSIGN_OR_RETURN(const std::string path, in.Text());
+      SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t code, in.Number());
+      SEALPOINT_ASSIGN_OR_RETURN(const std::string text, in.Text());
+      Status problem =
+          Status(static_cast<Code>(code), text).AtPath(path).AtRank(static_cast<int>(rank), "");
+      resumed.passed_over.push_back({.directory = path, .status = std::move(problem)});
+    }
+    while (!in.at_end()) {
       Candidate one{.rank = static_cast<int>(rank)};
       SEALPOINT_ASSIGN_OR_RETURN(one.name, in.Text());
       SEALPOINT_ASSIGN_OR_RETURN(one.attempt, in.Id());
@@ -222,20 +254,61 @@ Status Resumption::PromoteOne(const Candidate& candidate) {
   return AgreeOnStatus(comm_, promoted.status());
 }
 
-// Local copies of what the final series has, but for the newest few. Failing is no error: the next
-// job tries again.
-void Resumption::DropWhatIsFinal(const FinalSeries& series) {
-  int kept = 0;
+// The local copies of what the final series has, newest first.
+std::vector<const SeriesEntry*> Resumption::FindCopies(const FinalSeries& series) const {
+  std::vector<const SeriesEntry*> copies;
+  std::vector<const SeriesEntry*>
+      without_marker;  // of a node that died before it published its own
   for (const SeriesEntry& entry : listing_.entries) {
     const auto in_final = series.attempts.find(entry.name);
     if (in_final == series.attempts.end()) continue;
-    // Without a marker: of a node that died before it published its own.
-    const bool is_same =
-        entry.verdict == Verdict::kUncommitted ||
-        (entry.verdict == Verdict::kCommitted && entry.attempt == in_final->second);
-    if (!is_same) continue;
-    if (kept++ >= options_.keep_local) static_cast<void>(DropLocal(*storage_, entry.path));
+    if (entry.verdict == Verdict::kUncommitted) without_marker.push_back(&entry);
+    const bool is_same = entry.verdict == Verdict::kCommitted && entry.attempt == in_final->second;
+    if (is_same) copies.push_back(&entry);
   }
+  // They are listed by name, the oldest first.
+  copies.insert(copies.end(), without_marker.rbegin(), without_marker.rend());
+  return copies;
+}
+
+// R-STG-08: who published may have died before the sync, and a blob may be lost.
+Status Resumption::CheckIsDurable(const std::string& name) const {
+  SEALPOINT_ASSIGN_OR_RETURN(
+      const CommittedFiles files,
+      OpenCommitted(*storage_, JoinPath(final_, name), options_.limits, true));
+  return files.directory->Sync();
+}
+
+// Local copies, but for the newest few, of what rank 0 finds whole and durable in the final series.
+// That one stays is no error: the next job tries again. Errors: Comm, Timeout.
+Status Resumption::DropWhatIsFinal(const FinalSeries& series) {
+  std::vector<const SeriesEntry*> copies = FindCopies(series);
+  const auto kept =
+      std::min<std::size_t>(copies.size(), static_cast<std::size_t>(options_.keep_local));
+  copies.erase(copies.begin(), copies.begin() + static_cast<std::ptrdiff_t>(kept));
+  Bytes wanted;
+  for (const SeriesEntry* const copy : copies) WireWriter(wanted).Put(copy->name);
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm_.Gather(wanted, 0));
+  std::set<std::string> names;
+  for (const Bytes& message : all) {
+    for (WireReader in(message); !in.at_end();) {
+      const auto name = in.Text();
+      if (!name.ok()) break;  // the others wait for the broadcast
+      names.insert(*name);
+    }
+  }
+  Bytes durable;
+  for (const std::string& name : names) {
+    if (CheckIsDurable(name).ok()) WireWriter(durable).Put(name);
+  }
+  SEALPOINT_RETURN_IF_ERROR(comm_.Broadcast(durable, 0));
+  for (WireReader in(durable); !in.at_end();) {
+    SEALPOINT_ASSIGN_OR_RETURN(const std::string name, in.Text());
+    for (const SeriesEntry* const copy : copies) {
+      if (copy->name == name) static_cast<void>(DropLocal(*storage_, copy->path));
+    }
+  }
+  return {};
 }
 
 Result<ResumedPromotions> Resumption::Run() {
@@ -243,8 +316,9 @@ Result<ResumedPromotions> Resumption::Run() {
       BeginCall(comm_, {.kind = "resumption of promotions", .arguments = {{"series", final_}}})
           .status());
   SEALPOINT_ASSIGN_OR_RETURN(FinalSeries series, LookAtFinal());
-  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Candidate> candidates, FindCandidates(series));
   ResumedPromotions resumed;
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Candidate> candidates,
+                             FindCandidates(series, resumed));
   for (const Candidate& one : candidates) {
     const Status status = PromoteOne(one);
     if (IsCommFailure(status) && status.place().rule.empty()) return status;
@@ -255,7 +329,7 @@ Result<ResumedPromotions> Resumption::Run() {
       resumed.passed_over.push_back({.directory = JoinPath(final_, one.name), .status = status});
     }
   }
-  DropWhatIsFinal(series);
+  SEALPOINT_RETURN_IF_ERROR(DropWhatIsFinal(series));
   return resumed;
 }
 

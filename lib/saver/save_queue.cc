@@ -44,6 +44,8 @@ void SaveQueue::Add(std::shared_ptr<BackgroundSave> save) {
     thread_ = std::thread([this] { Work(); });
   } catch (const std::system_error& error) {
     Break(MakeError(Code::kIo, "no thread for saves in the background: ", error.what()));
+    // The other ranks need not wait for this one until their deadline.
+    if (comm_) comm_->Interrupt(MakeError(Code::kComm, "a rank left: ", unusable_.message()));
     waiting_.pop_back();
     newest_->End(newest_->Refuse(unusable_));
   }
@@ -197,7 +199,7 @@ bool PendingSaveImpl::WaitFor(std::chrono::milliseconds longest) {
   // How late the end of a save past its deadline may be noticed.
   constexpr std::chrono::milliseconds kLookEvery(100);
   if (!queue_->CheckProcess().ok()) return true;
-  const auto end = Clock::now() + longest;
+  const auto end = Clock::now() + std::min(longest, kLongestWait);
   while (!queue_->IsOver(*save_)) {
     const auto left = std::chrono::duration_cast<std::chrono::microseconds>(end - Clock::now());
     if (left.count() <= 0) return false;

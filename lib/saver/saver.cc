@@ -299,7 +299,10 @@ void SaverImpl::Stream(const std::shared_ptr<BackgroundSave>& save, const SavePl
                        const Sources& sources, Status local_status) {
   queue_->Add(save);
   queue_->DriveUntil(*save, [&] { return save->is_bound() || queue_->IsOver(*save); });
-  if (!save->is_bound()) return;
+  // The save is over, but its thread may still come to where it waits for the state.
+  if (!save->is_bound()) {
+    return save->SetStaged(MakeError(Code::kCancelled, "the save ended before it took the state"));
+  }
   if (local_status.ok()) {
     const auto& linked = save->linked_groups();
     local_status =
@@ -359,6 +362,11 @@ Status SaverImpl::CheckUsable() const {
 }
 
 Status SaverImpl::CheckArguments(const SaveOptions& options, const Sources& sources) const {
+  // Comm and Timeout are of a saver whose ranks may be anywhere; these ranks are here.
+  if (IsCommFailure(options.failure)) {
+    return MakeError(Code::kCancelled, options.failure.message())
+        .AtPath(options.failure.place().path);
+  }
   SEALPOINT_RETURN_IF_ERROR(options.failure);
   SEALPOINT_RETURN_IF_ERROR(CheckDescription(options.mesh, options.provenance));
   return CheckSources(sources);

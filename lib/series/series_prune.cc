@@ -87,14 +87,15 @@ Result<std::vector<PruneDecision>> Decide(const Series& series, const Storage& s
 }
 
 // R-SER-11, once for all that is deleted: all of it is older than the newest whole one.
-Status SyncANewerOne(const Storage& storage, const std::vector<PruneDecision>& decisions) {
+Status SyncANewerOne(const Storage& storage, const std::vector<PruneDecision>& decisions,
+                     const Limits& limits) {
   std::vector<SeriesEntry> newer;
   for (const PruneDecision& decision : decisions) {
     if (!decision.keep) break;
     newer.push_back(decision.entry);
   }
   // What is deleted is under none of these names: copies stay together.
-  return internal::MakeSureOfANewerOne(storage, newer.begin(), newer.end(), AttemptId{})
+  return internal::MakeSureOfANewerOne(storage, newer.begin(), newer.end(), AttemptId{}, limits)
       .AtRule("R-SER-11");
 }
 
@@ -119,10 +120,10 @@ class FreedBytes {
 };
 
 // Oldest first. Stops at the first error.
-Status DeleteDecided(const Storage& storage, const std::string& path, FreedBytes freed,
-                     PruneReport& report) {
+Status DeleteDecided(const Storage& storage, const std::string& path, const Limits& limits,
+                     FreedBytes freed, PruneReport& report) {
   SEALPOINT_ASSIGN_OR_RETURN(const auto series, storage.OpenDirectory(path));
-  SEALPOINT_RETURN_IF_ERROR(SyncANewerOne(storage, report.decisions));
+  SEALPOINT_RETURN_IF_ERROR(SyncANewerOne(storage, report.decisions, limits));
   for (std::size_t i = report.decisions.size(); i-- > 0;) {
     PruneDecision* const decision = &report.decisions[i];
     if (decision->keep) continue;
@@ -150,7 +151,7 @@ PruneReport Series::Prune(const RetentionPolicy& policy, const PruneOptions& opt
   if (std::ranges::none_of(report.decisions, goes)) return report;
   FreedBytes freed(*storage_, report.decisions);
   if (!options.dry_run) {
-    report.status = DeleteDecided(*storage_, path_, std::move(freed), report);
+    report.status = DeleteDecided(*storage_, path_, options.limits, std::move(freed), report);
     return report;
   }
   for (std::size_t i = 0; i < report.decisions.size(); ++i) {

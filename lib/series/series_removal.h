@@ -19,7 +19,8 @@ Result<std::vector<EntryInfo>> ListOurFiles(const Storage& storage, const Series
 // synced. A symbolic link to a checkpoint of the attempt `deleted` is none of them. Errors:
 // InvalidArgument, Io.
 Status MakeSureOfANewerOne(const Storage& storage, std::vector<SeriesEntry>::const_iterator begin,
-                           std::vector<SeriesEntry>::const_iterator end, const AttemptId& deleted);
+                           std::vector<SeriesEntry>::const_iterator end, const AttemptId& deleted,
+                           const Limits& limits = {});
 
 // Removes the checkpoint that `entry` was when it was looked at, in the order of R-SER-06.
 // Precondition: MakeSureOfANewerOne. Errors: InvalidArgument (a symbolic link; KEEP is there; its

@@ -152,11 +152,12 @@ Result<std::vector<EntryInfo>> ListOurFiles(const Storage& storage, const Series
 }
 
 Status MakeSureOfANewerOne(const Storage& storage, std::vector<SeriesEntry>::const_iterator begin,
-                           std::vector<SeriesEntry>::const_iterator end, const AttemptId& deleted) {
+                           std::vector<SeriesEntry>::const_iterator end, const AttemptId& deleted,
+                           const Limits& limits) {
   Status problem = InvalidArgument("not deleted: no newer checkpoint is committed");
   for (auto entry = begin; entry != end && entry->verdict == Verdict::kCommitted; ++entry) {
     if (entry->is_link && entry->attempt == deleted) continue;  // it may lead there
-    const auto opened = internal::OpenCommitted(storage, entry->path, Limits{}, true);
+    const auto opened = internal::OpenCommitted(storage, entry->path, limits, true);
     if (opened.ok()) return opened->directory->Sync();
     const Status& error = opened.error();
     // A failure of the storage does not say that this one is damaged.

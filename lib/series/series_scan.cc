@@ -91,6 +91,7 @@ DirectoryLook Unreadable(SeriesEntry entry, Status error) {
 
 struct NamesFound {
   bool has_ours = false;
+  bool has_foreign = false;
   bool has_marker_file = false;
 };
 
@@ -99,7 +100,10 @@ NamesFound LookAtNames(const std::vector<EntryInfo>& entries, SeriesEntry& entry
   NamesFound found;
   for (const EntryInfo& info : entries) {
     const NameKind kind = ParseName(info.name).kind;
-    if (kind == NameKind::kForeign) continue;
+    if (kind == NameKind::kForeign) {
+      found.has_foreign = true;
+      continue;
+    }
     // Files of other programs have such names, too: a digest and an ending.
     found.has_ours = found.has_ours || kind != NameKind::kReserved;
     const bool is_marker = kind == NameKind::kMarker && info.kind == EntryKind::kFile;
@@ -285,7 +289,7 @@ DirectoryLook LookInside(const Directory& directory, const std::string& series_p
     return {.kind = Kind::kOurs, .entry = std::move(entry)};
   }
   if (found.has_marker_file) return {.kind = Kind::kChanged, .entry = std::move(entry)};
-  if (!found.has_ours && !IsSeriesDirectoryName(name)) {
+  if (!found.has_ours && (found.has_foreign || !IsSeriesDirectoryName(name))) {
     return {.kind = Kind::kForeign, .entry = std::move(entry)};
   }
   entry.problem = RuleError(Code::kUncommitted, "R-MRK-01", "there is no commit marker")

@@ -155,6 +155,8 @@ class Encoder:
         if isinstance(value, enum.Enum) and _enum_name(type(value)) in _enums:
             return self._encode_enum(value, path)
         if type(value) is argparse.Namespace:
+            if any(isinstance(one, PerRank) for one in vars(value).values()):
+                raise UnsupportedError(f"{text_of(path)} is a Namespace with values of each rank, expected a dict")
             return {KIND: "namespace", "items": self._encode_mapping(vars(value), path)}
         if "numpy" in sys.modules and isinstance(value, (numpy().generic, numpy().ndarray)):
             return _encode_array(value, path)

@@ -71,6 +71,6 @@ def flatten(node: Node, path: Path = ()) -> Iterator[tuple[Path, Node]]:
 
 def _is_walked(node: list[Node]) -> bool:
     return any(
-        entries_of(one) is not None or kind_of(one) == "tensor" or (isinstance(one, list) and _is_walked(one))
+        entries_of(one) is not None or kind_of(one) in ("tensor", "per_rank") or (isinstance(one, list) and _is_walked(one))
         for one in node
     )

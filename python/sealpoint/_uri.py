@@ -42,7 +42,10 @@ def resolve(text: str, name: str) -> str | None:
             path=text,
         )
     if scheme == "file":
-        return text[exact.end() :].removeprefix("localhost")
+        host, slash, rest = text[exact.end() :].partition("/")
+        if host not in ("", "localhost") or not slash:
+            raise UnsupportedError(f"{name} is {text}, expected file:///…, with no host but localhost", path=text)
+        return "/" + rest
     if scheme in _registered:
         return scheme + text[len(scheme) :].rstrip("/")
     if scheme in OBSTORE_SCHEMES:

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import os
 import secrets
 import shutil
@@ -29,7 +30,7 @@ from sealpoint.torch._load import load_full
 from sealpoint.torch._options import SaveKeywords
 from sealpoint.torch._save import save
 
-
+_log = logging.getLogger("sealpoint")
 # Lightning's AsyncCheckpointIO saves on a thread, while the trainer deletes what that may still be writing.
 _turn = threading.RLock()
 os.register_at_fork(after_in_child=lambda: globals().update(_turn=threading.RLock()))
@@ -58,6 +59,10 @@ def _content(path: str) -> Any:
         return path
     folder, name = _uri.split(path)
     return io.BytesIO(_uri.read(folder, name, _uri.sizes_of(folder)[name]))
+
+
+def _is_kept(path: str) -> bool:
+    return not _is_file(path) and "KEEP" in _uri.list_names(path)
 
 
 def _remove_from_store(path: str) -> None:
@@ -119,6 +124,8 @@ class SealpointCheckpointIO(_base()):  # type: ignore[misc]
             return
         if not self._replace or not (_is_file(target) or _directories.is_checkpoint(target)):
             raise AlreadyExistsError("something is there already", path=target)
+        if _is_kept(target):
+            raise AlreadyExistsError("a KEEP file pins the checkpoint that is there: it is not replaced", path=target)
         beside = f"{target}.new-{secrets.token_hex(4)}"
         info = save(checkpoint, beside, **options)
         self._note(info, beside)
@@ -165,10 +172,13 @@ class SealpointCheckpointIO(_base()):  # type: ignore[misc]
         return found
 
     def remove_checkpoint(self, path: Any) -> None:
-        """Takes away a checkpoint, its marker first, or a file; waits for a save that is under way. One process calls it."""
+        """Takes away a checkpoint, its marker first, or a file; waits for a save that is under way. One that a KEEP file pins
+        stays, and a warning says so. One process calls it."""
         target = path_of(path)
         with _turn:
-            if _uri.is_uri(target):
+            if _is_kept(target):
+                _log.warning("%s is not deleted: a KEEP file pins it", target)
+            elif _uri.is_uri(target):
                 _remove_from_store(target)
             elif os.path.isfile(target) or os.path.islink(target):
                 os.unlink(target)

@@ -180,11 +180,11 @@ Status CollectiveLoad::Exchange(SharedBatch& current, CollectiveLoadReport& repo
       return DeliverParts(plan_, chunk, expected.parts, packed, unpacked_, *delivery_);
     });
   };
-  SEALPOINT_ASSIGN_OR_RETURN(
-      const std::uint64_t received,
-      ExchangeChunks(comm_, current.data.messages, current.window->expected, take));
+  const auto received =
+      ExchangeChunks(comm_, current.data.messages, current.window->expected, take);
   CompleteDelivery();
-  report.bytes_received += received;
+  SEALPOINT_RETURN_IF_ERROR(received.status());
+  report.bytes_received += *received;
   ++report.exchange_count;
   const bool is_last = current.number + 1 == current.window->batch_count;
   return is_last ? current.window->expected.CheckAllArrived() : Status();

@@ -102,6 +102,16 @@ def check_state_files(checks):
     checks.expect("two at once", [one.wait() for one in both] == [0, 0])
 
 
+def check_quiet(checks):
+    """Cron mails what is printed: nothing only if there is something, and it is good."""
+    pathlib.Path("mounted").mkdir()
+    done = checks.verify("-q", "--series", "mounted")
+    checks.expect("nothing there", done.returncode == 4 and "no checkpoint of the series" in done.stdout, done)
+    shutil.copytree("copy", "mounted/step-1")
+    done = checks.verify("-q", "--series", "mounted")
+    checks.expect("good", (done.returncode, done.stdout, done.stderr) == (0, "", ""), done)
+
+
 def check_rate(checks):
     begin = time.monotonic()
     checks.json("--limit-mb-per-s", "0.4", "copy", "copy")  # twice the same one: read once
@@ -149,6 +159,7 @@ def main():
         shutil.copytree("coded", "copy")
         check_interruption(checks)
         check_state_files(checks)
+        check_quiet(checks)
         check_rate(checks)
         check_shared(checks)
         os.chdir("/")

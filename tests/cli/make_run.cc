@@ -66,12 +66,15 @@ int main(int argc, char** argv) {
       if (!sources.Bind(tensor.name, MemoryView::Host(tensor.values)).ok()) return 1;
     }
     const std::string loss = std::to_string(1.0 / static_cast<double>(step));
-    Take(saver->Save(SaveTarget::InSeries(argv[1]),
-                     {.step = step,
-                      .provenance = {{"metric.loss", loss},
-                                     {"metric.\" onload=\"x", loss},
-                                     {"tag.<b>", "</td><script>alert(1)</script>\"'&\x1b[31m"}}},
-                     sources));
+    Take(saver->Save(
+        SaveTarget::InSeries(argv[1]),
+        {.step = step,
+         .provenance = {{"metric.loss", loss},
+                        // one value, but for rounding
+                        {"metric.lr", step % 20 == 0 ? "0.001" : "0.0010000000000000002"},
+                        {"metric.\" onload=\"x", loss},
+                        {"tag.<b>", "</td><script>alert(1)</script>\"'&\x1b[31m"}}},
+        sources));
   }
   return 0;
 }

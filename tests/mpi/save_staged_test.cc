@@ -69,9 +69,9 @@ std::vector<std::string> NamesIn(const SaveJob& job, const std::string& path) {
 
 std::string NameOf(const CommitInfo& info) { return SeriesDirectoryName(info.step, info.attempt); }
 
-Result<ResumedPromotions> Resume(SaveJob& job) {
+Result<ResumedPromotions> Resume(SaveJob& job, int keep_local = 0) {
   return ResumePromotions(job.comm, Local(job), job.path("final"),
-                          {.storage = job.storage, .deadline = kLong});
+                          {.storage = job.storage, .keep_local = keep_local, .deadline = kLong});
 }
 
 TEST(SaveStagedTest, IsPromotedBehindTheSave) {
@@ -140,6 +140,69 @@ TEST(SaveStagedTest, IsPromotedByTheNextJob) {
       job.Barrier();
     }
     EXPECT_THAT(NamesIn(job, Local(job)), IsEmpty());
+  });
+}
+
+// R-STG-08: who published may have died before the sync, and a file may be lost since.
+TEST(SaveStagedTest, CopiesStayUntilTheFinalOneIsWholeAndDurable) {
+  OnJobs([](SaveJob& job) {
+    const auto saved = SaveUnpromoted(job);
+    ASSERT_TRUE(saved.ok()) << saved.error().ToString();
+    ASSERT_TRUE(Resume(job, 1).ok());
+    const auto copies = NamesIn(job, Local(job));
+    EXPECT_THAT(copies, SizeIs(1));
+    job.Barrier();
+    job.storage->Fail({.op = StorageOp::kSyncDirectory, .name = "final", .nth = 0});
+    ASSERT_TRUE(Resume(job).ok());
+    EXPECT_EQ(NamesIn(job, Local(job)), copies);
+    job.Barrier();
+    job.storage->Heal();
+    Bytes blob;
+    std::string name;
+    if (job.rank() == 0) {
+      for (const std::string& one : NamesIn(job, saved->directory)) {
+        if (one.ends_with(".blob")) name = one;
+      }
+      blob = ReadWholeFile(*job.posix, saved->directory, name);
+      ReplaceFile(*job.posix, saved->directory, name, nullptr);
+    }
+    job.Barrier();
+    ASSERT_TRUE(Resume(job).ok());
+    EXPECT_EQ(NamesIn(job, Local(job)), copies);
+    job.Barrier();
+    if (job.rank() == 0) ReplaceFile(*job.posix, saved->directory, name, &blob);
+    job.Barrier();
+    ASSERT_TRUE(Resume(job).ok());
+    EXPECT_THAT(NamesIn(job, Local(job)), IsEmpty());
+  });
+}
+
+// R-SER-23, R-STG-07: it may be the newest of all, and nobody begins again behind an older one
+// without a word.
+TEST(SaveStagedTest, AMarkerThatIsNotReadIsNotPassedOverInSilence) {
+  OnJobs([](SaveJob& job) {
+    const auto saved = SaveUnpromoted(job);
+    ASSERT_TRUE(saved.ok()) << saved.error().ToString();
+    const std::string local = JoinPath(Local(job), NameOf(*saved));
+    job.Barrier();
+    if (job.is_last()) job.storage->Fail({.op = StorageOp::kRead, .path = "COMMIT", .nth = 0});
+    const auto unread = Resume(job);
+    EXPECT_THAT(unread.status(), HasCode(Code::kIo));
+    EXPECT_EQ(unread.error().place().rank, job.size() - 1);
+    job.storage->Heal();
+    job.Barrier();
+    if (job.is_last()) {
+      const Bytes garbage(512);
+      ReplaceFile(*job.posix, local, "COMMIT", &garbage);
+    }
+    job.Barrier();
+    const auto damaged = Resume(job);
+    ASSERT_TRUE(damaged.ok()) << damaged.error().ToString();
+    const auto& passed_over = damaged->passed_over;
+    const auto is_it = [&](const Promotion& one) {
+      return one.directory == JoinPath(Node(job, NodeCount(job) - 1), NameOf(*saved));
+    };
+    EXPECT_TRUE(std::any_of(passed_over.begin(), passed_over.end(), is_it));
   });
 }
 

@@ -82,6 +82,18 @@ def case_one_fails_alone():
     return said(lambda: sp.save({**state(), "x": object()} if RANK == 1 else state(), FOLDER / "f"))
 
 
+def case_one_has_wrong_arguments():
+    """The calls that follow are in step again."""
+    mine = RANK == 1
+    found = [said(lambda: sp.save(state(), FOLDER / "k", **options)) for options in (
+        {"provenance": {"metric.loss": jax.numpy.ones(1)}} if mine else {}, {"frozen": "w*"} if mine else {},
+        {"codec": "lz4"} if mine else {})]
+    found += [said(lambda: sp.save(state(), 7 if mine else FOLDER / "k"))]
+    found += [said(lambda: sp.load(7 if mine else FOLDER / "a", state()))]
+    sp.save(state(), FOLDER / "k")
+    return [text.partition(": ")[0] for text in found] + [sealpoint.verify(FOLDER / "k").verdict]
+
+
 def case_one_is_interrupted():
     """Where no exchange would tell the other one: it hears of it when it waits."""
     if RANK == 0:

@@ -145,6 +145,10 @@ def alone_the_interface(folder, at):
     fails(sealpoint.InvalidArgumentError, lambda: plugin.save_checkpoint(state, at("c"), {"a": 1}), "storage_options")
     fails(sealpoint.UnsupportedError, lambda: plugin.load_checkpoint(path, map_location=lambda one, _: one), "a device")
     assert sorted(names(at(""))) == ["a", "foreign"]
+    at("a/b.ckpt/KEEP").touch()
+    fails(sealpoint.AlreadyExistsError, lambda: plugin.save_checkpoint(state, path), "KEEP")
+    plugin.remove_checkpoint(path)
+    assert sealpoint.verify(path).ok
 
 
 def alone_a_frozen_base_is_linked(folder, at):

@@ -274,7 +274,11 @@ def test_no_url_meets_the_file_system(tmp_path, monkeypatch, takers):
         with contextlib.suppress(sealpoint.Error):
             take(new_place() / "x")
     assert set(os.listdir()) <= {"source", "converted"}
-    assert sealpoint.open(f"file://{tmp_path}/source")["w"].tobytes() == b"x"
+    for host in ("", "localhost"):
+        assert sealpoint.open(f"file://{host}{tmp_path}/source")["w"].tobytes() == b"x"
+    for host in ("server", "localhostile"):
+        with pytest.raises(sealpoint.UnsupportedError, match="no host"):
+            sealpoint.open(f"file://{host}{tmp_path}/source")
 
 
 @pytest.mark.parametrize("takers", [path_takers, torch_path_takers])

@@ -23,6 +23,7 @@ import sealpoint  # noqa: E402
 import sealpoint.jax as sp  # noqa: E402
 from jax.sharding import Mesh, NamedSharding, PartitionSpec  # noqa: E402
 
+WRONG = ["InvalidArgumentError"] * 5 + ["committed"]
 WIDE, TALL = (Mesh(np.array(jax.devices()).reshape(shape), ("data", "model")) for shape in ((4, 2), (2, 4)))
 
 
@@ -129,6 +130,7 @@ def test_dtypes_are_converted_if_asked(state, tmp_path):
 def test_what_cannot_be_saved(tmp_path):
     twice = {"a": {"b": jnp.zeros(1)}, "a.b": jnp.zeros(1)}
     for state, kind, message in (({"a": jnp.zeros(3, jnp.int4)}, sealpoint.UnsupportedError, "dtype is int4"),
+                                 ({"a": np.zeros(3, ">f4")}, sealpoint.UnsupportedError, "dtype is >f4"),
                                  ({"a": object()}, sealpoint.UnsupportedError, "have no form"),
                                  (jnp.zeros(3), sealpoint.InvalidArgumentError, "a single value, expected a container"),
                                  (twice, sealpoint.InvalidArgumentError, "two places")):
@@ -204,6 +206,7 @@ def two_processes(tmp_path_factory):
     ("case_values_differ", "ranks differ: 0 on rank 0, 1 on rank 1"),
     ("case_other_calls", "ranks make different calls: save "),
     ("case_one_fails_alone", "values of type builtins.object have no form"),
+    ("case_one_has_wrong_arguments", (WRONG, WRONG)),
     ("case_one_is_interrupted", ("rank 1 left save ", "interrupted")),
     ("case_one_is_late", ("TimeoutError: rank 1 did not come within 1.5 s", "CommError: rank 0 left save ")),
     ("case_after_all_that", ("committed", "committed")),

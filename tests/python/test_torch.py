@@ -22,6 +22,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: see scripts
 
 import sealpoint  # noqa: E402
 import sealpoint.torch as sp  # noqa: E402
+from sealpoint.interop import convert  # noqa: E402
 from sealpoint.torch import _directories  # noqa: E402
 
 
@@ -546,3 +547,25 @@ def test_a_call_that_ends_just_behind_a_look_is_no_error():
     assert good.waits == 2
     with pytest.raises(sealpoint.CommError, match="Operation timed out"):
         comm._run(Options(), lambda options: Work(fails=True))
+
+
+def test_values_of_each_rank_may_be_in_lists(tmp_path):
+    def state(number, element):
+        ranks = [sp.per_rank(number), sp.per_rank({"a": torch.full((2,), element)})]
+        return {"rng": ranks, "pair": (sp.per_rank(number), [sp.per_rank("x" * number)])}
+
+    sp.save(state(3, 1.0), tmp_path / "c")
+    found = state(0, 0.0)
+    sp.load(found, tmp_path / "c")
+    first, second = found["rng"]
+    assert first.value == 3 and torch.equal(second.value["a"], torch.ones(2))
+    assert found["pair"][0].value == 3 and found["pair"][1][0].value == "xxx"
+    with pytest.raises(sealpoint.UnsupportedError, match="a Namespace with values of each rank"):
+        sp.save({"args": argparse.Namespace(seed=sp.per_rank(1))}, tmp_path / "d")
+    with pytest.raises(sealpoint.UnsupportedError, match="within a tuple"):
+        convert(tmp_path / "c", tmp_path / "e")
+    sp.save({"rng": state(3, 1.0)["rng"]}, tmp_path / "f")
+    convert(tmp_path / "f", tmp_path / "g", verify=True)
+    again = {"rng": state(0, 0.0)["rng"]}
+    sp.load(again, tmp_path / "g")
+    assert again["rng"][0].value == 3 and torch.equal(again["rng"][1].value["a"], torch.ones(2))

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -177,7 +178,7 @@ TEST_F(S3CredentialsTest, EachSourceAnswers) {
       {{{"AWS_WEB_IDENTITY_TOKEN_FILE", home_ + "/web"}, {"AWS_ROLE_ARN", "arn:x"}},
        "web identity of role arn:x: "},
       {{{"AWS_WEB_IDENTITY_TOKEN_FILE", home_ + "/none"}, {"AWS_ROLE_ARN", "arn:role"}},
-       "web identity: the file cannot be opened"},
+       "web identity: open: No such file"},
       {{{"AWS_WEB_IDENTITY_TOKEN_FILE", home_ + "/web"}}, "no role"},
       {{{"AWS_CONTAINER_CREDENTIALS_FULL_URI", url + "/_container"},
         {"AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", home_ + "/container"}},
@@ -188,7 +189,7 @@ TEST_F(S3CredentialsTest, EachSourceAnswers) {
       {{{"AWS_CONTAINER_CREDENTIALS_FULL_URI", url + "/_container"}}, "answered status 401"},
       {{{"AWS_CONTAINER_CREDENTIALS_FULL_URI", url + "/_container"},
         {"AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", home_ + "/none"}},
-       "container credentials: the file cannot be opened"},
+       "container credentials: open: No such file"},
       {{{"AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://127.0.0.1.example/x"}},
        "at an address of this machine"},
       {{{"AWS_EC2_METADATA_DISABLED", "false"},
@@ -282,14 +283,60 @@ TEST_F(S3CredentialsTest, RolesAreAssumed) {
   EXPECT_EQ(stub_.Count("AssumeRole"), 1);
 }
 
-// Ten minutes before their end: those of arn:brief have five.
-TEST_F(S3CredentialsTest, RolesAreAssumedAgainBeforeTheyEnd) {
+// Ten minutes before their end, but not for each request: a source may give the same ones again.
+TEST_F(S3CredentialsTest, TheyAreAskedForAgainBeforeTheyEnd) {
+  int asked = 0;
+  const auto brief = [&asked]() -> Result<S3Credentials> {
+    if (++asked % 2 == 0) return Status(Code::kIo, "busy");
+    const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+    return S3Credentials{.access_key_id = "a",
+                         .secret_access_key = "b",
+                         .expires_at = now + std::chrono::minutes(5)};
+  };
+  internal::CredentialsCache patient(brief);
+  internal::CredentialsCache eager(brief, std::chrono::milliseconds(0));
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(patient.Get().ok());
+  EXPECT_EQ(asked, 1);
+  asked = 0;
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(eager.Get().ok()) << "the old ones are still good";
+  EXPECT_EQ(asked, 4);
+}
+
+TEST_F(S3CredentialsTest, AServiceThatIsBusyIsAskedAgain) {
   WriteRoles();
-  const std::pair<const char*, int> rows[] = {{"brief", 4}, {"one", 1}};
-  for (const auto& [profile, asked] : rows) {
+  const std::pair<int, int> rows[] = {{2, 3}, {3, 3}};
+  for (const auto& [faults, asked] : rows) {
     stub_.Reset();
-    EXPECT_TRUE(PutWith({{"AWS_REGION", "eu-north-1"}}, {.profile = profile}, 3).ok());
-    EXPECT_EQ(stub_.Count("AssumeRole"), asked) << "once when the store is made, once per put";
+    stub_.Fault("AssumeRole", "slowdown", faults);
+    const Status status = PutWith({{"AWS_REGION", "eu-north-1"}}, {.profile = "one"});
+    EXPECT_EQ(status.ok(), faults == 2) << status.ToString();
+    EXPECT_EQ(stub_.Count("AssumeRole"), asked);
+  }
+}
+
+// Another identity is not what the caller set up, and what it set up may be a secret.
+TEST_F(S3CredentialsTest, AFileThatWasNamedIsThere) {
+  const Variables instance = {{"AWS_EC2_METADATA_DISABLED", ""},
+                              {"AWS_EC2_METADATA_SERVICE_ENDPOINT", stub_.url() + "/_imds"}};
+  EXPECT_TRUE(PutWith(instance).ok());
+  for (const char* const variable : {"AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"}) {
+    Variables variables = instance;
+    variables[variable] = home_ + "/typo";
+    const Status status = PutWith(variables);
+    EXPECT_EQ(status.code(), Code::kNotFound) << variable;
+    EXPECT_NE(status.ToString().find(variable), std::string::npos) << status.ToString();
+  }
+}
+
+TEST_F(S3CredentialsTest, MessagesHaveNoSecrets) {
+  Write(".aws/config", "[profile p]\ncredential_process = false --token topsecret\n");
+  for (const auto& [options, word] :
+       {std::pair(S3Options{.profile = "p"}, "credential_process"),
+        std::pair(S3Options{.endpoint = "http://u:topsecret@host"}, "user"),
+        std::pair(S3Options{.endpoint = "u:topsecret@host"}, "http")}) {
+    const std::string text = PutWith({}, options).ToString();
+    EXPECT_NE(text.find(word), std::string::npos) << text;
+    EXPECT_EQ(text.find("topsecret"), std::string::npos) << text;
   }
 }
 

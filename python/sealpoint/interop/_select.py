@@ -106,11 +106,25 @@ def without(state: State, names: Container[str]) -> State:
 
 def with_tree(state: State, tree: Any, tensors: Mapping[str, Tensor], objects: dict[str, tuple[str, bytes]]) -> State:
     own = {text_of(path) for path, node in leaves(tree) if kind_of(node) == "per_rank"}
+    if (count := _per_rank_count(tree)) != len(own):
+        raise UnsupportedError(
+            f"{count - len(own)} values that differ by rank are within a tuple or another value, expected them in mappings "
+            f"and lists"
+        )
     rank_values = [{name: node for name, node in values.items() if name in own} for values in state.rank_values]
     named = {*tensors_of(tree), *(name for values in rank_values for name in tensors_of(list(values.values())))}
     kept = {name: tensor for name, tensor in tensors.items() if name in named}
     rank_values = rank_values if own else []
     return dataclasses.replace(state, tree=tree, tensors=kept, objects=objects, rank_values=rank_values)
+
+
+def _per_rank_count(node: Node) -> int:
+    count, stack = 0, [node]
+    while stack:
+        one = stack.pop()
+        count += kind_of(one) == "per_rank"
+        stack.extend(one.values() if isinstance(one, dict) else one if isinstance(one, list) else ())
+    return count
 
 
 def tensors_of(node: Node) -> Iterator[str]:
@@ -133,7 +147,7 @@ def _children(node: Node) -> dict[Any, Node] | None:
     if (
         entries is None
         and isinstance(node, list)
-        and any(kind_of(one) == "tensor" or _children(one) is not None for one in node)
+        and any(kind_of(one) in ("tensor", "per_rank") or _children(one) is not None for one in node)
     ):
         return dict(enumerate(node))
     return entries

@@ -33,6 +33,8 @@ def is_key(value: Any) -> bool:
 def name_of_dtype(dtype: Any, key: str) -> str:
     """Errors: UnsupportedError."""
     name = name_of(np.dtype(dtype))
+    if np.dtype(dtype).byteorder == ">":
+        raise UnsupportedError(f"dtype is {np.dtype(dtype).str}, which is not little-endian", tensor=key)
     if name is None:
         raise UnsupportedError(f"dtype is {dtype}, which the format does not have", tensor=key)
     return name

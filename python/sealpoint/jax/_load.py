@@ -32,6 +32,11 @@ def _rank_values(reader: _sealpoint.CollectiveReader, node: Any, rank: int) -> d
 
 
 @takes(LoadKeywords, LoadOptions)
+def _raise(problem: Exception | None) -> None:
+    if problem is not None:
+        raise problem
+
+
 def load(path: Path, like: Any, **options: Unpack[LoadKeywords]) -> Any:
     """Returns a pytree of the structure of ``like``, with the stored values. All processes call it.
 
@@ -50,10 +55,14 @@ def load(path: Path, like: Any, **options: Unpack[LoadKeywords]) -> Any:
     Errors, the same on all processes: MismatchError (missing, unexpected, dtype, shape, kind; names it), those of opening,
     CorruptError, TimeoutError, CommError.
     """
-    chosen, where = LoadOptions(**options), path_of(path)
+    chosen, where, problem = LoadOptions(**options), str(path), None
+    try:
+        where = path_of(path)
+    except Exception as error:  # the other processes hear of it in the first exchange
+        problem = error
     same = (chosen.partial, chosen.convert, chosen.deadline)
     with session().call(f"load {where!r}", same, chosen.deadline) as call:
-        call.agree(lambda: (None, b""))
+        call.agree(lambda: (_raise(problem), b""))
         reader = _sealpoint.CollectiveReader(
             call.communicator, where, check_files=True, direct_io=False, memory_budget_bytes=chosen.memory_budget_bytes
         )

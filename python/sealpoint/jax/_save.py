@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Unpack
 from sealpoint import _sealpoint
 from sealpoint._arguments import check, path_of, provenance_of
 from sealpoint._checkpoint import Path
+from sealpoint._errors import InvalidArgumentError
 from sealpoint._keywords import takes
 from sealpoint._save import parent_of
 from sealpoint._save_future import SaveFuture
@@ -25,25 +26,35 @@ class _Prepared(NamedTuple):
     arguments: dict[str, Any]  # of the saver's functions
 
 
+def _check_frozen(patterns: Any) -> None:
+    if isinstance(patterns, str) and patterns != "learned":
+        raise InvalidArgumentError(f"frozen is {patterns!r}, expected a sequence of patterns of names, or 'learned'")
+
+
 @contextlib.contextmanager
 def _prepared(kind: str, state: Any, path: Path, options: SaveOptions) -> Iterator[_Prepared]:
     """Owns what the memory of the state is borrowed from, until the save returns."""
-    check(step=options.step, series=options.series, parent=options.parent, codec=options.codec,
-          codec_level=options.codec_level, chunk_size_bytes=options.chunk_size_bytes, allow_empty=options.allow_empty,
-          allow_fallback=options.allow_fallback)
-    where = path_of(path)
+    where, problem, parent, provenance = str(path), None, None, provenance_of(None)
+    try:
+        check(step=options.step, series=options.series, parent=options.parent, codec=options.codec,
+              codec_level=options.codec_level, chunk_size_bytes=options.chunk_size_bytes, allow_empty=options.allow_empty,
+              allow_fallback=options.allow_fallback)
+        _check_frozen(options.frozen)
+        where, parent, provenance = path_of(path), parent_of(options.parent), provenance_of(options.provenance)
+    except Exception as error:  # the other processes hear of it in the first exchange, and do not wait
+        problem = error
     text = f"{kind}{'' if options.step is None else f' of step {options.step}'} {where!r}"
     same = (options.series, options.compare_replicas, options.allow_empty, options.allow_fallback, options.deadline,
             options.background_deadline, options.frozen, options.full_every)
     mine = session()
     with mine.call(text, same, options.deadline) as call:
-        collected = collect(state, call, options.allow_pickle)
+        collected = collect(state, call, options.allow_pickle, problem)
         arguments = {
-            "target": (where, options.series, parent_of(options.parent)),
+            "target": (where, options.series, parent),
             "state": collected.state(options, call.rank),
             "step": options.step,
             "mesh": [],
-            "provenance": provenance_of(options.provenance),
+            "provenance": provenance,
             "allow_empty": options.allow_empty,
             "allow_fallback": options.allow_fallback,
             "local": None,

@@ -83,10 +83,13 @@ class Collected:
         return state
 
 
-def collect(state: Any, call: Call, allow_pickle: bool) -> Collected:
-    """Collective. Errors: InvalidArgumentError (states that differ in more than the elements of arrays)."""
+def collect(state: Any, call: Call, allow_pickle: bool, problem: Exception | None) -> Collected:
+    """Collective. ``problem`` of this process becomes an error of all. Errors: InvalidArgumentError (states that differ in
+    more than the elements of arrays)."""
 
     def make() -> tuple[Collected, bytes]:
+        if problem is not None:
+            raise problem
         collected = Collected(state, call, allow_pickle)
         return collected, hashlib.blake2b(_tree.dump(collected.node), digest_size=16).digest()
 

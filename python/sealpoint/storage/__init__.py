@@ -21,11 +21,13 @@ from sealpoint import _sealpoint, _uri
 from sealpoint._errors import (
     AlreadyExistsError,
     CancelledError,
+    CommError,
     Error,
     InvalidArgumentError,
     IoError,
     NoSpaceError,
     NotFoundError,
+    TimeoutError,
     UnsupportedError,
 )
 
@@ -164,6 +166,8 @@ def one_line(raised: BaseException) -> str:
 
 def error_of(raised: BaseException, path: str) -> Error:
     """The error of the library that an exception of a store stands for."""
+    if isinstance(raised, (CommError, TimeoutError)):  # which say that ranks lost each other
+        return IoError(f"{type(raised).__name__}: {one_line(raised)}", path=path)
     if isinstance(raised, Error):
         raised.path = raised.path or path
         return raised

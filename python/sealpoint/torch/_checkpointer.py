@@ -250,6 +250,7 @@ class Checkpointer:
         Errors, the same on all ranks: NotFoundError (``required``), IoError (neither the directory of the series nor the
         one that it lies in is there), and those of ``load``.
         """
+        refuse_unknown("Checkpointer.resume", options, ["required", *names_of(ResumeKeywords)])
         self._resume_promotions()
         path = self._newest("resume", required=required)
         if path is None:

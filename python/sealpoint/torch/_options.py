@@ -56,8 +56,6 @@ class SaveAsyncKeywords(SaveKeywords, total=False):
 class CheckpointerKeywords(StoreKeywords, total=False):
     """See ``sealpoint.torch.Checkpointer``."""
 
-    no_dist: bool
-    parent: Parent
     provenance: Provenance | None
     allow_empty: bool
     allow_fallback: bool

@@ -382,9 +382,12 @@ class Matching:
 
 
 def _items(node: Node) -> list[Node] | None:
-    """The places of a list or tuple that count one by one, since mappings or tensors are among them; None: they do not."""
+    """The places of a list or tuple that count one by one, since mappings, tensors or values of each rank are among them;
+    None: they do not."""
     items = node if isinstance(node, list) else node.get("items") if kind_of(node) == "tuple" else None
-    if items is None or not any(entries_of(one) is not None or kind_of(one) == "tensor" or _items(one) for one in items):
+    if items is None or not any(
+        entries_of(one) is not None or kind_of(one) in ("tensor", "per_rank") or _items(one) for one in items
+    ):
         return None
     return items
 
@@ -411,7 +414,8 @@ def _live_leaves(value: Any, path: Path) -> Iterator[Path]:
 
 
 def _is_nested(value: Any) -> bool:
-    """Whether a list or tuple has mappings, tensors or objects with a state."""
+    """Whether a list or tuple has mappings, tensors, values of each rank or objects with a state."""
     return isinstance(value, (list, tuple)) and any(
-        isinstance(one, Mapping) or _shards.is_tensor(one) or is_stateful(one) or _is_nested(one) for one in value
+        isinstance(one, (Mapping, _tree.PerRank)) or _shards.is_tensor(one) or is_stateful(one) or _is_nested(one)
+        for one in value
     )

@@ -406,7 +406,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def serve_sts(self, keys):
         asked = dict(urllib.parse.parse_qsl(self.body.decode()))
         action, role = asked.pop("Action"), asked.pop("RoleArn")
-        BUCKET.fault_of(action)
+        fault = BUCKET.fault_of(action)
+        if fault in REFUSALS:
+            return self.refuse(*REFUSALS[fault])
         if asked.pop("Version") != "2011-06-15":
             return self.reply(400)
         if action == "AssumeRoleWithWebIdentity":

@@ -123,6 +123,20 @@ TEST_F(SeriesListTest, ForeignNamesAreListedApart) {
   EXPECT_EQ(listing.foreign_count, 2u);
 }
 
+// A signature that was put into a checkpoint stays when that is deleted; it is no attempt then.
+TEST_F(SeriesListTest, ADirectoryWithForeignFilesAloneIsForeignWhateverItsName) {
+  const std::string name = "step-000000000007-01010101";
+  Put(name, 1);
+  PutFile(name, "model.sig");
+  Put("b", 2, 1, 2);
+  EXPECT_THAT(NamesOf(series_.List().value()), ElementsAre("b", name));
+  ASSERT_TRUE(series_.Delete(name).ok());
+  const SeriesListing listing = series_.List().value();
+  EXPECT_THAT(NamesOf(listing), ElementsAre("b"));
+  EXPECT_THAT(listing.foreign, ElementsAre(name));
+  EXPECT_THAT(series_.RemoveUncommitted(name).status(), HasCode(Code::kInvalidArgument));
+}
+
 TEST_F(SeriesListTest, ForeignNamesBeyondALimitAreCounted) {
   Put("a", 1);
   const Bytes content = NoiseBytes(1, 3);

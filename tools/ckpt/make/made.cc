@@ -16,7 +16,7 @@ CLI::Option* AddSize(CLI::App& app, const std::string& name, std::uint64_t& byte
                      const std::string& description) {
   return app.add_option(name, bytes, description)
       ->type_name("SIZE")
-      ->transform(CLI::AsSizeValue(false));
+      ->transform(CLI::AsSizeValue(true));
 }
 
 void PrintMade(const std::string& path, const RepackReport& report, const RepackOptions& options) {

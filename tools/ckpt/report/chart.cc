@@ -85,7 +85,10 @@ class Scale {
     if (from_zero) range_.Add(0);
     const double least = range_.least;
     const double length = range_.greatest - least;
-    const double room = length > 0 ? length * 0.06 : std::max(std::abs(least) * 0.05, 1e-12);
+    // What differs by rounding alone is one value: between the two there is no room for a tick.
+    const bool is_one_value =
+        length <= 1e-12 * std::max(std::abs(least), std::abs(range_.greatest));
+    const double room = is_one_value ? std::max(std::abs(least) * 0.05, 1e-12) : length * 0.06;
     range_.greatest += room;
     if (!from_zero) range_.least -= room;
     if (range_.greatest - range_.least < 1e-11 && from_zero) range_.greatest = 1;

@@ -98,10 +98,20 @@ class Cleaning {
     }
   }
 
+  bool IsThere(const std::string& name) const {
+    const auto directory = DefaultStorage()->OpenDirectory(JoinPath(path_, name));
+    if (!directory) return false;
+    const auto names = (*directory)->List();
+    return names && !names->empty();
+  }
+
   void Remove(Attempt& attempt) {
     Result<CleanUpReport> done = series_.RemoveUncommitted(attempt.name);
     if (done) {
       attempt.done = *std::move(done);
+      if (attempt.is_void && IsThere(attempt.name)) {
+        attempt.left = "it holds files of other programs, and so the void marker stays";
+      }
       return;
     }
     // It was committed or removed meanwhile, or is not ours.

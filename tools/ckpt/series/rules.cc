@@ -89,10 +89,10 @@ void AddRetentionRules(CLI::App& app, RetentionRules& rules) {
                  "of the provenance, such as metric.loss:min:3")
       ->type_name("KEY:min|max[:N]");
   app.add_option("--max-bytes", rules.max_bytes,
-                 "Of these the newest that fit, such as 2TiB; alone: of all.\n"
+                 "Of these the newest that fit, such as 2TB or 2TiB; alone: of all.\n"
                  "What is linked from one to another counts once")
       ->type_name("SIZE")
-      ->transform(CLI::AsSizeValue(false))
+      ->transform(CLI::AsSizeValue(true))
       ->check(AtLeast(1));
 }
 

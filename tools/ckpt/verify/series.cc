@@ -69,8 +69,12 @@ bool Since::Includes(const SeriesEntry& entry) const {
 
 void PrintSeries(const SeriesResult& series, const Options& options) {
   if (!series.error.ok()) PrintViolation(series.error);
-  if (options.quiet) return;
   const SeriesListing& listing = series.listing;
+  const bool has_newest = listing.newest() != nullptr;
+  if (options.quiet && series.error.ok() && !has_newest) {
+    Print("{}: no checkpoint of the series is committed\n", Printable(series.path));
+  }
+  if (options.quiet) return;
   for (const AttemptId& fork : listing.forks) {
     PrintNote(series.path, fmt::format("attempt {} shares its parent with another", fork.ToHex()));
   }

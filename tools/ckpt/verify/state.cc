@@ -65,7 +65,9 @@ Result<std::optional<std::string>> ReadAll(const std::string& path) {
 }
 
 Status WriteAndSync(const std::string& path, std::string_view text) {
-  const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  // Not a file, or a link, that somebody has laid here.
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) return SystemError("unlink", path);
+  const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (file.get() < 0) return SystemError("open", path);
   while (!text.empty()) {
     const ssize_t count = ::write(file.get(), text.data(), text.size());
