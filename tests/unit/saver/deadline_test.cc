@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <future>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -49,6 +51,33 @@ TEST(SaveDeadlineTest, WaitsNoLongerForARankThatNeverComes) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+}
+
+// The state is larger than the budget, so that the thread in the background asks for it, once the
+// preflight is over, which takes longer than the save may. Nobody gives it any more.
+TEST(SaveDeadlineTest, ASaverEndsThoughItsSaveNeverTookTheState) {
+  const auto storage = std::make_shared<FailingStorage>(MemoryStorage());
+  std::promise<void> answer;
+  const std::shared_future<void> answered = answer.get_future().share();
+  storage->SetHook([&](StorageOp op, std::string_view) {
+    if (op == StorageOp::kProbe) answered.wait();
+  });
+  const auto engine = Engine::Create({.memory_budget_bytes = kMiB,
+                                      .staging_buffer_size_bytes = 16 * kKiB,
+                                      .storage = storage})
+                          .value();
+  const auto comm = SelfCommunicator();
+  auto saver =
+      Saver::Create(*engine, *comm, {.background_deadline = std::chrono::milliseconds(200)}).value();
+  Declaration declaration;
+  declaration.Add({.tensor = ByteTensor("w", 4 * kMiB)}).value();
+  Sources sources(declaration);
+  const Bytes content(4 * kMiB);
+  ASSERT_TRUE(sources.Bind("w", MemoryView::Host(content)).ok());
+  const auto pending = saver->SaveAsync(SaveTarget::Directory("ckpt"), {}, sources).value();
+  EXPECT_THAT(pending->Wait().status(), HasCode(Code::kTimeout));
+  answer.set_value();
+  saver.reset();
 }
 
 // The last rank's summaries arrive, but it does not learn so: rank 0 commits, and the last rank
