@@ -123,7 +123,7 @@ def case_a_wrong_argument_of_a_save(job):
         "allow_fallback": [None],
         "writer_ranks": [3, ["x"]],
         "deadline": [-1, "x", float("nan"), 0, float("inf"), 10**400],
-        "memory_budget_bytes": [-1],
+        "memory_budget_bytes": [-1, 1 << 20],
         "series": ["no"],
     }
     for name, values in mistakes.items():

@@ -23,8 +23,8 @@ def case_saves_are_promoted(job):
     infos = [sp.save(state_of(job, 1), series, series=True, step=1, staged=local_of(job))]
     future = sp.save_async(state_of(job, 2), series, series=True, step=2, staged=local_of(job), keep_local=1,
                            unpromoted_max=1)  # fmt: skip
+    assert sp.wait_for_promotions() and future.done()
     infos.append(future.result())
-    assert sp.wait_for_promotions()
     dist.barrier()
     assert infos[1].parent == infos[0].attempt
     for info in infos:

@@ -49,6 +49,7 @@ def _is_frozen(value: Any) -> bool:
 
 _Rule = tuple[Callable[[Any], bool], str]
 _BOOL: _Rule = (lambda value: isinstance(value, bool), "True or False")
+_SAVE_BUDGET_MIN_BYTES = 8 << 20  # two staging buffers
 _SECONDS: _Rule = (
     lambda value: value is None or (_is_number(value) and 0 < value < 1e9),
     "seconds above 0 and below 1e9, or None: no limit",
@@ -135,6 +136,9 @@ def checked_call(
     wrong: Error | None = None
     try:
         check(path=path, **values)
+        budget = values["memory_budget_bytes"]
+        if isinstance(options, SaveOptions) and budget is not None and budget < _SAVE_BUDGET_MIN_BYTES:
+            raise InvalidArgumentError(f"memory_budget_bytes is {budget}, expected at least {_SAVE_BUDGET_MIN_BYTES} for a save")
     except Error as error:
         wrong = error
     if wrong is not None:

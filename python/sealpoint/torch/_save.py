@@ -16,7 +16,7 @@ from sealpoint._save_future import SaveFuture
 from sealpoint.torch._arguments import checked_call, tells_other_ranks
 from sealpoint.torch._options import SaveAsyncKeywords, SaveKeywords, SaveOptions
 from sealpoint.torch._session import Call, Session, session_of
-from sealpoint.torch._staged import watch
+from sealpoint.torch._staged import watch, watch_save
 from sealpoint.torch._state import Gathered, collect
 
 # Options that must be the same on all ranks.
@@ -75,7 +75,10 @@ def save_gathered_async(gather: Gather, path: Path, options: SaveOptions) -> Sav
             elif is_staged:
                 watch(saver)
 
-        return SaveFuture(pending, saver, prepared.call.text, end)
+        future = SaveFuture(pending, saver, prepared.call.text, end)
+        if is_staged:
+            watch_save(future)
+        return future
 
 
 @tells_other_ranks

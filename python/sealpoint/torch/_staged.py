@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import atexit
+import concurrent.futures
 import logging
 import os
 import threading
@@ -15,6 +16,7 @@ from sealpoint import _sealpoint, _uri
 from sealpoint._arguments import path_of
 from sealpoint._checkpoint import Path
 from sealpoint._options import BACKGROUND_DEADLINE_DEFAULT_SECONDS, DEADLINE_DEFAULT_SECONDS
+from sealpoint._save_future import SaveFuture
 from sealpoint.torch._arguments import check
 from sealpoint.torch._session import session_of
 from sealpoint.torch._state import agree
@@ -24,6 +26,7 @@ _WAIT_SECONDS = 1.0
 _lock = threading.Lock()
 # Savers with promotions under way, which give them up when they go; and how promotions ended, until somebody hears it.
 _savers: list[_sealpoint.Saver] = []
+_saves: list[SaveFuture] = []
 _over: list[tuple[str, BaseException | None]] = []
 _pid = os.getpid()
 
@@ -35,15 +38,22 @@ def watch(saver: _sealpoint.Saver) -> None:
             _savers.append(saver)
 
 
+def watch_save(save: SaveFuture) -> None:
+    """A staged save in the background, whose saver is to be watched when it has ended."""
+    with _lock:
+        _saves.append(save)
+
+
 def _collect() -> bool:
     """True if nothing is under way."""
     with _lock:
+        _saves[:] = [one for one in _saves if not concurrent.futures.Future.done(one)]
         for saver in list(_savers):
             is_over = saver.wait_for_promotions(0)  # before they are taken, so that none is left behind
             _over.extend(saver.take_promotions())
             if is_over:
                 _savers.remove(saver)
-        return not _savers
+        return not _savers and not _saves
 
 
 def take_promotions(series: str | None = None) -> list[tuple[str, BaseException | None]]:
@@ -64,8 +74,10 @@ def await_promotions(timeout: float | None) -> bool:
         if left <= 0:
             return False
         with _lock:
-            saver = _savers[0] if _savers else None
-        if saver is not None:
+            saver, saves = _savers[0] if _savers else None, _saves[:1]
+        if saves:
+            concurrent.futures.wait(saves, left)
+        elif saver is not None:
             saver.wait_for_promotions(left)
     return True
 
