@@ -2,6 +2,7 @@
 #include "lib/storage/object_directory.h"
 
 #include <algorithm>
+#include <cctype>
 #include <limits>
 #include <tuple>
 #include <utility>
@@ -57,8 +58,15 @@ bool IsEmptyPage(const ObjectPage& page) { return page.objects.empty() && page.p
 
 Result<std::string> PrefixBelow(const ObjectStore& store, std::string_view path) {
   const std::string& root = store.uri();
+  // Schemes do not differ by case (RFC 3986 section 3.1).
+  const std::size_t scheme_size = SchemeOf(root).size();
+  const auto lower = [](unsigned char c) { return std::tolower(c); };
   const bool is_below =
-      path.starts_with(root) && (path.size() == root.size() || path[root.size()] == '/');
+      path.size() >= root.size() &&
+      std::ranges::equal(path.substr(0, scheme_size), root.substr(0, scheme_size), {}, lower,
+                         lower) &&
+      path.substr(scheme_size).starts_with(std::string_view(root).substr(scheme_size)) &&
+      (path.size() == root.size() || path[root.size()] == '/');
   if (!is_below) {
     return InvalidArgument("path is not of this object store, expected ", root, "/…").AtPath(path);
   }

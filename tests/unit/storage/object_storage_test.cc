@@ -54,7 +54,9 @@ TEST_F(ObjectStorageTest, PathsBeginWithItsUri) {
     EXPECT_EQ(storage_->CreateDirectories(path).code(), Code::kInvalidArgument) << path;
   }
   WriteFile(*root_, "top", "1");
-  EXPECT_EQ(ReadFile(**storage_->OpenDirectory("mem://bucket/"), "top"), "1");
+  for (const char* const path : {"mem://bucket/", "MEM://bucket", "Mem://bucket/"}) {
+    EXPECT_EQ(ReadFile(**storage_->OpenDirectory(path), "top"), "1") << path;
+  }
 }
 
 TEST_F(ObjectStorageTest, APrefixIsADirectoryWhileItHasAnObject) {
