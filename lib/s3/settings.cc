@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <utility>
@@ -110,7 +111,12 @@ std::string FirstOf(std::initializer_list<std::string> values) {
 Result<std::string> ReadSmallFile(const std::string& path) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);
-  if (!file) return std::move(ErrnoError("open", errno)).AtPath(path);
+  if (!file) {
+    const int number = errno;
+    return std::move(MakeError(number == ENOENT ? Code::kNotFound : Code::kIo,
+                               "open: ", std::strerror(number), " (errno ", number, ")"))
+        .AtPath(path);
+  }
   std::string text(kFileSizeMax + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(file.gcount()));
