@@ -128,8 +128,9 @@ void PromotionQueue::Work() {
     lock.unlock();
     Promotion promotion = Run(*running_);
     if (promotion.status.ok()) DropPromoted(*running_);
+    const bool can_be_tried_again = !promotion.status.ok() && CanBeTriedAgain(promotion.status);
     lock.lock();
-    if (!promotion.status.ok()) {
+    if (can_be_tried_again) {
       running_->last_try = promotion.status;
       failed_.push_back(*std::move(running_));
     }
@@ -137,6 +138,15 @@ void PromotionQueue::Work() {
     over_.push_back(std::move(promotion));
     changed_.notify_all();
   }
+}
+
+// Not if the local copy is gone, which somebody deleted, or if the final place has another marker:
+// of another checkpoint, or a void one. Any other error may pass.
+bool PromotionQueue::CanBeTriedAgain(const Status& failed) const {
+  const bool is_taken = failed.code() == Code::kAlreadyExists && failed.place().rule == "R-CMT-01";
+  if (is_taken) return false;
+  const auto local = storage_->OpenDirectory(running_->local);
+  return local.ok() || local.error().code() != Code::kNotFound;
 }
 
 Promotion PromotionQueue::Run(const StagedCommit& staged) {

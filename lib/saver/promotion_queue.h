@@ -58,6 +58,7 @@ class PromotionQueue {
   Status NoRoom() const;
   void Work();
   Promotion Run(const StagedCommit& staged);
+  bool CanBeTriedAgain(const Status& failed) const;
   void DropPromoted(const StagedCommit& staged);
 
   const std::shared_ptr<Storage> storage_;

@@ -81,5 +81,31 @@ TEST(PromotionQueueTest, AWaitForRoomEndsWithItsCaller) {
   queue->Close();
 }
 
+// R-STG-11: what no try will promote is told, and does not keep others out for ever.
+TEST(PromotionQueueTest, WhatCannotBePromotedAnyMoreTakesNoRoom) {
+  const testing::MiniContainer good = testing::BuildInSeries(1, 0, 1);
+  for (const bool is_taken : {false, true}) {
+    const auto memory = MemoryStorage();
+    const auto storage = std::make_shared<testing::FailingStorage>(memory);
+    if (is_taken) {
+      testing::StoreFiles(*memory, "local/a", good.files);
+      testing::StoreFiles(*memory, "final/a", testing::BuildInSeries(2, 0, 1).files);
+    }
+    const auto queue = PromotionQueue::Create(
+        storage, {.unpromoted_max = 1, .unpromoted_wait = std::chrono::milliseconds(0)});
+    StagedCommit staged{.local = "local/a", .final = "final/a"};
+    staged.marker = good.files.at("COMMIT");
+    staged.index = good.files.at(good.index_name);
+    staged.blobs = {good.blobs.at(0).id};
+    queue->Add(staged);
+    EXPECT_TRUE(queue->WaitFor(std::chrono::minutes(1)));
+    const auto over = queue->Take();
+    ASSERT_EQ(over.size(), 1u);
+    EXPECT_EQ(over[0].status.code(), is_taken ? Code::kAlreadyExists : Code::kNotFound);
+    EXPECT_TRUE(queue->MakeRoom([] { return Status(); }).ok()) << is_taken;
+    queue->Close();
+  }
+}
+
 }  // namespace
 }  // namespace sealpoint::internal
