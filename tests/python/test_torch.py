@@ -569,3 +569,18 @@ def test_values_of_each_rank_may_be_in_lists(tmp_path):
     again = {"rng": state(0, 0.0)["rng"]}
     sp.load(again, tmp_path / "g")
     assert again["rng"][0].value == 3 and torch.equal(again["rng"][1].value["a"], torch.ones(2))
+
+
+def test_shards_that_are_wrapped_say_where_they_are(tmp_path):
+    """As torchrec has them: they have local_shards() and the protocol of DCP."""
+    from torch.distributed.tensor._shards_wrapper import LocalShardsWrapper
+
+    def wrapped(left, right):
+        return LocalShardsWrapper([left, right], [(0, 0), (0, 2)])
+
+    whole = torch.arange(8.0).reshape(2, 4)
+    sp.save({"w": wrapped(whole[:, :2].contiguous(), whole[:, 2:].contiguous())}, tmp_path / "c")
+    assert torch.equal(sp.load_full(tmp_path / "c")["w"], whole)
+    state = {"w": wrapped(torch.zeros(2, 2), torch.zeros(2, 2))}
+    sp.load(state, tmp_path / "c")
+    assert torch.equal(torch.cat(state["w"].local_shards(), 1), whole)

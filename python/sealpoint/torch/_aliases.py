@@ -31,7 +31,7 @@ def identity_of(value: Any) -> Key | None:
     if isinstance(value, DTensor):
         local = memory_key(value.to_local())
         return local and ("mesh", tuple(value.shape), value.device_mesh, value.placements, local)
-    if hasattr(value, "local_shards"):
+    if hasattr(value, "local_shards") and not hasattr(value, "__create_chunk_list__"):
         shards = [
             (tuple(one.metadata.shard_offsets), tuple(one.metadata.shard_sizes), memory_key(one.tensor))
             for one in value.local_shards()

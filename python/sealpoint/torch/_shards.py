@@ -235,16 +235,16 @@ def pieces_of(value: Any, key: str) -> Pieces:
     """What this rank holds of a tensor. Errors: InvalidArgumentError, UnsupportedError; both name the key."""
     if isinstance(value, Regions):
         return Pieces(value.shape, value.dtype, _parts_of_regions(value, key))
-    if isinstance(value, DTensor):
+    if isinstance(value, DTensor) and not hasattr(value._local_tensor, "__create_chunk_list__"):
         return Pieces(tuple(value.shape), value.dtype, _parts_of_dtensor(value, key))
+    if hasattr(value, "__create_chunk_list__"):
+        return Pieces(tuple(value.size()), value.dtype, _parts_of_chunks(value, key))
     if hasattr(value, "local_shards"):  # ShardedTensor of FSDP1
         parts = [
             Part((tuple(shard.metadata.shard_offsets), tuple(shard.metadata.shard_sizes)), shard.tensor)
             for shard in value.local_shards()
         ]
         return Pieces(tuple(value.metadata().size), value.metadata().tensor_properties.dtype, parts)
-    if hasattr(value, "__create_chunk_list__"):
-        return Pieces(tuple(value.size()), value.dtype, _parts_of_chunks(value, key))
     if is_local(value):
         return Pieces(tuple(value.global_shape), value.dtype, _parts_of_local(value, key))
     check_storable(value, key)  # nested tensors have no shape
