@@ -856,7 +856,8 @@ typedef struct sealpoint_communicator_table {
   void (*set_deadline)(void* user, int64_t milliseconds);
   // Collective: fills *out (whose struct_size is set) with the same ranks once more, for saves in
   // the background; messages of the two never mix. Its functions are called by a thread of the
-  // library, also its release if it is refused. NULL: sealpoint_saver_save_async is Unsupported.
+  // library. If it is refused, its release is called before sealpoint_saver_save_async returns.
+  // NULL: sealpoint_saver_save_async is Unsupported.
   int32_t (*duplicate)(void* user, sealpoint_call* call, struct sealpoint_communicator_table* out);
   // Where needs_progress is set: carries on what the thread of a duplicate is in, without waiting.
   // Called by the program's own thread. Returns 1 if something moved. May be NULL.

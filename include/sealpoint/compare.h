@@ -23,7 +23,7 @@ struct ContentOptions {
   // Patterns of tensors (Checkpoint::MatchTensors). Empty: all tensors and all objects; else no
   // object.
   std::vector<std::string> patterns{};
-  int threads = 1;  // at most kThreadsMax; each takes up to 64 MiB of memory
+  int threads = 1;  // at most kThreadsMax; each takes up to 64 MiB of memory, or a chunk
   // Called from any thread, one call at a time. An exception of it ends the call (Cancelled).
   std::function<void(std::uint64_t bytes_done, std::uint64_t bytes_total)> on_progress{};
 };
@@ -56,7 +56,7 @@ struct CompareOptions {
   std::function<std::string(std::string_view)> rename{};
   // Read the chunks that differ, and compute how much.
   bool numeric = false;
-  int threads = 1;  // at most kThreadsMax; each takes up to 128 MiB of memory
+  int threads = 1;  // at most kThreadsMax; each takes twice what it does there
   // As of ContentOptions; of payload alone.
   std::function<void(std::uint64_t bytes_done, std::uint64_t bytes_total)> on_progress{};
 };

@@ -104,9 +104,9 @@ Result<S3Credentials> CredentialsOfProcess(const std::string& command) {
     text.append(block.data(), count);
   }
   const int status = pclose(pipe);
-  if (status != 0) {  // its arguments may be secrets
+  if (status != 0) {  // the command may hold secrets
     return MakeError(Code::kIo, "credential_process ended with status ", WEXITSTATUS(status),
-                     ", expected 0: ", command.substr(0, command.find(' ')));
+                     ", expected 0");
   }
   auto out = CredentialsFromJson(text, "SessionToken");
   if (!out.ok()) return std::move(out).error().Prefixed("credential_process");

@@ -28,12 +28,16 @@ std::string_view Trimmed(std::string_view text) {
 Result<std::map<std::string, Section>> ReadIniFile(const char* variable, std::string_view name) {
   const std::string given = Variable(variable);
   auto text = ReadSmallFile(given.empty() ? HomePath(name) : given);
-  // A file that was named is there; one that cannot be read is not passed by for another identity.
-  if (!text.ok() && given.empty() && text.error().code() == Code::kNotFound) {
-    return std::map<std::string, Section>{};
-  }
-  if (!text.ok()) return std::move(text).error().Prefixed(given.empty() ? "profiles" : variable);
-  return ReadIni(*text);
+  if (text.ok()) return ReadIni(*text);
+  // A file that was named is there, unless keys make it needless: another identity is not what was
+  // set up. What is in the home directory of another user is not there.
+  const bool may_lack = given.empty() || !Variable("AWS_ACCESS_KEY_ID").empty();
+  const bool is_lacking = text.error().code() == Code::kNotFound;
+  if (is_lacking && may_lack) return std::map<std::string, Section>{};
+  const Status& error = text.error();
+  return std::move(
+             MakeError(Code::kIo, given.empty() ? "profiles" : variable, ": ", error.message()))
+      .AtPath(error.place().path);
 }
 
 bool IsGoodBucket(std::string_view name) {
@@ -113,7 +117,8 @@ Result<std::string> ReadSmallFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) {
     const int number = errno;
-    return std::move(MakeError(number == ENOENT ? Code::kNotFound : Code::kIo,
+    const bool is_lacking = number == ENOENT || number == EACCES || number == ENOTDIR;
+    return std::move(MakeError(is_lacking ? Code::kNotFound : Code::kIo,
                                "open: ", std::strerror(number), " (errno ", number, ")"))
         .AtPath(path);
   }

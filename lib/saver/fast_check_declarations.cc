@@ -213,9 +213,16 @@ Status CheckCounts(const Counts& counts, const Limits& limits) {
   return check("tensors", counts.names - counts.objects, limits.tensor_count_max);
 }
 
+// The limits that count here, of rank 0, which commits: all ranks come to the same answer.
+constexpr std::array kLimits = {
+    &Limits::tensor_count_max,        &Limits::object_count_max,
+    &Limits::shard_count_max,         &Limits::box_list_shard_count_max,
+    &Limits::tiling_corner_count_max, &Limits::tiling_corners_per_shard_max};
+
 // The contributions of all ranks.
 struct Sums {
   bool has_doubts = false;
+  Limits limits{};
   Counts counts{};
   BoxListSize shares{};
   TilingSum tiling{};
@@ -239,6 +246,10 @@ Result<Sums> SumUp(const std::vector<Bytes>& all) {
     sums.shares.shard_count += shard_count;
     sums.shares.corner_count += corner_count;
     sums.tiling.Add(TilingSum::FromValues(values));
+    if (&message != &all.front()) continue;
+    for (const auto limit : kLimits) {
+      SEALPOINT_ASSIGN_OR_RETURN(sums.limits.*limit, in.Number());
+    }
   }
   return sums;
 }
@@ -261,14 +272,17 @@ Result<bool> FastCheckDeclarations(Communicator& comm, const Declaration& declar
                         declaration.objects().size(), plan.shards.size(), share.shard_count,
                         share.corner_count});
   out.PutAll(contribution.sum().values());
+  if (comm.rank() == 0) {
+    for (const auto limit : kLimits) out.Put(limits.*limit);
+  }
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm.AllGather(bytes));
   SEALPOINT_ASSIGN_OR_RETURN(const Sums sums, SumUp(all));
   if (sums.has_doubts || !sums.tiling.is_zero()) return false;
-  SEALPOINT_RETURN_IF_ERROR(CheckCounts(sums.counts, limits));
+  SEALPOINT_RETURN_IF_ERROR(CheckCounts(sums.counts, sums.limits));
   // Usually no tensor can have too many shards for a box list, even in the worst case. Only
   // otherwise are they counted per tensor.
-  if (FitsLimits(sums.shares, limits)) return true;
-  return AllFitBoxLists(comm, declaration, plan, limits);
+  if (FitsLimits(sums.shares, sums.limits)) return true;
+  return AllFitBoxLists(comm, declaration, plan, sums.limits);
 }
 
 }  // namespace sealpoint::internal

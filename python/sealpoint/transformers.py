@@ -101,7 +101,7 @@ class SealpointTrainer(_transformers.Trainer):  # type: ignore[misc]
 
     def _best_key(self) -> str:
         # With the training: another one in the same series has metrics that are not to be compared with those of this one.
-        return f"metric.best.{self._training}"
+        return f"metric.best.{self._training}" if self._training else "metric.best"  # as 1.0.0-rc2 named it
 
     def _make_checkpoints(self, trial: Any) -> Checkpointer:
         limit = self.args.save_total_limit
@@ -146,8 +146,10 @@ class SealpointTrainer(_transformers.Trainer):  # type: ignore[misc]
                                     path=self.args.output_dir)
         self._begin = self._best = self._begin_best = self._loaded_best = None
         state = None if source is None else _trainer_state(source)
-        training = None if state is None else state.pop(_TRAINING, None)
-        self._training = training or _ask_first("begin in", self.args.output_dir, lambda: uuid.uuid4().hex)
+        if state is None:
+            self._training = _ask_first("begin in", self.args.output_dir, lambda: uuid.uuid4().hex)
+        else:
+            self._training = state.pop(_TRAINING, "")
         self._checkpoints = self._make_checkpoints(kwargs.get("trial", args[0] if args else None))
         with self._checkpoints, tempfile.TemporaryDirectory(prefix="sealpoint-") as folder:
             if state is not None:

@@ -98,7 +98,7 @@ class ListsTest(unittest.TestCase):
     def test_every_equivalent_mutant_exists_and_has_a_reason(self):
         names = {mutant.name for mutant in self.all}
         for name, reason in mutants.read_equivalent().items():
-            self.assertIn(name, names)
+            self.assertTrue(name in names, f"{name} is no mutant any more")
             self.assertGreater(len(reason), 20)
 
     def test_the_quick_part_holds_every_sync_of_the_commit(self):

@@ -87,9 +87,10 @@ def case_one_has_wrong_arguments():
     mine = RANK == 1
     found = [said(lambda: sp.save(state(), FOLDER / "k", **options)) for options in (
         {"provenance": {"metric.loss": jax.numpy.ones(1)}} if mine else {}, {"frozen": "w*"} if mine else {},
-        {"codec": "lz4"} if mine else {})]
+        {"codec": "lz4"} if mine else {}, {"memory_budget_bytes": 1} if mine else {})]
     found += [said(lambda: sp.save(state(), 7 if mine else FOLDER / "k"))]
     found += [said(lambda: sp.load(7 if mine else FOLDER / "a", state()))]
+    found += [said(lambda: sp.load(FOLDER / "a", state(), threads=-1 if mine else None))]
     sp.save(state(), FOLDER / "k")
     return [text.partition(": ")[0] for text in found] + [sealpoint.verify(FOLDER / "k").verdict]
 

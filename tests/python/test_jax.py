@@ -23,7 +23,7 @@ import sealpoint  # noqa: E402
 import sealpoint.jax as sp  # noqa: E402
 from jax.sharding import Mesh, NamedSharding, PartitionSpec  # noqa: E402
 
-WRONG = ["InvalidArgumentError"] * 5 + ["committed"]
+WRONG = ["InvalidArgumentError"] * 7 + ["committed"]
 WIDE, TALL = (Mesh(np.array(jax.devices()).reshape(shape), ("data", "model")) for shape in ((4, 2), (2, 4)))
 
 

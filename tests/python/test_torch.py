@@ -459,7 +459,7 @@ def test_the_best_stay_beside_the_newest(tmp_path):
     ({"deadline": -1}, "deadline is -1"), ({"wait": True, "background_deadline": 5}, "background_deadline"),
     ({"directory": "hf://bucket/run"}, "directory is a URL of hf"), ({"directory": "a\0b"}, "it has a NUL"),
     ({"directory": "~nobody-of-this-name/x"}, "unknown here"), ({"process_group": 3}, "process_group is 3"),
-    ({"parent": ("x", 1)}, "parent is"), ({"provenance": {"a": [1]}}, "provenance"),
+    ({"parent": ("x", 1)}, "no option 'parent'"), ({"provenance": {"a": [1]}}, "provenance"),
 ])
 def test_options_of_a_loop_are_checked_at_once(tmp_path, options, words):
     with pytest.raises((TypeError, sealpoint.InvalidArgumentError, sealpoint.UnsupportedError), match=words):

@@ -51,7 +51,7 @@ def unexplained(frozen, now, errata):
     """What was changed, or added, without the number of one of these errata in it; what was taken away always is."""
     had, has = list(units(frozen)), list(units(now))
     for kind, begin, end, low, high in difflib.SequenceMatcher(None, had, has, autojunk=False).get_opcodes():
-        if kind == "delete":
+        if kind == "delete" or (kind == "replace" and high - low < end - begin):
             yield from had[begin:end]
         elif kind != "equal":
             yield from (unit for unit in has[low:high] if not set(re.findall(r"E-\d+", unit)) & errata)
@@ -78,6 +78,7 @@ class UnexplainedTest(unittest.TestCase):
             (self.FROZEN.replace("One.", "One. (E-1)").replace("Two.", "Three."), ["Three."]),
             (self.FROZEN.replace("\n\nTwo.", ""), ["Two."]),
             (self.FROZEN + "\n\nThree.", ["Three."]),
+            (self.FROZEN.replace("| a | 1 |\n| b | 2 |", "| b | 3 (E-1) |"), ["| a | 1 |", "| b | 2 |"]),
         ):  # fmt: skip
             self.assertEqual(list(unexplained(self.FROZEN, now, errata)), found, now)
 

@@ -31,12 +31,14 @@ def _rank_values(reader: _sealpoint.CollectiveReader, node: Any, rank: int) -> d
     return dict(_tree.parse(objects[name])) if name in objects else {}
 
 
-@takes(LoadKeywords, LoadOptions)
-def _raise(problem: Exception | None) -> None:
+def _hear(problem: Exception | None) -> tuple[None, bytes]:
+    """What ``agree`` is given, so that an error of this process is one of all."""
     if problem is not None:
         raise problem
+    return None, b""
 
 
+@takes(LoadKeywords, LoadOptions)
 def load(path: Path, like: Any, **options: Unpack[LoadKeywords]) -> Any:
     """Returns a pytree of the structure of ``like``, with the stored values. All processes call it.
 
@@ -55,14 +57,14 @@ def load(path: Path, like: Any, **options: Unpack[LoadKeywords]) -> Any:
     Errors, the same on all processes: MismatchError (missing, unexpected, dtype, shape, kind; names it), those of opening,
     CorruptError, TimeoutError, CommError.
     """
-    chosen, where, problem = LoadOptions(**options), str(path), None
+    chosen, where, threads, problem = LoadOptions(**options), str(path), 1, None
     try:
-        where = path_of(path)
+        where, threads = path_of(path), load_threads(chosen.threads)
     except Exception as error:  # the other processes hear of it in the first exchange
         problem = error
     same = (chosen.partial, chosen.convert, chosen.deadline)
     with session().call(f"load {where!r}", same, chosen.deadline) as call:
-        call.agree(lambda: (_raise(problem), b""))
+        call.agree(lambda: _hear(problem))
         reader = _sealpoint.CollectiveReader(
             call.communicator, where, check_files=True, direct_io=False, memory_budget_bytes=chosen.memory_budget_bytes
         )
@@ -76,7 +78,7 @@ def load(path: Path, like: Any, **options: Unpack[LoadKeywords]) -> Any:
             slots=matched.slots,
             contract=_sealpoint.LoadContract(dtype="error", shape="error", coverage="error"),
             convert=chosen.convert,
-            threads=load_threads(chosen.threads),
+            threads=threads,
             memory_budget_bytes=chosen.memory_budget_bytes,
             share_chunks=False,  # payload does not pass through the store
             progress=chosen.progress,

@@ -12,6 +12,7 @@ from sealpoint._arguments import check, path_of, provenance_of
 from sealpoint._checkpoint import Path
 from sealpoint._errors import InvalidArgumentError
 from sealpoint._keywords import takes
+from sealpoint._options import SAVE_BUDGET_MIN_BYTES
 from sealpoint._save import parent_of
 from sealpoint._save_future import SaveFuture
 from sealpoint.jax._options import SaveAsyncKeywords, SaveKeywords, SaveOptions
@@ -26,9 +27,12 @@ class _Prepared(NamedTuple):
     arguments: dict[str, Any]  # of the saver's functions
 
 
-def _check_frozen(patterns: Any) -> None:
-    if isinstance(patterns, str) and patterns != "learned":
-        raise InvalidArgumentError(f"frozen is {patterns!r}, expected a sequence of patterns of names, or 'learned'")
+def _check_own(options: SaveOptions) -> None:
+    if isinstance(options.frozen, str) and options.frozen != "learned":
+        raise InvalidArgumentError(f"frozen is {options.frozen!r}, expected a sequence of patterns of names, or 'learned'")
+    budget = options.memory_budget_bytes
+    if budget is not None and budget < SAVE_BUDGET_MIN_BYTES:
+        raise InvalidArgumentError(f"memory_budget_bytes is {budget}, expected at least {SAVE_BUDGET_MIN_BYTES} for a save")
 
 
 @contextlib.contextmanager
@@ -39,7 +43,7 @@ def _prepared(kind: str, state: Any, path: Path, options: SaveOptions) -> Iterat
         check(step=options.step, series=options.series, parent=options.parent, codec=options.codec,
               codec_level=options.codec_level, chunk_size_bytes=options.chunk_size_bytes, allow_empty=options.allow_empty,
               allow_fallback=options.allow_fallback)
-        _check_frozen(options.frozen)
+        _check_own(options)
         where, parent, provenance = path_of(path), parent_of(options.parent), provenance_of(options.provenance)
     except Exception as error:  # the other processes hear of it in the first exchange, and do not wait
         problem = error

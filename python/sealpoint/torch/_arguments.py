@@ -16,7 +16,7 @@ import torch.distributed as dist
 from sealpoint import _arguments
 from sealpoint._errors import Error, InvalidArgumentError
 from sealpoint._keywords import refuse_unknown
-from sealpoint._options import DEADLINE_DEFAULT_SECONDS
+from sealpoint._options import DEADLINE_DEFAULT_SECONDS, SAVE_BUDGET_MIN_BYTES
 from sealpoint.torch._options import Contract, LoadOptions, SaveOptions
 from sealpoint.torch._session import Call, Session, session_of
 from sealpoint.torch._state import agree
@@ -49,7 +49,6 @@ def _is_frozen(value: Any) -> bool:
 
 _Rule = tuple[Callable[[Any], bool], str]
 _BOOL: _Rule = (lambda value: isinstance(value, bool), "True or False")
-_SAVE_BUDGET_MIN_BYTES = 8 << 20  # two staging buffers
 _SECONDS: _Rule = (
     lambda value: value is None or (_is_number(value) and 0 < value < 1e9),
     "seconds above 0 and below 1e9, or None: no limit",
@@ -137,8 +136,8 @@ def checked_call(
     try:
         check(path=path, **values)
         budget = values["memory_budget_bytes"]
-        if isinstance(options, SaveOptions) and budget is not None and budget < _SAVE_BUDGET_MIN_BYTES:
-            raise InvalidArgumentError(f"memory_budget_bytes is {budget}, expected at least {_SAVE_BUDGET_MIN_BYTES} for a save")
+        if isinstance(options, SaveOptions) and budget is not None and budget < SAVE_BUDGET_MIN_BYTES:
+            raise InvalidArgumentError(f"memory_budget_bytes is {budget}, expected at least {SAVE_BUDGET_MIN_BYTES} for a save")
     except Error as error:
         wrong = error
     if wrong is not None:

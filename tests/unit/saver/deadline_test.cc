@@ -62,13 +62,14 @@ TEST(SaveDeadlineTest, ASaverEndsThoughItsSaveNeverTookTheState) {
   storage->SetHook([&](StorageOp op, std::string_view) {
     if (op == StorageOp::kProbe) answered.wait();
   });
-  const auto engine = Engine::Create({.memory_budget_bytes = kMiB,
-                                      .staging_buffer_size_bytes = 16 * kKiB,
-                                      .storage = storage})
-                          .value();
+  const auto engine =
+      Engine::Create(
+          {.memory_budget_bytes = kMiB, .staging_buffer_size_bytes = 16 * kKiB, .storage = storage})
+          .value();
   const auto comm = SelfCommunicator();
   auto saver =
-      Saver::Create(*engine, *comm, {.background_deadline = std::chrono::milliseconds(200)}).value();
+      Saver::Create(*engine, *comm, {.background_deadline = std::chrono::milliseconds(200)})
+          .value();
   Declaration declaration;
   declaration.Add({.tensor = ByteTensor("w", 4 * kMiB)}).value();
   Sources sources(declaration);
