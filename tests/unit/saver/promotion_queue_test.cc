@@ -7,6 +7,7 @@
 
 #include "tests/support/container/mini_container.h"
 #include "tests/support/container/rule_matchers.h"
+#include "tests/support/state/saved_state.h"
 #include "tests/support/storage/failing_storage.h"
 
 namespace sealpoint::internal {
