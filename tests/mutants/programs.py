@@ -78,7 +78,7 @@ class Program:
                 found.append(suite + name.strip())
             elif name.endswith("."):
                 suite = name
-        return [test for test in found if "DISABLED_" not in test] or [WHOLE]
+        return found or [WHOLE]
 
     def record(self, test):
         """Runs one test with nothing taken out; (exit status, seconds, names of the steps, seconds of a processor)."""
