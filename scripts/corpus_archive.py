@@ -11,31 +11,37 @@ named after the archive.
 
 import argparse
 import io
+import json
 import lzma
 import pathlib
 import sys
 import tarfile
+
+import spec_page
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 README = """# Conformance corpus of the Sealpoint format
 
 | | |
 |---|---|
-| `spec/`, `schema/` | the specification; begin with `spec/README.md` |
-| `corpus/`, `corpus.md`, `digests.txt` | small checkpoints, what a reader has to say of each, the XXH3-128 of each file |
+| `spec/`, `schema/`, `sealpoint-1.md` | the specification; begin with `spec/README.md`, or read the one page from top to bottom |
+| `corpus/`, `corpus.md`, `digests.txt` | small checkpoints, the expected answer of a reader to each, the XXH3-128 of each file |
+| `contents.txt` | the content digest of each entry that loads |
 | `sealpoint_reference/` | a reader in Python, with the standard library alone; codecs need a zstd (see its README) |
-| `check_reader.py` | compares what any reader says with the table |
+| `check_reader.py` | compares the answers of any reader with the table |
 
     python3 check_reader.py python3 {here}/verify.py
+    python3 check_reader.py --level open python3 {here}/open.py
+    python3 check_reader.py --level read python3 {here}/read.py
     python3 check_reader.py my-reader --json
 
 `check_reader.py --help` says what it expects of a reader. Some entries are links, and links to nothing: unpack with a tar that
 keeps them. Licence: Apache-2.0.
 """
-VERIFY = """import runpy
+PROGRAM = """import runpy
 import sys
 
-sys.argv[1:1] = ["verify", "--json"]
+sys.argv[1:1] = {}
 runpy.run_module("sealpoint_reference", run_name="__main__")
 """
 
@@ -43,8 +49,11 @@ runpy.run_module("sealpoint_reference", run_name="__main__")
 def content(corpus):
     """(name, path or bytes) of all that is in it."""
     yield "README.md", README.encode()
-    yield "verify.py", VERIFY.encode()
-    for name in ("tests/conformance/check_reader.py", "tests/conformance/corpus.md", "tests/conformance/digests.txt", "LICENSE"):
+    for name, words in (("verify", ["verify", "--json"]), ("open", ["open"]), ("read", ["read"])):
+        yield f"{name}.py", PROGRAM.format(json.dumps(words)).encode()
+    yield "sealpoint-1.md", str(spec_page.Page(ROOT / "spec")).encode()
+    for name in ("tests/conformance/check_reader.py", "tests/conformance/corpus.md", "tests/conformance/digests.txt",
+                 "tests/conformance/contents.txt", "LICENSE"):
         yield pathlib.PurePath(name).name, ROOT / name
     for folder, at in ((corpus, "corpus"), (ROOT / "spec", "spec"), (ROOT / "schema", "schema"),
                        (ROOT / "readers/reference/sealpoint_reference", "sealpoint_reference")):

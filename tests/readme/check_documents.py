@@ -189,6 +189,13 @@ def check_limits():
         yield path, 1, f"{name} is missing"
 
 
+def check_editions(root=ROOT):
+    """Each page of the specification names its edition and its licence."""
+    for path in sorted((root / "spec").glob("*.md")):
+        if not path.read_text().split("\n")[2].startswith("*Edition "):
+            yield path, 3, "the page has no line about its edition"
+
+
 def check_codes(root=ROOT):
     """spec/reader-rules.md has the codes of status.h, with their numbers, in their order."""
     path = root / "spec/reader-rules.md"
@@ -209,6 +216,7 @@ def main():
     wrong += check_coverage()
     wrong += check_limits()
     wrong += check_codes()
+    wrong += check_editions()
     wrong += check_first_sight()
     for path, number, message in wrong:
         print(f"{path.relative_to(ROOT)}:{number}: {message}")

@@ -20,6 +20,19 @@ EVERY = "9"
 BLIND = "print('{\"verdict\": \"committed\", \"violations\": []}')\n"
 
 
+# One that puts each tensor an element too far to the left.
+MISPLACED = """import sys
+sys.path.insert(0, ".")
+from sealpoint_reference import __main__, load
+right = load.Checkpoint.tensor
+def tensor(self, name):
+    size, data = self.tensors[name].element_size, right(self, name)
+    return data[size:] + data[:size]
+load.Checkpoint.tensor = tensor
+sys.exit(__main__.main([sys.argv[1], sys.argv[2]]))
+"""
+
+
 def make(corpus, archive):
     return subprocess.run([sys.executable, SCRIPT, corpus, archive], capture_output=True, text=True, check=False)
 
@@ -33,10 +46,10 @@ class ArchiveTest(unittest.TestCase):
         done = make(CORPUS, self.archive)
         self.assertEqual(done.returncode, 0, done.stderr)
 
-    def check(self, *command):
+    def check(self, *command, level="verify"):
         with tarfile.open(self.archive) as archive:
             archive.extractall(self.folder, filter="tar")
-        done = fixtures.check_reader(self.folder / "corpus-1", EVERY, *command)
+        done = fixtures.check_reader(self.folder / "corpus-1", EVERY, *command, level=level)
         self.assertEqual(done.stderr, "")
         return done.returncode, done.stdout.splitlines()
 
@@ -56,10 +69,18 @@ class ArchiveTest(unittest.TestCase):
         found = {str(path.relative_to(CORPUS)) for path in CORPUS.rglob("*") if path.name != "stamp"}
         self.assertEqual(names, found)
 
-    def test_its_own_reader_passes(self):
-        status, lines = self.check("{here}/verify.py")
-        self.assertEqual(status, 0, lines)
-        self.assertRegex(lines[-1], r"^[2-9]\d entries, 0 differences$")
+    def test_its_own_reader_passes_at_each_level(self):
+        for level in ("verify", "open", "read"):
+            status, lines = self.check(f"{{here}}/{level}.py", level=level)
+            self.assertEqual(status, 0, lines)
+            self.assertRegex(lines[-1], r"^[2-9]\d entries, 0 differences$")
+
+    def test_a_reader_that_misplaces_elements_does_not_load_the_contents(self):
+        (self.folder / "wrong.py").write_text(MISPLACED)
+        status, lines = self.check(str(self.folder / "wrong.py"), "read", level="read")
+        self.assertEqual(status, 1)
+        self.assertTrue(all("loaded spc1:" in line for line in lines[:-1]), lines)
+        self.assertEqual(self.check(str(self.folder / "wrong.py"), "open", level="open")[0], 0)
 
     def test_a_reader_that_sees_nothing_does_not(self):
         (self.folder / "blind.py").write_text(BLIND)

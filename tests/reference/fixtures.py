@@ -25,7 +25,7 @@ def is_draft(path):
     return int.from_bytes((path / "COMMIT").read_bytes()[12:16], "little") == 0
 
 
-def check_reader(corpus, every, *command):
-    """What check_reader.py of an unpacked corpus says of a reader in Python. Without the environment: nothing else is found."""
-    return subprocess.run([sys.executable, "check_reader.py", "--every", every, sys.executable, *command], cwd=corpus,
+def check_reader(corpus, every, *command, level="verify"):
+    """The answer of check_reader.py of an unpacked corpus about a reader in Python. Without the environment: nothing else is found."""
+    return subprocess.run([sys.executable, "check_reader.py", "--level", level, "--every", every, sys.executable, *command], cwd=corpus,
                           env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True, check=False)

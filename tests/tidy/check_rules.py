@@ -5,7 +5,7 @@
 The tables of spec/*.md say which rules there are. Each is a string in lib/ or readers/, unless its row says
 that there is nothing to report; each id in the code has a row. A rule of reader-rules.md is stated once, in the
 section of container.md that its row names, and has its entry in tests/conformance/corpus.md, which has no entry
-without a rule; a rule of commit.md, series.md or staged.md has the test that it names.
+without a rule; a rule of commit.md, series.md or staged.md has the test that it names, and binds one of three (commit.md 2.8).
 """
 
 import pathlib
@@ -112,6 +112,15 @@ def check_statements(reader_rules):
         yield f"{rule}: stated in container.md, and in no row of reader-rules.md"
 
 
+def check_bound(rules):
+    """The table of commit.md that says whom a rule binds has each rule of a protocol once."""
+    bound = [rule for cells in rows("spec/commit.md", "format|series|library") for rule in RULE.findall(cells[1])]
+    protocols = {rule for rule in rules if rule.startswith(("R-CMT", "R-SER", "R-STG"))}
+    for rule in sorted(protocols | set(bound)):
+        if bound.count(rule) != 1 or rule not in protocols:
+            yield f"{rule}: {bound.count(rule)} times in the table of commit.md 2.8, expected once"
+
+
 def check_tests(path):
     """Rows of a table whose third column is `file: TestName`."""
     for rule, _, test, _ in rows(path, RULE.pattern):
@@ -135,6 +144,7 @@ def main():
     problems += check_corpus(reader_rules)
     problems += check_lists(rules)
     problems += check_statements(reader_rules)
+    problems += check_bound(rules)
     problems += check_tests("spec/commit.md")
     problems += check_tests("spec/series.md")
     problems += check_tests("spec/staged.md")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python3 -m sealpoint_reference verify DIR [--level LEVEL] [--json] | list DIR | cat DIR NAME [--object] | digest DIR"""
+"""python3 -m sealpoint_reference verify DIR [--level LEVEL] [--json] | open DIR | read DIR | list DIR | cat DIR NAME [--object] |
+digest DIR"""
 
 import argparse
 import json
@@ -28,6 +29,8 @@ def _parse(arguments):
     verify.add_argument("directory")
     verify.add_argument("--level", choices=LEVELS, default="full")
     verify.add_argument("--json", action="store_true")
+    for name, text in (("open", "open it, as every reader does first"), ("read", "load all of it")):
+        commands.add_parser(name, help=f"{text}; prints JSON, as check_reader.py expects it").add_argument("directory")
     listing = commands.add_parser("list", help="tensors and objects")
     listing.add_argument("directory")
     cat = commands.add_parser("cat", help="write the raw bytes of a tensor, or of an object")
@@ -50,6 +53,20 @@ def _verify(options):
             print(f"note: {note}")
         print(f"{options.directory}: {report.verdict} ({report.level})")
     return EXIT_STATUS[report.verdict]
+
+
+def _say(**content):
+    print(json.dumps({"verdict": "committed", "violations": [], **content}))
+    return 0
+
+
+def _open(options):
+    Checkpoint(PathDirectory(options.directory))
+    return _say()
+
+
+def _read(options):
+    return _say(content=checkpoint_digest(Checkpoint(PathDirectory(options.directory))))
 
 
 def _list(options):
@@ -79,8 +96,12 @@ def _digest(options):
 def main(arguments=None):
     options = _parse(arguments)
     try:
-        return {"verify": _verify, "list": _list, "cat": _cat, "digest": _digest}[options.command](options)
+        return {"verify": _verify, "open": _open, "read": _read, "list": _list, "cat": _cat,
+                "digest": _digest}[options.command](options)
     except Violation as violation:
+        if options.command in ("open", "read"):
+            found = {"code": violation.code, "rule": violation.rule, "file": violation.file}
+            print(json.dumps({"verdict": verdict([violation]), "violations": [found]}))
         print(violation, file=sys.stderr)
         return EXIT_STATUS[verdict([violation])]
 

@@ -38,24 +38,32 @@ def _split(values, counts):
 
 
 def check_grid_cuts(shape, grid, shard_count):
-    """R-IDX-14."""
+    """R-IDX-14, and the counts of R-IDX-15."""
     _require(len(grid.cut_counts) == len(shape) and sum(grid.cut_counts) == len(grid.cuts), "R-IDX-14",
              "counts of cuts do not agree")
     for extent, cuts in zip(shape, _split(grid.cuts, grid.cut_counts)):
         _require(_ascending_within(cuts, extent), "R-IDX-14", "cuts do not ascend within the extent")
-    shards = math.prod(count + 1 for count in grid.cut_counts) + sum(grid.run_cut_counts or ())
+    cells = math.prod(count + 1 for count in grid.cut_counts)
+    _check_run_counts(cells, grid)
+    shards = cells + sum(grid.run_cut_counts or ())
     _require(shards == shard_count, "R-IDX-14", f"{shard_count} shards of a grid of {shards}")
+
+
+def _check_run_counts(cells, grid):
+    """The part of R-IDX-15 that comes before the number of shards of R-IDX-14."""
+    if grid.run_cut_counts is None and grid.run_cuts is None:
+        return
+    _require(None not in (grid.run_cut_counts, grid.run_cuts), "R-IDX-15", "run cuts without counts, or counts alone")
+    _require(len(grid.run_cut_counts) == cells and sum(grid.run_cut_counts) == len(grid.run_cuts), "R-IDX-15",
+             "counts of run cuts do not agree")
+    _require(any(grid.run_cut_counts), "R-IDX-15", "no cell has a run cut")
 
 
 def check_run_cuts(shape, grid):
     """R-IDX-15; the cuts of the grid are good."""
-    if grid.run_cut_counts is None and grid.run_cuts is None:
+    _check_run_counts(math.prod(count + 1 for count in grid.cut_counts), grid)
+    if grid.run_cuts is None:
         return
-    _require(None not in (grid.run_cut_counts, grid.run_cuts), "R-IDX-15", "run cuts without counts, or counts alone")
-    cells = math.prod(count + 1 for count in grid.cut_counts)
-    _require(len(grid.run_cut_counts) == cells and sum(grid.run_cut_counts) == len(grid.run_cuts), "R-IDX-15",
-             "counts of run cuts do not agree")
-    _require(any(grid.run_cut_counts), "R-IDX-15", "no cell has a run cut")
     for (_, extent), cuts in zip(_cells(shape, grid), _split(grid.run_cuts, grid.run_cut_counts)):
         _require(_ascending_within(cuts, math.prod(extent)), "R-IDX-15", "run cuts do not ascend within the cell")
 

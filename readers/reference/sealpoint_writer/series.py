@@ -12,7 +12,8 @@ from sealpoint_reference.rules import Violation
 
 from .checkpoint import Attempt, make_directory
 
-_WITHOUT_CHECKPOINT = ("Uncommitted", "NotACheckpoint")
+# A COMMIT that is there and is no marker, by whatever rule, is damaged, and may be the newest one.
+_WITHOUT_CHECKPOINT = ("R-MRK-01", "R-MRK-09", "R-DIR-05")
 
 
 def _markers(series):
@@ -23,7 +24,7 @@ def _markers(series):
         try:
             yield read_marker(PathDirectory(path))
         except Violation as violation:
-            if violation.code not in _WITHOUT_CHECKPOINT:
+            if violation.rule not in _WITHOUT_CHECKPOINT:
                 raise ValueError(f"{path}: {violation}. It may be the newest one, so that nothing can be saved behind it: "
                                  "move it out of the series, or use a newer version") from violation
 

@@ -169,11 +169,12 @@ class Refused(InAFolder):
         attempt = series.begin(self.path, 1)
         attempt.commit([])
         marker = os.path.join(attempt.directory, "COMMIT")
-        data = bytearray(pathlib.Path(marker).read_bytes())
-        data[12] = 9
-        pathlib.Path(marker).write_bytes(layout.sealed(bytes(data)))
-        with self.assertRaisesRegex(ValueError, "R-HDR-05 .*nothing can be saved behind it"):
-            series.begin(self.path, 2)
+        for at, value, rule in ((12, 9, "R-HDR-05"), (0, 0, "R-HDR-02")):  # of another version; not a marker at all
+            data = bytearray(pathlib.Path(marker).read_bytes())
+            data[at] = value
+            pathlib.Path(marker).write_bytes(layout.sealed(bytes(data)))
+            with self.assertRaisesRegex(ValueError, f"{rule} .*nothing can be saved behind it"):
+                series.begin(self.path, 2)
 
     def test_the_last_sequence(self):
         checkpoint.Attempt(os.path.join(self.path, "a"), 1, b"\1" * 16, 2**64 - 1).commit([])

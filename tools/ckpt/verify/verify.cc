@@ -98,8 +98,9 @@ class Verification {
     if (verbose()) PrintNote(path, text);
   }
 
-  // The checkpoint's verdict counts.
-  VerifyReport CheckPath(const std::string& path) {
+  // The checkpoint's verdict counts. `is_damaged`: in a series a COMMIT that is no marker is damaged
+  // (spec/series.md §3), not another kind of file.
+  VerifyReport CheckPath(const std::string& path, bool is_damaged = false) {
     if (OutputFailed()) return {};
     if (options_.json) {
       json_.BeginObject();
@@ -108,6 +109,7 @@ class Verification {
     }
     ProgressLine line;
     VerifyReport report = VerifyPath(path, line);
+    if (is_damaged && report.verdict == Verdict::kUnreadable) report.verdict = Verdict::kCorrupt;
     line.Clear();
     if (options_.json) {
       WriteReportJson(report);
@@ -171,7 +173,7 @@ class Verification {
       ++series.counts[Verdict::kUncommitted];
       return;
     }
-    const VerifyReport report = CheckPath(entry.path);
+    const VerifyReport report = CheckPath(entry.path, entry.verdict == Verdict::kCorrupt);
     const Verdict verdict = report.verdict;
     ++series.counts[verdict];
     series.total_bytes += report.total_bytes;
