@@ -92,8 +92,8 @@ class Comparison {
   }
 
   // Chunks that changed are read only if it is asked how much.
-  std::vector<Piece> PiecesToRead() const {
-    std::vector<Piece> pieces;
+  std::vector<TensorPiece> PiecesToRead() const {
+    std::vector<TensorPiece> pieces;
     for (std::size_t tensor = 0; tensor < pairs_.size(); ++tensor) {
       const ChunkComparison& chunks = pairs_[tensor].chunks;
       if (chunks.unknown.empty() && (chunks.changed.empty() || !options_.numeric)) continue;
@@ -106,7 +106,7 @@ class Comparison {
   }
 
   Status ReadPayload() {
-    const std::vector<Piece> pieces = PiecesToRead();
+    const std::vector<TensorPiece> pieces = PiecesToRead();
     const std::uint64_t size = BytesOf(pieces);
     ContentProgress progress(options_.on_progress, size);
     report_.payload_bytes_read = 2 * size;
@@ -114,12 +114,12 @@ class Comparison {
     for (std::size_t i = 0; i < others.size(); ++i) others[i] = pairs_[i].other.value_or(0);
     return ForEachPiece<DifferenceSums>(
         std::array{Side{first_}, Side{second_, &others}}, pieces, options_.threads, progress,
-        [this](const Piece& piece, const std::array<ByteSpan, 2>& bytes) {
+        [this](const TensorPiece& piece, const std::array<ByteSpan, 2>& bytes) {
           const TensorView tensor = first_.index().tensor(piece.tensor);
           const bool numeric = options_.numeric && HasValues(tensor.dtype());
           return SumDifferences(tensor.dtype(), tensor.element_size(), bytes[0], bytes[1], numeric);
         },
-        [this](const Piece& piece, const DifferenceSums& sums) {
+        [this](const TensorPiece& piece, const DifferenceSums& sums) {
           pairs_[piece.tensor].sums.Add(sums);
         });
   }

@@ -133,7 +133,7 @@ Result<ContentDigest> ComputeContentDigest(const Checkpoint& checkpoint,
   using namespace internal;  // NOLINT: what this file is about
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::size_t> tensors,
                              SelectTensors(checkpoint, options));
-  const std::vector<Piece> pieces = PiecesOf(checkpoint, tensors);
+  const std::vector<TensorPiece> pieces = PiecesOf(checkpoint, tensors);
   const bool has_objects = options.patterns.empty();
   const std::vector<ObjectInfo> objects =
       has_objects ? checkpoint.objects() : std::vector<ObjectInfo>();
@@ -144,8 +144,10 @@ Result<ContentDigest> ComputeContentDigest(const Checkpoint& checkpoint,
   TensorDigests digests(checkpoint, tensors);
   SEALPOINT_RETURN_IF_ERROR(ForEachPiece<std::vector<Digest>>(
       std::array{Side{checkpoint}}, pieces, options.threads, progress,
-      [](const Piece&, const std::array<ByteSpan, 1>& bytes) { return BlockDigests(bytes[0]); },
-      [&](const Piece& piece, const std::vector<Digest>& blocks) {
+      [](const TensorPiece&, const std::array<ByteSpan, 1>& bytes) {
+        return BlockDigests(bytes[0]);
+      },
+      [&](const TensorPiece& piece, const std::vector<Digest>& blocks) {
         digests.Add(piece.tensor, blocks);
       }));
   content.tensors = std::move(digests).Finish();

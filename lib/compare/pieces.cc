@@ -28,7 +28,7 @@ std::uint64_t PieceBytes(const TensorInfo& info) {
 }  // namespace
 
 void AppendPieces(std::size_t tensor, const TensorInfo& info, const Region& region,
-                  std::vector<Piece>& pieces) {
+                  std::vector<TensorPiece>& pieces) {
   // Element sizes divide a block (R-IDX-09).
   const std::uint64_t most = PieceBytes(info) / kBlockBytes * (kBlockBytes / info.element_size);
   const std::uint64_t count = region.element_count();
@@ -40,8 +40,9 @@ void AppendPieces(std::size_t tensor, const TensorInfo& info, const Region& regi
   }
 }
 
-std::vector<Piece> PiecesOf(const Checkpoint& checkpoint, std::span<const std::size_t> tensors) {
-  std::vector<Piece> pieces;
+std::vector<TensorPiece> PiecesOf(const Checkpoint& checkpoint,
+                                  std::span<const std::size_t> tensors) {
+  std::vector<TensorPiece> pieces;
   for (const std::size_t tensor : tensors) {
     const TensorInfo info = checkpoint.tensor(tensor);
     if (info.raw_bytes > 0) AppendPieces(tensor, info, Region::Whole(info.shape), pieces);
@@ -49,13 +50,13 @@ std::vector<Piece> PiecesOf(const Checkpoint& checkpoint, std::span<const std::s
   return pieces;
 }
 
-std::uint64_t BytesOf(std::span<const Piece> pieces) {
+std::uint64_t BytesOf(std::span<const TensorPiece> pieces) {
   std::uint64_t size = 0;
-  for (const Piece& piece : pieces) size += piece.size_bytes;
+  for (const TensorPiece& piece : pieces) size += piece.size_bytes;
   return size;
 }
 
-std::vector<PieceBatch> BatchesOf(std::span<const Piece> pieces) {
+std::vector<PieceBatch> BatchesOf(std::span<const TensorPiece> pieces) {
   constexpr std::size_t kCountMax = 1024;
   std::vector<PieceBatch> batches;
   std::uint64_t size = 0;
@@ -84,11 +85,11 @@ MutableByteSpan PieceMemory::bytes() {
   return {static_cast<std::byte*>(begin), size};
 }
 
-Status ReadBatch(const Side& side, std::span<const Piece> pieces, PieceMemory& memory) {
+Status ReadBatch(const Side& side, std::span<const TensorPiece> pieces, PieceMemory& memory) {
   SEALPOINT_RETURN_IF_ERROR(memory.Reserve(BytesOf(pieces)));
   ReadRequest request;
   std::uint64_t offset = 0;
-  for (const Piece& piece : pieces) {
+  for (const TensorPiece& piece : pieces) {
     const MutableByteSpan bytes = memory.bytes().subspan(offset, piece.size_bytes);
     request.Add(side.checkpoint.tensor_name(
                     side.numbers == nullptr ? piece.tensor : (*side.numbers)[piece.tensor]),

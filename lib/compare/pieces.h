@@ -22,7 +22,7 @@
 namespace sealpoint::internal {
 
 // Elements of a tensor that are read at once.
-struct Piece {
+struct TensorPiece {
   std::size_t tensor = 0;
   Region region{};
   std::uint64_t size_bytes = 0;
@@ -33,21 +33,22 @@ inline constexpr std::uint64_t kBlockBytes = 64 * kKiB;
 
 // Appends the region in pieces, in its order: runs of at most 64 MiB.
 void AppendPieces(std::size_t tensor, const TensorInfo& info, const Region& region,
-                  std::vector<Piece>& pieces);
+                  std::vector<TensorPiece>& pieces);
 
 // All of these tensors.
-std::vector<Piece> PiecesOf(const Checkpoint& checkpoint, std::span<const std::size_t> tensors);
+std::vector<TensorPiece> PiecesOf(const Checkpoint& checkpoint,
+                                  std::span<const std::size_t> tensors);
 
-std::uint64_t BytesOf(std::span<const Piece> pieces);
+std::uint64_t BytesOf(std::span<const TensorPiece> pieces);
 
 // Small neighbours are read together: [first, second) of the pieces.
 using PieceBatch = std::pair<std::size_t, std::size_t>;
-std::vector<PieceBatch> BatchesOf(std::span<const Piece> pieces);
+std::vector<PieceBatch> BatchesOf(std::span<const TensorPiece> pieces);
 
 // A checkpoint whose tensors are read.
 struct Side {
   const Checkpoint& checkpoint;
-  // By the number in a Piece that of the tensor here; null: the same.
+  // By the number in a TensorPiece that of the tensor here; null: the same.
   const std::vector<std::size_t>* numbers = nullptr;
 };
 // Memory that begins at a page: the system copies to other addresses at a third of the speed.
@@ -60,7 +61,7 @@ class PieceMemory {
   Bytes bytes_;
 };
 // Reads a batch to `memory`, one piece after the other.
-Status ReadBatch(const Side& side, std::span<const Piece> pieces, PieceMemory& memory);
+Status ReadBatch(const Side& side, std::span<const TensorPiece> pieces, PieceMemory& memory);
 
 // Tells the caller of the options how far it is.
 class ContentProgress {
@@ -115,7 +116,7 @@ class InOrder {
 // Reads the pieces from each side and calls `work(piece, bytes of each side)` on several threads,
 // then `take(piece, result)` for each piece, in their order.
 template <typename T, std::size_t kSides, typename Work, typename Take>
-Status ForEachPiece(const std::array<Side, kSides>& sides, std::span<const Piece> pieces,
+Status ForEachPiece(const std::array<Side, kSides>& sides, std::span<const TensorPiece> pieces,
                     int threads, ContentProgress& progress, const Work& work, const Take& take) {
   SEALPOINT_RETURN_IF_ERROR(CheckThreads("threads", threads));
   const std::vector<PieceBatch> batches = BatchesOf(pieces);
@@ -134,7 +135,7 @@ Status ForEachPiece(const std::array<Side, kSides>& sides, std::span<const Piece
     }
     std::vector<T> some;
     std::uint64_t offset = 0;
-    for (const Piece& piece : batch) {
+    for (const TensorPiece& piece : batch) {
       std::array<ByteSpan, kSides> parts;
       for (std::size_t side = 0; side < kSides; ++side) {
         parts[side] = own[side].bytes().subspan(offset, piece.size_bytes);

@@ -57,14 +57,14 @@ Result<std::vector<TensorStatistics>> ComputeStatistics(const Checkpoint& checkp
     if (HasValues(info.dtype)) all.back().values.emplace();
   }
   std::erase_if(tensors, [&](std::size_t tensor) { return !all[positions[tensor]].values; });
-  const std::vector<Piece> pieces = PiecesOf(checkpoint, tensors);
+  const std::vector<TensorPiece> pieces = PiecesOf(checkpoint, tensors);
   ContentProgress progress(options.on_progress, BytesOf(pieces));
   SEALPOINT_RETURN_IF_ERROR(ForEachPiece<ValueStatistics>(
       std::array{Side{checkpoint}}, pieces, options.threads, progress,
-      [&](const Piece& piece, const std::array<ByteSpan, 1>& bytes) {
+      [&](const TensorPiece& piece, const std::array<ByteSpan, 1>& bytes) {
         return StatisticsOf(all[positions[piece.tensor]].dtype, bytes[0]);
       },
-      [&](const Piece& piece, const ValueStatistics& some) {
+      [&](const TensorPiece& piece, const ValueStatistics& some) {
         AddBehind(*all[positions[piece.tensor]].values, some);
       }));
   return all;

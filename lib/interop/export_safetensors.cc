@@ -105,7 +105,7 @@ class Export {
     }
     std::uint64_t at = planned.head.size();
     Slabs slabs(extents, options_.buffer_size_bytes);
-    for (std::vector<Piece> pieces = slabs.Next(); !pieces.empty(); pieces = slabs.Next()) {
+    for (std::vector<ExtentPart> pieces = slabs.Next(); !pieces.empty(); pieces = slabs.Next()) {
       SEALPOINT_RETURN_IF_ERROR(ReadPieces(planned.tensors, pieces));
       SEALPOINT_RETURN_IF_ERROR(file.WriteAt(at, buffer_));
       at += buffer_.size();
@@ -119,13 +119,13 @@ class Export {
   }
 
   // Verified, one behind the other.
-  Status ReadPieces(const std::vector<TensorInfo>& tensors, const std::vector<Piece>& pieces) {
+  Status ReadPieces(const std::vector<TensorInfo>& tensors, const std::vector<ExtentPart>& pieces) {
     std::uint64_t size = 0;
-    for (const Piece& piece : pieces) size += piece.size();
+    for (const ExtentPart& piece : pieces) size += piece.size();
     buffer_.resize(size);
     ReadRequest request;
     std::uint64_t at = 0;
-    for (const Piece& piece : pieces) {
+    for (const ExtentPart& piece : pieces) {
       const TensorInfo& tensor = tensors[piece.extent];
       const Run run{piece.begin / tensor.element_size, piece.end / tensor.element_size};
       request.Add(tensor.name, Region(Region::Whole(tensor.shape).box, run),

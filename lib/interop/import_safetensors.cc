@@ -121,8 +121,8 @@ class Import {
                          .unit = std::max(chunk_size, element_size)});
     }
     Slabs slabs(extents, options_.buffer_size_bytes);
-    for (std::vector<Piece> pieces = slabs.Next(); !pieces.empty(); pieces = slabs.Next()) {
-      for (const Piece& piece : pieces) {
+    for (std::vector<ExtentPart> pieces = slabs.Next(); !pieces.empty(); pieces = slabs.Next()) {
+      for (const ExtentPart& piece : pieces) {
         SEALPOINT_RETURN_IF_ERROR(WritePiece(parts[piece.extent], piece));
         done_bytes_ += piece.size();
         if (options_.on_progress) options_.on_progress(done_bytes_);
@@ -131,7 +131,7 @@ class Import {
     return {};
   }
 
-  Status WritePiece(const StoredPart& stored, const Piece& piece) {
+  Status WritePiece(const StoredPart& stored, const ExtentPart& piece) {
     const std::uint64_t element_size = DTypeSizeBytes(stored.tensor->dtype);
     const Region region(stored.part->box,
                         Run{piece.begin / element_size, piece.end / element_size});

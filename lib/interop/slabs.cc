@@ -5,8 +5,8 @@
 
 namespace sealpoint::internal {
 
-std::vector<Piece> Slabs::Next() {
-  std::vector<Piece> pieces;
+std::vector<ExtentPart> Slabs::Next() {
+  std::vector<ExtentPart> pieces;
   std::uint64_t size = 0;
   for (; at_ < extents_.size(); ++at_) {
     const Extent& extent = extents_[at_];

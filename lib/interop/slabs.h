@@ -16,12 +16,12 @@ struct Extent {
 };
 
 // The bytes [begin, end) of an extent.
-struct Piece {
+struct ExtentPart {
   std::size_t extent = 0;
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
   std::uint64_t size() const { return end - begin; }
-  friend bool operator==(const Piece&, const Piece&) = default;
+  friend bool operator==(const ExtentPart&, const ExtentPart&) = default;
 };
 
 // Goes over extents in order, and gives each time those that fit into a buffer together. One that
@@ -33,7 +33,7 @@ class Slabs {
       : extents_(extents), buffer_size_(buffer_size) {}
 
   // The next pieces; none at the end. Empty extents have none.
-  std::vector<Piece> Next();
+  std::vector<ExtentPart> Next();
 
  private:
   std::span<const Extent> extents_;

@@ -34,7 +34,7 @@ class Cutter {
     });
   }
 
-  std::vector<Piece> Take() && { return std::move(pieces_); }
+  std::vector<ShardPiece> Take() && { return std::move(pieces_); }
 
  private:
   // In elements; at least one.
@@ -70,21 +70,22 @@ class Cutter {
 
   const RewriteJob& job_;
   const PieceLimits limits_;
-  std::vector<Piece> pieces_;
+  std::vector<ShardPiece> pieces_;
 };
 
 }  // namespace
 
-Result<std::vector<Piece>> CutIntoPieces(const RewriteJob& job, const PieceLimits& limits) {
+Result<std::vector<ShardPiece>> CutIntoPieces(const RewriteJob& job, const PieceLimits& limits) {
   Cutter cutter(job, limits);
   for (std::size_t i = 0; i < job.tensors.size(); ++i) SEALPOINT_RETURN_IF_ERROR(cutter.Cut(i));
   return std::move(cutter).Take();
 }
 
-std::vector<std::span<const Piece>> Divide(std::span<const Piece> pieces, std::size_t count) {
+std::vector<std::span<const ShardPiece>> Divide(std::span<const ShardPiece> pieces,
+                                                std::size_t count) {
   std::uint64_t left = 0;
-  for (const Piece& piece : pieces) left += piece.raw_bytes;
-  std::vector<std::span<const Piece>> parts;
+  for (const ShardPiece& piece : pieces) left += piece.raw_bytes;
+  std::vector<std::span<const ShardPiece>> parts;
   for (std::size_t part = 0; part < count; ++part) {
     const std::uint64_t share = left / (count - part);
     std::size_t taken = 0;
@@ -101,7 +102,7 @@ std::vector<std::span<const Piece>> Divide(std::span<const Piece> pieces, std::s
   return parts;
 }
 
-std::size_t CountThatFit(std::span<const Piece> pieces, std::uint64_t memory_bytes) {
+std::size_t CountThatFit(std::span<const ShardPiece> pieces, std::uint64_t memory_bytes) {
   std::size_t count = 0;
   for (std::uint64_t size = 0; count < std::min(pieces.size(), kPiecesAtOnceMax); ++count) {
     size += pieces[count].memory_bytes;

@@ -14,7 +14,7 @@
 namespace sealpoint::internal {
 
 // What becomes a shard: elements of one tensor that fit into the memory of a thread.
-struct Piece {
+struct ShardPiece {
   std::size_t task = 0;
   Region region{};
   std::uint64_t raw_bytes = 0;
@@ -31,13 +31,14 @@ struct PieceLimits {
 // The pieces of all tensors that have elements, in their order. A tensor within the limits is one
 // piece; of another one each shard of its first source is cut where chunks of both end, so that
 // none is read twice, if one fits.
-Result<std::vector<Piece>> CutIntoPieces(const RewriteJob& job, const PieceLimits& limits);
+Result<std::vector<ShardPiece>> CutIntoPieces(const RewriteJob& job, const PieceLimits& limits);
 
 // Cuts them into at most `count` parts of about the same size. Some may be empty.
-std::vector<std::span<const Piece>> Divide(std::span<const Piece> pieces, std::size_t count);
+std::vector<std::span<const ShardPiece>> Divide(std::span<const ShardPiece> pieces,
+                                                std::size_t count);
 
 // How many of the first of these fit into the memory together; at least one if there is one.
-std::size_t CountThatFit(std::span<const Piece> pieces, std::uint64_t memory_bytes);
+std::size_t CountThatFit(std::span<const ShardPiece> pieces, std::uint64_t memory_bytes);
 
 }  // namespace sealpoint::internal
 

@@ -113,7 +113,7 @@ class Rewriting {
   Status WriteAndCommit() {
     const std::uint64_t memory =
         options_.memory_budget_bytes / 2 / static_cast<std::uint64_t>(options_.threads);
-    SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Piece> pieces, Cut(memory));
+    SEALPOINT_ASSIGN_OR_RETURN(const std::vector<ShardPiece> pieces, Cut(memory));
     const std::size_t wanted =
         options_.blob_count != 0 ? options_.blob_count : static_cast<std::size_t>(options_.threads);
     const std::size_t count = std::clamp<std::size_t>(pieces.size(), 1, wanted);
@@ -133,7 +133,7 @@ class Rewriting {
   }
 
   // None is larger than a blob is to be, if their number was asked for.
-  Result<std::vector<Piece>> Cut(std::uint64_t memory_bytes) {
+  Result<std::vector<ShardPiece>> Cut(std::uint64_t memory_bytes) {
     constexpr std::uint64_t kLeast = 64 * kKiB;
     for (const TensorTask& task : job_.tensors) {
       bytes_total_ += Region::Whole(task.spec.shape).element_count() * task.spec.element_size;
@@ -145,7 +145,7 @@ class Rewriting {
   }
 
   // The first one also has what is no part of any piece.
-  Status WritePart(std::size_t number, std::span<const Piece> pieces, const PartMemory& memory,
+  Status WritePart(std::size_t number, std::span<const ShardPiece> pieces, const PartMemory& memory,
                    std::vector<BlobSummary>& summaries) {
     if (number > 0 && pieces.empty()) return {};
     std::unique_ptr<BlobWriter>& writer = writers_[number];

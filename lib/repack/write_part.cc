@@ -19,8 +19,8 @@ namespace {
 // Some pieces, in memory.
 class Batch {
  public:
-  Batch(const RewriteJob& job, std::span<const Piece> pieces, std::byte* memory) : job_(job) {
-    for (const Piece& piece : pieces) {
+  Batch(const RewriteJob& job, std::span<const ShardPiece> pieces, std::byte* memory) : job_(job) {
+    for (const ShardPiece& piece : pieces) {
       pieces_.push_back({piece, job.tensors[piece.task], memory});
       memory += piece.memory_bytes;
     }
@@ -46,7 +46,7 @@ class Batch {
 
  private:
   struct PlacedPiece {
-    const Piece& piece;
+    const ShardPiece& piece;
     const TensorTask& task;
     std::byte* first;  // as read from the first source, or the sum
 
@@ -128,14 +128,14 @@ class Batch {
 
 }  // namespace
 
-Status WritePieces(const RewriteJob& job, std::span<const Piece> pieces, const PartMemory& memory,
-                   BlobWriter& writer) {
+Status WritePieces(const RewriteJob& job, std::span<const ShardPiece> pieces,
+                   const PartMemory& memory, BlobWriter& writer) {
   std::vector<std::max_align_t> buffer;
   while (!pieces.empty()) {
     const auto now = pieces.first(CountThatFit(pieces, memory.size_bytes));
     std::uint64_t memory_bytes = 0;
     std::uint64_t raw_bytes = 0;
-    for (const Piece& piece : now) {
+    for (const ShardPiece& piece : now) {
       memory_bytes += piece.memory_bytes;
       raw_bytes += piece.raw_bytes;
     }

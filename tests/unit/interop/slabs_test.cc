@@ -13,10 +13,10 @@ using ::testing::IsEmpty;
 TEST(Slabs, GatherWhatFits) {
   const std::vector<Extent> extents = {{4}, {0}, {6}, {1}, {10}, {10}};
   Slabs slabs(extents, 10);
-  EXPECT_THAT(slabs.Next(), ElementsAre(Piece{0, 0, 4}, Piece{2, 0, 6}));
-  EXPECT_THAT(slabs.Next(), ElementsAre(Piece{3, 0, 1}));
-  EXPECT_THAT(slabs.Next(), ElementsAre(Piece{4, 0, 10}));
-  EXPECT_THAT(slabs.Next(), ElementsAre(Piece{5, 0, 10}));
+  EXPECT_THAT(slabs.Next(), ElementsAre(ExtentPart{0, 0, 4}, ExtentPart{2, 0, 6}));
+  EXPECT_THAT(slabs.Next(), ElementsAre(ExtentPart{3, 0, 1}));
+  EXPECT_THAT(slabs.Next(), ElementsAre(ExtentPart{4, 0, 10}));
+  EXPECT_THAT(slabs.Next(), ElementsAre(ExtentPart{5, 0, 10}));
   EXPECT_THAT(slabs.Next(), IsEmpty());
   EXPECT_THAT(slabs.Next(), IsEmpty());
 }
@@ -24,11 +24,11 @@ TEST(Slabs, GatherWhatFits) {
 TEST(Slabs, CutWhatDoesNotFit) {
   const std::vector<Extent> extents = {{2, 1}, {20, 4}, {3, 1}};
   Slabs slabs(extents, 10);
-  EXPECT_THAT(slabs.Next(), ElementsAre(Piece{0, 0, 2}));
-  EXPECT_THAT(slabs.Next(), ElementsAre(Piece{1, 0, 8}));
-  EXPECT_THAT(slabs.Next(), ElementsAre(Piece{1, 8, 16}));
-  EXPECT_THAT(slabs.Next(), ElementsAre(Piece{1, 16, 20}));
-  EXPECT_THAT(slabs.Next(), ElementsAre(Piece{2, 0, 3}));
+  EXPECT_THAT(slabs.Next(), ElementsAre(ExtentPart{0, 0, 2}));
+  EXPECT_THAT(slabs.Next(), ElementsAre(ExtentPart{1, 0, 8}));
+  EXPECT_THAT(slabs.Next(), ElementsAre(ExtentPart{1, 8, 16}));
+  EXPECT_THAT(slabs.Next(), ElementsAre(ExtentPart{1, 16, 20}));
+  EXPECT_THAT(slabs.Next(), ElementsAre(ExtentPart{2, 0, 3}));
   EXPECT_THAT(slabs.Next(), IsEmpty());
 }
 
