@@ -739,7 +739,9 @@ typedef struct sealpoint_summaries sealpoint_summaries;
 SEALPOINT_C_API int32_t sealpoint_blob_writer_finish(sealpoint_blob_writer* writer,
                                                      sealpoint_summaries** out,
                                                      sealpoint_error** error);
-// Removes the files; also after finish, if the caller learned that the attempt failed.
+// Removes the files; also after finish, if the caller learned that the attempt failed. Those that a
+// checkpoint may need stay: after finish, SEALPOINT_INVALID_ARGUMENT if the attempt was committed,
+// or its commit has not ended or its outcome is not known.
 SEALPOINT_C_API int32_t sealpoint_blob_writer_abandon(sealpoint_blob_writer* writer,
                                                       sealpoint_error** error);
 

@@ -128,7 +128,9 @@ class SEALPOINT_EXPORT BlobWriter {
   // nothing was added. The last call. Durability: the blobs survive a crash; no checkpoint exists
   // before Commit.
   virtual Result<std::vector<BlobSummary>> Finish() = 0;
-  // Removes the files; also after Finish, for a caller that learned that the attempt failed.
+  // Removes the files; also after Finish, for a caller that learned that the attempt failed. Files
+  // that a checkpoint may need stay: after Finish, InvalidArgument (R-CMT-15) if the directory has
+  // a marker that may be of this attempt, or what a commit of it wrote and has not removed.
   virtual Status Abandon() = 0;
 
  protected:

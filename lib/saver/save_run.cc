@@ -160,7 +160,7 @@ Result<std::unique_ptr<BlobWriterImpl>> SaveRun::CreateWriter() const {
 // The sequence of collectives is the same on every rank, whatever its own outcome: one all-reduce
 // (with a broadcast of the first error, if there is one), three exchanges in MergeAtOwners and one
 // gather. A rank that returned early would leave the others waiting in the next of them.
-Result<CommitInfo> SaveRun::Commit(BlobWriter* writer, Status local_status) {
+Result<CommitInfo> SaveRun::Commit(BlobWriterImpl* writer, Status local_status) {
   // A crash here leaves blobs of any length and content and no marker: uncommitted.
   recorder_.Begin(Phase::kSyncBlobs);
   std::vector<BlobSummary> summaries;
@@ -194,7 +194,7 @@ Result<CommitInfo> SaveRun::Commit(BlobWriter* writer, Status local_status) {
   return CommitAndBroadcast(writer, *gathered);
 }
 
-Result<CommitInfo> SaveRun::CommitAndBroadcast(BlobWriter* writer,
+Result<CommitInfo> SaveRun::CommitAndBroadcast(BlobWriterImpl* writer,
                                                const std::vector<Bytes>& gathered) {
   const bool is_root = comm_.rank() == 0;
   Result<CommitInfo> committed = CommitInfo();
@@ -318,8 +318,8 @@ void SaveRun::RemoveFromNode() {
 // Precondition: nothing was published, and nothing can be any more. Each rank removes only what it
 // created (R-CMT-15). The barrier comes before the directory goes, because rmdir succeeds only
 // after the last rank's files are gone.
-Status SaveRun::Fail(BlobWriter* writer, Status cause) {
-  if (writer != nullptr) static_cast<void>(writer->Abandon());
+Status SaveRun::Fail(BlobWriterImpl* writer, Status cause) {
+  if (writer != nullptr) static_cast<void>(writer->RemoveBlobs());
   if (!linked_.empty()) RemoveLinks(*attempt_.opened, LinkedSummaries());
   if (IsCommFailure(cause)) {
     cause = NoteFailure(std::move(cause));

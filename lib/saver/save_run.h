@@ -71,12 +71,12 @@ class SaveRun {
   Result<std::unique_ptr<BlobWriterImpl>> CreateWriter() const;
   // From the end of the payload to the verdict. `writer` has all of it, or is null where this rank
   // has `local_status` to report.
-  Result<CommitInfo> Commit(BlobWriter* writer, Status local_status);
+  Result<CommitInfo> Commit(BlobWriterImpl* writer, Status local_status);
   // After the success of a staged save: what it is promoted with. Not collective.
   StagedCommit TakeStaged() { return std::move(staged_); }
   // After an agreed failure before publication every rank removes its own files; the last one out
   // is rank 0, which removes the directory if that left it empty. Returns `why`.
-  Status Fail(BlobWriter* writer, Status cause);
+  Status Fail(BlobWriterImpl* writer, Status cause);
 
   // Not collective. Says of a failure of the communicator which save and phase it ended, and
   // remembers it.
@@ -95,7 +95,7 @@ class SaveRun {
   Status PlaceOnNode(Status& broken);
   void PublishOnNode();
   void RemoveFromNode();
-  Result<CommitInfo> CommitAndBroadcast(BlobWriter* writer, const std::vector<Bytes>& gathered);
+  Result<CommitInfo> CommitAndBroadcast(BlobWriterImpl* writer, const std::vector<Bytes>& gathered);
   Status Unknown(const Status& cause);
 
   Engine& engine_;

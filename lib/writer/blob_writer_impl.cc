@@ -8,8 +8,46 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/format/constants.h"
+#include "lib/format/marker.h"
 
 namespace sealpoint::internal {
+namespace {
+
+// Whether the marker that is there may pin blobs of this attempt (zero: not known). Only one that
+// was read, and is void or of another attempt, does not.
+Result<bool> MayBeOf(const Directory& directory, const AttemptId& attempt) {
+  SEALPOINT_ASSIGN_OR_RETURN(const auto file,
+                             directory.OpenForRead(kMarkerName, IoMode::kBuffered));
+  Bytes bytes(std::min<std::uint64_t>(file->size_bytes(), kMarkerSize + 1));
+  SEALPOINT_RETURN_IF_ERROR(file->ReadAt(0, bytes));
+  const Result<Marker> marker = DecodeMarker(bytes);
+  if (!marker.ok()) return true;
+  return marker->kind == MarkerKind::kCommit && (attempt.is_zero() || marker->attempt == attempt);
+}
+
+// R-CMT-15: finished blobs are removed only if nothing can pin them. An index or an unpublished
+// marker says that a commit is under way, or ended with an unknown outcome (R-CMT-07): a failed one
+// removes both before its writers remove their blobs.
+Status CheckNothingPins(const Directory& directory, const AttemptId& attempt) {
+  SEALPOINT_ASSIGN_OR_RETURN(const auto entries, directory.List());
+  for (const EntryInfo& entry : entries) {
+    const ParsedName name = ParseName(entry.name);
+    bool may_pin = (name.kind == NameKind::kIndex || name.kind == NameKind::kUnpublishedMarker) &&
+                   (attempt.is_zero() || name.id == attempt);
+    if (name.kind == NameKind::kMarker) {
+      SEALPOINT_ASSIGN_OR_RETURN(may_pin, MayBeOf(directory, attempt));
+    }
+    if (!may_pin) continue;
+    return RuleError(Code::kInvalidArgument, "R-CMT-15", "the finished blobs stay: ", entry.name,
+                     " is there, and a checkpoint may need them; a series removes one "
+                     "(Series::Remove), or an attempt that was never committed "
+                     "(Series::RemoveUncommitted)")
+        .AtPath(directory.path());
+  }
+  return {};
+}
+
+}  // namespace
 
 Result<std::unique_ptr<BlobWriterImpl>> BlobWriterImpl::Create(EngineParts& engine,
                                                                const std::string& directory,
@@ -113,6 +151,14 @@ Result<std::vector<BlobSummary>> BlobWriterImpl::Finish() {
 }
 
 Status BlobWriterImpl::Abandon() {
+  SEALPOINT_RETURN_IF_ERROR(core_->engine.CheckUsable());
+  if (core_->is_finished && !blobs_.empty()) {
+    SEALPOINT_RETURN_IF_ERROR(CheckNothingPins(*directory_, core_->options.attempt));
+  }
+  return RemoveBlobs();
+}
+
+Status BlobWriterImpl::RemoveBlobs() {
   SEALPOINT_RETURN_IF_ERROR(core_->engine.CheckUsable());
   StopCopies();
   for (BegunBlob& blob : blobs_) blob.file.reset();

@@ -36,6 +36,8 @@ class BlobWriterImpl final : public BlobWriter, public StateWriter {
   }
   Result<std::vector<BlobSummary>> Finish() override;
   Status Abandon() override;
+  // Removes the files. Precondition: no commit of them succeeded, or can.
+  Status RemoveBlobs();
 
  private:
   friend class StagedWriter;

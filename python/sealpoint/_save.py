@@ -11,6 +11,7 @@ from typing import Any, Literal
 from sealpoint import _sealpoint
 from sealpoint._arguments import Path, Provenance, check, listed, mesh_of, path_of, provenance_of
 from sealpoint._checkpoint import Checkpoint, Progress
+from sealpoint._errors import InvalidArgumentError
 
 Codec = Literal["none", "zstd", "bytesplit+zstd"]
 # A checkpoint that the new one follows: itself, what its save returned, or (attempt, sequence), and where it is.
@@ -125,7 +126,8 @@ class BlobWriter:
     """Writes tensors and objects of one process into blobs of a directory, without a communicator.
 
     What ``finish`` returns goes to one process by any means, which calls ``commit``. A context manager: leaving it
-    without ``finish``, or by an exception, removes the files. Not usable in a forked child. One call at a time.
+    without ``finish``, or by an exception, removes the files, unless a checkpoint may need them by then. Not usable in a
+    forked child. One call at a time.
     """
 
     def __init__(
@@ -208,7 +210,11 @@ class BlobWriter:
         return summaries
 
     def abandon(self) -> None:
-        """Removes the files; also after ``finish``, if the attempt failed elsewhere."""
+        """Removes the files; also after ``finish``, if the attempt failed elsewhere.
+
+        Errors: InvalidArgumentError: the checkpoint was committed, or its commit has not ended or its outcome is not known.
+        Nothing was removed.
+        """
         self._writer.abandon()
 
     def __repr__(self) -> str:
@@ -220,8 +226,13 @@ class BlobWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is not None or not self._is_finished:
+        if kind is None and self._is_finished:
+            return
+        try:
             self.abandon()
+        except InvalidArgumentError:  # a checkpoint may need the finished blobs
+            if not self._is_finished:
+                raise
 
 
 def commit(

@@ -214,6 +214,16 @@ def test_a_writer_that_is_left_removes_its_files(tmp_path, weights):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_committed_checkpoint_stays_whatever_becomes_of_its_writer(tmp_path):
+    with pytest.raises(RuntimeError), sealpoint.BlobWriter(tmp_path) as writer:
+        writer.add("w", numpy.ones(1000))
+        sealpoint.commit(tmp_path, writer.finish())
+        raise RuntimeError
+    with pytest.raises(sealpoint.InvalidArgumentError, match="R-CMT-15"):
+        writer.abandon()
+    assert sealpoint.verify(tmp_path).verdict == "committed"
+
+
 def child_of_fork(path, writer, checkpoint):
     """0: what was inherited is inert or works, and the child saves by itself."""
     try:

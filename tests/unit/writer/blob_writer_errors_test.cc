@@ -5,6 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "lib/format/constants.h"
+#include "lib/format/marker.h"
+#include "lib/storage/durable.h"
 #include "sealpoint/blob_writer.h"
 #include "tests/support/container/mini_container.h"
 #include "tests/support/state/saved_state.h"
@@ -14,6 +17,12 @@
 namespace sealpoint::testing {
 namespace {
 
+using internal::EncodeMarker;
+using internal::IndexName;
+using internal::MarkerBytes;
+using internal::MarkerKind;
+using internal::UnpublishedMarkerName;
+using internal::WriteFileDurably;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -293,6 +302,37 @@ TEST_F(BlobWriterErrorsTest, AbandonAfterFinishRemovesTheFiles) {
   EXPECT_TRUE(writer->Abandon().ok());
   EXPECT_THAT(FileNames(*failing_, kDir), IsEmpty());
   EXPECT_TRUE(writer->Abandon().ok());
+}
+
+// R-CMT-15: of this attempt or, where the writer knows none, of any; a void one pins nothing.
+TEST_F(BlobWriterErrorsTest, WhatACommitMayNeedStaysAfterFinish) {
+  const AttemptId attempt = AttemptId::Random().value();
+  const AttemptId other = AttemptId::Random().value();
+  const MarkerBytes of_other = EncodeMarker({.attempt = other, .sequence = 1, .index_size = 128});
+  const MarkerBytes of_void = EncodeMarker({.kind = MarkerKind::kVoid, .attempt = attempt});
+  struct Case {
+    std::string name;
+    ByteSpan content;
+    AttemptId attempt;
+    bool stays;
+  };
+  for (const Case& one :
+       {Case{"COMMIT", of_other, other, true}, Case{"COMMIT", of_other, {}, true},
+        Case{"COMMIT", of_other, attempt, false}, Case{"COMMIT", of_void, attempt, false},
+        Case{"COMMIT", {}, attempt, true}, Case{IndexName(attempt), {}, attempt, true},
+        Case{UnpublishedMarkerName(attempt), {}, {}, true},
+        Case{IndexName(other), {}, attempt, false}}) {
+    const auto writer = Writer({.attempt = one.attempt});
+    ASSERT_TRUE(AddWhole(*writer, ByteTensor("w", 100)).ok());
+    ASSERT_TRUE(writer->Finish().ok());
+    const auto directory = failing_->OpenDirectory(kDir).value();
+    ASSERT_TRUE(WriteFileDurably(*directory, one.name, one.content).ok());
+    EXPECT_EQ(writer->Abandon().place().rule, one.stays ? "R-CMT-15" : "") << one.name;
+    EXPECT_THAT(FileNames(*failing_, kDir), SizeIs(one.stays ? 2 : 1)) << one.name;
+    for (const std::string& name : FileNames(*failing_, kDir)) {
+      ASSERT_TRUE(directory->Remove(name).ok());
+    }
+  }
 }
 
 TEST_F(BlobWriterErrorsTest, OfTwoFilesThatStayTheFirstIsReported) {
