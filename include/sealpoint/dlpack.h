@@ -2,6 +2,7 @@
 #ifndef SEALPOINT_DLPACK_H_
 #define SEALPOINT_DLPACK_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -28,6 +29,22 @@ inline constexpr std::int32_t kDlpackCpu = 1;
 inline constexpr std::int32_t kDlpackCuda = 2;
 inline constexpr std::int32_t kDlpackCudaHost = 3;
 inline constexpr std::int32_t kDlpackCudaManaged = 13;
+
+// The first byte of an array that touches the bytes [lowest, end) around its element 0, which is at
+// data + byte_offset. Nothing if one of these is no address that a program can have.
+inline std::optional<std::byte*> DlpackBegin(void* data, std::uint64_t byte_offset,
+                                             std::int64_t lowest, std::int64_t end) {
+  std::int64_t first = 0;
+  std::int64_t begin = 0;
+  std::int64_t past = 0;
+  if (__builtin_add_overflow(reinterpret_cast<std::uintptr_t>(data), byte_offset, &first) ||
+      __builtin_add_overflow(first, lowest, &begin) || __builtin_add_overflow(first, end, &past) ||
+      begin < 0) {
+    return std::nullopt;
+  }
+  return static_cast<std::byte*>(data) +
+         (begin - static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(data)));
+}
 
 }  // namespace sealpoint
 

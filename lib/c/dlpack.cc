@@ -104,7 +104,9 @@ Status TakeArray(const sealpoint_dl_tensor* given, void* stream, Array& taken) {
   const auto element_size = static_cast<std::int64_t>(DTypeSizeBytes(dtype));
   const auto extent = ExtentOf(*given, element_size);
   if (!extent.ok()) return extent.error();
-  taken.view.data = static_cast<std::byte*>(given->data) + given->byte_offset + extent->lowest;
+  const auto begin = DlpackBegin(given->data, given->byte_offset, extent->lowest, extent->end);
+  if (!begin) return TooLarge();
+  taken.view.data = *begin;
   taken.view.size_bytes =
       static_cast<std::size_t>(extent->end) - static_cast<std::size_t>(extent->lowest);
   if (extent->is_dense) return {};

@@ -302,8 +302,13 @@ ArrayMemory ArrayReader::ReadDlpack(nb::handle array, std::string_view tensor) {
                      "distributed, such as a DTensor",
                  tensor);
   }
-  SetGeometry(memory, static_cast<std::byte*>(given.data) + given.byte_offset, given.ndim,
-              shape.data(), given.strides == nullptr ? nullptr : strides_bytes.data());
+  SetGeometry(memory, static_cast<std::byte*>(given.data) + (is_empty ? 0 : given.byte_offset),
+              given.ndim, shape.data(), given.strides == nullptr ? nullptr : strides_bytes.data());
+  const auto lowest = -static_cast<std::int64_t>(memory.origin_bytes);
+  const auto end = static_cast<std::int64_t>(memory.size_bytes) + lowest;
+  if (!is_empty && !DlpackBegin(given.data, given.byte_offset, lowest, end)) {
+    ThrowInvalid("the array of DLPack has bytes at addresses that do not exist", tensor);
+  }
   return memory;
 }
 

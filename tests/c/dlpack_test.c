@@ -88,6 +88,11 @@ static void check_refusals(const sealpoint_checkpoint* checkpoint) {
   CHECK_ERROR(SEALPOINT_INVALID_ARGUMENT, "address", read_into(checkpoint, NULL, &array, &error));
   array = array_of(w, shape, far, 2);
   CHECK_ERROR(SEALPOINT_INVALID_ARGUMENT, "address", read_into(checkpoint, NULL, &array, &error));
+  for (int i = 0; i < 2; ++i) {
+    array = array_of(w + 1, shape, NULL, 2);
+    array.byte_offset = i ? (uint64_t)1 << 63 : UINT64_MAX;
+    CHECK_ERROR(SEALPOINT_INVALID_ARGUMENT, "address", read_into(checkpoint, NULL, &array, &error));
+  }
   array = array_of(w, shape, same, 2);  // elements that share memory
   CHECK_CODE(SEALPOINT_INVALID_ARGUMENT, read_into(checkpoint, NULL, &array, &error));
   array = array_of(NULL, shape, NULL, 2);
