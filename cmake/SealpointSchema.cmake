@@ -31,3 +31,5 @@ target_include_directories(sealpoint_schema SYSTEM INTERFACE ${sealpoint_generat
 if(sealpoint_flatbuffers_includes)
   target_include_directories(sealpoint_schema SYSTEM INTERFACE ${sealpoint_flatbuffers_includes})
 endif()
+# A program may have another FlatBuffers: classes of one name and another layout would be merged by the linker.
+target_compile_definitions(sealpoint_schema INTERFACE flatbuffers=sealpoint_flatbuffers)
