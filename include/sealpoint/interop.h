@@ -44,16 +44,16 @@ class SEALPOINT_EXPORT ForeignNode {
     std::uint32_t position = 0;
   };
 
-  ForeignNode() = default;  // null
+  ForeignNode();  // null
   // NOLINTBEGIN(google-explicit-constructor): as JSON is written
-  ForeignNode(std::nullptr_t) {}
-  ForeignNode(bool value) : value_(value) {}
-  ForeignNode(std::int64_t value) : value_(value) {}
-  ForeignNode(double value) : value_(value) {}
-  ForeignNode(std::string text) : value_(std::make_unique<std::string>(std::move(text))) {}
-  ForeignNode(std::string_view text) : ForeignNode(std::string(text)) {}
-  ForeignNode(const char* text) : ForeignNode(std::string(text)) {}
-  ForeignNode(Unread unread) : value_(unread) {}
+  ForeignNode(std::nullptr_t);
+  ForeignNode(bool value);
+  ForeignNode(std::int64_t value);
+  ForeignNode(double value);
+  ForeignNode(std::string text);
+  ForeignNode(std::string_view text);
+  ForeignNode(const char* text);
+  ForeignNode(Unread unread);
   ForeignNode(List items);
   ForeignNode(Members members);
   ForeignNode(std::initializer_list<Member> members);  // which are moved
@@ -93,6 +93,18 @@ struct ForeignNode::Member {
   std::string key{};
   mutable ForeignNode value{};  // so that it can be moved out of an initializer list
 };
+
+// Here, where Member is complete: from C++23 on their bodies need the destructor of its vector.
+inline ForeignNode::ForeignNode() = default;
+inline ForeignNode::ForeignNode(std::nullptr_t) {}
+inline ForeignNode::ForeignNode(bool value) : value_(value) {}
+inline ForeignNode::ForeignNode(std::int64_t value) : value_(value) {}
+inline ForeignNode::ForeignNode(double value) : value_(value) {}
+inline ForeignNode::ForeignNode(std::string text)
+    : value_(std::make_unique<std::string>(std::move(text))) {}
+inline ForeignNode::ForeignNode(std::string_view text) : ForeignNode(std::string(text)) {}
+inline ForeignNode::ForeignNode(const char* text) : ForeignNode(std::string(text)) {}
+inline ForeignNode::ForeignNode(Unread unread) : value_(unread) {}
 
 // What torch and numpy call a dtype; a name is empty if they have none.
 struct ForeignDType {

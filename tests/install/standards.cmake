@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# With C++17 each public header gives one clear error, and nothing that follows from it.
+# With C++17 each public header gives one clear error, and nothing that follows from it. Later standards take all of them.
 include(${CMAKE_CURRENT_LIST_DIR}/run.cmake)
 set(said "error: (#error )?\"Sealpoint needs C[+][+]20: compile with -std=c[+][+]20 or later\"")
 file(GLOB headers RELATIVE ${PREFIX}/include/sealpoint ${PREFIX}/include/sealpoint/*.h)
@@ -16,4 +16,16 @@ foreach(header IN LISTS headers)
   if(errors)
     message(FATAL_ERROR "sealpoint/${header} gives other errors, too: ${errors}")
   endif()
+endforeach()
+
+set(includes "")
+foreach(header IN LISTS headers)
+  string(APPEND includes "#include <sealpoint/${header}>\n")
+endforeach()
+file(WRITE ${WORK_DIR}/all.cc "${includes}")
+find_program(clang NAMES clang++-19 clang++)
+foreach(compiler IN ITEMS ${COMPILER} ${clang})
+  foreach(standard IN ITEMS c++20 c++23)
+    run(${compiler} -std=${standard} -Wall -Wextra -Werror -fsyntax-only -I ${PREFIX}/include ${WORK_DIR}/all.cc)
+  endforeach()
 endforeach()
