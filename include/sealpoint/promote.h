@@ -63,8 +63,9 @@ struct PromoteReport {
 // has another marker, perhaps a void one), Incomplete (R-STG-10: another process gave up a blob,
 // and says why; what this one copied stays), Timeout (the blobs of other processes did not come;
 // names the first that is missing), Unsupported (no exclusive publication there), NoSpace, Io,
-// Cancelled, InvalidArgument (options). `from` is never changed. After an error of the publication
-// OutcomeIsUnknown may be true; calling again finds out.
+// Cancelled, InvalidArgument (options; R-STG-12: `from` and `to` are one directory, or one is
+// within the other). `from` is never changed. After an error of the publication OutcomeIsUnknown
+// may be true; calling again finds out.
 SEALPOINT_EXPORT Result<PromoteReport> Promote(const std::string& from, const std::string& to,
                                                const PromoteOptions& options = {});
 

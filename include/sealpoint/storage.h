@@ -235,6 +235,14 @@ class SEALPOINT_EXPORT Directory {
   Directory() = default;
 };
 
+// Where a path leads.
+struct Location {
+  std::string path{};  // without links, "." and ".."
+  // Of the directory, and of each one that holds it, innermost first. Two paths lead to one
+  // directory if their first identities are equal, however they are written.
+  std::vector<std::string> identities{};
+};
+
 // A name space of directories.
 class SEALPOINT_EXPORT Storage {
  public:
@@ -257,6 +265,9 @@ class SEALPOINT_EXPORT Storage {
   // Gives one of them up: it never becomes a file, and its parts are freed. Success if it is
   // complete or gone by now. Errors: Io, Unsupported.
   virtual Status AbortUnfinished(std::string_view path, const UnfinishedFile& file);
+  // Nothing needs to be there. Without an override a path is its text. Errors: Io, those of a path
+  // with a scheme as above.
+  virtual Result<Location> Locate(std::string_view path) const;
   // What each file that is written below `path` holds in memory at least while it is open: a part
   // of its upload. 0 where files hold nothing, and where nothing is known of the path.
   virtual std::uint64_t part_size_bytes(std::string_view /*path*/) const { return 0; }

@@ -23,6 +23,7 @@
 #include "lib/promote/promote_files.h"
 #include "lib/promote/whole_file.h"
 #include "lib/storage/durable.h"
+#include "lib/storage/place.h"
 #include "sealpoint/text.h"
 
 namespace sealpoint {
@@ -367,6 +368,7 @@ Result<PromoteReport> PromoteGiven(const std::string& from, const std::string& t
   SEALPOINT_RETURN_IF_ERROR(CheckOptions(options));
   const auto from_storage = options.from_storage ? options.from_storage : DefaultStorage();
   const auto to_storage = options.to_storage ? options.to_storage : DefaultStorage();
+  SEALPOINT_RETURN_IF_ERROR(CheckApart(*from_storage, from, *to_storage, to));
   SEALPOINT_ASSIGN_OR_RETURN(CommittedFiles files,
                              given ? FilesOf(from, options.limits, *std::move(given))
                                    : OpenCommitted(*from_storage, from, options.limits, false));

@@ -10,6 +10,7 @@
 #include "lib/base/wire.h"
 #include "lib/comm/agree.h"
 #include "lib/format/constants.h"
+#include "lib/promote/staged_folder.h"
 #include "lib/saver/agree_on_attempt.h"
 #include "lib/series/series_scan.h"
 #include "lib/storage/durable.h"
@@ -252,10 +253,10 @@ Result<Attempt> RunPreflight(Storage& storage, Communicator& comm, const SaveTar
 namespace {
 
 // The newest checkpoint may not be promoted yet: then it is only in the local place of this rank.
-Status LookForNewerOnLocal(Storage& storage, const SaveTarget& target, const SaveOptions& options,
+Status LookForNewerOnLocal(Storage& storage, const StagedFolder& folder, const SaveOptions& options,
                            ParentRef& parent) {
   SEALPOINT_ASSIGN_OR_RETURN(const SeriesListing listing,
-                             ScanSeries(storage, target.local, SeriesDetail::kMarkers));
+                             ScanSeries(storage, folder.path, SeriesDetail::kMarkers));
   SEALPOINT_RETURN_IF_ERROR(CheckMarkers(listing, options));
   const SeriesEntry* const newest = GreatestSequence(listing);
   if (newest == nullptr || newest->sequence <= parent.sequence) return {};
@@ -263,15 +264,21 @@ Status LookForNewerOnLocal(Storage& storage, const SaveTarget& target, const Sav
   return CheckParent(parent).AtPath(newest->path);
 }
 
+// Of the series that the checkpoint is to be in, which a framework may name the directories of.
+Result<StagedFolder> FolderOf(const Storage& storage, const SaveTarget& target) {
+  return StagedFolderOf(storage, target.local,
+                        target.is_series ? target.path : ParentPath(target.path));
+}
+
 Result<Bytes> AnnounceStaged(Storage& storage, const SaveTarget& target, const SaveOptions& options,
-                             const Status& local_status) {
-  SEALPOINT_RETURN_IF_ERROR(local_status);
+                             const Result<StagedFolder>& folder) {
+  SEALPOINT_RETURN_IF_ERROR(folder.status());
   SEALPOINT_RETURN_IF_ERROR(CheckParent(target.parent));
   Announcement announcement;
   SEALPOINT_ASSIGN_OR_RETURN(announcement.attempt, AttemptId::Random());
   SEALPOINT_RETURN_IF_ERROR(ChooseDirectory(storage, target, options, announcement));
   if (target.is_series) {
-    SEALPOINT_RETURN_IF_ERROR(LookForNewerOnLocal(storage, target, options, announcement.parent));
+    SEALPOINT_RETURN_IF_ERROR(LookForNewerOnLocal(storage, *folder, options, announcement.parent));
     return EncodeAnnouncement(announcement);
   }
   const auto there = storage.OpenDirectory(target.path);
@@ -284,7 +291,8 @@ Result<Bytes> AnnounceStaged(Storage& storage, const SaveTarget& target, const S
 }
 
 // The probe has a name of its own, since other ranks may probe the same directory.
-Status MakeLocalPlace(Storage& storage, Attempt& attempt) {
+Status MakeLocalPlace(Storage& storage, const StagedFolder& folder, Attempt& attempt) {
+  SEALPOINT_RETURN_IF_ERROR(MakeStagedFolder(storage, folder));
   SEALPOINT_RETURN_IF_ERROR(MakeDirectory(storage, attempt));
   SEALPOINT_ASSIGN_OR_RETURN(attempt.opened, storage.OpenDirectory(attempt.directory));
   SEALPOINT_RETURN_IF_ERROR(CheckNoMarker(*attempt.opened));
@@ -300,15 +308,18 @@ Status MakeLocalPlace(Storage& storage, Attempt& attempt) {
 
 Result<Attempt> RunStagedPreflight(Storage& storage, Communicator& comm, const SaveTarget& target,
                                    const SaveOptions& options, const Status& local_status) {
+  Result<StagedFolder> folder = local_status.ok() ? FolderOf(storage, target) : local_status;
   Result<Bytes> at_root = Bytes();
-  if (comm.rank() == 0) at_root = AnnounceStaged(storage, target, options, local_status);
+  if (comm.rank() == 0) at_root = AnnounceStaged(storage, target, options, folder);
   SEALPOINT_ASSIGN_OR_RETURN(const Bytes bytes, BroadcastResult(comm, 0, std::move(at_root)));
   SEALPOINT_ASSIGN_OR_RETURN(const Announcement announcement, DecodeAnnouncement(bytes));
   Attempt attempt{.id = announcement.attempt, .final_directory = announcement.directory};
-  attempt.directory = JoinPath(target.local, LastComponent(announcement.directory));
   if (!announcement.parent.attempt.is_zero()) attempt.parent = announcement.parent;
-  Status made = local_status;
-  if (made.ok()) made = MakeLocalPlace(storage, attempt);
+  Status made = folder.status();
+  if (made.ok()) {
+    attempt.directory = JoinPath(folder->path, LastComponent(announcement.directory));
+    made = MakeLocalPlace(storage, *folder, attempt);
+  }
   const Status agreed = AgreeOnAttempt(comm, made, false);
   if (agreed.ok()) return attempt;
   RemoveEmptyDirectories(attempt);

@@ -13,15 +13,17 @@
 #include "lib/base/macros.h"
 #include "lib/format/constants.h"
 #include "lib/promote/promote_files.h"
+#include "lib/promote/staged_folder.h"
 #include "lib/saver/background_save.h"
 #include "lib/storage/path.h"
 
 namespace sealpoint::internal {
 
-Status DropLocal(Storage& storage, const std::string& directory) {
+Status DropLocal(Storage& storage, const std::string& directory, const std::string& final) {
   const auto pass = [](const Status& removed) {
     return removed.code() == Code::kNotFound ? Status() : removed;
   };
+  SEALPOINT_RETURN_IF_ERROR(pass(CheckIsCopy(storage, directory, final)));
   const auto parent = storage.OpenDirectory(ParentPath(directory));
   if (!parent.ok()) return pass(parent.error());
   const std::string name(LastComponent(directory));
@@ -170,9 +172,11 @@ Promotion PromotionQueue::Run(const StagedCommit& staged) {
 // tries again.
 void PromotionQueue::DropPromoted(const StagedCommit& staged) {
   if (!staged.is_first) return;
-  promoted_.push_back({.local = staged.local});
+  promoted_.push_back({.local = staged.local, .final = staged.final});
   while (promoted_.size() > static_cast<std::size_t>(options_.keep_local)) {
-    if (!DropLocal(*storage_, promoted_.front().local).ok()) return;
+    const StagedCommit& oldest = promoted_.front();
+    if (!CheckIsDurable(*storage_, oldest.final, options_.limits).ok()) return;
+    if (!DropLocal(*storage_, oldest.local, oldest.final).ok()) return;
     promoted_.pop_front();
   }
 }

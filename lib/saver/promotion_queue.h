@@ -24,8 +24,9 @@
 namespace sealpoint::internal {
 
 // Removes a promoted checkpoint from local storage, unless a KEEP file is in it; foreign files
-// stay. What another process removes meanwhile is no error.
-Status DropLocal(Storage& storage, const std::string& directory);
+// stay. What another process removes meanwhile is no error. Precondition: `final` is durable.
+// Errors: those of CheckIsCopy, Io.
+Status DropLocal(Storage& storage, const std::string& directory, const std::string& final);
 
 // The promotions of one rank, one after the other, on a thread of its own that talks to no other
 // rank. Thread safety: all functions.

@@ -15,8 +15,11 @@
 #include "lib/container/open_checkpoint.h"
 #include "lib/format/constants.h"
 #include "lib/promote/promote_files.h"
+#include "lib/promote/staged_folder.h"
 #include "lib/saver/promotion_queue.h"
 #include "lib/series/series_scan.h"
+#include "lib/storage/path.h"
+#include "lib/storage/place.h"
 #include "sealpoint/series.h"
 #include "sealpoint/staged_saves.h"
 
@@ -44,7 +47,7 @@ class Resumption {
   Resumption(Communicator& comm, std::string local, std::string final_series,
              const ResumePromotionsOptions& options)
       : comm_(comm),
-        local_(std::move(local)),
+        place_(std::move(local)),
         final_(std::move(final_series)),
         options_(options),
         storage_(options.storage ? options.storage : DefaultStorage()) {}
@@ -53,6 +56,9 @@ class Resumption {
 
  private:
   Result<FinalSeries> LookAtFinal();
+  Result<std::vector<Promotion>> ListLocal(const FinalSeries& series);  // local
+  void LookForStrays(const std::string& folder, const FinalSeries& series,
+                     std::vector<Promotion>& left) const;  // local
   Result<std::vector<Candidate>> FindCandidates(const FinalSeries& series,
                                                 ResumedPromotions& resumed);
   Status PromoteOne(const Candidate& candidate);
@@ -60,11 +66,11 @@ class Resumption {
   Result<std::vector<BlobId>> Divide(const Candidate& candidate, const Metadata& index);
   Result<Bytes> BlobsIn(const std::string& directory, const Metadata& index) const;  // local
   std::vector<const SeriesEntry*> FindCopies(const FinalSeries& series) const;       // local
-  Status CheckIsDurable(const std::string& name) const;                              // local
   Status DropWhatIsFinal(const FinalSeries& series);
 
   Communicator& comm_;
-  const std::string local_;
+  const std::string place_;  // may differ by rank
+  StagedFolder folder_;      // in it
   const std::string final_;
   const ResumePromotionsOptions& options_;
   const std::shared_ptr<Storage> storage_;
@@ -101,30 +107,82 @@ Result<FinalSeries> Resumption::LookAtFinal() {
   return series;
 }
 
+// The copies of this series that this rank sees, and what else lies in its local place: copies
+// without a record, and those of another place whose lineage this series has. Errors: Io, those of
+// a marker that cannot be read.
+Result<std::vector<Promotion>> Resumption::ListLocal(const FinalSeries& series) {
+  SEALPOINT_RETURN_IF_ERROR(CheckApart(*storage_, place_, *storage_, final_));
+  SEALPOINT_ASSIGN_OR_RETURN(folder_, StagedFolderOf(*storage_, place_, final_));
+  SEALPOINT_ASSIGN_OR_RETURN(const auto recorded, RecordedSeries(*storage_, folder_.path));
+  if (recorded == folder_.series) {
+    SEALPOINT_ASSIGN_OR_RETURN(listing_,
+                               ScanSeries(*storage_, folder_.path, SeriesDetail::kMarkers));
+    if (listing_.unread() != nullptr) return NeverNotFound(listing_.unread()->problem);
+  }
+  std::vector<Promotion> left;
+  const auto opened = storage_->OpenDirectory(place_);
+  if (opened.error().code() == Code::kNotFound) return left;
+  SEALPOINT_RETURN_IF_ERROR(opened.status());
+  LookForStrays(place_, series, left);
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<EntryInfo> entries, (*opened)->List());
+  for (const EntryInfo& entry : entries) {
+    const std::string path = JoinPath(place_, entry.name);
+    if (entry.kind == EntryKind::kDirectory && path != folder_.path) {
+      LookForStrays(path, series, left);
+    }
+  }
+  return left;
+}
+
+// R-STG-13: what is no copy of this series, or may be one and says otherwise, is named and left
+// alone. That it cannot be looked at is no error: it is not of this series.
+void Resumption::LookForStrays(const std::string& folder, const FinalSeries& series,
+                               std::vector<Promotion>& left) const {
+  const auto recorded = RecordedSeries(*storage_, folder);
+  const auto listing = ScanSeries(*storage_, folder, SeriesDetail::kMarkers);
+  if (!recorded.ok() || !listing.ok()) return;
+  const SeriesEntry* const newest = listing->newest();
+  if (newest == nullptr || newest->sequence <= series.newest) return;
+  const auto is_known = [&](const AttemptId& attempt) {
+    return std::ranges::any_of(series.attempts,
+                               [&](const auto& one) { return one.second == attempt; });
+  };
+  // Those of another training, which has its own place, are its own affair.
+  if (*recorded && !std::ranges::any_of(listing->entries, [&](const SeriesEntry& entry) {
+        return is_known(entry.attempt) || is_known(entry.parent);
+      })) {
+    return;
+  }
+  left.push_back(
+      {.directory = folder,
+       .status = RuleError(
+           Code::kInvalidArgument, "R-STG-13", "checkpoints here ",
+           *recorded ? StrCat("are copies for ", **recorded) : "have no record of their series",
+           ", and are not promoted to ", final_,
+           "; if they are of this training: sealpoint promote --adopt ", folder, " ", final_)});
+}
+
 // Newest first; the same on all ranks. A marker that could not be read may be the newest
 // (R-SER-23); one that is damaged, or of another version, is passed over, and all are told.
 Result<std::vector<Candidate>> Resumption::FindCandidates(const FinalSeries& series,
                                                           ResumedPromotions& resumed) {
-  auto listing = ScanSeries(*storage_, local_, SeriesDetail::kMarkers);
-  Status listed = listing.status();
-  if (listing.ok() && listing->unread() != nullptr) {
-    listed = NeverNotFound(listing->unread()->problem);
-  }
-  SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, listed));
-  listing_ = *std::move(listing);
+  Result<std::vector<Promotion>> left = ListLocal(series);
+  SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, left.status()));
   Bytes message;
   WireWriter out(message);
-  std::vector<const SeriesEntry*> bad;
+  std::vector<Promotion> bad = *std::move(left);
   for (const SeriesEntry& entry : listing_.entries) {
     const bool is_bad =
         entry.verdict == Verdict::kCorrupt || entry.verdict == Verdict::kUnsupported;
-    if (is_bad && !series.attempts.contains(entry.name)) bad.push_back(&entry);
+    if (is_bad && !series.attempts.contains(entry.name)) {
+      bad.push_back({.directory = entry.path, .status = entry.problem});
+    }
   }
   out.Put(std::uint64_t{bad.size()});
-  for (const SeriesEntry* const entry : bad) {
-    out.Put(entry->path);
-    out.Put(static_cast<std::uint64_t>(entry->problem.code()));
-    out.Put(entry->problem.message());
+  for (const Promotion& one : bad) {
+    out.Put(one.directory);
+    out.Put(static_cast<std::uint64_t>(one.status.code()));
+    out.Put(one.status.message());
   }
   for (const SeriesEntry& entry : listing_.entries) {
     if (entry.verdict != Verdict::kCommitted || entry.sequence <= series.newest) continue;
@@ -164,7 +222,7 @@ Result<std::vector<Candidate>> Resumption::FindCandidates(const FinalSeries& ser
 Result<GivenFiles> Resumption::ReadFiles(const Candidate& candidate) const {
   SEALPOINT_ASSIGN_OR_RETURN(
       CommittedFiles files,
-      OpenCommitted(*storage_, JoinPath(local_, candidate.name), options_.limits, false));
+      OpenCommitted(*storage_, JoinPath(folder_.path, candidate.name), options_.limits, false));
   return GivenFiles{.marker = std::move(files.marker.bytes), .index = *files.index.bytes};
 }
 
@@ -188,7 +246,7 @@ Result<Bytes> Resumption::BlobsIn(const std::string& directory, const Metadata& 
 // The blobs that this rank promotes: of the ranks that see one, that with the fewest bytes so far
 // takes it. What no rank sees must be in the final directory.
 Result<std::vector<BlobId>> Resumption::Divide(const Candidate& candidate, const Metadata& index) {
-  auto present = BlobsIn(JoinPath(local_, candidate.name), index);
+  auto present = BlobsIn(JoinPath(folder_.path, candidate.name), index);
   Result<Bytes> in_final = Bytes();
   if (comm_.rank() == 0) in_final = BlobsIn(JoinPath(final_, candidate.name), index);
   SEALPOINT_RETURN_IF_ERROR(
@@ -237,7 +295,7 @@ Status Resumption::PromoteOne(const Candidate& candidate) {
   SEALPOINT_ASSIGN_OR_RETURN(const ByteSpan index, in.Span());
   given.marker.assign(marker.begin(), marker.end());
   given.index.assign(index.begin(), index.end());
-  const std::string from = JoinPath(local_, candidate.name);
+  const std::string from = JoinPath(folder_.path, candidate.name);
   SEALPOINT_ASSIGN_OR_RETURN(const MarkerFile decoded, DecodeMarkerFile(from, given.marker));
   SEALPOINT_ASSIGN_OR_RETURN(const IndexFile file,
                              DecodeIndexFile(from, decoded.marker, given.index, options_.limits));
@@ -271,14 +329,6 @@ std::vector<const SeriesEntry*> Resumption::FindCopies(const FinalSeries& series
   return copies;
 }
 
-// R-STG-08: who published may have died before the sync, and a blob may be lost.
-Status Resumption::CheckIsDurable(const std::string& name) const {
-  SEALPOINT_ASSIGN_OR_RETURN(
-      const CommittedFiles files,
-      OpenCommitted(*storage_, JoinPath(final_, name), options_.limits, true));
-  return files.directory->Sync();
-}
-
 // Local copies, but for the newest few, of what rank 0 finds whole and durable in the final series.
 // That one stays is no error: the next job tries again. Errors: Comm, Timeout.
 Status Resumption::DropWhatIsFinal(const FinalSeries& series) {
@@ -299,13 +349,17 @@ Status Resumption::DropWhatIsFinal(const FinalSeries& series) {
   }
   Bytes durable;
   for (const std::string& name : names) {
-    if (CheckIsDurable(name).ok()) WireWriter(durable).Put(name);
+    // R-STG-08: who published may have died before the sync, and a blob may be lost.
+    if (CheckIsDurable(*storage_, JoinPath(final_, name), options_.limits).ok()) {
+      WireWriter(durable).Put(name);
+    }
   }
   SEALPOINT_RETURN_IF_ERROR(comm_.Broadcast(durable, 0));
   for (WireReader in(durable); !in.at_end();) {
     SEALPOINT_ASSIGN_OR_RETURN(const std::string name, in.Text());
     for (const SeriesEntry* const copy : copies) {
-      if (copy->name == name) static_cast<void>(DropLocal(*storage_, copy->path));
+      if (copy->name != name) continue;
+      static_cast<void>(DropLocal(*storage_, copy->path, JoinPath(final_, name)));
     }
   }
   return {};
@@ -335,6 +389,18 @@ Result<ResumedPromotions> Resumption::Run() {
 
 }  // namespace
 }  // namespace internal
+
+Result<StagedCopies> FindStagedCopies(const std::string& local, const std::string& final_series,
+                                      std::shared_ptr<Storage> storage) {
+  if (storage == nullptr) storage = DefaultStorage();
+  SEALPOINT_RETURN_IF_ERROR(internal::CheckApart(*storage, local, *storage, final_series));
+  SEALPOINT_ASSIGN_OR_RETURN(internal::StagedFolder folder,
+                             internal::StagedFolderOf(*storage, local, final_series));
+  SEALPOINT_ASSIGN_OR_RETURN(auto record, internal::RecordedSeries(*storage, folder.path));
+  return StagedCopies{.folder = std::move(folder.path),
+                      .series = std::move(folder.series),
+                      .record = std::move(record)};
+}
 
 Result<ResumedPromotions> ResumePromotions(Communicator& comm, const std::string& local,
                                            const std::string& final_series,

@@ -34,6 +34,7 @@
 #include "lib/saver/save_run.h"
 #include "lib/saver/staged_commit.h"
 #include "lib/saver/write_sources.h"
+#include "lib/storage/place.h"
 #include "lib/writer/commit_steps.h"
 #include "lib/writer/staged_writer.h"
 #include "lib/writer/state_writer.h"
@@ -96,7 +97,8 @@ class SaverImpl final : public Saver {
 
  private:
   Status CheckUsable() const;
-  Status CheckArguments(const SaveOptions& options, const Sources& sources) const;
+  Status CheckArguments(const SaveTarget& target, const SaveOptions& options,
+                        const Sources& sources) const;
   // Collective: the first exchange of a save. An error of any rank becomes the error of all.
   Result<Flags> Begin(const CollectiveCall& call, const Flags& flags, const Status& local_status);
   // Collective. The same once more, if the local plan became known only after the first exchange.
@@ -163,7 +165,7 @@ Result<CommitInfo> SaverImpl::Save(const SaveTarget& target, const SaveOptions& 
   SEALPOINT_RETURN_IF_ERROR(CheckUsable());
   PhaseRecorder recorder(options_.on_phase, options.step);
   recorder.Begin(Phase::kPreflight);
-  Status local_status = CheckArguments(options, sources);
+  Status local_status = CheckArguments(target, options, sources);
   if (local_status.ok()) local_status = recorder.failure();
   SaveRun run(engine_, comm_, options_, target, options, recorder, *frozen_);
   Result<CommitInfo> result = RunInForeground(CallOf("save", options_, target, options), run,
@@ -236,7 +238,7 @@ Status SaverImpl::StageInBackground(const SaveTarget& target, const SaveOptions&
                                     const Sources& held_sources,
                                     const std::shared_ptr<BackgroundSave>& save) {
   PhaseRecorder& recorder = save->recorder();
-  const Status local_status = CheckArguments(options, held_sources);
+  const Status local_status = CheckArguments(target, options, held_sources);
   auto local_plan = MakeFirstPlan(local_status, held_sources);
   GroupedPlan grouped;
   std::unique_ptr<StagedWriter> staged;
@@ -361,7 +363,8 @@ Status SaverImpl::CheckUsable() const {
   return queue_ ? queue_->usable() : Status();
 }
 
-Status SaverImpl::CheckArguments(const SaveOptions& options, const Sources& sources) const {
+Status SaverImpl::CheckArguments(const SaveTarget& target, const SaveOptions& options,
+                                 const Sources& sources) const {
   // Comm and Timeout are of a saver whose ranks may be anywhere; these ranks are here.
   if (IsCommFailure(options.failure)) {
     return MakeError(Code::kCancelled, options.failure.message())
@@ -369,6 +372,10 @@ Status SaverImpl::CheckArguments(const SaveOptions& options, const Sources& sour
   }
   SEALPOINT_RETURN_IF_ERROR(options.failure);
   SEALPOINT_RETURN_IF_ERROR(CheckDescription(options.mesh, options.provenance));
+  if (!target.local.empty()) {
+    const Storage& storage = *InternalAccess::PartsOf(engine_).storage;
+    SEALPOINT_RETURN_IF_ERROR(CheckApart(storage, target.local, storage, target.path));
+  }
   return CheckSources(sources);
 }
 

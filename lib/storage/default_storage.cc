@@ -39,6 +39,10 @@ class FileUriStorage final : public Storage {
     SEALPOINT_ASSIGN_OR_RETURN(const std::string plain, PathOfFileUri(path));
     return PosixStorage()->CreateDirectories(plain);
   }
+  Result<Location> Locate(std::string_view path) const override {
+    SEALPOINT_ASSIGN_OR_RETURN(const std::string plain, PathOfFileUri(path));
+    return PosixStorage()->Locate(plain);
+  }
 };
 
 class DefaultStorageImpl final : public Storage {
@@ -58,6 +62,10 @@ class DefaultStorageImpl final : public Storage {
   Status AbortUnfinished(std::string_view path, const UnfinishedFile& file) override {
     SEALPOINT_ASSIGN_OR_RETURN(const auto storage, StorageFor(path));
     return storage->AbortUnfinished(path, file);
+  }
+  Result<Location> Locate(std::string_view path) const override {
+    SEALPOINT_ASSIGN_OR_RETURN(const auto storage, StorageFor(path));
+    return storage->Locate(path);
   }
   std::uint64_t part_size_bytes(std::string_view path) const override {
     const auto storage = StorageFor(path);

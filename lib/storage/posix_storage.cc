@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "lib/base/errors.h"
@@ -23,6 +25,7 @@ class PosixStorageImpl final : public Storage {
  public:
   Result<std::unique_ptr<Directory>> OpenDirectory(std::string_view path) const override;
   Status CreateDirectories(std::string_view path) override;
+  Result<Location> Locate(std::string_view path) const override;
 };
 
 Result<std::unique_ptr<Directory>> PosixStorageImpl::OpenDirectory(std::string_view path) const {
@@ -35,6 +38,34 @@ Status SyncParent(const std::string& path) {
   SEALPOINT_ASSIGN_OR_RETURN(const UniqueFd fd,
                              OpenAt(AT_FDCWD, parent, O_RDONLY | O_DIRECTORY, 0, parent));
   return SyncDirectoryFd(fd.get(), parent);
+}
+
+// A directory is its device and inode; what is not there yet, its name in the one that will hold
+// it.
+Result<Location> PosixStorageImpl::Locate(std::string_view path) const {
+  SEALPOINT_RETURN_IF_ERROR(CheckPath(path));
+  std::error_code error;
+  const std::filesystem::path whole =
+      std::filesystem::weakly_canonical(std::filesystem::absolute(path, error), error);
+  if (error) return ErrnoError("realpath", error.value()).AtPath(std::string(path));
+  Location place{.path = whole.string()};
+  if (place.path.size() > 1 && place.path.back() == '/') place.path.pop_back();
+  std::string missing;
+  for (std::string at = place.path;; at = ParentPath(at)) {
+    struct stat info = {};
+    if (::stat(at.c_str(), &info) == 0) {
+      const std::string identity = StrCat(info.st_dev, ":", info.st_ino);
+      for (; !missing.empty(); missing.resize(missing.rfind('/'))) {
+        place.identities.push_back(StrCat(identity, missing));
+      }
+      place.identities.push_back(identity);
+    } else if (errno == ENOENT || errno == ENOTDIR) {
+      missing = StrCat("/", LastComponent(at), missing);
+    } else {
+      return ErrnoError("stat", errno).AtPath(at);
+    }
+    if (at == "/") return place;
+  }
 }
 
 // Success if `path` is a directory; NotFound if nothing is there.

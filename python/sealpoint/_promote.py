@@ -18,7 +18,7 @@ from sealpoint._command import (
     write_error,
     write_line,
 )
-from sealpoint._errors import Error, NotFoundError
+from sealpoint._errors import Error, InvalidArgumentError, NotFoundError
 from sealpoint._sealpoint import printable
 from sealpoint._series import Series
 from sealpoint._verify import verify
@@ -37,6 +37,24 @@ def _seconds(text: str) -> float:
     if not 0 < seconds < 1e9:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds, expected more than 0 and less than 1e9")
     return seconds
+
+
+def _place_of(local: str, final: str, is_adopted: bool) -> str:
+    """Where the copies of this series are. Errors: InvalidArgumentError (the two places overlap; there are copies, and they are
+    not known to be of this series)."""
+    folder, series, record = _sealpoint.find_staged_copies(local, final)
+    if is_adopted:
+        return local
+    if record == series:
+        return folder
+    if Series(local).list():
+        raise InvalidArgumentError(
+            f"the checkpoints here are not known to be copies of {series}: they have no record of it; if they are, give --adopt",
+            path=local,
+        )
+    raise NotFoundError(
+        f"there are no copies of {series}; of a series that was moved, give the folder of its copies and --adopt", path=local
+    )
 
 
 def _candidates(local: Series, final: Series) -> list[tuple[_sealpoint.SeriesEntry, str]]:
@@ -102,6 +120,10 @@ def run_promote(words: list[str]) -> int:
         "of another node did not come: what was copied stays, and the next call goes on.",
     )
     parser.add_argument("local", metavar="LOCAL", help="the local directory, as `staged` of the training")
+    parser.add_argument(
+        "--adopt", action="store_true",
+        help="LOCAL itself holds the checkpoints: they have no record of their series, or it was moved since",
+    )
     parser.add_argument("final", metavar="FINAL", help="the series: a directory or a URL")
     parser.add_argument("--dry-run", action="store_true", help="say what would be done")
     parser.add_argument(
@@ -114,7 +136,8 @@ def run_promote(words: list[str]) -> int:
     parser.add_argument("--json", action="store_true", help="the report as JSON")
     arguments = parser.parse_args(words)
     end_by_signals()
-    local, final = Series(arguments.local), Series(arguments.final)
+    final = Series(arguments.final)
+    local = Series(_place_of(arguments.local, final.path, arguments.adopt))
     if not local.list():
         raise NotFoundError("there is no checkpoint, expected the local directory of a training", path=local.path)
     done: list[dict[str, Any]] = []

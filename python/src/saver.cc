@@ -249,6 +249,16 @@ std::unique_ptr<PendingSaveHandle> SaveTogetherAsync(const SaverHandle& handle,
       Value(watch.Run([&] { return parts->saver->SaveAsync(where, options, sources); })));
 }
 
+// Folder, series, and the series of the folder's record.
+std::tuple<std::string, std::string, std::optional<std::string>> FindCopies(nb::handle local,
+                                                                            nb::handle final) {
+  const std::string from = PathOf(local);
+  const std::string to = PathOf(final);
+  const GilRelease released;
+  StagedCopies found = Value(FindStagedCopies(from, to));
+  return {found.folder, found.series, found.record};
+}
+
 void MakeSaver(SaverHandle* self, const EngineHandle& engine, nb::object communicator,
                bool find_replicas, bool compare_replicas, std::uint64_t blob_size_max_bytes,
                std::vector<int> writer_ranks, bool check_device_copies,
@@ -317,6 +327,12 @@ void BindSaver(nb::module_& m) {
                 "int, int, bool]"),
         "Copies what is here of a checkpoint; see Promote of the library. Blobs and bytes copied, "
         "blobs found, whether it was committed.");
+  m.def(
+      "find_staged_copies", FindCopies, nb::arg("local"), nb::arg("final"),
+      nb::sig("def find_staged_copies(local: object, final: object) -> tuple[str, str, str | "
+              "None]"),
+      "Where the copies of a series lie in a local place, the series without links, and the series "
+      "that the folder says it is of.");
   m.def("resume_promotions", ResumeTogether, nb::arg("communicator"), nb::arg("local"),
         nb::arg("final"), nb::kw_only(), nb::arg("keep_local"), nb::arg("deadline").none(),
         nb::sig("def resume_promotions(communicator: object, local: object, final: object, *, "

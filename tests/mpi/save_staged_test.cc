@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <set>
 #include <string>
@@ -28,6 +29,10 @@ constexpr std::chrono::minutes kLong(1);
 
 std::string Node(const SaveJob& job, int node) { return job.path("node" + std::to_string(node)); }
 std::string Local(const SaveJob& job) { return Node(job, job.rank() / 2); }
+// Where the copies of the series lie in the place of a node.
+std::string Copies(const SaveJob& job, const std::string& place) {
+  return FindStagedCopies(place, job.path("final"), job.posix).value().folder;
+}
 int NodeCount(const SaveJob& job) { return (job.size() + 1) / 2; }
 
 Result<CommitInfo> SaveStaged(SaveJob& job, std::uint64_t step) {
@@ -38,7 +43,7 @@ Result<CommitInfo> SaveStaged(SaveJob& job, std::uint64_t step) {
 
 // Where they fail until the storage is healed, so that what is local can be looked at.
 void HoldPromotions(SaveJob& job) {
-  job.storage->Fail({.op = StorageOp::kCreateDirectories, .name = "final", .persists = true});
+  job.storage->Fail({.op = StorageOp::kCreateDirectories, .name = "final/", .persists = true});
 }
 
 // The promotions that ended on this rank.
@@ -63,7 +68,9 @@ std::vector<std::string> NamesIn(const SaveJob& job, const std::string& path) {
   const auto directory = job.posix->OpenDirectory(path);
   if (!directory.ok()) return names;
   const auto entries = (*directory)->List().value();
-  for (const EntryInfo& entry : entries) names.push_back(entry.name);
+  for (const EntryInfo& entry : entries) {
+    if (entry.name != "sealpoint.staged") names.push_back(entry.name);
+  }
   return names;
 }
 
@@ -86,7 +93,7 @@ TEST(SaveStagedTest, IsPromotedBehindTheSave) {
       EXPECT_TRUE(promotions[0].status.ok()) << promotions[0].status.ToString();
       EXPECT_EQ(promotions[0].directory, saved->directory);
       EXPECT_EQ(FindDamage(job.posix, saved->directory), "");
-      EXPECT_THAT(NamesIn(job, Local(job)), IsEmpty());
+      EXPECT_THAT(NamesIn(job, Copies(job, Local(job))), IsEmpty());
     }
   });
 }
@@ -101,7 +108,7 @@ TEST(SaveStagedTest, EachNodeCanProveItsPart) {
     EXPECT_EQ(held[0].status.code(), Code::kIo);
     std::set<std::string> blobs;
     for (int node = 0; node < NodeCount(job); ++node) {
-      const auto names = NamesIn(job, JoinPath(Node(job, node), NameOf(*saved)));
+      const auto names = NamesIn(job, JoinPath(Copies(job, Node(job, node)), NameOf(*saved)));
       EXPECT_EQ(std::count(names.begin(), names.end(), "COMMIT"), 1) << node;
       for (const std::string& name : names) {
         if (name.ends_with(".blob")) EXPECT_TRUE(blobs.insert(name).second);
@@ -126,7 +133,7 @@ TEST(SaveStagedTest, IsPromotedByTheNextJob) {
     const auto saved = SaveUnpromoted(job);
     ASSERT_TRUE(saved.ok()) << saved.error().ToString();
     // One node got no marker: the power failed before it published its own.
-    const std::string last = JoinPath(Node(job, NodeCount(job) - 1), NameOf(*saved));
+    const std::string last = JoinPath(Copies(job, Node(job, NodeCount(job) - 1)), NameOf(*saved));
     if (job.rank() == 0 && NodeCount(job) > 1) {
       ASSERT_TRUE(job.posix->OpenDirectory(last).value()->Remove("COMMIT").ok());
     }
@@ -139,7 +146,7 @@ TEST(SaveStagedTest, IsPromotedByTheNextJob) {
       EXPECT_EQ(FindDamage(job.posix, saved->directory), "");
       job.Barrier();
     }
-    EXPECT_THAT(NamesIn(job, Local(job)), IsEmpty());
+    EXPECT_THAT(NamesIn(job, Copies(job, Local(job))), IsEmpty());
   });
 }
 
@@ -149,12 +156,12 @@ TEST(SaveStagedTest, CopiesStayUntilTheFinalOneIsWholeAndDurable) {
     const auto saved = SaveUnpromoted(job);
     ASSERT_TRUE(saved.ok()) << saved.error().ToString();
     ASSERT_TRUE(Resume(job, 1).ok());
-    const auto copies = NamesIn(job, Local(job));
+    const auto copies = NamesIn(job, Copies(job, Local(job)));
     EXPECT_THAT(copies, SizeIs(1));
     job.Barrier();
-    job.storage->Fail({.op = StorageOp::kSyncDirectory, .name = "final", .nth = 0});
+    job.storage->Fail({.op = StorageOp::kSyncDirectory, .name = "final/", .nth = 0});
     ASSERT_TRUE(Resume(job).ok());
-    EXPECT_EQ(NamesIn(job, Local(job)), copies);
+    EXPECT_EQ(NamesIn(job, Copies(job, Local(job))), copies);
     job.Barrier();
     job.storage->Heal();
     Bytes blob;
@@ -168,12 +175,12 @@ TEST(SaveStagedTest, CopiesStayUntilTheFinalOneIsWholeAndDurable) {
     }
     job.Barrier();
     ASSERT_TRUE(Resume(job).ok());
-    EXPECT_EQ(NamesIn(job, Local(job)), copies);
+    EXPECT_EQ(NamesIn(job, Copies(job, Local(job))), copies);
     job.Barrier();
     if (job.rank() == 0) ReplaceFile(*job.posix, saved->directory, name, &blob);
     job.Barrier();
     ASSERT_TRUE(Resume(job).ok());
-    EXPECT_THAT(NamesIn(job, Local(job)), IsEmpty());
+    EXPECT_THAT(NamesIn(job, Copies(job, Local(job))), IsEmpty());
   });
 }
 
@@ -183,7 +190,7 @@ TEST(SaveStagedTest, AMarkerThatIsNotReadIsNotPassedOverInSilence) {
   OnJobs([](SaveJob& job) {
     const auto saved = SaveUnpromoted(job);
     ASSERT_TRUE(saved.ok()) << saved.error().ToString();
-    const std::string local = JoinPath(Local(job), NameOf(*saved));
+    const std::string local = JoinPath(Copies(job, Local(job)), NameOf(*saved));
     job.Barrier();
     if (job.is_last()) job.storage->Fail({.op = StorageOp::kRead, .path = "COMMIT", .nth = 0});
     const auto unread = Resume(job);
@@ -200,7 +207,7 @@ TEST(SaveStagedTest, AMarkerThatIsNotReadIsNotPassedOverInSilence) {
     ASSERT_TRUE(damaged.ok()) << damaged.error().ToString();
     const auto& passed_over = damaged->passed_over;
     const auto is_it = [&](const Promotion& one) {
-      return one.directory == JoinPath(Node(job, NodeCount(job) - 1), NameOf(*saved));
+      return one.directory == JoinPath(Copies(job, Node(job, NodeCount(job) - 1)), NameOf(*saved));
     };
     EXPECT_TRUE(std::any_of(passed_over.begin(), passed_over.end(), is_it));
   });
@@ -244,7 +251,7 @@ TEST(SaveStagedTest, ALocalFailureIsThatOfOneSave) {
       EXPECT_EQ(saved.error().place().rank, failing) << i;
       EXPECT_EQ(saved.error().code(), i / 2 < 2 ? Code::kNoSpace : Code::kIo) << i;
       job.Barrier();
-      EXPECT_THAT(NamesIn(job, Local(job)), IsEmpty()) << i;
+      EXPECT_THAT(NamesIn(job, Copies(job, Local(job))), IsEmpty()) << i;
       job.storage->Heal();
       job.storage->Claim(SpaceInfo{.free_bytes = kGiB});
       job.Barrier();
@@ -300,14 +307,14 @@ TEST(SaveStagedTest, WhatIsNotPromotedIsBounded) {
     job.ExpectSameOnAllRanks(refused.status());
     EXPECT_THAT(refused.error().message(), HasSubstr("the oldest, of step 1, was committed"));
     EXPECT_THAT(refused.error().message(), HasSubstr("injected"));
-    EXPECT_THAT(NamesIn(job, Local(job)), SizeIs(2));
+    EXPECT_THAT(NamesIn(job, Copies(job, Local(job))), SizeIs(2));
     job.storage->Heal();
     job.Barrier();
     const auto saved = SaveStaged(job, 3);
     ASSERT_TRUE(saved.ok()) << saved.error().ToString();
     EXPECT_TRUE(Wait(job).back().status.ok());
     EXPECT_THAT(NamesIn(job, job.path("final")), SizeIs(3));
-    EXPECT_THAT(NamesIn(job, Local(job)), IsEmpty());
+    EXPECT_THAT(NamesIn(job, Copies(job, Local(job))), IsEmpty());
   });
 }
 
@@ -325,7 +332,7 @@ TEST(SaveStagedTest, ARankWithoutRoomFailsTheSaveOfAll) {
     ASSERT_THAT(refused.status(), FailsRule(Code::kNoSpace, "R-STG-11"));
     job.ExpectSameOnAllRanks(refused.status());
     EXPECT_EQ(refused.error().place().rank, job.size() - 1);
-    EXPECT_THAT(NamesIn(job, Local(job)), SizeIs(1));
+    EXPECT_THAT(NamesIn(job, Copies(job, Local(job))), SizeIs(1));
     for (const StorageCall& call : job.storage->calls()) {
       EXPECT_FALSE(job.size() == 1 && call.op == StorageOp::kOpenDirectory &&
                    call.name.ends_with("/final"))
@@ -352,7 +359,7 @@ TEST(SaveStagedTest, AResumptionThatFailsOnOneRankFailsOnAll) {
     const auto unlisted = resume({.op = StorageOp::kList, .name = Local(job), .nth = 0});
     ASSERT_THAT(unlisted.status(), HasCode(Code::kIo));
     job.ExpectSameOnAllRanks(unlisted.status());
-    const std::string local = JoinPath(Local(job), NameOf(*saved));
+    const std::string local = JoinPath(Copies(job, Local(job)), NameOf(*saved));
     // To see what is there, and to copy it.
     const auto unopened = [&](int nth) {
       return StorageFault{
@@ -425,7 +432,80 @@ TEST(SaveStagedTest, RefusesOptionsAndAMarkerInTheFinalPlace) {
     const Status again =
         job.Save(UsualDeclaration(job.comm), SaveTarget::Staged(Local(job), final)).status();
     EXPECT_THAT(again, FailsRule(Code::kAlreadyExists, "R-CMT-01"));
-    EXPECT_THAT(NamesIn(job, Local(job)), IsEmpty());
+    EXPECT_THAT(NamesIn(job, Copies(job, Local(job))), IsEmpty());
+  });
+}
+
+// R-STG-12, on one rank alone: its own series, what is in it, and what holds it.
+TEST(SaveStagedTest, PlacesThatOverlapAreRefusedOnAllRanks) {
+  OnJobs([](SaveJob& job) {
+    ASSERT_TRUE(
+        job.Save(UsualDeclaration(job.comm), SaveTarget::InSeries(job.path("final")), {.step = 1})
+            .ok());
+    const auto before = NamesIn(job, job.path("final"));
+    for (const std::string& place :
+         {job.path("final"), job.path("final/local"), job.path("x/../final/"), job.path("")}) {
+      const std::string local = job.is_last() ? place : Local(job);
+      const SaveTarget series = SaveTarget::InSeries(job.path("final"));
+      const Status saved =
+          job.Save(UsualDeclaration(job.comm), SaveTarget::Staged(local, series), {.step = 2})
+              .status();
+      EXPECT_THAT(saved, FailsRule(Code::kInvalidArgument, "R-STG-12")) << place;
+      const Status resumed =
+          ResumePromotions(job.comm, local, job.path("final"), {.storage = job.storage}).status();
+      EXPECT_THAT(resumed, FailsRule(Code::kInvalidArgument, "R-STG-12")) << place;
+      job.ExpectSameOnAllRanks(resumed);
+      EXPECT_EQ(NamesIn(job, job.path("final")), before);
+      EXPECT_THAT(NamesIn(job, Local(job)), IsEmpty());
+      job.Barrier();
+    }
+  });
+}
+
+// R-STG-13: copies of another series, and checkpoints that no series has a record of, are neither
+// promoted nor removed; what may be of this one is named.
+TEST(SaveStagedTest, OnlyCopiesOfTheSeriesAreTaken) {
+  OnJobs([](SaveJob& job) {
+    const auto saved = SaveUnpromoted(job);
+    ASSERT_TRUE(saved.ok()) << saved.error().ToString();
+    const auto resume = [&](const std::string& series) {
+      return ResumePromotions(job.comm, Local(job), job.path(series),
+                              {.storage = job.storage, .deadline = kLong})
+          .value();
+    };
+    const ResumedPromotions of_another = resume("other");
+    EXPECT_THAT(of_another.promoted, IsEmpty());
+    EXPECT_THAT(of_another.passed_over, IsEmpty());
+    job.Barrier();
+    if (job.rank() == 0) {
+      StoreFiles(*job.posix, JoinPath(Local(job), "own"), BuildInSeries(1, 7, 9).files);
+    }
+    job.Barrier();
+    const ResumedPromotions strays = resume("other");
+    EXPECT_THAT(strays.promoted, IsEmpty());
+    ASSERT_FALSE(strays.passed_over.empty());
+    EXPECT_THAT(strays.passed_over[0].status.message(), HasSubstr("have no record"));
+    EXPECT_THAT(resume("final").promoted, SizeIs(1));
+    EXPECT_THAT(NamesIn(job, Copies(job, Local(job))), IsEmpty());
+    EXPECT_EQ(NamesIn(job, JoinPath(Node(job, 0), "own")).size(), 3u);
+    job.Barrier();
+  });
+}
+
+// A link in the series to the copy itself is no other place.
+TEST(SaveStagedTest, ACopyStaysIfTheFinalOneIsTheSamePlace) {
+  OnJobs([](SaveJob& job) {
+    const auto saved = SaveUnpromoted(job);
+    ASSERT_TRUE(saved.ok()) << saved.error().ToString();
+    const std::string copy = JoinPath(Copies(job, Node(job, 0)), NameOf(*saved));
+    if (job.rank() == 0) {
+      ASSERT_TRUE(job.posix->CreateDirectories(job.path("final")).ok());
+      std::filesystem::create_directory_symlink(copy, saved->directory);
+    }
+    job.Barrier();
+    ASSERT_TRUE(Resume(job).ok());
+    EXPECT_FALSE(NamesIn(job, copy).empty());
+    job.Barrier();
   });
 }
 

@@ -140,9 +140,8 @@ def _gatherer(
 
 def _of_save(directory: str, options: Options, provenance: dict[str, str]) -> SaveOptions:
     parent = run_of(directory).latest
-    staged = _local_copies.place_of(options.staged, _folder_of(directory))
     return options.of_save(
-        step=step_of(directory), parent=parent, provenance=provenance, allow_empty=True, staged=staged
+        step=step_of(directory), parent=parent, provenance=provenance, allow_empty=True, staged=options.staged
     )
 
 

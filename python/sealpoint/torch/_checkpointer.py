@@ -153,9 +153,11 @@ class Checkpointer:
         """As ``wait``; with ``staged`` it also waits until the checkpoints are in the series, and raises what kept one out.
         ``with`` does this at its end. All ranks call it."""
         self.wait()
-        if self._options.get("staged") is not None:
-            await_promotions(None)
+        if self._options.get("staged") is None:
+            return
+        await_promotions(None)
         self._hear_promotions()
+        self._prune()
 
     def _hear_promotions(self) -> None:
         """The first error of a promotion that is over, of any rank, on all of them. Collective, if saves are staged."""

@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Staged saves in directories whose names a framework chooses: a local copy has the name of the final directory, in a
-directory for the folder that this is in, since one process may load from a folder and save into another."""
+"""Staged saves in directories whose names a framework chooses: a local copy has the name of the final directory."""
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import logging
 import os
 
-from sealpoint import _uri
+from sealpoint import _sealpoint, _uri
 from sealpoint._arguments import path_of
 from sealpoint._checkpoint import Path, open_own
 from sealpoint._errors import Error
@@ -19,19 +17,10 @@ from sealpoint.torch._staged import resume_promotions, take_promotions
 _log = logging.getLogger("sealpoint")
 
 
-def place_of(staged: Path | None, folder: str) -> str | None:
-    """Where the saves into a folder, which is absolute, are committed on this node; None: they are not staged."""
-    if staged is None:
-        return None
-    digest = hashlib.blake2b(os.fsencode(folder), digest_size=4).hexdigest()
-    return os.path.join(path_of(staged, "staged"), f"{_uri.split(folder)[1]}-{digest}")
-
-
 def finish(staged: Path | None, keep_local: int, folder: str) -> None:
     """Promotes what an earlier job left on local disks. All ranks call it, before they look for what to load."""
-    place = place_of(staged, folder)
-    if place is not None:
-        resume_promotions(place, folder, keep_local=keep_local)
+    if staged is not None:
+        resume_promotions(staged, folder, keep_local=keep_local)
 
 
 def report(staged: Path | None, folder: str) -> None:
@@ -50,11 +39,10 @@ def make_way(staged: Path | None, directory: str, replaced: list[str], is_any: b
         replaced: what ``make_way`` returned.
         is_any: whatever is there goes, as with ``replace``.
     """
-    folder, name = _uri.split(directory)
-    place = place_of(staged, folder)
-    if place is None:
+    if staged is None:
         return
-    local = os.path.join(place, name)
+    folder, name = _uri.split(directory)
+    local = os.path.join(_sealpoint.find_staged_copies(path_of(staged, "staged"), folder)[0], name)
     attempts = {one.partition(":")[0] for one in replaced}
     # Ranks of one node do the same, at the same time.
     with contextlib.suppress(FileNotFoundError):

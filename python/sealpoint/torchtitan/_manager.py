@@ -161,7 +161,7 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
             "step": None if found is None else int(found[1]), "parent": parent, "provenance": provenance_of(replaced),
             "codec": self.options.codec, "compare_replicas": self.options.compare_replicas,
             "writer_ranks": self.options.writer_ranks, "allow_pickle": self.options.allow_pickle,
-            "staged": _local_copies.place_of(self.options.staged, _uri.split(checkpoint_id)[0]),
+            "staged": self.options.staged,
             "keep_local": self.options.keep_local,
             "frozen": self._frozen,
             "full_every": self.options.full_every,

@@ -115,6 +115,7 @@ class ForwardingStorage : public Storage {
   Status AbortUnfinished(std::string_view path, const UnfinishedFile& file) override {
     return inner_->AbortUnfinished(path, file);
   }
+  Result<Location> Locate(std::string_view path) const override { return inner_->Locate(path); }
   std::uint64_t part_size_bytes(std::string_view path) const override {
     return inner_->part_size_bytes(path);
   }

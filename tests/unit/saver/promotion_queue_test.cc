@@ -19,7 +19,9 @@ using testing::StorageOp;
 class DropLocalTest : public ::testing::Test {
  protected:
   DropLocalTest() {
-    testing::StoreFiles(*memory_, "local/a", testing::BuildInSeries(1, 0, 1).files);
+    for (const char* const place : {"local/a", "final/a"}) {
+      testing::StoreFiles(*memory_, place, testing::BuildInSeries(1, 0, 1).files);
+    }
   }
   const std::shared_ptr<Storage> memory_ = MemoryStorage();
   const std::shared_ptr<testing::FailingStorage> storage_ =
@@ -27,9 +29,9 @@ class DropLocalTest : public ::testing::Test {
 };
 
 TEST_F(DropLocalTest, WhatIsGoneAlreadyIsDropped) {
-  EXPECT_TRUE(DropLocal(*storage_, "none/a").ok());
-  EXPECT_TRUE(DropLocal(*storage_, "local/none").ok());
-  EXPECT_TRUE(DropLocal(*storage_, "local/a").ok());
+  EXPECT_TRUE(DropLocal(*storage_, "none/a", "final/a").ok());
+  EXPECT_TRUE(DropLocal(*storage_, "local/none", "final/a").ok());
+  EXPECT_TRUE(DropLocal(*storage_, "local/a", "final/a").ok());
   EXPECT_THAT(memory_->OpenDirectory("local/a").status(), HasCode(Code::kNotFound));
 }
 
@@ -37,17 +39,27 @@ TEST_F(DropLocalTest, WhatIsKeptStays) {
   const Bytes nothing;
   testing::ReplaceFile(*memory_, "local/a", "KEEP", &nothing);
   const auto before = testing::FileNames(*memory_, "local/a");
-  EXPECT_TRUE(DropLocal(*storage_, "local/a").ok());
+  EXPECT_TRUE(DropLocal(*storage_, "local/a", "final/a").ok());
   EXPECT_EQ(testing::FileNames(*memory_, "local/a"), before);
+}
+
+// R-STG-08: the same one at another place.
+TEST_F(DropLocalTest, OnlyACopyIsDropped) {
+  testing::StoreFiles(*memory_, "final/b", testing::BuildInSeries(2, 0, 1).files);
+  EXPECT_THAT(DropLocal(*storage_, "local/a", "final/b"), HasCode(Code::kAlreadyExists));
+  EXPECT_THAT(DropLocal(*storage_, "local/a", "./local/a/"), HasCode(Code::kInvalidArgument));
+  EXPECT_EQ(testing::FileNames(*memory_, "local/a").size(), 3u);
 }
 
 TEST_F(DropLocalTest, WhatFailsIsTheAnswer) {
   for (int nth = 1;; ++nth) {
     const auto storage = MemoryStorage();
-    testing::StoreFiles(*storage, "local/a", testing::BuildInSeries(1, 0, 1).files);
+    for (const char* const place : {"local/a", "final/a"}) {
+      testing::StoreFiles(*storage, place, testing::BuildInSeries(1, 0, 1).files);
+    }
     testing::FailingStorage failing(storage);
     failing.Fail({.any_op = true, .nth = nth});
-    const Status status = DropLocal(failing, "local/a");
+    const Status status = DropLocal(failing, "local/a", "final/a");
     if (failing.fault_count() == 0) {
       EXPECT_GT(nth, 5);
       break;

@@ -9,6 +9,7 @@
 #include "lib/base/endian.h"
 #include "lib/format/constants.h"
 #include "lib/format/fields.h"
+#include "lib/promote/staged_folder.h"
 #include "sealpoint/saver.h"
 #include "sealpoint/series.h"
 #include "tests/support/container/format_surgery.h"
@@ -43,6 +44,10 @@ class SeriesPreflightTest : public ::testing::Test {
                       std::uint32_t{7});
     ResealMarker(container.marker());
     return container;
+  }
+  // Where the local copies of a series lie.
+  std::string CopiesOf(const std::string& series) const {
+    return internal::StagedFolderOf(*memory_, "local", series).value().path;
   }
   void Put(const std::string& name, const MiniSpec& spec) {
     StoreFiles(*memory_, "run/" + name, BuildMini(spec).files);
@@ -92,18 +97,18 @@ TEST_F(SeriesPreflightTest, ADamagedMarkerIsOnlyPassedOverIfAsked) {
 
 TEST_F(SeriesPreflightTest, AStagedSaveAsksTheLocalPlaceAsWell) {
   const SaveTarget target = SaveTarget::Staged("local", SaveTarget::InSeries("run"));
-  StoreFiles(*memory_, "local/later", OfALaterVersion(5).files);
+  StoreFiles(*memory_, JoinPath(CopiesOf("run"), "later"), OfALaterVersion(5).files);
   EXPECT_THAT(SaveTo(target, false).status(), FailsRule(Code::kUnsupported, "R-HDR-05"));
   EXPECT_EQ(SaveTo(target, true).value().sequence, 6u);
 }
 
 TEST_F(SeriesPreflightTest, AStagedSaveOfASequenceThatCannotGoOnIsRefused) {
   const MiniSpec last{.parent = MiniSpec::MakeId(1), .sequence = ~std::uint64_t{0}};
-  StoreFiles(*memory_, "local/last", BuildMini(last).files);
+  StoreFiles(*memory_, JoinPath(CopiesOf("run"), "last"), BuildMini(last).files);
   const Status status =
       SaveTo(SaveTarget::Staged("local", SaveTarget::InSeries("run")), false).status();
   EXPECT_THAT(status, HasCode(Code::kInvalidArgument));
-  EXPECT_EQ(status.place().path, "local/last");
+  EXPECT_EQ(status.place().path, JoinPath(CopiesOf("run"), "last"));
   const SaveTarget given = SaveTarget::Staged(
       "other", SaveTarget::Directory("final", ParentRef{MiniSpec::MakeId(1), ~std::uint64_t{0}}));
   EXPECT_THAT(SaveTo(given, false).status(), HasCode(Code::kInvalidArgument));
@@ -122,7 +127,7 @@ TEST_F(SeriesPreflightTest, AStagedSaveLooksAtBothPlaces) {
   storage_->Fail({.op = StorageOp::kOpenDirectory, .name = "final"});
   expect(SaveTo(target, false).status(), Code::kIo);
   storage_->Heal();
-  StoreFiles(*memory_, "local/final", BuildInSeries(2, 1, 5).files);
+  StoreFiles(*memory_, JoinPath(CopiesOf("."), "final"), BuildInSeries(2, 1, 5).files);
   expect(SaveTo(target, false).status(), Code::kAlreadyExists);
   storage_->Claim(Capabilities{.publish = PublishMethod::kNone, .directory_sync = true});
   expect(SaveTo(SaveTarget::Staged("local2", SaveTarget::Directory("final")), false).status(),
