@@ -20,7 +20,7 @@ def promote(monkeypatch, capsys, place, tmp_path):
     """Runs it from a local directory of this name to the series; yields its status, and what it says as JSON."""
 
     def call(name, *options):
-        words = ["sealpoint", "promote", str(tmp_path / name), str(place / "series"), "--json", *options]
+        words = ["sealpoint", "promote", str(tmp_path / name), str(place / "series"), "--adopt", "--json", *options]
         monkeypatch.setattr(sys, "argv", words)
         status = main()
         said = capsys.readouterr().out
@@ -99,3 +99,15 @@ def test_it_says_how_far_it_is_and_can_be_ended(place, tmp_path):
     run(lambda *progress: seen.append(progress))
     assert seen[-1] == ("promote", info.total_bytes, info.total_bytes)
     assert sealpoint.verify(place / "c").ok
+
+
+def test_what_is_not_known_to_be_of_the_series_is_refused(promote, place, tmp_path, monkeypatch, capsys):
+    info = save(tmp_path / "theirs", 1)
+    for local, said in (("theirs", "give --adopt"), ("none", "there are no copies")):
+        words = ["sealpoint", "promote", str(tmp_path / local), str(place / "series")]
+        monkeypatch.setattr(sys, "argv", words)
+        assert main() == 4 and said in capsys.readouterr().err
+    assert not sealpoint.Series(place / "series").list()
+    monkeypatch.setattr(sys, "argv", ["sealpoint", "promote", "--adopt", str(tmp_path / "theirs"), str(tmp_path / "theirs")])
+    assert main() == 4 and "R-STG-12" in capsys.readouterr().err
+    assert sealpoint.verify(info.directory).ok

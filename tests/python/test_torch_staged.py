@@ -2,6 +2,8 @@
 """Saves by way of local disks: each case of staged_cases.py, and processes that are killed while they promote."""
 
 import os
+import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +16,9 @@ ranks.need_torch()
 import sealpoint  # noqa: E402
 import sealpoint.torch as sp  # noqa: E402
 import torch  # noqa: E402
+from sealpoint import _sealpoint  # noqa: E402
 from sealpoint.torch import _staged  # noqa: E402
+from staged_cases import copies_of  # noqa: E402
 
 KILLED = """
 import os, signal, sys, time
@@ -52,7 +56,7 @@ def test_what_a_killed_job_committed_locally_is_never_lost(tmp_path, delay):
         assert checkpoints.resume(state) == 1
     assert sealpoint.verify(directory).ok
     assert torch.equal(state["w"], torch.arange(4 << 20))
-    assert os.listdir(local) == []
+    assert copies_of(series, local) == []
 
 
 def test_a_promotion_that_failed_is_heard(tmp_path, caplog):
@@ -70,8 +74,15 @@ def test_a_promotion_that_failed_is_heard(tmp_path, caplog):
 def test_what_is_not_whole_is_passed_over(tmp_path, caplog):
     series, local = tmp_path / "series", tmp_path / "local"
     info = sp.save({"w": torch.arange(10)}, local, series=True, step=1)
-    for name in os.listdir(info.directory):
+    assert sp.resume_promotions(local, series) == []
+    assert "have no record of their series" in caplog.text, "nobody knows whether it is of this one"
+    assert len(os.listdir(local)) == 1
+    folder, place, _ = _sealpoint.find_staged_copies(local, series)
+    os.makedirs(folder)
+    pathlib.Path(folder, "sealpoint.staged").write_text(f"sealpoint staged copies of {place}\n")
+    copy = shutil.move(info.directory, folder)
+    for name in os.listdir(copy):
         if name.endswith(".blob"):
-            os.remove(os.path.join(info.directory, name))
+            os.remove(os.path.join(copy, name))
     assert sp.resume_promotions(local, series) == []
     assert "was passed over" in caplog.text and "R-STG-07" in caplog.text
