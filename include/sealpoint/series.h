@@ -143,9 +143,9 @@ class SEALPOINT_EXPORT Series {
   // the other in the safe order of Delete, once a newer one was found whole and was synced.
   // Attempts that were never committed, and what has a damaged marker, stay. Right beside savers,
   // readers and other prunings of the same series: what another process removes meanwhile is not
-  // missed. Stops at the first error, and says what was done until then. Errors: InvalidArgument
-  // (the policy, R-SER-14; a fork, R-SER-15: delete one of its branches, or move it elsewhere),
-  // those of List, and of any checkpoint that the storage failed to read, since it may be the
+  // missed. Other branches of a fork than that of the newest stay (R-SER-15). Stops at the first
+  // error, and says what was done until then. Errors: InvalidArgument (the policy, R-SER-14: also a
+  // metric that no checkpoint has, if any would be deleted), those of List, and of any checkpoint that the storage failed to read, since it may be the
   // newest or a better one: nothing is deleted then; those of Delete.
   PruneReport Prune(const RetentionPolicy& policy, const PruneOptions& options = {}) const;
 

@@ -26,12 +26,14 @@ Status BadPolicy(std::string message) {
 class Retention {
  public:
   Retention(const RetentionPolicy& policy, const std::vector<CheckpointSummary>& summaries,
-            std::vector<PruneDecision>& decisions)
+            const std::vector<AttemptId>& forks, std::vector<PruneDecision>& decisions)
       : policy_(policy), summaries_(summaries), decisions_(decisions) {
     while (count_ < decisions.size() && IsCommitted(decisions[count_].entry)) ++count_;
+    FindBranches(forks);
   }
 
   void Decide() {
+    KeepBranches();
     KeepLast();
     KeepSteps();
     for (const KeepPerPeriod& periods : policy_.keep_per_period) KeepPeriods(periods);
@@ -55,11 +57,38 @@ class Retention {
     decisions_[i].reasons.push_back(std::move(reason));
   }
 
+  // R-SER-15: what a fork leads to besides the lineage of the newest, as far as parents are there.
+  void FindBranches(const std::vector<AttemptId>& forks) {
+    std::set<AttemptId> lineage;
+    AttemptId at = count_ > 0 ? attempt(0) : AttemptId();
+    for (std::size_t i = 0; i < count_; ++i) {
+      if (attempt(i) != at) continue;
+      lineage.insert(at);
+      at = decisions_[i].entry.parent;
+      while (i + 1 < count_ && attempt(i + 1) == attempt(i)) ++i;  // copies
+    }
+    for (const AttemptId& fork : forks) {
+      if (!lineage.contains(fork)) branches_.insert(fork);
+    }
+    // Parents come behind their children.
+    for (std::size_t i = count_; i-- > 0 && !branches_.empty();) {
+      if (branches_.contains(decisions_[i].entry.parent)) branches_.insert(attempt(i));
+    }
+  }
+  bool is_of_a_branch(std::size_t i) const { return branches_.contains(attempt(i)); }
+
+  void KeepBranches() {
+    for (std::size_t i = 0; i < count_; ++i) {
+      if (is_of_a_branch(i)) Keep(i, "of another branch of a fork than the newest");
+    }
+  }
+
   // A damaged one that is newer than the last of them stays as well: it does not count, and whoever
   // looks into the damage wants it.
   void KeepLast() {
     std::set<AttemptId>& whole = last_;
     for (std::size_t i = 0; i < count_ && whole.size() < policy_.keep_last; ++i) {
+      if (is_of_a_branch(i)) continue;
       if (is_whole(i)) {
         whole.insert(attempt(i));
         Keep(i, StrCat("one of the newest ", policy_.keep_last));
@@ -159,7 +188,7 @@ class Retention {
       return IsCommitted(other.entry) && other.entry.attempt == attempt(i) &&
              (other.entry.is_kept || other.entry.is_link);
     };
-    return last_.contains(attempt(i)) || last_damaged_.contains(attempt(i)) ||
+    return is_of_a_branch(i) || last_.contains(attempt(i)) || last_damaged_.contains(attempt(i)) ||
            std::any_of(decisions_.begin(), decisions_.end(), is_pinned);
   }
 
@@ -206,6 +235,7 @@ class Retention {
   const std::vector<CheckpointSummary>& summaries_;
   std::vector<PruneDecision>& decisions_;
   std::size_t count_ = 0;             // of committed ones
+  std::set<AttemptId> branches_;      // attempts that are not of the newest one's lineage
   std::set<AttemptId> last_;          // what KeepLast keeps because it is whole
   std::set<AttemptId> last_damaged_;  // and because it is newer
 };
@@ -236,18 +266,6 @@ Status CheckPolicy(const RetentionPolicy& policy) {
                           kMetricPrefix, "\""));
 }
 
-Status CheckNoFork(const SeriesListing& listing) {
-  if (listing.forks.empty()) return Status();
-  std::string names;
-  for (const SeriesEntry& entry : listing.entries) {
-    const auto& forks = listing.forks;
-    if (std::find(forks.begin(), forks.end(), entry.attempt) == forks.end()) continue;
-    names.append(names.empty() ? "" : ", ").append(entry.name);
-  }
-  return RuleError(Code::kInvalidArgument, "R-SER-15",
-                   "not pruned: the series has a fork, checkpoints with the same parent: ", names);
-}
-
 std::optional<double> ParseMetric(std::string_view text) {
   double value = 0;
   const char* const end = text.data() + text.size();
@@ -259,6 +277,20 @@ std::optional<double> ParseMetric(std::string_view text) {
 bool NeedsAllSummaries(const RetentionPolicy& policy) {
   return !policy.keep_per_period.empty() || policy.keep_best.has_value() ||
          policy.keep_within > std::chrono::seconds(0) || policy.max_bytes > 0;
+}
+
+Status CheckSomeIsRanked(const RetentionPolicy& policy,
+                         const std::vector<CheckpointSummary>& summaries,
+                         const std::vector<PruneDecision>& decisions) {
+  const auto is_ranked = [](const CheckpointSummary& one) { return one.metric.has_value(); };
+  const auto goes = [](const PruneDecision& one) { return !one.keep; };
+  if (!policy.keep_best || std::any_of(summaries.begin(), summaries.end(), is_ranked) ||
+      std::none_of(decisions.begin(), decisions.end(), goes)) {
+    return {};
+  }
+  return BadPolicy(StrCat("no checkpoint has a number as \"", policy.keep_best->metric,
+                          "\" in its provenance, so that none is known to be the best, and none is "
+                          "deleted"));
 }
 
 std::vector<PruneDecision> DecideRetention(const SeriesListing& listing,
@@ -275,7 +307,7 @@ std::vector<PruneDecision> DecideRetention(const SeriesListing& listing,
             ? "never committed"
             : StrCat("its marker does not say how new it is: ", entry.problem.message()));
   }
-  Retention(policy, summaries, decisions).Decide();
+  Retention(policy, summaries, listing.forks, decisions).Decide();
   return decisions;
 }
 

@@ -17,9 +17,6 @@ namespace sealpoint::internal {
 
 // R-SER-14.
 Status CheckPolicy(const RetentionPolicy& policy);
-// R-SER-15. Names the directories of the branches.
-Status CheckNoFork(const SeriesListing& listing);
-
 // What a policy may have to know of a committed checkpoint.
 struct CheckpointSummary {
   bool is_whole = false;  // its file-level check passed
@@ -35,6 +32,11 @@ std::optional<double> ParseMetric(std::string_view text);
 // True if the policy asks for summaries of every checkpoint, else only of the newest ones, until
 // keep_last whole ones were found.
 bool NeedsAllSummaries(const RetentionPolicy& policy);
+
+// R-SER-14, of the decisions that were made by these summaries: a metric that none has ranks none.
+Status CheckSomeIsRanked(const RetentionPolicy& policy,
+                         const std::vector<CheckpointSummary>& summaries,
+                         const std::vector<PruneDecision>& decisions);
 
 // One decision per entry. `summaries` belong to the first entries of the listing, which are the
 // committed ones, newest first; all of these, or enough for the policy.

@@ -62,7 +62,7 @@ Result<std::vector<CheckpointSummary>> SummarizeNewest(const Storage& storage,
                                                        const Limits& limits) {
   std::vector<CheckpointSummary> summaries;
   std::vector<AttemptId> whole;
-  const bool all = internal::NeedsAllSummaries(policy);
+  const bool all = internal::NeedsAllSummaries(policy) || !listing.forks.empty();
   for (const SeriesEntry& entry : listing.entries) {
     const bool is_enough = !all && whole.size() >= policy.keep_last;
     if (entry.verdict != Verdict::kCommitted || is_enough) break;
@@ -80,10 +80,12 @@ Result<std::vector<PruneDecision>> Decide(const Series& series, const Storage& s
   for (const SeriesEntry& entry : listing.entries) {
     if (entry.verdict == Verdict::kUnreadable) return entry.problem;
   }
-  SEALPOINT_RETURN_IF_ERROR(internal::CheckNoFork(listing).AtPath(series.path()));
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<CheckpointSummary> summaries,
                              SummarizeNewest(storage, listing, policy, limits));
-  return internal::DecideRetention(listing, policy, summaries);
+  std::vector<PruneDecision> decisions = internal::DecideRetention(listing, policy, summaries);
+  SEALPOINT_RETURN_IF_ERROR(
+      internal::CheckSomeIsRanked(policy, summaries, decisions).AtPath(series.path()));
+  return decisions;
 }
 
 // R-SER-11, once for all that is deleted: all of it is older than the newest whole one.

@@ -238,8 +238,8 @@ _RULES: dict[str, _Rule] = {
     "keep_best": _or_none(
         _Rule(
             _is_best,
-            lambda value: value[1] in ("least", "greatest") and 1 <= value[2] <= _U32_MAX,
-            '(metric, "least" or "greatest", count)',
+            lambda value: value[0].startswith("metric.") and value[1] in ("least", "greatest") and 1 <= value[2] <= _U32_MAX,
+            '(metric, "least" or "greatest", count), whose metric begins with "metric."',
         )
     ),
 }

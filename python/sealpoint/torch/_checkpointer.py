@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import logging
+import math
 import os
 from collections.abc import Callable, Mapping
 from types import TracebackType
@@ -65,7 +66,8 @@ class Checkpointer:
         every: steps between two saves.
         keep: how many of the newest stay; at least 2, since a newest one may turn out to be bad. None: all.
         keep_best: (metric, "least" or "greatest", count): so many stay beside them, by an entry of the provenance of saves
-            such as "metric.loss"; as for ``Series.prune``.
+            such as "metric.loss"; as for ``Series.prune``. A save without that number is not ranked: nothing is deleted
+            after it, and the first one is logged as a warning ("sealpoint").
         wait: save while training waits, instead of in the background.
         on_error: what a save that failed leads to: "raise", by the next call, or "warn": it is logged ("sealpoint"), and
             the training goes on without this checkpoint. What ``resume``, ``newest`` and ``clean`` find is raised anyhow.
@@ -100,6 +102,8 @@ class Checkpointer:
         self._group, self._options = process_group, options
         self._pending: SaveFuture | None = None
         self._saving = ""  # what is under way, for messages
+        self._is_ranked = True  # the save under way has the number of keep_best
+        self._has_warned = False  # that one has not
 
     def step(
         self, step: int, state_dict: Mapping[Any, Any], *, provenance: Provenance | None = None
@@ -124,6 +128,7 @@ class Checkpointer:
         options = SaveOptions(**self._options, series=True, step=step, process_group=self._group)
         if provenance is not None:
             options = dataclasses.replace(options, provenance=_united(options.provenance, provenance))
+        self._note_rank(step, options.provenance)
         try:
             if not self._wait:
                 self._pending = save_gathered_async(
@@ -183,9 +188,25 @@ class Checkpointer:
             raise error
         _log.warning("%s failed, and training goes on without it: %s", self._saving, error)
 
+    def _note_rank(self, step: int, provenance: Provenance | None) -> None:
+        """Whether the checkpoint can be ranked by ``keep_best``."""
+        if self._keep_best is None:
+            return
+        metric = self._keep_best[0]
+        value = provenance.get(metric) if isinstance(provenance, Mapping) else None
+        try:
+            self._is_ranked = value is not None and math.isfinite(float(value))
+        except (TypeError, ValueError):
+            self._is_ranked = False
+        if not self._is_ranked and not self._has_warned and session_of(self._group).rank == 0:
+            self._has_warned = True
+            given = "nothing" if value is None else repr(value)
+            _log.warning("step %s has %s as %s in its provenance, expected a number: it is not ranked by keep_best, and after such "
+                         "a save no checkpoint is deleted", step, given, metric)
+
     def _prune(self) -> None:
         """On rank 0; a failure there is not a failure of the training, and the next save tries again."""
-        if self._keep is None or session_of(self._group).rank != 0:
+        if self._keep is None or not self._is_ranked or session_of(self._group).rank != 0:
             return
         try:
             Series(self._directory).prune(keep_last=self._keep, keep_best=self._keep_best)

@@ -122,12 +122,18 @@ TEST_F(PruneTest, SyncsANewerOneFirst) {
   EXPECT_THAT(storage_->changes().at(1), "remove COMMIT");
 }
 
-TEST_F(PruneTest, StopsAtAFork) {
-  Put("fork", 0x55, 4, 5);
+// The other branch counts towards nothing, and stays.
+TEST_F(PruneTest, GoesOnAlongTheLineageOfTheNewest) {
+  Put("fork", 0x44, 3, 4);
+  Put("on", 0x45, 0x44, 5);
+  Put("6", 6, 5, 6);
   const PruneReport report = series_.Prune({});
-  EXPECT_THAT(report.status, FailsRule(Code::kInvalidArgument, "R-SER-15"));
-  EXPECT_THAT(report.status.message(), HasSubstr("the same parent: fork, 5"));
-  EXPECT_THAT(storage_->changes(), IsEmpty());
+  EXPECT_TRUE(report.status.ok()) << report.status.ToString();
+  std::vector<std::string> kept;
+  for (const PruneDecision& one : report.decisions) {
+    if (one.keep) kept.push_back(one.entry.name);
+  }
+  EXPECT_THAT(kept, ::testing::UnorderedElementsAre("6", "5", "fork", "on"));
   EXPECT_THAT(series_.Prune({.keep_last = 1}).status,
               FailsRule(Code::kInvalidArgument, "R-SER-14"));
 }

@@ -262,6 +262,19 @@ TEST_F(RetentionTest, AMetricThatIsNoNumberIsNeverTheBest) {
               ElementsAre("c9", "c8", "c6"));
 }
 
+TEST_F(RetentionTest, AMetricThatNoneHasDeletesNothing) {
+  AddOlder(2);
+  const RetentionPolicy policy{.keep_best = KeepBest{.metric = "metric.los"}};
+  const auto check = [&] {
+    return CheckSomeIsRanked(policy, summaries_, DecideRetention(listing_, policy, summaries_));
+  };
+  EXPECT_TRUE(check().ok()) << "nothing would go";
+  AddOlder(1);
+  EXPECT_THAT(check(), testing::FailsRule(Code::kInvalidArgument, "R-SER-14"));
+  AddWithMetric(1);
+  EXPECT_TRUE(check().ok());
+}
+
 TEST_F(RetentionTest, KeepsWhatIsPinnedOrLinked) {
   AddOlder(5);
   listing_.entries[3].is_kept = true;

@@ -26,7 +26,7 @@ constexpr const char* kFooter =
     "Only whole ones count. Attempts that were never committed are left alone (ckpt clean).\n"
     "Right beside savers and readers of the series.\n"
     "Exit status: 0 done, or shown, 1 corrupt, 2 uncommitted, 3 unsupported, 4 could not be read,\n"
-    "or nothing found, 5 incomplete, 64 usage, a policy that is refused, or a fork, 74 standard\n"
+    "or nothing found, 5 incomplete, 64 usage, or a policy that is refused, 74 standard\n"
     "output could not be written.";
 
 struct PruneCommandOptions {
