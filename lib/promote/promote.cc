@@ -368,7 +368,6 @@ Result<PromoteReport> PromoteGiven(const std::string& from, const std::string& t
   SEALPOINT_RETURN_IF_ERROR(CheckOptions(options));
   const auto from_storage = options.from_storage ? options.from_storage : DefaultStorage();
   const auto to_storage = options.to_storage ? options.to_storage : DefaultStorage();
-  SEALPOINT_RETURN_IF_ERROR(CheckApart(*from_storage, from, *to_storage, to));
   SEALPOINT_ASSIGN_OR_RETURN(CommittedFiles files,
                              given ? FilesOf(from, options.limits, *std::move(given))
                                    : OpenCommitted(*from_storage, from, options.limits, false));
@@ -389,6 +388,9 @@ Result<PromoteReport> PromoteGiven(const std::string& from, const std::string& t
 
 Result<PromoteReport> Promote(const std::string& from, const std::string& to,
                               const PromoteOptions& options) {
+  const auto from_storage = options.from_storage ? options.from_storage : DefaultStorage();
+  const auto to_storage = options.to_storage ? options.to_storage : DefaultStorage();
+  SEALPOINT_RETURN_IF_ERROR(internal::CheckApart(*from_storage, from, *to_storage, to));
   return internal::PromoteGiven(from, to, options, {});
 }
 

@@ -113,10 +113,26 @@ def describe_folder(path: str, names: list[str]) -> str:
     """Describes a directory of checkpoints of other programs, or of files of torch.save; empty if it is something else."""
     inner = _checkpoints_in(path, names)
     if not inner:
-        return _describe_files(path, names)
+        return _describe_series(path, names) or _describe_files(path, names)
     shown = ", ".join(printable(name) for name in inner[-3:])
     newest = printable(os.path.join(path, inner[-1]))
     return f"a folder of {len(inner)} checkpoints of other programs ({shown}), expected one of them, such as {newest}"
+
+
+def _describe_series(path: str, names: list[str]) -> str:
+    """Names directories in it that are series."""
+    found = []
+    for name in names[:_INNER_MAX]:
+        place = os.path.join(path, name)
+        with contextlib.suppress(OSError):
+            inner = os.listdir(place)[:_INNER_MAX]
+            if any(os.path.lexists(os.path.join(place, one, "COMMIT")) for one in inner):
+                found.append(name)
+    if not found:
+        return ""
+    shown = ", ".join(printable(name) for name in sorted(found)[:_SHOWN_MAX])
+    more = f" and {len(found) - _SHOWN_MAX} more" if len(found) > _SHOWN_MAX else ""
+    return f"a folder with series in it ({shown}{more}), expected one of them, such as {printable(os.path.join(path, min(found)))}"
 
 
 def _describe_files(path: str, names: list[str]) -> str:

@@ -12,6 +12,45 @@ import sealpoint.torch as sp  # noqa: E402
 from torch import optim  # noqa: E402
 
 
+def test_what_is_there_is_taken_or_named(tmp_path, monkeypatch):
+    state = {"w": torch.ones(3)}
+    run, steps = tmp_path / "runs/a", tmp_path / "steps"
+    sp.save(state, run, series=True, step=3)
+    sp.save(state, steps / "last")
+    (tmp_path / "theirs").mkdir()
+    torch.save(state, tmp_path / "theirs/model.pt")
+    for place, said in ((tmp_path / "runs", "series in it"), (steps, "has no step"), (tmp_path / "theirs", "torch.save")):
+        with pytest.raises(sealpoint.InvalidArgumentError, match=said):
+            sp.Checkpointer(place).resume(state)
+    assert sp.Checkpointer(tmp_path / "theirs").resume(state, allow_foreign=True) is None
+    assert sp.Checkpointer(tmp_path / "new").resume(state) is None
+    assert sp.Checkpointer(run).resume(state) == 3
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    for save in (lambda: sp.save(state, run, series=True, step=4), lambda: sp.Checkpointer(run)):
+        with pytest.raises(sealpoint.InvalidArgumentError, match="init_process_group"):
+            save()
+    sp.save(state, run, series=True, step=4, no_dist=True)
+    assert sp.Checkpointer(run, no_dist=True).resume(state) == 4
+
+
+def test_a_step_without_its_metric_deletes_nothing(tmp_path, caplog):
+    def kept(given, name):
+        caplog.clear()
+        with sp.Checkpointer(tmp_path / name, keep=2, keep_best=("metric.loss", "least", 1)) as checkpoints:
+            for step, loss in enumerate((3.0, 1.0, 2.0, 4.0, 5.0, 6.0), 1):
+                checkpoints.step(step, {"w": torch.ones(2)}, provenance=given(step, loss))
+        return sorted(entry.step for entry in sealpoint.Series(tmp_path / name).list())
+
+    assert kept(lambda step, loss: {"metric.loss": loss}, "right") == [2, 5, 6] and not caplog.text
+    for number, given in enumerate((lambda step, loss: {"loss": loss}, lambda step, loss: None,
+                                    lambda step, loss: {"metric.loss": f"{loss} nats"})):  # fmt: skip
+        assert kept(given, f"wrong{number}") == [1, 2, 3, 4, 5, 6]
+        assert caplog.text.count("is not ranked by keep_best") == 1
+    assert kept(lambda step, loss: {"metric.loss": loss} if step % 3 == 0 else None, "sometimes") == [3, 5, 6]
+    with pytest.raises(sealpoint.InvalidArgumentError, match="begins with"):
+        sp.Checkpointer(tmp_path, keep=2, keep_best=("loss", "least", 1))
+
+
 class Model(torch.nn.Module):
     """With a frozen parameter, one that is used at two places, and a scalar."""
 

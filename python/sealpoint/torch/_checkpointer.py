@@ -17,7 +17,7 @@ import torch.distributed as dist
 from sealpoint import _sealpoint, _uri
 from sealpoint._arguments import Provenance, is_integer, path_of
 from sealpoint._checkpoint import Path
-from sealpoint._errors import CancelledError, Error, NotFoundError, UnsupportedError
+from sealpoint._errors import CancelledError, Error, InvalidArgumentError, NotFoundError, UnsupportedError
 from sealpoint._keywords import names_of, refuse_unknown
 from sealpoint._options import DEADLINE_DEFAULT_SECONDS
 from sealpoint._places import describe
@@ -27,7 +27,7 @@ from sealpoint.torch._arguments import check
 from sealpoint.torch._load import LoadReport, State, load
 from sealpoint.torch._options import CheckpointerKeywords, ResumeKeywords, SaveOptions
 from sealpoint.torch._save import save_gathered, save_gathered_async
-from sealpoint.torch._session import session_of
+from sealpoint.torch._session import check_is_not_one_of_many, session_of
 from sealpoint.torch._staged import await_promotions, resume_promotions, take_promotions
 from sealpoint.torch._state import agree, collect, run_on_first
 
@@ -71,11 +71,14 @@ class Checkpointer:
         wait: save while training waits, instead of in the background.
         on_error: what a save that failed leads to: "raise", by the next call, or "warn": it is logged ("sealpoint"), and
             the training goes on without this checkpoint. What ``resume``, ``newest`` and ``clean`` find is raised anyhow.
+        no_dist: this process has a series of its own, though it is one of several (``WORLD_SIZE``) that know nothing of each
+            other.
         process_group, options: as for ``save``; options are its further keywords, or those of ``save_async``. With
             ``staged`` a save is over when it is on local disks; ``resume`` first finishes what a job left there, and a
             promotion that failed is an error of the next save, or of the end of the ``with``, which waits for all.
 
-    Errors: InvalidArgumentError, TypeError (an option that is not known; names the nearest).
+    Errors: InvalidArgumentError (also if ``WORLD_SIZE`` names other processes, and torch.distributed has no process group),
+    TypeError (an option that is not known; names the nearest).
     """
 
     def __init__(
@@ -88,16 +91,22 @@ class Checkpointer:
         wait: bool = False,
         on_error: Literal["raise", "warn"] = "raise",
         process_group: dist.ProcessGroup | None = None,
+        no_dist: bool = False,
         **options: Unpack[CheckpointerKeywords],
     ) -> None:
         unused = {"background_deadline"} if wait else ()
         known = [name for name in names_of(CheckpointerKeywords) if name not in unused]
         refuse_unknown("Checkpointer", options, ["every", "keep", "keep_best", "wait", "on_error", "process_group",
-                                                  *known])
+                                                  "no_dist", *known])
         check(directory=directory, every=every, keep=keep, keep_best=keep_best, wait=wait, on_error=on_error,
-              process_group=process_group, **options)
+              process_group=process_group, no_dist=no_dist, **options)
+        if not no_dist:
+            check_is_not_one_of_many(process_group)
+        elif dist.is_available() and dist.is_initialized():
+            raise InvalidArgumentError("no_dist is True, and torch.distributed has a process group; expected a process_group of "
+                                       "the ranks that have this series")
         self._directory, self._every, self._keep, self._wait = directory, every, keep, wait
-        self._keep_best = keep_best
+        self._keep_best, self._no_dist = keep_best, no_dist
         self._on_error = on_error
         self._group, self._options = process_group, options
         self._pending: SaveFuture | None = None
@@ -125,7 +134,7 @@ class Checkpointer:
         self.wait()
         self._hear_promotions()
         self._saving = f"the save of step {step}"
-        options = SaveOptions(**self._options, series=True, step=step, process_group=self._group)
+        options = SaveOptions(**self._options, no_dist=self._no_dist, series=True, step=step, process_group=self._group)
         if provenance is not None:
             options = dataclasses.replace(options, provenance=_united(options.provenance, provenance))
         self._note_rank(step, options.provenance)
@@ -215,15 +224,39 @@ class Checkpointer:
 
     def newest(self) -> str | None:
         """The path of the newest committed checkpoint, or None if there is none: the same answer on all ranks."""
-        return self._newest("newest")
 
-    def _newest(self, kind: str, **same: Any) -> str | None:
         def find() -> str | None:
             found = Series(self._directory).newest()
             return None if found is None else found.entry.path
 
-        path = self._ask(kind, find, **same)
+        path = self._ask("newest", find)
         return None if path is None else str(path)
+
+    def _find_to_resume(self, required: bool, allow_foreign: bool) -> tuple[str, int] | None:
+        """The path of the newest checkpoint and its step; None: a new training begins. See ``resume``."""
+        place = path_of(self._directory)
+
+        def find() -> list[Any] | None:
+            found = Series(self._directory).newest()
+            if found is None:
+                other = "" if allow_foreign else _contents(place)
+                if other:
+                    raise InvalidArgumentError(
+                        f"no checkpoint of a series is here: {other}; give the directory of the series, or allow_foreign=True if a "
+                        "new training begins here", path=place,
+                    )
+                if required:
+                    raise NotFoundError("nothing was ever committed here, and required is True", path=place)
+                return None
+            if found.entry.step is None:
+                raise InvalidArgumentError(
+                    "the newest checkpoint has no step, so that a training cannot go on from it; sealpoint.torch.load(state, path) "
+                    "loads it", path=found.entry.path,
+                )
+            return [found.entry.path, found.entry.step]
+
+        found = self._ask("resume", find, required=required, allow_foreign=allow_foreign)
+        return None if found is None else (str(found[0]), int(found[1]))
 
     def clean(self) -> int:
         """Removes what saves left that never were committed, of ranks that died say; returns the bytes freed.
@@ -261,33 +294,29 @@ class Checkpointer:
             return run_on_first(call, make)
 
     def resume(
-        self, state_dict: State, *, required: bool = False, **options: Unpack[ResumeKeywords]
+        self, state_dict: State, *, required: bool = False, allow_foreign: bool = False,
+        **options: Unpack[ResumeKeywords]
     ) -> int | None:
         """Loads the newest whole checkpoint into the state; returns its step, or None if nothing was ever saved.
 
         Args:
             required: nothing to resume from is an error, too, as for a job that was started again, and whose file system
                 may be an empty directory because it is not mounted.
+            allow_foreign: a new training begins here, although other programs have checkpoints in this directory.
             options: as for ``load``. What the contract reports is logged ("sealpoint").
 
-        Errors, the same on all ranks: NotFoundError (``required``), IoError (neither the directory of the series nor the
-        one that it lies in is there), and those of ``load``.
+        Errors, the same on all ranks: NotFoundError (``required``), InvalidArgumentError (the directory holds series, or
+        checkpoints of other programs, and is no series; the newest checkpoint has no step), IoError (neither the directory of
+        the series nor the one that it lies in is there), and those of ``load``.
         """
-        refuse_unknown("Checkpointer.resume", options, ["required", *names_of(ResumeKeywords)])
+        refuse_unknown("Checkpointer.resume", options, ["required", "allow_foreign", *names_of(ResumeKeywords)])
         self._resume_promotions()
-        path = self._newest("resume", required=required)
-        if path is None:
-            place = path_of(self._directory)
-            if required:
-                raise NotFoundError("nothing was ever committed here, and required is True", path=place)
-            if session_of(self._group).rank == 0 and (found := _contents(place)):
-                _log.warning("a new training begins in %s, where nothing was ever committed, but %s", place, found)
+        found = self._find_to_resume(required, allow_foreign)
+        if found is None:
             return None
-        from sealpoint._checkpoint import open_own as open_checkpoint
-
+        path, step = found
         log_findings(load(state_dict, path, process_group=self._group, **options))
-        with open_checkpoint(path, check_files=False) as checkpoint:
-            return checkpoint.step
+        return step
 
     def __repr__(self) -> str:
         return f"<sealpoint.torch.Checkpointer {self._directory!r}: every={self._every}, keep={self._keep}>"

@@ -15,7 +15,7 @@ from sealpoint._save import parent_of
 from sealpoint._save_future import SaveFuture
 from sealpoint.torch._arguments import checked_call, tells_other_ranks
 from sealpoint.torch._options import SaveAsyncKeywords, SaveKeywords, SaveOptions
-from sealpoint.torch._session import Call, Session, session_of
+from sealpoint.torch._session import Call, Session, check_is_not_one_of_many, session_of
 from sealpoint.torch._staged import watch, watch_save
 from sealpoint.torch._state import Gathered, collect
 
@@ -38,6 +38,8 @@ class _Prepared(NamedTuple):
 @contextlib.contextmanager
 def _prepared(kind: str, gather: Gather, path: Path, options: SaveOptions, purpose: str) -> Iterator[_Prepared]:
     """Owns what the memory of the state is borrowed from, until the save returns."""
+    if options.no_dist is not True:
+        check_is_not_one_of_many(options.process_group)
     session = session_of(options.process_group, purpose=purpose, is_alone=options.no_dist is True)
     with checked_call(session, kind, path, options, same=_SAME) as call:
         gathered = gather(call)

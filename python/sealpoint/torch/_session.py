@@ -336,6 +336,17 @@ def session_of(group: dist.ProcessGroup | None, *, purpose: str = "", is_alone: 
         return session
 
 
+def check_is_not_one_of_many(group: dist.ProcessGroup | None) -> None:
+    """Errors: InvalidArgumentError: this process is one of several, and torch.distributed does not know the others, so that
+    each of them would save alone, into one place. Local."""
+    size = os.environ.get("WORLD_SIZE", "")
+    if group is None and size.isdecimal() and int(size) > 1 and not (dist.is_available() and dist.is_initialized()):
+        raise InvalidArgumentError(
+            f"WORLD_SIZE is {size}, and torch.distributed has no process group, so that each of these processes would save "
+            "alone; call torch.distributed.init_process_group() before, or give no_dist=True if this one is to save alone"
+        )
+
+
 @atexit.register
 def _close_all() -> None:
     for session in _sessions.values():
