@@ -79,6 +79,7 @@ struct SaverOptions {
   // compared by their digests before the first byte is written; a difference fails the save
   // (InvalidArgument, which names the tensor or object, the ranks and their digests). Costs each
   // rank one more pass over what it holds together with others, and one exchange of a few digests.
+  // Without it, replicas that were found come from one rank as a whole: the first that writes.
   // The same on all ranks.
   bool compare_replicas = false;
   // Digests of dense device memory are also computed there, before the copy, and compared with

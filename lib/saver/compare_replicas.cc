@@ -124,6 +124,10 @@ Status DescribeDifference(const RanksByDigest& ranks) {
   if (ranks.size() > kNamedMax) {
     text.append(StrCat(" and ", ranks.size() - kNamedMax, " other digests"));
   }
+  text.append(
+      "; replicas are equal on all ranks, and what may differ is stored of one rank, or of each "
+      "(sealpoint.torch: first_rank=[\"*.running_*\"] or the module in DistributedDataParallel "
+      "itself for statistics of BatchNorm, per_rank() for values of each rank)");
   return RuleError(Code::kInvalidArgument, "R-CMT-33", text).AtRank(ranks[1].second.front(), "");
 }
 

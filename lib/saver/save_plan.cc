@@ -139,7 +139,7 @@ bool Writes(std::span<const int> writer_ranks, int rank) {
 }
 
 Result<SavePlan> MakeSavePlan(const Declaration& declaration, int rank, int size,
-                              std::span<const int> writer_ranks) {
+                              std::span<const int> writer_ranks, Division division) {
   SEALPOINT_RETURN_IF_ERROR(CheckReplicas(declaration, rank, size));
   if (!Writes(writer_ranks, rank)) return SavePlan();
   Planner planner(declaration);
@@ -150,6 +150,10 @@ Result<SavePlan> MakeSavePlan(const Declaration& declaration, int rank, int size
     std::vector<int> writers;
     std::copy_if(replicas.begin(), replicas.end(), std::back_inserter(writers),
                  [&](int holder) { return Writes(writer_ranks, holder); });
+    if (division == Division::kFirstRank && !writers.empty()) {
+      if (writers.front() != rank) continue;
+      writers.resize(1);
+    }
     planner.Divide(group, writers, rank);
   }
   return planner.Finish();

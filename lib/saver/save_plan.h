@@ -26,15 +26,23 @@ struct SavePlan {
   std::uint64_t tensor_bytes = 0;
 };
 
+// How the regions of a replica group are divided among its ranks.
+enum class Division : std::uint8_t {
+  kEven,
+  kFirstRank,  // replicas may differ: one rank writes all of them, so that no mixture is stored
+};
+
 // Local arithmetic, no exchange. This rank writes the regions that it alone holds, and its share of
 // those that it holds with others: the regions of a replica group, in the order of group and name,
-// are divided evenly by bytes among the ranks of the group that write (lib/layout/replicas.h).
+// are divided evenly by bytes among the ranks of the group that write (lib/layout/replicas.h), or
+// left to the first of these.
 // Every rank of the group must compute the same division, because no one checks it before the bytes
 // are written: the order of the regions may depend on nothing that differs between the ranks, such
 // as the order in which they were declared. A rank that does not write has an empty plan. Errors:
 // InvalidArgument (this rank is not in its own replica list, or a rank beyond `size`).
 Result<SavePlan> MakeSavePlan(const Declaration& declaration, int rank, int size,
-                              std::span<const int> writer_ranks);
+                              std::span<const int> writer_ranks,
+                              Division division = Division::kEven);
 
 // Whether `rank` is one of `writer_ranks`, which ascend; an empty list means all ranks.
 bool Writes(std::span<const int> writer_ranks, int rank);

@@ -388,7 +388,10 @@ Result<LocalPlan> SaverImpl::MakePlan(const Declaration& declaration) const {
     return local_plan;
   }
   SEALPOINT_ASSIGN_OR_RETURN(
-      SavePlan plan, MakeSavePlan(declaration, comm_.rank(), comm_.size(), options_.writer_ranks));
+      SavePlan plan,
+      MakeSavePlan(declaration, comm_.rank(), comm_.size(), options_.writer_ranks,
+                   options_.find_replicas && !options_.compare_replicas ? Division::kFirstRank
+                                                                        : Division::kEven));
   local_plan.plan = std::make_shared<const SavePlan>(std::move(plan));
   return local_plan;
 }

@@ -71,6 +71,7 @@ _RULES: dict[str, _Rule] = {
     "unpromoted_wait": (lambda value: _is_number(value) and 0 <= value < 1e9, "seconds of at least 0 and below 1e9"),
     "promote_memory_bytes": (lambda value: _is_integer(value, 1), "a number of bytes of at least 1"),
     "frozen": (_is_frozen, "a sequence of patterns of names, or 'learned'"),
+    "first_rank": (lambda value: value != "learned" and _is_frozen(value), "a sequence of patterns of names"),
     "full_every": (lambda value: _is_integer(value, 1, 2**31 - 1), "an integer of at least 1"),
     "every": (lambda value: _is_integer(value, 1), "an integer of at least 1"),
     "keep": (lambda value: value is None or _is_integer(value, 2), "an integer of at least 2, or None"),
@@ -115,6 +116,7 @@ def _check_one(name: str, value: Any) -> None:
 # How arguments are compared between ranks, if not as they are.
 _COMPARED: dict[str, Callable[[Any], Any]] = {
     "writer_ranks": list,
+    "first_rank": list,
     "frozen": lambda value: value if isinstance(value, str) else list(value),
     "deadline": lambda value: value if value is None else float(value),
     "background_deadline": lambda value: value if value is None else float(value),

@@ -40,6 +40,7 @@ class SaveKeywords(WriterKeywords, total=False):
     allow_empty: bool
     allow_fallback: bool
     writer_ranks: Sequence[int]
+    first_rank: Sequence[str]
     staged: Path | None
     keep_local: int
     unpromoted_max: int
@@ -60,6 +61,7 @@ class CheckpointerKeywords(StoreKeywords, total=False):
     allow_empty: bool
     allow_fallback: bool
     writer_ranks: Sequence[int]
+    first_rank: Sequence[str]
     background_deadline: float | None
     staged: Path | None
     keep_local: int
@@ -81,6 +83,7 @@ class SaveOptions(StoreOptions):
     allow_empty: bool = False
     allow_fallback: bool = False
     writer_ranks: Sequence[int] = ()
+    first_rank: Sequence[str] = ()
     staged: Path | None = None
     keep_local: int = 0
     unpromoted_max: int = 3

@@ -20,7 +20,7 @@ from sealpoint.torch._staged import watch, watch_save
 from sealpoint.torch._state import Gathered, collect
 
 # Options that must be the same on all ranks.
-_SAME = ("series", "compare_replicas", "allow_empty", "allow_fallback", "writer_ranks", "deadline", "background_deadline",
+_SAME = ("series", "compare_replicas", "allow_empty", "allow_fallback", "writer_ranks", "first_rank", "deadline", "background_deadline",
          "keep_local", "unpromoted_max", "unpromoted_wait", "promote_memory_bytes", "frozen", "full_every")  # fmt: skip
 
 Gather = Callable[[Call], Gathered]
@@ -100,7 +100,11 @@ def save(state_dict: Any, path: Path, **options: Unpack[SaveKeywords]) -> _sealp
         no_dist: this process saves alone, whatever others there are, and they do not call it.
         series, step, parent, provenance, codec, codec_level, chunk_size_bytes, allow_empty, allow_fallback: as for
             ``sealpoint.save``.
-        compare_replicas: digests of what several ranks hold are compared; off saves one pass over that memory.
+        compare_replicas: digests of what several ranks hold are compared. Off saves one pass over that memory; each of these
+            tensors is then stored as the first rank that has it holds it.
+        first_rank: patterns (``*`` stands for any characters) of names of tensors that may differ by rank, such as
+            "*.running_mean": stored as the first rank that has them holds them, and not compared. So are the buffers of
+            modules in DistributedDataParallel that are given as they are, which torch lets differ between forward passes.
         allow_pickle: values of other types are stored as pickles, which only a load with the same option reads.
         writer_ranks: ranks of the group that write, ascending, such as those of one HSDP replica; none: all. What a
             rank holds is never sent to another one, so each part must be held by one of them.

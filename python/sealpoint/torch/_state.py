@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import fnmatch
+import functools
 import hashlib
 import operator
 import warnings
@@ -19,12 +21,13 @@ from sealpoint._native import check_none
 from sealpoint._options import StoreOptions
 from sealpoint._tree import Node, Path, text_of
 from sealpoint._tree_paths import entries_of, kind_of
-from sealpoint.torch import _optimizers, _shards
+from sealpoint.torch import _first_rank, _optimizers, _shards
 from sealpoint.torch._aliases import Destinations, FirstNames, identity_of
 from sealpoint.torch._differences import Difference
 from sealpoint.torch._options import Contract, SaveOptions
 from sealpoint.torch._session import Call
 
+_HAS_ALIASES, _MAY_DIFFER = 1, 2
 T = TypeVar("T")
 Put = Callable[[Any], None]  # sets the value of one place of a state
 
@@ -58,15 +61,18 @@ class Gathered:
         self.names = names
         self.slots: list[_shards.Slot] = []
         self.kept: list[torch.Tensor] = []  # memory of the slots
+        self.of_first_rank: set[str] = set()  # names of those that the first rank stores which has them
 
 
 class Collected(Gathered):
     """A state dict that is to be saved."""
 
-    def __init__(self, state: Any, rank: int, size: int, allow_pickle: bool, names: FirstNames) -> None:
+    def __init__(self, state: Any, rank: int, size: int, options: SaveOptions, names: FirstNames) -> None:
         super().__init__(names)
         self._paths: set[str] = set()
-        self._encoder = _tree.Encoder(_shards.is_tensor, self._add_tensor, rank, size, allow_pickle)
+        self._may_differ = set(_first_rank.buffers_of_ddp(state)) if size > 1 else set()
+        self._patterns = options.first_rank if size > 1 else ()
+        self._encoder = _tree.Encoder(_shards.is_tensor, self._add_tensor, rank, size, options.allow_pickle)
         self.node = self._encoder.encode(plain_state(state))
         self.rank_values = self._encoder.rank_values
 
@@ -78,6 +84,8 @@ class Collected(Gathered):
         self._paths.add(path)
         name = path if self._encoder.is_per_rank else self.names.name_of(path, identity_of(value))
         if name == path:
+            if path in self._may_differ or any(fnmatch.fnmatchcase(path, one) for one in self._patterns):
+                self.of_first_rank.add(name)
             self.slots.extend(_shards.source_slots(value, name, self.kept.append))
         return name
 
@@ -133,7 +141,7 @@ def collect(
     def gather(names: FirstNames) -> Collected:
         if directory is not None:
             look_first(communicator, directory, check_none)
-        return Collected(state, communicator.rank, communicator.size, options.allow_pickle, names)
+        return Collected(state, communicator.rank, communicator.size, options, names)
 
     return gather_agreed(gather, communicator, options)
 
@@ -146,13 +154,16 @@ def gather_agreed(gather: Gather[G], communicator: Call, options: StoreOptions) 
     """What gather() returns, with its ``state``: the slots, and this rank's objects.
 
     Collective: one exchange of a digest; if trees differ, they are united on rank 0. A tensor at several places is
-    stored once if all ranks see it at the same ones; else, after a second exchange, at each place.
+    stored once if all ranks see it at the same ones; else, after a second exchange, at each place. A further exchange finds
+    the first ranks of tensors that may differ.
     """
-    gathered, own, answers, is_any_alias = _gather(gather, communicator, options, use_aliases=True)
+    gathered, own, answers, flags = _gather(gather, communicator, options, use_aliases=True)
     is_same = all(answer == answers[0] for answer in answers)
-    if is_any_alias and not is_same:
-        gathered, own, answers, _ = _gather(gather, communicator, options, use_aliases=False)
+    if flags & _HAS_ALIASES and not is_same:
+        gathered, own, answers, flags = _gather(gather, communicator, options, use_aliases=False)
         is_same = all(answer == answers[0] for answer in answers)
+    if flags & _MAY_DIFFER:
+        _leave_to_first_rank(gathered, communicator, options)
     if not is_same:
         _unite(own, answers, communicator, gathered)
     if is_same or communicator.rank == 0:
@@ -166,8 +177,8 @@ def gather_agreed(gather: Gather[G], communicator: Call, options: StoreOptions) 
 
 def _gather(
     gather: Gather[G], communicator: Call, options: StoreOptions, use_aliases: bool
-) -> tuple[G, bytes, list[bytes], bool]:
-    """What gather() returns, its tree, the digests of all ranks' trees, and whether some rank found aliases."""
+) -> tuple[G, bytes, list[bytes], int]:
+    """What gather() returns, its tree, the digests of all ranks' trees, and the flags that some rank set."""
 
     def make() -> tuple[tuple[G, bytes], bytes]:
         gathered = gather(FirstNames(use_aliases))
@@ -175,10 +186,20 @@ def _gather(
         gathered.state = _sealpoint.RankState(gathered.slots, options.encoding, frozen)
         own = _tree.dump(gathered.node)
         digest = hashlib.blake2b(own, digest_size=16).digest()
-        return (gathered, own), bytes([gathered.names.found > 0]) + digest
+        flags = (_HAS_ALIASES if gathered.names.found > 0 else 0) | (_MAY_DIFFER if gathered.of_first_rank else 0)
+        return (gathered, own), bytes([flags]) + digest
 
     (gathered, own), answers = agree(communicator, make, "compared what they save")
-    return gathered, own, [one[1:] for one in answers], any(one[0] for one in answers)
+    return gathered, own, [one[1:] for one in answers], functools.reduce(operator.or_, (one[0] for one in answers))
+
+
+def _leave_to_first_rank(gathered: Gathered, communicator: Call, options: StoreOptions) -> None:
+    """Leaves tensors that may differ by rank to the first rank that has them, of those that write. Collective."""
+    writers = getattr(options, "writer_ranks", ())
+    left = _first_rank.names_of_others(gathered.of_first_rank, communicator, writers)
+    gathered.slots = [slot for slot in gathered.slots if slot.name not in left]
+    frozen = options.frozen_among({slot.name for slot in gathered.slots})
+    gathered.state = _sealpoint.RankState(gathered.slots, options.encoding, frozen)
 
 
 def _unite(own: bytes, answers: list[bytes], communicator: Call, collected: Gathered) -> None:
