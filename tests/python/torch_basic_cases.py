@@ -103,6 +103,28 @@ def case_replicas_that_differ_are_refused(job):
     sp.save(dict(good, t=torch.full((4,), float(job.rank))), job.path("any"), compare_replicas=False)
 
 
+def case_what_may_differ_is_of_one_rank(job):
+    """Statistics of BatchNorm under DDP, of many layers: never a mixture."""
+    torch.manual_seed(0)
+    layers = [layer for _ in range(6) for layer in (torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4))]
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(*layers))
+    torch.manual_seed(job.rank)
+    model(torch.randn(8, 4)).square().mean().backward()
+    given = [model.state_dict()]
+    dist.broadcast_object_list(given)
+    plain = {"model": model.state_dict()}
+    error = job.raises(sealpoint.InvalidArgumentError, lambda: sp.save(plain, job.path("refused")))
+    assert "first_rank" in str(error)
+    for name, state, options in (
+        ("module", {"model": model}, {}),
+        ("patterns", plain, {"first_rank": ["*.running_*"]}),
+        ("unchecked", plain, {"compare_replicas": False}),
+    ):
+        sp.save(state, job.path(name), **options)
+        assert_same(sp.load_full(job.path(name))["model"], given[0])
+    dist.barrier()
+
+
 def case_values_of_each_rank(job):
     random.seed(job.rank)
     torch.manual_seed(100 + job.rank)

@@ -75,6 +75,22 @@ TEST(SavePlanTest, WhatRanksShareIsDividedInTheOrderOfTheNames) {
   EXPECT_THAT(shards_of_rank(0, {1}), IsEmpty());
 }
 
+// Replicas that may differ: one rank's, as a whole.
+TEST(SavePlanTest, TheFirstWriterTakesAllIfReplicasMayDiffer) {
+  const auto shards_of_rank = [](int rank, const std::vector<int>& writers) {
+    Declaration declaration;
+    for (const char* const name : {"a", "b"}) {
+      declaration.Add({.tensor = ByteTensor(name, 8192), .replicas = {0, 1}}).value();
+    }
+    return PiecesOf(
+        declaration,
+        MakeSavePlan(declaration, rank, 2, writers, internal::Division::kFirstRank).value());
+  };
+  EXPECT_THAT(shards_of_rank(0, {}), ElementsAre("a[0:8192]", "b[0:8192]"));
+  EXPECT_THAT(shards_of_rank(1, {}), IsEmpty());
+  EXPECT_THAT(shards_of_rank(1, {1}), ElementsAre("a[0:8192]", "b[0:8192]"));
+}
+
 TEST(SavePlanTest, RefusesTheFirstSlotWhoseReplicasCannotBe) {
   const auto refused = [](std::vector<int> first, std::vector<int> second) {
     Declaration declaration;
