@@ -199,8 +199,11 @@ class Encoder:
         if self.is_per_rank:
             raise InvalidArgumentError("per_rank within per_rank", object=text_of(path))
         self.is_per_rank = True
+        name = text_of(path)
+        if name in self.rank_values:
+            raise InvalidArgumentError("two places of the state have this path", object=name)
         try:
-            self.rank_values[text_of(path)] = self.encode(value.value, (*path, f"rank{self._rank}"))
+            self.rank_values[name] = self.encode(value.value, (*path, f"rank{self._rank}"))
         finally:
             self.is_per_rank = False
         return {KIND: "per_rank", "size": self._size}

@@ -584,3 +584,14 @@ def test_shards_that_are_wrapped_say_where_they_are(tmp_path):
     state = {"w": wrapped(torch.zeros(2, 2), torch.zeros(2, 2))}
     sp.load(state, tmp_path / "c")
     assert torch.equal(torch.cat(state["w"].local_shards(), 1), whole)
+
+
+def test_values_of_ranks_have_one_place_each(tmp_path):
+    for state in ({"a.b": sp.per_rank(1), "a": {"b": sp.per_rank(2)}}, {1: sp.per_rank("int"), "1": sp.per_rank("text")}):
+        with pytest.raises(sealpoint.InvalidArgumentError, match="two places"):
+            sp.save(state, tmp_path / "same")
+    sp.save({"r": sp.per_rank(1), "w": torch.ones(2)}, tmp_path / "whole")
+    sealpoint.copy(tmp_path / "whole", tmp_path / "part", drop=["sealpoint.tree.rank*"])
+    for load in (lambda: sp.load_full(tmp_path / "part"), lambda: sp.load({"r": sp.per_rank(0), "w": torch.ones(2)}, tmp_path / "part")):
+        with pytest.raises(sealpoint.CorruptError, match="rank 0"):
+            load()

@@ -12,6 +12,48 @@ import sealpoint.torch as sp  # noqa: E402
 from torch import optim  # noqa: E402
 
 
+class Turned(torch.nn.Module):
+    """Its weights were stored the other way round before version 2."""
+
+    _version = 2
+
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(2, 2))
+
+    def _load_from_state_dict(self, state_dict, prefix, local_metadata, *rest):
+        if local_metadata.get("version", 1) < 2:
+            state_dict[prefix + "weight"] = state_dict[prefix + "weight"].t()
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
+
+
+def test_versions_of_modules_come_back(tmp_path):
+    def model(**weights):
+        made = torch.nn.Sequential(torch.nn.BatchNorm1d(2), Turned())
+        if weights:
+            made[1].weight.data = weights["weight"]
+        return made
+
+    source = model(weight=torch.arange(4.0).reshape(2, 2))
+    sp.save({"model": source, "nested": {"too": [source.state_dict()]}}, tmp_path / "new")
+    for load in (lambda other: sp.load({"model": other}, tmp_path / "new", contract=sp.Contract.partial()),
+                 lambda other: other.load_state_dict(sp.load_full(tmp_path / "new")["model"]),
+                 lambda other: other.load_state_dict(sp.load_full(tmp_path / "new")["nested"]["too"][0])):  # fmt: skip
+        other = model()
+        load(other)
+        assert torch.equal(other[1].weight, source[1].weight)
+    old = model(weight=source[1].weight.detach().t().clone())
+    old[1]._version = 1
+    sp.save({"model": old}, tmp_path / "old")
+    other = model()
+    sp.load({"model": other}, tmp_path / "old")
+    assert torch.equal(other[1].weight, source[1].weight), "converted, as torch does"
+    sp.save({"model": dict(source.state_dict())}, tmp_path / "plain")  # as 1.0.0 stored a module
+    other = model()
+    sp.load({"model": other}, tmp_path / "plain")
+    assert torch.equal(other[1].weight, source[1].weight)
+
+
 def test_what_is_there_is_taken_or_named(tmp_path, monkeypatch):
     state = {"w": torch.ones(3)}
     run, steps = tmp_path / "runs/a", tmp_path / "steps"

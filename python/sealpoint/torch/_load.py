@@ -16,7 +16,7 @@ from sealpoint._errors import CorruptError, InvalidArgumentError, MismatchError,
 from sealpoint._keywords import takes
 from sealpoint._native import check_one
 from sealpoint._options import LOAD_BUDGET_DEFAULT_BYTES, Conversion
-from sealpoint.torch import _differences, _shards
+from sealpoint.torch import _differences, _shards, _versions
 from sealpoint.torch._arguments import check, checked_call, tells_other_ranks
 from sealpoint.torch._dtypes import DTYPE_OF
 from sealpoint.torch._options import Contract, LoadKeywords, LoadOptions
@@ -92,11 +92,12 @@ def _load(call: Call, state: State, path: Path, options: LoadOptions) -> LoadRep
         communicator, path, check_files=True, direct_io=False, memory_budget_bytes=budget
     )
     node = read_tree(reader)
+    versions = _read_versions(reader)
     of_all_ranks = _values_of_all_ranks(reader, node) if options.all_ranks else None
 
     def make() -> tuple[Matching, bytes]:
         rank, size = communicator.rank, communicator.size
-        matching = _match(reader, node, state, rank, size, contract, options.allow_pickle, of_all_ranks)
+        matching = _match(reader, node, state, rank, size, contract, options.allow_pickle, versions, of_all_ranks)
         mask = mask_of(matching.stored, matching.matched)
         check_widening(options.convert, matching.destinations.slots, Checkpoint(reader.checkpoint(), 1))
         return matching, bytes([matching.destinations.must_compare, bool(matching.forbidden)]) + mask
@@ -161,6 +162,14 @@ def read_tree(reader: _sealpoint.CollectiveReader) -> Any:
         return {name: {_tree.KIND: "tensor", "name": name} for name in Checkpoint(reader.checkpoint(), 1)}
 
 
+def _read_versions(reader: _sealpoint.CollectiveReader) -> _versions.Versions:
+    """Of modules, as they were stored; collective."""
+    if _versions.OBJECT not in Checkpoint(reader.checkpoint(), 1).objects:
+        return {}
+    found: _versions.Versions = _tree.parse(reader.read_object(_versions.OBJECT))
+    return found
+
+
 def _values_of_all_ranks(reader: _sealpoint.CollectiveReader, node: Any) -> list[dict[str, Any]]:
     """The objects of all ranks that saved; collective, so that each is read once."""
     count = max(_per_rank_sizes(node), default=0)
@@ -168,7 +177,7 @@ def _values_of_all_ranks(reader: _sealpoint.CollectiveReader, node: Any) -> list
 
 
 def _match(reader: _sealpoint.CollectiveReader, node: Any, state: Any, rank: int, size: int, contract: Contract,
-           allow_pickle: bool, of_all_ranks: list[dict[str, Any]] | None) -> Matching:
+           allow_pickle: bool, versions: _versions.Versions, of_all_ranks: list[dict[str, Any]] | None) -> Matching:
     rank_values = {}
     if of_all_ranks is None and any(True for _ in _per_rank_sizes(node)):
         objects = Checkpoint(reader.checkpoint(), 1).objects
@@ -185,7 +194,7 @@ def _match(reader: _sealpoint.CollectiveReader, node: Any, state: Any, rank: int
             raise UnsupportedError(f"this torch has no dtype {found[0]}", tensor=name)
         return found[1], DTYPE_OF[found[0]]
 
-    matching = Matching(node, rank_values, rank, size, contract, allow_pickle, look, of_all_ranks)
+    matching = Matching(node, rank_values, rank, size, contract, allow_pickle, look, versions, of_all_ranks)
     matching.match(state)
     return matching
 
@@ -256,7 +265,10 @@ def load_full(path: Path, *, device: torch.device | str = "cpu", allow_pickle: b
             return dict(tensors)
         ranks = _rank_values(checkpoint)
         decoder = _tree.Decoder(lambda name: tensors[name], allow_pickle)
-        return decoder.decode(_with_rank_values(tree, ranks, ()))
+        whole = decoder.decode(_with_rank_values(tree, ranks, ()))
+        if _versions.OBJECT not in checkpoint.objects:
+            return whole
+        return _versions.attach_all(whole, _tree.parse(bytes(checkpoint.objects[_versions.OBJECT])))
 
 
 def _rank_values(checkpoint: Any) -> list[Any]:
@@ -274,7 +286,11 @@ def _with_rank_values(node: Any, ranks: list[Any], path: _tree.Path) -> Any:
         return node
     kind = node.get(_tree.KIND)
     if kind == "per_rank":
-        return [values[_tree.text_of(path)] for values in ranks[: node["size"]]]
+        name = _tree.text_of(path)
+        for rank in range(node["size"]):
+            if rank >= len(ranks) or name not in ranks[rank]:
+                raise CorruptError(f"the value of rank {rank} of {node['size']} is not in the checkpoint", object=name)
+        return [values[name] for values in ranks[: node["size"]]]
     if kind == "dict":
         decode = _tree.Decoder(lambda name: name).decode
         items = [

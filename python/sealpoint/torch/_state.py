@@ -21,7 +21,7 @@ from sealpoint._native import check_none
 from sealpoint._options import StoreOptions
 from sealpoint._tree import Node, Path, text_of
 from sealpoint._tree_paths import entries_of, kind_of
-from sealpoint.torch import _first_rank, _optimizers, _shards
+from sealpoint.torch import _first_rank, _optimizers, _shards, _versions
 from sealpoint.torch._aliases import Destinations, FirstNames, identity_of
 from sealpoint.torch._differences import Difference
 from sealpoint.torch._options import Contract, SaveOptions
@@ -37,14 +37,16 @@ def is_stateful(value: Any) -> bool:
     return callable(getattr(value, "state_dict", None)) and callable(getattr(value, "load_state_dict", None))
 
 
-def plain_state(value: Any) -> Any:
-    """With the state dicts of what has one, wherever in the state."""
+def plain_state(value: Any, found: _versions.Versions | None = None, path: Path = ()) -> Any:
+    """With the state dicts of what has one, wherever in the state. ``found``: gets the versions of modules."""
     if is_stateful(value):
-        return plain_state(value.state_dict())
+        return plain_state(value.state_dict(), found, path)
     if isinstance(value, Mapping):
-        return {key: plain_state(one) for key, one in value.items()}
+        if found is not None and (versions := _versions.of(value)) is not None:
+            found[text_of(path)] = _versions.compact(versions)
+        return {key: plain_state(one, found, (*path, _tree.part_of(key))) for key, one in value.items()}
     if type(value) in (list, tuple):
-        return type(value)(plain_state(one) for one in value)
+        return type(value)(plain_state(one, found, (*path, i)) for i, one in enumerate(value))
     if isinstance(value, _tree.PerRank):
         return _tree.PerRank(plain_state(value.value))
     return value
@@ -61,6 +63,7 @@ class Gathered:
         self.names = names
         self.slots: list[_shards.Slot] = []
         self.kept: list[torch.Tensor] = []  # memory of the slots
+        self.versions: _versions.Versions = {}
         self.of_first_rank: set[str] = set()  # names of those that the first rank stores which has them
 
 
@@ -73,7 +76,7 @@ class Collected(Gathered):
         self._may_differ = set(_first_rank.buffers_of_ddp(state)) if size > 1 else set()
         self._patterns = options.first_rank if size > 1 else ()
         self._encoder = _tree.Encoder(_shards.is_tensor, self._add_tensor, rank, size, options.allow_pickle)
-        self.node = self._encoder.encode(plain_state(state))
+        self.node = self._encoder.encode(plain_state(state, self.versions))
         self.rank_values = self._encoder.rank_values
 
     def _add_tensor(self, path: str, value: Any) -> str:
@@ -165,10 +168,12 @@ def gather_agreed(gather: Gather[G], communicator: Call, options: StoreOptions) 
     if flags & _MAY_DIFFER:
         _leave_to_first_rank(gathered, communicator, options)
     if not is_same:
-        _unite(own, answers, communicator, gathered)
+        _unite(answers, communicator, gathered)
     if is_same or communicator.rank == 0:
         tree = own if is_same else _tree.dump(gathered.node)
         gathered.state.add_object(_tree.OBJECT, _tree.MEDIA_TYPE, tree)
+        if gathered.versions:
+            gathered.state.add_object(_versions.OBJECT, _tree.MEDIA_TYPE, _tree.dump(gathered.versions))
     if gathered.rank_values:
         values = _tree.dump(gathered.rank_values)
         gathered.state.add_object(_tree.rank_object(communicator.rank), _tree.MEDIA_TYPE, values)
@@ -185,7 +190,7 @@ def _gather(
         frozen = options.frozen_among({slot.name for slot in gathered.slots})
         gathered.state = _sealpoint.RankState(gathered.slots, options.encoding, frozen)
         own = _tree.dump(gathered.node)
-        digest = hashlib.blake2b(own, digest_size=16).digest()
+        digest = hashlib.blake2b(own + _tree.dump(gathered.versions), digest_size=16).digest()
         flags = (_HAS_ALIASES if gathered.names.found > 0 else 0) | (_MAY_DIFFER if gathered.of_first_rank else 0)
         return (gathered, own), bytes([flags]) + digest
 
@@ -202,15 +207,19 @@ def _leave_to_first_rank(gathered: Gathered, communicator: Call, options: StoreO
     gathered.state = _sealpoint.RankState(gathered.slots, options.encoding, frozen)
 
 
-def _unite(own: bytes, answers: list[bytes], communicator: Call, collected: Gathered) -> None:
+def _unite(answers: list[bytes], communicator: Call, collected: Gathered) -> None:
     """Makes one tree on rank 0, of one of each kind that there is. Errors: InvalidArgumentError, the same on all ranks."""
     is_first = answers.index(answers[communicator.rank]) == communicator.rank
-    gathered = communicator.gather(own if is_first else b"", 0, "united what they save")
+    own = _tree.dump([collected.node, collected.versions]) if is_first else b""
+    gathered = communicator.gather(own, 0, "united what they save")
     outcome = b""
     if gathered is not None:
         try:
-            nodes = [(rank, _tree.parse(bytes(one))) for rank, one in enumerate(gathered) if len(one) > 0]
-            collected.node = _tree.merge(nodes)
+            pairs = [(rank, _tree.parse(bytes(one))) for rank, one in enumerate(gathered) if len(one) > 0]
+            collected.node = _tree.merge([(rank, node) for rank, (node, _) in pairs])
+            for _, (_, versions) in pairs:
+                for path, found in versions.items():
+                    collected.versions[path] = found | collected.versions.get(path, {})
         except Error as failed:
             outcome = dump_error(failed, communicator.rank, communicator.host)
     received = communicator.broadcast(outcome if communicator.rank == 0 else None, 0, "united what they save")
@@ -228,7 +237,7 @@ class Matching:
     """
 
     def __init__(self, tree: Node, rank_values: Mapping[str, Node], rank: int, size: int, contract: Contract,
-                 allow_pickle: bool, look: _optimizers.Look,
+                 allow_pickle: bool, look: _optimizers.Look, versions: _versions.Versions,
                  of_all_ranks: Sequence[Mapping[str, Node]] | None = None) -> None:
         self.destinations = Destinations()
         self.findings: list[tuple[str, str, str]] = []  # (kind, path, detail)
@@ -242,7 +251,7 @@ class Matching:
         self._changes: list[Callable[[], None]] = []  # in this order, at the end
         self._loads: list[tuple[Any, Any]] = []  # (object with a state, its state dict)
         self._copies = _optimizers.Copies()
-        self._look = look
+        self._look, self._versions = look, versions
         self._tree = tree
 
     def match(self, state: Any) -> None:
@@ -310,7 +319,7 @@ class Matching:
     def _place(self, put: Put, live: Any, node: Node, path: Path) -> None:
         """Matches what the state has at one place with its node. ``put``: what sets another value there."""
         if is_stateful(live) and not _shards.is_tensor(live):
-            state = self._state_of(live, node)
+            state = self._state_of(live, node, path)
             self._mapping(state, node, path)
             self._loads.append((live, state))
         elif _shards.is_tensor(live):
@@ -329,17 +338,21 @@ class Matching:
             self._mark_matched(node, path)
             self._changes.append(partial(put, self._value(node, path)))
 
-    def _state_of(self, value: Any, node: Node) -> Any:
-        """As ``plain_state``, with places for what is stored of optimizers, also of those within the state of an object."""
+    def _state_of(self, value: Any, node: Node, path: Path) -> Any:
+        """As ``plain_state``, with places for what is stored of optimizers, also of those within the state of an object, and with
+        the stored versions of modules."""
         if is_stateful(value):
-            return _optimizers.complete(value, self._state_of(value.state_dict(), node), node, self._look)
+            return _optimizers.complete(value, self._state_of(value.state_dict(), node, path), node, self._look)
         if isinstance(value, Mapping):
             stored = entries_of(node) or {}
-            return {key: self._state_of(one, stored.get(key)) for key, one in value.items()}
+            made = {key: self._state_of(one, stored.get(key), (*path, _tree.part_of(key))) for key, one in value.items()}
+            live = _versions.of(value)
+            return made if live is None else _versions.attached(made, self._versions.get(text_of(path)), live)
         if type(value) in (list, tuple):
             items = node.get("items") if kind_of(node) == "tuple" else node if isinstance(node, list) else None
             nodes = items if items is not None and len(items) == len(value) else [None] * len(value)
-            return type(value)(self._state_of(one, inner) for one, inner in zip(value, nodes, strict=True))
+            pairs = zip(value, nodes, strict=True)
+            return type(value)(self._state_of(one, inner, (*path, i)) for i, (one, inner) in enumerate(pairs))
         return plain_state(value)
 
     def _value(self, node: Node, path: Path) -> Any:

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Versions of modules, which torch keeps as an attribute of their state dicts: a module that changed converts older weights by it.
+
+The object ``sealpoint.tree.versions`` has them (spec/tree.md): by the path of a state, what torch has for each module in it, but
+for ``{"version": 1}``.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+
+from sealpoint import _tree
+
+OBJECT = f"{_tree.OBJECT}.versions"
+_ATTRIBUTE = "_metadata"
+_PLAIN = {"version": 1}
+Versions = dict[str, dict[str, Any]]  # by path, then by the module's name in that state
+
+
+def of(state: Any) -> Mapping[str, Any] | None:
+    """What torch noted of the modules of a state dict; None: it is of no module."""
+    found = getattr(state, _ATTRIBUTE, None)
+    return found if isinstance(found, Mapping) else None
+
+
+def compact(found: Mapping[str, Any]) -> dict[str, Any]:
+    """What is stored of it. What is no number or string is left out: torch itself notes numbers alone."""
+    kept = {}
+    for name, entry in found.items():
+        plain = {key: value for key, value in entry.items() if isinstance(key, str) and type(value) in (int, str, bool)}
+        if plain != _PLAIN:
+            kept[str(name)] = plain
+    return kept
+
+
+def attached(state: Mapping[Any, Any], stored: Mapping[str, Any] | None, live: Mapping[str, Any] | None) -> Any:
+    """The state as torch has it, with what was stored of its modules; without that, what the live state has."""
+    made = collections.OrderedDict(state)
+    found = live if stored is None else {name: stored.get(name, dict(_PLAIN)) for name in live or _modules_of(state)}
+    if live is not None and stored is not None and compact(live) != {name: one for name, one in stored.items() if name in live}:
+        # The modules convert what they are given, which must not be their own memory.
+        made.update({key: torch.empty_like(one) for key, one in state.items() if isinstance(one, torch.Tensor)})
+    setattr(made, _ATTRIBUTE, collections.OrderedDict(found or {}))
+    return made
+
+
+def _modules_of(keys: Iterable[Any]) -> list[str]:
+    """Names of the modules that have these parameters, and of those around them."""
+    names = {""}
+    for key in keys:
+        parts = str(key).split(".")[:-1]
+        names.update(".".join(parts[: i + 1]) for i in range(len(parts)))
+    return sorted(names)
+
+
+def attach_all(value: Any, versions: Versions, path: _tree.Path = ()) -> Any:
+    """A whole state, with what was stored of the modules in it."""
+    if type(value) is list:
+        return [attach_all(one, versions, (*path, i)) for i, one in enumerate(value)]
+    if type(value) is not dict:
+        return value
+    made = {key: attach_all(one, versions, (*path, _tree.part_of(key))) for key, one in value.items()}
+    stored = versions.get(_tree.text_of(path))
+    return made if stored is None else attached(made, stored, None)
