@@ -12,6 +12,44 @@ import sealpoint.torch as sp  # noqa: E402
 from torch import optim  # noqa: E402
 
 
+def test_moments_go_to_their_parameters(tmp_path):
+    """By names, whatever the order of parameters and groups; without names a moment of another shape is an error."""
+    def training(make_groups):
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 4), torch.nn.Linear(4, 2))
+        return model, optim.AdamW(make_groups(dict(model.named_parameters())))
+
+    def groups(*names):
+        return lambda all_of: [{"params": [(name, all_of[name]) for name in one.split()], "lr": 0.1 * len(one.split())} for one in names]
+
+    order = ["0.weight", "0.bias", "1.weight", "1.bias", "2.weight", "2.bias"]
+    model, optimizer = training(groups(" ".join(order[:4]), " ".join(order[4:])))
+    for number in range(2):
+        torch.manual_seed(number)
+        model(torch.randn(8, 4)).square().mean().backward()
+        optimizer.step()
+    sp.save({"model": model, "optimizer": optimizer}, tmp_path / "named")
+    other, theirs = training(groups("2.bias 2.weight", "1.bias 1.weight 0.bias 0.weight"))
+    sp.load({"model": other, "optimizer": theirs}, tmp_path / "named")
+    for name, parameter in other.named_parameters():
+        mine = dict(model.named_parameters())[name]
+        assert torch.equal(theirs.state[parameter]["exp_avg"], optimizer.state[mine]["exp_avg"]), name
+    assert [group["param_names"][0] for group in theirs.param_groups] == ["2.bias", "1.bias"]
+    assert [group["lr"] for group in theirs.param_groups] == [optimizer.param_groups[1]["lr"], optimizer.param_groups[0]["lr"]]
+    for names, said in ((("0.weight", " ".join(order[1:])), "other groups"), ((" ".join(order[1:]), ), "other parameters")):
+        other, theirs = training(groups(*names))
+        with pytest.raises(sealpoint.MismatchError, match=said):
+            sp.load({"model": other, "optimizer": theirs}, tmp_path / "named", contract=sp.Contract(kind="allow"))
+    plain = optim.AdamW(model.parameters())
+    plain.load_state_dict({**optimizer.state_dict(), "param_groups": [
+        {**optim.AdamW(model.parameters()).state_dict()["param_groups"][0]}]})
+    sp.save({"optimizer": plain}, tmp_path / "plain")
+    other, _ = training(groups(" ".join(order)))
+    reversed_one = optim.AdamW(list(other.parameters())[::-1])
+    with pytest.raises(sealpoint.MismatchError, match="another order"):
+        sp.load({"optimizer": reversed_one}, tmp_path / "plain")
+
+
 class Turned(torch.nn.Module):
     """Its weights were stored the other way round before version 2."""
 

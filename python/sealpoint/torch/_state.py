@@ -21,7 +21,7 @@ from sealpoint._native import check_none
 from sealpoint._options import StoreOptions
 from sealpoint._tree import Node, Path, text_of
 from sealpoint._tree_paths import entries_of, kind_of
-from sealpoint.torch import _first_rank, _optimizers, _shards, _versions
+from sealpoint.torch import _first_rank, _optimizers, _parameters, _shards, _versions
 from sealpoint.torch._aliases import Destinations, FirstNames, identity_of
 from sealpoint.torch._differences import Difference
 from sealpoint.torch._options import Contract, SaveOptions
@@ -319,6 +319,12 @@ class Matching:
     def _place(self, put: Put, live: Any, node: Node, path: Path) -> None:
         """Matches what the state has at one place with its node. ``put``: what sets another value there."""
         if is_stateful(live) and not _shards.is_tensor(live):
+            node, why = _parameters.by_names(live, node)
+            wrong = why or next(_parameters.misfits(live, node, lambda name: self._look(name)[0]), None)
+            if wrong is not None:
+                self._mark_matched(node, path)
+                self.forbidden.append(("optimizer", text_of(path), wrong))
+                return
             state = self._state_of(live, node, path)
             self._mapping(state, node, path)
             self._loads.append((live, state))
