@@ -92,6 +92,7 @@ class Promotion {
   void TakeUpOwn();
   Status TakeSteps();
   Status CopyOwn();
+  Status CopySideFiles();
   Status WaitForOthers();
   Result<std::size_t> FirstMissing(std::span<const BlobPin> pins, std::size_t begin) const;
   void GiveUp(const Status& why);
@@ -191,6 +192,33 @@ Status Promotion::CopyOwn() {
   report_.blobs_found = own_.size() - copied_count;
   report_.bytes_copied = meter_.bytes();
   return own_.empty() ? Status() : to_->Sync();
+}
+
+// R-DIR-03: a later version knows what they are for. Nothing pins them, so that one that is there
+// is left, whatever it holds.
+Status Promotion::CopySideFiles() {
+  if (!from_.directory) return {};
+  SEALPOINT_ASSIGN_OR_RETURN(const auto entries, from_.directory->List());
+  Bytes piece(kDirectIoAlignmentBytes);
+  for (const EntryInfo& entry : entries) {
+    const bool is_side_file = ParseName(entry.name).kind == NameKind::kReserved;
+    if (!is_side_file || entry.kind != EntryKind::kFile || to_->Stat(entry.name).ok()) continue;
+    SEALPOINT_ASSIGN_OR_RETURN(const auto source,
+                               from_.directory->OpenForRead(entry.name, IoMode::kBuffered));
+    SEALPOINT_ASSIGN_OR_RETURN(
+        const auto copy,
+        WholeFile::Create(*to_, publish_, entry.name,
+                          std::string_view(entry.name).substr(kIdDigits), IoMode::kBuffered));
+    for (std::uint64_t at = 0; at < source->size_bytes(); at += piece.size()) {
+      piece.resize(std::min<std::uint64_t>(piece.size(), source->size_bytes() - at));
+      SEALPOINT_RETURN_IF_ERROR(source->ReadAt(at, piece));
+      SEALPOINT_RETURN_IF_ERROR(copy->file().WriteAt(at, piece));
+    }
+    piece.resize(kDirectIoAlignmentBytes);
+    const Status placed = copy->Finish();
+    if (!placed.ok() && placed.code() != Code::kAlreadyExists) return placed;
+  }
+  return {};
 }
 
 // Until every blob is there, whoever copies it, or the marker is. Other machines may see a new name
@@ -337,6 +365,7 @@ Result<PromoteReport> Promotion::Run() {
 
 Status Promotion::TakeSteps() {
   SEALPOINT_RETURN_IF_ERROR(CopyOwn());
+  SEALPOINT_RETURN_IF_ERROR(CopySideFiles());
   SEALPOINT_RETURN_IF_ERROR(WaitForOthers());
   return Publish();
 }
