@@ -115,11 +115,12 @@ class AcceleratorCheckpointer(Checkpointer):
         return super().save(step, self.state(state_dict), provenance=provenance)
 
     def resume(
-        self, state_dict: State | None = None, *, required: bool = False, **options: Unpack[ResumeKeywords]
+        self, state_dict: State | None = None, *, required: bool = False, allow_foreign: bool = False,
+        **options: Unpack[ResumeKeywords]
     ) -> int | None:
         state = self.state(state_dict)
         options.setdefault("contract", RESUME_CONTRACT)
-        step = super().resume(state, required=required, **options)
+        step = super().resume(state, required=required, allow_foreign=allow_foreign, **options)
         if step is not None:
             set_random_states(state["rng"].value)
         return step
