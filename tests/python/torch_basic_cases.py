@@ -125,6 +125,21 @@ def case_what_may_differ_is_of_one_rank(job):
     dist.barrier()
 
 
+def case_wrong_arguments_of_a_checkpointer_are_errors_of_all(job):
+    state = {"w": torch.ones(3)}
+
+    def use(options, resume):
+        checkpoints = sp.Checkpointer(job.path("run"), **(options if job.rank == 1 else {}))
+        return checkpoints.resume(state, **(resume if job.rank == 1 else {}))
+
+    for options, resume, said in (({"keep": 1}, {}, "keep is 1"), ({"kep": 2}, {}, "kep"), ({}, {"conract": 1}, "conract"),
+                                  ({"keep": 5}, {}, "keep")):  # fmt: skip
+        began = time.monotonic()
+        assert said in str(job.raises(sealpoint.InvalidArgumentError, lambda options=options, resume=resume: use(options, resume)))
+        assert time.monotonic() - began < 30
+    assert use({}, {}) is None
+
+
 def case_values_of_each_rank(job):
     random.seed(job.rank)
     torch.manual_seed(100 + job.rank)

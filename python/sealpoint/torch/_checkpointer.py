@@ -8,7 +8,7 @@ import dataclasses
 import logging
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Literal, Unpack
 
@@ -23,7 +23,7 @@ from sealpoint._options import DEADLINE_DEFAULT_SECONDS
 from sealpoint._places import describe
 from sealpoint._save_future import SaveFuture
 from sealpoint._series import Series
-from sealpoint.torch._arguments import check
+from sealpoint.torch._arguments import check, refuse
 from sealpoint.torch._load import LoadReport, State, load
 from sealpoint.torch._options import CheckpointerKeywords, ResumeKeywords, SaveOptions
 from sealpoint.torch._save import save_gathered, save_gathered_async
@@ -37,6 +37,18 @@ _log = logging.getLogger("sealpoint")
 def _contents(place: str) -> str:
     """What a directory holds besides checkpoints of this library; empty if it is nothing, or in an object store."""
     return describe(place) if not _uri.is_uri(place) and os.path.isdir(place) else ""
+
+
+@contextlib.contextmanager
+def _errors_of_all(kind: str, group: dist.ProcessGroup | None) -> Iterator[None]:
+    """Wrong arguments on this rank are an error of the next call of the others, who need not wait for it."""
+    try:
+        yield
+    except (TypeError, InvalidArgumentError) as error:
+        is_parallel = dist.is_available() and dist.is_initialized() and isinstance(group, (dist.ProcessGroup, type(None)))
+        if not is_parallel or session_of(group).size == 1:
+            raise
+        refuse(session_of(group), kind, error if isinstance(error, InvalidArgumentError) else InvalidArgumentError(str(error)))
 
 
 def log_findings(report: LoadReport) -> None:
@@ -94,17 +106,18 @@ class Checkpointer:
         no_dist: bool = False,
         **options: Unpack[CheckpointerKeywords],
     ) -> None:
-        unused = {"background_deadline"} if wait else ()
-        known = [name for name in names_of(CheckpointerKeywords) if name not in unused]
-        refuse_unknown("Checkpointer", options, ["every", "keep", "keep_best", "wait", "on_error", "process_group",
-                                                  "no_dist", *known])
-        check(directory=directory, every=every, keep=keep, keep_best=keep_best, wait=wait, on_error=on_error,
-              process_group=process_group, no_dist=no_dist, **options)
-        if not no_dist:
-            check_is_not_one_of_many(process_group)
-        elif dist.is_available() and dist.is_initialized():
-            raise InvalidArgumentError("no_dist is True, and torch.distributed has a process group; expected a process_group of "
-                                       "the ranks that have this series")
+        with _errors_of_all("Checkpointer", process_group):
+            unused = {"background_deadline"} if wait else ()
+            known = [name for name in names_of(CheckpointerKeywords) if name not in unused]
+            refuse_unknown("Checkpointer", options, ["every", "keep", "keep_best", "wait", "on_error", "process_group",
+                                                      "no_dist", *known])
+            check(directory=directory, every=every, keep=keep, keep_best=keep_best, wait=wait, on_error=on_error,
+                  process_group=process_group, no_dist=no_dist, **options)
+            if not no_dist:
+                check_is_not_one_of_many(process_group)
+            elif dist.is_available() and dist.is_initialized():
+                raise InvalidArgumentError("no_dist is True, and torch.distributed has a process group; expected a process_group of "
+                                           "the ranks that have this series")
         self._directory, self._every, self._keep, self._wait = directory, every, keep, wait
         self._keep_best, self._no_dist = keep_best, no_dist
         self._on_error = on_error
@@ -255,7 +268,8 @@ class Checkpointer:
                 )
             return [found.entry.path, found.entry.step]
 
-        found = self._ask("resume", find, required=required, allow_foreign=allow_foreign)
+        own = {"every": self._every, "keep": self._keep, "keep_best": self._keep_best, "wait": self._wait, "on_error": self._on_error}
+        found = self._ask("resume", find, required=required, allow_foreign=allow_foreign, **own)
         return None if found is None else (str(found[0]), int(found[1]))
 
     def clean(self) -> int:
@@ -309,7 +323,8 @@ class Checkpointer:
         checkpoints of other programs, and is no series; the newest checkpoint has no step), IoError (neither the directory of
         the series nor the one that it lies in is there), and those of ``load``.
         """
-        refuse_unknown("Checkpointer.resume", options, ["required", "allow_foreign", *names_of(ResumeKeywords)])
+        with _errors_of_all("resume", self._group):
+            refuse_unknown("Checkpointer.resume", options, ["required", "allow_foreign", *names_of(ResumeKeywords)])
         self._resume_promotions()
         found = self._find_to_resume(required, allow_foreign)
         if found is None:
