@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from sealpoint import _tree
@@ -53,6 +53,20 @@ def entries_of(node: Node) -> dict[Any, Node] | None:
     if node[KIND] == "dict":
         keys = _tree.Decoder(lambda name: name)
         return {keys.decode(key): value for key, value in node["items"]}
+    return None
+
+
+def find(entries: Mapping[Any, Node], name: str) -> Node | None:
+    """The node of a name in a mapping whose keys were divided otherwise: "a" of {"a.b": …}, which is {"b": …}, or "a.b" of
+    {"a": {"b": …}}. None: it is not there."""
+    inner = {key[len(name) + 1 :]: node for key, node in entries.items() if isinstance(key, str) and key.startswith(f"{name}.")}
+    if inner:
+        return inner if KIND not in inner else None
+    for at, letter in enumerate(name):
+        below = entries_of(entries.get(name[:at])) if letter == "." else None
+        if below is not None:
+            rest = name[at + 1 :]
+            return below[rest] if rest in below else find(below, rest)
     return None
 
 

@@ -50,6 +50,24 @@ def test_moments_go_to_their_parameters(tmp_path):
         sp.load({"optimizer": reversed_one}, tmp_path / "plain")
 
 
+def test_keys_with_dots_are_nested_mappings(tmp_path):
+    """As they are in checkpoints of safetensors and of numpy; where nothing is found, nothing is loaded."""
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
+    flat = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
+    sp.save(flat, tmp_path / "flat")
+    sealpoint.save({name: tensor.numpy() for name, tensor in flat.items()}, tmp_path / "numpy")
+    sp.save({"model": model}, tmp_path / "nested")
+    for name in ("flat", "numpy"):
+        other = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
+        sp.load({"model": other}, tmp_path / name)
+        assert torch.equal(other[0].weight, model[0].weight), name
+    target = {name: torch.zeros_like(tensor) for name, tensor in flat.items()}
+    sp.load(target, tmp_path / "nested")
+    assert torch.equal(target["model.0.weight"], model[0].weight)
+    with pytest.raises(sealpoint.MismatchError, match="nothing would be loaded"):
+        sp.load({"other": torch.zeros(2)}, tmp_path / "nested", contract=sp.Contract(missing="allow", unexpected="allow"))
+
+
 class Turned(torch.nn.Module):
     """Its weights were stored the other way round before version 2."""
 

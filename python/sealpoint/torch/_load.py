@@ -112,6 +112,11 @@ def _load(call: Call, state: State, path: Path, options: LoadOptions) -> LoadRep
             shape=contract.shape == "error",
         )
         _differences.raise_together(call, matching.forbidden, unmatched, "contract=Contract.partial()")
+    if matching.stored and len(unmatched) == len(matching.stored):
+        raise MismatchError(
+            "the state has nothing of the checkpoint, so that nothing would be loaded, whatever differences the contract allows: "
+            f"stored are {_some(matching.stored)}", path=path_of(path),
+        )
     if contract.unexpected == "report":
         matching.findings += [("unexpected", name, "no rank's state has it") for name in unmatched]
     report = reader.load(
@@ -152,6 +157,11 @@ def check_widening(convert: Conversion | None, slots: Sequence[_shards.Slot], ch
                 f"dtype: stored as {stored}, requested as {slot.dtype}, which does not have all its values; "
                 'convert="exact" takes those that fit, convert="nearest" rounds', tensor=slot.name,
             )
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first few."""
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def read_tree(reader: _sealpoint.CollectiveReader) -> Any:

@@ -20,7 +20,7 @@ from sealpoint._errors import CorruptError, Error, InvalidArgumentError, Mismatc
 from sealpoint._native import check_none
 from sealpoint._options import StoreOptions
 from sealpoint._tree import Node, Path, text_of
-from sealpoint._tree_paths import entries_of, kind_of
+from sealpoint._tree_paths import entries_of, find, kind_of
 from sealpoint.torch import _first_rank, _optimizers, _parameters, _shards, _versions
 from sealpoint.torch._aliases import Destinations, FirstNames, identity_of
 from sealpoint.torch._differences import Difference
@@ -310,8 +310,9 @@ class Matching:
         for key in list(live):
             place = (*path, _tree.part_of(key))
             name = str(key) if type(key) is int and key not in stored else key  # all keys of DCP are strings
-            if name in stored:
-                self._place(partial(operator.setitem, live, key), live[key], stored[name], place)
+            found = stored[name] if name in stored else find(stored, str(key))
+            if found is not None or name in stored:
+                self._place(partial(operator.setitem, live, key), live[key], found, place)
             else:
                 for one in _live_leaves(live[key], place):
                     self._differ("missing", one, "the checkpoint does not have it")
