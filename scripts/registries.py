@@ -15,8 +15,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 PAGE, OUTPUT = ROOT / "spec/registries.md", ROOT / "spec/registries.json"
 # Title of the section: name of the registry.
 SECTIONS = {
-    "File kinds": "file_kinds", "Marker kinds": "marker_kinds", "Feature bits": "features", "Digest algorithms": "digest_algorithms",
-    "Codecs": "codecs", "dtypes": "dtypes", "Provenance keys": "provenance_keys",
+    "File kinds": "file_kinds", "Marker kinds": "marker_kinds", "Feature bits": "features",
+    "Digest algorithms": "digest_algorithms", "Codecs": "codecs", "dtypes": "dtypes", "Provenance keys": "provenance_keys",
 }  # fmt: skip
 # Registry: header with an enumeration of its values, and the names of registered values that the header does not have.
 HEADERS = {"codecs": "codec.h", "dtypes": "dtype.h", "digest_algorithms": "digest.h"}

@@ -238,7 +238,7 @@ class SEALPOINT_EXPORT Directory {
 // Where a path leads.
 struct Location {
   std::string path{};  // without links, "." and ".."
-  // Of the directory, and of each one that holds it, innermost first. Two paths lead to one
+  // One for the directory and for each one that holds it, innermost first. Two paths lead to one
   // directory if their first identities are equal, however they are written.
   std::vector<std::string> identities{};
 };

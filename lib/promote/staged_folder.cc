@@ -79,7 +79,7 @@ Status CheckIsCopy(const Storage& storage, const std::string& local, const std::
   SEALPOINT_ASSIGN_OR_RETURN(const MarkerFile expected, ReadMarker(*there));
   SEALPOINT_ASSIGN_OR_RETURN(const auto here, OpenCheckpointDirectory(storage, local));
   const auto marker = ReadMarker(*here);
-  // Of a node that died before it published its own.
+  // A node that died before it published its own has none.
   if (marker.error().code() == Code::kUncommitted) return {};
   SEALPOINT_RETURN_IF_ERROR(marker.status());
   if (marker->bytes == expected.bytes) return {};

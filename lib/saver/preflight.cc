@@ -264,7 +264,7 @@ Status LookForNewerOnLocal(Storage& storage, const StagedFolder& folder, const S
   return CheckParent(parent).AtPath(newest->path);
 }
 
-// Of the series that the checkpoint is to be in, which a framework may name the directories of.
+// The folder of the series that the checkpoint is to be in; a framework may name its directories.
 Result<StagedFolder> FolderOf(const Storage& storage, const SaveTarget& target) {
   return StagedFolderOf(storage, target.local,
                         target.is_series ? target.path : ParentPath(target.path));

@@ -105,7 +105,8 @@ class Series:
                 linked from one to another counts once. The newest ``keep_last`` always stay. 0: no bound.
             dry_run: decide, and change nothing.
 
-        Errors: InvalidArgumentError (a rule; a metric that no checkpoint has), IoError and others: nothing, or no more, was deleted; the
+        Errors: InvalidArgumentError (a rule; a metric that no checkpoint has), IoError and others: nothing, or no more, was
+        deleted; the
         attribute ``report`` of the exception says what was done until then.
         """
         periods = listed("keep_per_period", keep_per_period)

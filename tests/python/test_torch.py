@@ -592,6 +592,7 @@ def test_values_of_ranks_have_one_place_each(tmp_path):
             sp.save(state, tmp_path / "same")
     sp.save({"r": sp.per_rank(1), "w": torch.ones(2)}, tmp_path / "whole")
     sealpoint.copy(tmp_path / "whole", tmp_path / "part", drop=["sealpoint.tree.rank*"])
-    for load in (lambda: sp.load_full(tmp_path / "part"), lambda: sp.load({"r": sp.per_rank(0), "w": torch.ones(2)}, tmp_path / "part")):
+    place = {"r": sp.per_rank(0), "w": torch.ones(2)}
+    for load in (lambda: sp.load_full(tmp_path / "part"), lambda: sp.load(place, tmp_path / "part")):
         with pytest.raises(sealpoint.CorruptError, match="rank 0"):
             load()

@@ -20,7 +20,8 @@ def test_moments_go_to_their_parameters(tmp_path):
         return model, optim.AdamW(make_groups(dict(model.named_parameters())))
 
     def groups(*names):
-        return lambda all_of: [{"params": [(name, all_of[name]) for name in one.split()], "lr": 0.1 * len(one.split())} for one in names]
+        return lambda all_of: [{"params": [(name, all_of[name]) for name in one.split()], "lr": 0.1 * len(one.split())}
+                               for one in names]
 
     order = ["0.weight", "0.bias", "1.weight", "1.bias", "2.weight", "2.bias"]
     model, optimizer = training(groups(" ".join(order[:4]), " ".join(order[4:])))

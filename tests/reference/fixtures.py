@@ -26,6 +26,7 @@ def is_draft(path):
 
 
 def check_reader(corpus, every, *command, level="verify"):
-    """The answer of check_reader.py of an unpacked corpus about a reader in Python. Without the environment: nothing else is found."""
-    return subprocess.run([sys.executable, "check_reader.py", "--level", level, "--every", every, sys.executable, *command], cwd=corpus,
-                          env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True, check=False)
+    """The answer of check_reader.py of an unpacked corpus about a reader in Python. Without the environment, so that nothing else
+    is found."""
+    words = [sys.executable, "check_reader.py", "--level", level, "--every", every, sys.executable, *command]
+    return subprocess.run(words, cwd=corpus, env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True, check=False)

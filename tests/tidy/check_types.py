@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that no two files define a type of one qualified name: they are linked into one library, where that is undefined behaviour.
+"""Checks that no two files define a type of one qualified name: in one library that is undefined behaviour.
 
     check_types.py [ROOT]     of include/, lib/ and readers/; exit status 77 without ctags
 """

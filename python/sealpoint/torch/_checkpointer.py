@@ -116,8 +116,8 @@ class Checkpointer:
             if not no_dist:
                 check_is_not_one_of_many(process_group)
             elif dist.is_available() and dist.is_initialized():
-                raise InvalidArgumentError("no_dist is True, and torch.distributed has a process group; expected a process_group of "
-                                           "the ranks that have this series")
+                raise InvalidArgumentError("no_dist is True, and torch.distributed has a process group; expected a "
+                                           "process_group of the ranks that have this series")
         self._directory, self._every, self._keep, self._wait = directory, every, keep, wait
         self._keep_best, self._no_dist = keep_best, no_dist
         self._on_error = on_error
@@ -268,7 +268,8 @@ class Checkpointer:
                 )
             return [found.entry.path, found.entry.step]
 
-        own = {"every": self._every, "keep": self._keep, "keep_best": self._keep_best, "wait": self._wait, "on_error": self._on_error}
+        names = ("every", "keep", "keep_best", "wait", "on_error")
+        own = {name: getattr(self, f"_{name}") for name in names}
         found = self._ask("resume", find, required=required, allow_foreign=allow_foreign, **own)
         return None if found is None else (str(found[0]), int(found[1]))
 

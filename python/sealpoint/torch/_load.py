@@ -173,7 +173,7 @@ def read_tree(reader: _sealpoint.CollectiveReader) -> Any:
 
 
 def _read_versions(reader: _sealpoint.CollectiveReader) -> _versions.Versions:
-    """Of modules, as they were stored; collective."""
+    """The versions of modules, as they were stored; collective."""
     if _versions.OBJECT not in Checkpoint(reader.checkpoint(), 1).objects:
         return {}
     found: _versions.Versions = _tree.parse(reader.read_object(_versions.OBJECT))

@@ -58,10 +58,11 @@ def by_names(optimizer: Any, node: Node) -> tuple[Node, str | None]:
     if len(at) != len(stored) or {frozenset(names) for names in live} != set(at):
         here, there = {name for one in live for name in one}, {name for one in stored for name in one}
         if here == there:
-            return node, ("the same parameters are in other groups, so that it is not known which hyper-parameters each is to have: "
-                          "make the groups of the optimizer as they were saved")
-        return node, (f"it has other parameters than the checkpoint: only here {_some(here - there) or 'none'}, only in the checkpoint "
-                      f"{_some(there - here) or 'none'}; load the model alone, or make the optimizer of the same parameters")
+            return node, ("the same parameters are in other groups, so that it is not known which hyper-parameters each is "
+                          "to have: make the groups of the optimizer as they were saved")
+        return node, (f"it has other parameters than the checkpoint: only here {_some(here - there) or 'none'}, only in the "
+                      f"checkpoint {_some(there - here) or 'none'}; load the model alone, or make the optimizer of the same "
+                      "parameters")
     number_of = {name: number for names, group in zip(stored, stored_groups, strict=True)
                  for name, number in zip(names, group["params"], strict=True)}  # fmt: skip
     states = entries_of((entries_of(node) or {}).get("state")) or {}
@@ -99,7 +100,7 @@ def misfits(optimizer: Any, node: Node, shape_of: Callable[[str], tuple[int, ...
             shape = shape_of(entries[key]["name"])
             if shape != tuple(parameter.shape):
                 of = f"parameter {number}" + (f" ({names[id(parameter)]})" if id(parameter) in names else "")
-                yield (f"{key} of {of} is stored with shape {list(shape)}, and the parameter has {list(parameter.shape)}: the optimizer "
-                       "has its parameters in another order than it was saved with; give it named_parameters(), before the save too, "
-                       "by which they are matched, or the parameters in that order")
+                yield (f"{key} of {of} is stored with shape {list(shape)}, and the parameter has {list(parameter.shape)}: the "
+                       "optimizer has its parameters in another order than it was saved with; give it named_parameters(), "
+                       "before the save too, by which they are matched, or the parameters in that order")
                 break

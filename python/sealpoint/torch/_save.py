@@ -20,8 +20,9 @@ from sealpoint.torch._staged import watch, watch_save
 from sealpoint.torch._state import Gathered, collect
 
 # Options that must be the same on all ranks.
-_SAME = ("series", "compare_replicas", "allow_empty", "allow_fallback", "writer_ranks", "first_rank", "deadline", "background_deadline",
-         "keep_local", "unpromoted_max", "unpromoted_wait", "promote_memory_bytes", "frozen", "full_every")  # fmt: skip
+_SAME = ("series", "compare_replicas", "allow_empty", "allow_fallback", "writer_ranks", "first_rank", "deadline",
+         "background_deadline", "keep_local", "unpromoted_max", "unpromoted_wait", "promote_memory_bytes", "frozen",
+         "full_every")  # fmt: skip
 
 Gather = Callable[[Call], Gathered]
 
