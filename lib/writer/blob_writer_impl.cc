@@ -7,47 +7,62 @@
 
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
+#include "lib/container/open_checkpoint.h"
 #include "lib/format/constants.h"
 #include "lib/format/marker.h"
 
 namespace sealpoint::internal {
 namespace {
 
-// Whether the marker that is there may pin blobs of this attempt (zero: not known). Only one that
-// was read, and is void or of another attempt, does not.
-Result<bool> MayBeOf(const Directory& directory, const AttemptId& attempt) {
-  SEALPOINT_ASSIGN_OR_RETURN(const auto file,
-                             directory.OpenForRead(kMarkerName, IoMode::kBuffered));
-  Bytes bytes(std::min<std::uint64_t>(file->size_bytes(), kMarkerSize + 1));
-  SEALPOINT_RETURN_IF_ERROR(file->ReadAt(0, bytes));
-  const Result<Marker> marker = DecodeMarker(bytes);
-  if (!marker.ok()) return true;
-  return marker->kind == MarkerKind::kCommit && (attempt.is_zero() || marker->attempt == attempt);
+Status TheyStay(const Directory& directory, std::string_view why) {
+  return RuleError(Code::kInvalidArgument, "R-CMT-15", "the finished blobs stay: ", why,
+                   "; a series removes a checkpoint (Series::Delete), or an attempt that was never "
+                   "committed (Series::RemoveUncommitted)")
+      .AtPath(directory.path());
 }
+
+}  // namespace
 
 // R-CMT-15: finished blobs are removed only if nothing can pin them. An index or an unpublished
 // marker says that a commit is under way, or ended with an unknown outcome (R-CMT-07): a failed one
 // removes both before its writers remove their blobs.
-Status CheckNothingPins(const Directory& directory, const AttemptId& attempt) {
-  SEALPOINT_ASSIGN_OR_RETURN(const auto entries, directory.List());
-  for (const EntryInfo& entry : entries) {
-    const ParsedName name = ParseName(entry.name);
-    bool may_pin = (name.kind == NameKind::kIndex || name.kind == NameKind::kUnpublishedMarker) &&
-                   (attempt.is_zero() || name.id == attempt);
-    if (name.kind == NameKind::kMarker) {
-      SEALPOINT_ASSIGN_OR_RETURN(may_pin, MayBeOf(directory, attempt));
+Status BlobWriterImpl::CheckNothingPins() const {
+  SEALPOINT_ASSIGN_OR_RETURN(const auto entries, directory_->List());
+  const auto is_marker = [](const EntryInfo& entry) {
+    return ParseName(entry.name).kind == NameKind::kMarker;
+  };
+  AttemptId committed;
+  if (std::ranges::any_of(entries, is_marker)) {
+    const auto marker = ReadMarker(*directory_);
+    if (!marker.ok()) return TheyStay(*directory_, "its marker cannot be read");
+    if (marker->marker.kind == MarkerKind::kCommit) {
+      committed = marker->marker.attempt;
+      const auto index = ReadIndex(*directory_, marker->marker, core_->options.limits);
+      if (!index.ok()) return TheyStay(*directory_, "its index cannot be read");
+      const auto pins = [&](const BlobId& id) {
+        for (std::size_t i = 0; i < index->metadata.blob_count(); ++i) {
+          if (index->metadata.blob(i).id == id) return true;
+        }
+        return false;
+      };
+      if (std::ranges::any_of(blobs_, pins, &BegunBlob::id)) {
+        return TheyStay(*directory_, "a checkpoint that is committed has them");
+      }
     }
-    if (!may_pin) continue;
-    return RuleError(Code::kInvalidArgument, "R-CMT-15", "the finished blobs stay: ", entry.name,
-                     " is there, and a checkpoint may need them; a series removes one "
-                     "(Series::Remove), or an attempt that was never committed "
-                     "(Series::RemoveUncommitted)")
-        .AtPath(directory.path());
+  }
+  const AttemptId& own = core_->options.attempt;
+  for (const EntryInfo& entry : entries) {
+    const auto [kind, id] = ParseName(entry.name);
+    const bool is_of_a_commit = kind == NameKind::kIndex || kind == NameKind::kUnpublishedMarker;
+    if (!is_of_a_commit || (!committed.is_zero() && id == committed)) continue;
+    if (own.is_zero() || id == own) {
+      return TheyStay(
+          *directory_,
+          StrCat("their commit has not ended, or nobody knows how: ", entry.name, " is there"));
+    }
   }
   return {};
 }
-
-}  // namespace
 
 Result<std::unique_ptr<BlobWriterImpl>> BlobWriterImpl::Create(EngineParts& engine,
                                                                const std::string& directory,
@@ -153,7 +168,7 @@ Result<std::vector<BlobSummary>> BlobWriterImpl::Finish() {
 Status BlobWriterImpl::Abandon() {
   SEALPOINT_RETURN_IF_ERROR(core_->engine.CheckUsable());
   if (core_->is_finished && !blobs_.empty()) {
-    SEALPOINT_RETURN_IF_ERROR(CheckNothingPins(*directory_, core_->options.attempt));
+    SEALPOINT_RETURN_IF_ERROR(CheckNothingPins());
   }
   return RemoveBlobs();
 }

@@ -60,6 +60,7 @@ class BlobWriterImpl final : public BlobWriter, public StateWriter {
   Status TakeOver(std::vector<std::unique_ptr<BlobStream>> staged);
   void AwaitWrites();
   Status Close(BegunBlob& blob);
+  Status CheckNothingPins() const;
 
   std::unique_ptr<Directory> directory_;
   const std::uint64_t part_size_bytes_;  // of uploads, 0 if there are none

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "lib/format/marker.h"
 #include "lib/storage/durable.h"
 #include "sealpoint/blob_writer.h"
+#include "sealpoint/commit.h"
 #include "tests/support/container/mini_container.h"
 #include "tests/support/state/saved_state.h"
 #include "tests/support/storage/failing_storage.h"
@@ -304,35 +306,50 @@ TEST_F(BlobWriterErrorsTest, AbandonAfterFinishRemovesTheFiles) {
   EXPECT_TRUE(writer->Abandon().ok());
 }
 
-// R-CMT-15: of this attempt or, where the writer knows none, of any; a void one pins nothing.
+// R-CMT-15: a blob that a marker pins, or that a commit under way may pin; without a marker that
+// can be read, all of them.
 TEST_F(BlobWriterErrorsTest, WhatACommitMayNeedStaysAfterFinish) {
   const AttemptId attempt = AttemptId::Random().value();
   const AttemptId other = AttemptId::Random().value();
-  const MarkerBytes of_other = EncodeMarker({.attempt = other, .sequence = 1, .index_size = 128});
   const MarkerBytes of_void = EncodeMarker({.kind = MarkerKind::kVoid, .attempt = attempt});
+  const MiniContainer committed = BuildInSeries(1, 0, 1);
   struct Case {
-    std::string name;
-    ByteSpan content;
+    std::map<std::string, Bytes> files;
     AttemptId attempt;
     bool stays;
   };
-  for (const Case& one :
-       {Case{"COMMIT", of_other, other, true}, Case{"COMMIT", of_other, {}, true},
-        Case{"COMMIT", of_other, attempt, false}, Case{"COMMIT", of_void, attempt, false},
-        Case{"COMMIT", {}, attempt, true}, Case{IndexName(attempt), {}, attempt, true},
-        Case{UnpublishedMarkerName(attempt), {}, {}, true},
-        Case{IndexName(other), {}, attempt, false}}) {
-    const auto writer = Writer({.attempt = one.attempt});
+  const std::vector<Case> cases = {
+      {{{"COMMIT", {}}}, attempt, true},
+      {{{"COMMIT", Bytes(of_void.begin(), of_void.end())}}, attempt, false},
+      {committed.files, {}, false},
+      {{{"COMMIT", committed.files.at("COMMIT")}}, {}, true},
+      {{{IndexName(attempt), {}}}, attempt, true},
+      {{{UnpublishedMarkerName(attempt), {}}}, {}, true},
+      {{{IndexName(other), {}}}, attempt, false},
+  };
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const auto& [files, own, stays] = cases[i];
+    const auto writer = Writer({.attempt = own});
     ASSERT_TRUE(AddWhole(*writer, ByteTensor("w", 100)).ok());
     ASSERT_TRUE(writer->Finish().ok());
     const auto directory = failing_->OpenDirectory(kDir).value();
-    ASSERT_TRUE(WriteFileDurably(*directory, one.name, one.content).ok());
-    EXPECT_EQ(writer->Abandon().place().rule, one.stays ? "R-CMT-15" : "") << one.name;
-    EXPECT_THAT(FileNames(*failing_, kDir), SizeIs(one.stays ? 2 : 1)) << one.name;
+    for (const auto& [name, content] : files) {
+      ASSERT_TRUE(WriteFileDurably(*directory, name, content).ok());
+    }
+    EXPECT_EQ(writer->Abandon().place().rule, stays ? "R-CMT-15" : "") << i;
+    EXPECT_THAT(FileNames(*failing_, kDir), SizeIs(files.size() + (stays ? 1 : 0))) << i;
     for (const std::string& name : FileNames(*failing_, kDir)) {
       ASSERT_TRUE(directory->Remove(name).ok());
     }
   }
+}
+
+TEST_F(BlobWriterErrorsTest, ACommittedBlobStays) {
+  const auto writer = Writer();
+  ASSERT_TRUE(AddWhole(*writer, ByteTensor("w", 100)).ok());
+  ASSERT_TRUE(Commit(*failing_, kDir, {}, writer->Finish().value()).ok());
+  EXPECT_THAT(writer->Abandon(), FailsRule(Code::kInvalidArgument, "R-CMT-15"));
+  EXPECT_THAT(FileNames(*failing_, kDir), SizeIs(3));
 }
 
 TEST_F(BlobWriterErrorsTest, OfTwoFilesThatStayTheFirstIsReported) {
