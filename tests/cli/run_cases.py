@@ -92,6 +92,8 @@ def make_damaged():
         path = pathlib.Path("unreadable-series") / name / "COMMIT"
         path.parent.mkdir(parents=True)
         path.write_bytes(b"x")
+    shutil.copytree("series", "magic-series")
+    flip(sorted(pathlib.Path("magic-series").iterdir())[2] / "COMMIT", 0)
     shutil.copytree("series", "missing-blob-series")
     middle = sorted(pathlib.Path("missing-blob-series").iterdir())[1]
     blobs_of(middle)[0].unlink()
@@ -307,6 +309,7 @@ def run_cases(run):
     run.case("inspect-foreign", "inspect", "--depth", "1", "foreign")
     run.case("inspect-series", "inspect", "series")
     run.case("inspect-series-bad", "inspect", "missing-blob-series")
+    run.case("verify-series-damaged-marker", "verify", "--series", "magic-series")
     run.case("inspect-series-unreadable", "inspect", "unreadable-series")
     run.case("inspect-series-unreadable-json", "inspect", "--json", "unreadable-series")
     run.case("inspect-series-forked", "inspect", "forked")
