@@ -27,7 +27,7 @@ FIXED = ("container.md", "algorithms.md", "reader-rules.md", "limits.md", "tree.
 # These grow: the rows of their tables stay.
 GROWING = ("registries.md", "permissive.md")
 # Of the archive, which is never packed again.
-ARCHIVE_SHA256 = "99605d6a8a19e4ed69c2fd5912b0cba062b2202257c608c0c7bf9c42db63a331"
+ARCHIVE_SHA256 = "471f6666ae4d36d69d92e89430163c7d7a21e58da7e25918ed6ab8db4f365c45"
 # The entries of the corpus that the archive's own reader is asked about: each interpreter takes a tenth of a second.
 EVERY = "7"
 
