@@ -145,8 +145,9 @@ class SEALPOINT_EXPORT Series {
   // readers and other prunings of the same series: what another process removes meanwhile is not
   // missed. Other branches of a fork than that of the newest stay (R-SER-15). Stops at the first
   // error, and says what was done until then. Errors: InvalidArgument (the policy, R-SER-14: also a
-  // metric that no checkpoint has, if any would be deleted), those of List, and of any checkpoint that the storage failed to read, since it may be the
-  // newest or a better one: nothing is deleted then; those of Delete.
+  // metric that no checkpoint has, if any would be deleted), those of List, and of any checkpoint
+  // that the storage failed to read, since it may be the newest or a better one: nothing is deleted
+  // then; those of Delete.
   PruneReport Prune(const RetentionPolicy& policy, const PruneOptions& options = {}) const;
 
   // Removes the files of an attempt that was never committed. Publishes a void marker first, so

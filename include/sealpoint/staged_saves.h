@@ -52,8 +52,8 @@ struct StagedCopies {
   std::optional<std::string> record{};  // the series that the folder says it is of
 };
 
-// Where the copies of a series lie. Errors: InvalidArgument (R-STG-12: the two places are one, or one
-// is within the other), Io.
+// Where the copies of a series lie. Errors: InvalidArgument (R-STG-12: the two places are one, or
+// one is within the other), Io.
 SEALPOINT_EXPORT Result<StagedCopies> FindStagedCopies(const std::string& local,
                                                        const std::string& final_series,
                                                        std::shared_ptr<Storage> storage = {});
@@ -65,9 +65,9 @@ SEALPOINT_EXPORT Result<StagedCopies> FindStagedCopies(const std::string& local,
 // same final series; `local` may differ. Only copies of this series are promoted and removed
 // (FindStagedCopies). What else lies in the local place stays; it is passed over, with the way out,
 // if it has no record of a series, or that of another place whose lineage this series has
-// (R-STG-13). A checkpoint of which a node is missing is passed over, with the reason; the answer is
-// the same on all ranks. Errors: those of listing the final series, InvalidArgument (R-STG-12), Comm,
-// Timeout.
+// (R-STG-13). A checkpoint of which a node is missing is passed over, with the reason; the answer
+// is the same on all ranks. Errors: those of listing the final series, InvalidArgument (R-STG-12),
+// Comm, Timeout.
 SEALPOINT_EXPORT Result<ResumedPromotions> ResumePromotions(
     Communicator& comm, const std::string& local, const std::string& final_series,
     const ResumePromotionsOptions& options = {});

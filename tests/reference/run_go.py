@@ -5,7 +5,7 @@
 Verdict and list of full verification, what opening and what reading everything meets, and, where the content loads, its
 content digest, which the second reader computes as well; notes are compared with those of the second reader. Then random
 checkpoints of the writer in Python, whose content digests are of the bytes that were to be written; and random damages
-(damages.py), of which both readers must say the same.
+(damages.py), of which both readers and the library must say the same.
 
 Without Go, or without Debian's golang-github-klauspost-compress-dev, the test is skipped (status 77).
 """
@@ -31,7 +31,8 @@ from sealpoint_reference.verify import verify, verify_path
 SKIPPED = 77
 ZSTD = "github.com/klauspost/compress/zstd"
 WRITER_CASES = range(1000, 1040)
-DAMAGES = range(2000)
+DAMAGES = 2000
+BATCH = 500  # checkpoints of one command
 DAMAGED_BYTES_MAX = 60000  # of a checkpoint; Python hashes some MB/s
 
 
@@ -123,8 +124,8 @@ def of_step(violations):
     return {("R-IDX" if rule.startswith("R-IDX") else rule, file) for rule, file in violations}
 
 
-def damage_faults(program, corpus):
-    """Both readers say the same of damaged checkpoints: good entries of the corpus, and those of the writer."""
+def damage_faults(program, verify_program, corpus, count):
+    """Both readers and the library say the same of damaged checkpoints: good entries of the corpus, and those of the writer."""
     with tempfile.TemporaryDirectory(prefix="sealpoint-go-") as temporary:
         folders = [folder for folder in sorted(corpus.glob("good-*")) if not folder.name.startswith("good-R-DIR")]
         for number in WRITER_CASES:
@@ -134,24 +135,28 @@ def damage_faults(program, corpus):
                  if not any(path.is_symlink() for path in folder.iterdir())]
         whole = [files for files in whole if sum(map(len, files.values())) < DAMAGED_BYTES_MAX]
         made, expected = [], []
-        for number in DAMAGES:
+        for number in range(count):
             files = damaged(number, whole[number % len(whole)])
             made.append(pathlib.Path(temporary, str(number)))
             made[-1].mkdir()
             for name, data in files.items():
                 (made[-1] / name).write_bytes(data)
             expected.append(verify(MemoryDirectory(files)))
-        for number, report, said in zip(DAMAGES, expected, reports(program, made)[0]):
-            here = of_step((violation.rule, violation.file) for violation in report.violations)
-            there = of_step((violation["rule"], violation["file"]) for violation in said["violations"])
-            if (report.verdict, here) != (said["verdict"], there):
-                yield f"damage {number}: the second reader says {report.verdict} {here}, the reader in Go {said}"
+        of_library = (answer for begin in range(0, count, BATCH)
+                      for answer in run_corpus.tool_reports(verify_program, made[begin : begin + BATCH]))
+        for number, report, said, (verdict, found, _) in zip(range(count), expected, reports(program, made)[0], of_library):
+            here = report.verdict, of_step((violation.rule, violation.file) for violation in report.violations)
+            there = said["verdict"], of_step((violation["rule"], violation["file"]) for violation in said["violations"])
+            library = verdict, of_step((rule, file) for _, rule, file in found)
+            if not here == there == library:
+                yield f"damage {number}: the second reader says {here}, the reader in Go {there}, the library {library}"
 
 
 def main():
     parser = argparse.ArgumentParser()
-    for option in ("--corpus", "--table", "--fixtures", "--source", "--work"):
+    for option in ("--corpus", "--table", "--fixtures", "--source", "--work", "--verify"):
         parser.add_argument(option, type=pathlib.Path, required=True)
+    parser.add_argument("--damages", type=int, default=DAMAGES, metavar="N", help="so many checkpoints are damaged")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
     reason = missing(options.work, options.source)
@@ -168,9 +173,9 @@ def main():
         failed.append(f"exit status {status} of a corpus in which something is corrupt")
     failed += writer_faults(program)
     failed += fixture_faults(program, options.fixtures)
-    failed += damage_faults(program, options.corpus)
+    failed += damage_faults(program, options.verify, options.corpus, options.damages)
     print("\n".join(failed))
-    print(f"{len(rows)} entries, {len(WRITER_CASES)} checkpoints of the writer and {len(DAMAGES)} damaged ones, "
+    print(f"{len(rows)} entries, {len(WRITER_CASES)} checkpoints of the writer and {options.damages} damaged ones, "
           f"{len(failed)} differences")
     return 1 if failed else 0
 

@@ -98,8 +98,8 @@ class Verification {
     if (verbose()) PrintNote(path, text);
   }
 
-  // The checkpoint's verdict counts. `is_damaged`: in a series a COMMIT that is no marker is damaged
-  // (spec/series.md §3), not another kind of file.
+  // The checkpoint's verdict counts. `is_damaged`: in a series a COMMIT that is no marker is
+  // damaged (spec/series.md §3), not another kind of file.
   VerifyReport CheckPath(const std::string& path, bool is_damaged = false) {
     if (OutputFailed()) return {};
     if (options_.json) {
