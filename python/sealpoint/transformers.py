@@ -21,7 +21,7 @@ from typing import Any, Literal
 import torch
 
 from sealpoint import _tree, _uri
-from sealpoint._arguments import path_of
+from sealpoint._arguments import Provenance, path_of
 from sealpoint._checkpoint import Checkpoint, Path
 from sealpoint._checkpoint import open_own as open_checkpoint
 from sealpoint._errors import InvalidArgumentError, MismatchError, NotFoundError, UncommittedError, UnsupportedError
@@ -63,6 +63,11 @@ _TRAINING = "sealpoint_training"  # beside the Trainer's state: the id of a trai
 _KEEP_MIN = 2
 # For export_pretrained: decimal, as transformers writes it.
 SHARD_SIZE_DEFAULT = "5GB"
+
+
+class _OfTrainer(Checkpointer):
+    def _note_rank(self, step: int, provenance: Provenance | None) -> None:
+        """Each save is ranked: one without the metric is worse than an earlier one, as the Trainer found."""
 
 
 class SealpointTrainer(_transformers.Trainer):  # type: ignore[misc]
@@ -107,7 +112,7 @@ class SealpointTrainer(_transformers.Trainer):  # type: ignore[misc]
         limit = self.args.save_total_limit
         best: Literal["least", "greatest"] = "greatest" if self.args.greater_is_better else "least"
         keep_best = None if self.args.metric_for_best_model is None else (self._best_key(), best, 1)
-        return Checkpointer(
+        return _OfTrainer(
             self._get_output_dir(trial) if self._place is None else self._place,
             keep=max(_KEEP_MIN, limit) if limit is not None and limit > 0 else None, keep_best=keep_best,
             **self._checkpoint_options,

@@ -189,7 +189,7 @@ def empty(job, path, but=()):
 def case_saves_go_to_local_disks_first(job, at):
     """A restart takes the newest of both places, by a load or by newest(); and what is replaced makes way in both."""
     staged = {"staged": str(job.path(f"disk{job.rank}")), "keep_local": 9}
-    path, look = folder(job), _directories.is_checkpoint
+    path, look = folder(job, "run/iter_0000007"), _directories.is_checkpoint
     for options in {}, {"replace": True}, {"replace": True, "codec": "zstd"}:
         sealpoint.megatron.enable(**staged, **options)
         # However long the copy takes.
@@ -208,10 +208,10 @@ def case_saves_go_to_local_disks_first(job, at):
     sealpoint.megatron.enable(**staged)
     check(job, dc.load(state(job.rank, 2, 2, empty=True), path))
     empty(job, path)
-    run = str(at("iter_0000007").parent)
+    run = str(at("run"))
     assert sealpoint.megatron.newest(run, **staged) == path
     check_files(path)
-    assert at("latest_checkpointed_iteration.txt").read_text() == "7"
+    assert at("run/latest_checkpointed_iteration.txt").read_text() == "7"
     assert sealpoint.megatron.newest(at("other"), **staged) is None, "what is of another run stays there"
     job.raises(sealpoint.InvalidArgumentError, lambda: sealpoint.megatron.enable(staged=7))
     sealpoint.megatron.enable()

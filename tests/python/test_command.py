@@ -52,11 +52,12 @@ def test_verification(saved, weights):
     assert run("--verify", saved)[0] == 2
 
 
-# Every sub-command, and what it returns if its output can be written. {} is a checkpoint, {0}-bad a damaged one.
+# Every sub-command, and what it returns if its output can be written. {} is a checkpoint, {}-bad a damaged one, {}-local a
+# directory that holds one.
 COMMANDS = {
     "{}": 0, "--json {}": 0, "--verify {}": 0, "verify {}": 0, "verify --json {}": 0, "verify {}-bad": 1,
     "ls {}": 0, "ls --json {}": 0, "convert --dry-run {} {}-dry": 0, "convert {} {}-copy --json": 0,
-    "promote --dry-run {}/.. {}-series": 0, "promote {}/.. {}-series --json": 0, "promote --help": 0,
+    "promote --dry-run {}-local {}-series": 0, "promote {}-local {}-series --json": 0, "promote --help": 0,
     "--help": 0, "verify --help": 0, "ls --help": 0, "convert --help": 0, "--version": 0,
 }
 UNWRITABLE = {">/dev/full": "No space left on device (errno 28)", ">&-": "Bad file descriptor (errno 9)"}
@@ -70,6 +71,7 @@ def shell(redirection, arguments, **options):
 
 @pytest.mark.parametrize(("command", "usual"), COMMANDS.items(), ids=COMMANDS)
 def test_output_that_cannot_be_written(saved, weights, command, usual):
+    shutil.copytree(saved, f"{saved}-local/{saved.name}")
     shutil.copytree(saved, f"{saved}-bad")
     flip_bit_of(f"{saved}-bad", raw(weights))
 
