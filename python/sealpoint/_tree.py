@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import argparse
 import base64
+import collections
 import enum
 import io
 import json
 import math
+import pathlib
 import pickle
 import reprlib
 import sys
@@ -23,6 +25,7 @@ MEDIA_TYPE = "application/vnd.sealpoint.tree+json"
 KIND = "$"
 _INT_MAX = 2**53 - 1
 _DEPTH_MAX = 200
+_REFUSED_NAMED_MAX = 10
 
 Path = tuple[str | int, ...]
 Node = Any  # what json reads and writes
@@ -116,9 +119,25 @@ class Encoder:
         self._rank, self._size, self._allow_pickle = rank, size, allow_pickle
         self.rank_values: dict[str, Node] = {}  # this rank's, by path: the content of its own object
         self.is_per_rank = False  # it is within per_rank
+        self._refused: list[Error] = []
 
     def encode(self, value: Any, path: Path = ()) -> Node:
-        """Errors: InvalidArgumentError, UnsupportedError (both name the path)."""
+        """Errors: InvalidArgumentError, UnsupportedError; one error names all refused values."""
+        node = self._encode_part(value, path)
+        if self._refused:
+            refused, self._refused = self._refused, []
+            raise refused[0] if len(refused) == 1 else _error_of_all(refused)
+        return node
+
+    def _encode_part(self, value: Any, path: Path) -> Node:
+        """The node of a part; an error is noted, and the other parts follow."""
+        try:
+            return self._encode(value, path)
+        except Error as error:
+            self._refused.append(error)
+            return None
+
+    def _encode(self, value: Any, path: Path) -> Node:
         if value is None or value is True or value is False or type(value) is str:
             return _text(value, path) if type(value) is str else value
         if type(value) is int:
@@ -134,20 +153,20 @@ class Encoder:
     def _encode_composite(self, value: Any, path: Path) -> Node:
         if isinstance(value, Mapping):
             return self._encode_mapping(value, path)
-        if type(value) is list:
+        if type(value) in (list, collections.deque):
             return self._encode_items(value, path)
         if isinstance(value, PerRank):
             return self._encode_per_rank(value, path)
         for is_one, encode in _encoders:
             if is_one(value):
                 return encode(value)
-        if type(value) is tuple:
+        if type(value) is tuple or is_named_tuple(value):
             return {KIND: "tuple", "items": self._encode_items(value, path)}
         if type(value) in (set, frozenset):
             items = sorted(self._encode_items(value, path), key=lambda node: json.dumps(node, sort_keys=True))
             return {KIND: type(value).__name__, "items": items}
         if type(value) is complex:
-            return {KIND: "complex", "real": self.encode(value.real, path), "imag": self.encode(value.imag, path)}
+            return {KIND: "complex", "real": self._encode(value.real, path), "imag": self._encode(value.imag, path)}
         if isinstance(value, (bytes, bytearray)):
             return {KIND: "bytes", "base64": base64_of(value)}
         if type(value) is io.BytesIO:
@@ -158,14 +177,17 @@ class Encoder:
             if any(isinstance(one, PerRank) for one in vars(value).values()):
                 raise UnsupportedError(f"{text_of(path)} is a Namespace with values of each rank, expected a dict")
             return {KIND: "namespace", "items": self._encode_mapping(vars(value), path)}
-        if "numpy" in sys.modules and isinstance(value, (numpy().generic, numpy().ndarray)):
+        plain = _plain_value(value)
+        if plain is not None:
+            return self._encode(plain, path)
+        if is_of_numpy(value):
             return _encode_array(value, path)
         return self._encode_unknown(value, path)
 
     def _encode_enum(self, value: enum.Enum, path: Path) -> Node:
         node: Node = {KIND: "enum", "class": _enum_name(type(value)), "name": value.name}
         if type(value.value) in (int, str):
-            node["value"] = self.encode(value.value, path)
+            node["value"] = self._encode(value.value, path)
         return node
 
     def _encode_unknown(self, value: Any, path: Path) -> Node:
@@ -179,11 +201,11 @@ class Encoder:
         )
 
     def _encode_items(self, values: Any, path: Path) -> list[Node]:
-        return [self.encode(value, (*path, i)) for i, value in enumerate(values)]
+        return [self._encode_part(value, (*path, i)) for i, value in enumerate(values)]
 
     def _encode_mapping(self, values: Mapping[Any, Any], path: Path) -> Node:
         if all(type(key) is str for key in values) and KIND not in values:
-            return {_text(key, path): self.encode(value, (*path, key)) for key, value in values.items()}
+            return {_text(key, path): self._encode_part(value, (*path, key)) for key, value in values.items()}
         items = []
         for key, value in values.items():
             if not isinstance(key, (str, int, float, bool, tuple, type(None), enum.Enum)):
@@ -192,7 +214,7 @@ class Encoder:
                     "expected a string, a number or a tuple of these",
                     object=text_of(path),
                 )
-            items.append([self.encode(key, path), self.encode(value, (*path, part_of(key)))])
+            items.append([self._encode(key, path), self._encode_part(value, (*path, part_of(key)))])
         return {KIND: "dict", "items": items}
 
     def _encode_per_rank(self, value: PerRank[Any], path: Path) -> Node:
@@ -203,10 +225,40 @@ class Encoder:
         if name in self.rank_values:
             raise InvalidArgumentError("two places of the state have this path", object=name)
         try:
-            self.rank_values[name] = self.encode(value.value, (*path, f"rank{self._rank}"))
+            self.rank_values[name] = self._encode_part(value.value, (*path, f"rank{self._rank}"))
         finally:
             self.is_per_rank = False
         return {KIND: "per_rank", "size": self._size}
+
+
+def is_named_tuple(value: Any) -> bool:
+    return isinstance(value, tuple) and hasattr(value, "_fields")
+
+
+def _plain_value(value: Any) -> str | int | float | None:
+    """The value of a subclass of a plain type, or the text of a path; None: it is neither."""
+    if isinstance(value, pathlib.PurePath):
+        return str(value)
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int.__int__(value)
+    if isinstance(value, float) and not is_of_numpy(value):
+        return float.__float__(value)
+    return None
+
+
+def is_of_numpy(value: Any) -> bool:
+    """Whether it is an array or a scalar of numpy, which keep their dtype."""
+    return "numpy" in sys.modules and isinstance(value, (numpy().generic, numpy().ndarray))
+
+
+def _error_of_all(refused: list[Error]) -> Error:
+    """One error that names several refused values."""
+    named = "; ".join(f"{one.tensor or one.object or 'the state itself'}: {one.message}" for one in refused[:_REFUSED_NAMED_MAX])
+    more = f"; and {len(refused) - _REFUSED_NAMED_MAX} more" if len(refused) > _REFUSED_NAMED_MAX else ""
+    first = refused[0]
+    return type(first)(f"{len(refused)} values cannot be saved: {named}{more}", tensor=first.tensor, object=first.object)
 
 
 def part_of(key: Any) -> str | int:

@@ -19,9 +19,10 @@ from sealpoint._options import LOAD_BUDGET_DEFAULT_BYTES, Conversion
 from sealpoint.torch import _differences, _shards, _versions
 from sealpoint.torch._arguments import check, checked_call, tells_other_ranks
 from sealpoint.torch._dtypes import DTYPE_OF
+from sealpoint.torch._matching import Matching
 from sealpoint.torch._options import Contract, LoadKeywords, LoadOptions
 from sealpoint.torch._session import Call, session_of
-from sealpoint.torch._state import Matching, agree, look_first
+from sealpoint.torch._state import agree, look_first
 
 # Options that must be the same on all ranks.
 _SAME = ("contract", "all_ranks", "convert", "share_chunks", "deadline")

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -42,11 +42,10 @@ class Pieces(NamedTuple):
 
 def is_tensor(value: Any) -> bool:
     """Whether it has elements that are stored as those of a tensor, in one or several parts."""
-    return (
-        isinstance(value, (torch.Tensor, Regions))
-        or hasattr(value, "local_shards")
-        or hasattr(value, "__create_chunk_list__")
-    )
+    if isinstance(value, (torch.Tensor, Regions)):
+        return True
+    # Some mappings have an attribute of any name.
+    return not isinstance(value, Mapping) and (hasattr(value, "local_shards") or hasattr(value, "__create_chunk_list__"))
 
 
 def _chunk(ranges: Ranges, count: int, index: int) -> Ranges:

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A state dict beside the tree of a checkpoint, which is loaded into it."""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+
+from sealpoint import _tree
+from sealpoint._errors import CorruptError, Error, InvalidArgumentError
+from sealpoint._tree import Node, Path, text_of
+from sealpoint._tree_paths import entries_of, find, kind_of
+from sealpoint.torch import _optimizers, _parameters, _shards, _versions
+from sealpoint.torch._aliases import Destinations
+from sealpoint.torch._differences import Difference
+from sealpoint.torch._options import Contract
+from sealpoint.torch._state import is_stateful, plain_state
+
+Put = Callable[[Any], None]  # sets the value of one place of a state
+
+
+class Matching:
+    """A state dict beside the tree of a checkpoint: which tensors are read where, and the values, set at the end.
+
+    Nothing of the state changes before ``apply``.
+    """
+
+    def __init__(self, tree: Node, rank_values: Mapping[str, Node], rank: int, size: int, contract: Contract,
+                 allow_pickle: bool, look: _optimizers.Look, versions: _versions.Versions,
+                 of_all_ranks: Sequence[Mapping[str, Node]] | None = None) -> None:
+        self.destinations = Destinations()
+        self.findings: list[tuple[str, str, str]] = []  # (kind, path, detail)
+        self.forbidden: list[Difference] = []  # by the contract
+        self.matched: set[str] = set()  # paths of stored places that this rank's state has
+        self.stored: list[str] = []  # all of them
+        self._contract, self._rank, self._size = contract, rank, size
+        self._rank_values, self._of_all_ranks = rank_values, of_all_ranks
+        self._new_tensors = _tree.Decoder(self._new_tensor, allow_pickle)
+        self._decoder = _tree.Decoder(self._refuse_tensor, allow_pickle)
+        self._changes: list[Callable[[], None]] = []  # in this order, at the end
+        self._loads: list[tuple[Any, Any]] = []  # (object with a state, its state dict)
+        self._copies = _optimizers.Copies()
+        self._look, self._versions = look, versions
+        self._tree = tree
+
+    def match(self, state: Any) -> None:
+        """Errors: InvalidArgumentError (a state that cannot be filled in place)."""
+        self.stored = list(_leaves(self._tree, ()))
+        if not (is_stateful(state) or isinstance(state, (MutableMapping, list))) or _shards.is_tensor(state):
+            raise InvalidArgumentError(
+                f"state is of type {type(state).__name__}, expected a mapping, a list or an object with state_dict() and "
+                "load_state_dict(), which are filled in place; load_full() returns what was saved"
+            )
+        if isinstance(state, list) and not isinstance(self._tree, list):
+            self._mark_matched(self._tree, ())
+            return self._differ("kind", (), f"the state is a list, the checkpoint {_tree.brief(self._tree)}")
+        self._place(partial(operator.setitem, state, slice(None)), state, self._tree, ())  # of a list; others change within
+
+    def apply(self) -> None:
+        self.destinations.mark_changed()
+        for change in self._changes:
+            change()
+        for stateful, state in self._loads:
+            stateful.load_state_dict(state)
+        for path in self._copies.changed():
+            warnings.warn(
+                f"the hyper-parameters of {path} were loaded into a copy, as which state_dict() returns them: call the "
+                f"optimizer's load_state_dict() with it, or give the optimizer itself in the state",
+                RuntimeWarning, stacklevel=7,
+            )
+
+    def _refuse_tensor(self, name: str) -> Any:
+        raise CorruptError("a value has a tensor within it", tensor=name)
+
+    def _differ(self, what: str, path: Path, detail: str) -> None:
+        rule = getattr(self._contract, what)
+        if rule == "error":
+            self.forbidden.append((what, text_of(path), "" if what == "missing" else detail))
+        if rule == "report":
+            self.findings.append((what, text_of(path), detail))
+
+    def _mapping(self, live: MutableMapping[Any, Any], node: Node, path: Path) -> None:
+        stored = entries_of(node)
+        if stored is None:
+            self._mark_matched(node, path)
+            return self._differ("kind", path, f"the state has a mapping, the checkpoint {_tree.brief(node)}")
+        if _optimizers.lacks_all_state(live, node):
+            self._mark_matched(node, path)
+            self.forbidden.append(("optimizer", text_of(path), _optimizers.NO_STATE))
+            return None
+        way_out = _optimizers.way_out_of_other_form(live, node)
+        if way_out is not None:
+            self._mark_matched(node, path)
+            self.forbidden.append(("optimizer", text_of(path), way_out))
+            return None
+        for i, live_count, stored_count in _optimizers.group_sizes_that_differ(live, node):
+            detail = f"the optimizer has {live_count} parameters, the checkpoint {stored_count}"
+            self._differ("kind", (*path, "param_groups", i), detail)
+        for key in list(live):
+            place = (*path, _tree.part_of(key))
+            name = str(key) if type(key) is int and key not in stored else key  # all keys of DCP are strings
+            found = stored[name] if name in stored else find(stored, str(key))
+            if found is not None or name in stored:
+                self._place(partial(operator.setitem, live, key), live[key], found, place)
+            else:
+                for one in _live_leaves(live[key], place):
+                    self._differ("missing", one, "the checkpoint does not have it")
+
+    def _place(self, put: Put, live: Any, node: Node, path: Path) -> None:
+        """Matches what the state has at one place with its node. ``put``: what sets another value there."""
+        if is_stateful(live) and not _shards.is_tensor(live):
+            node, why = _parameters.by_names(live, node)
+            wrong = why or next(_parameters.misfits(live, node, lambda name: self._look(name)[0]), None)
+            if wrong is not None:
+                self._mark_matched(node, path)
+                self.forbidden.append(("optimizer", text_of(path), wrong))
+                return
+            state = self._state_of(live, node, path)
+            self._mapping(state, node, path)
+            self._loads.append((live, state))
+        elif _shards.is_tensor(live):
+            self._tensor(live, node, path)
+        elif isinstance(live, MutableMapping):
+            self._copies.note(text_of(path), live)
+            self._mapping(live, node, path)
+        elif isinstance(live, _tree.PerRank) or kind_of(node) == "per_rank":
+            self._rank_value(put, live, node, path)
+        elif _is_nested(live) or _items(node) is not None or kind_of(node) == "tensor":
+            self._sequence(put, live, node, path)
+        elif entries_of(node) is not None:
+            self._mark_matched(node, path)
+            self._differ("kind", path, f"the state has a value of type {type(live).__name__}, the checkpoint a mapping")
+        else:
+            self._mark_matched(node, path)
+            self._changes.append(partial(put, self._value(node, path)))
+
+    def _state_of(self, value: Any, node: Node, path: Path) -> Any:
+        """As ``plain_state``, with places for what is stored of optimizers, also of those within the state of an object, and with
+        the stored versions of modules."""
+        if is_stateful(value):
+            return _optimizers.complete(value, self._state_of(value.state_dict(), node, path), node, self._look)
+        if isinstance(value, Mapping):
+            stored = entries_of(node) or {}
+            made = {key: self._state_of(one, stored.get(key), (*path, _tree.part_of(key))) for key, one in value.items()}
+            live = _versions.of(value)
+            return made if live is None else _versions.attached(made, self._versions.get(text_of(path)), live)
+        if type(value) in (list, tuple):
+            items = node.get("items") if kind_of(node) == "tuple" else node if isinstance(node, list) else None
+            nodes = items if items is not None and len(items) == len(value) else [None] * len(value)
+            pairs = zip(value, nodes, strict=True)
+            return type(value)(self._state_of(one, inner, (*path, i)) for i, (one, inner) in enumerate(pairs))
+        return plain_state(value)
+
+    def _value(self, node: Node, path: Path) -> Any:
+        try:
+            return self._decoder.decode(node)
+        except Error as error:
+            if error.object is None:
+                error.object = text_of(path)
+            raise
+
+    def _mark_matched(self, node: Node, path: Path) -> None:
+        self.matched.update(_leaves(node, path))
+
+    def _tensor(self, live: Any, node: Node, path: Path) -> None:
+        self._mark_matched(node, path)
+        if kind_of(node) != "tensor":
+            return self._differ("kind", path, f"the state has a tensor, the checkpoint {_tree.brief(node)}")
+        self.destinations.add(live, node["name"])
+
+    def _sequence(self, put: Put, live: Any, node: Node, path: Path) -> None:
+        items = node if isinstance(node, list) else node["items"] if kind_of(node) == "tuple" else None
+        if not isinstance(live, (list, tuple)) or items is None or len(items) != len(live):
+            self._mark_matched(node, path)
+            count = f"{len(live)} elements" if isinstance(live, (list, tuple)) else f"a value of type {type(live).__name__}"
+            stored = f"{len(items)} elements" if items is not None else _tree.brief(node)
+            return self._differ("kind", path, f"the state has {count}, the checkpoint {stored}")
+        filled = live if isinstance(live, list) else list(live)
+        for i, (one, stored_one) in enumerate(zip(live, items, strict=True)):
+            self._place(partial(operator.setitem, filled, i), one, stored_one, (*path, i))
+        if isinstance(live, tuple):
+            self._changes.append(lambda: put(tuple(filled)))
+
+    @staticmethod
+    def _stored_of(values: Mapping[str, Node], path: Path, rank: int) -> Node:
+        if text_of(path) not in values:
+            raise CorruptError(f"the object of rank {rank} lacks a value", object=text_of(path))
+        return values[text_of(path)]
+
+    def _new_tensor(self, name: str) -> torch.Tensor:
+        shape, dtype = self._look(name)
+        made = torch.empty(shape, dtype=dtype)
+        self.destinations.add(made, name)
+        return made
+
+    def _rank_value(self, put: Put, live: Any, node: Node, path: Path) -> None:
+        self._mark_matched(node, path)
+        if kind_of(node) != "per_rank":
+            return self._differ("kind", path, f"the state has a per_rank, the checkpoint {_tree.brief(node)}")
+        if self._of_all_ranks is not None:
+            values = [self._new_tensors.decode(self._stored_of(one, path, rank))
+                      for rank, one in enumerate(self._of_all_ranks[: node["size"]])]
+            return self._changes.append(lambda: put(values))
+        if node["size"] != self._size:
+            detail = f"{node['size']} ranks saved it, {self._size} load; see all_ranks of sealpoint.torch.load"
+            return self._differ("per_rank", path, detail)
+        stored = self._stored_of(self._rank_values, path, self._rank)
+        inner = live.value if isinstance(live, _tree.PerRank) else live
+        holder = [inner]
+        self._place(partial(operator.setitem, holder, 0), inner, stored, (*path, f"rank{self._rank}"))
+        self._changes.append(lambda: put(_tree.PerRank(holder[0]) if isinstance(live, _tree.PerRank) else holder[0]))
+
+
+def _items(node: Node) -> list[Node] | None:
+    """The places of a list or tuple that count one by one, since mappings, tensors or values of each rank are among them;
+    None: they do not."""
+    items = node if isinstance(node, list) else node.get("items") if kind_of(node) == "tuple" else None
+    if items is None or not any(
+        entries_of(one) is not None or kind_of(one) in ("tensor", "per_rank") or _items(one) for one in items
+    ):
+        return None
+    return items
+
+
+def _leaves(node: Node, path: Path) -> Iterator[str]:
+    entries = entries_of(node)
+    if entries is None and (items := _items(node)) is not None:
+        entries = dict(enumerate(items))
+    if entries is None:
+        yield text_of(path)
+        return
+    for key, value in entries.items():
+        yield from _leaves(value, (*path, _tree.part_of(key)))
+
+
+def _live_leaves(value: Any, path: Path) -> Iterator[Path]:
+    """As ``_leaves``, of a state."""
+    state = plain_state(value) if is_stateful(value) and not _shards.is_tensor(value) else value
+    entries = state.items() if isinstance(state, Mapping) else enumerate(state) if _is_nested(state) else ()
+    if not entries:
+        yield path
+    for key, one in entries:
+        yield from _live_leaves(one, (*path, _tree.part_of(key)))
+
+
+def _is_nested(value: Any) -> bool:
+    """Whether a list or tuple has mappings, tensors, values of each rank or objects with a state."""
+    return isinstance(value, (list, tuple)) and any(
+        isinstance(one, (Mapping, _tree.PerRank)) or _shards.is_tensor(one) or is_stateful(one) or _is_nested(one)
+        for one in value
+    )
