@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
@@ -12,6 +13,23 @@ from sealpoint._hints import nearest
 
 # What keywords were named before.
 _RENAMED = {"pass_on": "share_chunks"}
+# Options of other programs: ours by which the same is said, and how. The first one that a function has counts.
+_ELSEWHERE = {
+    "strict": [("contract", 'contract=Contract.partial() loads a part of a checkpoint, and contract=Contract(missing="allow") '
+                            "keeps what the checkpoint does not have")],
+    "map_location": [("device", "it is named device here"),
+                     ("contract", "tensors are loaded into the memory of the state, on any device")],
+    "weights_only": [("allow_pickle", "nothing is unpickled without allow_pickle=True")],
+    "dtype": [("convert", "convert= converts to the dtypes of the state")],
+    "async_save": [("wait", "saves are asynchronous unless wait=True")],
+    **{name: [("keep", "it is named keep here")] for name in (
+        "keep_last", "keep_last_n", "keep_latest_k", "max_to_keep", "save_total_limit", "total_limit")},
+    **{name: [("keep_best", 'it is keep_best=("metric.loss", "least", count) here')] for name in ("save_top_k", "monitor", "mode")},
+    **{name: [("every", "it is named every here")] for name in (
+        "interval", "save_interval", "save_interval_steps", "save_steps", "every_n_steps", "save_every", "frequency")},
+    **{name: [("process_group", "it is named process_group here")] for name in ("group", "pg")},
+    **{name: [("threads", "it is named threads here")] for name in ("num_threads", "workers", "num_workers", "thread_count")},
+}  # fmt: skip
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -44,6 +62,21 @@ def refuse_unknown(what: str, given: Mapping[str, Any], known: Collection[str]) 
             continue
         if name in _RENAMED:
             raise TypeError(f"{what} has no option {name!r}: it is named {_RENAMED[name]!r} now")
+        for ours, text in _ELSEWHERE.get(name, ()):
+            if ours in known:
+                raise TypeError(f"{what} has no option {name!r}: {text}")
         near = nearest(name, known)
         hint = "" if near is None else f"; the nearest is {near!r}"
         raise TypeError(f"{what} has no option {name!r}, expected one of {', '.join(known)}{hint}")
+
+
+def refuses_unknown(function: F) -> F:
+    """Makes ``refuse_unknown`` look at the keywords of each call."""
+    known = inspect.signature(function).parameters
+
+    @functools.wraps(function)
+    def call(*args: Any, **keywords: Any) -> Any:
+        refuse_unknown(f"{function.__name__}()", keywords, known)
+        return function(*args, **keywords)
+
+    return call  # type: ignore[return-value]

@@ -193,7 +193,8 @@ class Encoder:
     def _encode_unknown(self, value: Any, path: Path) -> Node:
         if self._allow_pickle:
             return {KIND: "pickle", "base64": base64_of(pickle.dumps(value, protocol=4))}
-        hint = "; see register_enum" if isinstance(value, enum.Enum) else ""
+        hint = "; see register_enum" if isinstance(value, enum.Enum) else "; it has get_state(), whose value can be saved" \
+            if callable(getattr(value, "get_state", None)) else ""
         raise UnsupportedError(
             f"values of type {type(value).__module__}.{type(value).__qualname__} have no form in the format{hint}; "
             "expected tensors, numbers, strings, containers of these, or allow_pickle=True",

@@ -288,3 +288,109 @@ def case_an_interruption_ends_a_call(job):
             raise AssertionError("not interrupted")
         assert time.monotonic() - started < 5
     time.sleep(1)
+
+
+class Stage(torch.nn.Module):
+    """Some layers of a model, by their numbers in the whole of it."""
+
+    def __init__(self, numbers, seed):
+        super().__init__()
+        torch.manual_seed(seed)
+        self.layers = torch.nn.ModuleDict({str(number): torch.nn.Linear(3, 3) for number in numbers})
+
+    def forward(self, x):
+        for number, layer in self.layers.items():
+            x = layer(x) * (int(number) + 1)
+        return x
+
+
+def trained(model, optimizer, steps=2):
+    for _ in range(steps):
+        optimizer.zero_grad()
+        model(torch.ones(2, 3)).pow(2).sum().backward()
+        optimizer.step()
+    return {"model": model, "optimizer": optimizer}
+
+
+def moments_of(model, optimizer):
+    """By names of parameters."""
+    return {f"{name}.{key}": value for name, parameter in model.named_parameters()
+            for key, value in optimizer.state[parameter].items()}
+
+
+def adam_of(model, lr=0.1):
+    return torch.optim.AdamW(model.parameters(), lr=lr)
+
+
+def case_stages_of_a_pipeline_save_their_optimizers(job):
+    """Parameter 0 of each rank is another one; other numbers of stages load them by name."""
+    stage = Stage([job.rank], seed=job.rank)
+    optimizer = adam_of(stage)
+    sp.save(trained(stage, optimizer), job.path("c"), step=1)
+    every = [None] * job.size
+    dist.all_gather_object(every, moments_of(stage, optimizer))
+    expected = {name: value for one in every for name, value in one.items()}
+    for per_stage in (1, 2, 4):
+        group = dist.new_group(list(range(job.size // per_stage)))
+        if job.rank >= job.size // per_stage:
+            continue
+        other = Stage(range(job.rank * per_stage, (job.rank + 1) * per_stage), seed=9)
+        fresh = adam_of(other, lr=0.5)
+        report = sp.load({"model": other, "optimizer": fresh}, job.path("c"), process_group=group)
+        assert_same({name: expected[name] for name in moments_of(other, fresh)}, moments_of(other, fresh))
+        assert fresh.param_groups[0]["lr"] == 0.1 and [path for _, path, _ in report.findings] == ["optimizer.param_groups.0.lr"]
+        trained(other, fresh, steps=1)
+    dist.barrier()
+    stage = Stage([job.rank], seed=1)
+    wrong = Stage([7], seed=1) if job.rank == 1 else stage
+    error = job.raises(sealpoint.MismatchError, lambda: sp.load({"model": wrong, "optimizer": adam_of(wrong)}, job.path("c")))
+    assert "only here layers.7.bias" in str(error), error
+    error = job.raises(sealpoint.MismatchError, lambda: sp.load({"optimizer": adam_of(stage)}, job.path("c")))
+    assert "give its modules in the state, too" in str(error), error
+    state = {"model": stage, "optimizer": adam_of(stage)} if job.rank > 0 else {"model": stage}
+    error = job.raises(sealpoint.MismatchError, lambda: sp.load(state, job.path("c")))
+    assert "optimizer.state.layers.0." in str(error), error
+
+
+def case_the_parts_of_a_zero_redundancy_optimizer_are_saved(job):
+    """Each rank has the state of some parameters; another number of ranks loads it."""
+    from torch.distributed.optim import ZeroRedundancyOptimizer
+
+    def pair(seed, group, lr=0.1):
+        model = Stage(range(3), seed)
+        return model, ZeroRedundancyOptimizer(model.parameters(), torch.optim.AdamW, process_group=group, lr=lr)
+
+    everyone = dist.new_group()
+    model, optimizer = pair(1, everyone)
+    sp.save(trained(model, optimizer), job.path("c"), step=1)
+    for steps in range(2):  # the second time by two ranks
+        group = everyone if steps == 0 else dist.new_group([0, 1])
+        if steps and job.rank > 1:
+            continue
+        other, fresh = pair(2, group, lr=0.5)
+        sp.load({"model": other, "optimizer": fresh}, job.path("c"), process_group=group)
+        assert fresh.param_groups[0]["lr"] == 0.1
+        source, whole_one = pair(1, group)
+        trained(source, whole_one, steps=3)
+        trained(other, fresh, steps=1)
+        assert_same(dict(source.state_dict()), dict(other.state_dict()))
+    dist.barrier()
+
+
+def case_state_of_an_optimizer_that_is_sharded_as_its_parameter_stays_so(job):
+    """One value per row."""
+    mesh = init_device_mesh("cpu", (job.size,))
+
+    def pair():
+        parameter = torch.nn.Parameter(distribute_tensor(torch.ones(8, 3), mesh, [Shard(0)]))
+        return parameter, torch.optim.SGD([parameter])
+
+    parameter, optimizer = pair()
+    rows = distribute_tensor(torch.arange(8.0), mesh, [Shard(0)])
+    optimizer.state[parameter] = {"row": rows, "whole": distribute_tensor(torch.arange(5.0), mesh, [Replicate()])}
+    sp.save({"p": parameter, "o": optimizer}, job.path("c"))
+    other, fresh = pair()
+    sp.load({"p": other, "o": fresh}, job.path("c"))
+    row, all_of_it = (fresh.state[other][key] for key in ("row", "whole"))
+    assert row.placements == (Shard(0),) and torch.equal(row.full_tensor(), torch.arange(8.0))
+    assert torch.equal(whole(all_of_it), torch.arange(5.0))

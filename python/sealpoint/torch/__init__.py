@@ -8,6 +8,7 @@
 
 from sealpoint._save_future import SaveFuture
 from sealpoint._tree import Foreign, PerRank, register_enum
+from sealpoint.torch._check import check
 from sealpoint.torch._checkpointer import Checkpointer
 from sealpoint.torch._communicator import TorchCommunicator
 from sealpoint.torch._load import LoadReport, load, load_full
@@ -30,6 +31,7 @@ __all__ = [
     "Regions",
     "SaveFuture",
     "TorchCommunicator",
+    "check",
     "load",
     "load_full",
     "per_rank",

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import bisect
+from typing import Any, NamedTuple
 
 import torch
 from torch.distributed.tensor import DTensor
@@ -21,7 +22,7 @@ def memory_key(tensor: torch.Tensor) -> Key | None:
     """
     try:
         place = (tensor.untyped_storage()._cdata, tensor.storage_offset(), tuple(tensor.shape), tuple(tensor.stride()))
-    except (NotImplementedError, RuntimeError):
+    except (NotImplementedError, RuntimeError, ValueError):  # ValueError: of a lazy module
         return None
     return (*place, tensor.dtype, tensor.is_conj(), tensor.is_neg())
 
@@ -42,10 +43,16 @@ def identity_of(value: Any) -> Key | None:
 
 
 class FirstNames:
-    """Under which name a tensor is stored: that of the first place where it is."""
+    """Under which name a tensor is stored: that of the first place where it is.
 
-    def __init__(self, is_used: bool) -> None:
+    Args:
+        is_used: False: a tensor is stored at each of its places.
+        is_by_name: the state of an optimizer is stored by names of parameters, not by numbers.
+    """
+
+    def __init__(self, is_used: bool, is_by_name: bool = False) -> None:
         self.found = 0  # places of tensors that have another place
+        self.is_by_name = is_by_name
         self._is_used = is_used
         self._names: dict[Key, str] = {}
 
@@ -57,17 +64,52 @@ class FirstNames:
         return first
 
 
+class _Placed(NamedTuple):
+    """Memory that is read into, and which bytes of its storage it spans."""
+
+    begin: int
+    end: int
+    name: str
+    memory: torch.Tensor
+
+
+class _Spans:
+    """What is read into each storage: spans that do not overlap."""
+
+    def __init__(self) -> None:
+        self._placed: dict[int, list[_Placed]] = {}  # by storage, ascending
+
+    def over(self, memory: torch.Tensor) -> list[_Placed]:
+        """What overlaps with this memory."""
+        begin, end = _span_of(memory)
+        placed = self._placed.get(memory.untyped_storage()._cdata, [])
+        at = max(bisect.bisect_right(placed, begin, key=lambda one: one.begin) - 1, 0)
+        last = bisect.bisect_left(placed, end, key=lambda one: one.begin)
+        return [one for one in placed[at:last] if one.end > begin]
+
+    def add(self, name: str, memory: torch.Tensor) -> None:
+        placed = self._placed.setdefault(memory.untyped_storage()._cdata, [])
+        bisect.insort(placed, _Placed(*_span_of(memory), name, memory), key=lambda one: one.begin)
+
+
+def _span_of(memory: torch.Tensor) -> tuple[int, int]:
+    reach = sum((size - 1) * stride for size, stride in zip(memory.shape, memory.stride(), strict=True))
+    begin = memory.storage_offset() * memory.element_size()
+    return begin, begin + (reach + 1) * memory.element_size()
+
+
 class Destinations:
     """Where tensors are read to. Memory at several places is read into once.
 
     If these places have tensors of their own in the checkpoint, all but the first are read into memory that is made
-    for it, and ``compare`` finds out whether they are equal.
+    for it, and ``compare`` finds out whether they are equal. So are views that overlap, such as a transposed weight.
     """
 
     def __init__(self) -> None:
         self.slots: list[_shards.Slot] = []
         self._names: dict[Key, tuple[str, Key]] = {}  # stored name and region
-        self._others: list[tuple[str, str, torch.Tensor, torch.Tensor]] = []  # (name, first name, memory, copy)
+        self._others: list[tuple[str, torch.Tensor, torch.Tensor]] = []  # (name, memory, copy)
+        self._spans = _Spans()
         self._memories: list[torch.Tensor] = []
 
     @property
@@ -86,18 +128,17 @@ class Destinations:
     def add_part(self, name: str, shape: _shards.Numbers, part: _shards.Part) -> None:
         memory, region = part.memory, (part.box, part.run)
         key = memory_key(memory) if memory.numel() > 0 else None
-        if key is not None and key in self._names:
-            first, first_region = self._names[key]
-            if (first, first_region) == (name, region):
-                return
+        if key is not None and self._names.get(key) == (name, region):
+            return
+        if key is not None and self._spans.over(memory):
             copy = torch.empty_like(memory, memory_format=torch.contiguous_format)
-            self._others.append((name, first, memory, copy))
+            self._others.append((name, memory, copy))
             memory = copy
         elif key is not None:
             self._names[key] = (name, region)
+            self._spans.add(name, memory)
             self._memories.append(memory)
         self.slots.extend(_shards.part_slots(name, shape, part.box, memory, part.run))
-
     def mark_changed(self) -> None:
         """For autograd, so that a backward pass over the values of before is an error."""
         for memory in self._memories:
@@ -106,11 +147,15 @@ class Destinations:
 
     def compare(self) -> int:
         """Once all was read; the number of copies that are equal. Errors: MismatchError, which names the tensor."""
-        for name, first, memory, copy in self._others:
-            if not torch.equal(_bytes_of(memory), _bytes_of(copy)):
-                raise MismatchError(
-                    f"the state has one tensor here and at {first}, the checkpoint has two that differ", tensor=name
-                )
+        for name, memory, copy in self._others:
+            placed = self._spans.over(memory)
+            before = [one.memory.detach().clone() for one in placed]
+            memory.detach().copy_(copy)
+            for one, content in zip(placed, before, strict=True):
+                if not torch.equal(_bytes_of(one.memory), _bytes_of(content)):
+                    raise MismatchError(
+                        f"the state has one tensor here and at {one.name}, the checkpoint has two that differ", tensor=name
+                    )
         return len(self._others)
 
 

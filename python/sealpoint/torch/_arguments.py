@@ -8,7 +8,7 @@ import functools
 import inspect
 import operator
 import reprlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
 import torch.distributed as dist
@@ -47,6 +47,10 @@ def _is_frozen(value: Any) -> bool:
     return isinstance(value, Sequence) and all(isinstance(one, str) for one in value)
 
 
+def _is_renaming(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(one, str) for pair in value.items() for one in pair)
+
+
 _Rule = tuple[Callable[[Any], bool], str]
 _BOOL: _Rule = (lambda value: isinstance(value, bool), "True or False")
 _SECONDS: _Rule = (
@@ -61,6 +65,8 @@ _RULES: dict[str, _Rule] = {
     "background_deadline": _SECONDS,
     "memory_budget_bytes": _BYTES,
     "contract": (lambda value: value is None or isinstance(value, Contract), "a Contract, or None"),
+    "rename": (lambda value: value is None or _is_renaming(value), "a mapping of names to names, in which * may stand for any part"),
+    "keys": (lambda value: value is None or (value != "learned" and _is_frozen(value)), "a sequence of patterns of names"),
     "convert": (lambda value: value in (None, "widen", "exact", "nearest"), "widen, exact, nearest or None"),
     "share_chunks": (lambda value: value is None or isinstance(value, bool), "True, False or None"),
     "progress": (
@@ -122,6 +128,7 @@ _COMPARED: dict[str, Callable[[Any], Any]] = {
     "background_deadline": lambda value: value if value is None else float(value),
     "unpromoted_wait": float,
     "contract": lambda value: vars(value or Contract()),
+    "rename": lambda value: value if value is None else dict(value),
 }
 
 

@@ -54,7 +54,10 @@ def _errors_of_all(kind: str, group: dist.ProcessGroup | None) -> Iterator[None]
 def log_findings(report: LoadReport) -> None:
     """Says what a load found that the contract reports."""
     for kind, place, detail in report.findings:
-        _log.warning("%s was left as it is (%s): %s", place, kind, detail)
+        if kind == "value":
+            _log.warning("%s was changed by the load: %s", place, detail)
+        else:
+            _log.warning("%s was left as it is (%s): %s", place, kind, detail)
 
 
 def _united(of_all: Provenance | None, own: Provenance) -> Provenance:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NoReturn
 
 from sealpoint._errors import MismatchError
@@ -23,7 +23,7 @@ _KINDS = {
     "shape": "of another shape",
     "per_rank": "saved by another number of ranks",
 }
-_OF_OPTIMIZERS = re.compile(r"(^|\.)state\.")
+_OF_OPTIMIZERS = re.compile(r"(^|\.)state\.(?P<name>[^.]*)")
 Difference = tuple[str, str, str]  # kind, path, detail; the kind says enough if there is no detail
 # Returns the name of a stored tensor's dtype, and its shape; None: it is not stored.
 Stored = Callable[[str], tuple[str, tuple[int, ...]] | None]
@@ -59,15 +59,30 @@ def text_of_all(differences: list[Difference], unmatched: Collection[str], hint:
     for one, whose, others in ((part[0], "the checkpoint's", "state's"), (part[1], "the state's", "checkpoint's")):
         if one is not None:
             parts.append(f"{one[1]} of {whose} names have a part {one[0]!r}, without which they are the {others}")
-    if missing and all(_OF_OPTIMIZERS.search(path) for path in missing):
-        parts.append("an optimizer that has more state than was stored, as behind more steps, is emptied by "
-                     "optimizer.state.clear() before the load")
+    parts += _ways_out(differences, missing)
     if all(kind == "unexpected" for kind, _, _ in differences):
         if any(_OF_OPTIMIZERS.search(path) for path in unmatched):
             parts.append("an optimizer has no places for its state before its first step: give sealpoint.torch.load() the "
                          "optimizer itself, or let get_state_dict() make them")
         parts.append(f"{hint} loads a part of a checkpoint")
     return "; ".join(parts)
+
+
+def _ways_out(differences: list[Difference], missing: Collection[str]) -> Iterator[str]:
+    kinds = {kind for kind, _, _ in differences}
+    states = [match for path in missing if (match := _OF_OPTIMIZERS.search(path))]
+    if missing and len(states) == len(missing):
+        if all(match["name"].isdecimal() for match in states):
+            yield ("an optimizer that has more state than was stored, as after more steps, is emptied by optimizer.state.clear() "
+                   "before the load")
+        else:
+            yield ("get_state_dict() makes state for parameters that never had a gradient: give sealpoint.torch.load() the "
+                   'optimizer itself, or keep that state as it is with contract=Contract(missing="allow")')
+    elif missing:
+        yield 'contract=Contract(missing="allow") keeps what the checkpoint does not have as it is in the state'
+    if "dtype" in kinds:
+        yield ('convert="widen" converts to dtypes that have every stored value, convert="exact" if each value fits, '
+               'convert="nearest" rounds')
 
 
 def _named(path: str, detail: str, near: Collection[str]) -> str:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, MutableMapping, Sequence
+from collections.abc import Collection, Iterable, MutableMapping, Sequence
 from typing import Any, NamedTuple, Protocol, Unpack
 
 import torch
@@ -13,19 +13,20 @@ from sealpoint._arguments import load_threads, path_of
 from sealpoint._checkpoint import Checkpoint, Path, Rounding
 from sealpoint._checkpoint import open_own as open_checkpoint
 from sealpoint._errors import CorruptError, InvalidArgumentError, MismatchError, NotFoundError, UnsupportedError
-from sealpoint._keywords import takes
+from sealpoint._keywords import refuses_unknown, takes
 from sealpoint._native import check_one
 from sealpoint._options import LOAD_BUDGET_DEFAULT_BYTES, Conversion
-from sealpoint.torch import _differences, _shards, _versions
+from sealpoint.torch import _differences, _optimizers, _parameters, _shards, _versions
 from sealpoint.torch._arguments import check, checked_call, tells_other_ranks
 from sealpoint.torch._dtypes import DTYPE_OF
 from sealpoint.torch._matching import Matching
 from sealpoint.torch._options import Contract, LoadKeywords, LoadOptions
+from sealpoint.torch._rename import Renaming, part_of, tensors_in
 from sealpoint.torch._session import Call, session_of
 from sealpoint.torch._state import agree, look_first
 
 # Options that must be the same on all ranks.
-_SAME = ("contract", "all_ranks", "convert", "share_chunks", "deadline")
+_SAME = ("contract", "all_ranks", "rename", "convert", "share_chunks", "deadline")
 # By a stored dtype, the wider ones.
 _WIDER = {"bf16": ("f32", "f64"), "f16": ("f32", "f64"), "f32": ("f64",)}
 
@@ -42,7 +43,11 @@ State = MutableMapping[Any, Any] | list[Any] | Stateful
 
 
 class LoadReport(NamedTuple):
-    """What a load did on this rank, and what differed where the contract said "report": (kind, path, detail)."""
+    """What a load did on this rank, and its findings: (kind, path, detail).
+
+    Findings are differences where the contract says "report"; objects of which the checkpoint has nothing, if ``missing`` is
+    not "error" ("missing"); and hyper-parameters of optimizers that the checkpoint changed ("value").
+    """
 
     bytes_requested: int
     bytes_read: int
@@ -68,6 +73,8 @@ def load(state_dict: State, path: Path, **options: Unpack[LoadKeywords]) -> Load
             None: never.
         all_ranks: a place of ``per_rank`` gets a list with the values of all ranks that saved, by rank, however many load,
             such as the states of data loaders, which the program divides anew. Tensors among them are new, on the CPU.
+        rename: what stored names are in the state now: ``{"model.backbone.*": "model.encoder.*"}``, where ``*`` stands for any
+            characters. A name that fits nothing is an error.
         allow_pickle: unpickles what was saved with ``allow_pickle``. That runs code of whoever wrote the file.
         threads: that read and verify, per rank; None: the processors that a rank may use, divided by the ranks of its host
             that share them, 16 at most.
@@ -79,7 +86,7 @@ def load(state_dict: State, path: Path, **options: Unpack[LoadKeywords]) -> Load
     what differs and names the first few paths), InvalidArgumentError, UnsupportedError, IoError, TimeoutError, CommError.
     """
     chosen = LoadOptions(**options)
-    with checked_call(session_of(chosen.process_group), "load", path, chosen, same=_SAME) as call:
+    with checked_call(session_of(chosen.process_group), "load", path, chosen, same=_SAME) as call, torch.inference_mode(False):
         return _load(call, state_dict, path, chosen)
 
 
@@ -93,14 +100,27 @@ def _load(call: Call, state: State, path: Path, options: LoadOptions) -> LoadRep
         communicator, path, check_files=True, direct_io=False, memory_budget_bytes=budget
     )
     node = read_tree(reader)
-    versions = _read_versions(reader)
+    versions, parameters = _read_tree_object(reader, _versions.OBJECT), _read_tree_object(reader, _parameters.OBJECT)
     of_all_ranks = _values_of_all_ranks(reader, node) if options.all_ranks else None
+    renaming = None if options.rename is None else Renaming(options.rename, node)
+    if renaming is not None:
+        node, versions = renaming.tree, renaming.prefixes(versions)
+        parameters = {path: [[renaming.name(one) for one in names] for names in groups] for path, groups in parameters.items()}
+        of_all_ranks = None if of_all_ranks is None else [renaming.keys(values) for values in of_all_ranks]
 
     def make() -> tuple[Matching, bytes]:
         rank, size = communicator.rank, communicator.size
-        matching = _match(reader, node, state, rank, size, contract, options.allow_pickle, versions, of_all_ranks)
+        rank_values = _values_of_rank(reader, node, rank) if of_all_ranks is None else {}
+        rank_values = rank_values if renaming is None else renaming.keys(rank_values)
+        matching = Matching(node, rank_values, rank, size, contract, options.allow_pickle, _look_in(reader), versions, parameters,
+                            of_all_ranks)
+        matching.match(state)
         mask = mask_of(matching.stored, matching.matched)
         check_widening(options.convert, matching.destinations.slots, Checkpoint(reader.checkpoint(), 1))
+        matching.forbidden += _differences.of_tensors(
+            matching.destinations.slots, _stored_in(reader), dtype=contract.dtype == "error" and options.convert is None,
+            shape=contract.shape == "error",
+        )
         return matching, bytes([matching.destinations.must_compare, bool(matching.forbidden)]) + mask
 
     matching, answers = agree(call, make, "compared their states with the checkpoint")
@@ -108,10 +128,6 @@ def _load(call: Call, state: State, path: Path, options: LoadOptions) -> LoadRep
     if any(answer[1] for answer in answers) or (unmatched and contract.unexpected == "error"):
         if contract.unexpected == "error":
             matching.forbidden += [("unexpected", name, "") for name in unmatched]
-        matching.forbidden += _differences.of_tensors(
-            matching.destinations.slots, _stored_in(reader), dtype=contract.dtype == "error" and options.convert is None,
-            shape=contract.shape == "error",
-        )
         _differences.raise_together(call, matching.forbidden, unmatched, "contract=Contract.partial()")
     if matching.stored and len(unmatched) == len(matching.stored):
         raise MismatchError(
@@ -170,14 +186,19 @@ def read_tree(reader: _sealpoint.CollectiveReader) -> Any:
     try:
         return _tree.parse(reader.read_object(_tree.OBJECT))
     except NotFoundError:
-        return {name: {_tree.KIND: "tensor", "name": name} for name in Checkpoint(reader.checkpoint(), 1)}
+        return _tree_of_names(Checkpoint(reader.checkpoint(), 1))
 
 
-def _read_versions(reader: _sealpoint.CollectiveReader) -> _versions.Versions:
-    """The versions of modules, as they were stored; collective."""
-    if _versions.OBJECT not in Checkpoint(reader.checkpoint(), 1).objects:
+def _tree_of_names(names: Iterable[str]) -> dict[str, Any]:
+    """The tree of tensors without one, each under its name."""
+    return {name: {_tree.KIND: "tensor", "name": name} for name in names}
+
+
+def _read_tree_object(reader: _sealpoint.CollectiveReader, name: str) -> dict[str, Any]:
+    """What was noted beside the tree, such as the versions of modules; collective."""
+    if name not in Checkpoint(reader.checkpoint(), 1).objects:
         return {}
-    found: _versions.Versions = _tree.parse(reader.read_object(_versions.OBJECT))
+    found: dict[str, Any] = _tree.parse(reader.read_object(name))
     return found
 
 
@@ -187,14 +208,17 @@ def _values_of_all_ranks(reader: _sealpoint.CollectiveReader, node: Any) -> list
     return [_tree.parse(reader.read_object(_tree.rank_object(rank))) for rank in range(count)]
 
 
-def _match(reader: _sealpoint.CollectiveReader, node: Any, state: Any, rank: int, size: int, contract: Contract,
-           allow_pickle: bool, versions: _versions.Versions, of_all_ranks: list[dict[str, Any]] | None) -> Matching:
-    rank_values = {}
-    if of_all_ranks is None and any(True for _ in _per_rank_sizes(node)):
-        objects = Checkpoint(reader.checkpoint(), 1).objects
-        name = _tree.rank_object(rank)
-        if name in objects:
-            rank_values = _tree.parse(objects[name])
+def _values_of_rank(reader: _sealpoint.CollectiveReader, node: Any, rank: int) -> dict[str, Any]:
+    """What the rank of this number gave to ``per_rank``."""
+    objects = Checkpoint(reader.checkpoint(), 1).objects
+    name = _tree.rank_object(rank)
+    if name not in objects or not any(True for _ in _per_rank_sizes(node)):
+        return {}
+    values: dict[str, Any] = _tree.parse(objects[name])
+    return values
+
+
+def _look_in(reader: _sealpoint.CollectiveReader) -> _optimizers.Look:
     stored = _stored_in(reader)
 
     def look(name: str) -> tuple[tuple[int, ...], torch.dtype]:
@@ -205,9 +229,7 @@ def _match(reader: _sealpoint.CollectiveReader, node: Any, state: Any, rank: int
             raise UnsupportedError(f"this torch has no dtype {found[0]}", tensor=name)
         return found[1], DTYPE_OF[found[0]]
 
-    matching = Matching(node, rank_values, rank, size, contract, allow_pickle, look, versions, of_all_ranks)
-    matching.match(state)
-    return matching
+    return look
 
 
 def _stored_in(reader: _sealpoint.CollectiveReader) -> _differences.Stored:
@@ -251,21 +273,29 @@ def unmatched_of(stored: Sequence[str], masks: list[bytes]) -> list[str]:
     return [name for i, name in enumerate(stored) if not bits[i >> 3] >> (i & 7) & 1]
 
 
-def load_full(path: Path, *, device: torch.device | str = "cpu", allow_pickle: bool = False,
+@refuses_unknown
+def load_full(path: Path, *, keys: Sequence[str] | None = None, device: torch.device | str = "cpu", allow_pickle: bool = False,
               threads: int | None = None) -> Any:
     """The whole state as new containers and tensors, as torch.load has it: what was given to ``save``, a mapping mostly.
     One process; needs no others.
 
     Of ``per_rank`` values it has a list, by rank; of any mapping, such as an OrderedDict, a dict.
+
+    Args:
+        keys: patterns of the names that are loaded, such as ["model", "optimizer.param_groups"]; of a mapping all that is in
+            it. ``*`` stands for any characters. The result has the mappings that they are in. A pattern that fits nothing is
+            an error. None: all.
     """
-    check(allow_pickle=allow_pickle)
+    check(allow_pickle=allow_pickle, keys=keys)
     check_one(path_of(path))
-    with open_checkpoint(path) as checkpoint:
+    with open_checkpoint(path) as checkpoint, torch.inference_mode(False):
         has_tree = _tree.OBJECT in checkpoint.objects
-        tree = _tree.parse(bytes(checkpoint.objects[_tree.OBJECT])) if has_tree else None
+        tree = _tree.parse(bytes(checkpoint.objects[_tree.OBJECT])) if has_tree else _tree_of_names(checkpoint)
+        tree = _with_rank_values(tree if keys is None else part_of(tree, keys), _rank_values(checkpoint), ())
+        names: Iterable[str] = checkpoint if keys is None else dict.fromkeys(tensors_in(tree))
         tensors: dict[str, torch.Tensor] = {}
         slots = []
-        for name in checkpoint:
+        for name in names:
             stored = checkpoint[name]
             if stored.dtype_name not in DTYPE_OF:
                 raise UnsupportedError(f"this torch has no dtype {stored.dtype_name}", tensor=name)
@@ -274,9 +304,7 @@ def load_full(path: Path, *, device: torch.device | str = "cpu", allow_pickle: b
         checkpoint.read({name: _shards.destination_of(tensor) for name, tensor in slots}, threads=threads)
         if not has_tree:
             return dict(tensors)
-        ranks = _rank_values(checkpoint)
-        decoder = _tree.Decoder(lambda name: tensors[name], allow_pickle)
-        whole = decoder.decode(_with_rank_values(tree, ranks, ()))
+        whole = _tree.Decoder(lambda name: tensors[name], allow_pickle).decode(tree)
         if _versions.OBJECT not in checkpoint.objects:
             return whole
         return _versions.attach_all(whole, _tree.parse(bytes(checkpoint.objects[_versions.OBJECT])))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import operator
 import warnings
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
@@ -15,7 +16,7 @@ from sealpoint import _tree
 from sealpoint._errors import CorruptError, Error, InvalidArgumentError
 from sealpoint._tree import Node, Path, text_of
 from sealpoint._tree_paths import entries_of, find, kind_of
-from sealpoint.torch import _optimizers, _parameters, _shards, _versions
+from sealpoint.torch import _optimizers, _parameters, _shards, _values, _versions
 from sealpoint.torch._aliases import Destinations
 from sealpoint.torch._differences import Difference
 from sealpoint.torch._options import Contract
@@ -32,7 +33,7 @@ class Matching:
 
     def __init__(self, tree: Node, rank_values: Mapping[str, Node], rank: int, size: int, contract: Contract,
                  allow_pickle: bool, look: _optimizers.Look, versions: _versions.Versions,
-                 of_all_ranks: Sequence[Mapping[str, Node]] | None = None) -> None:
+                 parameters: _parameters.Parameters, of_all_ranks: Sequence[Mapping[str, Node]] | None = None) -> None:
         self.destinations = Destinations()
         self.findings: list[tuple[str, str, str]] = []  # (kind, path, detail)
         self.forbidden: list[Difference] = []  # by the contract
@@ -43,9 +44,12 @@ class Matching:
         self._new_tensors = _tree.Decoder(self._new_tensor, allow_pickle)
         self._decoder = _tree.Decoder(self._refuse_tensor, allow_pickle)
         self._changes: list[Callable[[], None]] = []  # in this order, at the end
-        self._loads: list[tuple[Any, Any]] = []  # (object with a state, its state dict)
+        self._loads: list[tuple[Any, list[Any]]] = []  # (object with a state, its state dict)
+        self._changes_after: list[Callable[[], None]] = []  # once these have their states
+        self._within = ""  # which kind of object has the part of the state: see _object
         self._copies = _optimizers.Copies()
-        self._look, self._versions = look, versions
+        self._look, self._versions, self._parameters = look, versions, parameters
+        self._names: dict[int, _parameters.Names] = {}  # of the parameters of the state
         self._tree = tree
 
     def match(self, state: Any) -> None:
@@ -59,14 +63,17 @@ class Matching:
         if isinstance(state, list) and not isinstance(self._tree, list):
             self._mark_matched(self._tree, ())
             return self._differ("kind", (), f"the state is a list, the checkpoint {_tree.brief(self._tree)}")
+        self._names = _parameters.names_in(state)
         self._place(partial(operator.setitem, state, slice(None)), state, self._tree, ())  # of a list; others change within
 
     def apply(self) -> None:
         self.destinations.mark_changed()
         for change in self._changes:
             change()
-        for stateful, state in self._loads:
+        for stateful, (state,) in self._loads:
             stateful.load_state_dict(state)
+        for change in self._changes_after:
+            change()
         for path in self._copies.changed():
             warnings.warn(
                 f"the hyper-parameters of {path} were loaded into a copy, as which state_dict() returns them: call the "
@@ -101,6 +108,7 @@ class Matching:
         for i, live_count, stored_count in _optimizers.group_sizes_that_differ(live, node):
             detail = f"the optimizer has {live_count} parameters, the checkpoint {stored_count}"
             self._differ("kind", (*path, "param_groups", i), detail)
+        absent = []
         for key in list(live):
             place = (*path, _tree.part_of(key))
             name = str(key) if type(key) is int and key not in stored else key  # all keys of DCP are strings
@@ -108,25 +116,38 @@ class Matching:
             if found is not None or name in stored:
                 self._place(partial(operator.setitem, live, key), live[key], found, place)
             else:
-                for one in _live_leaves(live[key], place):
-                    self._differ("missing", one, "the checkpoint does not have it")
+                absent.append((place, live[key]))
+        if path and absent and len(absent) == len(live):
+            absent = [(path, live)]
+        for place, value in absent:
+            self._missing(value, place)
+
+    def _missing(self, live: Any, path: Path) -> None:
+        """What the checkpoint does not have. Where that is allowed, an object of which it has nothing is one finding."""
+        leaves = list(_live_leaves(live, path))
+        if self._contract.missing != "error" and len(leaves) > 1:
+            detail = f"the checkpoint has nothing of it, which are {len(leaves)} values; they stay as they are"
+            return self.findings.append(("missing", text_of(path), detail))
+        for one in leaves:
+            self._differ("missing", one, "the checkpoint does not have it")
 
     def _place(self, put: Put, live: Any, node: Node, path: Path) -> None:
         """Matches what the state has at one place with its node. ``put``: what sets another value there."""
         if is_stateful(live) and not _shards.is_tensor(live):
-            node, why = _parameters.by_names(live, node)
-            wrong = why or next(_parameters.misfits(live, node, lambda name: self._look(name)[0]), None)
-            if wrong is not None:
-                self._mark_matched(node, path)
-                self.forbidden.append(("optimizer", text_of(path), wrong))
-                return
-            state = self._state_of(live, node, path)
-            self._mapping(state, node, path)
-            self._loads.append((live, state))
+            self._object(live, node, path)
+        elif path and str(path[-1]).rpartition(".")[2] == _values.EXTRA_STATE:
+            self._extra_state(put, live, node, path)
+        elif self._within == "optimizer" and "state" in path and _values.are_of_other_kinds(live, node):
+            self._make(put, node, path)
         elif _shards.is_tensor(live):
             self._tensor(live, node, path)
+        elif (path or self._within) and _values.are_replaced(live, node, has_strict_keys=self._within in ("strict", "optimizer")):
+            self._replace(put, live, node, path)
+        elif self._within == "other" and _values.is_empty(live) and _values.makes_tensors(node):
+            self._make(put, node, path)
         elif isinstance(live, MutableMapping):
-            self._copies.note(text_of(path), live)
+            if not self._within:
+                self._copies.note(text_of(path), live)
             self._mapping(live, node, path)
         elif isinstance(live, _tree.PerRank) or kind_of(node) == "per_rank":
             self._rank_value(put, live, node, path)
@@ -137,13 +158,74 @@ class Matching:
             self._differ("kind", path, f"the state has a value of type {type(live).__name__}, the checkpoint a mapping")
         else:
             self._mark_matched(node, path)
-            self._changes.append(partial(put, self._value(node, path)))
+            self._changes.append(partial(put, _values.in_container_of(live, self._value(node, path))))
+
+    def _object(self, live: Any, node: Node, path: Path) -> None:
+        """What has ``load_state_dict()``. The keys of modules, optimizers, schedulers and scalers are strict."""
+        whole, live = live, _parameters.of_rank(live)
+        found = _parameters.by_names(live, node, self._names, self._parameters.get(text_of(path)), self._size == 1)
+        if isinstance(found, _parameters.Matched):
+            node, matched = found.node, self.matched
+            self.matched = set()  # of its own numbers
+        wrong = found if isinstance(found, str) else next(_parameters.misfits(live, node, lambda name: self._look(name)[0]), None)
+        scaler = _values.why_scaler_differs(live, node)
+        if wrong is not None:
+            self._mark_matched(node, path)
+            self.forbidden.append(("optimizer", text_of(path), wrong))
+        elif scaler is not None:
+            self._mark_matched(node, path)
+            self._differ("kind", path, scaler)
+        else:
+            self._fill(whole, live, node, path)
+        if isinstance(found, _parameters.Matched):
+            self.matched = matched
+            for place, stored in found.places:
+                self._mark_matched(stored, (*path, *place))
+
+    def _fill(self, whole: Any, live: Any, node: Node, path: Path) -> None:
+        """``live``: what has the state, of ``whole``."""
+        for group, key, detail in _optimizers.changed_hyper_parameters(live, node):
+            self.findings.append(("value", text_of((*path, "param_groups", group, key)), detail))
+        holder = [self._state_of(live, node, path)]
+        outer, self._within = self._within, _values.kind_of_object(live)
+        if self._within != "other" and isinstance(holder[0], MutableMapping):
+            self._mapping(holder[0], node, path)
+        else:
+            self._place(partial(operator.setitem, holder, 0), holder[0], node, path)
+        self._within = outer
+        self._loads.append((live, holder))
+        self._changes_after.append(partial(_parameters.note_load, whole))
+
+    def _replace(self, put: Put, live: Any, node: Node, path: Path) -> None:
+        """A value without tensors, whatever its form is here and there."""
+        self._mark_matched(node, path)
+        stored = entries_of(node)
+        if isinstance(live, Mapping) and stored is not None and self._contract.missing != "allow":
+            gone = [key for key in live if key not in stored and str(key) not in stored]
+            self.findings += [("missing", text_of((*path, _tree.part_of(key))), "its mapping was replaced as a whole") for key in gone]
+        value = self._value(node, path)
+        self._changes.append(lambda: put(_values.in_container_of(live, value)))
+
+    def _make(self, put: Put, node: Node, path: Path) -> None:
+        """A value with tensors, for which the state has no places yet: the tensors are new, on the CPU."""
+        self._mark_matched(node, path)
+        made = self._new_tensors.decode(node)
+        self._changes.append(partial(put, made))
+
+    def _extra_state(self, put: Put, live: Any, node: Node, path: Path) -> None:
+        """The extra state of a module, which may have another form at each save."""
+        if kind_of(node) == "tensor" and isinstance(live, torch.Tensor):
+            if self._look(node["name"]) == (tuple(live.shape), live.dtype):
+                return self._tensor(live, node, path)
+        return self._make(put, node, path)
 
     def _state_of(self, value: Any, node: Node, path: Path) -> Any:
         """As ``plain_state``, with places for what is stored of optimizers, also of those within the state of an object, and with
         the stored versions of modules."""
         if is_stateful(value):
             return _optimizers.complete(value, self._state_of(value.state_dict(), node, path), node, self._look)
+        if _values.is_of_own_kind(value):
+            return copy.copy(value)
         if isinstance(value, Mapping):
             stored = entries_of(node) or {}
             made = {key: self._state_of(one, stored.get(key), (*path, _tree.part_of(key))) for key, one in value.items()}
@@ -176,6 +258,8 @@ class Matching:
     def _sequence(self, put: Put, live: Any, node: Node, path: Path) -> None:
         items = node if isinstance(node, list) else node["items"] if kind_of(node) == "tuple" else None
         if not isinstance(live, (list, tuple)) or items is None or len(items) != len(live):
+            if items is not None and self._may_grow(live, path):
+                return self._make(put, node, path)
             self._mark_matched(node, path)
             count = f"{len(live)} elements" if isinstance(live, (list, tuple)) else f"a value of type {type(live).__name__}"
             stored = f"{len(items)} elements" if items is not None else _tree.brief(node)
@@ -184,7 +268,12 @@ class Matching:
         for i, (one, stored_one) in enumerate(zip(live, items, strict=True)):
             self._place(partial(operator.setitem, filled, i), one, stored_one, (*path, i))
         if isinstance(live, tuple):
-            self._changes.append(lambda: put(tuple(filled)))
+            self._changes.append(lambda: put(_values.in_container_of(live, tuple(filled))))
+
+    def _may_grow(self, live: Any, path: Path) -> bool:
+        """Whether it is a list that an object fills while it runs, such as the history of LBFGS, with local tensors."""
+        is_of_object = self._within == "other" or (self._within == "optimizer" and "state" in path)
+        return is_of_object and isinstance(live, (list, tuple)) and all(type(one) is torch.Tensor for one in live)
 
     @staticmethod
     def _stored_of(values: Mapping[str, Node], path: Path, rank: int) -> Node:
@@ -194,7 +283,7 @@ class Matching:
 
     def _new_tensor(self, name: str) -> torch.Tensor:
         shape, dtype = self._look(name)
-        made = torch.empty(shape, dtype=dtype)
+        made = torch.empty(shape, dtype=dtype, device="cpu")
         self.destinations.add(made, name)
         return made
 

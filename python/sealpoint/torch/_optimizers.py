@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import torch
+from torch.distributed.tensor import DTensor, Replicate, Shard
 
 from sealpoint import _tree
 from sealpoint._tree import Node
@@ -33,9 +34,11 @@ _WAYS_OUT = {
                '{"optimizer": optimizer}, which gets state and hyper-parameters',
     "names": "the checkpoint has its state by names of parameters, as get_state_dict() returns it: "
              f"{_GET_STATE.format('')}, then call set_state_dict() with it",
-    "flat": f"the checkpoint has its state in one flat mapping: {_GET_STATE.format(_FLAT)}, then call set_state_dict() with "
-            "it and these options",
+    "flat": "the checkpoint has its state by names of parameters in one flat mapping: give its modules in the state, too, by "
+            f"whose names it is found; or {_GET_STATE.format(_FLAT)}, then call set_state_dict() with it and these options",
 }  # fmt: skip
+# What schedulers change of groups that have an entry of this name.
+_SCHEDULED = {"initial_lr": ("lr",), "max_momentum": ("momentum", "betas"), "base_momentum": ("momentum", "betas")}
 _OF_STATE = re.compile(r"((?:.*\.)?)state\.")
 
 
@@ -82,9 +85,12 @@ def _place(key: Any, node: Node, parameter: Any, look: Look) -> Any:
     if kind_of(node) == "tensor":
         shape, dtype = look(node["name"])
         if parameter is None or (key == "step" and shape == ()):  # torch has counters on the host, and moves them itself
-            return torch.zeros(shape, dtype=dtype)
+            return torch.zeros(shape, dtype=dtype, device="cpu")
         if shape == tuple(parameter.shape):
             return torch.zeros_like(parameter, dtype=dtype, requires_grad=False)
+        if isinstance(parameter, DTensor) and _fits_placements(shape, parameter):
+            mesh, placements = parameter.device_mesh, parameter.placements
+            return torch.distributed.tensor.zeros(shape, dtype=dtype, device_mesh=mesh, placements=placements)
         return parameter.detach().new_zeros(shape, dtype=dtype)
     entries = entries_of(node)
     if entries is not None:
@@ -94,6 +100,13 @@ def _place(key: Any, node: Node, parameter: Any, look: Look) -> Any:
         return None
     places = [_place(None, one, parameter, look) for one in items]
     return places if isinstance(node, list) else tuple(places)
+
+
+def _fits_placements(shape: tuple[int, ...], parameter: DTensor) -> bool:
+    """Whether a state, such as one value per row, can be sharded as its parameter is."""
+    dims = [one.dim for one in parameter.placements if isinstance(one, Shard)]
+    is_plain = all(isinstance(one, (Shard, Replicate)) for one in parameter.placements)
+    return is_plain and all(dim < len(shape) and shape[dim] == parameter.shape[dim] for dim in dims)
 
 
 def lacks_all_state(state: Any, node: Node) -> bool:
@@ -145,6 +158,25 @@ def group_sizes_that_differ(state: Any, node: Node) -> Iterator[tuple[int, int, 
         params = (entries_of(stored_group) or {}).get("params")
         if isinstance(params, list) and len(params) != len(live["params"]):
             yield i, len(live["params"]), len(params)
+
+
+def changed_hyper_parameters(optimizer: Any, node: Node) -> Iterator[tuple[int, str, str]]:
+    """(number of the group, hyper-parameter, both values) where the stored one replaces another one of the optimizer.
+
+    A scheduler changes some with each step: of these the initial value is compared.
+    """
+    groups, stored = getattr(optimizer, "param_groups", None), (entries_of(node) or {}).get("param_groups")
+    if not isinstance(groups, list) or not isinstance(stored, list):
+        return
+    for i, (live, stored_group) in enumerate(zip(groups, stored, strict=False)):
+        entries = entries_of(stored_group) or {}
+        skipped = {"params", "param_names", *(one for name, moved in _SCHEDULED.items() if name in entries for one in moved)}
+        for key, one in entries.items():
+            if key not in live or key in skipped or kind_of(one) == "tensor" or isinstance(live[key], torch.Tensor):
+                continue
+            value = _tree.Decoder(str).decode(one)
+            if value != live[key] and type(value) in (bool, int, float, str, tuple, type(None)):
+                yield i, str(key), f"it was {live[key]!r}, and is {value!r} now, as stored"
 
 
 class Copies:

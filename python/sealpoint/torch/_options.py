@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
 import torch.distributed as dist
@@ -159,6 +159,7 @@ class LoadKeywords(ResumeKeywords, total=False):
     """See ``sealpoint.torch.load``."""
 
     process_group: dist.ProcessGroup | None
+    rename: Mapping[str, str] | None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -168,6 +169,7 @@ class LoadOptions:
     process_group: dist.ProcessGroup | None = None
     contract: Contract | None = None
     all_ranks: bool = False
+    rename: Mapping[str, str] | None = None
     convert: Conversion | None = None
     allow_pickle: bool = False
     threads: int | None = None

@@ -3,26 +3,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+import json
+import re
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, NamedTuple
 
-from sealpoint._tree import Node
+import torch
+
+from sealpoint import _tree
+from sealpoint._tree import Node, Path, text_of
 from sealpoint._tree_paths import entries_of, kind_of
 
+OBJECT = "sealpoint.tree.parameters"
+# By the path of an optimizer: the names of the parameters of each group.
+Parameters = dict[str, list[list[str]]]
 _NAMES = "param_names"  # of a group, if the optimizer was given named_parameters()
-# What optimizers keep beside a parameter that has its shape.
+# What optimizers keep of a parameter that has its shape.
 _MOMENTS = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq", "exp_inf", "momentum_buffer", "square_avg")
 _SHOWN_MAX = 3
+_WRAPPERS = re.compile(r"(^|(?<=\.))(_orig_mod|_checkpoint_wrapped_module|_fsdp_wrapped_module)\.")
+_OTHER_GROUPS = ("the same parameters are in other groups, so that it is not known which hyper-parameters each is to have: make the "
+                 "groups of the optimizer as they were saved")
 
 
-def _some(names: set[str]) -> str:
-    shown = ", ".join(sorted(names)[:_SHOWN_MAX])
-    return shown + (f" and {len(names) - _SHOWN_MAX} more" if len(names) > _SHOWN_MAX else "")
+class Names(NamedTuple):
+    """Names of a parameter in the modules of a state."""
+
+    full: str  # with the path of the module in the state
+    short: str  # within its module, without wrappers; as get_state_dict() has it
 
 
-def _stored_groups(node: Node) -> list[Mapping[Any, Node]]:
-    groups = (entries_of(node) or {}).get("param_groups")
-    return [entries_of(group) or {} for group in groups] if isinstance(groups, list) else []
+def names_in(state: Any) -> dict[int, Names]:
+    """The names of the parameters of all modules in a state, by the ids of the parameters."""
+    found: dict[int, Names] = {}
+    owners: dict[str, int] = {}
+    is_unique = True
+    for path, module in _modules(state, ()):
+        for name, parameter in module.named_parameters(remove_duplicate=False):
+            short = _WRAPPERS.sub("", name.removeprefix("module.") if _is_replicated(module) else name)
+            is_unique &= owners.setdefault(short, id(parameter)) == id(parameter)
+            found.setdefault(id(parameter), Names(".".join(filter(None, (text_of(path), short))), short))
+    return found if is_unique else {number: Names(full, full) for number, (full, _) in found.items()}
+
+
+def _is_replicated(module: torch.nn.Module) -> bool:
+    return isinstance(module, torch.nn.parallel.DistributedDataParallel)
+
+
+def _modules(state: Any, path: Path) -> Iterator[tuple[Path, torch.nn.Module]]:
+    if isinstance(state, torch.nn.Module):
+        yield path, state
+    elif isinstance(state, Mapping):
+        for key, one in state.items():
+            yield from _modules(one, (*path, _tree.part_of(key)))
+    elif isinstance(state, (list, tuple)):
+        for number, one in enumerate(state):
+            yield from _modules(one, (*path, number))
+
+
+def groups_of(optimizer: Any) -> list[dict[str, Any]] | None:
+    """The parameter groups of an optimizer; None: it is something else."""
+    groups = getattr(optimizer, "param_groups", None)
+    is_one = isinstance(groups, list) and all(isinstance(group, dict) and "params" in group for group in groups)
+    return groups if is_one else None
+
+
+def named_groups(optimizer: Any, names: Mapping[int, Names]) -> list[list[Names]] | None:
+    """The names of the parameters of each group; None: not all have one, or it is no optimizer."""
+    groups = groups_of(optimizer)
+    if not groups or any(id(one) not in names for group in groups for one in group["params"]):
+        return None
+    return [[names[id(one)] for one in group["params"]] for group in groups]
 
 
 def numbers_of(groups: list[Any]) -> dict[int, Any]:
@@ -34,70 +86,196 @@ def numbers_of(groups: list[Any]) -> dict[int, Any]:
     return dict(enumerate(seen.values()))
 
 
-def _names(groups: list[Any], count: Callable[[Any], int]) -> list[list[str]] | None:
-    """The names of the parameters of each group; None: not all groups have them."""
+def _zero() -> Any:
+    module = sys.modules.get("torch.distributed.optim.zero_redundancy_optimizer")
+    return getattr(module, "ZeroRedundancyOptimizer", None)
+
+
+def of_rank(value: Any) -> Any:
+    """The optimizer of this rank's parameters, of a ZeroRedundancyOptimizer; all else as it is."""
+    kind = _zero()
+    return value.optim if kind is not None and isinstance(value, kind) else value
+
+
+def note_load(value: Any) -> None:
+    """Gives the loaded hyper-parameters to a ZeroRedundancyOptimizer, from the optimizer of this rank's parameters."""
+    kind = _zero()
+    if kind is not None and isinstance(value, kind):
+        kind._sync_param_groups(value.optim.param_groups, value.param_groups)
+
+
+def flat_state(optimizer: Any, names: list[list[Names]]) -> dict[str, Any]:
+    """The state of an optimizer by names of parameters, in one mapping, as get_state_dict() flattens it.
+
+    Ranks that have other parameters, as stages of a pipeline do, have other keys in it.
+    """
+    state, flat = optimizer.state_dict(), {}
+    for group, of_group in zip(state["param_groups"], names, strict=True):
+        for number, name in zip(group["params"], of_group, strict=True):
+            for key, value in state["state"].get(number, {}).items():
+                flat[f"state.{name.short}.{key}"] = value
+            for key, value in group.items():
+                if key not in ("params", _NAMES):
+                    flat[f"param_groups.{name.short}.{key}"] = value
+    return flat
+
+
+class _Stored:
+    """What is stored of an optimizer, by names of parameters."""
+
+    def __init__(self) -> None:
+        self.states: dict[str, dict[Any, Node]] = {}
+        self.groups: dict[str, Mapping[Any, Node]] = {}
+        self.number_of_group: dict[str, int] = {}  # empty: groups are not stored
+        self.places: dict[str, list[tuple[Path, Node]]] = {}  # of the states and the groups of a name, below the optimizer
+
+
+def _of_groups(entries: Mapping[Any, Node], names: list[list[str]]) -> _Stored:
+    """Of a state_dict(), or of what get_state_dict() returns."""
+    stored = _Stored()
+    states = entries_of(entries.get("state")) or {}
+    for i, (group, of_group) in enumerate(zip(_stored_groups(entries), names, strict=True)):
+        for key, name in zip(group["params"], of_group, strict=True):
+            stored.groups[name], stored.number_of_group[name] = group, i
+            stored.places[name] = [(("param_groups",), entries["param_groups"])]
+            found = key if key in states else str(key)
+            if found in states:
+                stored.states[name] = entries_of(states[found]) or {}
+                stored.places[name].append((("state", found), states[found]))
+    return stored
+
+
+def _of_flat(entries: Mapping[Any, Node]) -> _Stored:
+    stored = _Stored()
+    groups: dict[str, dict[Any, Node]] = {}
+    for key, node in entries.items():
+        kind, _, rest = str(key).partition(".")
+        name, _, last = rest.rpartition(".")
+        if kind in ("state", "param_groups") and name:
+            (stored.states if kind == "state" else groups).setdefault(name, {})[last] = node
+            stored.places.setdefault(name, []).append(((key,), node))
+    stored.groups.update(groups)
+    return stored
+
+
+def _stored_groups(entries: Mapping[Any, Node]) -> list[Mapping[Any, Node]]:
+    groups = entries.get("param_groups")
+    return [entries_of(group) or {} for group in groups] if isinstance(groups, list) else []
+
+
+def _own_names(groups: list[Any]) -> list[list[str]] | None:
+    """The names that the groups have themselves; None: not all have them."""
     names = [group.get(_NAMES) for group in groups]
-    is_whole = all(isinstance(one, list) and len(one) == count(group) for one, group in zip(names, groups, strict=True))
+    is_whole = all(isinstance(one, list) and isinstance(group.get("params"), list) and len(one) == len(group["params"])
+                   for one, group in zip(names, groups, strict=True))  # fmt: skip
     every = [name for one in names for name in one] if groups and is_whole else []
     return names if every and len(set(every)) == len(every) and all(isinstance(one, str) for one in every) else None
 
 
-def by_names(optimizer: Any, node: Node) -> tuple[Node, str | None]:
-    """The stored state of an optimizer with the live optimizer's numbers and order of groups, and why it cannot be.
+class Matched(NamedTuple):
+    """The stored state of an optimizer by the live optimizer's numbers and groups."""
 
-    What is no optimizer, or has no names on one of the two sides, is returned as it is.
+    node: Node
+    places: list[tuple[Path, Node]]  # which stored nodes that is, below the optimizer
+
+
+def by_names(optimizer: Any, node: Node, names: Mapping[int, Names], stored_names: list[list[str]] | None,
+             is_alone: bool) -> Matched | str | None:
+    """What is stored of this rank's parameters; or why it cannot be told; None: a side has no names, or numbers agree.
+
+    Args:
+        names: of ``names_in``.
+        stored_names: full names of the parameters of each stored group, if they were stored.
+        is_alone: no other rank loads, so that no other one has the other parameters.
     """
-    live_groups, stored_groups = getattr(optimizer, "param_groups", None), _stored_groups(node)
-    if not isinstance(live_groups, list) or not all(isinstance(group, dict) for group in live_groups):
-        return node, None
-    live = _names(live_groups, lambda group: len(group["params"]))
-    stored = _names(stored_groups, lambda group: len(group["params"]) if isinstance(group.get("params"), list) else -1)
+    groups, entries = groups_of(optimizer), entries_of(node) or {}
+    if not groups:
+        return None
+    of_modules, stored_groups = named_groups(optimizer, names), _stored_groups(entries)
+    own, stored_own = _own_names(groups), _own_names(stored_groups)
+    if not stored_groups:
+        short = [[one.short for one in of_group] for of_group in of_modules] if of_modules else own
+        is_flat = any(str(key).startswith("param_groups.") for key in entries)
+        return _matched(groups, short, _of_flat(entries), is_alone) if short and is_flat else None
+    sizes = [len(group["params"]) if isinstance(group.get("params"), list) else -1 for group in stored_groups]
+    if of_modules and all(isinstance(name, str) for group in stored_groups for name in group.get("params", [])) and max(sizes) > 0:
+        short = [[one.short for one in of_group] for of_group in of_modules]
+        return _matched(groups, short, _of_groups(entries, [list(group["params"]) for group in stored_groups]), is_alone)
+    live, stored = own, stored_own
+    if of_modules and stored_names and [len(one) for one in stored_names] == sizes:
+        live, stored = [[one.full for one in of_group] for of_group in of_modules], stored_names
     if live is None or stored is None or live == stored:
-        return node, None
-    at = {frozenset(names): i for i, names in enumerate(stored)}
-    if len(at) != len(stored) or {frozenset(names) for names in live} != set(at):
-        here, there = {name for one in live for name in one}, {name for one in stored for name in one}
-        if here == there:
-            return node, ("the same parameters are in other groups, so that it is not known which hyper-parameters each is "
-                          "to have: make the groups of the optimizer as they were saved")
-        return node, (f"it has other parameters than the checkpoint: only here {_some(here - there) or 'none'}, only in the "
-                      f"checkpoint {_some(there - here) or 'none'}; load the model alone, or make the optimizer of the same "
-                      "parameters")
-    number_of = {name: number for names, group in zip(stored, stored_groups, strict=True)
-                 for name, number in zip(names, group["params"], strict=True)}  # fmt: skip
-    states = entries_of((entries_of(node) or {}).get("state")) or {}
-    renumbered, groups, number = {}, [], 0
-    for names in live:
-        group = stored_groups[at[frozenset(names)]]
+        return None
+    return _matched(groups, live, _of_groups(entries, stored), is_alone)
+
+
+def _matched(groups: list[Any], live: list[list[str]], stored: _Stored, is_alone: bool) -> Matched | str:
+    here, there = {name for one in live for name in one}, set(stored.groups)
+    if here - there or (is_alone and there - here):
+        return (f"it has other parameters than the checkpoint: only here {_some(here - there) or 'none'}, only in the "
+                f"checkpoint {_some(there - here) or 'none'}; load the model alone, or make the optimizer of the same parameters")
+    if stored.number_of_group and not _has_same_groups(live, stored.number_of_group):
+        return _OTHER_GROUPS
+    states, new_groups, places, number = {}, [], [], 0
+    for i, (names, group) in enumerate(zip(live, groups, strict=True)):
+        values = _values_of_group(i, names, stored)
+        if values is None:
+            return _OTHER_GROUPS
         params = list(range(number, number + len(names)))
-        groups.append({**group, "params": params, _NAMES: list(names)})
+        new_groups.append({**values, "params": params, **({_NAMES: list(names)} if _NAMES in group else {})})
         for own, name in zip(params, names, strict=True):
-            there = number_of[name]
-            if there in states or str(there) in states:
-                renumbered[own] = states.get(there, states.get(str(there)))
+            if name in stored.states:
+                states[own] = stored.states[name]
+            places += stored.places[name]
         number += len(names)
-    return {**(entries_of(node) or {}), "state": dict_node(renumbered), "param_groups": groups}, None
+    return Matched({"state": dict_node(states), "param_groups": new_groups}, places)
+
+
+def _has_same_groups(live: list[list[str]], number_of: Mapping[str, int]) -> bool:
+    """Whether the parameters of a group were in one, and those of two groups in two."""
+    found = [{number_of[name] for name in names} for names in live if names]
+    return all(len(one) == 1 for one in found) and len(set.union(set(), *found)) == len(found)
+
+
+def _values_of_group(number: int, names: list[str], stored: _Stored) -> dict[Any, Node] | None:
+    """The hyper-parameters of a group; None: they differ between its parameters. A group may have no parameter on this rank."""
+    of_group = [name for name, one in stored.number_of_group.items() if one == number]
+    every = [_values(stored.groups[name]) for name in names or of_group[:1] or list(stored.groups)[:1]]
+    return every[0] if every and all(_compared(one) == _compared(every[0]) for one in every) else None
+
+
+def _values(group: Mapping[Any, Node]) -> dict[Any, Node]:
+    return {key: node for key, node in group.items() if key not in ("params", _NAMES)}
+
+
+def _compared(values: Mapping[Any, Node]) -> str:
+    return json.dumps({str(key): node for key, node in values.items() if kind_of(node) != "tensor"}, sort_keys=True)
+
+
+def _some(names: Collection[str]) -> str:
+    shown = ", ".join(sorted(names)[:_SHOWN_MAX])
+    return shown + (f" and {len(names) - _SHOWN_MAX} more" if len(names) > _SHOWN_MAX else "")
 
 
 def dict_node(entries: Mapping[Any, Node]) -> Node:
-    return {"$": "dict", "items": [[key, value] for key, value in entries.items()]}
+    return {_tree.KIND: "dict", "items": [[key, value] for key, value in entries.items()]}
 
 
 def misfits(optimizer: Any, node: Node, shape_of: Callable[[str], tuple[int, ...]]) -> Iterator[str]:
     """Moments whose parameter has another shape: they are those of another parameter."""
-    groups = getattr(optimizer, "param_groups", None)
-    sizes = [len(group.get("params") or ()) for group in _stored_groups(node)]
-    if not isinstance(groups, list) or sizes != [len(group["params"]) for group in groups]:
+    groups, entries = groups_of(optimizer), entries_of(node) or {}
+    sizes = [len(group.get("params") or ()) for group in _stored_groups(entries)]
+    if groups is None or sizes != [len(group["params"]) for group in groups]:
         return  # for another check
     names = {id(parameter): name for group in groups for name, parameter in
              zip(group.get(_NAMES) or (), group["params"], strict=False)}  # fmt: skip
-    states = entries_of((entries_of(node) or {}).get("state")) or {}
+    states = entries_of(entries.get("state")) or {}
     for number, parameter in numbers_of(groups).items():
-        entries = entries_of(states.get(number, states.get(str(number)))) or {}
+        moments = entries_of(states.get(number, states.get(str(number)))) or {}
         for key in _MOMENTS:
-            if kind_of(entries.get(key)) != "tensor":
+            if kind_of(moments.get(key)) != "tensor":
                 continue
-            shape = shape_of(entries[key]["name"])
+            shape = shape_of(moments[key]["name"])
             if shape != tuple(parameter.shape):
                 of = f"parameter {number}" + (f" ({names[id(parameter)]})" if id(parameter) in names else "")
                 yield (f"{key} of {of} is stored with shape {list(shape)}, and the parameter has {list(parameter.shape)}: the "

@@ -18,12 +18,13 @@ from sealpoint._errors import Error, InvalidArgumentError
 from sealpoint._native import check_none
 from sealpoint._options import StoreOptions
 from sealpoint._tree import Node, Path, text_of
-from sealpoint.torch import _first_rank, _shards, _versions
+from sealpoint.torch import _first_rank, _parameters, _shards, _versions
 from sealpoint.torch._aliases import FirstNames, identity_of
 from sealpoint.torch._options import SaveOptions
 from sealpoint.torch._session import Call
 
 _HAS_ALIASES, _MAY_DIFFER = 1, 2
+_NAMES_BYTES = 8  # of a digest
 T = TypeVar("T")
 
 
@@ -32,16 +33,43 @@ def is_stateful(value: Any) -> bool:
     return callable(getattr(value, "state_dict", None)) and callable(getattr(value, "load_state_dict", None))
 
 
-def plain_state(value: Any, found: _versions.Versions | None = None, path: Path = ()) -> Any:
-    """With the state dicts of what has one, wherever in the state. ``found``: gets the versions of modules."""
+class Notes:
+    """What is noted of the objects in a state, beside their state dicts.
+
+    Args:
+        is_by_name: the state of optimizers is taken by names of parameters.
+    """
+
+    def __init__(self, state: Any, *, is_by_name: bool) -> None:
+        self.names = _parameters.names_in(state)
+        self.versions: _versions.Versions = {}
+        self.parameters: _parameters.Parameters = {}
+        self.short_names: list[list[list[str]]] = []  # of each optimizer
+        self._is_by_name = is_by_name
+
+    def state_of(self, value: Any, path: Path) -> Any:
+        """The state of an object."""
+        groups = _parameters.named_groups(value, self.names)
+        if groups is None:
+            return value.state_dict()
+        self.short_names.append([[one.short for one in names] for names in groups])
+        if self._is_by_name:
+            return _parameters.flat_state(value, groups)
+        self.parameters[text_of(path)] = [[one.full for one in names] for names in groups]
+        return value.state_dict()
+
+
+def plain_state(value: Any, notes: Notes | None = None, path: Path = ()) -> Any:
+    """With the state dicts of what has one, wherever in the state."""
     if is_stateful(value):
-        return plain_state(value.state_dict(), found, path)
+        value = _parameters.of_rank(value)
+        return plain_state(value.state_dict() if notes is None else notes.state_of(value, path), notes, path)
     if isinstance(value, Mapping):
-        if found is not None and (versions := _versions.of(value)) is not None:
-            found[text_of(path)] = _versions.compact(versions)
-        return {key: plain_state(one, found, (*path, _tree.part_of(key))) for key, one in value.items()}
+        if notes is not None and (versions := _versions.of(value)) is not None:
+            notes.versions[text_of(path)] = _versions.compact(versions)
+        return {key: plain_state(one, notes, (*path, _tree.part_of(key))) for key, one in value.items()}
     if type(value) in (list, tuple):
-        return type(value)(plain_state(one, found, (*path, i)) for i, one in enumerate(value))
+        return type(value)(plain_state(one, notes, (*path, i)) for i, one in enumerate(value))
     if isinstance(value, _tree.PerRank):
         return _tree.PerRank(plain_state(value.value))
     return value
@@ -58,7 +86,7 @@ class Gathered:
         self.names = names
         self.slots: list[_shards.Slot] = []
         self.kept: list[torch.Tensor] = []  # memory of the slots
-        self.versions: _versions.Versions = {}
+        self.notes = Notes({}, is_by_name=False)
         self.of_first_rank: set[str] = set()  # names of those that the first rank stores which has them
 
 
@@ -71,7 +99,8 @@ class Collected(Gathered):
         self._may_differ = set(_first_rank.buffers_of_ddp(state)) if size > 1 else set()
         self._patterns = options.first_rank if size > 1 else ()
         self._encoder = _tree.Encoder(_shards.is_tensor, self._add_tensor, rank, size, options.allow_pickle)
-        self.node = self._encoder.encode(plain_state(state, self.versions))
+        self.notes = Notes(state, is_by_name=names.is_by_name)
+        self.node = self._encoder.encode(plain_state(state, self.notes))
         self.rank_values = self._encoder.rank_values
 
     def _add_tensor(self, path: str, value: Any) -> str:
@@ -152,14 +181,16 @@ def gather_agreed(gather: Gather[G], communicator: Call, options: StoreOptions) 
     """What gather() returns, with its ``state``: the slots, and this rank's objects.
 
     Collective: one exchange of a digest; if trees differ, they are united on rank 0. A tensor at several places is
-    stored once if all ranks see it at the same ones; else, after a second exchange, at each place. A further exchange finds
-    the first ranks of tensors that may differ.
+    stored once if all ranks see it at the same ones; else, after a second exchange, at each place. So is the state of
+    optimizers by number, or by names if ranks have other parameters. A further exchange finds the first ranks of tensors
+    that may differ.
     """
-    gathered, own, answers, flags = _gather(gather, communicator, options, use_aliases=True)
-    is_same = all(answer == answers[0] for answer in answers)
-    if flags & _HAS_ALIASES and not is_same:
-        gathered, own, answers, flags = _gather(gather, communicator, options, use_aliases=False)
-        is_same = all(answer == answers[0] for answer in answers)
+    gathered, own, answers, flags = _gather(gather, communicator, options, FirstNames(True))
+    is_same, is_by_name = _is_same(answers), _has_other_parameters(answers)
+    if is_by_name or (flags & _HAS_ALIASES and not is_same):
+        names = FirstNames(is_used=not flags & _HAS_ALIASES or is_same, is_by_name=is_by_name)
+        gathered, own, answers, flags = _gather(gather, communicator, options, names)
+        is_same = _is_same(answers)
     if flags & _MAY_DIFFER:
         _leave_to_first_rank(gathered, communicator, options)
     if not is_same:
@@ -167,30 +198,47 @@ def gather_agreed(gather: Gather[G], communicator: Call, options: StoreOptions) 
     if is_same or communicator.rank == 0:
         tree = own if is_same else _tree.dump(gathered.node)
         gathered.state.add_object(_tree.OBJECT, _tree.MEDIA_TYPE, tree)
-        if gathered.versions:
-            gathered.state.add_object(_versions.OBJECT, _tree.MEDIA_TYPE, _tree.dump(gathered.versions))
+        if gathered.notes.versions:
+            gathered.state.add_object(_versions.OBJECT, _tree.MEDIA_TYPE, _tree.dump(gathered.notes.versions))
+        if gathered.notes.parameters:
+            gathered.state.add_object(_parameters.OBJECT, _tree.MEDIA_TYPE, _tree.dump(gathered.notes.parameters))
     if gathered.rank_values:
         values = _tree.dump(gathered.rank_values)
         gathered.state.add_object(_tree.rank_object(communicator.rank), _tree.MEDIA_TYPE, values)
     return gathered
 
 
+def _is_same(answers: list[bytes]) -> bool:
+    return all(answer[_NAMES_BYTES:] == answers[0][_NAMES_BYTES:] for answer in answers)
+
+
+def _has_other_parameters(answers: list[bytes]) -> bool:
+    """Whether the optimizers of ranks have other parameters, as in stages of a pipeline."""
+    found = {answer[:_NAMES_BYTES] for answer in answers} - {bytes(_NAMES_BYTES)}
+    return len(found) > 1
+
+
 def _gather(
-    gather: Gather[G], communicator: Call, options: StoreOptions, use_aliases: bool
+    gather: Gather[G], communicator: Call, options: StoreOptions, names: FirstNames
 ) -> tuple[G, bytes, list[bytes], int]:
-    """What gather() returns, its tree, the digests of all ranks' trees, and the flags that some rank set."""
+    """What gather() returns, its tree, the digests of all ranks (names of parameters, tree), and the flags that some rank set."""
 
     def make() -> tuple[tuple[G, bytes], bytes]:
-        gathered = gather(FirstNames(use_aliases))
+        gathered = gather(names)
         frozen = options.frozen_among({slot.name for slot in gathered.slots})
         gathered.state = _sealpoint.RankState(gathered.slots, options.encoding, frozen)
-        own = _tree.dump(gathered.node)
-        digest = hashlib.blake2b(own + _tree.dump(gathered.versions), digest_size=16).digest()
+        own, notes = _tree.dump(gathered.node), gathered.notes
+        digest = hashlib.blake2b(own + _tree.dump(notes.versions), digest_size=16).digest()
+        of_names = _digest(_tree.dump(notes.short_names)) if notes.short_names else bytes(_NAMES_BYTES)
         flags = (_HAS_ALIASES if gathered.names.found > 0 else 0) | (_MAY_DIFFER if gathered.of_first_rank else 0)
-        return (gathered, own), bytes([flags]) + digest
+        return (gathered, own), bytes([flags]) + of_names + digest
 
     (gathered, own), answers = agree(communicator, make, "compared what they save")
     return gathered, own, [one[1:] for one in answers], functools.reduce(operator.or_, (one[0] for one in answers))
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=_NAMES_BYTES).digest()
 
 
 def _leave_to_first_rank(gathered: Gathered, communicator: Call, options: StoreOptions) -> None:
@@ -204,8 +252,9 @@ def _leave_to_first_rank(gathered: Gathered, communicator: Call, options: StoreO
 
 def _unite(answers: list[bytes], communicator: Call, collected: Gathered) -> None:
     """Makes one tree on rank 0, of one of each kind that there is. Errors: InvalidArgumentError, the same on all ranks."""
-    is_first = answers.index(answers[communicator.rank]) == communicator.rank
-    own = _tree.dump([collected.node, collected.versions]) if is_first else b""
+    trees = [answer[_NAMES_BYTES:] for answer in answers]
+    is_first = trees.index(trees[communicator.rank]) == communicator.rank
+    own = _tree.dump([collected.node, collected.notes.versions]) if is_first else b""
     gathered = communicator.gather(own, 0, "united what they save")
     outcome = b""
     if gathered is not None:
@@ -214,7 +263,7 @@ def _unite(answers: list[bytes], communicator: Call, collected: Gathered) -> Non
             collected.node = _tree.merge([(rank, node) for rank, (node, _) in pairs])
             for _, (_, versions) in pairs:
                 for path, found in versions.items():
-                    collected.versions[path] = found | collected.versions.get(path, {})
+                    collected.notes.versions[path] = found | collected.notes.versions.get(path, {})
         except Error as failed:
             outcome = dump_error(failed, communicator.rank, communicator.host)
     received = communicator.broadcast(outcome if communicator.rank == 0 else None, 0, "united what they save")

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stored names as a state has them now, and a part of a tree by names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+from sealpoint import _tree
+from sealpoint._errors import InvalidArgumentError
+from sealpoint._hints import nearest
+from sealpoint._tree import KIND, Node, Path, text_of
+from sealpoint._tree_paths import kind_of
+from sealpoint.interop._select import pattern, renamer
+
+
+def _is_mapping(node: Node) -> bool:
+    """Whether it has names: a mapping whose keys are strings."""
+    return isinstance(node, dict) and KIND not in node and len(node) > 0
+
+
+def _leaves(node: Node, path: Path = ()) -> Iterator[str]:
+    if not _is_mapping(node):
+        yield text_of(path)
+        return
+    for key, one in node.items():
+        yield from _leaves(one, (*path, key))
+
+
+def _check_fits(argument: str, patterns: Collection[str], names: Collection[str]) -> None:
+    for one in patterns:
+        compiled = pattern(one)
+        if not any(compiled.fullmatch(name) for name in names):
+            near = nearest(one, names)
+            hint = "" if near is None else f"; the nearest is {near}"
+            raise InvalidArgumentError(f"{argument}: {one!r} fits no stored name{hint}")
+
+
+class Renaming:
+    """Rules from patterns of stored names to names in the state; a ``*`` stands for any characters, the same on both sides.
+
+    Errors: InvalidArgumentError (a pattern that fits no stored name, two names that become one).
+    """
+
+    def __init__(self, rules: Mapping[str, str], tree: Node) -> None:
+        self.name: Callable[[str], str] = renamer(rules.items())
+        _check_fits("rename", rules, list(_leaves(tree)))
+        moved: dict[str, Node] = {}
+        self.tree = self._without_moved(tree, (), moved)
+        for name, node in moved.items():
+            _insert(self.tree, name, node)
+
+    def keys(self, values: Mapping[str, Node]) -> dict[str, Node]:
+        """The same of a mapping by the paths of values."""
+        return {self.name(name): node for name, node in values.items()}
+
+    def prefixes(self, values: Mapping[str, Node]) -> dict[str, Node]:
+        """The same of a mapping by the paths of mappings."""
+        return {self.name(f"{name}.").removesuffix("."): node for name, node in values.items()}
+
+    def _without_moved(self, node: Node, path: Path, moved: dict[str, Node]) -> Node:
+        if not _is_mapping(node):
+            return node
+        kept = {}
+        for key, one in node.items():
+            name = text_of((*path, key))
+            new = name if _is_mapping(one) else self.name(name)
+            if new == name:
+                kept[key] = self._without_moved(one, (*path, key), moved)
+            elif new in moved:
+                raise InvalidArgumentError(f"rename: two stored names become {new!r}; one is {name!r}")
+            else:
+                moved[new] = one
+        return kept
+
+
+def _insert(tree: Node, name: str, node: Node) -> None:
+    """Puts a node below the mapping whose path the name begins with, as far as there is one."""
+    parts = name.split(".")
+    count = len(parts) - 1
+    while count > 0:
+        inner = tree.get(".".join(parts[:count]))
+        if isinstance(inner, dict) and KIND not in inner:
+            tree, parts = inner, parts[count:]
+            count = len(parts)
+        count -= 1
+    rest = ".".join(parts)
+    if rest in tree:
+        raise InvalidArgumentError(f"rename: {name!r} is a stored name already")
+    tree[rest] = node
+
+
+def part_of(tree: Node, keys: Sequence[str]) -> Node:
+    """What fits the patterns, with the mappings that it is in. A pattern of a mapping is one of all that is in it.
+
+    Errors: InvalidArgumentError (a pattern that fits nothing).
+    """
+    names = set(_leaves(tree))
+    above = {name[:at] for name in names for at, letter in enumerate(name) if letter == "."}
+    _check_fits("keys", keys, names | above)
+    compiled = [pattern(one) for one in keys]
+    return _selected(tree, (), compiled)
+
+
+def _selected(node: Node, path: Path, patterns: Sequence[re.Pattern[str]]) -> Node:
+    found = {}
+    for key, one in node.items():
+        name = text_of((*path, key))
+        if any(one_pattern.fullmatch(name) for one_pattern in patterns):
+            found[key] = one
+        elif _is_mapping(one) and (inner := _selected(one, (*path, key), patterns)):
+            found[key] = inner
+    return found
+
+
+def tensors_in(node: Node) -> Iterator[str]:
+    """The names of the tensors that a tree has."""
+    if isinstance(node, list):
+        for one in node:
+            yield from tensors_in(one)
+    elif isinstance(node, dict):
+        if kind_of(node) == "tensor":
+            yield node["name"]
+        for one in node.values():
+            yield from tensors_in(one)
+
+
+__all__ = ["Renaming", "part_of", "tensors_in"]

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values without tensors, which are replaced as a whole: a data loader or a history has another form after its first step."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Mapping, MutableMapping
+from pathlib import PurePath
+from typing import Any, Literal
+
+import torch
+from torch.optim.lr_scheduler import LRScheduler
+
+from sealpoint import _tree
+from sealpoint._tree import Node
+from sealpoint._tree_paths import entries_of, kind_of
+from sealpoint.torch import _shards
+
+EXTRA_STATE = "_extra_state"
+_CONTAINERS = (Mapping, list, tuple, deque)
+
+
+def kind_of_object(value: Any) -> Literal["strict", "optimizer", "other"]:
+    """Whether the names in the state of an object are known before its first step, so that other ones are those of another."""
+    if isinstance(getattr(value, "param_groups", None), list):
+        return "optimizer"
+    return "strict" if isinstance(value, (torch.nn.Module, LRScheduler, torch.amp.GradScaler)) else "other"
+
+
+def are_of_other_kinds(live: Any, node: Node) -> bool:
+    """Whether one is a tensor, and the other a number, or nothing: what LBFGS keeps becomes a tensor in a later step."""
+    is_local, is_stored = type(live) is torch.Tensor, kind_of(node) == "tensor"
+    is_value, is_stored_value = isinstance(live, (type(None), int, float)), isinstance(node, (type(None), int, float))
+    return (is_local and is_stored_value) or (is_value and is_stored)
+
+
+def is_of_own_kind(value: Any) -> bool:
+    """Whether it is a mapping of values that is no plain dict, such as a Counter."""
+    return isinstance(value, MutableMapping) and type(value) not in (dict, OrderedDict) and not _has_places(value)
+
+
+def are_replaced(live: Any, node: Node, *, has_strict_keys: bool) -> bool:
+    """Whether what is here and what is stored are values that are replaced, and not matched part by part.
+
+    A number is not replaced by a container, nor a container by a number.
+    """
+    if has_strict_keys and not _has_other_keys(live):
+        return False
+    if not (live is None or isinstance(live, _CONTAINERS)) or _has_places(live) or _node_has_places(node):
+        return False
+    return is_empty(live) or node is None or (entries_of(node) is not None) == isinstance(live, Mapping)
+
+
+def _has_other_keys(live: Any) -> bool:
+    return isinstance(live, Mapping) and any(type(key) is not str for key in live)
+
+
+def is_empty(live: Any) -> bool:
+    return live is None or (isinstance(live, _CONTAINERS) and len(live) == 0)
+
+
+def _is_place(live: Any) -> bool:
+    has_state = callable(getattr(live, "state_dict", None)) and callable(getattr(live, "load_state_dict", None))
+    return has_state or _shards.is_tensor(live) or isinstance(live, _tree.PerRank)
+
+
+def _has_places(live: Any) -> bool:
+    if _is_place(live):
+        return True
+    if isinstance(live, Mapping):
+        return any(_has_places(one) for one in live.values())
+    return isinstance(live, (list, tuple, deque)) and any(_has_places(one) for one in live)
+
+
+def _kinds_in(node: Node) -> set[str]:
+    """Which of "tensor" and "per_rank" a node has within it."""
+    kind = kind_of(node)
+    if kind in ("tensor", "per_rank"):
+        return {kind}
+    entries = entries_of(node)
+    items = entries.values() if entries is not None else node if isinstance(node, list) else node["items"] if kind == "tuple" else ()
+    return {kind for one in items for kind in _kinds_in(one)}
+
+
+def _node_has_places(node: Node) -> bool:
+    return len(_kinds_in(node)) > 0
+
+
+def makes_tensors(node: Node) -> bool:
+    """Whether a node has tensors, and no values of ranks."""
+    return _kinds_in(node) == {"tensor"}
+
+
+def in_container_of(live: Any, value: Any) -> Any:
+    """The value in the container that the state has for it, so that a Counter stays one; a path for the text of one."""
+    if isinstance(live, MutableMapping) and isinstance(value, dict):
+        is_by_number = len(live) > 0 and all(type(key) is int for key in live) and all(_is_number(key) for key in value)
+        made = {int(key) if is_by_number else key: in_container_of(live.get(key), one) for key, one in value.items()}
+        live.clear()
+        live.update(made)
+        return live
+    if isinstance(live, deque) and isinstance(value, list):
+        live.clear()
+        live.extend(value)
+        return live
+    if _tree.is_named_tuple(live) and isinstance(value, tuple) and len(live) == len(value):
+        return type(live)(*value)
+    if isinstance(live, PurePath) and isinstance(value, str):
+        return type(live)(value)
+    return value
+
+
+def _is_number(key: Any) -> bool:
+    """Whether it is an integer, or its text: all keys of DCP are strings."""
+    return type(key) is int or (isinstance(key, str) and key.removeprefix("-").isdecimal())
+
+
+def why_scaler_differs(live: Any, node: Node) -> str | None:
+    """Why the stored state of a GradScaler has no place in this one: one that is disabled has none."""
+    if not isinstance(live, torch.amp.GradScaler):
+        return None
+    if entries_of(node) and not live.is_enabled():
+        return ("the scaler is disabled here, so that its stored state has no place: leave it out of the state, with "
+                'Contract(unexpected="allow")')
+    if live.is_enabled() and not entries_of(node):
+        return "the scaler was disabled when it was saved, so that it has no stored state: leave it out of the state"
+    return None
