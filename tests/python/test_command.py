@@ -57,7 +57,7 @@ def test_verification(saved, weights):
 COMMANDS = {
     "{}": 0, "--json {}": 0, "--verify {}": 0, "verify {}": 0, "verify --json {}": 0, "verify {}-bad": 1,
     "ls {}": 0, "ls --json {}": 0, "convert --dry-run {} {}-dry": 0, "convert {} {}-copy --json": 0,
-    "promote --dry-run {}-local {}-series": 0, "promote {}-local {}-series --json": 0, "promote --help": 0,
+    "promote --adopt --dry-run {}-local {}-series": 0, "promote --adopt {}-local {}-series --json": 0, "promote --help": 0,
     "--help": 0, "verify --help": 0, "ls --help": 0, "convert --help": 0, "--version": 0,
 }
 UNWRITABLE = {">/dev/full": "No space left on device (errno 28)", ">&-": "Bad file descriptor (errno 9)"}

@@ -48,7 +48,7 @@ def test_help_lists_the_keywords_with_their_defaults(face, keywords, options):
     (lambda path: StorageReader(path, thread=2), "StorageReader has no option 'thread', .*; the nearest is 'threads'"),
     (lambda path: StorageWriter(path, through_cordinator=True), "StorageWriter .*; the nearest is 'through_coordinator'"),
     (lambda path: StorageWriter(path, series=True), "StorageWriter has no option 'series', expected one of codec, "),
-    (lambda path: sp.Checkpointer(path, keep_last=3), "Checkpointer has no option 'keep_last', expected one of every, "),
+    (lambda path: sp.Checkpointer(path, keep_last=3), "Checkpointer has no option 'keep_last': it is named keep here"),
     (lambda path: sp.Checkpointer(path, evry=3), "Checkpointer has no option 'evry', .*; the nearest is 'every'"),
     (lambda path: sp.save({}), r"save\(\): missing a required argument: 'path'"),
 ])  # fmt: skip

@@ -222,7 +222,7 @@ def _matched(groups: list[Any], live: list[list[str]], stored: _Stored, is_alone
         if values is None:
             return _OTHER_GROUPS
         params = list(range(number, number + len(names)))
-        new_groups.append({**values, "params": params, **({_NAMES: list(names)} if _NAMES in group else {})})
+        new_groups.append({**values, "params": params, **({_NAMES: list(group[_NAMES])} if _NAMES in group else {})})
         for own, name in zip(params, names, strict=True):
             if name in stored.states:
                 states[own] = stored.states[name]
