@@ -23,6 +23,7 @@ from sealpoint._errors import ArgumentTypeError, CorruptError, Error, InvalidArg
 OBJECT = "sealpoint.tree"
 MEDIA_TYPE = "application/vnd.sealpoint.tree+json"
 KIND = "$"
+_PARTS = "tensor_parts"
 _INT_MAX = 2**53 - 1
 _DEPTH_MAX = 200
 _REFUSED_NAMED_MAX = 10
@@ -40,6 +41,23 @@ class PerRank(Generic[T]):
 
     def __repr__(self) -> str:
         return f"per_rank({self.value!r})"
+
+
+class TensorParts:
+    """A tensor that is made of others: spec/tree-additions.md. A whole load has it for what was saved as a tensor of a class.
+
+    Attributes:
+        class_name: of the tensor that was saved.
+        shape: of that tensor, whole.
+        context: what its class said beside the parts.
+        parts: tensors, by the name of an attribute; by the box of the whole that they are ("" is all of it).
+    """
+
+    def __init__(self, class_name: str, shape: list[int], context: Node, parts: dict[str, dict[str, Any]]) -> None:
+        self.class_name, self.shape, self.context, self.parts = class_name, shape, context, parts
+
+    def __repr__(self) -> str:
+        return f"<parts of a {self.class_name} {self.shape}>"
 
 
 class Foreign:
@@ -105,6 +123,7 @@ class Encoder:
         add_tensor: called with the path's text and the tensor; returns the name under which it is stored.
         rank, size: of this process, and of all.
         allow_pickle: what has no node is pickled, instead of being refused.
+        prepare: returns what is encoded for a value that is no plain one.
     """
 
     def __init__(
@@ -114,8 +133,9 @@ class Encoder:
         rank: int = 0,
         size: int = 1,
         allow_pickle: bool = False,
+        prepare: Callable[[Any], Any] = lambda value: value,
     ) -> None:
-        self._is_tensor, self._add_tensor = is_tensor, add_tensor
+        self._is_tensor, self._add_tensor, self._prepare = is_tensor, add_tensor, prepare
         self._rank, self._size, self._allow_pickle = rank, size, allow_pickle
         self.rank_values: dict[str, Node] = {}  # this rank's, by path: the content of its own object
         self.is_per_rank = False  # it is within per_rank
@@ -144,6 +164,7 @@ class Encoder:
             return value if -_INT_MAX <= value <= _INT_MAX else {KIND: "int", "value": str(value)}
         if type(value) is float:
             return value if math.isfinite(value) else {KIND: "float", "value": repr(value)}
+        value = self._prepare(value)
         if self._is_tensor(value):
             return {KIND: "tensor", "name": self._add_tensor(text_of(path), value)}
         if len(path) > _DEPTH_MAX:
@@ -157,6 +178,8 @@ class Encoder:
             return self._encode_items(value, path)
         if isinstance(value, PerRank):
             return self._encode_per_rank(value, path)
+        if isinstance(value, TensorParts):
+            return self._encode_parts(value, path)
         for is_one, encode in _encoders:
             if is_one(value):
                 return encode(value)
@@ -218,6 +241,11 @@ class Encoder:
             items.append([self._encode(key, path), self._encode_part(value, (*path, part_of(key)))])
         return {KIND: "dict", "items": items}
 
+    def _encode_parts(self, value: TensorParts, path: Path) -> Node:
+        parts = {box: {name: self._encode_part(one, (*path, *filter(None, (box,)), name)) for name, one in of_box.items()}
+                 for box, of_box in value.parts.items()}  # fmt: skip
+        return {KIND: _PARTS, "class": value.class_name, "shape": list(value.shape), "context": value.context, "parts": parts}
+
     def _encode_per_rank(self, value: PerRank[Any], path: Path) -> Node:
         if self.is_per_rank:
             raise InvalidArgumentError("per_rank within per_rank", object=text_of(path))
@@ -230,6 +258,11 @@ class Encoder:
         finally:
             self.is_per_rank = False
         return {KIND: "per_rank", "size": self._size}
+
+
+def kind_of_parts(node: Node) -> bool:
+    """Whether a node is that of a tensor that is made of others."""
+    return isinstance(node, dict) and node.get(KIND) == _PARTS
 
 
 def is_named_tuple(value: Any) -> bool:
@@ -338,6 +371,9 @@ def _merge(a: Node, b: Node, ranks: tuple[int, int], path: Path) -> Node:
         for key, value in b.items():
             united[key] = _merge(a[key], value, ranks, (*path, key)) if key in a else value
         return united
+    if kinds == [_PARTS, _PARTS]:  # each rank has the parts of its boxes
+        united = {key: _merge(a[key], b[key], ranks, (*path, key)) for key in ("class", "shape", "context")}
+        return {KIND: _PARTS, **united, "parts": _merge(a["parts"], b["parts"], ranks, path)}
     if kinds == ["dict", "dict"]:
         first, second = _members(a), _members(b)
         assert first is not None and second is not None
@@ -364,6 +400,8 @@ def brief(node: Node) -> str:
     """What messages show of a node."""
     if isinstance(node, dict) and node.get(KIND) == "tensor":
         return "a tensor"
+    if kind_of_parts(node):
+        return f"the parts of a tensor of {node['class']}"
     text = json.dumps(node)
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -393,6 +431,7 @@ _MEMBERS = {
     "array": {"dtype", "shape", "base64"},
     "enum": {"class", "name", "value"},
     "per_rank": {"size"},
+    _PARTS: {"class", "shape", "context", "parts"},
 }
 
 
@@ -460,6 +499,9 @@ class Decoder:
             cls = _enums.get(node["class"])
             if cls:
                 return cls[node["name"]] if "name" in node else cls(self._decode(node["value"]))
+        if kind == _PARTS:
+            parts = {box: {name: self._decode(one) for name, one in of_box.items()} for box, of_box in node["parts"].items()}
+            return TensorParts(node["class"], list(node["shape"]), node["context"], parts)
         if kind == "pickle":
             return self._decode_pickle(node)
         return Foreign(kind, {key: value for key, value in node.items() if key != KIND})

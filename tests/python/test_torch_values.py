@@ -9,6 +9,7 @@ import pytest
 import sealpoint
 import sealpoint.torch as sp
 import torch
+from torch_states import Rows8Bit, rows
 
 
 class Holder:
@@ -355,3 +356,53 @@ def test_state_of_get_state_dict_for_a_parameter_without_gradient_has_a_way_out(
     live = {"o": {"state": {"used.weight": {"exp_avg": torch.ones(2, 2)}, **{name: {"exp_avg": one} for name, one in names.items()}}}}
     with pytest.raises(sealpoint.MismatchError, match='optimizer itself, or keep .*missing="allow"'):
         sp.load(live, tmp_path / "named")
+
+
+def test_a_tensor_that_is_made_of_others_is_stored_in_parts(tmp_path):
+    model, other = torch.nn.Module(), torch.nn.Module()
+    model.weight, other.weight = (torch.nn.Parameter(rows(seed), requires_grad=False) for seed in (1, 2))
+    sp.check({"model": model})
+    sp.save({"model": model, "moment": rows(3)}, tmp_path / "c")
+    with sealpoint.open(tmp_path / "c") as checkpoint:
+        assert list(checkpoint) == ["model.weight.codes", "model.weight.scale", "moment.codes", "moment.scale"]
+    state = {"model": other, "moment": rows(4)}
+    sp.load(state, tmp_path / "c")
+    for found, expected in ((other.weight, rows(1)), (state["moment"], rows(3))):
+        assert torch.equal(found.codes, expected.codes) and torch.equal(found.scale, expected.scale)
+    whole = sp.load_full(tmp_path / "c")
+    assert whole["moment"].class_name.endswith(".Rows8Bit") and whole["moment"].shape == [3, 4]
+    assert torch.equal(whole["moment"].parts[""]["codes"], rows(3).codes)
+    sp.save(whole, tmp_path / "again")
+    sp.load(state, tmp_path / "again")
+    for wrong, text in ((rows(4, bits=4), "describes it as"), (rows(4, shape=(2, 4)), "the shape is"), (torch.ones(3, 4), "parts of a tensor of")):
+        with pytest.raises(sealpoint.MismatchError, match=text):
+            sp.load({"model": other, "moment": wrong}, tmp_path / "c")
+    sp.save({"moment": torch.ones(3, 4)}, tmp_path / "plain")
+    with pytest.raises(sealpoint.MismatchError, match="Rows8Bit, the checkpoint a tensor"):
+        sp.load({"moment": rows(4)}, tmp_path / "plain")
+
+
+class Momentum8Bit(torch.optim.Optimizer):
+    """An optimizer whose state is made in its first step."""
+
+    def __init__(self, parameters):
+        super().__init__(parameters, {"lr": 0.1})
+
+    def step(self):
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                self.state[parameter].setdefault("moment", rows(5)).codes.add_(1)
+
+
+def test_the_state_of_an_8_bit_optimizer_is_loaded_before_its_first_step(tmp_path):
+    def pair():
+        model = torch.nn.Linear(4, 3, bias=False)
+        return model, Momentum8Bit(model.parameters())
+
+    model, optimizer = pair()
+    optimizer.step()
+    sp.save({"model": model, "optimizer": optimizer}, tmp_path / "c")
+    other, fresh = pair()
+    sp.load({"model": other, "optimizer": fresh}, tmp_path / "c")
+    found = fresh.state[other.weight]["moment"]
+    assert type(found) is Rows8Bit and torch.equal(found.codes, rows(5).codes + 1) and torch.equal(found.scale, rows(5).scale)

@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
-from torch_states import MODES, Training, assert_same, whole
+from torch_states import MODES, Rows8Bit, Training, assert_same, rows, whole
 
 
 def unique_bytes(training):
@@ -394,3 +394,24 @@ def case_state_of_an_optimizer_that_is_sharded_as_its_parameter_stays_so(job):
     row, all_of_it = (fresh.state[other][key] for key in ("row", "whole"))
     assert row.placements == (Shard(0),) and torch.equal(row.full_tensor(), torch.arange(8.0))
     assert torch.equal(whole(all_of_it), torch.arange(5.0))
+
+
+def case_parts_of_tensors_are_saved_by_shard(job):
+    """A DTensor whose local tensor is made of others, as 8-bit moments are: loaded in the layout of the save."""
+
+    def sharded(seed, placements, size=job.size):
+        mesh = init_device_mesh("cpu", (job.size,)) if size == job.size else init_device_mesh("cpu", (2, 2))
+        local = rows(seed, shape=(2, 4))
+        return DTensor.from_local(local, mesh, placements, run_check=False, shape=(2 * size, 4), stride=(4, 1))
+
+    sp.save({"m": sharded(job.rank, [Shard(0)]), "plain": torch.ones(1)}, job.path("c"))
+    state = {"m": sharded(9, [Shard(0)]), "plain": torch.zeros(1)}
+    sp.load(state, job.path("c"))
+    found, expected = state["m"].to_local(), rows(job.rank, shape=(2, 4))
+    assert isinstance(found, Rows8Bit) and torch.equal(found.codes, expected.codes) and torch.equal(found.scale, expected.scale)
+    other = {"m": sharded(9, [Replicate(), Shard(0)], size=2), "plain": torch.zeros(1)}
+    error = job.raises(sealpoint.MismatchError, lambda: sp.load(other, job.path("c")))
+    assert "the shape is [4, 4] in the state, [8, 4]" in str(error), error
+    sp.save({"m": sharded(job.rank % 2, [Replicate(), Shard(0)], size=2), "plain": torch.ones(1)}, job.path("replicas"))
+    sp.load(other, job.path("replicas"))
+    assert torch.equal(other["m"].to_local().codes, rows(job.rank % 2, shape=(2, 4)).codes)

@@ -103,3 +103,40 @@ def in_place(job, is_filled):
     if is_filled:
         local[0], local[3] = job.rank, job.size + job.rank
     return local
+
+
+class Rows8Bit(torch.Tensor):
+    """A matrix with 8 bits per element and a scale per row, as libraries of quantization have them."""
+
+    @staticmethod
+    def __new__(cls, codes, scale, bits):
+        return torch.Tensor._make_wrapper_subclass(cls, codes.shape, dtype=torch.float32)
+
+    def __init__(self, codes, scale, bits):
+        self.codes, self.scale, self.bits = codes, scale, bits
+
+    def __tensor_flatten__(self):
+        return ["codes", "scale"], {"bits": self.bits, "kernel": object()}
+
+    @classmethod
+    def __tensor_unflatten__(cls, parts, context, outer_size, outer_stride):
+        return cls(parts["codes"], parts["scale"], context["bits"])
+
+    @classmethod
+    def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+        name = function.overloadpacket.__name__
+        if name in ("detach", "clone", "alias", "view"):
+            return cls(args[0].codes, args[0].scale, args[0].bits)
+        if name == "copy_":
+            args[0].codes.copy_(args[1].codes)
+            args[0].scale.copy_(args[1].scale)
+            return args[0]
+        raise NotImplementedError(name)
+
+    def __repr__(self):
+        return "Rows8Bit()"
+
+
+def rows(seed, bits=8, shape=(3, 4)):
+    made = torch.Generator().manual_seed(seed)
+    return Rows8Bit(torch.randint(-99, 99, shape, generator=made, dtype=torch.int8), torch.rand(shape[0], generator=made), bits)

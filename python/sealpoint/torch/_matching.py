@@ -16,7 +16,7 @@ from sealpoint import _tree
 from sealpoint._errors import CorruptError, Error, InvalidArgumentError
 from sealpoint._tree import Node, Path, text_of
 from sealpoint._tree_paths import entries_of, find, kind_of
-from sealpoint.torch import _optimizers, _parameters, _shards, _values, _versions
+from sealpoint.torch import _optimizers, _parameters, _shards, _subclasses, _values, _versions
 from sealpoint.torch._aliases import Destinations
 from sealpoint.torch._differences import Difference
 from sealpoint.torch._options import Contract
@@ -139,6 +139,8 @@ class Matching:
             self._extra_state(put, live, node, path)
         elif self._within == "optimizer" and "state" in path and _values.are_of_other_kinds(live, node):
             self._make(put, node, path)
+        elif _subclasses.is_one(live):
+            self._parts(live, node, path)
         elif _shards.is_tensor(live):
             self._tensor(live, node, path)
         elif (path or self._within) and _values.are_replaced(live, node, has_strict_keys=self._within in ("strict", "optimizer")):
@@ -254,6 +256,19 @@ class Matching:
         if kind_of(node) != "tensor":
             return self._differ("kind", path, f"the state has a tensor, the checkpoint {_tree.brief(node)}")
         self.destinations.add(live, node["name"])
+
+    def _parts(self, live: Any, node: Node, path: Path) -> None:
+        """A tensor that is made of others."""
+        self._mark_matched(node, path)
+        wrong = _subclasses.why_differs(live, node)
+        if wrong is not None:
+            return self._differ("kind", path, wrong)
+        for name, part, stored in _subclasses.pairs(live, node):
+            if _subclasses.is_one(part):
+                self._parts(part, stored, (*path, name))
+            else:
+                self.destinations.add(part, stored["name"])
+        return None
 
     def _sequence(self, put: Put, live: Any, node: Node, path: Path) -> None:
         items = node if isinstance(node, list) else node["items"] if kind_of(node) == "tuple" else None

@@ -13,6 +13,7 @@ from torch.distributed.tensor import DTensor, Replicate, Shard
 from sealpoint import _tree
 from sealpoint._tree import Node
 from sealpoint._tree_paths import entries_of, kind_of
+from sealpoint.torch import _subclasses
 
 # Returns shape and dtype of a stored tensor, by its name.
 Look = Callable[[str], tuple[tuple[int, ...], torch.dtype]]
@@ -55,11 +56,12 @@ def complete(optimizer: Any, state: Any, node: Node, look: Look) -> Any:
     stored = entries_of(node) or {}
     stored_states = entries_of(stored.get("state")) or {}
     states = dict(state["state"])
+    packages = {one.__module__.partition(".")[0] for one in type(optimizer).__mro__ if issubclass(one, torch.optim.Optimizer)} - {"torch"}
     for group, live in zip(groups, live_groups, strict=True):
         for parameter, number in zip(group["params"], live["params"], strict=False):
             entries = entries_of(stored_states.get(number, stored_states.get(str(number))))  # all keys of DCP are strings
             if entries:
-                states[number] = _with_places(states.get(number, {}), entries, parameter, look)
+                states[number] = _with_places(states.get(number, {}), entries, parameter, look, packages)
     new_groups = list(live_groups)
     if isinstance(stored.get("param_groups"), list):
         for i, (live, stored_group) in enumerate(zip(live_groups, stored["param_groups"], strict=False)):
@@ -76,11 +78,12 @@ def _groups_of(state: Any) -> list[Any] | None:
     return groups if is_one else None
 
 
-def _with_places(live: Mapping[Any, Any], entries: Mapping[Any, Node], parameter: Any, look: Look) -> dict[Any, Any]:
-    return {**live, **{key: _place(key, one, parameter, look) for key, one in entries.items() if key not in live}}
+def _with_places(live: Mapping[Any, Any], entries: Mapping[Any, Node], parameter: Any, look: Look,
+                 packages: Collection[str] = ()) -> dict[Any, Any]:
+    return {**live, **{key: _place(key, one, parameter, look, packages) for key, one in entries.items() if key not in live}}
 
 
-def _place(key: Any, node: Node, parameter: Any, look: Look) -> Any:
+def _place(key: Any, node: Node, parameter: Any, look: Look, packages: Collection[str] = ()) -> Any:
     """Where a node can be loaded to: None for a value, since values are replaced."""
     if kind_of(node) == "tensor":
         shape, dtype = look(node["name"])
@@ -92,13 +95,15 @@ def _place(key: Any, node: Node, parameter: Any, look: Look) -> Any:
             mesh, placements = parameter.device_mesh, parameter.placements
             return torch.distributed.tensor.zeros(shape, dtype=dtype, device_mesh=mesh, placements=placements)
         return parameter.detach().new_zeros(shape, dtype=dtype)
+    if _tree.kind_of_parts(node):
+        return None if parameter is None else _subclasses.make_like(node, parameter, look, packages)
     entries = entries_of(node)
     if entries is not None:
-        return _with_places({}, entries, parameter, look)
+        return _with_places({}, entries, parameter, look, packages)
     items = node if isinstance(node, list) else node["items"] if kind_of(node) == "tuple" else None
     if items is None:
         return None
-    places = [_place(None, one, parameter, look) for one in items]
+    places = [_place(None, one, parameter, look, packages) for one in items]
     return places if isinstance(node, list) else tuple(places)
 
 

@@ -18,7 +18,7 @@ from sealpoint._errors import Error, InvalidArgumentError
 from sealpoint._native import check_none
 from sealpoint._options import StoreOptions
 from sealpoint._tree import Node, Path, text_of
-from sealpoint.torch import _first_rank, _parameters, _shards, _versions
+from sealpoint.torch import _first_rank, _parameters, _shards, _subclasses, _versions
 from sealpoint.torch._aliases import FirstNames, identity_of
 from sealpoint.torch._options import SaveOptions
 from sealpoint.torch._session import Call
@@ -98,7 +98,7 @@ class Collected(Gathered):
         self._paths: set[str] = set()
         self._may_differ = set(_first_rank.buffers_of_ddp(state)) if size > 1 else set()
         self._patterns = options.first_rank if size > 1 else ()
-        self._encoder = _tree.Encoder(_shards.is_tensor, self._add_tensor, rank, size, options.allow_pickle)
+        self._encoder = _tree.Encoder(_shards.is_tensor, self._add_tensor, rank, size, options.allow_pickle, _subclasses.prepared)
         self.notes = Notes(state, is_by_name=names.is_by_name)
         self.node = self._encoder.encode(plain_state(state, self.notes))
         self.rank_values = self._encoder.rank_values

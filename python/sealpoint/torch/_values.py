@@ -73,9 +73,9 @@ def _has_places(live: Any) -> bool:
 
 
 def _kinds_in(node: Node) -> set[str]:
-    """Which of "tensor" and "per_rank" a node has within it."""
+    """Which of the kinds that are loaded one by one a node has within it."""
     kind = kind_of(node)
-    if kind in ("tensor", "per_rank"):
+    if kind in ("tensor", "per_rank", "tensor_parts"):
         return {kind}
     entries = entries_of(node)
     items = entries.values() if entries is not None else node if isinstance(node, list) else node["items"] if kind == "tuple" else ()
