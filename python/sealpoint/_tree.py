@@ -14,7 +14,7 @@ import pathlib
 import pickle
 import reprlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
 from sealpoint._dtypes import name_of, numpy, numpy_dtype
@@ -336,6 +336,25 @@ def merge(nodes: list[tuple[int, Node]]) -> Node:
     return merged
 
 
+def united_paths(nodes: list[Node], path: Path = ()) -> Iterator[str]:
+    """Paths of the mappings of values that ranks have with other keys, such as the places of data loaders by rank."""
+    members = [one for node in nodes if (one := _members(node)) is not None]
+    if len(members) < 2:
+        return
+    keys = list(dict.fromkeys(key for one in members for key in one))
+    if any(len(one) != len(keys) for one in members) and not any(has_tensor(node) for node in nodes):
+        yield text_of(path)
+    if KIND not in nodes[0]:  # other keys than strings are those of histories
+        for key in keys:
+            yield from united_paths([one[key] for one in members if key in one], (*path, key))
+
+
+def has_tensor(node: Node) -> bool:
+    if isinstance(node, list):
+        return any(has_tensor(one) for one in node)
+    return isinstance(node, dict) and (node.get(KIND) in ("tensor", _PARTS) or any(has_tensor(one) for one in node.values()))
+
+
 def _members(node: Node) -> dict[Any, Node] | None:
     """The values of a mapping by key, in a form that can be compared; None: the node is not a mapping."""
     if not isinstance(node, dict):
@@ -372,8 +391,8 @@ def _merge(a: Node, b: Node, ranks: tuple[int, int], path: Path) -> Node:
             united[key] = _merge(a[key], value, ranks, (*path, key)) if key in a else value
         return united
     if kinds == [_PARTS, _PARTS]:  # each rank has the parts of its boxes
-        united = {key: _merge(a[key], b[key], ranks, (*path, key)) for key in ("class", "shape", "context")}
-        return {KIND: _PARTS, **united, "parts": _merge(a["parts"], b["parts"], ranks, path)}
+        same = {key: _merge(a[key], b[key], ranks, (*path, key)) for key in ("class", "shape", "context")}
+        return {KIND: _PARTS, **same, "parts": _merge(a["parts"], b["parts"], ranks, path)}
     if kinds == ["dict", "dict"]:
         first, second = _members(a), _members(b)
         assert first is not None and second is not None

@@ -182,7 +182,7 @@ def empty(job, path, but=()):
     if job.rank == 0:
         for name in names(path):
             if name not in but:
-                (job.at("iter_0000007") / name).unlink()
+                (job.at("run/iter_0000007") / name).unlink()
     dist.barrier()
 
 

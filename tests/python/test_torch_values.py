@@ -9,7 +9,7 @@ import pytest
 import sealpoint
 import sealpoint.torch as sp
 import torch
-from torch_states import Rows8Bit, rows
+from torch_states import Momentum8Bit, Rows8Bit, rows
 
 
 class Holder:
@@ -382,18 +382,6 @@ def test_a_tensor_that_is_made_of_others_is_stored_in_parts(tmp_path):
         sp.load({"moment": rows(4)}, tmp_path / "plain")
 
 
-class Momentum8Bit(torch.optim.Optimizer):
-    """An optimizer whose state is made in its first step."""
-
-    def __init__(self, parameters):
-        super().__init__(parameters, {"lr": 0.1})
-
-    def step(self):
-        for group in self.param_groups:
-            for parameter in group["params"]:
-                self.state[parameter].setdefault("moment", rows(5)).codes.add_(1)
-
-
 def test_the_state_of_an_8_bit_optimizer_is_loaded_before_its_first_step(tmp_path):
     def pair():
         model = torch.nn.Linear(4, 3, bias=False)
@@ -406,3 +394,13 @@ def test_the_state_of_an_8_bit_optimizer_is_loaded_before_its_first_step(tmp_pat
     sp.load({"model": other, "optimizer": fresh}, tmp_path / "c")
     found = fresh.state[other.weight]["moment"]
     assert type(found) is Rows8Bit and torch.equal(found.codes, rows(5).codes + 1) and torch.equal(found.scale, rows(5).scale)
+
+    class Elsewhere(Momentum8Bit):
+        """Of no package that has the class."""
+
+    Elsewhere.__mro__[1].__module__, saved = "elsewhere", Elsewhere.__mro__[1].__module__
+    try:
+        with pytest.raises(sealpoint.MismatchError, match="an optimizer gets its state by one step before the load"):
+            sp.load({"model": other, "optimizer": Elsewhere(other.parameters())}, tmp_path / "c")
+    finally:
+        Momentum8Bit.__module__ = saved

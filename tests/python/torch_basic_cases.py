@@ -415,3 +415,17 @@ def case_parts_of_tensors_are_saved_by_shard(job):
     sp.save({"m": sharded(job.rank % 2, [Replicate(), Shard(0)], size=2), "plain": torch.ones(1)}, job.path("replicas"))
     sp.load(other, job.path("replicas"))
     assert torch.equal(other["m"].to_local().codes, rows(job.rank % 2, shape=(2, 4)).codes)
+
+
+def case_keys_that_ranks_have_alone_stay_apart(job):
+    """Each rank has the place of its loader under a key of its own; a mapping that grew is replaced."""
+
+    def state(place):
+        return {"w": torch.ones(1), "loader": {f"rank{job.rank}": {"at": place}, "size": job.size}, "log": {"1": 1}, "none": {}}
+
+    stored = state(job.rank)
+    stored["log"], stored["none"] = {"1": 1, "2": 2}, {"a": 1}
+    sp.save(stored, job.path("c"))
+    live = state(-1)
+    sp.load(live, job.path("c"))
+    assert live == stored, live

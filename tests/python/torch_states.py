@@ -140,3 +140,15 @@ class Rows8Bit(torch.Tensor):
 def rows(seed, bits=8, shape=(3, 4)):
     made = torch.Generator().manual_seed(seed)
     return Rows8Bit(torch.randint(-99, 99, shape, generator=made, dtype=torch.int8), torch.rand(shape[0], generator=made), bits)
+
+
+class Momentum8Bit(torch.optim.Optimizer):
+    """An optimizer whose state is made in its first step."""
+
+    def __init__(self, parameters):
+        super().__init__(parameters, {"lr": 0.1})
+
+    def step(self):
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                self.state[parameter].setdefault("moment", rows(5)).codes.add_(1)

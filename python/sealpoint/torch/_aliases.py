@@ -94,8 +94,8 @@ class _Spans:
 
 def _span_of(memory: torch.Tensor) -> tuple[int, int]:
     reach = sum((size - 1) * stride for size, stride in zip(memory.shape, memory.stride(), strict=True))
-    begin = memory.storage_offset() * memory.element_size()
-    return begin, begin + (reach + 1) * memory.element_size()
+    begin = int(memory.storage_offset()) * memory.element_size()
+    return begin, begin + (int(reach) + 1) * memory.element_size()
 
 
 class Destinations:

@@ -65,7 +65,7 @@ _RULES: dict[str, _Rule] = {
     "background_deadline": _SECONDS,
     "memory_budget_bytes": _BYTES,
     "contract": (lambda value: value is None or isinstance(value, Contract), "a Contract, or None"),
-    "rename": (lambda value: value is None or _is_renaming(value), "a mapping of names to names, in which * may stand for any part"),
+    "rename": (lambda value: value is None or _is_renaming(value), "a mapping of names to names, with * for any characters"),
     "keys": (lambda value: value is None or (value != "learned" and _is_frozen(value)), "a sequence of patterns of names"),
     "convert": (lambda value: value in (None, "widen", "exact", "nearest"), "widen, exact, nearest or None"),
     "share_chunks": (lambda value: value is None or isinstance(value, bool), "True, False or None"),

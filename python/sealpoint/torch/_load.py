@@ -23,7 +23,7 @@ from sealpoint.torch._matching import Matching
 from sealpoint.torch._options import Contract, LoadKeywords, LoadOptions
 from sealpoint.torch._rename import Renaming, part_of, tensors_in
 from sealpoint.torch._session import Call, session_of
-from sealpoint.torch._state import agree, look_first
+from sealpoint.torch._state import UNITED, agree, look_first
 
 # Options that must be the same on all ranks.
 _SAME = ("contract", "all_ranks", "rename", "convert", "share_chunks", "deadline")
@@ -101,10 +101,11 @@ def _load(call: Call, state: State, path: Path, options: LoadOptions) -> LoadRep
     )
     node = read_tree(reader)
     versions, parameters = _read_tree_object(reader, _versions.OBJECT), _read_tree_object(reader, _parameters.OBJECT)
+    united = dict.fromkeys(_read_tree_object(reader, UNITED))
     of_all_ranks = _values_of_all_ranks(reader, node) if options.all_ranks else None
     renaming = None if options.rename is None else Renaming(options.rename, node)
     if renaming is not None:
-        node, versions = renaming.tree, renaming.prefixes(versions)
+        node, versions, united = renaming.tree, renaming.prefixes(versions), renaming.prefixes(united)
         parameters = {path: [[renaming.name(one) for one in names] for names in groups] for path, groups in parameters.items()}
         of_all_ranks = None if of_all_ranks is None else [renaming.keys(values) for values in of_all_ranks]
 
@@ -113,7 +114,7 @@ def _load(call: Call, state: State, path: Path, options: LoadOptions) -> LoadRep
         rank_values = _values_of_rank(reader, node, rank) if of_all_ranks is None else {}
         rank_values = rank_values if renaming is None else renaming.keys(rank_values)
         matching = Matching(node, rank_values, rank, size, contract, options.allow_pickle, _look_in(reader), versions, parameters,
-                            of_all_ranks)
+                            united, of_all_ranks)
         matching.match(state)
         mask = mask_of(matching.stored, matching.matched)
         check_widening(options.convert, matching.destinations.slots, Checkpoint(reader.checkpoint(), 1))
@@ -194,12 +195,11 @@ def _tree_of_names(names: Iterable[str]) -> dict[str, Any]:
     return {name: {_tree.KIND: "tensor", "name": name} for name in names}
 
 
-def _read_tree_object(reader: _sealpoint.CollectiveReader, name: str) -> dict[str, Any]:
+def _read_tree_object(reader: _sealpoint.CollectiveReader, name: str) -> Any:
     """What was noted beside the tree, such as the versions of modules; collective."""
     if name not in Checkpoint(reader.checkpoint(), 1).objects:
         return {}
-    found: dict[str, Any] = _tree.parse(reader.read_object(name))
-    return found
+    return _tree.parse(reader.read_object(name))
 
 
 def _values_of_all_ranks(reader: _sealpoint.CollectiveReader, node: Any) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import copy
 import operator
 import warnings
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -33,7 +33,8 @@ class Matching:
 
     def __init__(self, tree: Node, rank_values: Mapping[str, Node], rank: int, size: int, contract: Contract,
                  allow_pickle: bool, look: _optimizers.Look, versions: _versions.Versions,
-                 parameters: _parameters.Parameters, of_all_ranks: Sequence[Mapping[str, Node]] | None = None) -> None:
+                 parameters: _parameters.Parameters, united: Collection[str],
+                 of_all_ranks: Sequence[Mapping[str, Node]] | None = None) -> None:
         self.destinations = Destinations()
         self.findings: list[tuple[str, str, str]] = []  # (kind, path, detail)
         self.forbidden: list[Difference] = []  # by the contract
@@ -48,7 +49,7 @@ class Matching:
         self._changes_after: list[Callable[[], None]] = []  # once these have their states
         self._within = ""  # which kind of object has the part of the state: see _object
         self._copies = _optimizers.Copies()
-        self._look, self._versions, self._parameters = look, versions, parameters
+        self._look, self._versions, self._parameters, self._united = look, versions, parameters, united
         self._names: dict[int, _parameters.Names] = {}  # of the parameters of the state
         self._tree = tree
 
@@ -139,11 +140,11 @@ class Matching:
             self._extra_state(put, live, node, path)
         elif self._within == "optimizer" and "state" in path and _values.are_of_other_kinds(live, node):
             self._make(put, node, path)
-        elif _subclasses.is_one(live):
+        elif _subclasses.is_one(live) or _tree.kind_of_parts(node):
             self._parts(live, node, path)
         elif _shards.is_tensor(live):
             self._tensor(live, node, path)
-        elif (path or self._within) and _values.are_replaced(live, node, has_strict_keys=self._within in ("strict", "optimizer")):
+        elif self._is_replaced(live, node, path):
             self._replace(put, live, node, path)
         elif self._within == "other" and _values.is_empty(live) and _values.makes_tensors(node):
             self._make(put, node, path)
@@ -161,6 +162,12 @@ class Matching:
         else:
             self._mark_matched(node, path)
             self._changes.append(partial(put, _values.in_container_of(live, self._value(node, path))))
+
+    def _is_replaced(self, live: Any, node: Node, path: Path) -> bool:
+        """Whether it is a value that is replaced as a whole. Where ranks had other keys, each has its own."""
+        if not (path or self._within) or (text_of(path) in self._united and not _values.is_empty(live)):
+            return False
+        return _values.are_replaced(live, node, has_strict_keys=self._within in ("strict", "optimizer"))
 
     def _object(self, live: Any, node: Node, path: Path) -> None:
         """What has ``load_state_dict()``. The keys of modules, optimizers, schedulers and scalers are strict."""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Partial, Shard
-from torch.nn.parameter import UninitializedTensorMixin
+from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
 from sealpoint import _sealpoint
 from sealpoint._errors import InvalidArgumentError, UnsupportedError
@@ -233,7 +233,7 @@ def _parts_of_regions(value: Regions, key: str) -> list[Part]:
 
 def pieces_of(value: Any, key: str) -> Pieces:
     """What this rank holds of a tensor. Errors: InvalidArgumentError, UnsupportedError; both name the key."""
-    if isinstance(value, UninitializedTensorMixin):
+    if isinstance(value, (UninitializedParameter, UninitializedBuffer)):
         raise InvalidArgumentError("the parameter of a lazy module has no shape yet, expected one forward pass before", tensor=key)
     if isinstance(value, Regions):
         return Pieces(value.shape, value.dtype, _parts_of_regions(value, key))

@@ -23,6 +23,7 @@ from sealpoint.torch._aliases import FirstNames, identity_of
 from sealpoint.torch._options import SaveOptions
 from sealpoint.torch._session import Call
 
+UNITED = f"{_tree.OBJECT}.united"  # the object with the paths of mappings whose keys differed by rank
 _HAS_ALIASES, _MAY_DIFFER = 1, 2
 _NAMES_BYTES = 8  # of a digest
 T = TypeVar("T")
@@ -44,6 +45,7 @@ class Notes:
         self.names = _parameters.names_in(state)
         self.versions: _versions.Versions = {}
         self.parameters: _parameters.Parameters = {}
+        self.united: list[str] = []  # see _tree.united_paths; on rank 0
         self.short_names: list[list[list[str]]] = []  # of each optimizer
         self._is_by_name = is_by_name
 
@@ -198,10 +200,10 @@ def gather_agreed(gather: Gather[G], communicator: Call, options: StoreOptions) 
     if is_same or communicator.rank == 0:
         tree = own if is_same else _tree.dump(gathered.node)
         gathered.state.add_object(_tree.OBJECT, _tree.MEDIA_TYPE, tree)
-        if gathered.notes.versions:
-            gathered.state.add_object(_versions.OBJECT, _tree.MEDIA_TYPE, _tree.dump(gathered.notes.versions))
-        if gathered.notes.parameters:
-            gathered.state.add_object(_parameters.OBJECT, _tree.MEDIA_TYPE, _tree.dump(gathered.notes.parameters))
+        notes = gathered.notes
+        for name, content in ((_versions.OBJECT, notes.versions), (_parameters.OBJECT, notes.parameters), (UNITED, notes.united)):
+            if content:
+                gathered.state.add_object(name, _tree.MEDIA_TYPE, _tree.dump(content))
     if gathered.rank_values:
         values = _tree.dump(gathered.rank_values)
         gathered.state.add_object(_tree.rank_object(communicator.rank), _tree.MEDIA_TYPE, values)
@@ -261,6 +263,7 @@ def _unite(answers: list[bytes], communicator: Call, collected: Gathered) -> Non
         try:
             pairs = [(rank, _tree.parse(bytes(one))) for rank, one in enumerate(gathered) if len(one) > 0]
             collected.node = _tree.merge([(rank, node) for rank, (node, _) in pairs])
+            collected.notes.united = list(_tree.united_paths([node for _, (node, _) in pairs]))
             for _, (_, versions) in pairs:
                 for path, found in versions.items():
                     collected.notes.versions[path] = found | collected.notes.versions.get(path, {})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Collection
 from typing import Any
 
 import torch
@@ -81,8 +82,11 @@ def _taken(value: torch.Tensor) -> TensorParts:
     return TensorParts(_class_name(local), list(value.shape), _context_node(context), {_box_of(value): parts} if is_held else {})
 
 
-def why_differs(value: torch.Tensor, node: Node) -> str | None:
-    """Why what is stored cannot be loaded into a tensor of the state."""
+def why_differs(value: Any, node: Node) -> str | None:
+    """Why what is stored cannot be loaded into what the state has."""
+    if not is_one(value):
+        return (f"the checkpoint has {_tree.brief(node)}, the state a value of type {type(value).__name__}; an optimizer gets its "
+                "state by one step before the load")
     local = _local_of(value)
     if not kind_of_parts(node):
         return f"the state has a tensor of {_class_name(local)}, the checkpoint {_tree.brief(node)}"
@@ -106,7 +110,7 @@ def pairs(value: torch.Tensor, node: Node) -> list[tuple[str, Any, Node]]:
     return [(name, one, stored[name]) for name, one in _parts_of(_local_of(value)).items() if name in stored]
 
 
-def make_like(node: Node, parameter: Any, look: Any, packages: set[str]) -> torch.Tensor | None:
+def make_like(node: Node, parameter: Any, look: Any, packages: Collection[str]) -> torch.Tensor | None:
     """A tensor for stored parts that an optimizer has no place for yet; None: its class is not one of these packages.
 
     Args:
