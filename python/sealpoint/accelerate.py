@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Literal, Unpack
@@ -73,17 +74,20 @@ class AcceleratorCheckpointer(Checkpointer):
         accelerator: Any,
         directory: Path,
         *,
-        every: int = 1,
+        every: int | str | datetime.timedelta = 1,
         keep: int | None = None,
         keep_best: tuple[str, Literal["least", "greatest"], int] | None = None,
+        keep_every: int | None = None,
         wait: bool = False,
         on_error: Literal["raise", "warn"] = "raise",
+        on_sigterm: Literal["exit", "save"] | None = "exit",
         **options: Unpack[CheckpointerKeywords],
     ) -> None:
         if not isinstance(accelerator, _accelerate.Accelerator):
             raise InvalidArgumentError(f"accelerator is {accelerator!r:.80}, expected an Accelerator of accelerate")
         check_supported(accelerator)
-        super().__init__(directory, every=every, keep=keep, keep_best=keep_best, wait=wait, on_error=on_error, **options)
+        super().__init__(directory, every=every, keep=keep, keep_best=keep_best, keep_every=keep_every, wait=wait,
+                         on_error=on_error, on_sigterm=on_sigterm, **options)
         self._accelerator = accelerator
 
     def state(self, more: Any = None) -> dict[str, Any]:

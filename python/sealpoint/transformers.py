@@ -90,7 +90,7 @@ class SealpointTrainer(_transformers.Trainer):  # type: ignore[misc]
     def __init__(self, *args: Any, checkpoint_options: Mapping[str, Any] | None = None,
                  resume_options: ResumeKeywords | None = None, **kwargs: Any) -> None:
         self._checkpoint_options = dict(checkpoint_options or {})
-        for name in ("every", "keep", "keep_best", "process_group"):
+        for name in ("every", "keep", "keep_best", "keep_every", "on_sigterm", "process_group"):
             if name in self._checkpoint_options:
                 raise InvalidArgumentError(f"checkpoint_options has {name!r}, expected settings of TrainingArguments for it")
         self._place = self._checkpoint_options.pop("directory", None)
@@ -114,7 +114,7 @@ class SealpointTrainer(_transformers.Trainer):  # type: ignore[misc]
         keep_best = None if self.args.metric_for_best_model is None else (self._best_key(), best, 1)
         return _OfTrainer(
             self._get_output_dir(trial) if self._place is None else self._place,
-            keep=max(_KEEP_MIN, limit) if limit is not None and limit > 0 else None, keep_best=keep_best,
+            keep=max(_KEEP_MIN, limit) if limit is not None and limit > 0 else None, keep_best=keep_best, on_sigterm=None,
             **self._checkpoint_options,
         )  # fmt: skip
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What four ranks do together, the part that runs with each commit; run by test_torch_ranks.py."""
 
+import os
 import random
+import signal
 import time
 
 import sealpoint
@@ -429,3 +431,39 @@ def case_keys_that_ranks_have_alone_stay_apart(job):
     live = state(-1)
     sp.load(live, job.path("c"))
     assert live == stored, live
+
+
+def case_ranks_agree_when_to_save(job):
+    """By the clock of rank 0, and when one rank alone is told to end."""
+    with sp.Checkpointer(job.path("clock"), every="0.3s", wait=True) as checkpoints:
+        for step in range(1, 40):
+            time.sleep(0.02 + 0.01 * (job.rank == 2))
+            saved = checkpoints.step(step, {"n": step})
+            job.all_agree(saved is None)
+    saves = [entry.step for entry in sealpoint.Series(job.path("clock")).list()]
+    assert 2 <= len(saves) <= 6, saves
+    dist.barrier()
+    ended = None
+    try:
+        with sp.Checkpointer(job.path("told"), every=1000) as checkpoints:
+            for step in range(1, 10_000):
+                checkpoints.step(step, {"n": step})
+                if step == 5 and job.rank == 1:
+                    os.kill(os.getpid(), signal.SIGTERM)
+                time.sleep(0.002)
+    except SystemExit as error:
+        ended = error.code
+    assert job.all_agree(ended) == 143
+    (entry,) = sealpoint.Series(job.path("told")).list()
+    assert entry.verdict == "committed" and job.all_agree(step) == entry.step >= 5
+
+
+def case_a_second_job_is_told_on_all_ranks(job):
+    old, new = (sp.Checkpointer(job.path("run"), wait=True) for _ in range(2))
+    old.resume({"n": 0})
+    old.save(1, {"n": 1})
+    assert new.resume({"n": 0}) == 1
+    old.save(2, {"n": 2})
+    error = job.raises(sealpoint.AlreadyExistsError, lambda: new.save(2, {"n": 2}))
+    assert "another job saved step 2" in str(error), error
+    old.save(3, {"n": 3})

@@ -18,6 +18,7 @@ from sealpoint._errors import Error, InvalidArgumentError
 from sealpoint._keywords import refuse_unknown
 from sealpoint._options import DEADLINE_DEFAULT_SECONDS, SAVE_BUDGET_MIN_BYTES
 from sealpoint.torch._options import Contract, LoadOptions, SaveOptions
+from sealpoint.torch._schedule import period_of
 from sealpoint.torch._session import Call, Session, session_of
 from sealpoint.torch._state import agree
 
@@ -79,7 +80,10 @@ _RULES: dict[str, _Rule] = {
     "frozen": (_is_frozen, "a sequence of patterns of names, or 'learned'"),
     "first_rank": (lambda value: value != "learned" and _is_frozen(value), "a sequence of patterns of names"),
     "full_every": (lambda value: _is_integer(value, 1, 2**31 - 1), "an integer of at least 1"),
-    "every": (lambda value: _is_integer(value, 1), "an integer of at least 1"),
+    "every": (lambda value: _is_integer(value, 1) or period_of(value) is not None,
+              'an integer of at least 1, a time such as "30s", "10min" or "2h", or a timedelta'),
+    "keep_every": (lambda value: value is None or _is_integer(value, 1), "an integer of at least 1, or None"),
+    "on_sigterm": (lambda value: value in ("exit", "save", None), "exit, save or None"),
     "keep": (lambda value: value is None or _is_integer(value, 2), "an integer of at least 2, or None"),
     "on_error": (lambda value: value in ("raise", "warn"), "raise or warn"),
     "process_group": (lambda value: value is None or isinstance(value, dist.ProcessGroup), "a group of torch.distributed"),

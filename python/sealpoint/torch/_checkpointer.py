@@ -5,10 +5,14 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import datetime
+import json
 import logging
 import math
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Literal, Unpack
 
@@ -17,21 +21,34 @@ import torch.distributed as dist
 from sealpoint import _sealpoint, _uri
 from sealpoint._arguments import Provenance, is_integer, path_of
 from sealpoint._checkpoint import Path
-from sealpoint._errors import CancelledError, Error, InvalidArgumentError, NotFoundError, UnsupportedError
+from sealpoint._errors import (
+    CancelledError,
+    CommError,
+    Error,
+    InvalidArgumentError,
+    NotFoundError,
+    TimeoutError,
+    UnsupportedError,
+)
 from sealpoint._keywords import names_of, refuse_unknown
 from sealpoint._options import DEADLINE_DEFAULT_SECONDS
 from sealpoint._places import describe
 from sealpoint._save_future import SaveFuture
 from sealpoint._series import Series
+from sealpoint.torch import _lineage
 from sealpoint.torch._arguments import check, refuse
+from sealpoint.torch._lineage import Lineage
 from sealpoint.torch._load import LoadReport, State, load
 from sealpoint.torch._options import CheckpointerKeywords, ResumeKeywords, SaveOptions
 from sealpoint.torch._save import save_gathered, save_gathered_async
-from sealpoint.torch._session import check_is_not_one_of_many, session_of
+from sealpoint.torch._schedule import EXIT_STATUS, Clock, Look, Sigterm, period_of
+from sealpoint.torch._session import Call, check_is_not_one_of_many, session_of
 from sealpoint.torch._staged import await_promotions, resume_promotions, take_promotions
-from sealpoint.torch._state import agree, collect, run_on_first
+from sealpoint.torch._state import Gathered, agree, collect, run_on_first
 
 _log = logging.getLogger("sealpoint")
+# What a training has of its own, besides options of saves: the same on all ranks.
+_OWN = ("every", "keep", "keep_best", "keep_every", "wait", "on_error", "on_sigterm")
 
 
 def _contents(place: str) -> str:
@@ -78,11 +95,17 @@ class Checkpointer:
 
     Args:
         directory: of the series, made if it is missing.
-        every: steps between two saves.
+        every: steps between two saves; or the time between them, as a text ("30s", "10min", "2h") or a timedelta: the first
+            step after it saves, which all ranks agree on.
         keep: how many of the newest stay; at least 2, since a newest one may turn out to be bad. None: all.
         keep_best: (metric, "least" or "greatest", count): so many stay beside them, by an entry of the provenance of saves
             such as "metric.loss"; as for ``Series.prune``. A save without that number is not ranked: nothing is deleted
             after it, and the first one is logged as a warning ("sealpoint").
+        keep_every: checkpoints whose step is a multiple of it stay, too; with ``keep``.
+        on_sigterm: what the ``step`` after SIGTERM does, on all ranks as soon as one of them had it: "exit": it saves, waits for
+            the save, and raises SystemExit(143); "save": it saves, and ``is_ending`` is True then; None: SIGTERM ends the
+            process. It is heard within the ``with``, from the first ``step`` on, by the main thread, and only if the program has
+            no handler of its own.
         wait: save while training waits, instead of in the background.
         on_error: what a save that failed leads to: "raise", by the next call, or "warn": it is logged ("sealpoint"), and
             the training goes on without this checkpoint. What ``resume``, ``newest`` and ``clean`` find is raised anyhow.
@@ -92,6 +115,9 @@ class Checkpointer:
             ``staged`` a save is over when it is on local disks; ``resume`` first finishes what a job left there, and a
             promotion that failed is an error of the next save, or of the end of the ``with``, which waits for all.
 
+    A save fails with AlreadyExistsError if another job saved into the series since this one resumed: the error names its host and
+    process. A save that went well is logged at the level INFO ("sealpoint").
+
     Errors: InvalidArgumentError (also if ``WORLD_SIZE`` names other processes, and torch.distributed has no process group),
     TypeError (an option that is not known; names the nearest).
     """
@@ -100,11 +126,13 @@ class Checkpointer:
         self,
         directory: Path,
         *,
-        every: int = 1,
+        every: int | str | datetime.timedelta = 1,
         keep: int | None = None,
         keep_best: tuple[str, Literal["least", "greatest"], int] | None = None,
+        keep_every: int | None = None,
         wait: bool = False,
         on_error: Literal["raise", "warn"] = "raise",
+        on_sigterm: Literal["exit", "save"] | None = "exit",
         process_group: dist.ProcessGroup | None = None,
         no_dist: bool = False,
         **options: Unpack[CheckpointerKeywords],
@@ -112,10 +140,9 @@ class Checkpointer:
         with _errors_of_all("Checkpointer", process_group):
             unused = {"background_deadline"} if wait else ()
             known = [name for name in names_of(CheckpointerKeywords) if name not in unused]
-            refuse_unknown("Checkpointer", options, ["every", "keep", "keep_best", "wait", "on_error", "process_group",
-                                                      "no_dist", *known])
-            check(directory=directory, every=every, keep=keep, keep_best=keep_best, wait=wait, on_error=on_error,
-                  process_group=process_group, no_dist=no_dist, **options)
+            refuse_unknown("Checkpointer", options, [*_OWN, "process_group", "no_dist", *known])
+            check(directory=directory, every=every, keep=keep, keep_best=keep_best, keep_every=keep_every, wait=wait,
+                  on_error=on_error, on_sigterm=on_sigterm, process_group=process_group, no_dist=no_dist, **options)
             if not no_dist:
                 check_is_not_one_of_many(process_group)
             elif dist.is_available() and dist.is_initialized():
@@ -123,7 +150,13 @@ class Checkpointer:
                                            "process_group of the ranks that have this series")
         self._directory, self._every, self._keep, self._wait = directory, every, keep, wait
         self._keep_best, self._no_dist = keep_best, no_dist
-        self._on_error = on_error
+        self._keep_every, self._on_error, self._on_sigterm = keep_every, on_error, on_sigterm
+        self._period = period_of(every)
+        self._clock, self._sigterm, self._lineage = Clock(self._period), Sigterm(), Lineage()
+        self._looked = 0  # steps between two looks
+        self._next_look = 0  # the step at which ranks look at the clock and at signals
+        self._is_within = False  # a with
+        self.is_ending = False
         self._group, self._options = process_group, options
         self._pending: SaveFuture | None = None
         self._saving = ""  # what is under way, for messages
@@ -135,10 +168,44 @@ class Checkpointer:
     ) -> SaveFuture | _sealpoint.CommitInfo | None:
         """Saves if ``step`` is due; returns what ``save`` or ``save_async`` does, or None if it is not, or failed.
 
-        An error of the save before this one is raised here, unless ``on_error`` is "warn".
+        An error of the save before this one is raised here, unless ``on_error`` is "warn". SystemExit: see ``on_sigterm``.
         """
-        is_due = not is_integer(step) or step % self._every == 0  # what is not a step is an error of save(), on all ranks
-        return self.save(step, state_dict, provenance=provenance) if is_due else None
+        if not is_integer(step):  # an error of save(), on all ranks
+            return self.save(step, state_dict, provenance=provenance)
+        is_due, is_told = self._look(step)
+        if not is_told or self.is_ending:
+            return self.save(step, state_dict, provenance=provenance) if is_due else None
+        self.is_ending = True
+        saved = self.save(step, state_dict, provenance=provenance)
+        self.wait()
+        _log.warning("SIGTERM: step %s was saved", step)
+        if self._on_sigterm == "exit":
+            raise SystemExit(EXIT_STATUS)
+        return saved
+
+    def _look(self, step: int) -> tuple[bool, bool]:
+        """Whether a save is due, and whether a rank was told to end. Collective at some steps, the same ones on all ranks."""
+        is_due = self._period is None and step % self._every == 0
+        if self._on_sigterm is not None and self._is_within:
+            self._sigterm.install()
+        elif self._period is None:
+            return is_due, False
+        if step < self._next_look <= step + self._looked:
+            return is_due, False
+        own = self._clock.look(step, self._sigterm.is_told)
+        looks = [Look(*one) for one in self._exchange(step, own)]
+        self._looked = looks[0].steps
+        self._next_look = step + self._looked
+        return is_due or looks[0].is_due, any(one.is_told for one in looks)
+
+    def _exchange(self, step: int, own: Look) -> list[Look]:
+        session = session_of(self._group)
+        if session.size == 1:
+            return [own]
+        deadline = self._options.get("deadline", DEADLINE_DEFAULT_SECONDS)
+        with session.call("step", self._directory, step=step, deadline=deadline) as call:
+            _, answers = agree(call, lambda: (None, json.dumps(own).encode()), "looked at the clock and for signals")
+        return [Look(*json.loads(answer)) for answer in answers]
 
     def save(
         self, step: int, state_dict: Mapping[Any, Any], *, provenance: Provenance | None = None
@@ -151,21 +218,42 @@ class Checkpointer:
         self._hear_promotions()
         self._saving = f"the save of step {step}"
         options = SaveOptions(**self._options, no_dist=self._no_dist, series=True, step=step, process_group=self._group)
-        if provenance is not None:
-            options = dataclasses.replace(options, provenance=_united(options.provenance, provenance))
+        own = options.provenance if provenance is None else _united(options.provenance, provenance)
+        options = dataclasses.replace(options, provenance=_united(_lineage.provenance(), own or {}))
         self._note_rank(step, options.provenance)
+        began = time.monotonic()
+
+        def gather(call: Call) -> Gathered:
+            return collect(state_dict, call, options, self._check_lineage)
+
+        self._clock.note_save()
         try:
             if not self._wait:
-                self._pending = save_gathered_async(
-                    lambda call: collect(state_dict, call, options), self._directory, options
-                )
+                self._pending = save_gathered_async(gather, self._directory, options)
+                self._pending.add_done_callback(lambda done: self._log_end(done, began))
                 return self._pending
-            info = save_gathered(lambda call: collect(state_dict, call, options), self._directory, options)
+            info = save_gathered(gather, self._directory, options)
         except Error as error:
             self._note(error)
             return None
+        self._lineage.note(info)
+        self._log_save(info, began)
         self._prune()
         return info
+
+    def _check_lineage(self, call: Call) -> None:
+        if call.rank == 0:
+            self._lineage.check(path_of(self._directory))
+
+    def _log_end(self, done: Future[_sealpoint.CommitInfo], began: float) -> None:
+        """On a thread of the save. A failure is heard by the next call."""
+        if Future.exception(done) is None:
+            self._log_save(Future.result(done), began)
+
+    def _log_save(self, info: _sealpoint.CommitInfo, began: float) -> None:
+        if session_of(self._group).rank == 0:
+            seconds = time.monotonic() - began
+            _log.info("saved step %s to %s: %.3g MB in %.1f s", info.step, info.directory, info.total_bytes / 1e6, seconds)
 
     def wait(self) -> None:
         """Waits for the save under way, raises its error, and deletes what need not be kept."""
@@ -173,10 +261,11 @@ class Checkpointer:
         if pending is None:
             return
         try:
-            pending.result()
+            info = pending.result()
         except Error as error:
             self._note(error)
         else:
+            self._lineage.note(info)
             self._prune()
 
     def finish(self) -> None:
@@ -209,6 +298,8 @@ class Checkpointer:
             self._note(error)
 
     def _note(self, error: Error) -> None:
+        if error.unknown_outcome or isinstance(error, (TimeoutError, CommError, CancelledError)):
+            self._lineage.forget()
         if self._on_error == "raise":
             raise error
         _log.warning("%s failed, and training goes on without it: %s", self._saving, error)
@@ -234,7 +325,7 @@ class Checkpointer:
         if self._keep is None or not self._is_ranked or session_of(self._group).rank != 0:
             return
         try:
-            Series(self._directory).prune(keep_last=self._keep, keep_best=self._keep_best)
+            Series(self._directory).prune(keep_last=self._keep, keep_every_n_steps=self._keep_every or 0, keep_best=self._keep_best)
         except Error as error:
             _log.warning("old checkpoints were not deleted: %s", error)
 
@@ -253,6 +344,7 @@ class Checkpointer:
         place = path_of(self._directory)
 
         def find() -> list[Any] | None:
+            nonlocal attempt
             found = Series(self._directory).newest()
             if found is None:
                 other = "" if allow_foreign else _contents(place)
@@ -264,6 +356,7 @@ class Checkpointer:
                 if required:
                     raise NotFoundError("nothing was ever committed here, and required is True", path=place)
                 return None
+            attempt = found.entry.attempt
             if found.entry.step is None:
                 raise InvalidArgumentError(
                     "the newest checkpoint has no step, so that a training cannot go on from it; sealpoint.torch.load(state, path) "
@@ -271,9 +364,10 @@ class Checkpointer:
                 )
             return [found.entry.path, found.entry.step]
 
-        names = ("every", "keep", "keep_best", "wait", "on_error")
-        own = {name: getattr(self, f"_{name}") for name in names}
+        attempt = None
+        own = {name: getattr(self, f"_{name}") for name in _OWN} | {"every": str(self._every)}
         found = self._ask("resume", find, required=required, allow_foreign=allow_foreign, **own)
+        self._lineage.begin(attempt)
         return None if found is None else (str(found[0]), int(found[1]))
 
     def clean(self) -> int:
@@ -341,11 +435,14 @@ class Checkpointer:
         return f"<sealpoint.torch.Checkpointer {self._directory!r}: every={self._every}, keep={self._keep}>"
 
     def __enter__(self) -> Checkpointer:
+        self._is_within = True
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._is_within = False
+        self._sigterm.restore()
         if kind is None:
             self.finish()
         elif self._pending is not None:

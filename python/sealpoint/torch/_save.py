@@ -11,13 +11,14 @@ from sealpoint import _sealpoint
 from sealpoint._arguments import provenance_of
 from sealpoint._checkpoint import Path
 from sealpoint._keywords import takes
+from sealpoint._native import check_none
 from sealpoint._save import parent_of
 from sealpoint._save_future import SaveFuture
 from sealpoint.torch._arguments import checked_call, tells_other_ranks
 from sealpoint.torch._options import SaveAsyncKeywords, SaveKeywords, SaveOptions
 from sealpoint.torch._session import Call, Session, check_is_not_one_of_many, session_of
 from sealpoint.torch._staged import watch, watch_save
-from sealpoint.torch._state import Gathered, collect
+from sealpoint.torch._state import Gathered, collect, look_first
 
 # Options that must be the same on all ranks.
 _SAME = ("series", "compare_replicas", "allow_empty", "allow_fallback", "writer_ranks", "first_rank", "deadline",
@@ -84,6 +85,11 @@ def save_gathered_async(gather: Gather, path: Path, options: SaveOptions) -> Sav
         return future
 
 
+def _look_at(path: Path, options: SaveOptions) -> Callable[[Call], Any]:
+    """What looks whether a checkpoint of another program is in the directory of a save."""
+    return lambda call: None if options.series else look_first(call, path, check_none)
+
+
 @tells_other_ranks
 @takes(SaveKeywords, SaveOptions)
 def save(state_dict: Any, path: Path, **options: Unpack[SaveKeywords]) -> _sealpoint.CommitInfo:
@@ -133,8 +139,7 @@ def save(state_dict: Any, path: Path, **options: Unpack[SaveKeywords]) -> _sealp
     NoSpaceError, IoError, TimeoutError, CommError. There is no such checkpoint then, unless ``unknown_outcome``.
     """
     chosen = SaveOptions(**options)
-    directory = None if chosen.series else path
-    return save_gathered(lambda call: collect(state_dict, call, chosen, directory), path, chosen)
+    return save_gathered(lambda call: collect(state_dict, call, chosen, _look_at(path, chosen)), path, chosen)
 
 
 @tells_other_ranks
@@ -150,5 +155,4 @@ def save_async(state_dict: Any, path: Path, **options: Unpack[SaveAsyncKeywords]
         background_deadline: seconds that the save may take once this returned; None: no limit.
     """
     chosen = SaveOptions(**options)
-    directory = None if chosen.series else path
-    return save_gathered_async(lambda call: collect(state_dict, call, chosen, directory), path, chosen)
+    return save_gathered_async(lambda call: collect(state_dict, call, chosen, _look_at(path, chosen)), path, chosen)

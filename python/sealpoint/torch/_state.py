@@ -15,7 +15,6 @@ import torch
 from sealpoint import _arguments, _sealpoint, _tree
 from sealpoint._agreement import ANSWER, ERROR, dump_error, parse_error
 from sealpoint._errors import Error, InvalidArgumentError
-from sealpoint._native import check_none
 from sealpoint._options import StoreOptions
 from sealpoint._tree import Node, Path, text_of
 from sealpoint.torch import _first_rank, _parameters, _shards, _subclasses, _versions
@@ -163,13 +162,15 @@ def look_first(communicator: Call, path: _arguments.Path, check: Callable[[str],
 
 
 def collect(
-    state: Any, communicator: Call, options: SaveOptions, directory: _arguments.Path | None = None
+    state: Any, communicator: Call, options: SaveOptions, look: Callable[[Call], Any] = lambda call: None
 ) -> Collected:
-    """What this rank saves; see ``gather_agreed``. Errors: AlreadyExistsError (a native checkpoint is in the directory)."""
+    """What this rank saves; see ``gather_agreed``.
+
+    ``look``: called first; its error is one of all ranks.
+    """
 
     def gather(names: FirstNames) -> Collected:
-        if directory is not None:
-            look_first(communicator, directory, check_none)
+        look(communicator)
         return Collected(state, communicator.rank, communicator.size, options, names)
 
     return gather_agreed(gather, communicator, options)

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether another job saves into the series of this one."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+from sealpoint import _sealpoint, _uri
+from sealpoint._checkpoint import open_own
+from sealpoint._errors import AlreadyExistsError, Error
+from sealpoint._series import Series
+
+HOST, PID = "job.host", "job.pid"  # entries of the provenance
+
+
+def provenance() -> dict[str, str | int]:
+    """Which process leads the job that saves."""
+    return {HOST: socket.gethostname(), PID: os.getpid()}
+
+
+class Lineage:
+    """The checkpoints that a job made or resumed from: the newest one of its series is one of these, unless another job saves.
+
+    Of the rank that asks the series. What a save that failed may have left is not known: the save after it is not checked.
+    """
+
+    def __init__(self) -> None:
+        self._own: set[str] = set()  # attempts
+        self._is_known = False
+
+    def begin(self, attempt: str | None) -> None:
+        """After a resume. ``attempt``: what it loaded; None: nothing was there."""
+        self._own, self._is_known = set() if attempt is None else {attempt}, True
+
+    def note(self, info: _sealpoint.CommitInfo) -> None:
+        self._own.add(info.attempt)
+
+    def forget(self) -> None:
+        """After a save whose outcome may be unknown."""
+        self._is_known = False
+
+    def check(self, directory: str) -> None:
+        """Before a save. Errors: AlreadyExistsError (another job saved here since)."""
+        newest = None
+        if _uri.is_uri(directory) or os.path.isdir(directory):
+            found = Series(directory).newest(allow_fallback=True)
+            newest = None if found is None else found.entry
+        if self._is_known and newest is not None and newest.attempt not in self._own:
+            raise AlreadyExistsError(
+                f"another job saved step {newest.step} into this series{_who(newest.path)} since this one resumed: two jobs would "
+                "overwrite each other's progress. End one of them, and start the other one again, so that it resumes from the "
+                "newest checkpoint", path=newest.path,
+            )
+        if not self._is_known and newest is not None:
+            self._own.add(newest.attempt)
+        self._is_known = True
+
+
+def _who(path: str) -> str:
+    try:
+        with open_own(path, check_files=False) as checkpoint:
+            entries = checkpoint.provenance
+    except Error:
+        return ""
+    return f" (host {entries[HOST]}, process {entries[PID]})" if {HOST, PID} <= entries.keys() else ""
