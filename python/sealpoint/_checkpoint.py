@@ -440,7 +440,7 @@ class Checkpoint(Mapping[str, Tensor]):
             convert: as for ``Tensor.read``.
             isolate: nothing is written to ``out`` that was not verified before. Off: after an error the content
                 is not specified.
-            progress: True: a line on stderr, if it is a terminal; or a function (what, bytes done, bytes in
+            progress: True: a line on stderr, if it is a terminal or a notebook; or a function (what, bytes done, bytes in
                 all), called now and then on any thread. An exception of it ends the read, and goes on from here.
 
         Errors: MismatchError (the first three), and those of ``Tensor.read``.

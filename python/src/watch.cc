@@ -29,7 +29,12 @@ Watch::Watch(nb::handle progress, std::function<void()> on_signal)
     : on_signal_(std::move(on_signal)) {
   if (progress.is_none() || progress.is(nb::handle(Py_False))) return;
   if (progress.is(nb::handle(Py_True))) {
-    line_ = std::make_unique<ProgressLine>();
+    const nb::object shown = nb::module_::import_("sealpoint._progress").attr("line_of_notebook")();
+    if (shown.is_none()) {
+      line_ = std::make_unique<ProgressLine>();
+    } else {
+      function_ = shown;
+    }
   } else if (PyCallable_Check(progress.ptr()) != 0) {
     function_ = nb::borrow(progress);
   } else {

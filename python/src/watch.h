@@ -31,7 +31,7 @@ namespace nb = nanobind;
 // Made, run and destroyed with the GIL; the callbacks are for any thread.
 class Watch {
  public:
-  // None or False; True (a line on stderr, if that is a terminal); or a function
+  // None or False; True (a line on stderr, if that is a terminal or a notebook); or a function
   // (what: str, bytes_done: int, bytes_total: int) -> None.
   // `on_signal` is called with the GIL if a signal handler raised: it ends what waits for others.
   explicit Watch(nb::handle progress, std::function<void()> on_signal = {});

@@ -4,7 +4,9 @@
 import array
 import datetime
 import gc
+import io
 import itertools
+import sys
 import weakref
 
 import ml_dtypes
@@ -300,3 +302,17 @@ def test_paths(tmp_path, weights):
         sealpoint.open(tmp_path)
     with pytest.raises(TypeError):
         sealpoint.open(3)
+
+
+def test_progress_is_shown_in_a_notebook(saved, monkeypatch):
+    """Whose stderr is no terminal."""
+    stream = type("OutStream", (io.StringIO,), {"__module__": "ipykernel.iostream"})()
+    monkeypatch.setattr(sys, "stderr", stream)
+    with sealpoint.open(saved) as checkpoint:
+        checkpoint.read({"w": bytearray(384)}, progress=True)
+    shown = stream.getvalue()
+    assert "\r" in shown and "MB (100 %)" in shown and shown.endswith("\n"), shown
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with sealpoint.open(saved) as checkpoint:
+        checkpoint.read({"w": bytearray(384)}, progress=True)
+    assert sys.stderr.getvalue() == ""

@@ -67,7 +67,8 @@ def test_two_jobs_in_one_series_are_told(tmp_path):
     assert new.resume({"n": 0}) == 1  # as a job that is started again while the first one runs
     old.save(2, {"n": 2})
     for _ in range(2):
-        with pytest.raises(sealpoint.AlreadyExistsError, match=rf"another job saved step 2 .*process {os.getpid()}.*End one of them"):
+        said = rf"another job saved step 2 .*process {os.getpid()}.*End one of them"
+        with pytest.raises(sealpoint.AlreadyExistsError, match=said):
             new.save(2, {"n": 2})
     old.save(3, {"n": 3})
     assert steps_in(run) == [2, 3]

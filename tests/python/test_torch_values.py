@@ -34,7 +34,8 @@ def loaded(stored, live, path, **options):
 
 
 FORMS = {
-    "empty": ({"_snapshot": {"step": 3}}, {}), "none": ({"a": [1, 2]}, None), "history": ({"history": [{"a": 1}, {"a": 2}]}, {"history": []}),
+    "empty": ({"_snapshot": {"step": 3}}, {}), "none": ({"a": [1, 2]}, None),
+    "history": ({"history": [{"a": 1}, {"a": 2}]}, {"history": []}),
     "grown": ({"1": 1, "2": 2}, {"1": 0}), "shrunk": ({"1": 1}, {"1": 0, "2": 0}), "list": ([{"a": 1}], []), "nothing": (None, [1]),
     "bytes": ([b"x"], None),
 }
@@ -192,7 +193,8 @@ def test_hyper_parameters_that_a_load_changes_are_found(tmp_path):
     sp.save({"o": torch.optim.AdamW([torch.nn.Parameter(torch.ones(1))], lr=1e-3, weight_decay=0.1)}, tmp_path / "c")
     other = torch.optim.AdamW([torch.nn.Parameter(torch.ones(1))], lr=1e-4, weight_decay=0.5)
     report = sp.load({"o": other}, tmp_path / "c")
-    assert [(kind, path) for kind, path, _ in report.findings] == [("value", "o.param_groups.0.lr"), ("value", "o.param_groups.0.weight_decay")]
+    assert [(kind, path) for kind, path, _ in report.findings] == [
+        ("value", "o.param_groups.0.lr"), ("value", "o.param_groups.0.weight_decay")]
     assert report.findings[1][2] == "it was 0.5, and is 0.1 now, as stored"
     assert sp.load({"o": other}, tmp_path / "c").findings == []
     scheduled = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
@@ -232,8 +234,8 @@ def test_subclasses_of_plain_values_are_saved_by_value(tmp_path):
     assert sp.load_full(tmp_path / "c") == {
         "path": "a/b", "version": str(torch.__version__), "name": "n", "point": (1, 2.5), "queue": [1, 2],
         "counts": {"a": 2, "b": 1}, "many": {"a": [1]}}
-    live = {"path": pathlib.PurePosixPath("c"), "version": "", "name": "", "point": Point(0, 0), "queue": collections.deque(maxlen=5),
-            "counts": collections.Counter(), "many": collections.defaultdict(list)}
+    live = {"path": pathlib.PurePosixPath("c"), "version": "", "name": "", "point": Point(0, 0),
+            "queue": collections.deque(maxlen=5), "counts": collections.Counter(), "many": collections.defaultdict(list)}
     sp.load(live, tmp_path / "c")
     assert live == {**state, "version": str(torch.__version__), "name": "n"}
     assert live["point"].y == 2.5 and live["counts"]["z"] == 0 and live["many"]["z"] == [] and live["queue"].maxlen == 5
@@ -298,7 +300,8 @@ def test_stored_names_are_renamed(tmp_path):
     sp.load(state, tmp_path / "c", rename=rules)
     assert torch.equal(new.weight, old.weight) and state["at"].value == 3
     other = torch.nn.Linear(2, 2)
-    sp.load({"encoder.weight": other.weight}, tmp_path / "c", rename={"model.backbone.*": "encoder.*"}, contract=sp.Contract.partial())
+    part = {"encoder.weight": other.weight}
+    sp.load(part, tmp_path / "c", rename={"model.backbone.*": "encoder.*"}, contract=sp.Contract.partial())
     assert torch.equal(other.weight, old.weight)
     for wrong, text in (({"model.bakbone.*": "x"}, "fits no stored name"), ({"model.*": "model.x"}, "two stored names become"),
                         ({"model.backbone.weight": "model.backbone.bias"}, "is a stored name already"), ([1], "rename is")):
@@ -353,7 +356,8 @@ def test_state_of_get_state_dict_for_a_parameter_without_gradient_has_a_way_out(
     assert len(fresh.state) == 2
     names = {f"never.{one}": torch.zeros(2, 2) for one in ("weight", "bias")}
     sp.save({"o": {"state": {"used.weight": {"exp_avg": torch.ones(2, 2)}}}}, tmp_path / "named")
-    live = {"o": {"state": {"used.weight": {"exp_avg": torch.ones(2, 2)}, **{name: {"exp_avg": one} for name, one in names.items()}}}}
+    states = {"used.weight": torch.ones(2, 2), **names}
+    live = {"o": {"state": {name: {"exp_avg": one} for name, one in states.items()}}}
     with pytest.raises(sealpoint.MismatchError, match='optimizer itself, or keep .*missing="allow"'):
         sp.load(live, tmp_path / "named")
 
@@ -374,7 +378,8 @@ def test_a_tensor_that_is_made_of_others_is_stored_in_parts(tmp_path):
     assert torch.equal(whole["moment"].parts[""]["codes"], rows(3).codes)
     sp.save(whole, tmp_path / "again")
     sp.load(state, tmp_path / "again")
-    for wrong, text in ((rows(4, bits=4), "describes it as"), (rows(4, shape=(2, 4)), "the shape is"), (torch.ones(3, 4), "parts of a tensor of")):
+    for wrong, text in ((rows(4, bits=4), "describes it as"), (rows(4, shape=(2, 4)), "the shape is"),
+                        (torch.ones(3, 4), "parts of a tensor of")):
         with pytest.raises(sealpoint.MismatchError, match=text):
             sp.load({"model": other, "moment": wrong}, tmp_path / "c")
     sp.save({"moment": torch.ones(3, 4)}, tmp_path / "plain")

@@ -211,7 +211,8 @@ class Matching:
         stored = entries_of(node)
         if isinstance(live, Mapping) and stored is not None and self._contract.missing != "allow":
             gone = [key for key in live if key not in stored and str(key) not in stored]
-            self.findings += [("missing", text_of((*path, _tree.part_of(key))), "its mapping was replaced as a whole") for key in gone]
+            places = [text_of((*path, _tree.part_of(key))) for key in gone]
+            self.findings += [("missing", place, "its mapping was replaced as a whole") for place in places]
         value = self._value(node, path)
         self._changes.append(lambda: put(_values.in_container_of(live, value)))
 

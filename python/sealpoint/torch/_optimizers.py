@@ -56,7 +56,8 @@ def complete(optimizer: Any, state: Any, node: Node, look: Look) -> Any:
     stored = entries_of(node) or {}
     stored_states = entries_of(stored.get("state")) or {}
     states = dict(state["state"])
-    packages = {one.__module__.partition(".")[0] for one in type(optimizer).__mro__ if issubclass(one, torch.optim.Optimizer)} - {"torch"}
+    bases = [one for one in type(optimizer).__mro__ if issubclass(one, torch.optim.Optimizer)]
+    packages = {one.__module__.partition(".")[0] for one in bases} - {"torch"}
     for group, live in zip(groups, live_groups, strict=True):
         for parameter, number in zip(group["params"], live["params"], strict=False):
             entries = entries_of(stored_states.get(number, stored_states.get(str(number))))  # all keys of DCP are strings

@@ -23,8 +23,8 @@ _NAMES = "param_names"  # of a group, if the optimizer was given named_parameter
 _MOMENTS = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq", "exp_inf", "momentum_buffer", "square_avg")
 _SHOWN_MAX = 3
 _WRAPPERS = re.compile(r"(^|(?<=\.))(_orig_mod|_checkpoint_wrapped_module|_fsdp_wrapped_module)\.")
-_OTHER_GROUPS = ("the same parameters are in other groups, so that it is not known which hyper-parameters each is to have: make the "
-                 "groups of the optimizer as they were saved")
+_OTHER_GROUPS = ("the same parameters are in other groups, so that it is not known which hyper-parameters each is to have: make "
+                 "the groups of the optimizer as they were saved")
 
 
 class Names(NamedTuple):
@@ -131,7 +131,7 @@ class _Stored:
 
 
 def _of_groups(entries: Mapping[Any, Node], names: list[list[str]]) -> _Stored:
-    """Of a state_dict(), or of what get_state_dict() returns."""
+    """Reads a state_dict(), or what get_state_dict() returns."""
     stored = _Stored()
     states = entries_of(entries.get("state")) or {}
     for i, (group, of_group) in enumerate(zip(_stored_groups(entries), names, strict=True)):

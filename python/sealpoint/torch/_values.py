@@ -78,7 +78,10 @@ def _kinds_in(node: Node) -> set[str]:
     if kind in ("tensor", "per_rank", "tensor_parts"):
         return {kind}
     entries = entries_of(node)
-    items = entries.values() if entries is not None else node if isinstance(node, list) else node["items"] if kind == "tuple" else ()
+    if entries is not None:
+        items = list(entries.values())
+    else:
+        items = node if isinstance(node, list) else node["items"] if kind == "tuple" else []
     return {kind for one in items for kind in _kinds_in(one)}
 
 

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The line of progress where stderr is no terminal, but is shown to a person: in a notebook."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+
+def line_of_notebook() -> Callable[[str, int, int], None] | None:
+    """What writes the line in a notebook, as ``progress`` of a call; None: this is none."""
+    stream = sys.stderr
+    if stream is None or not type(stream).__module__.startswith("ipykernel."):
+        return None
+    shown = 0  # characters
+
+    def show(what: str, bytes_done: int, bytes_total: int) -> None:
+        nonlocal shown
+        text = f"{what} {bytes_done / 1e6:,.0f} of {bytes_total / 1e6:,.0f} MB"
+        if bytes_total > 0:
+            text += f" ({100 * bytes_done // bytes_total} %)"
+        is_over = bytes_done >= bytes_total > 0
+        stream.write("\r" + text.ljust(shown) + ("\n" if is_over else ""))
+        stream.flush()
+        shown = 0 if is_over else len(text)
+
+    return show
