@@ -22,7 +22,6 @@ namespace sealpoint {
 namespace internal {
 namespace {
 
-constexpr std::size_t kOpenFilesMax = 128;
 // What an object store is asked for at once, so that small tensors come together.
 constexpr std::uint64_t kBlockBytes = 8 * kMiB;
 constexpr std::size_t kBlocksMax = 4;
@@ -97,7 +96,7 @@ Status Model::OpenFile(const Directory& directory, std::string name, std::string
        .payload_begin = payload_begin,
        .directory = directory.path(),
        .entry = std::move(entry),
-       .file = files_.size() < kOpenFilesMax ? blocks_->Wrap(std::move(file)) : nullptr});
+       .file = files_.size() < open_files_max_ ? blocks_->Wrap(std::move(file)) : nullptr});
   return {};
 }
 

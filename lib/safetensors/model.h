@@ -10,6 +10,7 @@
 
 #include "lib/safetensors/header.h"
 #include "lib/safetensors/index_file.h"
+#include "lib/storage/open_files.h"
 #include "sealpoint/block_cache.h"
 #include "sealpoint/safetensors.h"
 #include "sealpoint/storage.h"
@@ -72,6 +73,7 @@ class Model final : public SafetensorsModel {
 
   const std::string path_;
   SafetensorsOptions options_;
+  const std::size_t open_files_max_ = OpenFilesFor(128);
   std::shared_ptr<BlockCache> blocks_;
   bool is_directory_ = false;
   std::string index_name_;
