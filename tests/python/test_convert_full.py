@@ -246,7 +246,7 @@ def test_what_is_left_out_of_a_file_of_torch_need_not_be_readable(is_zip, tmp_pa
 def test_values_that_cannot_be_read_take_no_memory_beyond_the_bound(tmp_path):
     data = b"\x80\x02}(" + b"".join(b"X\4\0\0\0%04x}C\1aNs" % i for i in range(60_000)) + b"u."
     hostile.torch_file(tmp_path / "a", data)
-    with pytest.raises(sealpoint.LimitExceededError, match="its values take more than"):
+    with pytest.raises(sealpoint.LimitExceededError, match="what it describes takes more than"):
         convert(tmp_path / "a", tmp_path / "made", match=["nothing"])
 
 

@@ -31,8 +31,7 @@ _NAMES = {
 
 def _values(state: State) -> list[tuple[str, str]]:
     """Leaves but tensors: name, and the value in short."""
-    budget = Budget()
-    budget.allow(sum(file.size_bytes for file in state.files))
+    budget = Budget(state.metadata_memory_bytes)
     values = []
     for path, node in leaves(state.tree):
         if kind_of(node) != "tensor":
