@@ -202,7 +202,7 @@ class ForeignDirectories;
 
 // What a checkpoint of a foreign format holds.
 struct ForeignCheckpoint {
-  std::string format{};  // "safetensors", "hf", "torch", "dcp", "megatron"
+  std::string format{};  // "safetensors", "hf", "torch", "hf_torch", "dcp", "megatron"
   std::string path{};
   std::optional<std::uint64_t> step{};
   std::map<std::string, ForeignTensor> tensors{};

@@ -238,13 +238,6 @@ def test_pointers_and_pages_in_the_place_of_state_beside_are_no_text(tmp_path):
     assert "Git LFS" in left_out["optimizer.pt"].reason and "HTML" in left_out["scheduler.pt"].reason
 
 
-def test_a_program_of_torch_export(tmp_path):
-    torch = pytest.importorskip("torch", reason="torch is not installed: see scripts/python_env.sh")
-    torch.export.save(torch.export.export(torch.nn.Linear(2, 2), (torch.ones(1, 2),)), tmp_path / "a.pt2")
-    with pytest.raises(sealpoint.UnsupportedError, match=r"torch\.export"):
-        convert(tmp_path / "a.pt2", tmp_path / "made")
-
-
 def test_arrays_that_numpy_wrote(tmp_path):
     for name, save in (("a.npz", numpy.savez), ("b.npz", numpy.savez_compressed)):
         save(tmp_path / name, w=numpy.ones(2))

@@ -189,6 +189,24 @@ ForeignCheckpoint ReadTorchFile(const std::string& path, SourceFiles& files) {
   return state;
 }
 
+namespace {
+
+// A page or a pointer in the place of any file says more than what is wrong with it as that file.
+Status Explained(Status error, SourceFiles& files) {
+  const std::string path = error.place().path;
+  try {
+    const Result<PathKind> kind = KindAt(path, *files.storage());
+    if (!kind.ok() || *kind != PathKind::kFile) return error;
+    const auto other = OtherFile(*files.Open(path));
+    if (other && other->is_text) return Status(other->code, other->what).AtPath(path);
+  } catch (const Failure&) {
+    return error;
+  }
+  return error;
+}
+
+}  // namespace
+
 Result<std::optional<ForeignKind>> KindOfPath(const std::string& path, bool is_directory,
                                               SourceFiles& files) {
   try {
@@ -216,7 +234,7 @@ Result<std::optional<ForeignCheckpoint>> ReadPath(const std::string& path, bool 
     }
     return state;
   } catch (Failure& failure) {
-    return std::move(failure.status).AtPath(path);
+    return Explained(std::move(failure.status).AtPath(path), files);
   } catch (const std::bad_alloc&) {
     return Status(Code::kLimitExceeded, "it needs more memory than there is").AtPath(path);
   }

@@ -209,7 +209,7 @@ bool IsOfAccelerate(std::string_view name) {
 std::optional<Other> OtherFile(const SourceFile& file) {
   const std::string head = file.Read(0, std::min(file.size(), kHeadBytes));
   if (head.empty()) {
-    return Other{Code::kIncomplete, "an empty file, expected a checkpoint; copy it again", true};
+    return Other{Code::kIncomplete, "an empty file, expected a checkpoint; copy it again"};
   }
   if (auto pointer = PointerOfLfs(head)) return pointer;
   if (auto page = Page(head)) return page;

@@ -18,7 +18,7 @@ namespace sealpoint::internal::foreign {
 struct Other {
   Code code = Code::kUnsupported;
   std::string what;      // the message of an error
-  bool is_text = false;  // such as a page that was downloaded in the place of a file
+  bool is_text = false;  // a page or a pointer, which stands in the place of a file
 };
 [[noreturn]] void Fail(const Other& other, const std::string& path);
 

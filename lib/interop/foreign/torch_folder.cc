@@ -36,7 +36,7 @@ bool IsNumbered(const SourceEntry& entry) { return FamilyOf(entry.name).starts_w
 class TorchFolder {
  public:
   TorchFolder(const std::string& path, SourceFiles& files) : files_(files) {
-    state_.format = "torch";
+    state_.format = "hf_torch";
     state_.path = path;
     state_.digest = "CRC-32 of the zips";
   }

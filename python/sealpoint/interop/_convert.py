@@ -49,7 +49,7 @@ class Report:
     """What came of a conversion, or would come of it.
 
     Attributes:
-        source_format, format: names as of ``to``.
+        source_format, format: names as of ``to``; and "hf_torch", a directory of Hugging Face in files of torch.save.
         path: of what was made.
         tensor_count, raw_bytes: of all tensors.
         files: what was made, with sizes; of a dry run into Sealpoint nothing.

@@ -24,6 +24,7 @@ _NAMES = {
     "safetensors": "file of safetensors",
     "hf": "directory of safetensors (Hugging Face)",
     "torch": "file of torch.save",
+    "hf_torch": "directory of files of torch.save (Hugging Face)",
     "dcp": "directory of torch.distributed.checkpoint",
     "megatron": "directory of Megatron-core (torch_dist)",
 }

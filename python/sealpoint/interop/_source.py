@@ -330,7 +330,7 @@ class State:
     """All that a source holds.
 
     Attributes:
-        format: its name, as that of --to.
+        format: its name, as ``Report.source_format``.
         tree: a mapping; its ``tensor`` nodes name ``tensors``.
         rank_values: what ``per_rank`` nodes of the tree stand for, of each rank: path, as text -> node.
         objects: what else is to be kept: name -> (media type, bytes).
