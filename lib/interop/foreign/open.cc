@@ -121,7 +121,7 @@ std::optional<ForeignCheckpoint> ReadDirectory(const std::string& path, SourceFi
   return state;
 }
 
-ForeignKind KindOf(const Other& other) { return {.what = other.what, .is_read = false}; }
+ForeignKind NotRead(const Other& other) { return {.what = other.what, .is_read = false}; }
 
 std::optional<ForeignKind> KindOfFile(const std::string& path, SourceFiles& files) {
   const auto file = files.Open(path);
@@ -129,7 +129,7 @@ std::optional<ForeignKind> KindOfFile(const std::string& path, SourceFiles& file
   const Format format = FormatOfFile(*file);
   if (format == Format::kSafetensors) return ForeignKind{"a file of safetensors", true};
   const auto other = format == Format::kNone ? OtherFile(*file) : OtherZipIn(file);
-  if (other) return KindOf(*other);
+  if (other) return NotRead(*other);
   if (format == Format::kNone) return std::nullopt;
   return ForeignKind{"a file of torch.save", true};
 }
@@ -151,7 +151,7 @@ std::optional<ForeignKind> KindOfDirectory(const std::string& path, SourceFiles&
       break;
   }
   const auto other = OtherDirectory(path, files);
-  return other ? std::optional(KindOf(*other)) : std::nullopt;
+  return other ? std::optional(NotRead(*other)) : std::nullopt;
 }
 
 // Strides of 0 make any shape of a few bytes.

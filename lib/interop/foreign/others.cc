@@ -17,7 +17,7 @@ namespace {
 using std::string_literals::operator""s;
 
 constexpr std::uint64_t kHeadBytes = 512;
-constexpr std::size_t kShownMax = 8;
+constexpr std::size_t kNamesShownMax = 8;
 constexpr std::size_t kLookedIntoMax = 8;
 
 constexpr std::string_view kFromArrays =
@@ -32,7 +32,7 @@ struct Magic {
 };
 
 const std::vector<Magic>& Magics() {
-  static const std::vector<Magic> kMagics = {
+  static const std::vector<Magic> magics = {
       {0, "\x89HDF\r\n\x1a\n"s, "an HDF5 file, such as Keras writes", kFromArrays},
       {0, "GGUF"s, "a GGUF file of llama.cpp", "convert the model of which it was made"},
       {0, "\x93NUMPY"s, "an array of numpy (.npy)",
@@ -44,7 +44,7 @@ const std::vector<Magic>& Magics() {
       {0, "\x80"s, "a plain pickle, which is a program",
        "save its state with torch.save, or its arrays with sealpoint.save"},
   };
-  return kMagics;
+  return magics;
 }
 
 std::string Expected(std::string_view what, std::string_view way) {
@@ -106,7 +106,7 @@ constexpr std::string_view kFromOrbax =
     "restore it by orbax.checkpoint, and save what it returns with sealpoint.jax";
 
 const std::vector<Folder>& Folders() {
-  static const std::vector<Folder> kFolders = {
+  static const std::vector<Folder> folders = {
       {"a universal checkpoint of DeepSpeed",
        "load it there (load_universal), and save the module's state by torch.save",
        {"zero", "mp_rank_*_model_states.pt"}},
@@ -137,7 +137,7 @@ const std::vector<Folder>& Folders() {
       {kOrbax, kFromOrbax, {"_METADATA"}, 1, true},
       {kOrbax, kFromOrbax, {"manifest.ocdbt"}, 1, true},
   };
-  return kFolders;
+  return folders;
 }
 
 bool Fits(std::string_view pattern, std::string_view name) {
@@ -146,10 +146,11 @@ bool Fits(std::string_view pattern, std::string_view name) {
 
 std::string List(const std::vector<std::string>& names) {
   std::string shown;
-  for (std::size_t i = 0; i < std::min(names.size(), kShownMax); ++i) {
+  for (std::size_t i = 0; i < std::min(names.size(), kNamesShownMax); ++i) {
     shown += StrCat(i > 0 ? ", " : "", Printable(names[i]));
   }
-  if (names.size() > kShownMax) shown += StrCat(" and ", names.size() - kShownMax, " more");
+  if (names.size() > kNamesShownMax)
+    shown += StrCat(" and ", names.size() - kNamesShownMax, " more");
   return shown;
 }
 

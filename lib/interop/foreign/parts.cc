@@ -17,7 +17,7 @@ constexpr std::string_view kOfDeepSpeed = "*_states.pt";
 constexpr std::string_view kOfDcp = "__*.distcp";
 constexpr std::string_view kOf = "-of-";
 constexpr std::string_view kOptimizerOfMegatron = "distrib_optim.pt";
-constexpr std::size_t kShownMax = 4;
+constexpr std::size_t kPartsShownMax = 4;
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
@@ -122,10 +122,10 @@ std::vector<SourceEntry> CheckWhole(const std::string& file, SourceFiles& files)
   Parts parts = PartsOf(file, files);
   if (parts.family.empty() || files.options().allow_part) return std::move(parts.others);
   std::string shown = Printable(LastComponent(file));
-  for (std::size_t i = 0; i < std::min(parts.others.size(), kShownMax); ++i) {
+  for (std::size_t i = 0; i < std::min(parts.others.size(), kPartsShownMax); ++i) {
     shown += ", " + Printable(parts.others[i].name);
   }
-  if (parts.others.size() > kShownMax) shown += ", …";
+  if (parts.others.size() > kPartsShownMax) shown += ", …";
   Fail(Code::kUnsupported, file, "one of several parts of a state (", shown,
        "), expected the whole; ", WayOf(parts.family),
        "; --allow-part (allow_part) takes it alone");
