@@ -128,6 +128,15 @@ struct ForeignOptions {
   // Names of which each rank has its own, in directories of DCP with metadata per rank; patterns as
   // of Checkpoint::MatchTensors. What ranks have of other names has to be the same.
   std::vector<std::string> per_rank{};
+  // A file that is one of several parts of a state (consolidated.00.pth, mp_rank_00) is read alone,
+  // and the others are left out; else that is Unsupported.
+  bool allow_part = false;
+  // Patterns of tensors that an index names and no file has: they are `missing`; else they are
+  // Corrupt, and a file that is not there Incomplete.
+  std::vector<std::string> allow_missing{};
+  // What the description may take of memory, in bytes; nothing: 16 times what the files have, and
+  // 64 MiB.
+  std::optional<std::uint64_t> metadata_memory_bytes{};
 };
 
 // Elements of a box of a tensor in a file.
@@ -193,7 +202,7 @@ class ForeignDirectories;
 
 // What a checkpoint of a foreign format holds.
 struct ForeignCheckpoint {
-  std::string format{};  // "safetensors", "hf", "torch", "dcp", "megatron"
+  std::string format{};  // "safetensors", "hf", "torch", "hf_torch", "dcp", "megatron"
   std::string path{};
   std::optional<std::uint64_t> step{};
   std::map<std::string, ForeignTensor> tensors{};
@@ -205,6 +214,9 @@ struct ForeignCheckpoint {
   std::string digest{};  // what protects the bytes of tensors, in words
   std::vector<std::string> notes{};
   std::vector<ForeignLeftOut> left_out{};
+  std::vector<std::string> missing{};  // tensors that an index names and no file has
+  // What the description may take, by the options or the files; nothing: 64 MiB.
+  std::optional<std::uint64_t> metadata_memory_bytes{};
   std::vector<ForeignUnread> unread{};
   std::vector<std::string> paths{};                   // of files with parts of tensors
   std::shared_ptr<ForeignDirectories> directories{};  // of them, for ResolveParts; may be null
@@ -212,10 +224,22 @@ struct ForeignCheckpoint {
 
 // Reads what a file or directory of safetensors, torch.save, torch.distributed.checkpoint or
 // Megatron-core holds; of tensors only where they are. No pickle is run. What the files describe
-// takes at most as much memory as they have bytes, and 64 MiB. Nothing if the path is of no format
-// that is known: then nothing is wrong with it. Errors: of a known format, what is wrong with it,
-// or with this kind of it.
+// takes memory within the bound of the options. Nothing if the path is of no format that is known:
+// then nothing is wrong with it. Errors: of a known format, what is wrong with it, or with this
+// kind of it; of one that is known and not read, Unsupported, which says what it is and what makes
+// it readable.
 SEALPOINT_EXPORT Result<std::optional<ForeignCheckpoint>> ReadForeign(
+    const std::string& path, const ForeignOptions& options = {});
+
+// What lies at a path, by names and first bytes: "a file of torch.save".
+struct ForeignKind {
+  std::string what{};
+  bool is_read = false;  // ReadForeign reads it; else `what` is its error
+};
+
+// Nothing if it is of no format that is known. Errors: those of an object store that cannot be
+// looked at.
+SEALPOINT_EXPORT Result<std::optional<ForeignKind>> KindOfForeign(
     const std::string& path, const ForeignOptions& options = {});
 
 // The directory of the newest iteration, if the path is a folder of Megatron's iterations, which

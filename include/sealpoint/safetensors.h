@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -29,6 +30,12 @@ struct SafetensorsOptions {
   std::uint64_t header_size_max_bytes = 100'000'000;
   // tensor_count_max bounds the tensors of a model, blob_count_max its files.
   Limits limits{};
+  // Patterns, as of Checkpoint::MatchTensors, of tensors that the index names and no file has: the
+  // model lacks them (missing()). Else they are Corrupt, and a file that is not there Incomplete.
+  std::vector<std::string> allow_missing{};
+  // What the headers may take of memory, in bytes; nothing: 16 times what the files have, and
+  // 64 MiB.
+  std::optional<std::uint64_t> metadata_memory_bytes{};
 };
 
 // Where the elements of a box of a tensor lie: densely, in row-major order.
@@ -59,6 +66,14 @@ struct SafetensorsFile {
   friend bool operator==(const SafetensorsFile&, const SafetensorsFile&) = default;
 };
 
+// A tensor of the same name in a file that the index does not name for it.
+struct SafetensorsDuplicate {
+  std::string tensor{};
+  std::string file{};
+  std::uint64_t raw_bytes = 0;
+  friend bool operator==(const SafetensorsDuplicate&, const SafetensorsDuplicate&) = default;
+};
+
 // A file of safetensors, or a directory of them, open for reading. Headers and index are checked
 // when it is made: that names are unique, that dtypes are known and shapes have the sizes of their
 // ranges, that these cover each file without a gap, and that the index is right. The format has no
@@ -66,10 +81,11 @@ struct SafetensorsFile {
 class SEALPOINT_EXPORT SafetensorsModel {
  public:
   // `path` is a file, or a directory: with one index (*.safetensors.index.json), which says which
-  // files belong to the model, or else with all files *.safetensors of which it is made.
+  // files belong to the model, and in which of them each tensor is, or else with all files
+  // *.safetensors of which it is made.
   // Errors: NotFound; NotACheckpoint (too short for a header, no file of safetensors in the
-  // directory), Incomplete (a file is cut off, or one of numbered files is missing), Corrupt,
-  // Unsupported (a dtype, several indices), LimitExceeded, Io.
+  // directory), Incomplete (a file is cut off, or one of the index or of numbered files is
+  // missing), Corrupt, Unsupported (a dtype, several indices), LimitExceeded, Io.
   static Result<std::unique_ptr<SafetensorsModel>> Open(const std::string& path,
                                                         SafetensorsOptions options = {});
   virtual ~SafetensorsModel() = default;
@@ -83,6 +99,10 @@ class SEALPOINT_EXPORT SafetensorsModel {
   // Sorted by name.
   virtual const std::vector<SafetensorsFile>& files() const = 0;
   virtual const std::vector<SafetensorsTensor>& tensors() const = 0;
+  // Tensors that the index names and no file has, as allow_missing allows.
+  virtual const std::vector<std::string>& missing() const = 0;
+  // What is in a second file, and not read: the index says which file has a tensor.
+  virtual const std::vector<SafetensorsDuplicate>& duplicates() const = 0;
   // Null if there is no such tensor. O(log n).
   virtual const SafetensorsTensor* Find(std::string_view tensor) const = 0;
 

@@ -26,8 +26,7 @@ struct Entry {
   std::optional<std::string> dtype;
   std::optional<std::vector<std::uint64_t>> shape;
   std::optional<std::vector<std::uint64_t>> offsets;
-  int member_count = 0;
-  bool has_others = false;
+  int member_count = 0;  // of these three
 };
 
 // A list of sizes. Nothing if it is another value, or if one of them is none.
@@ -50,7 +49,10 @@ std::optional<std::vector<std::uint64_t>> ReadSizes(JsonReader& reader) {
   return sizes;
 }
 
+// Other members are passed over, as the format's own reader does it.
 void ReadMember(JsonReader& reader, std::string_view key, Entry& entry) {
+  const bool is_known = key == "shape" || key == "data_offsets" || key == "dtype";
+  if (is_known) ++entry.member_count;
   if (key == "shape") {
     entry.shape = ReadSizes(reader);
   } else if (key == "data_offsets") {
@@ -58,7 +60,6 @@ void ReadMember(JsonReader& reader, std::string_view key, Entry& entry) {
   } else if (key == "dtype" && reader.Peek() == JsonReader::Kind::kString) {
     reader.ReadString(entry.dtype.emplace());
   } else {
-    entry.has_others |= key != "dtype";
     reader.Skip();
   }
 }
@@ -71,7 +72,7 @@ Entry ReadEntry(JsonReader& reader, std::string name) {
   }
   StringPairs keys;
   std::string key;
-  for (reader.BeginObject(); reader.NextKey(key); ++entry.member_count) {
+  for (reader.BeginObject(); reader.NextKey(key);) {
     ReadMember(reader, key, entry);
     keys.emplace_back(key, "");
   }
@@ -81,8 +82,8 @@ Entry ReadEntry(JsonReader& reader, std::string name) {
 
 Result<HeaderTensor> TensorOf(Entry entry) {
   const auto corrupt = [](const auto&... parts) { return MakeError(Code::kCorrupt, parts...); };
-  if (entry.member_count != 3 || entry.has_others) {
-    return corrupt("entry of the header is not dtype, shape and data_offsets");
+  if (entry.member_count != 3) {
+    return corrupt("entry of the header lacks dtype, shape or data_offsets");
   }
   if (!entry.shape || !entry.offsets || entry.offsets->size() != 2) {
     return corrupt("shape or data_offsets has other values, expected a list of sizes");
@@ -134,10 +135,13 @@ Status CheckRanges(const std::vector<HeaderTensor>& tensors, std::uint64_t paylo
   return {};
 }
 
-// __metadata__: strings by name.
+// __metadata__: strings by name; or null, which is none.
 Status ReadMetadata(JsonReader& reader, StringPairs& metadata) {
   const Status wrong = MakeError(Code::kCorrupt, "__metadata__ maps to something else than strings")
                            .AtOffset(kSafetensorsLengthBytes);
+  if (reader.Peek() == JsonReader::Kind::kLiteral) {
+    return reader.ReadLiteral() == "null" ? Status() : wrong;
+  }
   if (reader.Peek() != JsonReader::Kind::kObject) {
     reader.Skip();
     return wrong;

@@ -2,6 +2,7 @@
 #include "lib/safetensors/index_file.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <utility>
 
@@ -98,6 +99,68 @@ Result<StringPairs> DecodeSafetensorsIndex(std::string_view text) {
   }
   SEALPOINT_RETURN_IF_ERROR(status);
   return files;
+}
+
+Result<ShardIndex> ShardIndex::Decode(std::string_view text,
+                                      const std::vector<std::string>& allow_missing) {
+  ShardIndex index;
+  SEALPOINT_ASSIGN_OR_RETURN(index.file_of_, DecodeSafetensorsIndex(text));
+  for (const std::string& pattern : allow_missing) {
+    SEALPOINT_ASSIGN_OR_RETURN(NamePattern parsed, NamePattern::Parse(pattern));
+    index.allowed_.push_back(std::move(parsed));
+  }
+  return index;
+}
+
+std::vector<std::string> ShardIndex::files() const {
+  std::set<std::string> files;
+  for (const auto& [tensor, file] : file_of_) files.insert(file);
+  return {files.begin(), files.end()};
+}
+
+bool ShardIndex::IsAllowed(std::string_view tensor) const {
+  return std::ranges::any_of(
+      allowed_, [tensor](const NamePattern& pattern) { return pattern.Matches(tensor); });
+}
+
+bool ShardIndex::MayMiss(std::string_view file) const {
+  return std::ranges::all_of(
+      file_of_, [&](const auto& entry) { return entry.second != file || IsAllowed(entry.first); });
+}
+
+Status ShardIndex::NoFile() {
+  return Status(Code::kIncomplete,
+                "the index names this file, and it is not there; copy it, or go on without its "
+                "tensors by --allow-missing (allow_missing)");
+}
+
+bool ShardIndex::MayHold(std::string_view tensor, std::string_view file) const {
+  const auto named =
+      std::ranges::lower_bound(file_of_, tensor, std::less<>(), &StringPairs::value_type::first);
+  return named == file_of_.end() || named->first != tensor || named->second == file;
+}
+
+Result<std::vector<std::string>> ShardIndex::Missing(
+    const std::set<std::pair<std::string_view, std::string_view>>& found) const {
+  std::vector<std::string> missing;
+  for (const auto& [tensor, file] : file_of_) {
+    if (found.contains({tensor, file})) continue;
+    if (IsAllowed(tensor)) {
+      missing.push_back(tensor);
+      continue;
+    }
+    const auto other = found.lower_bound({tensor, {}});
+    if (other != found.end() && other->first == tensor) {
+      return MakeError(Code::kCorrupt, "index says that it is in ", file, ", it is in ",
+                       other->second)
+          .AtTensor(tensor);
+    }
+    return MakeError(Code::kCorrupt, "index says that it is in ", file,
+                     ", no file that it names has it; --allow-missing (allow_missing) goes on "
+                     "without it")
+        .AtTensor(tensor);
+  }
+  return missing;
 }
 
 std::string EncodeSafetensorsIndex(const StringPairs& files, std::uint64_t total_bytes) {

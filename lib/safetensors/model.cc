@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
-#include <map>
+#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -15,14 +15,13 @@
 #include "lib/base/macros.h"
 #include "lib/layout/region_algebra.h"
 #include "lib/layout/view_checks.h"
-#include "lib/safetensors/index_file.h"
+#include "lib/safetensors/description.h"
 #include "lib/storage/path.h"
 
 namespace sealpoint {
 namespace internal {
 namespace {
 
-constexpr std::size_t kOpenFilesMax = 128;
 // What an object store is asked for at once, so that small tensors come together.
 constexpr std::uint64_t kBlockBytes = 8 * kMiB;
 constexpr std::size_t kBlocksMax = 4;
@@ -39,13 +38,13 @@ Result<Bytes> ReadHeaderText(const ReadableFile& file, std::uint64_t size_max) {
   std::array<std::byte, kSafetensorsLengthBytes> length_bytes{};
   SEALPOINT_RETURN_IF_ERROR(file.ReadAt(0, length_bytes));
   const auto length = LoadLe<std::uint64_t>(length_bytes, 0);
+  if (!RangeFits(kSafetensorsLengthBytes, length, file_size)) {
+    return MakeError(Code::kIncomplete, "file has ", file_size, " bytes, its header alone ", length,
+                     " by the first 8 of them: it is cut off, or no file of safetensors");
+  }
   if (length > size_max) {
     return MakeError(Code::kLimitExceeded, "header of the file of safetensors has ", length,
                      " bytes, expected ", size_max, " at most");
-  }
-  if (!RangeFits(kSafetensorsLengthBytes, length, file_size)) {
-    return MakeError(Code::kIncomplete, "file has ", file_size, " bytes, expected ",
-                     kSafetensorsLengthBytes + length, " at least");
   }
   Bytes text(length);
   SEALPOINT_RETURN_IF_ERROR(file.ReadAt(kSafetensorsLengthBytes, text));
@@ -67,14 +66,13 @@ std::uint64_t CostOf(std::string_view header) {
 
 }  // namespace
 
-// Its headers take as much memory as the files have bytes, and 64 MiB, at most.
+// What its headers take of memory, all together.
 Status Model::CheckCost(std::string_view header, std::uint64_t file_size) {
-  constexpr std::uint64_t kBytes = std::uint64_t{64} << 20;
   stored_bytes_ += file_size;
   described_bytes_ += CostOf(header);
-  if (described_bytes_ <= stored_bytes_ + kBytes) return {};
-  return MakeError(Code::kLimitExceeded, "its values take more than ", stored_bytes_ + kBytes,
-                   " bytes of memory, which is what its files have and ", kBytes);
+  const std::uint64_t max =
+      options_.metadata_memory_bytes.value_or(DescriptionBytesMax(stored_bytes_));
+  return described_bytes_ <= max ? Status() : DescriptionTooLarge(max);
 }
 
 Status Model::OpenFile(const Directory& directory, std::string name, std::string entry) {
@@ -98,11 +96,11 @@ Status Model::OpenFile(const Directory& directory, std::string name, std::string
        .payload_begin = payload_begin,
        .directory = directory.path(),
        .entry = std::move(entry),
-       .file = files_.size() < kOpenFilesMax ? blocks_->Wrap(std::move(file)) : nullptr});
+       .file = files_.size() < open_files_max_ ? blocks_->Wrap(std::move(file)) : nullptr});
   return {};
 }
 
-Result<StringPairs> Model::ReadIndex(const Directory& directory) const {
+Result<ShardIndex> Model::ReadIndex(const Directory& directory) const {
   const std::string path = JoinPath(directory.path(), index_name_);
   SEALPOINT_ASSIGN_OR_RETURN(const auto file,
                              directory.OpenForRead(index_name_, IoMode::kBuffered));
@@ -113,49 +111,62 @@ Result<StringPairs> Model::ReadIndex(const Directory& directory) const {
   }
   Bytes text(file->size_bytes());
   SEALPOINT_RETURN_IF_ERROR(file->ReadAt(0, text));
-  Result<StringPairs> index = DecodeSafetensorsIndex(AsText(text));
+  Result<ShardIndex> index = ShardIndex::Decode(AsText(text), options_.allow_missing);
   if (!index.ok()) return std::move(index).error().AtPath(path);
   return index;
 }
 
+Status Model::CheckCount(std::size_t file_count) const {
+  if (file_count <= options_.limits.blob_count_max) return {};
+  return MakeError(Code::kLimitExceeded, "model has ", file_count, " files, expected ",
+                   options_.limits.blob_count_max, " at most")
+      .AtPath(path_);
+}
+
 // An index may name files in subdirectories.
-Status Model::OpenListed(const Directory& directory, const std::vector<std::string>& names) {
-  if (names.size() > options_.limits.blob_count_max) {
-    return MakeError(Code::kLimitExceeded, "model has ", names.size(), " files, expected ",
-                     options_.limits.blob_count_max, " at most")
-        .AtPath(path_);
+Status Model::OpenNamed(const Directory& directory, const std::string& name) {
+  const std::size_t slash = name.rfind('/');
+  if (slash == name.npos) return OpenFile(directory, name, name);
+  SEALPOINT_ASSIGN_OR_RETURN(
+      const auto inner, options_.storage->OpenDirectory(JoinPath(path_, name.substr(0, slash))));
+  return OpenFile(*inner, name, name.substr(slash + 1));
+}
+
+// Files may have more tensors than it names: transformers reads those, too.
+Status Model::ApplyIndex(const ShardIndex& index) {
+  std::set<std::pair<std::string_view, std::string_view>> found;
+  for (const OpenedFile& file : files_) {
+    for (const HeaderTensor& tensor : file.tensors) found.emplace(tensor.name, file.info.name);
   }
-  for (const std::string& name : names) {
-    const std::size_t slash = name.rfind('/');
-    if (slash == name.npos) {
-      SEALPOINT_RETURN_IF_ERROR(OpenFile(directory, name, name));
-      continue;
-    }
-    SEALPOINT_ASSIGN_OR_RETURN(
-        const auto inner, options_.storage->OpenDirectory(JoinPath(path_, name.substr(0, slash))));
-    SEALPOINT_RETURN_IF_ERROR(OpenFile(*inner, name, name.substr(slash + 1)));
+  Result<std::vector<std::string>> missing = index.Missing(found);
+  if (!missing.ok()) {
+    return std::move(missing).error().AtPath(JoinPath(path_, index_name_));
+  }
+  missing_ = *std::move(missing);
+  for (OpenedFile& file : files_) {
+    std::erase_if(file.tensors, [&](const HeaderTensor& tensor) {
+      if (index.MayHold(tensor.name, file.info.name)) return false;
+      duplicates_.push_back({tensor.name, file.info.name, tensor.end - tensor.begin});
+      return true;
+    });
   }
   return {};
 }
 
-// That each tensor is in the file that it says. Files may have more than it names: transformers
-// reads those tensors, too.
-Status Model::CheckIndex(const StringPairs& index) const {
-  std::map<std::string_view, std::string_view> found;
-  for (const OpenedFile& file : files_) {
-    for (const HeaderTensor& tensor : file.tensors) found[tensor.name] = file.info.name;
+Status Model::OpenIndexed(const Directory& directory) {
+  SEALPOINT_ASSIGN_OR_RETURN(const ShardIndex index, ReadIndex(directory));
+  const std::vector<std::string> names = index.files();
+  SEALPOINT_RETURN_IF_ERROR(CheckCount(names.size()));
+  for (const std::string& name : names) {
+    const Status opened = OpenNamed(directory, name);
+    if (opened.code() == Code::kNotFound) {
+      if (index.MayMiss(name)) continue;
+      return ShardIndex::NoFile().AtPath(JoinPath(path_, name));
+    }
+    SEALPOINT_RETURN_IF_ERROR(opened);
   }
-  std::vector<std::pair<std::string_view, std::string_view>> named(index.begin(), index.end());
-  std::ranges::sort(named);
-  for (const auto& [tensor, file] : named) {
-    const auto place = found.find(tensor);
-    if (place != found.end() && place->second == file) continue;
-    return MakeError(Code::kCorrupt, "index says that it is in ", file,
-                     place == found.end() ? ", no file that it names has it" : ", it is in ",
-                     place == found.end() ? "" : place->second)
-        .AtPath(JoinPath(path_, index_name_))
-        .AtTensor(tensor);
-  }
+  SEALPOINT_RETURN_IF_ERROR(ApplyIndex(index));
+  SEALPOINT_ASSIGN_OR_RETURN(tensors_, GatherTensors(files_, false, options_.limits));
   return {};
 }
 
@@ -173,30 +184,20 @@ Status Model::OpenDirectory(const Directory& directory) {
     }
     index_name_ = entry.name;
   }
-  StringPairs index;
-  if (!index_name_.empty()) {
-    SEALPOINT_ASSIGN_OR_RETURN(index, ReadIndex(directory));
-    names.clear();
-    for (const auto& [tensor, file] : index) names.push_back(file);
-    std::ranges::sort(names);
-    names.erase(std::ranges::unique(names).begin(), names.end());
-  } else if (names.empty()) {
+  if (!index_name_.empty()) return OpenIndexed(directory);
+  if (names.empty()) {
     return MakeError(Code::kNotACheckpoint, "no file of safetensors in the directory")
         .AtPath(path_);
   }
-  SEALPOINT_RETURN_IF_ERROR(OpenListed(directory, names));
-  bool is_sharded = false;
-  if (!index_name_.empty()) {
-    SEALPOINT_RETURN_IF_ERROR(CheckIndex(index));
-  } else {
-    is_sharded = std::ranges::any_of(files_, [](const OpenedFile& file) {
-      return FindMetadata(file.info.metadata, kShardingKey) != nullptr;
-    });
-    const std::string missing = is_sharded ? "" : MissingFile(names);
-    if (!missing.empty()) {
-      return MakeError(Code::kIncomplete, missing, " is missing, and there is no index")
-          .AtPath(path_);
-    }
+  SEALPOINT_RETURN_IF_ERROR(CheckCount(names.size()));
+  for (const std::string& name : names) SEALPOINT_RETURN_IF_ERROR(OpenNamed(directory, name));
+  const bool is_sharded = std::ranges::any_of(files_, [](const OpenedFile& file) {
+    return FindMetadata(file.info.metadata, kShardingKey) != nullptr;
+  });
+  const std::string missing = is_sharded ? "" : MissingFile(names);
+  if (!missing.empty()) {
+    return MakeError(Code::kIncomplete, missing, " is missing, and there is no index")
+        .AtPath(path_);
   }
   SEALPOINT_ASSIGN_OR_RETURN(tensors_, GatherTensors(files_, is_sharded, options_.limits));
   return {};

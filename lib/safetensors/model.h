@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "lib/safetensors/header.h"
+#include "lib/safetensors/index_file.h"
+#include "lib/storage/open_files.h"
 #include "sealpoint/block_cache.h"
 #include "sealpoint/safetensors.h"
 #include "sealpoint/storage.h"
@@ -50,6 +52,8 @@ class Model final : public SafetensorsModel {
   const std::string& index_name() const override { return index_name_; }
   const std::vector<SafetensorsFile>& files() const override { return infos_; }
   const std::vector<SafetensorsTensor>& tensors() const override { return tensors_; }
+  const std::vector<std::string>& missing() const override { return missing_; }
+  const std::vector<SafetensorsDuplicate>& duplicates() const override { return duplicates_; }
   const SafetensorsTensor* Find(std::string_view tensor) const override;
   Status Read(std::string_view tensor, const MutableMemoryView& destination) const override;
   Status Read(std::string_view tensor, const Box& box,
@@ -57,16 +61,19 @@ class Model final : public SafetensorsModel {
 
  private:
   Status OpenDirectory(const Directory& directory);
-  Result<StringPairs> ReadIndex(const Directory& directory) const;
+  Result<ShardIndex> ReadIndex(const Directory& directory) const;
   Status OpenFile(const Directory& directory, std::string name, std::string entry);
   Status CheckCost(std::string_view header, std::uint64_t file_size);
-  Status OpenListed(const Directory& directory, const std::vector<std::string>& names);
-  Status CheckIndex(const StringPairs& index) const;
+  Status OpenNamed(const Directory& directory, const std::string& name);
+  Status CheckCount(std::size_t file_count) const;
+  Status OpenIndexed(const Directory& directory);
+  Status ApplyIndex(const ShardIndex& index);
   Status ReadChecked(const SafetensorsTensor& tensor, const Box& box,
                      const MutableMemoryView& destination) const;
 
   const std::string path_;
   SafetensorsOptions options_;
+  const std::size_t open_files_max_ = OpenFilesFor(128);
   std::shared_ptr<BlockCache> blocks_;
   bool is_directory_ = false;
   std::string index_name_;
@@ -75,6 +82,8 @@ class Model final : public SafetensorsModel {
   std::vector<OpenedFile> files_;
   std::vector<SafetensorsFile> infos_;
   std::vector<SafetensorsTensor> tensors_;
+  std::vector<std::string> missing_;
+  std::vector<SafetensorsDuplicate> duplicates_;
 };
 
 // Copies the elements of `requested`, which lies in `part`, from where the part lies in the file to

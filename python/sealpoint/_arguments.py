@@ -210,6 +210,8 @@ _RULES: dict[str, _Rule] = {
     "match": _STRINGS,
     "drop": _STRINGS,
     "per_rank": _STRINGS,
+    "allow_missing": _STRINGS,
+    "metadata_memory_bytes": _or_none(_BYTES),
     "rename": _sequence(
         lambda value: isinstance(value, tuple) and len(value) == 2 and all(isinstance(one, str) for one in value),
         lambda value: all(map(is_text, value)),

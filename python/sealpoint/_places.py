@@ -7,14 +7,11 @@ import contextlib
 import difflib
 import os
 import re
-import struct
 
 from sealpoint import _sealpoint, _uri
 from sealpoint._errors import Error
 from sealpoint._sealpoint import printable
 
-_TORCH_ZIP = b"PK\x03\x04"
-_TORCH_LEGACY = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
 _OWN_FILE = re.compile(r"COMMIT|[0-9a-f]{32}\.(blob|index|commit)")
 # No more names of a directory than these are looked at.
 _NAMES_MAX = 10_000
@@ -28,7 +25,7 @@ _FOREIGN_ENDS = (".distcp", ".safetensors", ".index.json")
 def describe(path: str) -> str:
     """A sentence without a full stop; empty if nothing is to be said. Reads no more than the first bytes of a file."""
     if _uri.is_uri(path):
-        return _describe_stored(path)
+        return _describe_other(path)
     try:
         if not os.path.lexists(path):
             return _describe_missing(path)
@@ -60,46 +57,25 @@ def _describe_missing(path: str) -> str:
 def _describe_file(path: str) -> str:
     if _OWN_FILE.fullmatch(os.path.basename(path)):
         return f"it is a file of a checkpoint; give its directory, {printable(os.path.dirname(path) or '.')}"
-    if _is_of_torch(path):
-        return _foreign(path, "a file of torch.save")
-    with open(path, "rb") as file:
-        head = file.read(9)
-    length = struct.unpack("<Q", head[:8])[0] if len(head) > 8 else 0
-    if path.endswith(".safetensors") or (head[8:9] == b"{" and 2 <= length <= os.path.getsize(path) - 8):
-        return _foreign(path, "a file of safetensors")
-    return "it is a file, and no checkpoint of a known format"
+    return _describe_other(path) or "it is a file, and no checkpoint of a known format"
 
 
-def _describe_stored(uri: str) -> str:
+def _describe_other(path: str) -> str:
+    """What of another program is there, and what to do with it; empty if it is of none that is known."""
+    kind = None
     with contextlib.suppress(Error):  # it is the error of another call that is under way
-        if _sealpoint.is_directory_at(uri):
-            return _describe_names(uri, _uri.list_names(uri))
-        directory, name = _uri.split(uri)
-        head = _uri.read(directory, name, len(_TORCH_LEGACY)) if _uri.exists(directory, name) else b""
-        if head.startswith(_TORCH_ZIP) or head == _TORCH_LEGACY:
-            return _foreign(uri, "a file of torch.save")
-        if head and (uri.endswith(".safetensors") or head[8:9] == b"{"):
-            return _foreign(uri, "a file of safetensors")
-    return ""
-
-
-def _describe_names(path: str, names: list[str]) -> str:
-    """What a directory with these names is; empty if it is of no other program that is known."""
-    if "latest_checkpointed_iteration.txt" in names or {".metadata", "metadata.json"} <= set(names):
-        return _foreign(path, "a directory of Megatron")
-    if ".metadata" in names or any(name.endswith(".distcp") for name in names):
-        return _foreign(path, "a directory of torch.distributed.checkpoint")
-    if any(name.endswith(".safetensors") for name in names):
-        return _foreign(path, "a directory of safetensors (Hugging Face)")
-    return ""
+        kind = _sealpoint.kind_of_foreign(path)
+    if kind is None:
+        return ""
+    what, is_read = kind
+    word = printable(path)
+    return f"it is {what}; `sealpoint convert {word} DST` converts it, `sealpoint ls {word}` shows it" if is_read else what
 
 
 def _describe_directory(path: str) -> str:
     names = _names(path)
-    if other := _describe_names(path, names):
-        return other
     if not any(os.path.lexists(os.path.join(path, name, "COMMIT")) for name in names):
-        return describe_folder(path, names)
+        return _describe_other(path) or describe_folder(path, names)
     newest = None
     with contextlib.suppress(Exception):  # it is the error of another call that is under way
         newest = _sealpoint.series_newest(path, True)
@@ -144,18 +120,15 @@ def _describe_files(path: str, names: list[str]) -> str:
     more = f" and {len(found) - _SHOWN_MAX} more" if len(found) > _SHOWN_MAX else ""
     if len(found) == 1:
         return f"a folder with a file of torch.save, expected that file: {printable(os.path.join(path, found[0]))}"
-    return f"a folder with {len(found)} files of torch.save ({shown}{more}), each a state of its own, expected one of them"
+    return f"a folder with {len(found)} files of torch.save ({shown}{more}), expected one of them, if each is a state of its own"
 
 
 def _is_of_torch(path: str) -> bool:
     if not os.path.isfile(path):  # a pipe would wait
         return False
-    try:
-        with open(path, "rb") as file:
-            head = file.read(len(_TORCH_LEGACY))
-    except OSError:
-        return False
-    return head.startswith(_TORCH_ZIP) or head == _TORCH_LEGACY
+    with contextlib.suppress(Error):
+        return _sealpoint.kind_of_foreign(path) == ("a file of torch.save", True)
+    return False
 
 
 def _checkpoints_in(path: str, names: list[str]) -> list[str]:
@@ -170,7 +143,3 @@ def _checkpoints_in(path: str, names: list[str]) -> list[str]:
             found.append(name)
     return sorted(found, key=lambda name: ([int(digits) for digits in re.findall("[0-9]+", name)], name))
 
-
-def _foreign(path: str, what: str) -> str:
-    word = printable(path)
-    return f"it is {what}; `sealpoint convert {word} DST` converts it, `sealpoint ls {word}` shows it"

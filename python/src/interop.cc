@@ -80,15 +80,31 @@ struct Foreign {
 };
 
 std::optional<Foreign> ReadForeignPath(nb::handle path, bool drop_unknown, bool goes_on,
-                                       const std::vector<std::string>& per_rank) {
+                                       const std::vector<std::string>& per_rank, bool allow_part,
+                                       const std::vector<std::string>& allow_missing,
+                                       std::optional<std::uint64_t> metadata_memory_bytes) {
   const std::string text = PathOf(path);
-  ForeignOptions options{.drop_unknown = drop_unknown, .goes_on = goes_on, .per_rank = per_rank};
+  ForeignOptions options{.drop_unknown = drop_unknown,
+                         .goes_on = goes_on,
+                         .per_rank = per_rank,
+                         .allow_part = allow_part,
+                         .allow_missing = allow_missing,
+                         .metadata_memory_bytes = metadata_memory_bytes};
   std::optional<ForeignCheckpoint> read = [&] {
     const GilRelease released;
     return Value(ReadForeign(text, options));
   }();
   if (!read) return std::nullopt;
   return Foreign{.checkpoint = *std::move(read), .options = std::move(options)};
+}
+
+nb::object KindOf(nb::handle path) {
+  const std::string text = PathOf(path);
+  const std::optional<ForeignKind> kind = [&] {
+    const GilRelease released;
+    return Value(KindOfForeign(text));
+  }();
+  return kind ? nb::object(nb::make_tuple(Text(kind->what), kind->is_read)) : nb::none();
 }
 
 nb::object Newest(nb::handle path) {
@@ -189,12 +205,27 @@ nb::list NotesOf(const Foreign& foreign) {
   return notes;
 }
 
+nb::list MissingOf(const Foreign& foreign) {
+  nb::list names;
+  for (const std::string& name : foreign.checkpoint.missing) names.append(Text(name));
+  return names;
+}
+
 nb::list TakeRankValues(Foreign& foreign, const nb::list& unread) {
   nb::list values;
   for (ForeignNode& value : foreign.checkpoint.rank_values) {
     values.append(TakeNode(std::move(value), unread));
   }
   return values;
+}
+
+nb::list DTypes() {
+  nb::list rows;
+  for (const ForeignDType& row : ForeignDTypes()) {
+    rows.append(nb::make_tuple(Text(DTypeName(row.dtype)), DTypeSizeBytes(row.dtype),
+                               Text(row.name), Text(row.torch_storage), Text(row.numpy_code)));
+  }
+  return rows;
 }
 
 }  // namespace
@@ -226,6 +257,10 @@ void BindInterop(nb::module_& m) {
       .def("objects", ObjectsOf, nb::sig("def objects(self) -> dict[str, tuple[str, bytes]]"))
       .def("files", FilesOf, nb::sig("def files(self) -> list[tuple[str, int, str]]"))
       .def("left_out", LeftOutOf, nb::sig("def left_out(self) -> list[tuple[str, int, str, bool]]"))
+      .def_prop_ro("metadata_memory_bytes",
+                   [](const Foreign& foreign) { return foreign.checkpoint.metadata_memory_bytes; })
+      .def("missing", MissingOf, nb::sig("def missing(self) -> list[str]"),
+           "Tensors that an index names and no file has.")
       .def("unread", UnreadOf, nb::sig("def unread(self) -> list[tuple[BaseException, bool]]"),
            "Errors, and whether they are of files beside those of the format.")
       .def("notes", NotesOf, nb::sig("def notes(self) -> list[str]"))
@@ -238,25 +273,21 @@ void BindInterop(nb::module_& m) {
           "Once. With one of `unread` for each that could not be read.")
       .def("take_rank_values", TakeRankValues, nb::arg("unread"),
            nb::sig("def take_rank_values(self, unread: object) -> object"));
-  m.def("read_foreign", ReadForeignPath, nb::arg("path"), nb::arg("drop_unknown"),
-        nb::arg("goes_on"), nb::arg("per_rank"),
-        nb::sig("def read_foreign(path: str, drop_unknown: bool, goes_on: bool, per_rank: "
-                "list[str]) -> Foreign | None"),
-        "None: the path is of no format that is known.");
   m.def(
-      "foreign_dtypes",
-      [] {
-        nb::list rows;
-        for (const ForeignDType& row : ForeignDTypes()) {
-          rows.append(nb::make_tuple(Text(DTypeName(row.dtype)), DTypeSizeBytes(row.dtype),
-                                     Text(row.name), Text(row.torch_storage),
-                                     Text(row.numpy_code)));
-        }
-        return rows;
-      },
-      nb::sig("def foreign_dtypes() -> list[tuple[str, int, str, str, str]]"),
-      "Name, element size in bytes, name in torch and numpy, class of storages in torch, numpy's "
-      "code.");
+      "read_foreign", ReadForeignPath, nb::arg("path"), nb::arg("drop_unknown"), nb::arg("goes_on"),
+      nb::arg("per_rank"), nb::arg("allow_part"), nb::arg("allow_missing"),
+      nb::arg("metadata_memory_bytes").none(),
+      nb::sig("def read_foreign(path: str, drop_unknown: bool, goes_on: bool, per_rank: "
+              "list[str], allow_part: bool, allow_missing: list[str], metadata_memory_bytes: int | "
+              "None) -> Foreign | None"),
+      "None: the path is of no format that is known.");
+  m.def("kind_of_foreign", KindOf, nb::arg("path"),
+        nb::sig("def kind_of_foreign(path: str) -> tuple[str, bool] | None"),
+        "What it is, and whether `read_foreign` reads it; None: of no format that is known.");
+  m.def("foreign_dtypes", DTypes,
+        nb::sig("def foreign_dtypes() -> list[tuple[str, int, str, str, str]]"),
+        "Name, element size in bytes, name in torch and numpy, class of storages in torch, numpy's "
+        "code.");
   m.def("newest_megatron_iteration", Newest, nb::arg("path"),
         nb::sig("def newest_megatron_iteration(path: str) -> str | None"));
 }

@@ -76,7 +76,7 @@ def make_damaged():
     ):
         path = pathlib.Path("others") / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch()
+        path.write_text("none" if path.parent.name == "files" else "")
     header = json.dumps({
         "__metadata__": {"format": "pt", "sealpoint.object.rng": '["text/plain", "Zm9v"]'},
         "w": {"dtype": "BF16", "shape": [2000, 3], "data_offsets": [0, 12000]},

@@ -24,6 +24,14 @@ def model(tmp_path):
     return tmp_path / "model"
 
 
+def test_a_file_system_that_tells_no_room_has_room(model, tmp_path, monkeypatch):
+    """Mounts over FUSE and networks tell of 0 blocks, none of which are free."""
+    nothing = os.statvfs_result((4096, 4096, 0, 0, 0, 0, 0, 0, 0, 255))
+    monkeypatch.setattr(os, "statvfs", lambda path: nothing)
+    convert(model, tmp_path / "made.pt")
+    assert (tmp_path / "made.pt").exists()
+
+
 def occupied(path, kind):
     """Puts something in the way of a destination; returns the destination."""
     if kind == "file":
@@ -58,7 +66,7 @@ def occupied(path, kind):
 )
 def test_a_dry_run_says_what_the_conversion_says(to, kind, code, message, model, tmp_path, monkeypatch):
     class Full:
-        f_bavail, f_frsize = 3, 512
+        f_blocks, f_bavail, f_frsize = 1 << 40, 3, 512
 
     destination = occupied(tmp_path / "d", kind)
     if kind == "read-only":
@@ -81,7 +89,7 @@ def test_a_dry_run_says_what_the_conversion_says(to, kind, code, message, model,
 def test_the_room_is_asked_for_before_a_byte_is_written(tmp_path, monkeypatch):
     """A small file can stand for a large tensor, if its elements share their place."""
     class Small:
-        f_bavail, f_frsize = 1 << 20, 4096
+        f_blocks, f_bavail, f_frsize = 1 << 40, 1 << 20, 4096
 
     elements = 1 << 40
     data = hostile.tensor_pickle(numel=4, shape=(elements,), strides=(0,))
@@ -123,7 +131,7 @@ def test_disks_that_are_too_small_or_fill_up(disk, tmp_path, monkeypatch):
     sealpoint.save({f"w{i}": noise((100_000,), "f4", seed=i) for i in range(5)}, tmp_path / "c")
 
     class Large:
-        f_bavail, f_frsize = 1 << 30, 4096
+        f_blocks, f_bavail, f_frsize = 1 << 40, 1 << 30, 4096
 
     for to in FORMATS:
         with pytest.raises(sealpoint.NoSpaceError, match=r"needs 2,0\d\d,\d\d\d bytes; 1,048,576 bytes are free"):

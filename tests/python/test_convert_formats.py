@@ -546,6 +546,46 @@ def test_more_files_than_may_be_open(tmp_path, monkeypatch):
     assert contents(tmp_path / "d")[1] == contents(tmp_path / "c")[1]
 
 
+def test_many_files_with_few_descriptors(tmp_path):
+    """200 files of 64 descriptors, out and in: 4 threads, and each file is made, read and compared."""
+    sealpoint.save({f"w{i}": numpy.full(64, i, "f4") for i in range(200)}, tmp_path / "c")
+    convert_all = (
+        f"ulimit -n 64; for pair in 'c hf --to hf --max-shard-size 100B' 'hf back'; do "
+        f"(cd {tmp_path} && {sys.executable} -m sealpoint convert $pair -j 4 --verify) || exit; done"
+    )
+    done = subprocess.run(["bash", "-c", convert_all], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done
+    assert len(list((tmp_path / "hf").glob("*.safetensors"))) == 200
+    assert contents(tmp_path / "back")[1] == contents(tmp_path / "c")[1]
+
+
+def test_what_is_closed_early_is_durable(tmp_path, monkeypatch):
+    """Files are written in turns, and their headers last; whatever is closed then was synced after its last byte."""
+    last = {}
+
+    def noting(name):
+        call = getattr(os, name)
+
+        def note(descriptor, *arguments):
+            path = os.readlink(f"/proc/self/fd/{descriptor}")
+            if ".partial-" in path and path.endswith(".safetensors"):
+                last.setdefault(os.path.basename(path), []).append(name)
+            return call(descriptor, *arguments)
+
+        monkeypatch.setattr(os, name, note)
+
+    for name in ("pwrite", "fsync", "close"):
+        noting(name)
+    monkeypatch.setattr("sealpoint.interop._copy._OPEN_FILES_MAX", 2)
+    sealpoint.save({f"w{i}": noise((100,), "u1", seed=i) for i in range(8)}, tmp_path / "c")
+    convert(tmp_path / "c", tmp_path / "hf", to="hf", max_shard_bytes=100, threads=3)
+    assert len(last) == 8
+    for name, events in last.items():
+        writes = [at for at, event in enumerate(events) if event == "pwrite"]
+        assert "fsync" in events[writes[-1] :] and events.count("close") > 1, (name, events)
+        assert all("fsync" in events[at : events.index("close", at)] for at in writes), (name, events)
+
+
 def test_damaged_directories_of_hugging_face(tmp_path):
     sealpoint.save({"w": noise((4,), "f4")}, tmp_path / "c")
     convert(tmp_path / "c", tmp_path / "hf", to="hf")

@@ -246,7 +246,7 @@ def test_what_is_left_out_of_a_file_of_torch_need_not_be_readable(is_zip, tmp_pa
 def test_values_that_cannot_be_read_take_no_memory_beyond_the_bound(tmp_path):
     data = b"\x80\x02}(" + b"".join(b"X\4\0\0\0%04x}C\1aNs" % i for i in range(60_000)) + b"u."
     hostile.torch_file(tmp_path / "a", data)
-    with pytest.raises(sealpoint.LimitExceededError, match="its values take more than"):
+    with pytest.raises(sealpoint.LimitExceededError, match="what it describes takes more than"):
         convert(tmp_path / "a", tmp_path / "made", match=["nothing"])
 
 
@@ -385,3 +385,20 @@ def test_mutated_files(tmp_path):
                 assert str(error) and error.path
         victim.write_bytes(good)
         assert errors > 50, victim
+
+
+def test_many_small_values_are_within_the_bound(tmp_path):
+    names = [f"model.layers.{i}.weight" for i in range(60_000)]
+    header = {name: {"dtype": "U8", "shape": [1], "data_offsets": [i, i + 1]} for i, name in enumerate(names)}
+    hostile.safetensors_file(tmp_path / "a.safetensors", header, bytes(len(names)))
+    torch.save({f"w{i}": torch.ones(32) for i in range(20_000)}, tmp_path / "b.pt")
+    torch.save({"tokens": list(range(2_000_000))}, tmp_path / "c.pt")
+    assert convert(tmp_path / "a.safetensors", tmp_path / "a").tensor_count == 60_000
+    assert convert(tmp_path / "b.pt", tmp_path / "b").tensor_count == 20_000
+    assert convert(tmp_path / "c.pt", tmp_path / "c").tensor_count == 0
+
+
+def test_a_program_of_torch_export(tmp_path):
+    torch.export.save(torch.export.export(torch.nn.Linear(2, 2), (torch.ones(1, 2),)), tmp_path / "a.pt2")
+    with pytest.raises(sealpoint.UnsupportedError, match=r"torch\.export"):
+        convert(tmp_path / "a.pt2", tmp_path / "made")

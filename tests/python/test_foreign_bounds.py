@@ -16,7 +16,6 @@ import pytest
 import sealpoint
 import test_convert_hostile as hostile
 from sealpoint.interop import _listing, open_source
-from sealpoint._places import _TORCH_LEGACY as LEGACY
 
 PROGRAM = pathlib.Path(os.environ["SEALPOINT_BINARY_DIR"]) / "tools/ckpt-inspect/ckpt-inspect"
 MIB = 1 << 20
@@ -83,14 +82,14 @@ def measured(command):
 
 
 def check_bounded(path, size):
-    """Both say the same, within the files and 64 MiB."""
+    """Both say the same, within 16 times the files and 64 MiB."""
     answers = []
     for reader, command in {
         "C++": [PROGRAM, path, "--json"],
         "Python": [sys.executable, "-m", "sealpoint", "ls", path, "--json"],
     }.items():
         status, output, memory = measured([str(one) for one in command])
-        assert memory <= size + 64 * MIB + BASE_BYTES[reader], (reader, memory / MIB, size / MIB, output[:200])
+        assert memory <= 16 * size + 64 * MIB + BASE_BYTES[reader], (reader, memory / MIB, size / MIB, output[:200])
         assert status in (0, 1, 3, 4) and "Traceback" not in output, (reader, status, output[-500:])
         answers.append(status == 0)
     assert answers[0] == answers[1], (path, answers)
@@ -116,8 +115,10 @@ def test_memory_of_pickles_of_unknown_length(name, tmp_path):
     """In files of torch.save before 1.6, which are read in windows."""
     value = b"\x80\x02}X\x01\0\0\0x" + pickles(SCALE)[name] + b"s."
     path = tmp_path / "a"
-    path.write_bytes(LEGACY + b"\x80\x02M\xe9\x03." + b"\x80\x02}." + value + b"\x80\x02].")
-    assert check_bounded(path, path.stat().st_size) == (name == "entries that fit")
+    path.write_bytes(hostile.LEGACY + b"\x80\x02M\xe9\x03." + b"\x80\x02}." + value + b"\x80\x02].")
+    is_read = check_bounded(path, path.stat().st_size)
+    assert is_read or name != "entries that fit"
+    assert not is_read or name != "lists", "each takes 70 times its bytes"
 
 
 @pytest.mark.parametrize("name", [name for name, _ in safetensors(1e-6)])

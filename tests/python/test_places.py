@@ -10,8 +10,8 @@ import numpy
 import pytest
 import sealpoint
 from conftest import blob_of
-from sealpoint import _places
 from sealpoint.interop import convert
+from test_convert_hostile import LEGACY
 
 FOREIGN = {
     "torch": "a file of torch.save",
@@ -57,7 +57,7 @@ def test_other_formats(tmp_path, to, what):
 
 
 def test_old_files_of_torch(tmp_path):
-    (tmp_path / "m.pt").write_bytes(_places._TORCH_LEGACY + b"...")
+    (tmp_path / "m.pt").write_bytes(LEGACY + b"...")
     refused(tmp_path / "m.pt", "it is a file of torch.save; `sealpoint convert ")
 
 
@@ -87,9 +87,9 @@ def test_a_folder_of_files_of_torch(tmp_path):
     os.mkfifo(tmp_path / "run/pipe.pt")
     (tmp_path / "run/optimizer.pt").write_bytes(b"PK\x03\x04")
     refused(tmp_path / "run", f"a folder with a file of torch.save, expected that file: {tmp_path}/run/optimizer.pt")
-    for name in ("a.ckpt", "b.pth", "pytorch_model.bin"):
-        (tmp_path / "run" / name).write_bytes(_places._TORCH_LEGACY)
-    said = "a folder with 4 files of torch.save (a.ckpt, b.pth, optimizer.pt and 1 more), each a state of its own"
+    for name in ("a.ckpt", "b.pth", "model.bin"):
+        (tmp_path / "run" / name).write_bytes(LEGACY)
+    said = "a folder with 4 files of torch.save (a.ckpt, b.pth, model.bin and 1 more), expected one of them, if each"
     refused(tmp_path / "run", said)
     with pytest.raises(sealpoint.NotACheckpointError) as caught:
         convert(tmp_path / "run", tmp_path / "made")

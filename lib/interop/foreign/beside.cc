@@ -11,6 +11,7 @@
 #include "lib/base/utf8.h"
 #include "lib/interop/foreign/bytes.h"
 #include "lib/interop/foreign/failure.h"
+#include "lib/interop/foreign/others.h"
 #include "lib/interop/foreign/torch_legacy.h"
 #include "lib/interop/foreign/torch_values.h"
 
@@ -47,10 +48,13 @@ bool HasKey(ForeignNode& tree, const std::string& key) {
   });
 }
 
-bool IsNamedAsState(const std::string& name) {
-  const bool is_again = std::ranges::any_of(
+bool IsNamedAsAgain(const std::string& name) {
+  return std::ranges::any_of(
       kAgain, [&](std::string_view beginning) { return name.starts_with(beginning); });
-  if (is_again || name.starts_with('.') || !IsText(name, false)) return false;
+}
+
+bool IsNamedAsState(const std::string& name) {
+  if (IsNamedAsAgain(name) || name.starts_with('.') || !IsText(name, false)) return false;
   return std::ranges::any_of(kEndings,
                              [&](std::string_view ending) { return name.ends_with(ending); });
 }
@@ -73,6 +77,17 @@ std::string ReasonOf(const SourceEntry& entry, const std::string& directory, boo
   return entry.kind == EntryKind::kSymlink ? WhatLinkIs(directory, entry.name) : "no regular file";
 }
 
+// Whether what is no file of the state, but a text such as a page or a pointer, stands in the place
+// of one.
+bool StandsForState(const std::string& name, const Other& other) {
+  if (!other.is_text) return true;
+  constexpr std::array<std::string_view, 4> kTexts = {".json", ".txt", ".model", ".md"};
+  const bool is_pointer = other.code == Code::kIncomplete;
+  if (IsNamedAsState(name) || name.ends_with(".safetensors")) return true;
+  return is_pointer && std::ranges::none_of(
+                           kTexts, [&](std::string_view ending) { return name.ends_with(ending); });
+}
+
 // As far as its beginning says, which may end within a character.
 bool BeginsAsText(const SourceFile& file) {
   constexpr std::uint64_t kLookedAtBytes = 4096;
@@ -89,11 +104,11 @@ bool BeginsAsText(const SourceFile& file) {
 
 class Beside {
  public:
-  Beside(bool may_link, SourceFiles& files, ForeignCheckpoint& state)
-      : may_link_(may_link), files_(files), state_(state) {}
+  Beside(const BesideOptions& options, SourceFiles& files, ForeignCheckpoint& state)
+      : options_(options), files_(files), state_(state) {}
 
   void Take(const SourceEntry& entry, const std::string& left_over) {
-    std::string reason = ReasonOf(entry, state_.path, may_link_);
+    std::string reason = ReasonOf(entry, state_.path, options_.may_link);
     if (!left_over.empty()) reason = left_over;
     if (!reason.empty()) {
       const bool may_hold_state = left_over.empty() && !entry.name.starts_with('.');
@@ -110,10 +125,7 @@ class Beside {
       if (ReadState(entry, file, key, node)) return;
     }
     if (!node) {
-      // The latter is of tokenizers.
-      const bool is_model = BeginsAsText(*file) || entry.name.ends_with(".model");
-      LeaveOut(entry, is_model ? "text" : "of no kind that is read here", !is_model);
-      return;
+      return LeaveOutFile(entry, *file);
     }
     Put(entry.name, key, *std::move(node),
         is_text ? "state beside the tensors: text"
@@ -121,6 +133,19 @@ class Beside {
   }
 
  private:
+  // A file that is none of torch.save, or of which the format has another form.
+  void LeaveOutFile(const SourceEntry& entry, const SourceFile& file) {
+    const auto other = entry.size > 0 ? OtherFile(file) : std::nullopt;
+    if (other && StandsForState(entry.name, *other)) return LeaveOut(entry, other->what, true);
+    const bool is_of_tokenizer = entry.name.ends_with(".model");
+    if (BeginsAsText(file) || is_of_tokenizer) return LeaveOut(entry, "text", false);
+    const bool is_again = IsNamedAsAgain(entry.name);
+    if (entry.name.ends_with(".safetensors") || (is_again && !options_.index.empty())) {
+      return LeaveOut(entry, StrCat("not named by the index ", options_.index), true);
+    }
+    LeaveOut(entry, is_again ? "weights in another form" : "of no kind that is read here", true);
+  }
+
   void LeaveOut(const SourceEntry& entry, std::string reason, bool may_hold_state) {
     state_.left_out.push_back({entry.name, entry.size, std::move(reason), may_hold_state});
   }
@@ -174,23 +199,22 @@ class Beside {
     }
   }
 
-  const bool may_link_;
+  const BesideOptions& options_;
   SourceFiles& files_;
   ForeignCheckpoint& state_;
 };
 
 }  // namespace
 
-void ReadBeside(bool may_link, const std::set<std::string>& format_names, SourceFiles& files,
-                ForeignCheckpoint& state) {
+void ReadBeside(const BesideOptions& options, SourceFiles& files, ForeignCheckpoint& state) {
   if (!IsMapping(state.tree)) return;  // which is an error, but not one of these files
   std::map<std::string, std::string> left_over;
   for (const ForeignFile& file : state.files) {
     if (file.meaning.starts_with(kLeftOver)) left_over[file.name] = file.meaning;
   }
-  Beside beside(may_link, files, state);
+  Beside beside(options, files, state);
   for (const SourceEntry& entry : files.List(state.path)) {
-    if (!format_names.contains(entry.name)) beside.Take(entry, left_over[entry.name]);
+    if (!options.format_names.contains(entry.name)) beside.Take(entry, left_over[entry.name]);
   }
 }
 

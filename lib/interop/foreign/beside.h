@@ -14,11 +14,14 @@ namespace sealpoint::internal::foreign {
 // Lightning all but tensors beside a directory of DCP: such files become part of the state, under
 // their names. All else is left out, by name.
 //
-// `format_names`: names in the directory that belong to its format. `may_link`: symbolic links may
-// lead out of the directory. What cannot be read is left out if it is of an unknown kind; else it
-// is thrown, or Unread if reading goes on.
-void ReadBeside(bool may_link, const std::set<std::string>& format_names, SourceFiles& files,
-                ForeignCheckpoint& state);
+// What cannot be read is left out if it is of an unknown kind; else it is thrown, or Unread if
+// reading goes on.
+struct BesideOptions {
+  bool may_link = false;  // symbolic links may lead out of the directory
+  std::string index{};    // the name of the one that says which files are the model's
+  std::set<std::string> format_names{};  // what in the directory belongs to its format
+};
+void ReadBeside(const BesideOptions& options, SourceFiles& files, ForeignCheckpoint& state);
 
 }  // namespace sealpoint::internal::foreign
 

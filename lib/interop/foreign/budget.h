@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "lib/interop/foreign/bytes.h"
 #include "lib/interop/foreign/failure.h"
+#include "lib/safetensors/description.h"
 
 namespace sealpoint::internal::foreign {
 
@@ -24,11 +26,15 @@ constexpr std::uint64_t kObject = 256;
 constexpr std::uint64_t kKept = 160;  // what is kept out of order
 }  // namespace pickle_cost
 
-// Memory for what files describe: as much as the files have bytes, and 64 MiB.
+// Memory for what files describe: as much as is told, or by what the files have.
 class Budget {
  public:
+  explicit Budget(std::optional<std::uint64_t> told = {})
+      : told_(told), max_(told.value_or(DescriptionBytesMax(0))) {}
+
   // The files of the checkpoint have so many bytes.
-  void Allow(std::uint64_t file_bytes) { max_ = CappedAdd(kBytes, file_bytes); }
+  void Allow(std::uint64_t file_bytes) { max_ = told_.value_or(DescriptionBytesMax(file_bytes)); }
+  std::uint64_t max() const { return max_; }
 
   std::uint64_t used() const { return used_; }
   bool is_spent() const { return used_ > max_; }
@@ -36,15 +42,13 @@ class Budget {
   void Add(std::uint64_t cost, const std::string& path) {
     used_ = CappedAdd(used_, cost);
     if (used_ <= max_) return;
-    Fail(Code::kLimitExceeded, path, "its values take more than ", max_,
-         " bytes of memory, which is what its files have and ", kBytes);
+    throw Failure{DescriptionTooLarge(max_).AtPath(path)};
   }
   void Release(std::uint64_t cost) { used_ -= cost; }
 
  private:
-  static constexpr std::uint64_t kBytes = std::uint64_t{64} << 20;
-
-  std::uint64_t max_ = kBytes;
+  const std::optional<std::uint64_t> told_;
+  std::uint64_t max_ = 0;
   std::uint64_t used_ = 0;
 };
 

@@ -287,7 +287,7 @@ ForeignCheckpoint ReadDcp(const std::string& path, SourceFiles& files) {
   state.tree = root.Node(true);
   const std::set<std::string> used = FilesOf(metadata);
   Describe(used, files, state);
-  ReadBeside(false, OwnNames(used, std::move(indices)), files, state);
+  ReadBeside({.format_names = OwnNames(used, std::move(indices))}, files, state);
   return state;
 }
 

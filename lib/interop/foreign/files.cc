@@ -8,6 +8,7 @@
 #include "lib/base/macros.h"
 #include "lib/interop/foreign/failure.h"
 #include "lib/pipeline/thread_pool.h"
+#include "lib/storage/open_files.h"
 #include "lib/storage/path.h"
 #include "sealpoint/bytes.h"
 #include "sealpoint/text.h"
@@ -33,7 +34,7 @@ std::optional<std::string> LocalPath(const std::string& path) {
 template <typename Map>
 void KeepFew(Map& map) {
   constexpr std::size_t kCountMax = 32;
-  if (map.size() >= kCountMax) map.clear();
+  if (map.size() >= OpenFilesFor(kCountMax)) map.clear();
 }
 
 // An empty one says its size as a link that leads nowhere does.

@@ -87,7 +87,7 @@ class SourceFiles {
   const std::shared_ptr<Storage>& storage() const { return storage_; }
   const std::shared_ptr<ForeignDirectories>& directories() const { return directories_; }
   // Each file that is opened from now on is of another checkpoint.
-  void StartBudget() { budget_ = std::make_shared<Budget>(); }
+  void StartBudget() { budget_ = NewBudget(); }
   std::shared_ptr<const SourceFile> Open(const std::string& path);
   // The number of a file, which may not have been opened.
   std::size_t NumberOf(const std::string& path);
@@ -99,10 +99,14 @@ class SourceFiles {
   // What is read of a file lies together in few places: the ends of archives, and what is near.
   static constexpr std::uint64_t kBlockBytes = std::uint64_t{64} << 10;
   static constexpr std::size_t kBlocksMax = 64;
+  std::shared_ptr<Budget> NewBudget() const {
+    return std::make_shared<Budget>(options_.metadata_memory_bytes);
+  }
+
   const ForeignOptions options_;
   const std::shared_ptr<Storage> storage_;
   const std::shared_ptr<ForeignDirectories> directories_;
-  std::shared_ptr<Budget> budget_ = std::make_shared<Budget>();
+  std::shared_ptr<Budget> budget_ = NewBudget();
   const std::shared_ptr<BlockCache> blocks_;
   std::unordered_map<std::string, std::shared_ptr<const SourceFile>> open_;
   std::unordered_map<std::string, std::vector<SourceEntry>> listed_;

@@ -9,12 +9,13 @@
 #include "lib/interop/foreign/files.h"
 #include "lib/interop/foreign/state.h"
 
-// The readers of the formats. All throw Failure, but for the last.
+// The readers of the formats. All throw Failure, but for the last two.
 
 namespace sealpoint::internal::foreign {
 
 ForeignCheckpoint ReadSafetensors(const std::string& path, SourceFiles& files);
 ForeignCheckpoint ReadTorchFile(const std::string& path, SourceFiles& files);
+ForeignCheckpoint ReadTorchFolder(const std::string& path, SourceFiles& files);
 ForeignCheckpoint ReadDcp(const std::string& path, SourceFiles& files);
 ForeignCheckpoint ReadMegatron(const std::string& path, SourceFiles& files);
 
@@ -22,11 +23,16 @@ ForeignCheckpoint ReadMegatron(const std::string& path, SourceFiles& files);
 bool IsMegatron(const std::string& path, SourceFiles& files);
 // The directory of the newest iteration, of a folder of iterations.
 std::optional<std::string> NewestIteration(const std::string& path, SourceFiles& files);
+// Whether a directory has a model in files of torch.save, as transformers stores it.
+bool IsTorchFolder(const std::vector<SourceEntry>& entries);
 bool IsDcp(const std::vector<SourceEntry>& entries);
 
 // As sealpoint::ReadForeign, of a path that is known to be a directory or a file.
 Result<std::optional<ForeignCheckpoint>> ReadPath(const std::string& path, bool is_directory,
                                                   SourceFiles& files);
+// As sealpoint::KindOfForeign, likewise.
+Result<std::optional<ForeignKind>> KindOfPath(const std::string& path, bool is_directory,
+                                              SourceFiles& files);
 
 }  // namespace sealpoint::internal::foreign
 

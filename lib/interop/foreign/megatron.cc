@@ -8,6 +8,7 @@
 #include "lib/interop/foreign/failure.h"
 #include "lib/interop/foreign/formats.h"
 #include "lib/interop/foreign/node.h"
+#include "lib/interop/foreign/others.h"
 #include "sealpoint/text.h"
 
 // Directories of Megatron-core's torch_dist: those of DCP, with a file of the common state before
@@ -64,10 +65,12 @@ bool IsMegatron(const std::string& path, SourceFiles& files) {
     const ForeignNode* const backend = content ? content->Find("sharded_backend") : nullptr;
     if (backend == nullptr) return false;
     if (backend->if_text() != nullptr && *backend->if_text() == "torch_dist") return true;
+    // Megatron-FSDP leaves a directory of torch.distributed.checkpoint, with this marker beside.
+    if (backend->if_text() != nullptr && *backend->if_text() == "fsdp_dtensor") return false;
     const std::string found =
         backend->if_text() != nullptr ? QuotedText(*backend->if_text()) : PythonJson(*backend);
     Fail(Code::kUnsupported, file->path(), "a checkpoint of Megatron in the format ",
-         Printable(found.substr(0, 40)), ", expected torch_dist");
+         Printable(found.substr(0, 40)), ", expected torch_dist; ", kFromMegatron);
   }
   return false;
 }
@@ -106,7 +109,8 @@ ForeignCheckpoint ReadMegatron(const std::string& path, SourceFiles& files) {
     }
     if (file.name == kIntegrity) file.meaning = "digests of the files, not checked";
   }
-  ReadBeside(false, OwnNames(used, {kMetadata, kMarker, kCommon, kIntegrity}), files, state);
+  ReadBeside({.format_names = OwnNames(used, {kMetadata, kMarker, kCommon, kIntegrity})}, files,
+             state);
   return state;
 }
 

@@ -4,55 +4,86 @@
 #include <new>
 
 #include "lib/base/macros.h"
+#include "lib/interop/foreign/bytes.h"
 #include "lib/interop/foreign/failure.h"
 #include "lib/interop/foreign/formats.h"
+#include "lib/interop/foreign/others.h"
+#include "lib/interop/foreign/parts.h"
 #include "lib/interop/foreign/torch_legacy.h"
 #include "lib/interop/foreign/torch_values.h"
 #include "lib/interop/foreign/torch_zip.h"
+#include "lib/safetensors/header.h"
 #include "lib/storage/path.h"
 
 namespace sealpoint::internal::foreign {
 namespace {
 
-using std::string_literals::operator""s;
+enum class Format : std::uint8_t { kNone, kTorch, kSafetensors, kMegatron, kDcp };
 
-// How files begin that are not read; what they are.
-struct Other {
-  std::string magic;
-  std::string_view what;
-};
-const Other kOthers[] = {{"\x89HDF\r\n\x1a\n"s, "an HDF5 file"},
-                         {"GGUF"s, "a GGUF file"},
-                         {"\x93NUMPY"s, "an array of numpy (.npy)"},
-                         {"\x1f\x8b"s, "compressed by gzip; decompress it"},
-                         {"\x28\xb5\x2f\xfd"s, "compressed by zstd; decompress it"}};
-
-bool IsSafetensors(const std::string& path, const SourceFile& file, const std::string& head) {
-  if (path.ends_with(".safetensors")) return true;
+bool IsSafetensors(const SourceFile& file, const std::string& head) {
   constexpr std::size_t kHeadSize = 9;
   constexpr std::uint64_t kHeaderMax = 100'000'000;
   if (file.size() < kHeadSize + 1 || head[8] != '{') return false;
-  std::uint64_t size = 0;
-  for (std::size_t i = 8; i > 0; --i) size = size << 8 | static_cast<unsigned char>(head[i - 1]);
-  return size <= std::min(kHeaderMax, file.size());
+  return Number(head, 0, 8) <= std::min(kHeaderMax, file.size());
+}
+
+// By its content; by its name if that says nothing.
+Format FormatOfFile(const SourceFile& file) {
+  const std::string head = file.Read(0, std::min<std::uint64_t>(file.size(), kTorchLegacy.size()));
+  if (head.starts_with(kTorchZip) || head == kTorchLegacy) return Format::kTorch;
+  if (IsSafetensors(file, head)) return Format::kSafetensors;
+  const bool is_named = file.path().ends_with(".safetensors");
+  return is_named && !OtherFile(file) ? Format::kSafetensors : Format::kNone;
+}
+
+// A cut-off zip is one of torch.save, as far as anybody can say.
+std::optional<Other> OtherZipIn(const std::shared_ptr<const SourceFile>& file) {
+  try {
+    return OtherZip(Zip(file, 0, file->size()));
+  } catch (const Failure&) {
+    return std::nullopt;
+  }
+}
+
+Format FormatOfDirectory(const std::string& path, SourceFiles& files) {
+  const std::vector<SourceEntry> entries = files.List(path);
+  if (IsMegatron(path, files)) return Format::kMegatron;
+  if (IsDcp(entries)) return Format::kDcp;
+  const bool has_safetensors = std::ranges::any_of(entries, [](const SourceEntry& entry) {
+    return !entry.name.starts_with('.') && (entry.name.ends_with(".safetensors") ||
+                                            entry.name.ends_with(".safetensors.index.json"));
+  });
+  if (has_safetensors) return Format::kSafetensors;
+  return IsTorchFolder(entries) ? Format::kTorch : Format::kNone;
+}
+
+std::optional<Other> OtherDirectory(const std::string& path, SourceFiles& files) {
+  const std::vector<SourceEntry> entries = files.List(path);
+  const bool has_items = std::ranges::any_of(
+      entries, [](const SourceEntry& entry) { return entry.name.ends_with(".distcp"); });
+  if (!has_items) return OtherFolder(path, files);
+  return Other{Code::kNotACheckpoint,
+               "files of torch.distributed.checkpoint without .metadata: a save that did not end"};
 }
 
 std::optional<ForeignCheckpoint> ReadFile(const std::string& path, SourceFiles& files) {
   const auto file = files.Open(path);
   files.budget().Allow(file->size());
-  const std::string head =
-      file->Read(0, std::min<std::uint64_t>(file->size(), kTorchLegacy.size()));
-  if (head.starts_with(kTorchZip) || head == kTorchLegacy) return ReadTorchFile(path, files);
-  if (IsSafetensors(path, *file, head)) return ReadSafetensors(path, files);
-  for (const Other& other : kOthers) {
-    if (head.starts_with(other.magic)) {
-      Fail(Code::kUnsupported, path, other.what, ", expected a checkpoint");
-    }
+  const Format format = FormatOfFile(*file);
+  if (format == Format::kNone) {
+    if (const auto other = OtherFile(*file)) Fail(*other, path);
+    return std::nullopt;
   }
-  if (head.starts_with('\x80')) {
-    Fail(Code::kUnsupported, path, "a plain pickle, which is a program; expected a checkpoint");
+  CheckKind(path);
+  if (format == Format::kSafetensors && file->size() < kSafetensorsLengthBytes) {
+    Fail(Code::kIncomplete, path, "file has ", file->size(), " bytes, a file of safetensors ",
+         kSafetensorsLengthBytes, " at least; copy it again");
   }
-  return std::nullopt;
+  const std::vector<SourceEntry> others = CheckWhole(path, files);
+  ForeignCheckpoint state =
+      format == Format::kTorch ? ReadTorchFile(path, files) : ReadSafetensors(path, files);
+  NameOthers(others, state);
+  return state;
 }
 
 std::optional<ForeignCheckpoint> ReadDirectory(const std::string& path, SourceFiles& files,
@@ -65,24 +96,62 @@ std::optional<ForeignCheckpoint> ReadDirectory(const std::string& path, SourceFi
     }
     return state;
   }
-  const std::vector<SourceEntry> entries = files.List(path);
   std::uint64_t stored = 0;
-  for (const SourceEntry& entry : entries) stored = CappedAdd(stored, entry.size);
+  for (const SourceEntry& entry : files.List(path)) stored = CappedAdd(stored, entry.size);
   files.budget().Allow(stored);
-  if (IsMegatron(path, files)) return ReadMegatron(path, files);
-  if (IsDcp(entries)) return ReadDcp(path, files);
-  const bool has_safetensors = std::ranges::any_of(entries, [](const SourceEntry& entry) {
-    return !entry.name.starts_with('.') && (entry.name.ends_with(".safetensors") ||
-                                            entry.name.ends_with(".safetensors.index.json"));
-  });
-  if (has_safetensors) return ReadSafetensors(path, files);
-  const bool has_items = std::ranges::any_of(
-      entries, [](const SourceEntry& entry) { return entry.name.ends_with(".distcp"); });
-  if (has_items) {
-    Fail(Code::kNotACheckpoint, path,
-         "files of torch.distributed.checkpoint without .metadata: a save that did not end");
+  std::optional<ForeignCheckpoint> state;
+  switch (FormatOfDirectory(path, files)) {
+    case Format::kMegatron:
+      state = ReadMegatron(path, files);
+      break;
+    case Format::kDcp:
+      state = ReadDcp(path, files);
+      break;
+    case Format::kSafetensors:
+      state = ReadSafetensors(path, files);
+      break;
+    case Format::kTorch:
+      state = ReadTorchFolder(path, files);
+      break;
+    case Format::kNone:
+      if (const auto other = OtherDirectory(path, files)) Fail(*other, path);
+      return std::nullopt;
   }
-  return std::nullopt;
+  NameRest(path, files, *state);
+  return state;
+}
+
+ForeignKind NotRead(const Other& other) { return {.what = other.what, .is_read = false}; }
+
+std::optional<ForeignKind> KindOfFile(const std::string& path, SourceFiles& files) {
+  const auto file = files.Open(path);
+  files.budget().Allow(file->size());
+  const Format format = FormatOfFile(*file);
+  if (format == Format::kSafetensors) return ForeignKind{"a file of safetensors", true};
+  const auto other = format == Format::kNone ? OtherFile(*file) : OtherZipIn(file);
+  if (other) return NotRead(*other);
+  if (format == Format::kNone) return std::nullopt;
+  return ForeignKind{"a file of torch.save", true};
+}
+
+std::optional<ForeignKind> KindOfDirectory(const std::string& path, SourceFiles& files, int depth) {
+  if (const auto newest = depth == 0 ? NewestIteration(path, files) : std::nullopt) {
+    return KindOfDirectory(*newest, files, 1);
+  }
+  switch (FormatOfDirectory(path, files)) {
+    case Format::kMegatron:
+      return ForeignKind{"a directory of Megatron", true};
+    case Format::kDcp:
+      return ForeignKind{"a directory of torch.distributed.checkpoint", true};
+    case Format::kSafetensors:
+      return ForeignKind{"a directory of safetensors (Hugging Face)", true};
+    case Format::kTorch:
+      return ForeignKind{"a directory of files of torch.save (Hugging Face)", true};
+    case Format::kNone:
+      break;
+  }
+  const auto other = OtherDirectory(path, files);
+  return other ? std::optional(NotRead(*other)) : std::nullopt;
 }
 
 // Strides of 0 make any shape of a few bytes.
@@ -120,6 +189,37 @@ ForeignCheckpoint ReadTorchFile(const std::string& path, SourceFiles& files) {
   return state;
 }
 
+namespace {
+
+// A page or a pointer in the place of any file says more than what is wrong with it as that file.
+Status Explained(Status error, SourceFiles& files) {
+  const std::string path = error.place().path;
+  try {
+    const Result<PathKind> kind = KindAt(path, *files.storage());
+    if (!kind.ok() || *kind != PathKind::kFile) return error;
+    const auto other = OtherFile(*files.Open(path));
+    if (other && other->is_text) return Status(other->code, other->what).AtPath(path);
+  } catch (const Failure&) {
+    return error;
+  }
+  return error;
+}
+
+}  // namespace
+
+Result<std::optional<ForeignKind>> KindOfPath(const std::string& path, bool is_directory,
+                                              SourceFiles& files) {
+  try {
+    return is_directory ? KindOfDirectory(path, files, 0) : KindOfFile(path, files);
+  } catch (Failure& failure) {
+    // Its marker names a kind that is not read.
+    if (failure.status.code() == Code::kUnsupported) {
+      return std::optional(ForeignKind{std::string(failure.status.message()), false});
+    }
+    return std::move(failure.status).AtPath(path);
+  }
+}
+
 Result<std::optional<ForeignCheckpoint>> ReadPath(const std::string& path, bool is_directory,
                                                   SourceFiles& files) {
   try {
@@ -130,10 +230,11 @@ Result<std::optional<ForeignCheckpoint>> ReadPath(const std::string& path, bool 
       CheckTree(*state);
       state->paths = files.TakePaths();
       state->directories = files.directories();
+      state->metadata_memory_bytes = files.budget().max();
     }
     return state;
   } catch (Failure& failure) {
-    return std::move(failure.status).AtPath(path);
+    return Explained(std::move(failure.status).AtPath(path), files);
   } catch (const std::bad_alloc&) {
     return Status(Code::kLimitExceeded, "it needs more memory than there is").AtPath(path);
   }
@@ -150,6 +251,15 @@ Result<std::optional<ForeignCheckpoint>> ReadForeign(const std::string& path,
   SEALPOINT_ASSIGN_OR_RETURN(const foreign::PathKind kind, foreign::KindAt(path, *files.storage()));
   if (kind == foreign::PathKind::kNothing) return std::optional<ForeignCheckpoint>();
   return foreign::ReadPath(path, kind == foreign::PathKind::kDirectory, files);
+}
+
+Result<std::optional<ForeignKind>> KindOfForeign(const std::string& path,
+                                                 const ForeignOptions& options) {
+  namespace foreign = internal::foreign;
+  foreign::SourceFiles files(options);
+  SEALPOINT_ASSIGN_OR_RETURN(const foreign::PathKind kind, foreign::KindAt(path, *files.storage()));
+  if (kind == foreign::PathKind::kNothing) return std::optional<ForeignKind>();
+  return foreign::KindOfPath(path, kind == foreign::PathKind::kDirectory, files);
 }
 
 Result<std::optional<std::string>> NewestMegatronIteration(const std::string& path) {

@@ -122,7 +122,10 @@ void AddFiles(const SafetensorsModel& model, SourceFiles& files, ForeignCheckpoi
 }  // namespace
 
 ForeignCheckpoint ReadSafetensors(const std::string& path, SourceFiles& files) {
-  auto model = SafetensorsModel::Open(path, {.storage = files.storage()});
+  auto model = SafetensorsModel::Open(
+      path, {.storage = files.storage(),
+             .allow_missing = files.options().allow_missing,
+             .metadata_memory_bytes = files.options().metadata_memory_bytes});
   if (!model.ok()) throw Failure{std::move(model).error()};
   ForeignCheckpoint state{.format = (*model)->is_directory() ? "hf" : "safetensors",
                           .path = path,
@@ -146,6 +149,11 @@ ForeignCheckpoint ReadSafetensors(const std::string& path, SourceFiles& files) {
   state.tree = MappingNode(std::move(leaves));
   AddObjects(**model, state);
   AddFiles(**model, files, state);
+  state.missing = (*model)->missing();
+  for (const SafetensorsDuplicate& one : (*model)->duplicates()) {
+    state.left_out.push_back({JoinPath(one.file, one.tensor), one.raw_bytes,
+                              "the index names another file for the tensor", false});
+  }
   const bool is_sharded = (*model)->index_name().empty() && (*model)->is_directory() &&
                           std::ranges::any_of((*model)->files(), [](const SafetensorsFile& file) {
                             return std::ranges::any_of(file.metadata, [](const auto& entry) {
@@ -162,7 +170,8 @@ ForeignCheckpoint ReadSafetensors(const std::string& path, SourceFiles& files) {
     for (const SafetensorsFile& file : (*model)->files()) {
       format_names.insert(file.name.substr(0, file.name.find('/')));
     }
-    ReadBeside(true, format_names, files, state);
+    ReadBeside({.may_link = true, .index = (*model)->index_name(), .format_names = format_names},
+               files, state);
   }
   return state;
 }

@@ -226,12 +226,7 @@ Result<std::vector<ForeignValue>> ForeignValues(const ForeignCheckpoint& checkpo
   try {
     std::vector<ForeignValue> values;
     foreign::ValuePath path;
-    std::uint64_t stored = 0;
-    for (const ForeignFile& file : checkpoint.files) {
-      stored = foreign::CappedAdd(stored, file.size_bytes);
-    }
-    foreign::Budget names;
-    names.Allow(stored);
+    foreign::Budget names(checkpoint.metadata_memory_bytes);
     foreign::WithMalformed(checkpoint, [&] {
       foreign::AddValues(checkpoint.tree, path, names, checkpoint.path, values);
     });

@@ -7,6 +7,7 @@
 #include "lib/interop/foreign/bytes.h"
 #include "lib/interop/foreign/failure.h"
 #include "lib/interop/foreign/known_classes.h"
+#include "lib/interop/foreign/others.h"
 #include "sealpoint/text.h"
 
 namespace sealpoint::internal::foreign {
@@ -242,6 +243,7 @@ TorchZip::TorchZip(std::shared_ptr<const SourceFile> file, std::uint64_t begin, 
     found = &entry;
   }
   if (count != 1 || std::ranges::count(found->name, '/') != 1) {
+    if (const auto other = OtherZip(zip_)) Fail(*other, path());
     throw Failure{Status(Code::kNotACheckpoint, "a zip without data.pkl, so not one of torch.save")
                       .AtPath(path())
                       .AtOffset(begin)};

@@ -5,29 +5,22 @@ from __future__ import annotations
 
 from sealpoint._errors import LimitExceededError
 
-MEMORY_BYTES = 64 << 20
-
 
 class Budget:
-    """Memory for what files describe: as much as the files have bytes, and 64 MiB. Not thread-safe."""
+    """Memory for what files describe. Not thread-safe."""
 
     __slots__ = ("max", "used")
 
-    def __init__(self) -> None:
-        self.max, self.used = MEMORY_BYTES, 0
-
-    def allow(self, file_bytes: int) -> None:
-        """The files of the checkpoint have so many bytes."""
-        self.max = MEMORY_BYTES + file_bytes
+    def __init__(self, bytes_max: int | None) -> None:
+        """None: without a bound."""
+        self.max, self.used = bytes_max, 0
 
     def add(self, cost: int, path: str) -> None:
         """So many bytes more. Errors: LimitExceededError."""
         self.used += cost
-        if self.used > self.max:
-            raise self.exceeded(path)
-
-    def exceeded(self, path: str) -> LimitExceededError:
-        return LimitExceededError(
-            f"its values take more than {self.max} bytes of memory, which is what its files have and {MEMORY_BYTES}",
-            path=path,
-        )
+        if self.max is not None and self.used > self.max:
+            raise LimitExceededError(
+                f"what it describes takes more than {self.max} bytes of memory; --metadata-memory (metadata_memory_bytes) "
+                "allows more",
+                path=path,
+            )

@@ -99,6 +99,10 @@ def _convert_parser() -> argparse.ArgumentParser:
         metavar="PATTERN",
         help="each rank has its own of these names, in a directory of DCP with metadata per rank; repeatable",
     )
+    parser.add_argument("--allow-part", action="store_true",
+                        help="SRC is one of several files that are one state: convert it alone, with status 6")
+    parser.add_argument("--allow-missing", action="append", default=[], metavar="PATTERN",
+                        help="go on without these tensors, which the index of SRC names and no file has; repeatable")
     parser.add_argument(
         "--dtype", help="of all floating-point tensors, such as bf16 or bfloat16; refused if a value would change"
     )
@@ -118,10 +122,16 @@ def _convert_parser() -> argparse.ArgumentParser:
         metavar="SIZE",
         help="for tensors under way (default: 256MiB)",
     )
+    _add_metadata_memory(parser)
     parser.add_argument("--verify", action="store_true", help="read source and destination again, and compare")
     parser.add_argument("--dry-run", action="store_true", help="write nothing; say what would be")
     parser.add_argument("--json", action="store_true", help="report as JSON")
     return parser
+
+
+def _add_metadata_memory(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--metadata-memory", type=_size, metavar="SIZE",
+                        help="for names, values and places of tensors (default: 16 times what the files have, and 64MiB)")
 
 
 class _Line:
@@ -157,12 +167,14 @@ def _print_report(report: Report, dry_run: bool) -> None:
         write_line(f"left out: {printable(name)}")
     if len(report.dropped) > _LIST_MAX:
         write_line(f"left out: {len(report.dropped) - _LIST_MAX} others, see --json")
+    for name in report.missing:
+        write_line(f"missing: {printable(name)}, which the index names")
     for one in report.left_out:
         if one.may_hold_state:
             write_line(f"LEFT OUT: {printable(one.name)} ({one.size_bytes:,} bytes): {printable(one.reason)}")
     others = [printable(one.name) for one in report.left_out if not one.may_hold_state]
     if others:
-        write_line(f"note: not read, as it holds no state: {', '.join(others)}")
+        write_line(f"note: not read, as the format does not count it as state: {', '.join(others)}")
     if not report.is_whole:
         write_line(f"note: status {LEFT_OUT}, as what is LEFT OUT may be state; --drop NAME says that it is to be left out")
     for note in report.notes:
@@ -191,6 +203,9 @@ def _run_convert(arguments: list[str]) -> int:
         dtype=args.dtype,
         drop_unknown=args.drop_unknown,
         per_rank=args.per_rank,
+        allow_part=args.allow_part,
+        allow_missing=args.allow_missing,
+        metadata_memory_bytes=args.metadata_memory,
         max_shard_bytes=args.max_shard_size,
         codec=args.codec,
         threads=args.threads,
@@ -219,9 +234,11 @@ def _run_ls(arguments: list[str]) -> int:
     parser = Parser(prog="sealpoint ls", description="Says what a checkpoint of any known format holds.")
     parser.add_argument("path", metavar="PATH", help="file, directory or URL; a series is listed, too")
     parser.add_argument("--per-rank", action="append", default=[], metavar="PATTERN", help="as for convert")
+    _add_metadata_memory(parser)
     parser.add_argument("--json", action="store_true", help="as JSON")
     args = parser.parse_args(arguments)
-    with open_source(args.path, drop_unknown=True, per_rank=args.per_rank) as state:
+    reading = {"drop_unknown": True, "allow_part": True, "metadata_memory_bytes": args.metadata_memory}
+    with open_source(args.path, per_rank=args.per_rank, **reading) as state:
         is_series = state.format == "sealpoint" and state.path != path_of(args.path)
         entries = Series(args.path).list() if is_series else []
         unfinished, problem = _unfinished(args.path) if is_series else ([], None)

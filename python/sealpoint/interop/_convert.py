@@ -24,7 +24,7 @@ from sealpoint.interop._layout import Layout
 from sealpoint.interop._map import apply_rules, read_rules
 from sealpoint.interop._map_back import apply_back
 from sealpoint.interop._megatron import MARKER
-from sealpoint.interop._open import check_read, open_source, open_unchecked
+from sealpoint.interop._open import Reading, check_read, open_source, open_unchecked
 from sealpoint.interop._select import rename as rename_leaves
 from sealpoint.interop._select import renamer, select
 from sealpoint.interop._source import FileInfo, LeftOut, State, size_of
@@ -49,7 +49,7 @@ class Report:
     """What came of a conversion, or would come of it.
 
     Attributes:
-        source_format, format: names as of ``to``.
+        source_format, format: names as of ``to``; and "hf_torch", a directory of Hugging Face in files of torch.save.
         path: of what was made.
         tensor_count, raw_bytes: of all tensors.
         files: what was made, with sizes; of a dry run into Sealpoint nothing.
@@ -61,6 +61,7 @@ class Report:
         needed_bytes: of disk, that were asked for beforehand.
         seconds: that it took.
         left_out: what lies in the directory of the source and was not read, though nobody asked to leave it out.
+        missing: tensors that the source's index names and none of its files has, as ``allow_missing`` allowed.
     """
 
     source_format: str
@@ -77,6 +78,7 @@ class Report:
     needed_bytes: int
     seconds: float
     left_out: list[LeftOut]
+    missing: list[str]
 
     @property
     def is_whole(self) -> bool:
@@ -105,6 +107,9 @@ def convert(
     dtype: str | None = None,
     drop_unknown: bool = False,
     per_rank: Sequence[str] = (),
+    allow_part: bool = False,
+    allow_missing: Sequence[str] = (),
+    metadata_memory_bytes: int | None = None,
     max_shard_bytes: int = _safetensors_write.SHARD_BYTES_DEFAULT,
     codec: Codec = "none",
     threads: int | None = None,
@@ -141,6 +146,12 @@ def convert(
         drop_unknown: values of unknown classes in pickles, and tensors of DCP and Megatron whose dtype the format lacks, are
             left out, instead of being errors.
         per_rank: patterns of names of which each rank has its own, in a directory of DCP with metadata per rank.
+        allow_part: the source is one of several files that are one state (``consolidated.00.pth``, ``mp_rank_00``), and is
+            converted alone; the others are in ``left_out``. Else that is an error.
+        allow_missing: patterns of tensors that the source's index names and none of its files has; they are in
+            ``missing``. Else they are errors.
+        metadata_memory_bytes: what names, values and places of tensors may take of memory; None: 16 times what the
+            files of the source have, and 64 MiB.
         max_shard_bytes: of a file of "hf"; a larger tensor has one for itself.
         codec: of "sealpoint".
         threads: that copy; None: as many as there are processors, at most 4; from or to an object store 8.
@@ -159,7 +170,7 @@ def convert(
     if to is None:
         to = _format_of(path_of(destination, "destination"))
     check(to=to, match=match, drop=drop, rename=rename, mapping_back=mapping_back, tensors_only=tensors_only, dtype=dtype,
-          drop_unknown=drop_unknown, per_rank=per_rank, max_shard_bytes=max_shard_bytes, codec=codec,
+          max_shard_bytes=max_shard_bytes, codec=codec,
           threads=THREADS_DEFAULT if threads is None else threads, memory_bytes=memory_bytes, verify=verify,
           dry_run=dry_run)  # fmt: skip
     if progress is not None and not callable(progress):
@@ -174,8 +185,9 @@ def convert(
     threads_default = _THREADS_FAR if is_far else min(THREADS_DEFAULT, os.cpu_count() or 1)
     work = _copy.Work(threads or threads_default, memory_bytes, progress, is_far)
     dropped: list[str] = []
+    reading = Reading(drop_unknown, per_rank, allow_part, allow_missing, metadata_memory_bytes)
     target = _destination.prepare(path, to == "sealpoint", to == "sealpoint" or to in _DIRECTORIES, dry_run)
-    with open_unchecked(source, drop_unknown=drop_unknown, per_rank=per_rank, goes_on=True) as opened:
+    with open_unchecked(source, reading, goes_on=True) as opened:
         whole = opened if layout is None else _buckets.resolve(check_read(opened), layout, memory_bytes)
         state = check_read(select(whole, match, drop, tensors_only, dropped))
         if _buckets.has_buckets(state):
@@ -209,6 +221,7 @@ def convert(
             written.needed_bytes,
             time.monotonic() - began,
             state.left_out,
+            opened.missing,
         )
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import threading
@@ -19,7 +20,7 @@ from sealpoint._sealpoint import CommitInfo, NewFile, NewFiles
 from sealpoint._tree import MEDIA_TYPE, OBJECT, dump
 from sealpoint.interop import _boxes
 from sealpoint.interop._dtypes import ITEM_SIZE
-from sealpoint.interop._files import attempt, io_error
+from sealpoint.interop._files import attempt, descriptors_for, io_error
 from sealpoint.interop._layout import Layout, Part, Small
 from sealpoint.interop._source import State, Tensor, size_of
 
@@ -30,6 +31,7 @@ _SLAB_BYTES_MIN = 64 << 10
 _FILE_SLAB_BYTES_MAX = 1 << 20
 _WRITEBACK_BYTES = 32 << 20
 _CALL_EVERY_SECONDS = 0.05
+_OPEN_FILES_MAX = 64
 _ALIGNMENT = 4096  # of the larger parts of a checkpoint
 T = TypeVar("T")
 Progress = Callable[[str, int, int], None] | None
@@ -213,48 +215,80 @@ class Output(Protocol):
 
 
 class LocalOutput:
-    """Files of the operating system."""
+    """Files of the operating system. A few of them are open at a time: what is closed was synced."""
 
     is_forward = False
 
     def __init__(self, paths: Sequence[str], sizes: Sequence[int]) -> None:
-        self._paths, self._descriptors = paths, list[int]()
-        try:
-            for path, size in zip(paths, sizes, strict=True):
-                attempt(lambda path=path: self._open(path), path)  # type: ignore[misc]
-                attempt(lambda size=size: os.ftruncate(self._descriptors[-1], size), path)  # type: ignore[misc]
-        except BaseException:
-            self.close()
-            raise
+        self._paths, self._sizes = paths, sizes
+        self._lock = threading.Lock()
+        self._made = set[int]()
+        self._open = dict[int, int]()  # descriptors by file, the one that was used last at the end
+        self._users = Counter[int]()
+        self._open_max = descriptors_for(_OPEN_FILES_MAX)
 
-    def _open(self, path: str) -> None:
-        self._descriptors.append(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+    @contextlib.contextmanager
+    def _opened(self, file: int) -> Iterator[int]:
+        """Its descriptor, which stays open meanwhile."""
+        with self._lock:
+            if file not in self._open:
+                self._close_one()
+                attempt(lambda: self._open_one(file), self._paths[file])
+            descriptor = self._open[file] = self._open.pop(file)
+            self._users[file] += 1
+        try:
+            yield descriptor
+        finally:
+            with self._lock:
+                self._users[file] -= 1
+
+    def _open_one(self, file: int) -> None:
+        is_new = file not in self._made
+        flags = os.O_WRONLY | os.O_CLOEXEC | (os.O_CREAT | os.O_EXCL if is_new else 0)
+        self._open[file] = os.open(self._paths[file], flags, 0o666)
+        if is_new:
+            self._made.add(file)
+            os.ftruncate(self._open[file], self._sizes[file])
+
+    def _close_one(self) -> None:
+        if len(self._open) < self._open_max:
+            return
+        file = next((one for one in self._open if self._users[one] == 0), None)
+        if file is not None:
+            self._sync(file)
+            os.close(self._open.pop(file))
+
+    def _sync(self, file: int) -> None:
+        attempt(lambda: os.fsync(self._open[file]), self._paths[file])
 
     def begin(self, file: int) -> None:
-        """They are all begun."""
+        with self._opened(file):
+            pass
 
     def write(self, file: int, offset: int, data: memoryview) -> None:
-        while len(data) > 0:
-            try:
-                count = os.pwrite(self._descriptors[file], data, offset)
-            except OSError as error:
-                raise io_error(error, self._paths[file]) from error
-            data, offset = data[count:], offset + count
+        with self._opened(file) as descriptor:
+            while len(data) > 0:
+                try:
+                    count = os.pwrite(descriptor, data, offset)
+                except OSError as error:
+                    raise io_error(error, self._paths[file]) from error
+                data, offset = data[count:], offset + count
 
     def written(self, file: int, offset: int, size: int) -> None:
         """So that the disk works meanwhile, and the sync at the end waits for less."""
-        os.posix_fadvise(self._descriptors[file], offset, size, os.POSIX_FADV_DONTNEED)
+        with self._opened(file) as descriptor:
+            os.posix_fadvise(descriptor, offset, size, os.POSIX_FADV_DONTNEED)
 
     def complete(self, file: int) -> None:
         """All are synced together."""
 
     def finish(self) -> None:
-        for descriptor, path in zip(self._descriptors, self._paths, strict=True):
-            attempt(lambda descriptor=descriptor: os.fsync(descriptor), path)  # type: ignore[misc]
+        for file in sorted(self._open):
+            self._sync(file)
 
     def close(self) -> None:
-        for descriptor in self._descriptors:
-            os.close(descriptor)
+        while self._open:
+            os.close(self._open.popitem()[1])
 
 
 class StoredOutput:

@@ -95,11 +95,13 @@ def _check_empty(path: str) -> None:
 
 
 def check_room(path: str, needed_bytes: int) -> None:
-    """Errors: NoSpaceError. An object store has room."""
+    """Errors: NoSpaceError. An object store has room, and a file system that does not tell."""
     if _uri.is_uri(path):
         return
     folder = os.path.dirname(path)
     found = os.statvfs(folder)
+    if found.f_blocks == 0:  # the file system tells nothing, as some network mounts
+        return
     free_bytes = found.f_bavail * found.f_frsize
     if free_bytes < needed_bytes:
         raise NoSpaceError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import threading
 from collections.abc import Callable
 
@@ -22,6 +23,12 @@ from sealpoint._sealpoint import SourceFile, SourceFiles
 _KEPT_OPEN_MAX = 256
 # What small reads of an object store fetch together, and how many of these blocks are kept.
 _BLOCK_BYTES, _BLOCKS_MAX = 16 << 20, 4
+
+
+def descriptors_for(most: int) -> int:
+    """How many files may stay open: a fourth of what the process may have, and no more than ``most``."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return most if soft == resource.RLIM_INFINITY else max(1, min(most, soft // 4))
 
 
 def io_error(error: OSError, path: str) -> Error:
@@ -66,10 +73,11 @@ class FileSet:
     def __init__(self) -> None:
         self._files: dict[str, File] = {}
         self._lock = threading.Lock()
+        self._open_max = descriptors_for(_KEPT_OPEN_MAX)
         self._source = SourceFiles(_BLOCK_BYTES, _BLOCKS_MAX)
 
     def may_keep(self) -> bool:
-        return len(self._files) < _KEPT_OPEN_MAX
+        return len(self._files) < self._open_max
 
     def open(self, path: str) -> File:
         """Errors: NotFoundError, NotACheckpointError (no regular file), IoError."""

@@ -24,6 +24,7 @@ _NAMES = {
     "safetensors": "file of safetensors",
     "hf": "directory of safetensors (Hugging Face)",
     "torch": "file of torch.save",
+    "hf_torch": "directory of files of torch.save (Hugging Face)",
     "dcp": "directory of torch.distributed.checkpoint",
     "megatron": "directory of Megatron-core (torch_dist)",
 }
@@ -31,8 +32,7 @@ _NAMES = {
 
 def _values(state: State) -> list[tuple[str, str]]:
     """Leaves but tensors: name, and the value in short."""
-    budget = Budget()
-    budget.allow(sum(file.size_bytes for file in state.files))
+    budget = Budget(state.metadata_memory_bytes)
     values = []
     for path, node in leaves(state.tree):
         if kind_of(node) != "tensor":

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import cast
+from typing import NamedTuple, cast
 
 from sealpoint import _uri
 from sealpoint._arguments import Path, check, path_of
@@ -23,19 +23,52 @@ from sealpoint.interop._source import FileInfo, ForeignTensor, LeftOut, State, U
 _SHOWN_BYTES = 8
 
 
-def open_source(path: Path, *, drop_unknown: bool = False, per_rank: Sequence[str] = ()) -> State:
+class Reading(NamedTuple):
+    """How a checkpoint of another format is read.
+
+    Attributes:
+        drop_unknown: values of classes that have no node are left out, and noted; else they are errors.
+        per_rank: patterns of names of which each rank has its own, in directories of DCP with metadata per rank; what
+            other ranks have in common has to be the same.
+        allow_part: a file that is one of several parts of a state is read alone, and the others are left out.
+        allow_missing: patterns of tensors that an index names and no file has; else they are errors.
+        metadata_memory_bytes: what the description may take; None: 16 times what the files have, and 64 MiB.
+    """
+
+    drop_unknown: bool = False
+    per_rank: Sequence[str] = ()
+    allow_part: bool = False
+    allow_missing: Sequence[str] = ()
+    metadata_memory_bytes: int | None = None
+
+    def read(self, path: str, goes_on: bool) -> Foreign | None:
+        """Errors: those of ``open_source``."""
+        per_rank, allow_missing = ([one.replace("\\", "\\\\") for one in some] for some in (self.per_rank, self.allow_missing))
+        return read_foreign(
+            path, self.drop_unknown, goes_on, per_rank, self.allow_part, allow_missing, self.metadata_memory_bytes
+        )
+
+
+def open_source(
+    path: Path,
+    *,
+    drop_unknown: bool = False,
+    per_rank: Sequence[str] = (),
+    allow_part: bool = False,
+    allow_missing: Sequence[str] = (),
+    metadata_memory_bytes: int | None = None,
+) -> State:
     """Reads what a checkpoint of any known format holds; no payload yet, except for small values.
 
     Args:
         path: a file or a directory.
-        drop_unknown: values of classes that have no node are left out, and noted; else they are errors.
-        per_rank: patterns of names of which each rank has its own, in directories of DCP with metadata per rank; what
-            other ranks have in common has to be the same.
+        drop_unknown, per_rank, allow_part, allow_missing, metadata_memory_bytes: as of ``convert``.
 
     Errors: NotFoundError, NotACheckpointError (no known format), UnsupportedError (a known one, of another kind),
     CorruptError, IncompleteError, LimitExceededError, IoError.
     """
-    state = open_unchecked(path, drop_unknown=drop_unknown, per_rank=per_rank, goes_on=False)
+    reading = Reading(drop_unknown, per_rank, allow_part, allow_missing, metadata_memory_bytes)
+    state = open_unchecked(path, reading, goes_on=False)
     try:
         return check_read(state)
     except BaseException:
@@ -43,14 +76,13 @@ def open_source(path: Path, *, drop_unknown: bool = False, per_rank: Sequence[st
         raise
 
 
-def open_unchecked(path: Path, *, drop_unknown: bool, per_rank: Sequence[str], goes_on: bool) -> State:
+def open_unchecked(path: Path, reading: Reading, goes_on: bool) -> State:
     """The same, but what could not be read are nodes ``Unread``: values of unknown classes, and, if it goes on, others."""
-    check(drop_unknown=drop_unknown, per_rank=per_rank)
+    check(**reading._asdict())
     text = path_of(path)
-    patterns = [one.replace("\\", "\\\\") for one in per_rank]
     files = FileSet()
     try:
-        state = _open(text, files, lambda one: read_foreign(one, drop_unknown, goes_on, patterns))
+        state = _open(text, files, lambda one: reading.read(one, goes_on))
     except BaseException as error:
         files.close()
         if isinstance(error, OSError) and not isinstance(error, Error):
@@ -121,7 +153,11 @@ def _open_directory(path: str, files: FileSet, read: Callable[[str], Foreign | N
         state = _open_directory(newest, files, read)
         state.notes.append(f"the newest of the iterations: {os.path.basename(newest)}")
         return state
-    foreign = read(path)
+    problem: Error | None = None
+    try:
+        foreign = read(path)
+    except (UnsupportedError, NotACheckpointError) as error:  # a series may have files of other programs beside
+        foreign, problem = None, error
     if foreign is not None:
         return _state_of(foreign, path, files)
     own = Series(path).newest()
@@ -129,6 +165,8 @@ def _open_directory(path: str, files: FileSet, read: Callable[[str], Foreign | N
         state = open_sealpoint(own.entry.path)
         state.notes.append(f"the newest of the series: {own.entry.name}")
         return state
+    if problem is not None:
+        raise problem
     folder = "" if _uri.is_uri(path) else describe_folder(path, names)
     if folder:
         raise NotACheckpointError(folder, path=path)
@@ -149,4 +187,6 @@ def _state_of(foreign: Foreign, path: str, files: FileSet) -> State:
         notes=foreign.notes(),
         digest=foreign.digest,
         left_out=[LeftOut(*one) for one in foreign.left_out()],
+        missing=foreign.missing(),
+        metadata_memory_bytes=foreign.metadata_memory_bytes,
     )

@@ -330,13 +330,15 @@ class State:
     """All that a source holds.
 
     Attributes:
-        format: its name, as that of --to.
+        format: its name, as ``Report.source_format``.
         tree: a mapping; its ``tensor`` nodes name ``tensors``.
         rank_values: what ``per_rank`` nodes of the tree stand for, of each rank: path, as text -> node.
         objects: what else is to be kept: name -> (media type, bytes).
         notes: what the format could not say, in sentences.
         digest: what protects the bytes of tensors, in words.
         left_out: what lies in the directory and was not read.
+        missing: tensors that an index names and no file has.
+        metadata_memory_bytes: what the description may take; None: a checkpoint of this library, which has other bounds.
     """
 
     format: str
@@ -351,6 +353,8 @@ class State:
     notes: list[str] = dataclasses.field(default_factory=list)
     digest: str = "none"
     left_out: list[LeftOut] = dataclasses.field(default_factory=list)
+    missing: list[str] = dataclasses.field(default_factory=list)
+    metadata_memory_bytes: int | None = None
     close: Callable[[], None] = lambda: None
 
     @property

@@ -132,7 +132,8 @@ TEST(HostileSafetensors, Rows) {
 TEST(HostileFiles, OfOtherKinds) {
   const char* const many = "latest_checkpointed_iteration.txt";
   Check({
-      {"nothing", File(""), kOk, "nothing"},
+      {"nothing", File(""), kIncomplete, "an empty file"},
+      {"text", File("text"), kOk, "nothing"},
       {"HDF5", File("\x89HDF\r\n\x1a\nxxxx"), kUnsupported, "HDF5"},
       {"GGUF", File("GGUF\3\0\0\0"s), kUnsupported, "GGUF"},
       {"numpy", File("\x93NUMPY"), kUnsupported, "numpy"},
@@ -353,7 +354,10 @@ TEST(HostileFolders, FilesBesideTheModel) {
   const auto with = [&](const std::string& content) { return Files{model, {"f", content}}; };
   Check({
       {"state", {model, {"a.pt", saved}}, kOk, R"(hf {"a": {"k": null}})"},
-      {"again", {model, {"pytorch_model.bin", saved}}, kOk, " -pytorch_model.bin: of no kind"},
+      {"again",
+       {model, {"pytorch_model.bin", saved}},
+       kOk,
+       " -pytorch_model.bin: weights in another form"},
       {"hidden", {model, {".x.pt", saved}}, kOk, " -.x.pt: of no kind"},
       {"no name", {model, {"\xff.pt", saved}}, kOk, " -\xff.pt: of no kind"},
       {"named as state", {model, {"a.pt", "text"}}, kOk, " -a.pt: text"},

@@ -95,9 +95,24 @@ TEST(SafetensorsHeader, RefusesAKeyThatComesTwice) {
   }
 }
 
+// As the format's own reader takes them, 0.8.0.
+TEST(SafetensorsHeader, TakesWhatTheFormatsOwnReaderTakes) {
+  for (const std::string& text :
+       {R"({"__metadata__":null,"a":)" + EntryText() + "}",
+        R"({"__metadata__":{},"a":)" + EntryText() + "}",
+        OneTensor(
+            R"({"x":[1,{"y":null}],"dtype":"U8","shape":[4],"data_offsets":[0,4],"z":"z"})")}) {
+    const auto header = DecodeSafetensorsHeader(text, 4);
+    ASSERT_TRUE(header.ok()) << header.error().ToString();
+    EXPECT_THAT(header->metadata, IsEmpty());
+    EXPECT_THAT(header->tensors, ElementsAre(HeaderTensor{"a", DType::kUInt8, {4}, 0, 4}));
+  }
+}
+
 TEST(SafetensorsHeader, RefusesMalformedMetadata) {
-  for (const char* const text : {R"({"__metadata__":[]})", R"({"__metadata__":{"a":1}})",
-                                 R"({"__metadata__":"x"})", R"({"__metadata__":{"a":{}}})"}) {
+  for (const char* const text :
+       {R"({"__metadata__":[]})", R"({"__metadata__":false})", R"({"__metadata__":{"a":null}})",
+        R"({"__metadata__":{"a":1}})", R"({"__metadata__":"x"})", R"({"__metadata__":{"a":{}}})"}) {
     const Status error = HeaderErrorOf(text, 0);
     EXPECT_EQ(error.code(), Code::kCorrupt) << text;
     EXPECT_THAT(error.message(), HasSubstr("__metadata__")) << text;
@@ -108,12 +123,11 @@ TEST(SafetensorsHeader, RefusesMalformedEntries) {
   for (const std::string& entry :
        {std::string("1"), std::string("[]"), std::string("{}"),
         std::string(R"({"dtype":"U8","shape":[4]})"),
-        std::string(R"({"dtype":"U8","shape":[4],"data_offset":[0,4]})"),
-        std::string(R"({"dtype":"U8","shape":[4],"data_offsets":[0,4],"x":1})"),
-        EntryText("\"U8\"", "4"), EntryText("\"U8\"", "[-4]"), EntryText("\"U8\"", "[4.0]"),
-        EntryText("\"U8\"", "[\"4\"]"), EntryText("\"U8\"", "[true]"),
-        EntryText("\"U8\"", "[4]", "[0]"), EntryText("\"U8\"", "[4]", "[0,4,4]"),
-        EntryText("\"U8\"", "[4]", "{}"), EntryText("\"U8\"", "[4]", "[0,4611686018427387904]")}) {
+        std::string(R"({"dtype":"U8","shape":[4],"data_offset":[0,4]})"), EntryText("\"U8\"", "4"),
+        EntryText("\"U8\"", "[-4]"), EntryText("\"U8\"", "[4.0]"), EntryText("\"U8\"", "[\"4\"]"),
+        EntryText("\"U8\"", "[true]"), EntryText("\"U8\"", "[4]", "[0]"),
+        EntryText("\"U8\"", "[4]", "[0,4,4]"), EntryText("\"U8\"", "[4]", "{}"),
+        EntryText("\"U8\"", "[4]", "[0,4611686018427387904]")}) {
     const Status error = HeaderErrorOf(OneTensor(entry));
     EXPECT_EQ(error.code(), Code::kCorrupt) << entry;
     EXPECT_EQ(error.place().tensor, "a") << entry;

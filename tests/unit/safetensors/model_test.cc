@@ -76,7 +76,7 @@ TEST_F(SafetensorsModelTest, RefusesWhatIsNoSuchFile) {
   Write("d/short", "1234567");
   EXPECT_EQ(Open("d/short").status().code(), Code::kNotACheckpoint);
   Write("d/long", std::string(8, '\xff'));
-  EXPECT_EQ(Open("d/long").status().code(), Code::kLimitExceeded);
+  EXPECT_EQ(Open("d/long").status().code(), Code::kIncomplete);  // and no limit to be raised
   Write("d/cut", FileOf("a").substr(0, 20));
   EXPECT_EQ(Open("d/cut").status().code(), Code::kIncomplete);
   Write("d/json", SafetensorsFileOf("{]", ""));
@@ -107,7 +107,7 @@ TEST_F(SafetensorsModelTest, TheHeaderLiesInTheFile) {
   file[0] = 3;
   Write("d/y", file);
   EXPECT_EQ(Open("d/y").status().code(), Code::kIncomplete);
-  EXPECT_THAT(Open("d/y").status().message(), HasSubstr("expected 11 at least"));
+  EXPECT_THAT(Open("d/y").status().message(), HasSubstr("file has 10 bytes, its header alone 3"));
 }
 
 TEST_F(SafetensorsModelTest, OpensADirectoryWithAnIndex) {
@@ -171,10 +171,62 @@ TEST_F(SafetensorsModelTest, TheIndexIsRight) {
   EXPECT_THAT(error.message(), HasSubstr("one.safetensors, no file that it names has it"));
   error = error_of(R"("c":"one.safetensors")");
   EXPECT_EQ(error.place().tensor, "c");
-  EXPECT_EQ(error_of(R"("a":"two.safetensors")").code(), Code::kNotFound);
-  EXPECT_EQ(error_of(R"("a":"sub/two.safetensors")").code(), Code::kNotFound);
+  for (const char* const missing : {"two.safetensors", "sub/two.safetensors"}) {
+    error = error_of(std::string("\"a\":\"") + missing + "\"");
+    EXPECT_EQ(error.code(), Code::kIncomplete);
+    EXPECT_EQ(error.place().path, std::string("m/") + missing);
+  }
   EXPECT_EQ(error_of(R"("a":"../m/one.safetensors")").code(), Code::kCorrupt);
   EXPECT_EQ(error_of(R"("a":1)").place().path, "m/model.safetensors.index.json");
+}
+
+// Official repositories have such, and readers that go by the index read the right one.
+TEST_F(SafetensorsModelTest, TheIndexSaysWhichFileHasATensor) {
+  Write("m/one.safetensors", FileOf("a"));
+  Write("m/two.safetensors",
+        SafetensorsFileOf(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},)"
+                          R"("b":{"dtype":"U8","shape":[1],"data_offsets":[4,5]}})",
+                          "wxyzb"));
+  const struct {
+    const char* file;
+    const char* other;
+    const char* bytes;
+  } rows[] = {{"one.safetensors", "two.safetensors", "abcd"},
+              {"two.safetensors", "one.safetensors", "wxyz"}};
+  for (const auto& row : rows) {
+    static_cast<void>(storage_->OpenDirectory("m").value()->Remove("model.safetensors.index.json"));
+    // That of `b` has to be read, too.
+    WriteIndex(std::string("\"a\":\"") + row.file +
+               "\",\"b\":\"two.safetensors\",\"c\":\"one.safetensors\"");
+    options_.allow_missing = {"c"};
+    const auto model = Open("m");
+    ASSERT_TRUE(model.ok()) << model.error().ToString();
+    std::string read(4, '.');
+    ASSERT_TRUE((*model)->Read("a", MutableMemoryView::Host(read.data(), 4)).ok());
+    EXPECT_EQ(read, row.bytes);
+    EXPECT_THAT((*model)->duplicates(), ElementsAre(SafetensorsDuplicate{"a", row.other, 4}));
+  }
+}
+
+TEST_F(SafetensorsModelTest, TensorsMayBeMissingIfThatIsAllowed) {
+  Write("m/one.safetensors", FileOf("a"));
+  WriteIndex(R"("a":"one.safetensors","b":"one.safetensors","c":"two.safetensors")");
+  options_.allow_missing = {"b"};
+  EXPECT_EQ(Open("m").status().place().path, "m/two.safetensors");
+  options_.allow_missing = {"c"};
+  Status error = Open("m").status();
+  EXPECT_EQ(error.place().tensor, "b");
+  EXPECT_THAT(error.message(), HasSubstr("--allow-missing"));
+  for (const std::vector<std::string>& allowed :
+       {std::vector<std::string>{"b", "c"}, std::vector<std::string>{"*"}}) {
+    options_.allow_missing = allowed;
+    const auto model = Open("m");
+    ASSERT_TRUE(model.ok()) << model.error().ToString();
+    EXPECT_THAT((*model)->tensors(), ElementsAre(Field(&SafetensorsTensor::name, "a")));
+    EXPECT_THAT((*model)->missing(), ElementsAre("b", "c"));
+  }
+  options_.allow_missing = {"\\"};
+  EXPECT_EQ(Open("m").status().code(), Code::kInvalidArgument);
 }
 
 TEST_F(SafetensorsModelTest, ReadsTensorsThatTheIndexDoesNotName) {
@@ -216,10 +268,24 @@ TEST_F(SafetensorsModelTest, BoundsTheMemoryOfWhatHeadersDescribe) {
   };
   Write("m/below.safetensors", file(65'000));
   EXPECT_TRUE(Open("m/below.safetensors").ok());
-  Write("m/above.safetensors", file(66'000));
+  Write("m/above.safetensors", file(67'000));
   const Status error = Open("m/above.safetensors").status();
   EXPECT_EQ(error.code(), Code::kLimitExceeded) << error.ToString();
   EXPECT_EQ(error.place().path, "m/above.safetensors");
+  options_.metadata_memory_bytes = 80'000'000;
+  EXPECT_TRUE(Open("m/above.safetensors").ok());
+  // The scale files of a quantised model: a description of hundreds of bytes for a few.
+  options_.metadata_memory_bytes.reset();
+  std::string header = "{";
+  constexpr int kCount = 70'000;
+  for (int i = 0; i < kCount; ++i) {
+    header += "\"model.layers.3.mlp.experts." + std::to_string(i) +
+              R"(.down_proj.weight_scale":{"dtype":"U8","shape":[1],"data_offsets":[)" +
+              std::to_string(i) + "," + std::to_string(i + 1) + "]},";
+  }
+  header.back() = '}';
+  Write("m/many.safetensors", SafetensorsFileOf(header, std::string(kCount, 'x')));
+  EXPECT_TRUE(Open("m/many.safetensors").ok());
 }
 
 TEST_F(SafetensorsModelTest, OneDamagedFileIsAnError) {

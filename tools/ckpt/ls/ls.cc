@@ -54,7 +54,7 @@ class Inspection {
     // Files that cannot be opened, by links that lead in a circle say, are listed there, too.
     if (!is_readable) {
       const Result<std::optional<ForeignCheckpoint>> state =
-          ReadForeign(options_.path, {.drop_unknown = true});
+          ReadForeign(options_.path, {.drop_unknown = true, .allow_part = true});
       if (!state || *state) return ShowForeign(state, none);
     }
     options_.json ? PrintSeriesJson(*series, json_) : PrintSeries(*series);
@@ -76,7 +76,8 @@ class Inspection {
   // Shows a checkpoint of another format, if that is known.
   ExitStatus RunForeign(const Status& none) {
     if (options_.subject != Subject::kOverview) return Fail(none);
-    return ShowForeign(ReadForeign(options_.path, {.drop_unknown = true}), none);
+    return ShowForeign(ReadForeign(options_.path, {.drop_unknown = true, .allow_part = true}),
+                       none);
   }
 
   ExitStatus ShowForeign(const Result<std::optional<ForeignCheckpoint>>& state,

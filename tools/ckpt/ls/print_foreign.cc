@@ -12,6 +12,7 @@ std::string_view NameOf(const std::string& format) {
   if (format == "safetensors") return "file of safetensors";
   if (format == "hf") return "directory of safetensors (Hugging Face)";
   if (format == "torch") return "file of torch.save";
+  if (format == "hf_torch") return "directory of files of torch.save (Hugging Face)";
   if (format == "dcp") return "directory of torch.distributed.checkpoint";
   return "directory of Megatron-core (torch_dist)";
 }

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_INTEROP_FOREIGN_OTHERS_H_
+#define SEALPOINT_LIB_INTEROP_FOREIGN_OTHERS_H_
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "lib/interop/foreign/failure.h"
+#include "lib/interop/foreign/files.h"
+#include "lib/interop/foreign/torch_zip.h"
+
+// What other programs leave that no reader here takes, told by names and first bytes; and the step
+// that makes it readable.
+
+namespace sealpoint::internal::foreign {
+
+struct Other {
+  Code code = Code::kUnsupported;
+  std::string what;      // the message of an error
+  bool is_text = false;  // a page or a pointer, which stands in the place of a file
+};
+[[noreturn]] void Fail(const Other& other, const std::string& path);
+
+std::optional<Other> OtherFile(const SourceFile& file);
+std::optional<Other> OtherZip(const Zip& zip);
+std::optional<Other> OtherFolder(const std::string& path, SourceFiles& files);
+
+// How to make one state of parts that programs of these names wrote.
+inline constexpr std::string_view kFromDeepSpeed =
+    "`python zero_to_fp32.py . OUT --safe_serialization`, in the folder that has global_step…, "
+    "makes weights of them that can be converted";
+inline constexpr std::string_view kFromMegatron =
+    "a run of Megatron with --load, --ckpt-convert-format torch_dist and --ckpt-convert-save makes "
+    "a directory of them that can be converted";
+inline constexpr std::string_view kFromLlama =
+    "transformers' convert_llama_weights_to_hf.py makes a model of them that can be converted";
+
+// What accelerate leaves for FSDP beside its directories of DCP.
+bool IsOfAccelerate(std::string_view name);
+
+}  // namespace sealpoint::internal::foreign
+
+#endif  // SEALPOINT_LIB_INTEROP_FOREIGN_OTHERS_H_

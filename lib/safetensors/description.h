@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_SAFETENSORS_DESCRIPTION_H_
+#define SEALPOINT_LIB_SAFETENSORS_DESCRIPTION_H_
+
+#include <cstdint>
+
+#include "lib/base/errors.h"
+
+// What the description of a model, or of a checkpoint of another format, may take of memory: names,
+// values, where tensors are. A few bytes of a file can describe a lot.
+
+namespace sealpoint::internal {
+
+// A header of many small tensors takes 16 times its bytes. The second part is for small files.
+constexpr std::uint64_t DescriptionBytesMax(std::uint64_t file_bytes) {
+  constexpr std::uint64_t kPerByte = 16;
+  constexpr std::uint64_t kLeast = std::uint64_t{64} << 20;
+  constexpr std::uint64_t kMost = ~std::uint64_t{0};
+  return file_bytes > (kMost - kLeast) / kPerByte ? kMost : file_bytes * kPerByte + kLeast;
+}
+
+inline Status DescriptionTooLarge(std::uint64_t max_bytes) {
+  return MakeError(Code::kLimitExceeded, "what it describes takes more than ", max_bytes,
+                   " bytes of memory; --metadata-memory (metadata_memory_bytes) allows more");
+}
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_SAFETENSORS_DESCRIPTION_H_

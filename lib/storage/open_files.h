@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_STORAGE_OPEN_FILES_H_
+#define SEALPOINT_LIB_STORAGE_OPEN_FILES_H_
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstddef>
+
+namespace sealpoint::internal {
+
+// How many files may stay open for reading: a fourth of what the process may have open, and no more
+// than `most`.
+inline std::size_t OpenFilesFor(std::size_t most) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return most;
+  return std::clamp<std::size_t>(limit.rlim_cur / 4, 1, most);
+}
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_STORAGE_OPEN_FILES_H_
