@@ -81,7 +81,11 @@ Status CheckSameTensor(const Holding& first, const Holding& other) {
         .AtRank(other.rank, "");
   };
   if (a.dtype != b.dtype || ElementSize(a) != ElementSize(b)) return differ("dtypes");
-  if (a.shape != b.shape) return differ("shapes");
+  if (a.shape != b.shape) {
+    return differ(
+        "shapes; expected one shape, or a name of its own for what each rank has (per_rank in "
+        "sealpoint.torch)");
+  }
   if (a.chunk_size_bytes != b.chunk_size_bytes) return differ("chunk sizes");
   if (a.placement != b.placement) return differ("placements");
   return {};

@@ -155,3 +155,17 @@ def test_a_program_keeps_its_own_handler(tmp_path):
         checkpoints.step(1, {"n": 1})
         assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_a_child_that_was_forked_ends_as_it_says(tmp_path):
+    with sp.Checkpointer(tmp_path / "run") as checkpoints:
+        checkpoints.save(1, {"w": torch.ones(100_000)})
+        child = os.fork()
+        if child == 0:
+            try:
+                checkpoints.__exit__(SystemExit, SystemExit(0), None)
+            except BaseException:
+                os._exit(1)
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert steps_in(tmp_path / "run") == [1]

@@ -467,3 +467,24 @@ def case_a_second_job_is_told_on_all_ranks(job):
     error = job.raises(sealpoint.AlreadyExistsError, lambda: new.save(2, {"n": 2}))
     assert "another job saved step 2" in str(error), error
     old.save(3, {"n": 3})
+
+
+def case_experts_of_each_rank_are_no_replicas(job):
+    """Two meshes without a common rank have a tensor of one name, and nobody compares."""
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("expert", "shard"))
+    local = DTensor.from_local(torch.full((2, 3), float(job.rank)), mesh["shard"], [Shard(0)])
+    for state in ({"w": local}, {"model": {"w": local}, "n": torch.ones(1)}):
+        error = job.raises(sealpoint.InvalidArgumentError, lambda state=state: sp.save(state, job.path("c"), compare_replicas=False))
+        assert "ranks [0, 1] and that of ranks [2, 3]" in str(error) and "no replicas by their meshes" in str(error), error
+    job.raises(sealpoint.InvalidArgumentError, lambda: sp.save({"w": local}, job.path("c")))
+    whole_one = DTensor.from_local(torch.full((2, 3), float(job.rank % 2)), mesh, [Replicate(), Shard(0)], run_check=False)
+    sp.save({"w": whole_one}, job.path("c"), compare_replicas=False)
+
+
+def case_a_pattern_that_fits_nothing_is_an_error(job):
+    """Of any rank: a stage may have none of the tensors."""
+    state = {"base" if job.rank == 0 else "adapter": {"a[0]": torch.ones(1)}}
+    for wrong in ({"frozen": ["bas.*"]}, {"frozen": ["base.*", "base.a[0]"]}, {"first_rank": ["*.running_mean"]}):
+        error = job.raises(sealpoint.InvalidArgumentError, lambda wrong=wrong: sp.save(state, job.path("c"), **wrong))
+        assert "fits no tensor of any rank" in str(error), error
+    sp.save(state, job.path("c"), frozen=["base.*", "base.a[[]0]"], first_rank=["adapter.*"])

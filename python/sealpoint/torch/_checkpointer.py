@@ -155,7 +155,7 @@ class Checkpointer:
         self._clock, self._sigterm, self._lineage = Clock(self._period), Sigterm(), Lineage()
         self._looked = 0  # steps between two looks
         self._next_look = 0  # the step at which ranks look at the clock and at signals
-        self._is_within = False  # a with
+        self._is_within, self._pid = False, os.getpid()  # a with
         self.is_ending = False
         self._group, self._options = process_group, options
         self._pending: SaveFuture | None = None
@@ -441,6 +441,8 @@ class Checkpointer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if os.getpid() != self._pid:
+            return  # a child that was forked has no saves
         self._is_within = False
         self._sigterm.restore()
         if kind is None:

@@ -17,13 +17,13 @@ from sealpoint._agreement import ANSWER, ERROR, dump_error, parse_error
 from sealpoint._errors import Error, InvalidArgumentError
 from sealpoint._options import StoreOptions
 from sealpoint._tree import Node, Path, text_of
-from sealpoint.torch import _first_rank, _parameters, _shards, _subclasses, _versions
+from sealpoint.torch import _first_rank, _meshes, _parameters, _shards, _subclasses, _versions
 from sealpoint.torch._aliases import FirstNames, identity_of
 from sealpoint.torch._options import SaveOptions
 from sealpoint.torch._session import Call
 
 UNITED = f"{_tree.OBJECT}.united"  # the object with the paths of mappings whose keys differed by rank
-_HAS_ALIASES, _MAY_DIFFER = 1, 2
+_HAS_ALIASES, _MAY_DIFFER, _IS_ON_MESH = 1, 2, 4
 _NAMES_BYTES = 8  # of a digest
 T = TypeVar("T")
 
@@ -88,6 +88,7 @@ class Gathered:
         self.slots: list[_shards.Slot] = []
         self.kept: list[torch.Tensor] = []  # memory of the slots
         self.notes = Notes({}, is_by_name=False)
+        self.meshes: _meshes.Meshes = {}  # with compare_replicas=False
         self.of_first_rank: set[str] = set()  # names of those that the first rank stores which has them
 
 
@@ -99,6 +100,7 @@ class Collected(Gathered):
         self._paths: set[str] = set()
         self._may_differ = set(_first_rank.buffers_of_ddp(state)) if size > 1 else set()
         self._patterns = options.first_rank if size > 1 else ()
+        self._notes_meshes = size > 1 and not options.compare_replicas
         self._encoder = _tree.Encoder(_shards.is_tensor, self._add_tensor, rank, size, options.allow_pickle, _subclasses.prepared)
         self.notes = Notes(state, is_by_name=names.is_by_name)
         self.node = self._encoder.encode(plain_state(state, self.notes))
@@ -115,6 +117,8 @@ class Collected(Gathered):
             if path in self._may_differ or any(fnmatch.fnmatchcase(path, one) for one in self._patterns):
                 self.of_first_rank.add(name)
             self.slots.extend(_shards.source_slots(value, name, self.kept.append))
+            if self._notes_meshes:
+                _meshes.note(self.meshes, name, value)
         return name
 
 
@@ -189,6 +193,8 @@ def gather_agreed(gather: Gather[G], communicator: Call, options: StoreOptions) 
     that may differ.
     """
     gathered, own, answers, flags = _gather(gather, communicator, options, FirstNames(True))
+    if flags & _IS_ON_MESH and not options.compare_replicas:
+        _meshes.check_names(gathered.meshes, communicator)
     is_same, is_by_name = _is_same(answers), _has_other_parameters(answers)
     if is_by_name or (flags & _HAS_ALIASES and not is_same):
         names = FirstNames(is_used=not flags & _HAS_ALIASES or is_same, is_by_name=is_by_name)
@@ -234,10 +240,28 @@ def _gather(
         digest = hashlib.blake2b(own + _tree.dump(notes.versions), digest_size=16).digest()
         of_names = _digest(_tree.dump(notes.short_names)) if notes.short_names else bytes(_NAMES_BYTES)
         flags = (_HAS_ALIASES if gathered.names.found > 0 else 0) | (_MAY_DIFFER if gathered.of_first_rank else 0)
-        return (gathered, own), bytes([flags]) + of_names + digest
+        flags |= _IS_ON_MESH if gathered.meshes else 0
+        return (gathered, own), bytes([flags]) + _fits(patterns, gathered) + of_names + digest
 
+    patterns = _patterns_of(options)
     (gathered, own), answers = agree(communicator, make, "compared what they save")
-    return gathered, own, [one[1:] for one in answers], functools.reduce(operator.or_, (one[0] for one in answers))
+    for number, one in enumerate(patterns):
+        if not any(answer[1 + number] for answer in answers):
+            raise InvalidArgumentError(f"the pattern {one!r} of frozen or first_rank fits no tensor of any rank; [ and ] are a class of "
+                                       "characters, and [[] is a bracket")
+    return (gathered, own, [one[1 + len(patterns) :] for one in answers],
+            functools.reduce(operator.or_, (one[0] for one in answers)))
+
+
+def _patterns_of(options: StoreOptions) -> list[str]:
+    """The patterns of names of tensors that an option has; the same on all ranks."""
+    return [*options.frozen_patterns, *getattr(options, "first_rank", ())]
+
+
+def _fits(patterns: list[str], gathered: Gathered) -> bytes:
+    """A byte per pattern: whether a tensor of this rank has a name that it fits."""
+    names = {slot.name for slot in gathered.slots} if patterns else set()
+    return bytes(any(fnmatch.fnmatchcase(name, one) for name in names) for one in patterns)
 
 
 def _digest(data: bytes) -> bytes:
