@@ -58,8 +58,8 @@ def text_of_all(differences: list[Difference], unmatched: Collection[str], hint:
             parts.append(f"{len(found)} {what}: {named}{more}")
     for one, whose, others in ((part[0], "the checkpoint's", "state's"), (part[1], "the state's", "checkpoint's")):
         if one is not None:
-            parts.append(f"{one[1]} of {whose} names have a part {one[0]!r}, without which they are the {others}: give the module within "
-                         "a wrapper, or rename= to sealpoint.torch.load()")
+            parts.append(f"{one[1]} of {whose} names have a part {one[0]!r}, without which they are the {others}: give the module "
+                         "within a wrapper, or rename= to sealpoint.torch.load()")
     parts += _ways_out(differences, missing)
     if all(kind == "unexpected" for kind, _, _ in differences):
         if any(_OF_OPTIMIZERS.search(path) for path in unmatched):

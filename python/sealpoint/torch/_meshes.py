@@ -38,7 +38,7 @@ def check_names(meshes: Meshes, call: Call) -> None:
             for other in held[:number]:
                 if one.isdisjoint(other):
                     raise InvalidArgumentError(
-                        f"the mesh of ranks {sorted(other)} and that of ranks {sorted(one)} have a tensor of this name each, which "
-                        "are no replicas by their meshes; expected other names, or one mesh of all of them; compare_replicas=True "
-                        "finds out whether they are equal", tensor=name,
+                        f"the mesh of ranks {sorted(other)} and that of ranks {sorted(one)} have a tensor of this name each, and "
+                        "no rank in common; expected other names, or one mesh of all these ranks; compare_replicas=True finds "
+                        "out whether they are equal", tensor=name,
                     )

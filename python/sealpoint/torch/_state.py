@@ -247,8 +247,8 @@ def _gather(
     (gathered, own), answers = agree(communicator, make, "compared what they save")
     for number, one in enumerate(patterns):
         if not any(answer[1 + number] for answer in answers):
-            raise InvalidArgumentError(f"the pattern {one!r} of frozen or first_rank fits no tensor of any rank; [ and ] are a class of "
-                                       "characters, and [[] is a bracket")
+            raise InvalidArgumentError(f"the pattern {one!r} of frozen or first_rank fits no tensor of any rank; [ and ] are a "
+                                       "class of characters, and [[] is a bracket")
     return (gathered, own, [one[1 + len(patterns) :] for one in answers],
             functools.reduce(operator.or_, (one[0] for one in answers)))
 
