@@ -316,19 +316,19 @@ def case_a_rank_comes_too_late(job):
 
 def held_at(number, call):
     """call(), whose exchange of that number this rank comes to only when the others have given it up."""
-    real, left = TorchCommunicator._run, [number]
+    real, left = TorchCommunicator._do, [number]
 
-    def run(self, options, begin):
+    def do(self, exchange):
         left[0] -= 1
         if left[0] == 0:
             time.sleep(HELD_DEADLINE_SECONDS + 0.4)
-        return real(self, options, begin)
+        return real(self, exchange)
 
-    TorchCommunicator._run = run
+    TorchCommunicator._do = do
     try:
         call()
     finally:
-        TorchCommunicator._run = real
+        TorchCommunicator._do = real
 
 
 @table

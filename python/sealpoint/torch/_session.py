@@ -22,8 +22,9 @@ from sealpoint._errors import CommError, Error, InvalidArgumentError, TimeoutErr
 from sealpoint._machine import ranks_here
 from sealpoint._options import default_budget
 from sealpoint.torch._communicator import TorchCommunicator, name_of_ranks
-from sealpoint.torch._lobby import FOREVER_SECONDS, Aside, Lobby, MovedError, run_aside
+from sealpoint.torch._lobby import Lobby, MovedError
 from sealpoint.torch._options import SaveOptions
+from sealpoint.torch._store import FOREVER_SECONDS, Aside, run_aside
 
 # How long a rank that fails waits for the store, which has at most a few words to take.
 _LEAVE_SECONDS = 2.0
@@ -250,8 +251,8 @@ class Session:
             self.communicator = SelfCommunicator()
         elif self.communicator is None:
             assert self.lobby is not None
-            group, self.generation, name = self.lobby.meet(key, end - time.monotonic())
-            self.communicator = TorchCommunicator.of_group(group, name, None, None)
+            links, self.generation, name = self.lobby.meet(key, end - time.monotonic())
+            self.communicator = TorchCommunicator.of_links(links, name, self.rank, self.size, None, None)
         if isinstance(self.communicator, TorchCommunicator):
             self.communicator.look = look
         assert self.communicator is not None
