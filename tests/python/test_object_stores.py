@@ -71,6 +71,14 @@ def test_a_series(place):
         assert newest.step == 3
 
 
+def test_a_folder_that_a_store_keeps_is_no_checkpoint(place):
+    """As SeaweedFS lists it after a checkpoint was removed: as an object of its own name."""
+    sealpoint.save(state(8), place, series=True, step=1)
+    prefix = str(place).split("/", 3)[3]
+    store_at(place).objects[f"{prefix}/step-000000000000-0123abcd/"] = b""
+    assert [entry.step for entry in sealpoint.Series(place).list()] == [1]
+
+
 def test_a_clean_up_gives_uploads_up(place, monkeypatch):
     sealpoint.save(state(8), place, series=True, step=1)
     prefix = str(place).split("/", 3)[3]
