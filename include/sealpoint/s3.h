@@ -60,8 +60,8 @@ struct S3Options {
   // A range that is longer is read in pieces of this.
   std::uint64_t get_size_bytes = 8 * kMiB;
   std::size_t requests_in_flight_max = 64;  // of the store, each with a connection that is kept
-  // How long one try of a request may take, and how long it may pass fewer than the given bytes per
-  // second.
+  // How long one try of a request may take (no try begins once twice that has passed), and how long
+  // it may pass fewer than the given bytes per second.
   std::chrono::milliseconds request_deadline = std::chrono::minutes(5);
   std::uint64_t low_speed_bytes_per_s = 1024;
   std::chrono::seconds low_speed_time = std::chrono::seconds(30);

@@ -15,6 +15,9 @@ namespace {
 constexpr std::chrono::milliseconds kWaitMax = std::chrono::seconds(20);
 // Up to this size a body is hashed for the signature where TLS does not protect it.
 constexpr std::size_t kSignedBodyMax = 1 * kMiB;
+// After so many times the deadline of one try no other one begins: an answer that trickles, as slow
+// as each try may be, ends.
+constexpr int kDeadlinesMax = 2;
 
 }  // namespace
 
@@ -23,6 +26,7 @@ struct S3Client::Attempt {
   std::function<void(Answer)> done{};
   S3Credentials credentials{};  // of the last try
   int tries = 0;
+  std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
   bool is_expired = false;  // the server said so of `credentials`
   bool was_renewed = false;
 };
@@ -106,7 +110,9 @@ void S3Client::Judge(std::unique_ptr<Attempt> attempt, HttpReply reply) {
   if (answer.outcome == Outcome::kExpired && !attempt->was_renewed) {
     attempt->is_expired = attempt->was_renewed = is_again = true;
     wait = std::chrono::milliseconds(0);
-  } else if (attempt->tries <= settings_.options.retries_max) {
+  } else if (attempt->tries <= settings_.options.retries_max &&
+             std::chrono::steady_clock::now() - attempt->began <
+                 kDeadlinesMax * settings_.options.request_deadline) {
     is_again = answer.outcome == Outcome::kNotDone ||
                (answer.outcome == Outcome::kUnknown && attempt->call.is_repeatable);
   }

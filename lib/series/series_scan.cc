@@ -226,11 +226,16 @@ class Scan {
     SeriesEntry entry = EntryOf(series_.path(), info.name);
     const auto opened =
         is_link ? storage_.OpenDirectory(entry.path) : series_.OpenSubdirectory(info.name);
-    if (opened.ok()) return LookInside(**opened, series_.path(), info.name);
+    const bool is_store = !SchemeOf(series_.path()).empty();
+    if (opened.ok()) {
+      DirectoryLook look = LookInside(**opened, series_.path(), info.name);
+      // A folder that an object store keeps, as an object of its name, holds no attempt.
+      if (is_store && look.is_empty) look.kind = Kind::kForeign;
+      return look;
+    }
     const bool is_missing = opened.error().code() == Code::kNotFound;
     // Object stores that keep folders list one for a while after its last object went: what two
     // scans in a row list and do not find is not there.
-    const bool is_store = !SchemeOf(series_.path()).empty();
     if (is_missing && !is_link && (missing_.insert(info.name).second || !is_store)) {
       return {.kind = Kind::kChanged, .entry = std::move(entry)};
     }
@@ -294,7 +299,7 @@ DirectoryLook LookInside(const Directory& directory, const std::string& series_p
   }
   entry.problem = RuleError(Code::kUncommitted, "R-MRK-01", "there is no commit marker")
                       .AtPath(JoinPath(entry.path, kMarkerName));
-  return {.kind = Kind::kOurs, .entry = std::move(entry)};
+  return {.kind = Kind::kOurs, .entry = std::move(entry), .is_empty = names->empty()};
 }
 
 bool IsMarkerGone(const Directory& series, const SeriesEntry& entry) {

@@ -40,7 +40,8 @@ struct DirectoryLook {
     kOurs,
     kChanged,  // it was removed, or published, during the look
   } kind = Kind::kForeign;
-  SeriesEntry entry{};  // if kOurs; name and path always
+  SeriesEntry entry{};    // if kOurs; name and path always
+  bool is_empty = false;  // nothing is in it
 };
 // `directory` is the entry `name` of the series at `series_path`, and open.
 DirectoryLook LookInside(const Directory& directory, const std::string& series_path,

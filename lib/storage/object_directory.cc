@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdint>
 #include <limits>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -29,6 +31,39 @@ EntryInfo DirectoryEntry(std::string_view name) {
 Status NothingThere(const std::string& path) {
   return MakeError(Code::kNotFound, "no such object").AtPath(path);
 }
+
+// Where a listing goes on. A store that comes back to a page that it gave before would be listed
+// for ever: of all places the last one at a power of two is kept, which finds a circle of any
+// length.
+class Continuation {
+ public:
+  explicit Continuation(const std::string& path) : path_(path) {}
+
+  const std::string& next() const { return next_; }
+
+  // Errors: Io.
+  Status Advance(std::string next) {
+    next_ = std::move(next);
+    if (next_.empty()) return {};
+    if (next_ == kept_) {
+      return MakeError(Code::kIo, "the listing goes on where it was before, after ", page_count_,
+                       " pages; expected another page, or an end")
+          .AtPath(path_);
+    }
+    if (++page_count_ == keep_at_) {
+      kept_ = next_;
+      keep_at_ *= 2;
+    }
+    return {};
+  }
+
+ private:
+  const std::string& path_;
+  std::string next_;
+  std::string kept_;
+  std::uint64_t page_count_ = 0;
+  std::uint64_t keep_at_ = 1;
+};
 
 // The name of a key or of a prefix directly below `prefix`. Empty for the prefix itself, and for
 // what no name can be ("//" in a key).
@@ -195,12 +230,12 @@ void ObjectDirectory::AddPage(ObjectPage page, Listing& listing) const {
 
 Result<ObjectDirectory::Listing> ObjectDirectory::ListObjects() const {
   Listing listing;
-  std::string next;
+  Continuation at(path_);
   do {
-    SEALPOINT_ASSIGN_OR_RETURN(ObjectPage page, store().List(prefix_, next));
-    next = page.next;
+    SEALPOINT_ASSIGN_OR_RETURN(ObjectPage page, store().List(prefix_, at.next()));
+    SEALPOINT_RETURN_IF_ERROR(at.Advance(page.next));
     AddPage(std::move(page), listing);
-  } while (!next.empty());
+  } while (!at.next().empty());
   return listing;
 }
 
@@ -245,9 +280,10 @@ std::set<std::string, std::less<>> ObjectDirectory::MadeNames() const {
 Status ObjectDirectory::ForEachEntry(
     const std::function<bool(const EntryInfo& entry)>& visit) const {
   std::set<std::string, std::less<>> made = MadeNames();
-  std::string next;
+  Continuation at(path_);
   do {
-    SEALPOINT_ASSIGN_OR_RETURN(const ObjectPage page, store().List(prefix_, next));
+    SEALPOINT_ASSIGN_OR_RETURN(const ObjectPage page, store().List(prefix_, at.next()));
+    SEALPOINT_RETURN_IF_ERROR(at.Advance(page.next));
     for (const StoredObject& info : page.objects) {
       const std::string_view name = NameBelow(info.key, prefix_);
       if (name.empty() || info.key.ends_with('/')) continue;
@@ -258,8 +294,7 @@ Status ObjectDirectory::ForEachEntry(
       if (!name.empty() && !visit(DirectoryEntry(name))) return {};
       if (const auto also = made.find(name); also != made.end()) made.erase(also);
     }
-    next = page.next;
-  } while (!next.empty());
+  } while (!at.next().empty());
   for (const std::string& name : made) {
     if (!visit(DirectoryEntry(name))) return {};
   }

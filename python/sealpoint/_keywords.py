@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 
+from sealpoint._errors import InvalidArgumentError
 from sealpoint._hints import nearest
 
 # What keywords were named before.
@@ -70,13 +71,36 @@ def refuse_unknown(what: str, given: Mapping[str, Any], known: Collection[str]) 
         raise TypeError(f"{what} has no option {name!r}, expected one of {', '.join(known)}{hint}")
 
 
+def _check_call(name: str, signature: inspect.Signature, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+    """Errors: TypeError."""
+    refuse_unknown(f"{name}()", keywords, signature.parameters)
+    try:
+        signature.bind(*args, **keywords)
+    except TypeError as error:
+        raise TypeError(f"{name}(): {error}") from None
+
+
+def tells_others(tell: Callable[[str, Mapping[str, Any], InvalidArgumentError], None]) -> Callable[[F], F]:
+    """Hands keywords that a function does not have, and arguments that lack, to ``tell`` first, with the name of the function
+    and its keywords: it raises them on all ranks that call it, or returns if this one is alone."""
+
+    def checked(function: F) -> F:
+        signature = inspect.signature(function)
+
+        @functools.wraps(function)
+        def call(*args: Any, **keywords: Any) -> Any:
+            try:
+                _check_call(function.__name__, signature, args, keywords)
+            except TypeError as error:
+                tell(function.__name__, keywords, InvalidArgumentError(str(error)))
+                raise
+            return function(*args, **keywords)
+
+        return call  # type: ignore[return-value]
+
+    return checked
+
+
 def refuses_unknown(function: F) -> F:
-    """Makes ``refuse_unknown`` look at the keywords of each call."""
-    known = inspect.signature(function).parameters
-
-    @functools.wraps(function)
-    def call(*args: Any, **keywords: Any) -> Any:
-        refuse_unknown(f"{function.__name__}()", keywords, known)
-        return function(*args, **keywords)
-
-    return call  # type: ignore[return-value]
+    """Makes ``refuse_unknown`` look at the keywords of each call, of a function of one process."""
+    return tells_others(lambda name, keywords, error: None)(function)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 import fnmatch
-import os
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, TypedDict
 
+from sealpoint._machine import memory_bytes
 from sealpoint._save import BLOB_SIZE_MAX_DEFAULT_BYTES, CHUNK_SIZE_DEFAULT_BYTES, Codec
 
 SAVE_BUDGET_MIN_BYTES = 8 << 20  # two staging buffers
@@ -89,5 +89,4 @@ class StoreOptions:
 
 def default_budget(ranks_here: int) -> int:
     """Staging memory of each of so many ranks of this machine."""
-    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(_MEMORY_MIN_BYTES, int(physical * _MEMORY_SHARE) // ranks_here)
+    return max(_MEMORY_MIN_BYTES, int(memory_bytes() * _MEMORY_SHARE) // ranks_here)

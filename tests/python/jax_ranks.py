@@ -24,6 +24,7 @@ jax.distributed.initialize(f"127.0.0.1:{PORT}", 2, RANK)
 import sealpoint  # noqa: E402
 import sealpoint.jax as sp  # noqa: E402
 from sealpoint.jax import _save as save_module  # noqa: E402
+from sealpoint.jax._session import session  # noqa: E402
 
 MESH = Mesh(np.array(jax.devices()).reshape(4, 2), ("data", "model"))
 FULL = np.arange(64 * 32, dtype=np.float32).reshape(64, 32)
@@ -95,23 +96,68 @@ def case_one_has_wrong_arguments():
     return [text.partition(": ")[0] for text in found] + [sealpoint.verify(FOLDER / "k").verdict]
 
 
-def case_one_is_interrupted():
-    """Where no exchange would tell the other one: it hears of it when it waits."""
+def case_one_misspells():
+    """And the calls that follow are in step."""
+    found = [said(lambda: call(**({"stpe": 1} if RANK == 1 else {}))) for call in (
+        lambda **more: sp.save(state(), FOLDER / "l", **more), lambda **more: sp.load(FOLDER / "a", state(), **more))]
+    found += [said(lambda: sp.save() if RANK == 0 else sp.save(state(), FOLDER / "l"))]
+    sp.save(state(), FOLDER / "l")
+    return [*found, sealpoint.verify(FOLDER / "l").verdict]
+
+
+def one_is_interrupted(name, has_begun):
+    """The other one hears of it when it waits."""
     if RANK == 0:
-        return said(lambda: sp.save(state(), FOLDER / "g", deadline=20))
+        return said(lambda: sp.save(state(), FOLDER / name, deadline=20))
     collect = save_module.collect
 
     def interrupt(*arguments):
-        collect(*arguments)
+        if has_begun:
+            collect(*arguments)
         raise KeyboardInterrupt
 
     save_module.collect = interrupt
     try:
-        sp.save(state(), FOLDER / "g", deadline=20)
+        sp.save(state(), FOLDER / name, deadline=20)
     except KeyboardInterrupt:
         return "interrupted"
     finally:
         save_module.collect = collect
+
+
+def case_one_is_interrupted():
+    """Where no exchange would tell the other one."""
+    return one_is_interrupted("g", has_begun=True)
+
+
+def case_one_misses_a_call():
+    """Each in turn: the one that hands on what all say, too. Then they are in step, or an interrupt would not be heard of."""
+    found = []
+    for absent in range(2):
+        if absent == RANK:
+            time.sleep(2)
+        else:
+            said_alone = said(lambda: sp.save(state(), FOLDER / "m", deadline=1))
+            assert f"rank {absent} did not come" in said_alone, said_alone
+        for number in range(3):
+            sp.save(state(), FOLDER / f"m{absent}{number}", deadline=10)
+            found.append(sealpoint.verify(FOLDER / f"m{absent}{number}").verdict)
+        found.append(one_is_interrupted(f"n{absent}", has_begun=False)[:22])
+    return found
+
+
+def case_one_is_interrupted_at_its_end():
+    """When the other one waits in the next call already, which succeeds."""
+    try:
+        with session().call("probe", None, 20) as call:
+            call.agree(lambda: (None, b""))
+            if RANK == 1:
+                time.sleep(0.5)
+                raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        pass
+    sp.save(state(), FOLDER / "o", deadline=10)
+    return sealpoint.verify(FOLDER / "o").verdict
 
 
 def case_one_is_late():

@@ -24,6 +24,7 @@ import sealpoint.jax as sp  # noqa: E402
 from jax.sharding import Mesh, NamedSharding, PartitionSpec  # noqa: E402
 
 WRONG = ["InvalidArgumentError"] * 7 + ["committed"]
+HEALED = [[*["committed"] * 3, last] for last in ("CommError: rank 1 left", "interrupted")]
 WIDE, TALL = (Mesh(np.array(jax.devices()).reshape(shape), ("data", "model")) for shape in ((4, 2), (2, 4)))
 
 
@@ -208,6 +209,8 @@ def two_processes(tmp_path_factory):
     ("case_one_fails_alone", "values of type builtins.object have no form"),
     ("case_one_has_wrong_arguments", (WRONG, WRONG)),
     ("case_one_is_interrupted", ("rank 1 left save ", "interrupted")),
+    ("case_one_misses_a_call", (HEALED[0] * 2, HEALED[1] * 2)),
+    ("case_one_is_interrupted_at_its_end", "committed"),
     ("case_one_is_late", ("TimeoutError: rank 1 did not come within 1.5 s", "CommError: rank 0 left save ")),
     ("case_after_all_that", ("committed", "committed")),
 ])  # fmt: skip
@@ -215,6 +218,14 @@ def test_two_processes(two_processes, case, expected):
     found = two_processes[case]
     for one, right in zip(found, expected if isinstance(expected, tuple) else (expected, expected), strict=True):
         assert right in one if isinstance(right, str) else right == one, found
+
+
+def test_what_one_misspells_is_an_error_of_both(two_processes):
+    for save, load, lacks, then in two_processes["case_one_misspells"]:
+        assert save.startswith("InvalidArgumentError: save() has no option 'stpe'") and save.endswith("is 'step' / None / 1")
+        assert load.startswith("InvalidArgumentError: load() has no option 'stpe'") and load.endswith("/ None / 1")
+        assert lacks == "InvalidArgumentError: save(): missing a required argument: 'state' / None / 0"
+        assert then == "committed"
 
 
 def test_the_store_does_not_fill_up(two_processes):

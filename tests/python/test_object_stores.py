@@ -2,6 +2,7 @@
 """Checkpoints in object stores: stores of Python, those of obstore, and a real server."""
 import errno
 import http.server
+import itertools
 import os
 import pathlib
 import pickle
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import numpy
 import pytest
@@ -67,6 +69,14 @@ def test_a_series(place):
     assert [entry.step for entry in series.list()] == [3, 2, 1]
     with series.open_newest() as newest:
         assert newest.step == 3
+
+
+def test_a_folder_that_a_store_keeps_is_no_checkpoint(place):
+    """As SeaweedFS lists it after a checkpoint was removed: as an object of its own name."""
+    sealpoint.save(state(8), place, series=True, step=1)
+    prefix = str(place).split("/", 3)[3]
+    store_at(place).objects[f"{prefix}/step-000000000000-0123abcd/"] = b""
+    assert [entry.step for entry in sealpoint.Series(place).list()] == [1]
 
 
 def test_a_clean_up_gives_uploads_up(place, monkeypatch):
@@ -428,6 +438,110 @@ def test_a_server_that_ignores_conditions_is_refused(monkeypatch):
         with pytest.raises(sealpoint.UnsupportedError):
             sealpoint.save(state(8), "s3://bucket/run")
         assert list((server.folder / "data/bucket").rglob("*.blob")) == []
+
+
+class Answers(http.server.BaseHTTPRequestHandler):
+    """Of a store that was taken over: ``answer`` of the server says what is sent."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        self.server.heard.append(self.headers.get("x-amz-security-token"))
+        status, headers, body = self.server.answer(self)
+        self.send_response(status)
+        for name, value in {**headers, "Content-Length": str(len(body))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_HEAD = do_PUT = do_POST = do_GET
+
+
+@pytest.fixture
+def serve():
+    begun = []
+
+    def begin(answer, host="127.0.0.1"):
+        server = http.server.ThreadingHTTPServer((host, 0), Answers)
+        server.answer, server.heard = answer, []
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        begun.append(server)
+        return server
+
+    yield begin
+    for server in begun:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.fixture
+def as_s3(monkeypatch):
+    """Makes s3:// a server, with credentials that have a token."""
+    pytest.importorskip("obstore")
+    from sealpoint.storage.obstore import register_all
+
+    def register(server):
+        environment = {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}", "AWS_ACCESS_KEY_ID": "key",
+                       "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "token", "AWS_REGION": "us-east-1"}  # fmt: skip
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        register_all()
+
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    return register
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_credentials_go_to_no_other_host(serve, as_s3, status, monkeypatch):
+    from sealpoint.storage.obstore import ObstoreStore, _from_url, for_hosts
+
+    stores = pytest.importorskip("obstore.store")
+    other = serve(lambda request: (404, {}, b""), host="127.0.0.2")
+    first = serve(lambda request: (status, {"Location": f"http://127.0.0.2:{other.server_port}{request.path}"}, b""))
+    as_s3(first)
+    options = {"allow_http": True, **for_hosts("127.0.0.1")}
+    own = stores.S3Store("bucket", client_options=options, retry_config={"max_retries": 0})
+    with pytest.raises(sealpoint.IoError, match="the answer leads to another host") as caught:
+        ObstoreStore(own, uri="s3://bucket").head("x")
+    assert "give the endpoint" in caught.value.message
+    made = _from_url("s3://bucket")
+    assert made._store.client_options["proxy_excludes"].startswith("127.0.0.1,")
+    monkeypatch.setenv("NO_PROXY", "a")
+    assert "proxy_url" in _from_url("s3://bucket")._store.client_options
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
+    assert "proxy_url" not in _from_url("s3://bucket")._store.client_options
+    assert first.heard == ["token"]
+    assert other.heard == []
+
+
+def test_a_listing_without_end_is_an_error(place, serve, as_s3, monkeypatch):
+    """In pages that come again, whoever the client is; or by obstore, which goes through them itself."""
+    numbers = itertools.count()
+
+    def page(self, prefix, next):
+        return storage.ObjectPage([storage.StoredObject(f"{prefix}x", 1)], [], f"page {numbers.__next__() % 3}")
+
+    monkeypatch.setattr(type(store_at(place)), "list", page)
+    with pytest.raises(sealpoint.IoError, match="goes on where it was before"):
+        sealpoint.Series(place).list()
+    monkeypatch.setattr("sealpoint.storage.obstore.LISTING_SECONDS", 1.0)
+    more = (b"<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>again</NextContinuationToken>"
+            b"</ListBucketResult>")  # fmt: skip
+    server = serve(lambda request: (200, {}, more))
+    as_s3(server)
+    began = time.monotonic()
+    with pytest.raises(sealpoint.IoError, match="the listing did not end within 1 s"):
+        sealpoint.Series("s3://bucket/run").list()
+    assert time.monotonic() - began < 10
+    time.sleep(0.2)
+    asked = len(server.heard)
+    time.sleep(0.5)
+    assert len(server.heard) == asked, "it still goes on"
 
 
 def test_without_obstore_the_error_names_the_package(monkeypatch):

@@ -239,6 +239,27 @@ def case_a_loop_resumes(job):
 
 
 def case_messages_arrive(job):
+    messages_arrive()
+
+
+def case_messages_arrive_through_a_grid(job):
+    """As the ranks of a large job are connected; so do saves and loads."""
+    from sealpoint.torch import _links
+
+    before, _links.MESH_RANKS_MAX = _links.MESH_RANKS_MAX, 1
+    try:
+        messages_arrive()
+        group = dist.new_group(list(range(job.size)))
+        sp.save({"t": torch.arange(10)}, job.path("c"), process_group=group)
+        back = {"t": torch.zeros(10, dtype=torch.int64)}
+        assert sp.load(back, job.path("c"), process_group=group, share_chunks=True).bytes_requested == 80
+        assert torch.equal(back["t"], torch.arange(10))
+        assert type(sp.TorchCommunicator()._links) is _links.Grid
+    finally:
+        _links.MESH_RANKS_MAX = before
+
+
+def messages_arrive():
     """Of any size, from any rank, also nothing."""
     comm = sp.TorchCommunicator()
     comm.set_deadline(60)

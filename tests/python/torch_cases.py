@@ -21,7 +21,8 @@ def case_ranks_of_several_hosts_share_chunks(job):
     content = torch.arange(10_000.0)
     sp.save({"t": content}, job.path("c"))
     session = session_of(None)
-    own, session.communicator.host, session._spans_hosts = session.communicator.host, f"host {job.rank // 2}", None
+    own = session.host
+    session.host = session.communicator.host = f"host {job.rank // 2}"
     try:
         back = {"t": torch.zeros(10_000)}
         received = torch.tensor([sp.load(back, job.path("c")).bytes_received])
@@ -30,7 +31,7 @@ def case_ranks_of_several_hosts_share_chunks(job):
         assert torch.equal(back["t"], content)
         assert sp.load(back, job.path("c"), share_chunks=False).bytes_received == 0
     finally:
-        session.communicator.host, session._spans_hosts = own, None
+        session.host = session.communicator.host = own
 
 
 def case_new_optimizers_get_their_state(job):
@@ -419,8 +420,8 @@ def case_the_tree_is_json(job):
 
 def case_small_messages_need_one_exchange(job):
     comm = sp.TorchCommunicator()
-    exchanges, run = [], comm._run
-    comm._run = lambda options, begin: (exchanges.append(options), run(options, begin))[1]
+    exchanges, do = [], comm._do
+    comm._do = lambda exchange: (exchanges.append(exchange), do(exchange))[1]
     for message in (b"", b"x" * 1000):
         for call in (lambda: comm.broadcast(message if comm.rank == 0 else None, 0), lambda: comm.gather(message, 0),
                      lambda: comm.all_gather(message), lambda: comm.all_to_all([message] * comm.size)):

@@ -209,6 +209,31 @@ TEST_F(S3FaultsTest, SlowAnswersAreGivenUp) {
   }
 }
 
+// However often it may be repeated, and as slow as each try may be.
+TEST_F(S3FaultsTest, TriesEndTogether) {
+  Prepare();
+  S3Options options = stub().Options();
+  options.request_deadline = std::chrono::milliseconds(500);
+  options.retries_max = 1000;
+  const auto store = S3Store("bucket", options).value();
+  stub().Fault("GetObject", "slow", 1000);
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(ReadRange(*store).code(), Code::kIo);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(2900));
+}
+
+TEST_F(S3FaultsTest, AListingWithoutEndIsGivenUp) {
+  Prepare();
+  const auto storage = ObjectStorage(store_).value();
+  stub().Fault("ListObjectsV2", "endless", 1000);
+  const auto directory = storage->OpenDirectory("s3://bucket");
+  ASSERT_TRUE(directory.ok()) << directory.status().ToString();
+  const auto listed = (*directory)->List();
+  EXPECT_EQ(listed.status().code(), Code::kIo);
+  EXPECT_NE(listed.status().message().find("goes on where it was before"), std::string::npos);
+  EXPECT_LT(stub().Count("ListObjectsV2"), 6);
+}
+
 TEST_F(S3FaultsTest, AFailedUploadIsAborted) {
   for (const char* operation : {"UploadPart", "CompleteMultipartUpload"}) {
     Prepare();

@@ -12,7 +12,7 @@ from sealpoint._errors import NotFoundError
 from sealpoint._keywords import takes
 from sealpoint._tree_paths import kind_of
 from sealpoint.jax._options import LoadKeywords, LoadOptions
-from sealpoint.jax._session import session
+from sealpoint.jax._session import session, tells_other_processes
 from sealpoint.jax._state import Matched, stored_leaves
 
 
@@ -38,6 +38,7 @@ def _hear(problem: Exception | None) -> tuple[None, bytes]:
     return None, b""
 
 
+@tells_other_processes
 @takes(LoadKeywords, LoadOptions)
 def load(path: Path, like: Any, **options: Unpack[LoadKeywords]) -> Any:
     """Returns a pytree of the structure of ``like``, with the stored values. All processes call it.

@@ -16,7 +16,7 @@ from sealpoint._options import SAVE_BUDGET_MIN_BYTES
 from sealpoint._save import parent_of
 from sealpoint._save_future import SaveFuture
 from sealpoint.jax._options import SaveAsyncKeywords, SaveKeywords, SaveOptions
-from sealpoint.jax._session import Session, session
+from sealpoint.jax._session import Session, session, tells_other_processes
 from sealpoint.jax._state import collect
 
 
@@ -66,6 +66,7 @@ def _prepared(kind: str, state: Any, path: Path, options: SaveOptions) -> Iterat
         yield _Prepared(mine, mine.saver(options), text, arguments)
 
 
+@tells_other_processes
 @takes(SaveKeywords, SaveOptions)
 def save(state: Any, path: Path, **options: Unpack[SaveKeywords]) -> _sealpoint.CommitInfo:
     """Saves a pytree of all processes as one checkpoint, which is durable when this returns. All processes call it.
@@ -90,6 +91,7 @@ def save(state: Any, path: Path, **options: Unpack[SaveKeywords]) -> _sealpoint.
         return prepared.saver.save(**prepared.arguments)
 
 
+@tells_other_processes
 @takes(SaveAsyncKeywords, SaveOptions)
 def save_async(state: Any, path: Path, **options: Unpack[SaveAsyncKeywords]) -> SaveFuture:
     """As ``save``, but returns when the state is copied: its arrays may be donated at once, and training goes on meanwhile.

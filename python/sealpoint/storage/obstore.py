@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import queue
 import re
 import threading
+import urllib.parse
+import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -21,7 +24,7 @@ from sealpoint._sealpoint import copy_into
 from sealpoint._uri import OBSTORE_SCHEMES
 from sealpoint.storage import ObjectPage, ObjectStore, ObjectUpload, StoredObject, one_line
 
-__all__ = ["ObstoreStore", "register_all"]
+__all__ = ["ObstoreStore", "for_hosts", "register_all"]
 
 # A read asks for so much in a request, and so many are under way over all callers of a store.
 _READ_BYTES = 8 << 20
@@ -29,6 +32,10 @@ _READS_MAX = 32
 # A deletion names so many objects in a request of S3.
 _DELETE_MAX = 1000
 _END = object()
+# How long one listing may take. obstore goes through its pages by itself, also if a server has no last one.
+LISTING_SECONDS = 600.0
+# A proxy that is not there: nothing listens at the port "discard".
+_NOWHERE = "127.0.0.1:9"
 # Requests that ask for credentials, not for an object: of the machine, of the container, of a token.
 _FOR_CREDENTIALS = re.compile(
     r"/latest/api/token|/latest/meta-data|https?://169\.254\.170\.|computeMetadata/|/metadata/identity|token request|"
@@ -164,12 +171,25 @@ class ObstoreStore(ObjectStore):
     def list(self, prefix: str, next: str) -> ObjectPage:
         try:
             with _permission("list", self.uri):
-                found = obstore.list_with_delimiter(self._store, prefix or None)
+                found = self._list(prefix)
         except FileNotFoundError as error:  # never taken for an empty one: a training would begin anew
             raise IoError(f"the bucket cannot be listed, expected one that exists: {one_line(error)}") from error
         objects = [_stored(one) for one in found["objects"]]
         prefixes = [one.rstrip("/") + "/" for one in found["common_prefixes"]]
         return ObjectPage(sorted(one for one in objects if one.key.startswith(prefix)), sorted(prefixes))
+
+    def _list(self, prefix: str) -> Any:
+        """Errors: those of obstore; IoError (it takes too long)."""
+
+        async def in_time() -> Any:
+            listing = obstore.list_with_delimiter_async(self._store, prefix or None)
+            return await asyncio.wait_for(listing, LISTING_SECONDS)  # which ends it
+
+        try:
+            # A thread of our own: that of the caller may have a loop of asyncio.
+            return self._threads().submit(lambda: asyncio.run(in_time())).result()
+        except TimeoutError as error:
+            raise IoError(f"the listing did not end within {LISTING_SECONDS:.4g} s", path=f"{self.uri}/{prefix}") from error
 
     def delete(self, keys: Sequence[str]) -> None:
         for begin in range(0, len(keys), _DELETE_MAX):
@@ -250,6 +270,9 @@ def _permission(action: str, uri: str) -> Iterator[None]:
     except obstore.exceptions.BaseError as error:
         kinds = (obstore.exceptions.PermissionDeniedError, obstore.exceptions.UnauthenticatedError)
         text = one_line(error)
+        if _NOWHERE in str(error):
+            raise IoError(f"the answer leads to another host, which is not asked, since credentials would go there: {text}; "
+                          "give the endpoint of the host that has the bucket") from error  # fmt: skip
         if _FOR_CREDENTIALS.search(text):
             raise IoError(_no_credentials(uri, text)) from error
         if not isinstance(error, kinds) and " 403 " not in text and " 401 " not in text:  # listings say no more
@@ -288,12 +311,43 @@ def _stored(meta: Any) -> StoredObject:
     return StoredObject(meta["path"], meta["size"], meta["e_tag"] or "")
 
 
+def for_hosts(*hosts: str) -> dict[str, Any]:
+    """``client_options`` of a store of obstore that asks only these hosts and those below them, wherever an answer leads to:
+    obstore follows redirections, and sends the session token of S3 along. They take the place of a proxy, so that a program
+    behind one leaves them out, and lets the proxy decide."""
+    return {"proxy_url": f"http://{_NOWHERE}", "proxy_excludes": ",".join(hosts)}
+
+
+# What may say where a store of S3 is, or its credentials are.
+_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AWS_ENDPOINT_URL_STS", "AWS_METADATA_ENDPOINT",
+              "AWS_CONTAINER_CREDENTIALS_FULL_URI")  # fmt: skip
+_LINK_LOCAL = "169.254.0.0/16"  # credentials of machines and containers
+
+
+def _hosts_of_s3() -> list[str]:
+    hosts = [urllib.parse.urlsplit(os.environ[name]).hostname or "" for name in _ENDPOINTS if os.environ.get(name)]
+    if any(os.environ.get(name) for name in _ENDPOINTS[:3]):
+        region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
+        hosts += ["sts.amazonaws.com", f"sts.{region}.amazonaws.com", f"sts.{region}.amazonaws.com.cn"]
+    else:  # its own hosts send clients to the region of a bucket
+        hosts += ["amazonaws.com", "amazonaws.com.cn"]
+    return [*filter(None, hosts), _LINK_LOCAL]
+
+
+def _has_proxy() -> bool:
+    return "AWS_PROXY_URL" in os.environ or not {"http", "https", "all"}.isdisjoint(urllib.request.getproxies_environment())
+
+
 def _from_url(uri: str) -> ObjectStore:
     """By the environment alone. ``http://`` endpoints are those of tests and of networks of one's own."""
-    names = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
+    names = (*_ENDPOINTS[:3], "AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
     is_plain = any(os.environ.get(name, "").startswith("http://") for name in names)
+    options: Any = {"allow_http": is_plain}
+    # Credentials of the others are in headers that a request to another host loses anyway.
+    if uri.startswith("s3://") and not _has_proxy():
+        options.update(for_hosts(*_hosts_of_s3()))
     with _permission("read", uri):
-        return ObstoreStore(from_url(uri, client_options={"allow_http": is_plain}), uri=uri)
+        return ObstoreStore(from_url(uri, client_options=options), uri=uri)
 
 
 def register_all(factory: Callable[[str], ObjectStore] = _from_url) -> None:

@@ -4,18 +4,16 @@
 from __future__ import annotations
 
 import contextlib
-import functools
-import inspect
 import operator
 import reprlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 import torch.distributed as dist
 
 from sealpoint import _arguments
 from sealpoint._errors import Error, InvalidArgumentError
-from sealpoint._keywords import refuse_unknown
+from sealpoint._keywords import tells_others
 from sealpoint._options import DEADLINE_DEFAULT_SECONDS, SAVE_BUDGET_MIN_BYTES
 from sealpoint.torch._options import Contract, LoadOptions, SaveOptions
 from sealpoint.torch._schedule import period_of
@@ -175,31 +173,10 @@ def refuse(session: Session, kind: str, error: Error) -> NoReturn:
     raise AssertionError
 
 
-def _check_call(name: str, signature: inspect.Signature, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
-    """Errors: TypeError."""
-    refuse_unknown(f"{name}()", keywords, signature.parameters)
-    try:
-        signature.bind(*args, **keywords)
-    except TypeError as error:
-        raise TypeError(f"{name}(): {error}") from None
+def _tell(name: str, keywords: Mapping[str, Any], error: InvalidArgumentError) -> None:
+    session = session_of(keywords.get("process_group"), is_alone=keywords.get("no_dist") is True)
+    if session.size > 1:
+        refuse(session, name, error)
 
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def tells_other_ranks(function: F) -> F:
-    """Keywords that the function does not have, and ones that lack, are errors of all ranks that call it."""
-    signature = inspect.signature(function)
-
-    @functools.wraps(function)
-    def call(*args: Any, **keywords: Any) -> Any:
-        try:
-            _check_call(function.__name__, signature, args, keywords)
-        except TypeError as error:
-            session = session_of(keywords.get("process_group"), is_alone=keywords.get("no_dist") is True)
-            if session.size == 1:
-                raise
-            refuse(session, function.__name__, InvalidArgumentError(str(error)))
-        return function(*args, **keywords)
-
-    return call  # type: ignore[return-value]
+tells_other_ranks = tells_others(_tell)

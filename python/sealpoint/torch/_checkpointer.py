@@ -9,6 +9,7 @@ import datetime
 import json
 import logging
 import math
+import operator
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -152,6 +153,7 @@ class Checkpointer:
         self._keep_best, self._no_dist = keep_best, no_dist
         self._keep_every, self._on_error, self._on_sigterm = keep_every, on_error, on_sigterm
         self._period = period_of(every)
+        self._steps = operator.index(every) if is_integer(every) else 0  # type: ignore[arg-type]
         self._clock, self._sigterm, self._lineage = Clock(self._period), Sigterm(), Lineage()
         self._looked = 0  # steps between two looks
         self._next_look = 0  # the step at which ranks look at the clock and at signals
@@ -185,7 +187,7 @@ class Checkpointer:
 
     def _look(self, step: int) -> tuple[bool, bool]:
         """Whether a save is due, and whether a rank was told to end. Collective at some steps, the same ones on all ranks."""
-        is_due = self._period is None and step % self._every == 0
+        is_due = self._steps > 0 and step % self._steps == 0
         if self._on_sigterm is not None and self._is_within:
             self._sigterm.install()
         elif self._period is None:
@@ -342,6 +344,7 @@ class Checkpointer:
     def _find_to_resume(self, required: bool, allow_foreign: bool) -> tuple[str, int] | None:
         """The path of the newest checkpoint and its step; None: a new training begins. See ``resume``."""
         place = path_of(self._directory)
+        attempt: str | None = None
 
         def find() -> list[Any] | None:
             nonlocal attempt
@@ -364,7 +367,6 @@ class Checkpointer:
                 )
             return [found.entry.path, found.entry.step]
 
-        attempt = None
         own = {name: getattr(self, f"_{name}") for name in _OWN} | {"every": str(self._every)}
         found = self._ask("resume", find, required=required, allow_foreign=allow_foreign, **own)
         self._lineage.begin(attempt)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A communicator over a gloo group of its own."""
+"""A communicator over gloo groups of its own."""
 
 from __future__ import annotations
 
@@ -12,22 +12,16 @@ import socket
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
-from torch._C._distributed_c10d import (
-    AllgatherOptions,
-    AllreduceOptions,
-    AllToAllOptions,
-    BarrierOptions,
-    BroadcastOptions,
-    ReduceOp,
-)
 
 from sealpoint._communicator import Message
 from sealpoint._errors import CommError, TimeoutError
-from sealpoint.torch._lobby import FOREVER_SECONDS, Lobby, Waiters, make_group
+from sealpoint.torch._links import Links, Run, make_links
+from sealpoint.torch._lobby import Lobby, Waiters
+from sealpoint.torch._store import FOREVER_SECONDS
 
 # So much later than a call's own limit gloo gives up, and closes the connections: others must first hear why.
 _LATER = datetime.timedelta(seconds=10)
@@ -43,6 +37,7 @@ _PADDING_FREE_BYTES = 1 << 16
 _HEAD_BYTES = 16
 _ROOM_MAX_BYTES = 4096
 _ROOM_TOGETHER_BYTES = 1 << 16
+T = TypeVar("T")
 
 
 def _bytes_of(message: Message) -> torch.Tensor:
@@ -63,20 +58,20 @@ def _view(tensor: torch.Tensor) -> memoryview:
 _counts: collections.Counter[tuple[str, str]] = collections.Counter()
 
 
-# Groups with a call under way that nobody waits for any longer. A group that is destroyed waits for it, with the GIL.
+# Links with a call under way that nobody waits for any longer. A group that is destroyed waits for it, with the GIL.
 _abandoned: list[tuple[Any, Any]] = []
 
 
 def _forget_ended() -> None:
-    _abandoned[:] = [(group, work) for group, work in _abandoned if not work.is_completed()]
+    _abandoned[:] = [(links, work) for links, work in _abandoned if not work.is_completed()]
 
 
 @atexit.register
 def _leave_abandoned() -> None:
     """The process ends around them."""
     _forget_ended()
-    for group, _ in _abandoned:
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(group))
+    for links, _ in _abandoned:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(links))
 
 
 def name_of_ranks(process_group: dist.ProcessGroup, ranks: Sequence[int]) -> str:
@@ -108,15 +103,19 @@ class TorchCommunicator:
         ranks = dist.get_process_group_ranks(whole)
         name = name_of_ranks(whole, ranks)
         _counts[purpose, name] += 1
-        lobby = Lobby(f"{purpose}/{name}/{_counts[purpose, name]}", ranks.index(dist.get_rank()), len(ranks))
+        rank, size = ranks.index(dist.get_rank()), len(ranks)
+        lobby = Lobby(f"{purpose}/{name}/{_counts[purpose, name]}", rank, size)
         seconds = FOREVER_SECONDS if deadline is None else deadline
-        group, _, own_name = lobby.meet("", seconds)
-        self._set_up(group, own_name, None, deadline)
+        links, _, own_name = lobby.meet("", seconds)
+        self._set_up(links, own_name, rank, size, None, deadline)
 
-    def _set_up(self, group: Any, name: str, look: Callable[[], None] | None, deadline: float | None) -> None:
+    def _set_up(
+        self, links: Links, name: str, rank: int, size: int, look: Callable[[], None] | None, deadline: float | None
+    ) -> None:
         _forget_ended()
-        self._group, self._name, self.look = group, name, look
-        self._waiters = Waiters(name, self.rank, self.size)
+        self._links, self._name, self.look = links, name, look
+        self.rank, self.size = rank, size
+        self._waiters = Waiters(name, rank, size)
         self._exchange_count = 0
         self._duplicate_count = 0
         self.host = socket.gethostname()
@@ -124,23 +123,17 @@ class TorchCommunicator:
         self.set_deadline(deadline)
 
     @classmethod
-    def of_group(cls, group: Any, name: str, look: Callable[[], None] | None, deadline: float | None) -> TorchCommunicator:
-        """Over a group of gloo with a name that no other has. ``look`` is called now and then by who waits for others;
-        what it raises is the error of the call."""
+    def of_links(
+        cls, links: Links, name: str, rank: int, size: int, look: Callable[[], None] | None, deadline: float | None
+    ) -> TorchCommunicator:
+        """With a name that no other has. ``look`` is called now and then by who waits for others; what it raises is the
+        error of the call."""
         made = cls.__new__(cls)
-        made._set_up(group, name, look, deadline)
+        made._set_up(links, name, rank, size, look, deadline)
         return made
 
     def __repr__(self) -> str:
         return f"<sealpoint.torch.TorchCommunicator: rank {self.rank} of {self.size}>"
-
-    @property
-    def rank(self) -> int:
-        return int(self._group.rank())
-
-    @property
-    def size(self) -> int:
-        return int(self._group.size())
 
     def set_deadline(self, seconds: float | None) -> None:
         self._seconds = FOREVER_SECONDS if seconds is None else seconds
@@ -151,8 +144,8 @@ class TorchCommunicator:
     def duplicate_for_background(self) -> TorchCommunicator:
         self._duplicate_count += 1
         name = f"{self._name}{self._duplicate_count}/"
-        group = make_group(name, self.rank, self.size, time.monotonic() + self._seconds, self._check)
-        return TorchCommunicator.of_group(group, name, None, self._seconds)
+        links = make_links(name, self.rank, self.size, time.monotonic() + self._seconds, self._check)
+        return TorchCommunicator.of_links(links, name, self.rank, self.size, None, self._seconds)
 
     def _check(self) -> None:
         if self._interrupted is not None:
@@ -160,12 +153,17 @@ class TorchCommunicator:
         if self.look is not None:
             self.look()
 
-    def _run(self, options: Any, begin: Callable[[Any], Any]) -> None:
-        """Runs one collective call: waits for it in slices, so that signals, interrupt() and the deadline are noticed."""
+    def _do(self, exchange: Callable[[Run], T]) -> T:
+        """What exchange(run) returns, whose run has the deadline of one call, however often it is used."""
+        self._exchange_count += 1
+        started = time.monotonic()
+        return exchange(lambda options, begin: self._run(options, begin, started))
+
+    def _run(self, options: Any, begin: Callable[[Any], Any], started: float) -> None:
+        """Waits in slices, so that signals, interrupt() and the deadline are noticed."""
         if self._interrupted is not None:
             raise CommError(f"the communicator was interrupted: {self._interrupted}")
-        started, work = time.monotonic(), None
-        self._exchange_count += 1
+        work = None
         options.timeout = datetime.timedelta(seconds=self._seconds) + _LATER
         try:
             work = begin(options)
@@ -189,7 +187,7 @@ class TorchCommunicator:
             if work is None or work.is_completed():
                 self._waiters.tell_end(self._exchange_count)
             else:
-                _abandoned.append((self._group, work))
+                _abandoned.append((self._links, work))
 
     def _late(self, started: float) -> TimeoutError:
         passed = time.monotonic() - started
@@ -197,20 +195,15 @@ class TorchCommunicator:
         return TimeoutError(f"{who} did not come within {self._seconds:.4g} s ({passed:.1f} s passed)", rank=self.rank)
 
     def barrier(self) -> None:
-        self._run(BarrierOptions(), lambda options: self._group.barrier(options))
+        self._do(self._links.barrier)
 
     def all_reduce_max(self, values: Sequence[int]) -> list[int]:
         tensor = torch.tensor([value - _SIGN for value in values], dtype=torch.int64)
-        options = AllreduceOptions()
-        options.reduceOp = ReduceOp(ReduceOp.MAX)
-        self._run(options, lambda options: self._group.allreduce([tensor], options))
+        self._do(lambda run: self._links.all_reduce_max(run, tensor))
         return [value + _SIGN for value in tensor.tolist()]
 
     def _broadcast(self, tensor: torch.Tensor, root: int) -> None:
-        options = BroadcastOptions()
-        options.rootRank = root
-        options.rootTensor = 0
-        self._run(options, lambda options: self._group.broadcast([tensor], options))
+        self._do(lambda run: self._links.broadcast(run, tensor, root))
 
     def _first_message(self, messages: Sequence[Message]) -> torch.Tensor:
         """One row for each message, of the same size on all ranks: its size, the longest one's, and how it begins."""
@@ -247,16 +240,12 @@ class TorchCommunicator:
     def _gather_first(self, message: Message) -> tuple[torch.Tensor, list[int], bool]:
         """The first messages of all ranks, the sizes, and whether that is all."""
         first = self._first_message([message])
-        rows = torch.empty((self.size, first.shape[1]), dtype=torch.uint8)
-        gathered = [[rows[rank : rank + 1] for rank in range(self.size)]]
-        self._run(AllgatherOptions(), lambda options: self._group.allgather(gathered, [first], options))
+        rows = self._gather_equal(first.reshape(-1))
         sizes, longest = self._head_of(rows)
         return rows, sizes, longest <= first.shape[1] - _HEAD_BYTES
 
-    def _gather_equal(self, tensor: torch.Tensor) -> list[torch.Tensor]:
-        gathered = [torch.empty_like(tensor) for _ in range(self.size)]
-        self._run(AllgatherOptions(), lambda options: self._group.allgather([gathered], [tensor], options))
-        return gathered
+    def _gather_equal(self, tensor: torch.Tensor) -> torch.Tensor:
+        return self._do(lambda run: self._links.all_gather(run, tensor))
 
     def all_gather(self, message: Message) -> list[Message]:
         rows, sizes, is_all = self._gather_first(message)
@@ -280,11 +269,7 @@ class TorchCommunicator:
         return gathered
 
     def _exchange(self, outgoing: torch.Tensor, sent: list[int], received: list[int]) -> list[Message]:
-        incoming = torch.empty(sum(received), dtype=torch.uint8)
-        self._run(
-            AllToAllOptions(),
-            lambda options: self._group.alltoall_base(incoming, outgoing, received, sent, options),
-        )
+        incoming = self._do(lambda run: self._links.all_to_all(run, outgoing, sent, received))
         return [_view(one) for one in torch.split(incoming, received)]
 
     def gather(self, message: Message, root: int) -> list[Message] | None:
@@ -298,9 +283,8 @@ class TorchCommunicator:
 
     def all_to_all(self, messages: Sequence[Message]) -> list[Message]:
         first = self._first_message(messages)
-        rows = torch.empty_like(first)
-        ones = [1] * self.size
-        self._run(AllToAllOptions(), lambda options: self._group.alltoall_base(rows, first, ones, ones, options))
+        equal = [first.shape[1]] * self.size
+        rows = self._do(lambda run: self._links.all_to_all(run, first.reshape(-1), equal, equal)).reshape(first.shape)
         received, longest = self._head_of(rows)
         if longest <= first.shape[1] - _HEAD_BYTES:
             return self._begins(rows, received)

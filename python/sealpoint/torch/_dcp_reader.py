@@ -104,7 +104,6 @@ class StorageReader(storage.StorageReader):
         try:
             with checked_call(session, "load", path, self._options, same=("deadline", "convert")) as call:
                 agree(call, lambda: (None, look_first(call, path, check_one)), "began the load")
-                call.spans_hosts()  # collective the first time: here, where all ranks come whatever their share_chunks
                 reader = _sealpoint.CollectiveReader(
                     call.communicator, path, check_files=True, direct_io=False,
                     memory_budget_bytes=self._options.memory_budget_bytes,

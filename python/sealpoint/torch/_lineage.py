@@ -52,7 +52,7 @@ class Lineage:
                 "overwrite each other's progress. End one of them, and start the other one again, so that it resumes from the "
                 "newest checkpoint", path=newest.path,
             )
-        if not self._is_known and newest is not None:
+        if not self._is_known and newest is not None and newest.attempt is not None:
             self._own.add(newest.attempt)
         self._is_known = True
 

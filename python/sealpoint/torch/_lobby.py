@@ -1,112 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where ranks meet to make a group of gloo, and say that they left it: the store of torch.distributed."""
+"""Where ranks meet to link themselves, and say that they left: the store of torch.distributed."""
 
 from __future__ import annotations
 
 import contextlib
-import datetime
 import hashlib
 import secrets
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any
 
-from torch._C._distributed_c10d import PrefixStore, ProcessGroupGloo
-from torch.distributed.distributed_c10d import _get_default_store
+from torch._C._distributed_c10d import PrefixStore
 
 from sealpoint._errors import CommError, Error, TimeoutError
+from sealpoint.torch._links import Links, make_links
+from sealpoint.torch._store import (
+    LOOK_FIRST_SECONDS,
+    STORE_SECONDS,
+    Aside,
+    look_max_seconds,
+    named,
+    own_store,
+    run_aside,
+    text_of_absent,
+)
 
-FOREVER_SECONDS = 10 * 365 * 86400.0
-T = TypeVar("T")
-
-_LOOK_FIRST_SECONDS, _LOOK_MAX_SECONDS = 0.002, 0.2
-_NAMED_MAX = 8
-# How long after the end of what waits for other ranks the store may take to answer.
-_STORE_SECONDS = 1.0
 # How long a rank that waited too long waits for the store to say for whom.
 _ABSENT_SECONDS = 0.5
-
-
-class Aside(Generic[T]):
-    """A call on a thread of its own: what waits in C++ hears neither Ctrl-C nor a deadline of ours.
-
-    A thread that nobody waits for any longer is left behind; it does not keep the process alive.
-    """
-
-    def __init__(self, call: Callable[[], T]) -> None:
-        self._call = call
-        self._ended = threading.Event()
-        self._result: list[T] = []
-        self._error: BaseException | None = None
-        threading.Thread(target=self._run, name="sealpoint-aside", daemon=True).start()
-
-    def _run(self) -> None:
-        try:
-            self._result.append(self._call())
-        except BaseException as error:
-            self._error = error
-        self._ended.set()
-
-    def wait(self, seconds: float) -> bool:
-        """Whether it is over, after so long at most."""
-        return self._ended.wait(max(0.0, seconds))
-
-    def result(self) -> T:
-        """Once it is over."""
-        if self._error is not None:
-            raise self._error
-        return self._result[0]
-
-
-def run_aside(call: Callable[[], T], seconds: float, what: str) -> T:
-    """What call() returns. Errors: TimeoutError (of ``what``); those of the store are CommErrors."""
-    aside = Aside(call)
-    if not aside.wait(seconds):
-        raise TimeoutError(f"{what} did not end within {seconds:.4g} s")
-    try:
-        return aside.result()
-    except Error:
-        raise
-    except RuntimeError as error:  # of torch, as a store's host that died has it
-        raise CommError(f"{what}: {' '.join(str(error).split())}") from error
-
-
-def own_store() -> Any:
-    """The store of torch.distributed by a connection of our own: a call that waits on it holds up no other."""
-    store = _get_default_store()
-    return store.clone() if hasattr(store, "clone") else store
-
-
-def make_group(name: str, rank: int, size: int, end: float, check: Callable[[], None]) -> Any:
-    """A group that torch knows nothing of, of those who give the same name. ``check`` is called meanwhile.
-
-    torch.distributed.new_group is for all ranks of the job, or names the group by how many others the process has.
-    """
-    timeout = datetime.timedelta(seconds=max(0.001, end - time.monotonic()))
-    came = [f"came{one}" for one in range(size)]
-
-    def make() -> Any:
-        store = PrefixStore(name, own_store())
-        store.set(came[rank], "")
-        return ProcessGroupGloo(store, rank, size, timeout)
-
-    def text() -> str:
-        all_came = f"{size} ranks came to make their groups, but could not connect in time"
-        return _text_of_absent(PrefixStore(name, own_store()), came, all_came)
-
-    made = Aside(make)
-    while not made.wait(_LOOK_MAX_SECONDS):
-        check()
-        if time.monotonic() > end:
-            raise TimeoutError(run_aside(text, _STORE_SECONDS, "the store of torch.distributed"), rank=rank)
-    try:
-        return made.result()
-    except RuntimeError as error:
-        check()
-        if time.monotonic() > end:
-            raise TimeoutError(run_aside(text, _STORE_SECONDS, "the store of torch.distributed"), rank=rank) from error
-        raise CommError(f"gloo: {' '.join(str(error).split())}", rank=rank) from error
 
 
 class MovedError(CommError):
@@ -155,34 +76,34 @@ class Lobby:
         kind, why = self._store().get(key).decode().split(" ", 1)
         return kind == "late", why
 
-    def meet(self, call: str, seconds: float) -> tuple[Any, int, str]:
-        """A new group, its generation, and a name that no other group has. All ranks call it, and it ends in time.
+    def meet(self, call: str, seconds: float) -> tuple[Links, int, str]:
+        """The links of a new group, its generation, and a name that no other group has. All ranks call it, and it ends in time.
 
         Errors: CommError (another rank gave up this very call), TimeoutError (names the ranks that did not come).
         """
         stop, end = threading.Event(), time.monotonic() + seconds
         try:
-            return run_aside(lambda: self._join(call, end, stop), seconds + _STORE_SECONDS, "making groups of the ranks")
+            return run_aside(lambda: self._join(call, end, stop), seconds + STORE_SECONDS, "making groups of the ranks")
         except BaseException:
             stop.set()
             self.forget_connection()
             raise
 
-    def _join(self, call: str, end: float, stop: threading.Event) -> tuple[Any, int, str]:
+    def _join(self, call: str, end: float, stop: threading.Event) -> tuple[Links, int, str]:
         while True:
             generation = self.newest()
             why = self.why_left(call)
             if why is not None:
                 raise CommError(why[1])
             try:
-                group, name = self._meet(generation, end, stop)
+                links, name = self._meet(generation, end, stop)
             except MovedError:
                 if stop.is_set():
                     raise
                 continue
-            return group, generation, name
+            return links, generation, name
 
-    def _meet(self, generation: int, end: float, stop: threading.Event) -> tuple[Any, str]:
+    def _meet(self, generation: int, end: float, stop: threading.Event) -> tuple[Links, str]:
         store = self._store()
         arrived = [f"{generation}/rank{rank}" for rank in range(self._size)]
         complete = f"{generation}/complete"
@@ -202,29 +123,17 @@ class Lobby:
             self.leave(generation, None, "")
             raise MovedError("that of a job before")
         name = f"{self._name}{generation}/{hashlib.blake2b(tokens.encode(), digest_size=8).hexdigest()}/"
-        return make_group(name, self._rank, self._size, end, check), name
+        return make_links(name, self._rank, self._size, end, check), name
 
     def _wait(self, keys: list[str], end: float, check: Callable[[], None], arrived: list[str]) -> None:
-        pause = _LOOK_FIRST_SECONDS
+        pause = LOOK_FIRST_SECONDS
         while not self._store().check(keys):
             check()
             if time.monotonic() > end:
                 all_came = "a rank that came to make the groups went no further"
-                raise TimeoutError(_text_of_absent(self._store(), arrived, all_came), rank=self._rank)
+                raise TimeoutError(text_of_absent(self._store(), arrived, all_came), rank=self._rank)
             time.sleep(min(pause, max(0.0, end - time.monotonic())))
-            pause = min(2 * pause, _LOOK_MAX_SECONDS)
-
-
-def _text_of_absent(store: Any, arrived: list[str], all_came: str) -> str:
-    """Which ranks did not set their keys, or ``all_came``."""
-    absent = [rank for rank, key in enumerate(arrived) if not store.check([key])]
-    return f"{_named(absent, len(arrived))} did not come to make the groups" if absent else all_came
-
-
-def _named(absent: list[int], size: int) -> str:
-    named = ", ".join(map(str, absent[:_NAMED_MAX]))
-    more = f" and {len(absent) - _NAMED_MAX} more" if len(absent) > _NAMED_MAX else ""
-    return f"{'rank' if len(absent) == 1 else 'ranks'} {named}{more} of {size}"
+            pause = min(2 * pause, look_max_seconds(self._size))
 
 
 class Waiters:
@@ -255,7 +164,7 @@ class Waiters:
         self._writing = Aside(lambda: self._write(before, number))
 
     def _write(self, before: Aside[None] | None, number: int) -> None:
-        if before is None or before.wait(_STORE_SECONDS):  # else the store does not answer
+        if before is None or before.wait(STORE_SECONDS):  # else the store does not answer
             PrefixStore(self._name, own_store()).set(str(self._rank), str(number))
 
     def absent(self, number: int) -> list[int]:
@@ -269,5 +178,5 @@ class Waiters:
         """"rank 2 of 3", or "a rank" if the store does not answer, or all came."""
         with contextlib.suppress(Error):
             if absent := run_aside(lambda: self.absent(number), _ABSENT_SECONDS, "the store of torch.distributed"):
-                return _named(absent, self._size)
+                return named(absent, self._size)
         return "a rank"

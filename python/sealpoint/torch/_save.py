@@ -131,8 +131,8 @@ def save(state_dict: Any, path: Path, **options: Unpack[SaveKeywords]) -> _sealp
         unpromoted_wait: seconds that it waits at most, and no longer than half of ``deadline``.
         promote_memory_bytes: what a rank's copying to the final place holds of payload, besides ``memory_budget_bytes``.
         deadline: seconds that one exchange with the other ranks may take; None: no limit.
-        memory_budget_bytes: staging memory, from the first save of this group on; None: a quarter of the machine's
-            memory divided by its ranks at most.
+        memory_budget_bytes: staging memory, from the first save of this group on; None: at most a quarter of the memory that
+            the machine, or its control group, lets this process have, divided by the ranks of the machine.
 
     Errors, the same on all ranks: InvalidArgumentError (differing replicas, holes, overlaps; names the tensor or the
     object, and the ranks), UnsupportedError (a value of another type; names its path), AlreadyExistsError,

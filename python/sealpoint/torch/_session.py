@@ -19,10 +19,12 @@ import torch.distributed as dist
 from sealpoint import _sealpoint
 from sealpoint._communicator import Communicator, Message, SelfCommunicator
 from sealpoint._errors import CommError, Error, InvalidArgumentError, TimeoutError
+from sealpoint._machine import ranks_here
 from sealpoint._options import default_budget
 from sealpoint.torch._communicator import TorchCommunicator, name_of_ranks
-from sealpoint.torch._lobby import FOREVER_SECONDS, Aside, Lobby, MovedError, run_aside
+from sealpoint.torch._lobby import Lobby, MovedError
 from sealpoint.torch._options import SaveOptions
+from sealpoint.torch._store import FOREVER_SECONDS, Aside, run_aside
 
 # How long a rank that fails waits for the store, which has at most a few words to take.
 _LEAVE_SECONDS = 2.0
@@ -30,15 +32,12 @@ _LEAVE_SECONDS = 2.0
 _LOOK_FIRST_SECONDS, _LOOK_MAX_SECONDS = 0.05, 1.0
 _WHY_MAX = 1000  # characters of what other ranks hear
 T = TypeVar("T")
-# Before the first message of a call: how many calls this rank made, and a digest of this one.
-_HEAD = struct.Struct("<Q16s")
+# Before the first message of a call: how many calls this rank made, and digests of this one and of its host.
+_HEAD = struct.Struct("<Q16s16s")
 
 
-def _default_budget() -> int:
-    ranks_here = int(os.environ.get("LOCAL_WORLD_SIZE", "0") or 0)
-    if ranks_here <= 0:
-        ranks_here = dist.get_world_size() if dist.is_initialized() else 1
-    return default_budget(ranks_here)
+def _digest(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=16).digest()
 
 
 class Call:
@@ -84,8 +83,8 @@ class Call:
         return self._exchange(what, lambda: self._all_gather(message))
 
     def spans_hosts(self) -> bool:
-        """See ``Session.spans_hosts``."""
-        return self._exchange("exchanged their host names", self.session.spans_hosts)
+        """Whether the ranks are on several hosts. After the first exchange. Local."""
+        return len(set(self.session.hosts)) > 1
 
     def _exchange(self, what: str, exchange: Callable[[], T]) -> T:
         self._doing = what
@@ -97,9 +96,11 @@ class Call:
         if self._has_begun:
             return self.communicator.all_gather(message)
         said = json.dumps([self.text, {name: repr(value) for name, value in self._same.items()}]).encode()
-        digest = hashlib.blake2b(said, digest_size=16).digest()
-        answers = self._begin(_HEAD.pack(self.session.call_count, digest) + bytes(message), said)
-        self.session.call_count = max(_HEAD.unpack(answer[: _HEAD.size])[0] for answer in answers)
+        head = _HEAD.pack(self.session.call_count, _digest(said), _digest(self.host.encode()))
+        answers = self._begin(head + bytes(message), said)
+        heads = [_HEAD.unpack_from(answer) for answer in answers]
+        self.session.call_count = max(count for count, _, _ in heads)
+        self.session.hosts = [host for _, _, host in heads]
         return [answer[_HEAD.size :] for answer in answers]
 
     def check_same(self) -> None:
@@ -129,7 +130,7 @@ class Call:
             communicator.set_deadline(max(0.001, end - time.monotonic()))
             try:
                 answers = [bytes(one) for one in communicator.all_gather(message)]
-                digests = {_HEAD.unpack(answer[: _HEAD.size])[1] for answer in answers}
+                digests = {_HEAD.unpack_from(answer)[1] for answer in answers}
                 # Here, since an answer may be that of a call in which its rank gave up the group.
                 self._calls = [] if len(digests) == 1 else [bytes(one) for one in communicator.all_gather(said)]
                 break
@@ -209,8 +210,8 @@ class Session:
         self._is_broken = False
         self._savers: dict[Any, _sealpoint.Saver] = {}
         self._engine: _sealpoint.Engine | None = None
-        self._spans_hosts: bool | None = None
         self.rank, self.size, self.host = 0, 1, SelfCommunicator().host
+        self.hosts: list[bytes] = []  # of all ranks, digests of their names, since the first call
         if group is not None:
             ranks = dist.get_process_group_ranks(group)
             self.rank, self.size = ranks.index(dist.get_rank()), len(ranks)
@@ -250,8 +251,8 @@ class Session:
             self.communicator = SelfCommunicator()
         elif self.communicator is None:
             assert self.lobby is not None
-            group, self.generation, name = self.lobby.meet(key, end - time.monotonic())
-            self.communicator = TorchCommunicator.of_group(group, name, None, None)
+            links, self.generation, name = self.lobby.meet(key, end - time.monotonic())
+            self.communicator = TorchCommunicator.of_links(links, name, self.rank, self.size, None, None)
         if isinstance(self.communicator, TorchCommunicator):
             self.communicator.look = look
         assert self.communicator is not None
@@ -259,7 +260,7 @@ class Session:
 
     def drop(self) -> None:
         """Local: forgets the group. A saver stays as long as a save of it goes on in the background."""
-        self.communicator, self._is_broken, self._spans_hosts = None, False, None
+        self.communicator, self._is_broken = None, False
         self._savers = {}
 
     def leave(self, key: str, why: str, is_late: bool = False) -> None:
@@ -277,20 +278,16 @@ class Session:
     def saver(self, options: SaveOptions) -> _sealpoint.Saver:
         """The same options on all ranks. After the first exchange of a call."""
         if self._engine is None:
-            self._engine = _sealpoint.Engine(memory_budget_bytes=options.memory_budget_bytes or _default_budget())
+            self._engine = _sealpoint.Engine(memory_budget_bytes=options.memory_budget_bytes or self._default_budget())
         arguments = options.saver_arguments()
         key = tuple(arguments.items())
         if key not in self._savers:
             self._savers[key] = _sealpoint.Saver(self._engine, self.communicator, **arguments)
         return self._savers[key]
 
-    def spans_hosts(self) -> bool:
-        """Whether its ranks are on several hosts. Collective when it is first called, after the first exchange."""
-        if self._spans_hosts is None:
-            assert self.communicator is not None
-            hosts = [bytes(host) for host in self.communicator.all_gather(self.communicator.host.encode())]
-            self._spans_hosts = any(host != hosts[0] for host in hosts)
-        return self._spans_hosts
+    def _default_budget(self) -> int:
+        world_size = dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+        return default_budget(ranks_here(self.hosts, self.hosts[self.rank], world_size))
 
     def close(self) -> None:
         """Local."""

@@ -306,11 +306,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         page = sorted(name for name in entries if name > after)
         more = len(page) > int(self.query["max-keys"])
         page = page[:int(self.query["max-keys"])]
+        if self.fault == "endless":
+            page, more = ["again"], True
         quote = urllib.parse.quote if self.query.get("encoding-type") == "url" else str
         out = [element("EncodingType", "url"), element("IsTruncated", str(more).lower())]
         if more:
             out.append(element("NextContinuationToken", page[-1]))
-        for name in page:
+        for name in page if self.fault != "endless" else []:
             if entries[name]:
                 out.append(f"<CommonPrefixes>{element('Prefix', quote(name))}</CommonPrefixes>")
             else:

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What this machine has for this process: memory, and how many ranks share it."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Iterator
+
+# Ranks of this host, by torchrun, Open MPI, MPICH and its descendants, and Slurm, whose text may be "8(x2)": of the first
+# host. lib/pipeline/load_threads.cc has those of processors.
+_LOCAL_SIZES = ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_TASKS_PER_NODE",
+                "SLURM_NTASKS_PER_NODE")  # fmt: skip
+
+
+def ranks_here(hosts: list[bytes], host: bytes, world_size: int) -> int:
+    """How many ranks of a job of ``world_size`` ranks are on this machine, as far as can be said: never too few if some of
+    them, which are on ``hosts``, are spread as all of them are. ``host``: that of this one."""
+    counted = -(-hosts.count(host) * world_size // len(hosts))
+    told = next((count for name in _LOCAL_SIZES if (count := _count_of(os.environ.get(name, ""))) > 0), None)
+    # A launcher within another one may have started more than the outer one says.
+    return counted if told is None else max(told, hosts.count(host))
+
+
+def _count_of(text: str) -> int:
+    digits = text.split("(", 1)[0].split(",", 1)[0]
+    return int(digits) if digits.isascii() and digits.isdigit() else 0
+
+
+def memory_bytes(proc: str = "/proc/self") -> int:
+    """What this process may have: of the machine, or, if that is less, of its control group or one above it."""
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min([physical, *_limits(pathlib.Path(proc))])
+
+
+def _limits(proc: pathlib.Path) -> Iterator[int]:
+    try:
+        groups = dict(_groups(proc))
+        mounts = (proc / "mountinfo").read_text(errors="surrogateescape").splitlines()
+    except OSError:
+        return
+    for mount in mounts:
+        before, _, after = mount.partition(" - ")
+        root, at = (_unescaped(one) for one in before.split()[3:5])
+        kind, _, options = after.split()[:3]
+        if kind == "cgroup2" and "" in groups:
+            yield from _limits_of(pathlib.Path(at), root, groups[""], "memory.max")
+        elif kind == "cgroup" and "memory" in options.split(",") and "memory" in groups:
+            yield from _limits_of(pathlib.Path(at), root, groups["memory"], "memory.limit_in_bytes")
+
+
+def _groups(proc: pathlib.Path) -> Iterator[tuple[str, str]]:
+    """By controller ("": all that version 2 has), the control group of this process."""
+    for line in (proc / "cgroup").read_text(errors="surrogateescape").splitlines():
+        _, controllers, path = line.split(":", 2)
+        yield from ((one, path) for one in controllers.split(","))
+
+
+def _limits_of(mount: pathlib.Path, root: str, group: str, name: str) -> Iterator[int]:
+    """Those of a group and of all above it, as far as they are mounted."""
+    below = os.path.relpath(group, root)
+    here = mount if below.startswith("..") else mount / below  # a group outside is not to be seen: only the mounted ones
+    for directory in (here, *here.parents):
+        try:
+            yield int((directory / name).read_text())
+        except (OSError, ValueError):  # the root has none; "max"
+            pass
+        if directory == mount:
+            return
+
+
+def _unescaped(path: str) -> str:
+    """As mountinfo has it: a space is \\040."""
+    for code, char in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+        path = path.replace(code, char)
+    return path
