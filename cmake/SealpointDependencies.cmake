@@ -69,4 +69,12 @@ if(NOT SEALPOINT_WITH_S3 STREQUAL "OFF")
   endif()
 endif()
 
+set(SEALPOINT_C_HAS_S3 OFF)
+if(SEALPOINT_BUILD_C AND SEALPOINT_C_WITH_S3 AND NOT SEALPOINT_MUTANTS) # no test of the C API is about lib/s3
+  if(NOT SEALPOINT_HAVE_S3)
+    message(FATAL_ERROR "SEALPOINT_C_WITH_S3 needs SEALPOINT_WITH_S3, and libcurl, OpenSSL, Expat and nlohmann-json")
+  endif()
+  set(SEALPOINT_C_HAS_S3 ON)
+endif()
+
 message(STATUS "Sealpoint: MPI ${SEALPOINT_HAVE_MPI}, CUDA Toolkit ${SEALPOINT_HAVE_CUDA}, S3 ${SEALPOINT_HAVE_S3}")

@@ -14,23 +14,23 @@
 #include "sealpoint/mpi_communicator.h"
 #include "sealpoint/saver.h"
 
-using namespace sealpoint;
+namespace sp = sealpoint;
 
 namespace {
 
-const TensorSpec kMatrix = {.name = "m", .dtype = DType::kF64, .shape = {1200, 700}};
+const sp::TensorSpec kMatrix = {.name = "m", .dtype = sp::DType::kF64, .shape = {1200, 700}};
 
 // What this rank has if dimension `dim` is cut into as many parts as there are ranks.
-LocalLayout CutAlong(int dim, const Communicator& comm) {
-  const Mesh mesh = Mesh::Create({{"rank", comm.size()}}).value();
-  const Placement cut = {Shard{.dim = dim, .axis = "rank"}};
-  return PlaceTensor(mesh, comm.rank(), kMatrix.shape, cut).value();
+sp::LocalLayout CutAlong(int dim, const sp::Communicator& comm) {
+  const sp::Mesh mesh = sp::Mesh::Create({{"rank", comm.size()}}).value();
+  const sp::Placement cut = {sp::Shard{.dim = dim, .axis = "rank"}};
+  return sp::PlaceTensor(mesh, comm.rank(), kMatrix.shape, cut).value();
 }
 
 // The local matrix; each element is its own number in the whole matrix.
-std::vector<double> NumbersIn(const LocalLayout& layout) {
+std::vector<double> NumbersIn(const sp::LocalLayout& layout) {
   std::vector<double> numbers;
-  for (const LocalPart& part : layout.parts) {  // one; none if there are more ranks than columns
+  for (const auto& part : layout.parts) {  // one; none if there are more ranks than columns
     const auto& [offset, extent] = part.region.box;
     for (std::uint64_t i = 0; i < extent[0] * extent[1]; ++i) {
       const auto row = offset[0] + i / extent[1], column = offset[1] + i % extent[1];
@@ -40,40 +40,40 @@ std::vector<double> NumbersIn(const LocalLayout& layout) {
   return numbers;
 }
 
-Status Save(Communicator& comm, const std::string& path) {
-  const LocalLayout columns = CutAlong(1, comm);
+sp::Status Save(sp::Communicator& comm, const std::string& path) {
+  const sp::LocalLayout columns = CutAlong(1, comm);
   const std::vector<double> matrix = NumbersIn(columns);
-  const auto engine = Engine::Create().value();
-  const auto saver = Saver::Create(*engine, comm).value();
-  Declaration held;
-  const auto slots = held.Add(kMatrix, columns).value();
-  Sources sources(held);
-  if (const Status s = sources.Bind(slots, columns, MemoryView::Host(matrix)); !s.ok()) return s;
-  return saver->Save(SaveTarget::Directory(path), {}, sources).status();
+  const auto engine = sp::Engine::Create().value();
+  const auto saver = sp::Saver::Create(*engine, comm).value();
+  sp::Declaration held;  // an error of Add or Bind is that of Save, on all ranks
+  held.Add(kMatrix, columns).IgnoreError();
+  sp::Sources sources(held);
+  sources.Bind(kMatrix.name, columns, sp::MemoryView::Host(matrix)).IgnoreError();
+  return saver->Save(sp::SaveTarget::Directory(path), {}, sources).status();
 }
 
-Status Load(Communicator& comm, const std::string& path) {
-  const LocalLayout rows = CutAlong(0, comm);
-  std::vector<double> matrix(ElementCount(rows.shape).value());
-  const auto reader = CollectiveReader::Open(comm, path);
+sp::Status Load(sp::Communicator& comm, const std::string& path) {
+  const sp::LocalLayout rows = CutAlong(0, comm);
+  std::vector<double> matrix(sp::ElementCount(rows.shape).value());
+  const auto reader = sp::CollectiveReader::Open(comm, path);
   if (!reader.ok()) return reader.error();
-  ReadRequest request;
-  request.Add(kMatrix.name, rows, MutableMemoryView::Host(matrix));
+  sp::ReadRequest request;
+  request.Add(kMatrix.name, rows, sp::MutableMemoryView::Host(matrix));
   const auto plan = (*reader)->Plan(request);  // what Load will cost; may be left out
   if (plan.ok() && comm.rank() == 0) std::printf("%s\n", plan->ToString().c_str());
   // Each chunk is read by one rank, which sends the others what they need of it.
   if (const auto loaded = (*reader)->Load(request); !loaded.ok()) return loaded.error();
-  return matrix == NumbersIn(rows) ? Status() : Status(Code::kInternal, "wrong elements");
+  return matrix == NumbersIn(rows) ? sp::Status() : sp::Status(sp::Code::kInternal, "wrong");
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
-  auto comm = MpiCommunicator::Create(MPI_COMM_WORLD).value();
+  auto comm = sp::MpiCommunicator::Create(MPI_COMM_WORLD).value();
   const std::string command = argc > 1 ? argv[1] : "", path = argc > 2 ? argv[2] : "checkpoint";
-  const Status status = command == "load" ? Load(*comm, path) : Save(*comm, path);
-  if (!status.ok() && comm->rank() == 0) std::fprintf(stderr, "%s\n", status.ToString().c_str());
+  const sp::Status status = command == "load" ? Load(*comm, path) : Save(*comm, path);
+  if (!status.ok()) std::fprintf(stderr, "rank %d: %s\n", comm->rank(), status.ToString().c_str());
   comm.reset();
   MPI_Finalize();
   return status.ok() ? 0 : 1;

@@ -16,42 +16,43 @@
 #include "sealpoint/interop.h"
 #include "sealpoint/text.h"
 
-using namespace sealpoint;
+namespace sp = sealpoint;
 
 namespace {
 
 // As an inference program does that wants its share of each matrix: the first half of the rows.
-Status List(const std::string& path) {
-  const auto model = SafetensorsModel::Open(path);
+sp::Status List(const std::string& path) {
+  const auto model = sp::SafetensorsModel::Open(path);
   if (!model.ok()) return model.error();
-  for (const SafetensorsTensor& tensor : (*model)->tensors()) {
-    const std::string shape = ShapeToString(tensor.shape);
-    std::printf("%s: %s %s, %s\n", Printable(tensor.name).c_str(), DTypeName(tensor.dtype).data(),
-                shape.c_str(), BytesText(tensor.raw_bytes).c_str());
+  for (const sp::SafetensorsTensor& tensor : (*model)->tensors()) {
+    const std::string shape = sp::ShapeToString(tensor.shape);
+    std::printf("%s: %s %s, %s\n", sp::Printable(tensor.name).c_str(),
+                sp::DTypeName(tensor.dtype).data(), shape.c_str(),
+                sp::BytesText(tensor.raw_bytes).c_str());
     if (tensor.shape.size() != 2 || tensor.shape[0] < 2 || tensor.raw_bytes == 0) continue;
-    const Box half{.offset = {0, 0}, .extent = {tensor.shape[0] / 2, tensor.shape[1]}};
-    std::vector<std::byte> rows(half.extent[0] * half.extent[1] * DTypeSizeBytes(tensor.dtype));
-    const Status read = (*model)->Read(tensor.name, half, MutableMemoryView::Host(rows));
+    const sp::Box half{.offset = {0, 0}, .extent = {tensor.shape[0] / 2, tensor.shape[1]}};
+    std::vector<std::byte> rows(half.extent[0] * half.extent[1] * sp::DTypeSizeBytes(tensor.dtype));
+    const sp::Status read = (*model)->Read(tensor.name, half, sp::MutableMemoryView::Host(rows));
     if (!read.ok()) return read;
     std::printf("  of which %zu bytes were read\n", rows.size());
   }
   return {};
 }
 
-Status Import(const std::string& path, const std::string& directory) {
-  const auto model = SafetensorsModel::Open(path);
+sp::Status Import(const std::string& path, const std::string& directory) {
+  const auto model = sp::SafetensorsModel::Open(path);
   if (!model.ok()) return model.error();
-  const auto engine = Engine::Create().value();
-  const auto info = ImportSafetensors(*engine, **model, directory);
+  const auto engine = sp::Engine::Create().value();
+  const auto info = sp::ImportSafetensors(*engine, **model, directory);
   if (!info.ok()) return info.error();
-  std::printf("%lu tensors, %s\n", info->tensor_count, BytesText(info->raw_bytes).c_str());
+  std::printf("%lu tensors, %s\n", info->tensor_count, sp::BytesText(info->raw_bytes).c_str());
   return {};
 }
 
-Status Export(const std::string& directory, const std::string& path) {
-  const auto checkpoint = Checkpoint::Open(directory);
+sp::Status Export(const std::string& directory, const std::string& path) {
+  const auto checkpoint = sp::Checkpoint::Open(directory);
   if (!checkpoint.ok()) return checkpoint.error();
-  const auto report = ExportSafetensors(**checkpoint, path);
+  const auto report = sp::ExportSafetensors(**checkpoint, path);
   if (!report.ok()) return report.error();
   for (const auto& [name, size] : report->files) std::printf("%s: %lu bytes\n", name.c_str(), size);
   return {};
@@ -61,7 +62,7 @@ Status Export(const std::string& directory, const std::string& path) {
 
 int main(int argc, char** argv) {
   const std::string_view what = argc > 1 ? argv[1] : "";
-  Status status(Code::kInvalidArgument, "see the first lines of safetensors.cc");
+  sp::Status status(sp::Code::kInvalidArgument, "see the first lines of safetensors.cc");
   if (what == "list" && argc == 3) status = List(argv[2]);
   if (what == "import" && argc == 4) status = Import(argv[2], argv[3]);
   if (what == "export" && argc == 4) status = Export(argv[2], argv[3]);

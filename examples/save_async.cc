@@ -16,54 +16,54 @@
 #include "sealpoint/saver.h"
 #include "sealpoint/series.h"
 
-using namespace sealpoint;
+namespace sp = sealpoint;
 
 namespace {
 
-const Shape kShape = {1000, 64};  // of the whole tensor; its rows are divided among the ranks
+const sp::Shape kShape = {1000, 64};  // of the whole tensor; its rows are divided among the ranks
 
 // One rank says what became of a save, and deletes what is older than the newest two checkpoints.
 // A failure is no reason to stop: the next save may succeed.
-void Report(Communicator& comm, const Result<CommitInfo>& saved, const std::string& series) {
+void Report(sp::Communicator& comm, const sp::Result<sp::CommitInfo>& saved,
+            const std::string& series) {
   if (comm.rank() != 0) return;
   if (saved.ok()) std::printf("step %lu is in %s\n", saved->step, saved->directory.c_str());
-  const Status status = saved.ok() ? Series(series).Prune({}).status : saved.error();
+  const sp::Status status = saved.ok() ? sp::Series(series).Prune({}).status : saved.error();
   if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
 }
 
 // All ranks call this.
-Status Train(Communicator& comm, const std::string& series) {
-  const Mesh mesh = Mesh::Create({{"rank", comm.size()}}).value();
-  const Placement by_rows = {Shard{.dim = 0, .axis = "rank"}};
-  const LocalLayout layout = PlaceTensor(mesh, comm.rank(), kShape, by_rows).value();
-  std::vector<float> weights(ElementCount(layout.shape).value());
+sp::Status Train(sp::Communicator& comm, const std::string& series) {
+  const sp::Mesh mesh = sp::Mesh::Create({{"rank", comm.size()}}).value();
+  const sp::Placement by_rows = {sp::Shard{.dim = 0, .axis = "rank"}};
+  const sp::LocalLayout layout = sp::PlaceTensor(mesh, comm.rank(), kShape, by_rows).value();
+  std::vector<float> weights(sp::ElementCount(layout.shape).value());
 
   // The memory budget should hold what this rank writes; with less, SaveAsync takes longer.
-  const auto engine = Engine::Create({.memory_budget_bytes = 64 * kMiB}).value();
-  const auto saver = Saver::Create(*engine, comm).value();
-  Declaration held;
-  const auto slots =
-      held.Add({.name = "weights", .dtype = DType::kF32, .shape = kShape}, layout).value();
-  Sources sources(held);  // the memory stays where it is, so this serves all saves
-  const Status bound = sources.Bind(slots, layout, MemoryView::Host(weights));
-  if (!bound.ok()) return bound;
+  const auto engine = sp::Engine::Create({.memory_budget_bytes = 64 * sp::kMiB}).value();
+  const auto saver = sp::Saver::Create(*engine, comm).value();
+  // An error of Add or Bind is that of SaveAsync, where all ranks hear of it.
+  sp::Declaration held;
+  held.Add({.name = "weights", .dtype = sp::DType::kF32, .shape = kShape}, layout).IgnoreError();
+  sp::Sources sources(held);  // the memory stays where it is, so this serves all saves
+  sources.Bind("weights", layout, sp::MemoryView::Host(weights)).IgnoreError();
 
-  std::deque<std::unique_ptr<PendingSave>> pending;  // saves end in the order of their calls
+  std::deque<std::unique_ptr<sp::PendingSave>> pending;  // saves end in the order of their calls
   for (std::uint64_t step = 1; step <= 500; ++step) {
     for (float& weight : weights) weight += 1;
     if (step % 100 == 0) {  // copies the weights, so that the next step may change them
-      auto begun = saver->SaveAsync(SaveTarget::InSeries(series), {.step = step}, sources);
+      auto begun = saver->SaveAsync(sp::SaveTarget::InSeries(series), {.step = step}, sources);
       if (!begun.ok()) return begun.error();
       pending.push_back(*std::move(begun));
     }
     // Waits for nobody, but carries the save on: call it once per step.
-    while (!pending.empty() && pending.front()->Poll() != SaveState::kRunning) {
+    while (!pending.empty() && pending.front()->Poll() != sp::SaveState::kRunning) {
       Report(comm, pending.front()->Wait(), series);  // it is over: Wait returns at once
       pending.pop_front();
     }
   }
   for (const auto& save : pending) Report(comm, save->Wait(), series);  // on all ranks
-  return Status();
+  return sp::Status();
 }
 
 }  // namespace
@@ -71,9 +71,9 @@ Status Train(Communicator& comm, const std::string& series) {
 int main(int argc, char** argv) {
   int threads = 0;  // one thread of the program calls MPI; the library's threads never do
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &threads);
-  auto comm = MpiCommunicator::Create(MPI_COMM_WORLD).value();
-  const Status status = Train(*comm, argc > 1 ? argv[1] : "checkpoints");
-  if (!status.ok() && comm->rank() == 0) std::fprintf(stderr, "%s\n", status.ToString().c_str());
+  auto comm = sp::MpiCommunicator::Create(MPI_COMM_WORLD).value();
+  const sp::Status status = Train(*comm, argc > 1 ? argv[1] : "checkpoints");
+  if (!status.ok()) std::fprintf(stderr, "rank %d: %s\n", comm->rank(), status.ToString().c_str());
   comm.reset();
   MPI_Finalize();
   return status.ok() ? 0 : 1;

@@ -177,8 +177,8 @@ typedef struct sealpoint_region {
   uint32_t struct_size;
   uint32_t ndim;  // of the tensor
   const uint64_t* offset;
-  const uint64_t* extent;
-  uint64_t run_begin;  // both 0: the whole box
+  const uint64_t* extent;  // with a 0: nothing, which needs no memory
+  uint64_t run_begin;      // both 0: the whole box
   uint64_t run_end;
 } sealpoint_region;
 
@@ -712,7 +712,7 @@ SEALPOINT_C_API int32_t sealpoint_blob_writer_create(const sealpoint_engine* eng
 // Abandons a writer that was not finished: its files are removed.
 SEALPOINT_C_API void sealpoint_blob_writer_free(sealpoint_blob_writer* writer);
 // Stores a region (NULL: the whole tensor) from `source`, which may change when the call returns.
-// An empty tensor (an extent of 0) has no region and needs no source (NULL). Errors:
+// What has an extent of 0, the tensor or the region, needs no source (NULL). Errors:
 // InvalidArgument (names tensor, and what was found and expected), NoSpace, Io.
 SEALPOINT_C_API int32_t sealpoint_blob_writer_add(sealpoint_blob_writer* writer,
                                                   const sealpoint_tensor_spec* tensor,
@@ -852,7 +852,8 @@ typedef struct sealpoint_communicator_table {
   int32_t (*all_gather)(void* user, sealpoint_call* call, sealpoint_bytes bytes);
   // `outgoing` has an entry for each rank; each rank receives from every rank.
   int32_t (*all_to_all)(void* user, sealpoint_call* call, const sealpoint_bytes* outgoing);
-  // The element-wise maximum over the ranks, in place.
+  // The element-wise maximum over the ranks, in place. MPI_MAX of MPI_UINT64_T compares as signed
+  // in MPICH 4.0, which the first collective call reports (SEALPOINT_COMM); see docs/c.md.
   int32_t (*all_reduce_max)(void* user, sealpoint_call* call, uint64_t* values, uint64_t count);
   // The time that one call may take; 0: no limit. It begins with 30 minutes.
   void (*set_deadline)(void* user, int64_t milliseconds);
@@ -883,7 +884,7 @@ SEALPOINT_C_API int32_t sealpoint_communicator_threads(int32_t size, sealpoint_c
                                                        sealpoint_error** error);
 SEALPOINT_C_API void sealpoint_communicator_free(sealpoint_communicator* communicator);
 
-// What this rank holds, without the memory. Made once per training.
+// What this rank holds, without the memory, made once per training. A failed add fails each save.
 typedef struct sealpoint_declaration sealpoint_declaration;
 SEALPOINT_C_API int32_t sealpoint_declaration_create(sealpoint_declaration** out,
                                                      sealpoint_error** error);
@@ -901,7 +902,7 @@ SEALPOINT_C_API int32_t sealpoint_declaration_add_object(sealpoint_declaration* 
                                                          sealpoint_string media_type,
                                                          uint32_t codec, sealpoint_error** error);
 
-// Memory for one save. Binding is local; what is missing is found by the save, on all ranks.
+// Memory for one save. Binding is local; what is missing, or failed, fails the save, on all ranks.
 typedef struct sealpoint_sources sealpoint_sources;
 SEALPOINT_C_API int32_t sealpoint_sources_create(const sealpoint_declaration* declaration,
                                                  sealpoint_sources** out, sealpoint_error** error);

@@ -10,7 +10,7 @@
 #include "sealpoint/open_newest.h"
 #include "sealpoint/series.h"
 
-using namespace sealpoint;
+namespace sp = sealpoint;
 
 namespace char_lm {
 namespace {
@@ -19,36 +19,36 @@ constexpr char kArguments[] = "training_arguments";  // an object
 
 }  // namespace
 
-// What this rank holds is declared and bound once, since it stays where it is. value() is for what
-// fails only if the program is wrong; what is not bound is reported by the saver on all ranks.
-Checkpoints::Checkpoints(const CheckpointOptions& options, Communicator& comm, Training& training)
+// What this rank holds is declared and bound once, since it stays where it is. What is wrong with
+// it is reported by each save, on all ranks. value() is for what fails only if the program is
+// wrong.
+Checkpoints::Checkpoints(const CheckpointOptions& options, sp::Communicator& comm,
+                         Training& training)
     : options_(options), comm_(comm), training_(training), arguments_(training.arguments()) {
   const std::vector<LocalTensor> tensors = training.tensors();
-  std::vector<std::vector<std::size_t>> slots;
   for (const LocalTensor& tensor : tensors) {
-    const TensorSpec spec = {
+    const sp::TensorSpec spec = {
         .name = tensor.name,
-        .dtype = DType::kF32,
+        .dtype = sp::DType::kF32,
         .shape = tensor.shape,
-        .chunk_size_bytes = kMiB,
+        .chunk_size_bytes = sp::kMiB,
         .group = tensor.name.starts_with("optimizer.") ? "optimizer" : "",  // blobs of their own
-        .placement = ToStrings(tensor.placement)};
-    slots.push_back(declaration_.Add(spec, tensor.layout).value());
+        .placement = sp::ToStrings(tensor.placement)};
+    declaration_.Add(spec, tensor.layout).IgnoreError();
   }
-  const HeldObject object = {.name = kArguments, .media_type = "application/json"};
-  if (comm.rank() == 0) static_cast<void>(declaration_.AddObject(object));
-  sources_ = std::make_unique<Sources>(declaration_);
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const MemoryView memory = MemoryView::Host(tensors[i].memory);
-    static_cast<void>(sources_->Bind(slots[i], tensors[i].layout, memory));
+  const sp::HeldObject object = {.name = kArguments, .media_type = "application/json"};
+  if (comm.rank() == 0) declaration_.AddObject(object).IgnoreError();
+  sources_ = std::make_unique<sp::Sources>(declaration_);
+  for (const LocalTensor& tensor : tensors) {
+    sources_->Bind(tensor.name, tensor.layout, sp::MemoryView::Host(tensor.memory)).IgnoreError();
   }
-  if (comm.rank() == 0) static_cast<void>(sources_->BindObject(kArguments, AsBytes(arguments_)));
-  engine_ = Engine::Create({.staging_buffer_size_bytes = kMiB}).value();
-  saver_ = Saver::Create(*engine_, comm, {.on_phase = options.on_phase}).value();
+  if (comm.rank() == 0) sources_->BindObject(kArguments, sp::AsBytes(arguments_)).IgnoreError();
+  engine_ = sp::Engine::Create({.staging_buffer_size_bytes = sp::kMiB}).value();
+  saver_ = sp::Saver::Create(*engine_, comm, {.on_phase = options.on_phase}).value();
 }
 
-Status Checkpoints::Resume() {
-  const auto newest = OpenNewest(comm_, options_.series);
+sp::Status Checkpoints::Resume() {
+  const auto newest = sp::OpenNewest(comm_, options_.series);
   if (!newest.ok()) return newest.error();
   if (newest->reader == nullptr) {
     PrintState("nothing to resume from");
@@ -56,16 +56,16 @@ Status Checkpoints::Resume() {
   }
   const auto arguments = newest->reader->ReadObject(kArguments);
   if (!arguments.ok()) return arguments.error();
-  if (const std::string found(AsText(*arguments)); found != arguments_) {
+  if (const std::string found(sp::AsText(*arguments)); found != arguments_) {
     const std::string why = "the training is " + found + ", expected " + arguments_;
-    return Status(Code::kMismatch, why).AtPath(newest->name);
+    return sp::Status(sp::Code::kMismatch, why).AtPath(newest->name);
   }
-  ReadRequest request;
+  sp::ReadRequest request;
   for (const LocalTensor& tensor : training_.tensors()) {
-    request.Add(tensor.name, tensor.layout, MutableMemoryView::Host(tensor.memory));
+    request.Add(tensor.name, tensor.layout, sp::MutableMemoryView::Host(tensor.memory));
   }
   // Nothing may be missing, and nothing be left over: not a tensor, and not an element.
-  const auto loaded = newest->reader->Load(request, {.coverage = OnMismatch::kError},
+  const auto loaded = newest->reader->Load(request, {.coverage = sp::OnMismatch::kError},
                                            {.on_phase = options_.on_phase});
   if (!loaded.ok()) return loaded.error();
   training_.ContinueFrom(newest->reader->checkpoint().step());
@@ -80,13 +80,13 @@ void Checkpoints::AfterStep() {
 
   const auto begin = Clock::now();
   // One call carries on all saves, since they are taken one after the other.
-  while (!pending_.empty() && pending_.front().pending->Poll() != SaveState::kRunning) {
+  while (!pending_.empty() && pending_.front().pending->Poll() != sp::SaveState::kRunning) {
     Report(pending_.front(), pending_.front().pending->Wait());  // it is over: returns at once
     pending_.pop_front();
   }
   if (is_due) {
-    const SaveTarget target = SaveTarget::InSeries(options_.series);
-    const SaveOptions options = {.step = step, .mesh = training_.mesh().axes()};
+    const sp::SaveTarget target = sp::SaveTarget::InSeries(options_.series);
+    const sp::SaveOptions options = {.step = step, .mesh = training_.mesh().axes()};
     if (!options_.async) {
       Report(save, saver_->Save(target, options, *sources_));
     } else if (auto begun = saver_->SaveAsync(target, options, *sources_); begun.ok()) {
@@ -107,13 +107,13 @@ void Checkpoints::Finish() {
   std::printf("training stood still for %.3f s for its saves\n", seconds);
 }
 
-void Checkpoints::Report(const Save& save, const Result<CommitInfo>& saved) const {
+void Checkpoints::Report(const Save& save, const sp::Result<sp::CommitInfo>& saved) const {
   if (comm_.rank() != 0) return;
   if (saved.ok()) {
     const std::string name = std::filesystem::path(saved->directory).filename();
     std::printf("step %4lu  state %s  saved %s\n", save.step, save.state.c_str(), name.c_str());
     if (options_.keep == 0) return;
-    const PruneReport pruned = Series(options_.series).Prune({.keep_last = options_.keep});
+    const sp::PruneReport pruned = sp::Series(options_.series).Prune({.keep_last = options_.keep});
     if (pruned.status.ok()) return;
     std::fprintf(stderr, "train_char_lm: pruning failed: %s\n", pruned.status.ToString().c_str());
   } else {

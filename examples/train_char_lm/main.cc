@@ -22,7 +22,7 @@
 #include "sealpoint/trace.h"
 #include "training.h"
 
-using namespace sealpoint;
+namespace sp = sealpoint;
 
 namespace char_lm {
 namespace {
@@ -63,20 +63,21 @@ void Declare(CLI::App& app, Options& options) {
   app.add_option("--die-rank", options.die_rank, "which rank");
 }
 
-Status ReadText(const Options& options, std::vector<std::uint8_t>& text) {
+sp::Status ReadText(const Options& options, std::vector<std::uint8_t>& text) {
   std::FILE* const file = std::fopen(options.text.c_str(), "rb");
-  if (file == nullptr) return Status(Code::kIo, "cannot be opened").AtPath(options.text);
+  if (file == nullptr) return sp::Status(sp::Code::kIo, "cannot be opened").AtPath(options.text);
   for (int c = 0; (c = std::fgetc(file)) != EOF;) text.push_back(static_cast<std::uint8_t>(c));
   const bool is_read = std::ferror(file) == 0;
   if (std::fclose(file) == 0 && is_read && text.size() > kContext) return {};
-  return Status(Code::kIo, "cannot be read, or is too short").AtPath(options.text);
+  return sp::Status(sp::Code::kIo, "cannot be read, or is too short").AtPath(options.text);
 }
 
-void DieIfDue(const Options& options, int rank, const PhaseEvent& event) {
-  if (event.step != options.die_at || PhaseName(event.phase) != options.die_in) return;
+void DieIfDue(const Options& options, int rank, const sp::PhaseEvent& event) {
+  if (event.step != options.die_at || sp::PhaseName(event.phase) != options.die_in) return;
   // Where payload is moved, half-way or when all was handed over; elsewhere as the phase begins.
-  const bool moves_payload = event.phase == Phase::kWriteBlobs || event.phase == Phase::kSnapshot;
-  const bool is_begin = event.kind == PhaseEvent::Kind::kBegin;
+  const bool moves_payload =
+      event.phase == sp::Phase::kWriteBlobs || event.phase == sp::Phase::kSnapshot;
+  const bool is_begin = event.kind == sp::PhaseEvent::Kind::kBegin;
   const bool is_half_way = !is_begin && event.bytes_done >= event.bytes_total / 2;
   if (rank != options.die_rank || !(moves_payload ? is_half_way : is_begin)) return;
   std::printf("rank %d dies by SIGKILL in the save of step %lu, phase \"%s\"\n", rank, event.step,
@@ -86,16 +87,16 @@ void DieIfDue(const Options& options, int rank, const PhaseEvent& event) {
 }
 
 // All ranks call this. An error may be of this rank alone.
-Status Train(Options options, Communicator& comm) {
-  const auto mesh = Mesh::Parse(options.mesh);
+sp::Status Train(Options options, sp::Communicator& comm) {
+  const auto mesh = sp::Mesh::Parse(options.mesh);
   if (!mesh.ok()) return mesh.error();
   if (mesh->size() != comm.size() || !mesh->Find("data") || !mesh->Find("tensor")) {
     const std::string expected = ", expected data=N,tensor=M for the number of ranks, ";
-    return Status(Code::kInvalidArgument,
-                  "the mesh is " + options.mesh + expected + std::to_string(comm.size()));
+    return sp::Status(sp::Code::kInvalidArgument,
+                      "the mesh is " + options.mesh + expected + std::to_string(comm.size()));
   }
   std::vector<std::uint8_t> text;
-  if (Status read = ReadText(options, text); !read.ok()) return read;
+  if (sp::Status read = ReadText(options, text); !read.ok()) return read;
   const int rank = comm.rank();
   std::unique_ptr<Trace> trace;
   if (!options.trace.empty()) {
@@ -104,7 +105,7 @@ Status Train(Options options, Communicator& comm) {
     if (!created.ok()) return created.error();
     trace = std::move(*created);
   }
-  options.checkpoints.on_phase = [&](const PhaseEvent& event) {  // on any thread
+  options.checkpoints.on_phase = [&](const sp::PhaseEvent& event) {  // on any thread
     if (trace) trace->OnPhase(event);
     DieIfDue(options, rank, event);
   };
@@ -115,7 +116,7 @@ Status Train(Options options, Communicator& comm) {
                 training.parameter_count(), text.size());
   }
   if (options.resume) {
-    Status resumed = checkpoints.Resume();
+    sp::Status resumed = checkpoints.Resume();
     if (!resumed.ok()) return std::move(resumed).Prefixed("cannot resume");
   }
   for (double losses = 0; training.step() < options.steps;) {
@@ -141,13 +142,13 @@ int main(int argc, char** argv) {
   char_lm::Declare(app, options);
   CLI11_PARSE(app, argc, argv);
 #if CHAR_LM_WITH_S3
-  static_cast<void>(RegisterS3Storage());  // fails only for a scheme that is none
+  static_cast<void>(sp::RegisterS3Storage());  // fails only for a scheme that is none
 #endif
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
   int threads = 0;  // those of a save call no MPI
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &threads);
-  auto comm = MpiCommunicator::Create(MPI_COMM_WORLD).value();
-  const Status status = char_lm::Train(options, *comm);
+  auto comm = sp::MpiCommunicator::Create(MPI_COMM_WORLD).value();
+  const sp::Status status = char_lm::Train(options, *comm);
   if (!status.ok()) {
     std::fprintf(stderr, "train_char_lm: %s\n", status.ToString().c_str());
     MPI_Abort(MPI_COMM_WORLD, 1);  // others may wait for this rank

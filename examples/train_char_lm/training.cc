@@ -9,7 +9,7 @@
 #include "sealpoint/bytes.h"
 #include "sealpoint/digest.h"
 
-using namespace sealpoint;
+namespace sp = sealpoint;
 
 namespace char_lm {
 namespace {
@@ -22,7 +22,7 @@ enum Index : std::uint8_t { kHiddenWeight, kHiddenBias, kOutputWeight, kOutputBi
 
 struct Parameter {
   std::string name;
-  Shape shape;
+  sp::Shape shape;
   std::optional<int> cut_dim;  // by tensor parallelism; none: every rank has it all
   std::size_t begin = 0;       // of its elements in the flat vector of all parameters
   std::size_t count = 0;
@@ -37,7 +37,7 @@ std::vector<Parameter> ParametersOf(std::size_t hidden) {
   std::size_t end = 0;
   for (Parameter& parameter : parameters) {
     parameter.begin = end;
-    parameter.count = ElementCount(parameter.shape).value();
+    parameter.count = sp::ElementCount(parameter.shape).value();
     end += parameter.count;
   }
   return parameters;
@@ -108,20 +108,21 @@ float LossAndGradient(std::size_t width, std::span<const std::uint8_t> window,
   return std::log(sum) + missed_by;
 }
 
-Placement PlacementOf(const Parameter& parameter, bool is_moment) {
-  Placement placement = {Replicate{"tensor"}, Replicate{"data"}};
-  if (parameter.cut_dim) placement[0] = Shard{.dim = *parameter.cut_dim, .axis = "tensor"};
+sp::Placement PlacementOf(const Parameter& parameter, bool is_moment) {
+  sp::Placement placement = {sp::Replicate{"tensor"}, sp::Replicate{"data"}};
+  if (parameter.cut_dim) placement[0] = sp::Shard{.dim = *parameter.cut_dim, .axis = "tensor"};
   if (is_moment) placement[1] = ShardFlat{.axes = {"data"}};
   return placement;
 }
 
-Part PartOf(std::size_t hidden, const Mesh& mesh, int rank, bool is_moment) {
+Part PartOf(std::size_t hidden, const sp::Mesh& mesh, int rank, bool is_moment) {
   Part part;
   for (const Parameter& parameter : ParametersOf(hidden)) {
-    const Shape& shape = parameter.shape;
-    const auto layout = PlaceTensor(mesh, rank, shape, PlacementOf(parameter, is_moment)).value();
+    const sp::Shape& shape = parameter.shape;
+    const auto layout =
+        sp::PlaceTensor(mesh, rank, shape, PlacementOf(parameter, is_moment)).value();
     const std::size_t begin = part.size();
-    part.resize(begin + ElementCount(layout.shape).value(), kPadding);
+    part.resize(begin + sp::ElementCount(layout.shape).value(), kPadding);
     for (const auto& [region, local_offset, strides] : layout.parts) {
       const auto& [offset, extent] = region.box;  // of one or two dimensions
       for (std::uint64_t at = region.run.begin; at < region.run.end; ++at) {
@@ -142,14 +143,14 @@ void Pick(const Part& part, std::span<const float> flat, std::span<float> local)
 }
 
 // In memory that travels between ranks.
-std::span<float> FloatsIn(Bytes& bytes) {
+std::span<float> FloatsIn(sp::Bytes& bytes) {
   return {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)};
 }
 
 }  // namespace
 
 Training::Training(std::uint64_t seed, std::size_t hidden, std::span<const std::uint8_t> text,
-                   const Mesh& mesh, Communicator& comm)
+                   const sp::Mesh& mesh, sp::Communicator& comm)
     : seed_(seed), hidden_(hidden), text_(text), mesh_(mesh), comm_(comm) {
   // Each rank knows what all have, without asking them.
   for (int rank = 0; rank < mesh.size(); ++rank) {
@@ -167,7 +168,7 @@ Training::Training(std::uint64_t seed, std::size_t hidden, std::span<const std::
 float Training::Step() {
   // To each rank go its part of the gradient of each of this rank's micro-batches, and the loss.
   const std::size_t ranks = moment_parts_.size();
-  std::vector<Bytes> outgoing(ranks);
+  std::vector<sp::Bytes> outgoing(ranks);
   std::vector<float> gradient;
   for (std::size_t m = rank_; m < kMicroBatches; m += ranks) {
     float loss = 0;
@@ -186,7 +187,7 @@ float Training::Step() {
     }
   }
   // A training whose ranks do not reach each other cannot go on: value() ends the program.
-  std::vector<Bytes> incoming = comm_.AllToAll(std::move(outgoing)).value();
+  std::vector<sp::Bytes> incoming = comm_.AllToAll(std::move(outgoing)).value();
 
   float loss = 0;
   const std::size_t count = exp_avg_.size();
@@ -217,7 +218,7 @@ float Training::Step() {
 
 void Training::Gather(const std::vector<Part>& parts, std::span<const float> own,
                       std::span<float> flat) const {
-  std::vector<Bytes> all = comm_.AllGather(std::as_bytes(own)).value();
+  std::vector<sp::Bytes> all = comm_.AllGather(std::as_bytes(own)).value();
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     const std::span<const float> local = FloatsIn(all[rank]);
     for (std::size_t i = 0; i < local.size(); ++i) {
@@ -230,9 +231,9 @@ std::vector<LocalTensor> Training::tensors() {
   std::vector<LocalTensor> all;
   const auto add = [&](const std::string& prefix, bool is_moment, std::span<float> memory) {
     for (const Parameter& parameter : ParametersOf(hidden_)) {
-      const Placement placement = PlacementOf(parameter, is_moment);
-      const auto layout = PlaceTensor(mesh_, comm_.rank(), parameter.shape, placement).value();
-      const std::size_t count = ElementCount(layout.shape).value();
+      const sp::Placement placement = PlacementOf(parameter, is_moment);
+      const auto layout = sp::PlaceTensor(mesh_, comm_.rank(), parameter.shape, placement).value();
+      const std::size_t count = sp::ElementCount(layout.shape).value();
       all.push_back(
           {prefix + parameter.name, parameter.shape, placement, layout, memory.first(count)});
       memory = memory.subspan(count);
@@ -245,7 +246,7 @@ std::vector<LocalTensor> Training::tensors() {
 }
 
 std::string Training::arguments() const {
-  const std::string digest = ComputeDigest(std::as_bytes(text_)).ToHex();
+  const std::string digest = sp::ComputeDigest(std::as_bytes(text_)).ToHex();
   return "{\"seed\": " + std::to_string(seed_) + ", \"text\": \"" + digest + "\"}";
 }
 
@@ -260,7 +261,7 @@ std::string Training::StateDigest() const {
   Gather(weight_parts_, weights_, std::span(state).first(count));
   Gather(moment_parts_, exp_avg_, std::span(state).subspan(count, count));
   Gather(moment_parts_, exp_avg_sq_, std::span(state).last(count));
-  return ComputeDigest(std::as_bytes(std::span(state))).ToHex().substr(0, 16);
+  return sp::ComputeDigest(std::as_bytes(std::span(state))).ToHex().substr(0, 16);
 }
 
 }  // namespace char_lm

@@ -110,12 +110,12 @@ class SEALPOINT_EXPORT BlobWriter {
   BlobWriter& operator=(const BlobWriter&) = delete;
 
   // Stores `region` of the tensor from `source`. The bytes are taken during the call: when it
-  // returns, the source may change. An empty tensor (an extent of 0) is declared by AddEmpty.
-  // Errors: InvalidArgument (region, name; null memory, or of another size or dtype; another dtype,
-  // shape, chunk size or placement than before; more groups than the engine's staging buffers
-  // allow), NoSpace, Io.
-  // Holes and overlaps are found by Commit, which sees all blobs; the same region twice in one blob
-  // already by Finish.
+  // returns, the source may change. Of a region without elements nothing is stored, and the source
+  // is not looked at. An empty tensor (an extent of 0) is declared by AddEmpty, or by such a
+  // region. Errors: InvalidArgument (region, name; null memory, or of another size or dtype;
+  // another dtype, shape, chunk size or placement than before; more groups than the engine's
+  // staging buffers allow), NoSpace, Io. Holes and overlaps are found by Commit, which sees all
+  // blobs; the same region twice in one blob already by Finish.
   virtual Status Add(const TensorSpec& tensor, const Region& region, const MemoryView& source) = 0;
   virtual Status AddEmpty(const TensorSpec& tensor) = 0;
   // Stores a named byte string, taken during the call. Objects go to the blob group "".

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
 #include <ranges>
@@ -27,7 +28,8 @@ namespace sealpoint {
 // One region that this rank holds.
 struct HeldTensor {
   TensorSpec tensor{};
-  // Absent: the whole tensor.
+  // Absent: the whole tensor. Of a region without elements this rank holds nothing, and needs no
+  // memory; another rank must hold the tensor, unless that has no elements itself.
   std::optional<Region> region{};
   // All ranks that hold exactly this region, this one among them, ascending; empty: only this rank,
   // or those that the saver finds (SaverOptions::find_replicas). Each of them declares the same
@@ -106,6 +108,10 @@ class SEALPOINT_EXPORT HeldTensors {
 
 // What this rank holds, without the memory. Made once per run; its digest is the key of the plan
 // cache, so a changed declaration can never meet a stale plan. A value type.
+//
+// The first error of a call here is kept (failure()), and a save of this declaration fails with it
+// on all ranks. So a rank whose Add failed calls Save like the others: if it returned instead, they
+// would wait for it. A declaration that failed is made anew.
 class SEALPOINT_EXPORT Declaration {
  public:
   Declaration();
@@ -117,7 +123,8 @@ class SEALPOINT_EXPORT Declaration {
   Declaration& operator=(Declaration&& other) noexcept;
 
   // Adds a region; the same tensor may be added several times with different regions. Returns its
-  // slot, the number to bind memory to. An empty tensor is declared like any other (region absent).
+  // slot, the number to bind memory to. An empty tensor is declared like any other, with a
+  // region or without.
   // Errors: InvalidArgument (name, dtype, shape, region, chunk size, codec level, replicas; a
   // region that overlaps one of the same tensor here, of which the last 128 are compared: Saver
   // compares all).
@@ -143,6 +150,12 @@ class SEALPOINT_EXPORT Declaration {
   // XXH3-128 of a canonical encoding of everything above. O(size of the declaration).
   Digest ComputeDigest() const;
 
+  // The first error of the calls above and of NoteFailure; success if there was none. Copies have
+  // it, too; comparisons and the digest leave it out.
+  const Status& failure() const { return failure_; }
+  // Keeps an error of the caller's own, met while this was made, as if a call here had failed.
+  void NoteFailure(Status failure);
+
   friend bool operator==(const Declaration& a, const Declaration& b) {
     return a.tensors() == b.tensors() && a.objects_ == b.objects_;
   }
@@ -152,16 +165,19 @@ class SEALPOINT_EXPORT Declaration {
   friend class InternalAccess;
   struct Summary;  // the tensors, what planning needs of them, the number of each name
   Status CheckNext(const HeldTensor& held, std::span<const HeldTensor> pending) const;
+  Result<std::vector<std::size_t>> AddParts(const TensorSpec& tensor, const LocalLayout& layout);
   const Summary& summary() const;
   Summary& mutable_summary();
 
   std::vector<HeldObject> objects_;
   std::unique_ptr<Summary> summary_;  // null: nothing was added
+  Status failure_;
 };
 
 // Memory bound to a declaration for one save. Borrows memory and the declaration, which must not
-// change any more, until the save returned. Binding is local; what is missing or null is reported
-// by Save, on all ranks.
+// change any more, until the save returned. Binding is local, but Save reports on all ranks what is
+// missing, and errors of the calls here, which are kept (failure()). So a rank whose Bind failed
+// calls Save like the others. An error of a slot is forgotten once memory is bound to the slot.
 class SEALPOINT_EXPORT Sources {
  public:
   explicit Sources(const Declaration& declaration);
@@ -176,20 +192,35 @@ class SEALPOINT_EXPORT Sources {
   // layout's shape, in host memory or on a device. Errors: as above; strides.
   Status Bind(std::span<const std::size_t> slots, const LocalLayout& layout,
               const MemoryView& local);
+  // By name, if this layout alone was added for the tensor.
+  Status Bind(std::string_view tensor, const LocalLayout& layout, const MemoryView& local);
   Status BindObject(std::string_view object, ByteSpan bytes);
   // A temporary container would be gone when it is saved.
   template <typename Range>
     requires(std::ranges::range<Range> && !std::ranges::borrowed_range<Range>)
   Status BindObject(std::string_view object, Range&& bytes) = delete;
 
+  // The first error of the declaration; else one that is kept of the calls above or of NoteFailure.
+  const Status& failure() const;
+  // As Declaration::NoteFailure; with the slot, as if Bind had failed for it.
+  void NoteFailure(Status failure);
+  void NoteFailure(std::size_t slot, Status failure);
+
   const Declaration& declaration() const { return *declaration_; }
   const std::vector<std::optional<MemoryView>>& tensors() const { return tensors_; }
   const std::vector<std::optional<ByteSpan>>& objects() const { return objects_; }
 
  private:
+  Status BindSlot(std::size_t slot, MemoryView view);
+  Result<MemoryView> PartFor(std::size_t slot, const LocalPart& part,
+                             const MemoryView& local) const;
+  Status BindBytes(std::string_view object, ByteSpan bytes);
+
   const Declaration* declaration_;
   std::vector<std::optional<MemoryView>> tensors_;  // by slot
   std::vector<std::optional<ByteSpan>> objects_;    // in declaration order
+  Status failure_;                                  // of no slot
+  std::map<std::size_t, Status> slot_failures_;     // the first of each
 };
 
 }  // namespace sealpoint

@@ -29,6 +29,23 @@ struct Limits {
   friend bool operator==(const Limits&, const Limits&) = default;
 };
 
+// Each limit `factor` times as high, for checkpoints that are trusted and were written with raised
+// ones; at most what 64 bits hold.
+inline Limits RaisedLimits(std::uint64_t factor) {
+  Limits limits;
+  for (const auto limit :
+       {&Limits::index_size_max_bytes, &Limits::manifest_size_max_bytes, &Limits::tensor_count_max,
+        &Limits::object_count_max, &Limits::blob_count_max, &Limits::shard_count_max,
+        &Limits::record_count_max, &Limits::box_list_shard_count_max,
+        &Limits::tiling_corner_count_max, &Limits::tiling_corners_per_shard_max,
+        &Limits::blob_size_max_bytes}) {
+    const std::uint64_t highest = ~std::uint64_t{0};
+    const bool fits = factor == 0 || limits.*limit <= highest / factor;
+    limits.*limit = fits ? limits.*limit * factor : highest;
+  }
+  return limits;
+}
+
 // Fixed by the format, not to be raised.
 inline constexpr std::uint32_t kNdimMax = 32;
 inline constexpr std::uint64_t kNameSizeMaxBytes = 1024;

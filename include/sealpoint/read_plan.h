@@ -23,7 +23,9 @@ namespace sealpoint {
 // Elements of a stored tensor, and where they go.
 struct ReadItem {
   std::string tensor{};
-  std::optional<Region> region{};  // absent: the whole tensor
+  // Absent: the whole tensor. Nothing is read of a region without elements, and its destination is
+  // not looked at; the contract counts it as a request.
+  std::optional<Region> region{};
   MutableMemoryView destination{};
   // The region's place in `destination`, a dense local tensor (PlaceTensor). Absent: it is all of
   // the destination, or is strided in it. Copies of the request share it.

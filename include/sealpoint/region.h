@@ -15,7 +15,7 @@ namespace sealpoint {
 // Values without hidden state: safe to use from any thread as long as nobody changes them.
 
 // Extents of a tensor, outermost dimension first; empty for a 0-d tensor (one element). A tensor
-// with an extent of 0 is empty; it is legal and has no region.
+// with an extent of 0 is empty; it is legal, and its regions have no element.
 using Shape = std::vector<std::uint64_t>;
 
 // An axis-aligned part of a tensor: per dimension the half-open interval
@@ -41,7 +41,7 @@ struct SEALPOINT_EXPORT Region {
   Box box{};
   Run run{};
 
-  // No element, of a tensor of no dimension; refused wherever a region is needed.
+  // No element, of a tensor of no dimension; refused wherever a region is expected.
   Region() = default;
   Region(Box full_box);  // NOLINT(google-explicit-constructor): as Of
   Region(Box part_of, Run elements) : box(std::move(part_of)), run(elements) {}
@@ -64,9 +64,14 @@ struct SEALPOINT_EXPORT Region {
 // fit 64 bits.
 SEALPOINT_EXPORT Result<std::uint64_t> ElementCount(const Shape& shape);
 
-// Takes any values, however hostile. Errors: InvalidArgument unless the box has the shape's ndim,
-// no extent of 0 and is within the shape, and the run is not empty and within the box;
-// LimitExceeded if the shape's element count does not fit 64 bits. An empty tensor has no region.
+// Takes any values, however hostile. False for a region that lies in the shape and has no element:
+// an extent or the run is 0. Nothing is held or loaded of it, so a rank without elements and a
+// tensor without elements need no branch of their own. Errors: InvalidArgument unless the box has
+// the shape's ndim and is within it, and the run within the box; also for Region() of a tensor of
+// no dimension; LimitExceeded if the shape's element count does not fit 64 bits.
+SEALPOINT_EXPORT Result<bool> HasElements(const Shape& shape, const Region& region);
+
+// The same, and InvalidArgument for a region without elements.
 SEALPOINT_EXPORT Status CheckRegion(const Shape& shape, const Region& region);
 
 // "[8192, 8192]".

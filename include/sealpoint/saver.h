@@ -59,7 +59,8 @@ struct SaveOptions {
   bool allow_fallback = false;
   // What this rank failed with before it could save, if it did: the save fails with it on all
   // ranks, before anything is made, where they would wait for a rank that does not call. What this
-  // rank passes besides is not looked at. Comm and Timeout, which say that a communicator failed,
+  // rank passes besides is not looked at. Errors of Declaration::Add and Sources::Bind need not be
+  // given here: Save knows them. Comm and Timeout, which say that a communicator failed,
   // become Cancelled.
   Status failure{};
 };
@@ -209,8 +210,9 @@ class SEALPOINT_EXPORT Saver {
 
   // Saves what `sources` (bound to its declaration) holds. Before the first payload byte is
   // written, all ranks know that the declarations agree and that every element is held (by exactly
-  // one rank or one replica group). Errors: those of Commit and BlobWriter; InvalidArgument also
-  // for ranks that disagree on target, step or declaration; Comm, Timeout. Durability: after
+  // one rank or one replica group). Errors: Sources::failure() of any rank; those of Commit and
+  // BlobWriter; InvalidArgument also for ranks that disagree on target, step or declaration; Comm,
+  // Timeout. Durability: after
   // success on any rank the checkpoint survives a crash.
   // Waits for pending saves first.
   virtual Result<CommitInfo> Save(const SaveTarget& target, const SaveOptions& options,

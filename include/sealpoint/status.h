@@ -99,6 +99,8 @@ class [[nodiscard]] SEALPOINT_EXPORT Status {
   // Says of an error that it is one of too many open files: files that are kept open for speed are
   // then closed, and the operation is tried again.
   Status&& OutOfFiles() &&;
+  // For a caller that need not look, since a later call reports the error (Declaration, Sources).
+  void IgnoreError() const {}
   // Puts "prefix: " before the message.
   Status&& Prefixed(std::string_view prefix) &&;
 
@@ -148,6 +150,8 @@ class [[nodiscard]] Result {
   const Status& error() const& { return has_value() ? OkStatus() : std::get<1>(state_); }
   Status error() && { return has_value() ? Status() : std::move(std::get<1>(state_)); }
   Status status() const { return error(); }
+  // As Status::IgnoreError.
+  void IgnoreError() const {}
 
   template <typename U>
   T value_or(U&& fallback) const& {

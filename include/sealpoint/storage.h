@@ -53,8 +53,9 @@ struct UnfinishedFile {
 };
 
 struct SpaceInfo {
-  std::uint64_t free_bytes = 0;   // for this user
-  std::uint64_t free_inodes = 0;  // ~0 if the file system has no such limit
+  // For this user; ~0 if the file system has no such limit or does not tell (no blocks at all).
+  std::uint64_t free_bytes = 0;
+  std::uint64_t free_inodes = 0;
 };
 
 enum class PublishMethod : std::uint8_t {

@@ -5,6 +5,7 @@
 #include <concepts>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "sealpoint/id.h"
 #include "sealpoint/status.h"
@@ -24,6 +25,11 @@ std::string StrCat(const Parts&... parts) {
   std::string out;
   (AppendTo(out, parts), ...);
   return out;
+}
+
+// Keeps `status` in `first`, unless that has an error.
+inline void KeepFirst(Status& first, Status status) {
+  if (first.ok()) first = std::move(status);
 }
 
 // One helper per kind of error; each builds the message from its parts.

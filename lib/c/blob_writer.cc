@@ -48,9 +48,8 @@ Status TakePart(const sealpoint_tensor_spec* tensor, const sealpoint_region* reg
 }
 
 Status AddPart(BlobWriter& writer, const Part& part, const MemoryView& source) {
-  const auto count = ElementCount(part.tensor.shape);
-  if (!count.ok()) return Status(count.error()).AtTensor(part.tensor.name);
-  if (*count == 0 && !part.region) return writer.AddEmpty(part.tensor);
+  // Before the writer, which any error ends.
+  SEALPOINT_C_TRY(ElementCount(part.tensor.shape).status().AtTensor(part.tensor.name));
   return writer.Add(part.tensor, part.region.value_or(Region::Whole(part.tensor.shape)), source);
 }
 

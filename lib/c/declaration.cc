@@ -8,10 +8,18 @@ namespace sealpoint::c_api {
 namespace {
 
 // Sources borrow their declaration, which must not change any more.
-Status CheckHasNoSources(const sealpoint_declaration* handle) {
-  SEALPOINT_C_TRY(NotNull(handle, "declaration"));
-  if (handle->declaration.use_count() == 1) return {};
+Status CheckHasNoSources(const sealpoint_declaration& handle) {
+  if (handle.declaration.use_count() == 1) return {};
   return {Code::kInvalidArgument, "the declaration has sources; free them before it changes"};
+}
+
+// Runs `call`, whose error is kept for the save, like those that the library finds. `slot`: of a
+// source.
+template <typename Target, typename Call, typename... Slot>
+Status Noting(Target& target, const Call& call, Slot... slot) {
+  Status status = call();
+  target.NoteFailure(slot..., status);
+  return status;
 }
 
 }  // namespace
@@ -20,6 +28,7 @@ Status CheckHasNoSources(const sealpoint_declaration* handle) {
 using sealpoint::Status;
 using sealpoint::c_api::Guarded;
 using sealpoint::c_api::Make;
+using sealpoint::c_api::Noting;
 using sealpoint::c_api::NotNull;
 using sealpoint::c_api::Take;
 
@@ -40,15 +49,18 @@ int32_t sealpoint_declaration_add(sealpoint_declaration* declaration,
                                   const sealpoint_region* region, const int32_t* replicas,
                                   uint64_t replica_count, uint64_t* slot, sealpoint_error** error) {
   return Guarded(error, [&]() -> Status {
-    SEALPOINT_C_TRY(sealpoint::c_api::CheckHasNoSources(declaration));
-    sealpoint::HeldTensor held;
-    SEALPOINT_C_TRY(sealpoint::c_api::TakeTensor(tensor, held.tensor));
-    SEALPOINT_C_TRY(sealpoint::c_api::TakeRegion(region, held.region));
-    SEALPOINT_C_TRY(sealpoint::c_api::CheckArray(replicas, replica_count, "replicas"));
-    held.replicas.assign(replicas, replicas + replica_count);
-    const auto number = declaration->declaration->Add(held);
-    if (number.ok() && slot != nullptr) *slot = *number;
-    return number.status();
+    SEALPOINT_C_TRY(NotNull(declaration, "declaration"));
+    SEALPOINT_C_TRY(sealpoint::c_api::CheckHasNoSources(*declaration));
+    return Noting(*declaration->declaration, [&]() -> Status {
+      sealpoint::HeldTensor held;
+      SEALPOINT_C_TRY(sealpoint::c_api::TakeTensor(tensor, held.tensor));
+      SEALPOINT_C_TRY(sealpoint::c_api::TakeRegion(region, held.region));
+      SEALPOINT_C_TRY(sealpoint::c_api::CheckArray(replicas, replica_count, "replicas"));
+      held.replicas.assign(replicas, replicas + replica_count);
+      const auto number = declaration->declaration->Add(held);
+      if (number.ok() && slot != nullptr) *slot = *number;
+      return number.status();
+    });
   });
 }
 
@@ -56,12 +68,15 @@ int32_t sealpoint_declaration_add_object(sealpoint_declaration* declaration, sea
                                          sealpoint_string media_type, uint32_t codec,
                                          sealpoint_error** error) {
   return Guarded(error, [&]() -> Status {
-    SEALPOINT_C_TRY(sealpoint::c_api::CheckHasNoSources(declaration));
-    sealpoint::HeldObject object;
-    SEALPOINT_C_TRY(Take(name, "name", object.name));
-    SEALPOINT_C_TRY(Take(media_type, "media_type", object.media_type));
-    SEALPOINT_C_TRY(sealpoint::c_api::TakeCodec(codec, object.codec));
-    return declaration->declaration->AddObject(std::move(object));
+    SEALPOINT_C_TRY(NotNull(declaration, "declaration"));
+    SEALPOINT_C_TRY(sealpoint::c_api::CheckHasNoSources(*declaration));
+    return Noting(*declaration->declaration, [&]() -> Status {
+      sealpoint::HeldObject object;
+      SEALPOINT_C_TRY(Take(name, "name", object.name));
+      SEALPOINT_C_TRY(Take(media_type, "media_type", object.media_type));
+      SEALPOINT_C_TRY(sealpoint::c_api::TakeCodec(codec, object.codec));
+      return declaration->declaration->AddObject(std::move(object));
+    });
   });
 }
 
@@ -79,9 +94,14 @@ int32_t sealpoint_sources_bind(sealpoint_sources* sources, uint64_t slot,
                                const sealpoint_source* source, sealpoint_error** error) {
   return Guarded(error, [&]() -> Status {
     SEALPOINT_C_TRY(NotNull(sources, "sources"));
-    sealpoint::MemoryView view;
-    SEALPOINT_C_TRY(sealpoint::c_api::TakeSource(source, view));
-    return sources->sources.Bind(slot, std::move(view));
+    return Noting(
+        sources->sources,
+        [&]() -> Status {
+          sealpoint::MemoryView view;
+          SEALPOINT_C_TRY(sealpoint::c_api::TakeSource(source, view));
+          return sources->sources.Bind(slot, std::move(view));
+        },
+        slot);
   });
 }
 
@@ -90,15 +110,20 @@ int32_t sealpoint_sources_bind_dlpack(sealpoint_sources* sources, uint64_t slot,
                                       sealpoint_error** error) {
   return Guarded(error, [&]() -> Status {
     SEALPOINT_C_TRY(NotNull(sources, "sources"));
-    sealpoint::c_api::Array array;
-    SEALPOINT_C_TRY(sealpoint::c_api::TakeArray(source, stream, array));
-    const auto tensors = sources->declaration->tensors();
-    if (slot < tensors.size()) {  // else Bind has the words for it
-      const sealpoint::HeldTensor held = tensors[slot];
-      SEALPOINT_C_TRY(sealpoint::c_api::CheckArrayShape(array, held.region, held.tensor.shape)
-                          .AtTensor(held.tensor.name));
-    }
-    return sources->sources.Bind(slot, sealpoint::MemoryView(array.view));
+    return Noting(
+        sources->sources,
+        [&]() -> Status {
+          sealpoint::c_api::Array array;
+          SEALPOINT_C_TRY(sealpoint::c_api::TakeArray(source, stream, array));
+          const auto tensors = sources->declaration->tensors();
+          if (slot < tensors.size()) {  // else Bind has the words for it
+            const sealpoint::HeldTensor held = tensors[slot];
+            SEALPOINT_C_TRY(sealpoint::c_api::CheckArrayShape(array, held.region, held.tensor.shape)
+                                .AtTensor(held.tensor.name));
+          }
+          return sources->sources.Bind(slot, sealpoint::MemoryView(array.view));
+        },
+        slot);
   });
 }
 
@@ -106,11 +131,13 @@ int32_t sealpoint_sources_bind_object(sealpoint_sources* sources, sealpoint_stri
                                       sealpoint_bytes bytes, sealpoint_error** error) {
   return Guarded(error, [&]() -> Status {
     SEALPOINT_C_TRY(NotNull(sources, "sources"));
-    std::string_view name;
-    sealpoint::ByteSpan span;
-    SEALPOINT_C_TRY(Take(object, "object", name));
-    SEALPOINT_C_TRY(Take(bytes, "bytes", span));
-    return sources->sources.BindObject(name, span);
+    return Noting(sources->sources, [&]() -> Status {
+      std::string_view name;
+      sealpoint::ByteSpan span;
+      SEALPOINT_C_TRY(Take(object, "object", name));
+      SEALPOINT_C_TRY(Take(bytes, "bytes", span));
+      return sources->sources.BindObject(name, span);
+    });
   });
 }
 

@@ -153,7 +153,7 @@ Result<std::unique_ptr<OwnedArray>> ReadArray(const Checkpoint& checkpoint, Read
   Shape shape = info->shape;
   if (item.region) {
     // Before memory is asked for in its size.
-    SEALPOINT_C_TRY(CheckRegion(info->shape, *item.region).AtTensor(item.tensor));
+    SEALPOINT_C_TRY(HasElements(info->shape, *item.region).status().AtTensor(item.tensor));
     const bool is_whole_box = *item.region == Region::Of(item.region->box);
     shape = is_whole_box ? item.region->box.extent : Shape{item.region->element_count()};
   }

@@ -21,7 +21,8 @@ Status RegisterS3(const sealpoint_s3_options& options) {
 }
 #else
 Status RegisterS3(const sealpoint_s3_options& /*options*/) {
-  return {Code::kUnsupported, "this library was built without S3 (SEALPOINT_WITH_S3)"};
+  return {Code::kUnsupported,
+          "this library was built without S3; build it with -D SEALPOINT_C_WITH_S3=ON"};
 }
 #endif
 

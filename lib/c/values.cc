@@ -12,7 +12,7 @@ namespace {
 
 // What ends a call in which a callback of the program asked for that.
 class EndedByCallback final : public std::exception {
-  const char* what() const noexcept override { return "the program's callback asked for an end"; }
+  const char* what() const noexcept override { return "it returned another number than 0"; }
 };
 
 }  // namespace

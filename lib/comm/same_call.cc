@@ -104,6 +104,19 @@ Status Explain(Communicator& comm, ByteSpan call, std::string_view rule) {
   return MalformedMessage();
 }
 
+// Beside the other numbers of a call each rank sends one whose maximum is known: of a communicator
+// that takes its numbers for signed ones, no other maximum can be trusted.
+constexpr std::uint64_t kHighestBit = std::uint64_t{1} << 63;
+std::uint64_t MakeProbe(const Communicator& comm) { return comm.rank() == 0 ? kHighestBit : 1; }
+
+Status CheckProbe(std::uint64_t maximum) {
+  if (maximum == kHighestBit) return {};
+  return MakeError(Code::kComm, "the communicator's all-reduce gave ", maximum,
+                   " as the maximum of 1 and 2^63, expected 2^63: the numbers are unsigned, and "
+                   "MPI_UINT64_T with MPI_MAX is wrong on some MPIs (MPICH 4.0); reduce them as "
+                   "MPI_INT64_T with the highest bit flipped before and after");
+}
+
 }  // namespace
 
 Result<CallFlags> BeginCall(Communicator& comm, const CollectiveCall& call, const CallFlags& flags,
@@ -117,8 +130,10 @@ Result<CallFlags> BeginCall(Communicator& comm, const CollectiveCall& call, cons
   if (has_failed) numbers[2] = numbers[3] = 0;
   const std::size_t first_flag = numbers.size();
   numbers.insert(numbers.end(), flags.begin(), flags.end());
+  numbers.push_back(MakeProbe(comm));
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> maxima, comm.AllReduceMax(numbers));
   if (maxima.size() != numbers.size()) return MalformedMessage();
+  SEALPOINT_RETURN_IF_ERROR(CheckProbe(maxima.back()));
   const bool all_failed = maxima[2] == 0 && maxima[3] == 0;
   if (maxima[0] != ~maxima[1] || (maxima[2] != ~maxima[3] && !all_failed)) {
     return Explain(comm, encoded, call.rule);

@@ -23,6 +23,12 @@ std::string Bracketed(std::size_t count, Print print) {
   return out += "]";
 }
 
+Status NotAPart(const Region& region) {
+  return internal::InvalidArgument("run ", region.run.begin, ":", region.run.end,
+                                   " is not a part of the ", internal::BoxElementCount(region.box),
+                                   " elements of box ", Region::Of(region.box).ToString());
+}
+
 }  // namespace
 
 Region Region::Whole(const Shape& shape) {
@@ -60,7 +66,7 @@ Result<std::uint64_t> ElementCount(const Shape& shape) {
   return count;
 }
 
-Status CheckRegion(const Shape& shape, const Region& region) {
+Result<bool> HasElements(const Shape& shape, const Region& region) {
   const Box& box = region.box;
   if (box.offset.size() != shape.size() || box.extent.size() != shape.size()) {
     return internal::InvalidArgument("a region with ", box.offset.size(), " offsets and ",
@@ -68,9 +74,6 @@ Status CheckRegion(const Shape& shape, const Region& region) {
                                      ShapeToString(shape));
   }
   for (std::size_t d = 0; d < shape.size(); ++d) {
-    if (box.extent[d] == 0) {
-      return internal::InvalidArgument("region ", region.ToString(), " is empty in dimension ", d);
-    }
     if (!internal::RangeFits(box.offset[d], box.extent[d], shape[d])) {
       return internal::InvalidArgument("region at offset ", box.offset[d], " with extent ",
                                        box.extent[d], " leaves dimension ", d, " of shape ",
@@ -79,12 +82,21 @@ Status CheckRegion(const Shape& shape, const Region& region) {
   }
   SEALPOINT_RETURN_IF_ERROR(ElementCount(shape).status());
   const std::uint64_t box_count = internal::BoxElementCount(box);
-  if (region.run.begin >= region.run.end || region.run.end > box_count) {
-    return internal::InvalidArgument("run ", region.run.begin, ":", region.run.end,
-                                     " is not a part of the ", box_count, " elements of box ",
-                                     Region::Of(box).ToString());
+  const bool is_missing = shape.empty() && region == Region();
+  if (is_missing || region.run.begin > region.run.end || region.run.end > box_count) {
+    return NotAPart(region);
   }
-  return {};
+  return region.run.begin < region.run.end;
+}
+
+Status CheckRegion(const Shape& shape, const Region& region) {
+  const auto extent = std::ranges::find(region.box.extent, 0u);
+  if (extent != region.box.extent.end()) {
+    return internal::InvalidArgument("region ", region.ToString(), " is empty in dimension ",
+                                     extent - region.box.extent.begin());
+  }
+  SEALPOINT_ASSIGN_OR_RETURN(const bool has_elements, HasElements(shape, region));
+  return has_elements ? Status() : NotAPart(region);
 }
 
 std::string ShapeToString(const Shape& shape) {

@@ -118,9 +118,9 @@ void PhaseRecorder::Notify(PhaseEvent::Kind kind) {
   try {
     callback_(event);
   } catch (const std::exception& thrown) {
-    failure_ = MakeError(Code::kCancelled, "the phase callback threw: ", thrown.what());
+    failure_ = MakeError(Code::kCancelled, "ended by the phase callback: ", thrown.what());
   } catch (...) {
-    failure_ = MakeError(Code::kCancelled, "the phase callback threw");
+    failure_ = MakeError(Code::kCancelled, "ended by the phase callback, which threw");
   }
 }
 

@@ -250,7 +250,10 @@ Status Model::Read(std::string_view tensor, const Box& box,
 
 Status Model::ReadChecked(const SafetensorsTensor& tensor, const Box& box,
                           const MutableMemoryView& destination) const {
-  SEALPOINT_RETURN_IF_ERROR(CheckRegion(tensor.shape, Region(box, Run{0, 1})));
+  const bool is_empty = std::ranges::find(box.extent, 0u) != box.extent.end();
+  SEALPOINT_RETURN_IF_ERROR(
+      HasElements(tensor.shape, Region(box, is_empty ? Run{} : Run{0, 1})).status());
+  if (is_empty) return {};
   const std::uint32_t element_size = DTypeSizeBytes(tensor.dtype);
   SEALPOINT_RETURN_IF_ERROR(CheckView(destination, Region::Of(box), tensor.dtype, element_size));
   if (!destination.is_host()) {

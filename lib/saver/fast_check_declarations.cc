@@ -31,6 +31,10 @@ struct Claims {
   // Pairs (hash of the name, hash of the spec) of empty tensors. Several ranks may declare the same
   // one, but with the same spec.
   std::vector<std::uint64_t> empties{};
+  // Hashes of the names of tensors of which this rank holds no element: another one must.
+  std::vector<std::uint64_t> mentions{};
+
+  bool is_empty() const { return names.empty() && empties.empty() && mentions.empty(); }
 };
 
 // What one rank contributes to the sums and claims of all.
@@ -69,10 +73,11 @@ std::vector<Bytes> Contribution::EncodeClaims() const {
   for (std::size_t owner = 0; owner < claims_.size(); ++owner) {
     const Claims& claims = claims_[owner];
     // Among thousands of ranks, most own no name that this rank declares.
-    if (claims.names.empty() && claims.empties.empty()) continue;
+    if (claims.is_empty()) continue;
     WireWriter out(outgoing[owner]);
     out.Put(claims.names);
     out.Put(claims.empties);
+    out.Put(claims.mentions);
   }
   return outgoing;
 }
@@ -107,10 +112,14 @@ void Contribution::AddHolders(const std::vector<int>& replicas, const ReplicaGro
 }
 
 void Contribution::AddSlot(const SlotSummary& slot) {
-  if (slot.is_empty) {
+  if (slot.is_empty_tensor) {
     if (!Writes(writer_ranks_, rank_)) is_doubtful_ = true;
     std::vector<std::uint64_t>& empties = ClaimsTo(slot.name).empties;
     empties.insert(empties.end(), {slot.name[1], slot.spec});
+    return;
+  }
+  if (slot.is_empty) {
+    ClaimsTo(slot.name).mentions.push_back(slot.name[1]);
     return;
   }
   if (slot.has_first_element && leads_[slot.replica_group] != 0) {
@@ -137,6 +146,14 @@ class HashSet {
  public:
   // The table has at least twice as many places as `count_max`.
   explicit HashSet(std::size_t count_max) : places_(std::bit_ceil(2 * count_max + 1)) {}
+
+  bool Contains(std::uint64_t hash) const {
+    if (hash == kFree) return has_free_;
+    const std::size_t mask = places_.size() - 1;
+    std::size_t at = hash & mask;
+    while (places_[at] != kFree && places_[at] != hash) at = (at + 1) & mask;
+    return places_[at] == hash;
+  }
 
   // False if it was there already.
   bool Insert(std::uint64_t hash) {
@@ -169,6 +186,7 @@ Result<OwnedNames> CompareClaims(const std::vector<Bytes>& incoming) {
     Claims& claims = all.emplace_back();
     SEALPOINT_ASSIGN_OR_RETURN(claims.names, in.Numbers());
     SEALPOINT_ASSIGN_OR_RETURN(claims.empties, in.Numbers());
+    SEALPOINT_ASSIGN_OR_RETURN(claims.mentions, in.Numbers());
     count_max += claims.names.size() + claims.empties.size();
   }
   HashSet seen(count_max);
@@ -190,6 +208,11 @@ Result<OwnedNames> CompareClaims(const std::vector<Bytes>& incoming) {
     }
   }
   for (const auto& [name, spec] : empties) insert(name);
+  for (const Claims& claims : all) {
+    for (const std::uint64_t name : claims.mentions) {
+      if (!seen.Contains(name)) names.agree = false;
+    }
+  }
   return names;
 }
 

@@ -135,6 +135,10 @@ Status DescribeFault(const TilingFault& fault, const std::vector<Region>& region
     holders.append(regions[i].ToString());
   }
   const std::string element = ShapeToString(fault.element);
+  if (all_ranks.empty()) {
+    return RuleError(Code::kInvalidArgument, "R-CMT-19",
+                     "no rank holds an element: all declared regions have an extent of 0");
+  }
   if (fault.times_covered == 0) {
     return RuleError(Code::kInvalidArgument, "R-CMT-19", "no rank holds element ", element,
                      "; regions of the tensor are held by ranks ", RanksToString(all_ranks));
@@ -179,8 +183,12 @@ Status CheckTensor(const std::vector<Holding>& holdings, std::span<const int> wr
     return CheckAnyWrites("the empty tensor", RanksOf(all), writer_ranks);
   }
   std::map<Region, std::vector<const Holding*>> by_region;  // holdings in rank order
+  std::vector<int> all_ranks;                               // that hold an element
   for (const Holding& holding : holdings) {
-    by_region[HeldRegionOf(holding.held)].push_back(&holding);
+    Region region = HeldRegionOf(holding.held);
+    if (region.element_count() == 0) continue;
+    by_region[std::move(region)].push_back(&holding);
+    if (all_ranks.empty() || all_ranks.back() != holding.rank) all_ranks.push_back(holding.rank);
   }
   std::vector<Region> regions;
   std::vector<std::vector<const Holding*>> holders;
@@ -196,9 +204,6 @@ Status CheckTensor(const std::vector<Holding>& holdings, std::span<const int> wr
                              FindTilingFault(holdings.front().held.tensor.shape, regions,
                                              TilingCornerCountMax(limits, regions.size())));
   if (!fault) return CheckBoxList(holdings, limits);
-  std::vector<int> all_ranks;
-  for (const Holding& holding : holdings) all_ranks.push_back(holding.rank);
-  all_ranks.erase(std::unique(all_ranks.begin(), all_ranks.end()), all_ranks.end());
   return DescribeFault(*fault, regions, holders, all_ranks);
 }
 

@@ -81,6 +81,10 @@ Planner::Planner(const Declaration& declaration)
 }
 
 void Planner::AddTensor(std::span<const std::size_t> slots) {
+  if (summary_.slots()[slots.front()].is_empty_tensor) {
+    plan_.empty_slots.push_back(slots.front());  // once, however many slots it has
+    return;
+  }
   if (slots.size() == 1) return AddSlot(slots.front());
   std::vector<std::pair<Region, std::size_t>> sorted;  // by region
   sorted.reserve(slots.size());
@@ -91,10 +95,7 @@ void Planner::AddTensor(std::span<const std::size_t> slots) {
 
 void Planner::AddSlot(std::size_t slot) {
   const SlotSummary& summary = summary_.slots()[slot];
-  if (summary.is_empty) {
-    plan_.empty_slots.push_back(slot);
-    return;
-  }
+  if (summary.is_empty) return;
   PlannedShard& shard = shards_[summary.blob_group].emplace_back(PlannedShard{.slot = slot});
   if (std::optional<Shared>& shared = shared_[summary.replica_group]) {
     shared->held.push_back({.run = summary.run,

@@ -365,12 +365,12 @@ Status SaverImpl::CheckUsable() const {
 
 Status SaverImpl::CheckArguments(const SaveTarget& target, const SaveOptions& options,
                                  const Sources& sources) const {
+  const Status& failure = options.failure.ok() ? sources.failure() : options.failure;
   // Comm and Timeout are of a saver whose ranks may be anywhere; these ranks are here.
-  if (IsCommFailure(options.failure)) {
-    return MakeError(Code::kCancelled, options.failure.message())
-        .AtPath(options.failure.place().path);
+  if (IsCommFailure(failure)) {
+    return MakeError(Code::kCancelled, failure.message()).AtPath(failure.place().path);
   }
-  SEALPOINT_RETURN_IF_ERROR(options.failure);
+  SEALPOINT_RETURN_IF_ERROR(failure);
   SEALPOINT_RETURN_IF_ERROR(CheckDescription(options.mesh, options.provenance));
   if (!target.local.empty()) {
     const Storage& storage = *InternalAccess::PartsOf(engine_).storage;

@@ -223,7 +223,11 @@ Result<SpaceInfo> PosixDirectory::FreeSpace() const {
   if (::fstatvfs(fd_.get(), &info) != 0) return ErrnoError("fstatvfs", errno).AtPath(path_);
   constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
   SpaceInfo space;
-  space.free_bytes = CheckedMul<std::uint64_t>(info.f_bavail, info.f_frsize).value_or(kNoLimit);
+  // Many FUSE and network mounts tell nothing: their zeros are no full disk.
+  const bool tells_bytes = info.f_blocks != 0;
+  space.free_bytes =
+      !tells_bytes ? kNoLimit
+                   : CheckedMul<std::uint64_t>(info.f_bavail, info.f_frsize).value_or(kNoLimit);
   space.free_inodes = info.f_files == 0 ? kNoLimit : info.f_favail;
   return space;
 }

@@ -142,10 +142,12 @@ Result<std::vector<BlobSummary>> DeserializeSummaries(ByteSpan bytes, const Limi
                                  bytes.size(), " bytes")
           .AtOffset(at);
     }
-    SEALPOINT_ASSIGN_OR_RETURN(
-        BlobSummary summary,
-        BlobSummary::Deserialize(bytes.subspan(at + kPrefixSize, size), limits));
-    summaries.push_back(std::move(summary));
+    auto summary = BlobSummary::Deserialize(bytes.subspan(at + kPrefixSize, size), limits);
+    if (!summary.ok()) {
+      return std::move(summary).error().Prefixed(internal::StrCat(
+          "blob summary ", summaries.size(), " at byte ", at, " of a list of ", bytes.size()));
+    }
+    summaries.push_back(*std::move(summary));
     at += kPrefixSize + size;
   }
   return summaries;

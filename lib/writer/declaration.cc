@@ -31,11 +31,7 @@ Status CheckReplicas(const std::vector<int>& replicas) {
 Status CheckHeld(const HeldTensor& held) {
   SEALPOINT_RETURN_IF_ERROR(internal::CheckTensorSpec(held.tensor));
   SEALPOINT_RETURN_IF_ERROR(CheckReplicas(held.replicas));
-  if (!internal::IsEmpty(held.tensor)) {
-    return held.region ? CheckRegion(held.tensor.shape, *held.region) : Status();
-  }
-  if (held.region) return internal::InvalidArgument("an empty tensor has no region");
-  return {};
+  return held.region ? HasElements(held.tensor.shape, *held.region).status() : Status();
 }
 
 // How a slot is named in errors.
@@ -57,10 +53,22 @@ Status CheckApart(std::size_t slot, const HeldView& held, std::size_t other_slot
     return internal::InvalidArgument("slot ", slot, " has ", KindText(held), ", expected ",
                                      KindText(other), " as slot ", other_slot, " has");
   }
-  const bool is_empty = held.is_empty();
-  if (!is_empty && !internal::RegionsOverlap(held.region(), other.region())) return {};
+  const bool is_empty = held.is_empty() || other.is_empty();
+  const bool is_twice = is_empty ? !held.has_region && !other.has_region
+                                 : internal::RegionsOverlap(held.region(), other.region());
+  if (!is_twice) return {};
   return internal::InvalidArgument("declared twice: ", SlotText(slot, held), " and ",
                                    SlotText(other_slot, other), is_empty ? "" : " overlap");
+}
+
+// Keeps the first error in `first`; returns `status`.
+Status Kept(Status status, Status& first) {
+  internal::KeepFirst(first, status);
+  return status;
+}
+
+Status NeverDeclared(std::string_view tensor) {
+  return internal::InvalidArgument("tensor was never declared").AtTensor(tensor);
 }
 
 // Sources have `count` slots.
@@ -73,12 +81,23 @@ Status CheckSlot(std::size_t slot, std::size_t count) {
 
 Declaration::Declaration() = default;
 Declaration::~Declaration() = default;
-Declaration::Declaration(Declaration&& other) noexcept = default;
-Declaration& Declaration::operator=(Declaration&& other) noexcept = default;
+
+Declaration::Declaration(Declaration&& other) noexcept
+    : objects_(std::move(other.objects_)),
+      summary_(std::move(other.summary_)),
+      failure_(std::exchange(other.failure_, Status())) {}
+
+Declaration& Declaration::operator=(Declaration&& other) noexcept {
+  objects_ = std::exchange(other.objects_, {});
+  summary_ = std::move(other.summary_);
+  failure_ = std::exchange(other.failure_, Status());
+  return *this;
+}
 
 Declaration::Declaration(const Declaration& other)
     : objects_(other.objects_),
-      summary_(other.summary_ ? std::make_unique<Summary>(*other.summary_) : nullptr) {}
+      summary_(other.summary_ ? std::make_unique<Summary>(*other.summary_) : nullptr),
+      failure_(other.failure_) {}
 
 Declaration& Declaration::operator=(const Declaration& other) { return *this = Declaration(other); }
 
@@ -138,14 +157,23 @@ Status Declaration::CheckNext(const HeldTensor& held, std::span<const HeldTensor
   return {};
 }
 
+void Declaration::NoteFailure(Status failure) { internal::KeepFirst(failure_, std::move(failure)); }
+
 Result<std::size_t> Declaration::Add(const HeldTensor& held) {
-  SEALPOINT_RETURN_IF_ERROR(CheckNext(held, {}).AtTensor(held.tensor.name));
+  SEALPOINT_RETURN_IF_ERROR(Kept(CheckNext(held, {}).AtTensor(held.tensor.name), failure_));
   mutable_summary().AddSlot(held);
   return tensors().size() - 1;
 }
 
 Result<std::vector<std::size_t>> Declaration::Add(const TensorSpec& tensor,
                                                   const LocalLayout& layout) {
+  auto slots = AddParts(tensor, layout);
+  NoteFailure(slots.status());
+  return slots;
+}
+
+Result<std::vector<std::size_t>> Declaration::AddParts(const TensorSpec& tensor,
+                                                       const LocalLayout& layout) {
   std::vector<HeldTensor> held;
   for (const LocalPart& part : layout.parts)
     held.push_back({.tensor = tensor, .region = part.region});
@@ -165,11 +193,11 @@ Result<std::vector<std::size_t>> Declaration::Add(const TensorSpec& tensor,
 }
 
 Status Declaration::AddObject(HeldObject object) {
-  SEALPOINT_RETURN_IF_ERROR(
-      internal::CheckObjectName(object.name, object.media_type, object.codec));
-  if (!mutable_summary().AddObject(object.name)) {
-    return internal::InvalidArgument("object declared twice").AtObject(object.name);
+  Status checked = internal::CheckObjectName(object.name, object.media_type, object.codec);
+  if (checked.ok() && !mutable_summary().AddObject(object.name)) {
+    checked = internal::InvalidArgument("object declared twice").AtObject(object.name);
   }
+  SEALPOINT_RETURN_IF_ERROR(Kept(std::move(checked), failure_));
   objects_.push_back(std::move(object));
   return {};
 }
@@ -202,7 +230,70 @@ Sources::Sources(const Declaration& declaration)
       tensors_(declaration.tensors().size()),
       objects_(declaration.objects().size()) {}
 
+const Status& Sources::failure() const {
+  if (!declaration_->failure().ok()) return declaration_->failure();
+  return failure_.ok() && !slot_failures_.empty() ? slot_failures_.begin()->second : failure_;
+}
+
+void Sources::NoteFailure(Status failure) { internal::KeepFirst(failure_, std::move(failure)); }
+
+void Sources::NoteFailure(std::size_t slot, Status failure) {
+  if (!failure.ok()) slot_failures_.emplace(slot, std::move(failure));
+}
+
 Status Sources::Bind(std::size_t slot, MemoryView view) {
+  Status bound = BindSlot(slot, std::move(view));
+  if (bound.ok()) slot_failures_.erase(slot);
+  NoteFailure(slot, bound);
+  return bound;
+}
+
+Status Sources::Bind(std::string_view tensor, MemoryView view) {
+  const std::span<const std::size_t> slots = declaration_->SlotsOf(tensor);
+  if (slots.size() == 1) return Bind(slots.front(), std::move(view));
+  return Kept(slots.empty()
+                  ? NeverDeclared(tensor)
+                  : internal::InvalidArgument("tensor has several slots here; bind by slot")
+                        .AtTensor(tensor),
+              failure_);
+}
+
+Status Sources::Bind(std::span<const std::size_t> slots, const LocalLayout& layout,
+                     const MemoryView& local) {
+  const bool is_empty = layout.parts.empty() && slots.size() <= 1;
+  if (!is_empty && slots.size() != layout.parts.size()) {
+    return Kept(internal::InvalidArgument(slots.size(), " slots for a layout of ",
+                                          layout.parts.size(), " parts"),
+                failure_);
+  }
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    auto view = is_empty ? Result(MemoryView()) : PartFor(slots[i], layout.parts[i], local);
+    if (!view.ok()) NoteFailure(slots[i], view.status());
+    SEALPOINT_RETURN_IF_ERROR(view.ok() ? Bind(slots[i], *std::move(view)) : view.status());
+  }
+  return {};
+}
+
+Status Sources::Bind(std::string_view tensor, const LocalLayout& layout, const MemoryView& local) {
+  const std::span<const std::size_t> slots = declaration_->SlotsOf(tensor);
+  if (slots.empty() && !layout.parts.empty()) return Kept(NeverDeclared(tensor), failure_);
+  return Bind(slots, layout, local);
+}
+
+Status Sources::BindObject(std::string_view object, ByteSpan bytes) {
+  return Kept(BindBytes(object, bytes), failure_);
+}
+
+Result<MemoryView> Sources::PartFor(std::size_t slot, const LocalPart& part,
+                                    const MemoryView& local) const {
+  SEALPOINT_RETURN_IF_ERROR(CheckSlot(slot, tensors_.size()));
+  const HeldView held = InternalAccess::SummaryOf(*declaration_).held(slot);
+  if (local.is_dense()) return SourceOf(part, local, internal::ElementSize(held.kind));
+  return internal::InvalidArgument("the local tensor of a layout has strides, expected none")
+      .AtTensor(held.name);
+}
+
+Status Sources::BindSlot(std::size_t slot, MemoryView view) {
   SEALPOINT_RETURN_IF_ERROR(CheckSlot(slot, tensors_.size()));
   const HeldView held = InternalAccess::SummaryOf(*declaration_).held(slot);
   if (tensors_[slot]) return internal::InvalidArgument("memory bound twice").AtTensor(held.name);
@@ -214,42 +305,7 @@ Status Sources::Bind(std::size_t slot, MemoryView view) {
   return {};
 }
 
-Status Sources::Bind(std::string_view tensor, MemoryView view) {
-  const std::span<const std::size_t> slots = declaration_->SlotsOf(tensor);
-  if (slots.empty()) {
-    return internal::InvalidArgument("tensor was never declared").AtTensor(tensor);
-  }
-  if (slots.size() > 1) {
-    return internal::InvalidArgument("tensor has several slots here; bind by slot")
-        .AtTensor(tensor);
-  }
-  return Bind(slots.front(), std::move(view));
-}
-
-Status Sources::Bind(std::span<const std::size_t> slots, const LocalLayout& layout,
-                     const MemoryView& local) {
-  const bool is_empty = layout.parts.empty() && slots.size() <= 1;
-  if (!is_empty && slots.size() != layout.parts.size()) {
-    return internal::InvalidArgument(slots.size(), " slots for a layout of ", layout.parts.size(),
-                                     " parts");
-  }
-  for (std::size_t i = 0; i < slots.size(); ++i) {
-    SEALPOINT_RETURN_IF_ERROR(CheckSlot(slots[i], tensors_.size()));
-    MemoryView view;
-    if (!is_empty) {
-      const HeldView held = InternalAccess::SummaryOf(*declaration_).held(slots[i]);
-      if (!local.is_dense()) {
-        return internal::InvalidArgument("the local tensor of a layout has strides, expected none")
-            .AtTensor(held.name);
-      }
-      view = SourceOf(layout.parts[i], local, internal::ElementSize(held.kind));
-    }
-    SEALPOINT_RETURN_IF_ERROR(Bind(slots[i], std::move(view)));
-  }
-  return {};
-}
-
-Status Sources::BindObject(std::string_view object, ByteSpan bytes) {
+Status Sources::BindBytes(std::string_view object, ByteSpan bytes) {
   const std::size_t number = declaration_->FindObject(object).value_or(objects_.size());
   if (number >= objects_.size()) {
     return internal::InvalidArgument("object was never declared").AtObject(object);

@@ -71,7 +71,8 @@ SlotSummary Summarize(const HeldTensor& held, ReplicaGroupSummary& group) {
   SlotSummary slot{.chunk_size_bytes = held.tensor.chunk_size_bytes,
                    .element_size = ElementSize(held.tensor),
                    .replica_group = group.number,
-                   .is_empty = IsEmpty(held.tensor),
+                   .is_empty = ViewOf(held).is_empty(),
+                   .is_empty_tensor = IsEmpty(held.tensor),
                    .name = name,
                    .spec = spec[1]};
   if (!slot.is_empty) {

@@ -30,7 +30,8 @@ struct SlotSummary {
   std::uint32_t element_size = 0;
   std::uint32_t replica_group = 0;  // number of the list of replicas
   std::uint32_t blob_group = 0;     // number of the tensor's group
-  bool is_empty = false;            // the tensor
+  bool is_empty = false;            // no element is held
+  bool is_empty_tensor = false;     // there is none
   bool is_first_of_tensor = false;  // of its slots here
   bool has_first_element = false;   // the region
   Hash name{};
@@ -40,7 +41,7 @@ struct SlotSummary {
 // Sums (lib/layout/tiling_sum.h) over all slots with the same list of replicas.
 struct ReplicaGroupSummary {
   std::uint32_t number = 0;            // in the order in which the lists came
-  std::size_t region_count = 0;        // slots that are no empty tensors
+  std::size_t region_count = 0;        // slots that hold elements
   std::uint64_t corner_count_max = 0;  // of the boxes of what is written of one region
   SlotSummary::Hash tiling{};          // the regions' part of the sum that shows exact tiling
   SlotSummary::Hash names{};           // of the regions

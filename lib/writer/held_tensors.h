@@ -28,8 +28,11 @@ struct HeldView {
   Run run{};
   std::span<const int> replicas{};
 
-  bool is_empty() const { return std::ranges::find(shape, 0u) != shape.end(); }
-  // The whole tensor if no region was given. Precondition: not an empty tensor.
+  // No element is held: of an empty tensor, or a region without elements.
+  bool is_empty() const {
+    return has_region ? run.size() == 0 : std::ranges::find(shape, 0u) != shape.end();
+  }
+  // The whole tensor if no region was given.
   Region region() const;
   // Copies the tensor into `spec`, whose memory is used again.
   void CopyTo(TensorSpec& spec) const;

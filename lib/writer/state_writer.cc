@@ -84,6 +84,9 @@ Status StateWriter::AddTensor(const TensorSpec& tensor, const Region& region,
                               const MemoryView& source) {
   return Run([&]() -> Status {
     SEALPOINT_RETURN_IF_ERROR(CheckTensorSpec(tensor));
+    const auto has_elements = HasElements(tensor.shape, region);
+    if (!has_elements.ok()) return has_elements.status().AtTensor(tensor.name);
+    if (!*has_elements) return IsEmpty(tensor) ? DeclareEmpty(tensor) : Status();
     SEALPOINT_RETURN_IF_ERROR(CheckSource(tensor, region, source));
     core_->copies.ForgetStreams();
     Status added = AddChecked(tensor, region, source);
@@ -171,12 +174,17 @@ Status StateWriter::AddEmptyTensor(const TensorSpec& tensor) {
     if (!IsEmpty(tensor)) {
       return InvalidArgument("no extent is 0; add its regions").AtTensor(tensor.name);
     }
-    SEALPOINT_ASSIGN_OR_RETURN(const std::uint32_t number, NumberOf(tensor));
-    const std::uint64_t room = BlobLayout::RoomToDeclare(AttributesOf(tensor));
-    SEALPOINT_ASSIGN_OR_RETURN(BlobStream* const blob, BlobWithRoom(tensor.group, room));
-    blob->AddEmptyTensor(number);
-    return {};
+    return DeclareEmpty(tensor);
   });
+}
+
+// Precondition: it passed CheckTensorSpec.
+Status StateWriter::DeclareEmpty(const TensorSpec& tensor) {
+  SEALPOINT_ASSIGN_OR_RETURN(const std::uint32_t number, NumberOf(tensor));
+  const std::uint64_t room = BlobLayout::RoomToDeclare(AttributesOf(tensor));
+  SEALPOINT_ASSIGN_OR_RETURN(BlobStream* const blob, BlobWithRoom(tensor.group, room));
+  blob->AddEmptyTensor(number);
+  return {};
 }
 
 Status StateWriter::AddNamedObject(std::string_view name, std::string_view media_type,

@@ -25,10 +25,6 @@
 
 namespace sealpoint::internal {
 
-inline void KeepFirst(Status& first, Status status) {
-  if (first.ok()) first = std::move(status);
-}
-
 // What is known of a state before it is added.
 struct ExpectedState {
   std::uint64_t bytes = 0;
@@ -117,6 +113,7 @@ class StateWriter {
   Status CheckRuns() const;
   // After an error the caller may free its memory: nothing may read it any more.
   void StopReading();
+  Status DeclareEmpty(const TensorSpec& tensor);
   Status AddChecked(const TensorSpec& tensor, const Region& region, const MemoryView& source);
   // The tensor's number in the table, to which it is added when it comes first; InvalidArgument if
   // it is different later.

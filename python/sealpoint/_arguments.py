@@ -180,6 +180,7 @@ _RULES: dict[str, _Rule] = {
     "blob_count": _integer(0, _U32_MAX - 1),
     "size_max_bytes": _BYTES,
     "memory_budget_bytes": _BYTES,
+    "raise_limits": _integer(1, 1_000_000),
     "staging_buffer_size_bytes": _BYTES,
     "io_thread_count": _THREADS,
     "engine": _or_none(_Rule(_is_engine, _always, "an Engine")),

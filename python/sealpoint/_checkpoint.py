@@ -595,7 +595,7 @@ class Checkpoint(Mapping[str, Tensor]):
             return "<sealpoint.Checkpoint, closed>"
 
 
-def _open_again(path: str, attempt: str, options: tuple[bool, bool, int], threads: int) -> Checkpoint:
+def _open_again(path: str, attempt: str, options: tuple[bool, bool, int, int], threads: int) -> Checkpoint:
     """What was pickled. Errors: those of ``open``; MismatchError."""
     again = Checkpoint(_sealpoint.open(path, *options), threads)
     if again.attempt != attempt:
@@ -610,6 +610,7 @@ def open(
     direct_io: bool = False,
     threads: int | None = None,
     memory_budget_bytes: int = 256 << 20,
+    raise_limits: int = 1,
 ) -> Checkpoint:
     """Opens a checkpoint for reading. Verifies its marker and its index, and reads no payload.
 
@@ -620,13 +621,15 @@ def open(
         threads: that read and verify, unless a read says otherwise, 1 to 1024; None: the processors that this process may
             use, divided by the ranks of its host that share them, 16 at most.
         memory_budget_bytes: bound on staging memory of a read; at least 64 KiB and a chunk per thread.
+        raise_limits: the checkpoint may have so many times as much as the limits of a reader allow (tensors, shards, boxes of
+            a tensor, bytes of the index), 1 to 1,000,000. For checkpoints that you trust and that are LimitExceededError.
 
     Errors: InvalidArgumentError, NotFoundError, NotACheckpointError, UncommittedError, IncompleteError, CorruptError,
     UnsupportedError (also: a URL of an unknown scheme), LimitExceededError, IoError, MismatchError (files of a checkpoint of
     torch.distributed.checkpoint or Megatron are in the directory, too).
     """
     return open_own(path, check_files=check_files, direct_io=direct_io, threads=threads,
-                    memory_budget_bytes=memory_budget_bytes, must_be_alone=True)  # fmt: skip
+                    memory_budget_bytes=memory_budget_bytes, raise_limits=raise_limits, must_be_alone=True)  # fmt: skip
 
 
 def open_own(
@@ -636,12 +639,18 @@ def open_own(
     direct_io: bool = False,
     threads: int | None = None,
     memory_budget_bytes: int = 256 << 20,
+    raise_limits: int = 1,
     must_be_alone: bool = False,
 ) -> Checkpoint:
     """The same, whatever else is in the directory, unless it must be alone there."""
-    check(check_files=check_files, direct_io=direct_io, memory_budget_bytes=memory_budget_bytes)
+    check(check_files=check_files, direct_io=direct_io, memory_budget_bytes=memory_budget_bytes, raise_limits=raise_limits)
     count = load_threads(threads)
     if must_be_alone:
         with contextlib.suppress(OSError):  # a directory that cannot be listed may have files that can be opened
             check_one(path_of(path))
-    return Checkpoint(_sealpoint.open(path_of(path), check_files, direct_io, memory_budget_bytes), count)
+    try:
+        handle = _sealpoint.open(path_of(path), check_files, direct_io, memory_budget_bytes, raise_limits)
+    except LimitExceededError as error:
+        error.message += f"; raise_limits={2 * raise_limits} lets it be twice as large, for a checkpoint that you trust"
+        raise
+    return Checkpoint(handle, count)

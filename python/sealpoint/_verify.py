@@ -17,6 +17,7 @@ def verify(
     threads: int = 1,
     direct_io: bool = True,
     violations_per_file_max: int = 1000,
+    raise_limits: int = 1,
     progress: Progress = None,
 ) -> _sealpoint.VerifyReport:
     """Verifies a checkpoint and reports what it finds; damage is in the report, not an exception.
@@ -28,6 +29,7 @@ def verify(
         threads: that read and verify; 1 to 1024.
         direct_io: at full level, read past the page cache, so that the disk is checked.
         violations_per_file_max: so many are listed of each file; all are counted.
+        raise_limits: as for ``sealpoint.open``.
         progress: as for ``Checkpoint.read``.
 
     Returns: a report. ``report.ok`` is true if the verdict is "committed": valid at this level.
@@ -39,6 +41,7 @@ def verify(
         threads=threads,
         direct_io=direct_io,
         violations_per_file_max=violations_per_file_max,
+        raise_limits=raise_limits,
         progress=progress,
     )
-    return _sealpoint.verify(path_of(path), level, threads, direct_io, violations_per_file_max, progress)
+    return _sealpoint.verify(path_of(path), level, threads, direct_io, violations_per_file_max, raise_limits, progress)

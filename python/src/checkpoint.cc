@@ -24,9 +24,11 @@ namespace sealpoint::python {
 namespace {
 
 std::unique_ptr<CheckpointHandle> Open(nb::handle path, bool check_files, bool direct_io,
-                                       std::uint64_t memory_budget_bytes) {
+                                       std::uint64_t memory_budget_bytes,
+                                       std::uint64_t raise_limits) {
   const std::string directory = PathOf(path);
-  const OpenOptions options{.check_files = check_files,
+  const OpenOptions options{.limits = RaisedLimits(raise_limits),
+                            .check_files = check_files,
                             .direct_io = direct_io,
                             .memory_budget_bytes = memory_budget_bytes};
   const GilRelease released;
@@ -123,11 +125,13 @@ void BindProperties(nb::class_<CheckpointHandle>& type) {
           "options",
           [](Self self) {
             const OpenOptions& options = self.options();
+            const std::uint64_t raise_limits =
+                options.limits.tensor_count_max / Limits().tensor_count_max;
             return nb::make_tuple(options.check_files, options.direct_io,
-                                  options.memory_budget_bytes);
+                                  options.memory_budget_bytes, raise_limits);
           },
-          nb::sig("def options(self) -> tuple[bool, bool, int]"),
-          "check_files, direct_io and memory_budget_bytes with which it was opened.")
+          nb::sig("def options(self) -> tuple[bool, bool, int, int]"),
+          "check_files, direct_io, memory_budget_bytes and raise_limits with which it was opened.")
       .def_prop_ro(
           "path", [](Self self) { return Text(self.Get()->path()); },
           nb::sig("def path(self) -> str"))
@@ -187,9 +191,9 @@ void BindCheckpoint(nb::module_& m) {
   BindProperties(type);
   BindContents(type);
   m.def("open", Open, nb::arg("path"), nb::arg("check_files"), nb::arg("direct_io"),
-        nb::arg("memory_budget_bytes"),
+        nb::arg("memory_budget_bytes"), nb::arg("raise_limits"),
         nb::sig("def open(path: str | bytes | os.PathLike[str], check_files: bool, direct_io: "
-                "bool, memory_budget_bytes: int) -> Checkpoint"));
+                "bool, memory_budget_bytes: int, raise_limits: int) -> Checkpoint"));
 }
 
 }  // namespace sealpoint::python

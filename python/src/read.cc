@@ -4,7 +4,6 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -46,8 +45,6 @@ void MakePart(Part* self, nb::handle tensor, nb::object out, const Region* box,
                   .is_kept = std::move(kept).value_or(std::vector<bool>{})};
 }
 
-bool IsEmpty(const Shape& shape) { return std::find(shape.begin(), shape.end(), 0) != shape.end(); }
-
 // Makes the request of a plan or a read, and keeps the destinations in place while it lives.
 class RequestMaker {
  public:
@@ -84,12 +81,6 @@ class RequestMaker {
       item.destination = MutableMemoryView::PlanOnly();
     } else {
       SetDestination(item, stored, extent, is_kept, array);
-    }
-    if (box && IsEmpty(box->extent)) {
-      // A region has at least one element. This box is all of an empty tensor, and nothing of
-      // others.
-      if (!stored || !IsEmpty(stored->shape)) return;
-      box.reset();
     }
     if (box) item.region = Region::Of(*std::move(box));
     request.items.push_back(std::move(item));

@@ -28,12 +28,14 @@ VerifyLevel LevelNamed(const std::string& name) {
 }
 
 VerifyReport VerifyPath(nb::handle path, const std::string& level, int threads, bool direct_io,
-                        std::uint64_t violations_per_file_max, nb::handle progress) {
+                        std::uint64_t violations_per_file_max, std::uint64_t raise_limits,
+                        nb::handle progress) {
   const std::string directory = PathOf(path);
   Watch watch(progress);
   const VerifyOptions options{.level = LevelNamed(level),
                               .threads = threads,
                               .direct_io = direct_io,
+                              .limits = RaisedLimits(raise_limits),
                               .on_progress = watch.OnVerify(),
                               .violations_per_file_max = violations_per_file_max};
   return Value(watch.Run([&] { return Verify(directory, options); }));
@@ -106,7 +108,8 @@ void BindVerify(nb::module_& m) {
   BindReport(report);
   MakePicklable(report);
   m.def("verify", VerifyPath, nb::arg("path"), nb::arg("level"), nb::arg("threads"),
-        nb::arg("direct_io"), nb::arg("violations_per_file_max"), nb::arg("progress").none());
+        nb::arg("direct_io"), nb::arg("violations_per_file_max"), nb::arg("raise_limits"),
+        nb::arg("progress").none());
 }
 
 }  // namespace sealpoint::python

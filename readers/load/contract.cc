@@ -209,8 +209,9 @@ Result<std::optional<Region>> Resolver::ChooseRegion(const ReadItem& item, const
     if (!item.region) return BelievedRegion(item, stored);
   }
   if (item.region) {
-    SEALPOINT_RETURN_IF_ERROR(CheckRegion(stored, *item.region).AtTensor(item.tensor));
-    return item.region;
+    const auto has_elements = HasElements(stored, *item.region);
+    if (!has_elements.ok()) return has_elements.status().AtTensor(item.tensor);
+    return *has_elements ? item.region : std::nullopt;
   }
   if (std::find(stored.begin(), stored.end(), 0u) != stored.end()) return std::optional<Region>();
   return std::optional(Region::Whole(stored));

@@ -26,9 +26,9 @@ void Meter::Add(std::uint64_t bytes) {
   try {
     on_progress_(progress_);
   } catch (const std::exception& thrown) {
-    failure_ = MakeError(Code::kCancelled, "the progress callback threw: ", thrown.what());
+    failure_ = MakeError(Code::kCancelled, "ended by the progress callback: ", thrown.what());
   } catch (...) {
-    failure_ = MakeError(Code::kCancelled, "the progress callback threw");
+    failure_ = MakeError(Code::kCancelled, "ended by the progress callback, which threw");
   }
 }
 

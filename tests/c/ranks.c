@@ -149,7 +149,10 @@ static int32_t all_reduce_max(void* user, sealpoint_call* call, uint64_t* values
   code = meet(of, call);
   for (rank = 0; code == SEALPOINT_OK && rank < of->size; ++rank) {
     const uint64_t* theirs = (const uint64_t*)of->slots[rank];
-    for (i = 0; i < count; ++i) greatest[i] = theirs[i] > greatest[i] ? theirs[i] : greatest[i];
+    for (i = 0; i < count; ++i) {
+      const uint64_t flip = of->mistake == kReduceSigned ? (uint64_t)1 << 63 : 0;
+      if (rank == 0 || (theirs[i] ^ flip) > (greatest[i] ^ flip)) greatest[i] = theirs[i];
+    }
   }
   if (code == SEALPOINT_OK) code = meet(of, call);
   if (of->mistake == kReduceFails) code = SEALPOINT_TIMEOUT;

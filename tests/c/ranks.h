@@ -24,6 +24,7 @@ enum {
   kDuplicateProgresses = 6,  // no mistake: its function progress is called
   kReduceFails = 7,
   kDuplicateWaits = 8,  // for a progress that nobody makes
+  kReduceSigned = 9,    // as MPI_MAX of MPI_UINT64_T does in MPICH 4.0
 };
 void group_misbehave(group* group, int how);
 int group_progress_count(const group* group);

@@ -4,7 +4,9 @@
 // good/ (two blobs, a bit of everything), meshed/ (four ranks with placements), series/ (three
 // committed, one not), forked/ (two that went on from one), unsupported/ (good/ with an unknown
 // feature in its marker), values/ (a tensor of every dtype, with known values), coded/ (codecs, and
-// 50 small chunks in one blob) and names/ (names that are wide, or do something to a terminal).
+// 50 small chunks in one blob), names/ (names that are wide, or do something to a terminal), odd/
+// (a name that some expressions match in too many ways, values whose sum is no double) and boxes/
+// (more boxes than a reader's limits allow).
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -52,8 +54,9 @@ class Maker {
     Check(engine_.storage().CreateDirectories(path_));
   }
 
-  std::unique_ptr<BlobWriter> Writer() {
-    return Take(BlobWriter::Create(engine_, path_, {.attempt = attempt_, .step = step_}));
+  std::unique_ptr<BlobWriter> Writer(const Limits& limits = {}) {
+    return Take(
+        BlobWriter::Create(engine_, path_, {.attempt = attempt_, .step = step_, .limits = limits}));
   }
   void Finish(std::unique_ptr<BlobWriter> writer) {
     for (BlobSummary& summary : Take(writer->Finish())) summaries_.push_back(std::move(summary));
@@ -273,6 +276,31 @@ void MakeUnsupported(const std::string& good, const std::string& directory) {
   if (!file) std::exit(1);
 }
 
+void MakeOdd(Engine& engine, const std::string& path) {
+  Maker maker(engine, path, FixedId(0x71), 1);
+  const std::vector<double> values(10, 1.7e308);
+  const std::string name = std::string(40, 'a') + "b";
+  auto writer = maker.Writer();
+  Check(writer->Add({.name = name, .dtype = DType::kF64, .shape = {10}}, Region::Whole({10}),
+                    MemoryView::Host(values)));
+  maker.Finish(std::move(writer));
+  maker.Commit({});
+}
+
+// Ragged: a row of single elements above a whole one is no grid.
+void MakeBoxes(Engine& engine, const std::string& path) {
+  constexpr std::uint64_t kColumns = 65536;
+  const TensorSpec tensor{.name = "ragged", .dtype = DType::kUInt8, .shape = {2, kColumns}};
+  Maker maker(engine, path, FixedId(0x72), 1);
+  auto writer = maker.Writer(RaisedLimits(2));
+  for (std::uint64_t column = 0; column < kColumns; ++column) {
+    Maker::Add(*writer, tensor, Region::Of({{0, column}, {1, 1}}));
+  }
+  Maker::Add(*writer, tensor, Region::Of({{1, 0}, {1, kColumns}}));
+  maker.Finish(std::move(writer));
+  maker.Commit({.limits = RaisedLimits(2)});
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -287,5 +315,7 @@ int main(int argc, char** argv) {
   MakeValues(*engine, directory + "/values");
   MakeCoded(*engine, directory + "/coded");
   MakeNames(*engine, directory + "/names");
+  MakeOdd(*engine, directory + "/odd");
+  MakeBoxes(*engine, directory + "/boxes");
   return 0;
 }

@@ -249,6 +249,8 @@ def run_cases(run):
     run.case("verify-bad-chunks-json", "verify", "--json", "bad-chunks")
     run.case("verify-foreign-json", "verify", "--json", "foreign")
     run.case("verify-names", "verify", "names")
+    run.case("verify-limit", "verify", "boxes")
+    run.case("verify-limit-raised", "verify", "--level", "structure", "--raise-limits", "2", "boxes")
     # 1 before 5 before 4 before 3 before 2.
     run.case("verify-several", "verify", "no-marker", "missing", "no-blob", "bad-chunk", "good")
     run.case("verify-incomplete-first", "verify", "no-marker", "missing", "no-blob", "good")
@@ -332,6 +334,8 @@ def run_cases(run):
         "verify-usage": ["verify"], "ls-missing": ["ls", "missing"], "stats": ["stats", "values"],
         "stats-depth": ["stats", "--depth", "1", "meshed"], "diff": ["diff", "good", "meshed"],
         "diff-map": ["diff", "--numeric", "--map", "layer[.]1=layer.0", "--map", "moment.*=x", "meshed", "meshed"],
+        "diff-map-endless": ["diff", "--map", "(a+)+$=x", "odd", "odd"], "stats-huge": ["stats", "--json", "odd"],
+        "inspect": ["inspect", "--depth", "1", "good"], "ls-limit": ["ls", "boxes"],
         "digest": ["digest", "--long", "values", "no-blob"], "digest-usage": ["digest", "--match", "w\\", "values"],
         "keep-usage": ["keep", "--json", ""], "merge-usage": ["merge", "--union", "--accumulate", "f64", "--out", "x", "good"],
         "report-forked": ["report", "--json", "--keep-last", "2", "forked"], "report-missing": ["report", "--json", "serise"],

@@ -285,6 +285,34 @@ TEST(SaveFailureTest, ARankThatFailedBeforeTellsTheOthers) {
   });
 }
 
+// It goes on to Save, as the examples do, and the others hear what Add or Bind said there.
+TEST(SaveFailureTest, WhatABindingOfOneRankFailedWithIsTheErrorOnAllRanks) {
+  for (const bool is_declared_wrong : {false, true}) {
+    OnJobs([&](SaveJob& job) {
+      const auto rows = static_cast<std::uint64_t>(job.size());
+      const auto row = static_cast<std::uint64_t>(job.rank());
+      const bool is_wrong = job.is_last();
+      const TensorSpec spec{.name = "w", .dtype = DType::kF32, .shape = {rows, 8}};
+      const std::uint64_t width = is_wrong && is_declared_wrong ? 9 : 8;
+      const std::vector<float> memory(is_wrong && !is_declared_wrong ? 7 : 8);
+      Declaration declaration;
+      const Box box{.offset = {row, 0}, .extent = {1, width}};
+      declaration.Add({.tensor = spec, .region = box}).IgnoreError();
+      Sources sources(declaration);
+      sources.Bind("w", MemoryView::Host(memory)).IgnoreError();
+      const Status status =
+          SaveInMode(*job.saver, SaveTarget::Directory(job.path("ckpt")), {}, sources).status();
+      EXPECT_THAT(status, HasCode(Code::kInvalidArgument));
+      EXPECT_THAT(status.message(),
+                  HasSubstr(is_declared_wrong ? "leaves dimension 1 of shape"
+                                              : "memory has 28 bytes, expected 32"));
+      EXPECT_EQ(status.place().tensor, "w");
+      EXPECT_EQ(status.place().rank, job.size() - 1);
+      ExpectCleanFailure(job, status);
+    });
+  }
+}
+
 TEST(SaveFailureTest, EveryRankGetsTheErrorOfTheCommit) {
   const std::vector<RankFault> cases = {
       {"make directory", {.op = StorageOp::kCreateDirectories}},

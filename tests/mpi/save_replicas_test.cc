@@ -93,6 +93,9 @@ TEST(SaveReplicas, AreFoundAndWrittenOnce) {
               .region = Region::Of({.offset = {rank / 2, 0}, .extent = {1, kTensorSize}})})
         .value();
     AddTensor(declaration, "own." + std::to_string(rank));
+    // Nobody is a replica of nothing.
+    declaration.Add({.tensor = ByteTensor("everywhere", kTensorSize), .region = Slice(0, 0)})
+        .value();
     AddObject(declaration, "common");
     AddObject(declaration, "rng." + std::to_string(rank));
     const auto info = job.Save(declaration);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "sealpoint/collective_reader.h"
 #include "sealpoint/series.h"
 #include "tests/support/container/mini_container.h"
 #include "tests/support/state/save_job.h"
@@ -149,6 +150,50 @@ TEST(SaveTest, EmptyTensorsMayBeDeclaredByEverybody) {
     const auto info = job.Save(declaration);
     ASSERT_TRUE(info.ok()) << info.error().ToString();
     EXPECT_EQ(OpenFrom(job.posix, job.path("ckpt"))->FindTensor("none")->shape, (Shape{0, 4}));
+  });
+}
+
+// As particles are: each rank has a number of its own, which may be 0, and all may have none.
+TEST(SaveTest, ARankWithoutElementsNeedsNoBranch) {
+  for (const std::uint64_t most : {3, 0}) {
+    OnJobs([&](SaveJob& job) {
+      const auto count_of = [&](int rank) { return rank % 2 == 0 ? most : 0; };
+      std::uint64_t begin = 0, total = 0;
+      for (int rank = 0; rank < job.size(); ++rank) {
+        if (rank < job.rank()) begin += count_of(rank);
+        total += count_of(rank);
+      }
+      const Region own = Slice(begin, begin + count_of(job.rank()));
+      Declaration declaration;
+      declaration.Add({.tensor = ByteTensor("ids", total), .region = own}).value();
+      // A second part of the rank, which is never there.
+      declaration.Add({.tensor = ByteTensor("ids", total), .region = Slice(total, total)}).value();
+      const auto info = job.Save(declaration);
+      ASSERT_TRUE(info.ok()) << info.error().ToString();
+      EXPECT_EQ(info->tensor_count, 1u);
+      EXPECT_EQ(FindDamage(job.posix, job.path("ckpt")), "");
+      const auto reader =
+          CollectiveReader::Open(job.comm, job.path("ckpt"), {.storage = job.posix}).value();
+      Bytes loaded(count_of(job.rank()));
+      ReadRequest request;
+      request.Add("ids", own, MutableMemoryView::Host(loaded));
+      const auto report = reader->Load(request, {.coverage = OnMismatch::kError});
+      ASSERT_TRUE(report.ok()) << report.error().ToString();
+      const Bytes all = Content("ids", total);
+      EXPECT_EQ(loaded, Bytes(all.begin() + static_cast<std::ptrdiff_t>(begin),
+                              all.begin() + static_cast<std::ptrdiff_t>(own.run.end + begin)));
+    });
+  }
+}
+
+TEST(SaveTest, ATensorOfWhichNoRankHoldsAnElementIsRefused) {
+  OnJobs([](SaveJob& job) {
+    Declaration declaration;
+    declaration.Add({.tensor = ByteTensor("w", 10), .region = Slice(10, 10)}).value();
+    const Status status = job.Save(declaration).status();
+    EXPECT_THAT(status, FailsRule(Code::kInvalidArgument, "R-CMT-19"));
+    EXPECT_EQ(status.place().tensor, "w");
+    job.ExpectSameOnAllRanks(status);
   });
 }
 

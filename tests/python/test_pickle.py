@@ -124,3 +124,12 @@ def test_everything_says_what_it_is(saved, tmp_path):
             "per_rank='error')"
         )
         assert repr(Checkpointer("run", every=5, keep=3)) == "<sealpoint.torch.Checkpointer 'run': every=5, keep=3>"
+
+
+def test_raised_limits_stay_with_the_checkpoint(tmp_path):
+    sealpoint.save({"w": numpy.zeros(3)}, tmp_path / "c")
+    with sealpoint.open(tmp_path / "c", raise_limits=2) as checkpoint:
+        assert again(checkpoint)._handle.options == checkpoint._handle.options == (True, False, 256 << 20, 2)
+    assert sealpoint.verify(tmp_path / "c", raise_limits=2).ok
+    with pytest.raises(sealpoint.InvalidArgumentError, match="raise_limits is 0"):
+        sealpoint.open(tmp_path / "c", raise_limits=0)

@@ -12,7 +12,7 @@
 #include "sealpoint/saver.h"
 #include "sealpoint/series.h"
 
-using namespace sealpoint;
+namespace sp = sealpoint;
 
 namespace {
 
@@ -23,7 +23,7 @@ void TrainOneStep() {
   for (std::uint64_t& weight : weights) ++weight;
 }
 
-void Report(const Result<CommitInfo>& saved) {
+void Report(const sp::Result<sp::CommitInfo>& saved) {
   if (saved.ok()) return;
   ++failures;
   std::puts(saved.error().ToString().c_str());
@@ -32,11 +32,11 @@ void Report(const Result<CommitInfo>& saved) {
 #include "readme_train.inc"
 
 // Every weight is the number of the step.
-bool HoldsItsStep(const SeriesEntry& entry) {
-  const auto checkpoint = Checkpoint::Open(entry.path).value();
+bool HoldsItsStep(const sp::SeriesEntry& entry) {
+  const auto checkpoint = sp::Checkpoint::Open(entry.path).value();
   std::vector<std::uint64_t> stored(weights.size());
-  ReadRequest want;
-  want.Add("w", MutableMemoryView::Host(stored));
+  sp::ReadRequest want;
+  want.Add("w", sp::MutableMemoryView::Host(stored));
   if (!checkpoint->Load(want, {}).ok()) return false;
   return stored == std::vector<std::uint64_t>(weights.size(), entry.step);
 }
@@ -44,15 +44,16 @@ bool HoldsItsStep(const SeriesEntry& entry) {
 }  // namespace
 
 int main() {
-  const auto comm = SelfCommunicator();
-  const auto engine = Engine::Create().value();
-  const auto saver = Saver::Create(*engine, *comm).value();
-  Declaration mine;
-  mine.Add({.tensor = {.name = "w", .dtype = DType::kUInt64, .shape = {weights.size()}}}).value();
-  Sources state(mine);
-  if (!state.Bind("w", MemoryView::Host(weights)).ok()) return 1;
+  const auto comm = sp::SelfCommunicator();
+  const auto engine = sp::Engine::Create().value();
+  const auto saver = sp::Saver::Create(*engine, *comm).value();
+  sp::Declaration mine;
+  mine.Add({.tensor = {.name = "w", .dtype = sp::DType::kUInt64, .shape = {weights.size()}}})
+      .value();
+  sp::Sources state(mine);
+  state.Bind("w", sp::MemoryView::Host(weights)).IgnoreError();
   Train(*saver, state);
-  for (const SeriesEntry& entry : Series("checkpoints").List().value().entries) {
+  for (const sp::SeriesEntry& entry : sp::Series("checkpoints").List().value().entries) {
     failures += HoldsItsStep(entry) ? 0 : 1;
   }
   return failures;

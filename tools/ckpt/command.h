@@ -32,7 +32,8 @@ class CommandEntry {
  public:
   using Maker = std::unique_ptr<Command> (*)();
 
-  // The texts are literals. `old_name`: of a link to the program that means this command alone.
+  // The texts are literals. `old_name`: of a link to the program that means this command alone;
+  // "ckpt-NAME" makes NAME another name of the command, too.
   CommandEntry(std::string_view name, Maker make, std::string_view old_name = {}) noexcept
       : name_(name), old_name_(old_name), make_(make), next_(first_) {
     first_ = this;

@@ -7,6 +7,7 @@
 
 #include "sealpoint/threads.h"
 #include "sealpoint/verdict.h"
+#include "tools/common/limits.h"
 #include "tools/common/output.h"
 
 namespace sealpoint::tools {
@@ -53,7 +54,10 @@ ExitStatus Fail(std::string_view program, const Status& error, const std::string
   }
   Flush();  // standard output comes first, if both are one file
   PrintError(program, error.ToString());
-  if (!hint.empty()) PrintError(program, "hint: " + hint);
+  const std::string of_limit = HintForLimit(error);
+  for (const std::string& one : {of_limit, hint}) {
+    if (!one.empty()) PrintError(program, "hint: " + one);
+  }
   return status;
 }
 

@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
 #include <memory>
 #include <regex>
 #include <string>
@@ -16,6 +19,7 @@
 #include "tools/ckpt/command.h"
 #include "tools/ckpt/content.h"
 #include "tools/common/json.h"
+#include "tools/common/limits.h"
 #include "tools/common/output.h"
 #include "tools/common/text.h"
 
@@ -58,25 +62,94 @@ constexpr std::string_view ChangeName(ContentChange change) {
   return "bytes";
 }
 
-// The name of A's tensor in B, by the options --map one after the other.
-Status SetRename(const std::vector<std::string>& maps, CompareOptions& options) {
-  std::vector<std::pair<std::regex, std::string>> rules;
+// Ends a search that backtracks for ever, as "(a+)+$" does in names of a's that end otherwise.
+struct TooManySteps {};
+
+// A name whose reading is counted: std::regex reads characters only through its iterators.
+class CountedReader {
+ public:
+  using iterator_category = std::bidirectional_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  CountedReader() = default;
+  CountedReader(const char* at, std::uint64_t& steps) : at_(at), steps_(&steps) {}
+  reference operator*() const {
+    constexpr std::uint64_t kStepsMax = 1'000'000;  // some 0.1 s; a name has at most 1024 bytes
+    if (++*steps_ > kStepsMax) throw TooManySteps();
+    return *at_;
+  }
+  CountedReader& operator++() {
+    ++at_;
+    return *this;
+  }
+  CountedReader operator++(int) {
+    CountedReader before = *this;
+    ++at_;
+    return before;
+  }
+  CountedReader& operator--() {
+    --at_;
+    return *this;
+  }
+  CountedReader operator--(int) {
+    CountedReader before = *this;
+    --at_;
+    return before;
+  }
+  friend bool operator==(const CountedReader& a, const CountedReader& b) { return a.at_ == b.at_; }
+
+ private:
+  const char* at_ = nullptr;
+  std::uint64_t* steps_ = nullptr;
+};
+
+std::string Replace(const std::string& name, const std::regex& regex,
+                    const std::string& replacement) {
+  std::uint64_t steps = 0;
+  std::string text;
+  std::regex_replace(std::back_inserter(text), CountedReader(name.data(), steps),
+                     CountedReader(name.data() + name.size(), steps), regex, replacement);
+  return text;
+}
+
+// The name of A's tensor in B, by the options --map one after the other. What goes wrong on the way
+// is written to `failure`, which outlives the options.
+Status SetRename(const std::vector<std::string>& maps, CompareOptions& options, Status& failure) {
+  struct Rule {
+    std::string text;
+    std::regex regex;
+    std::string replacement;
+  };
+  std::vector<Rule> rules;
   for (const std::string& map : maps) {
     const std::size_t equals = map.rfind('=');
     if (equals == std::string::npos || equals == 0) {
       return {Code::kInvalidArgument, fmt::format("--map {}: not of the form REGEX=REPL", map)};
     }
     try {
-      rules.emplace_back(std::regex(map.substr(0, equals)), map.substr(equals + 1));
+      rules.push_back({.text = map,
+                       .regex = std::regex(map.substr(0, equals)),
+                       .replacement = map.substr(equals + 1)});
     } catch (const std::regex_error& error) {
       return {Code::kInvalidArgument, fmt::format("--map {}: {}", map, error.what())};
     }
   }
   if (rules.empty()) return {};
-  options.rename = [rules](std::string_view name) {
+  options.rename = [rules, &failure](std::string_view name) {
     std::string text(name);
-    for (const auto& [regex, replacement] : rules) {
-      text = std::regex_replace(text, regex, replacement);
+    for (const Rule& rule : rules) {
+      if (!failure.ok()) break;
+      try {
+        text = Replace(text, rule.regex, rule.replacement);
+      } catch (const TooManySteps&) {
+        failure = Status(Code::kInvalidArgument,
+                         fmt::format("--map {}: too many ways to match it in {}; a repetition of a "
+                                     "repetition, such as (a+)+, is written once",
+                                     rule.text, Printable(name)));
+      }
     }
     return text;
   };
@@ -128,13 +201,20 @@ class Diff {
 
  private:
   Status Compare() {
-    if (Status status = SetRename(options_.maps, options_.compare); !status.ok()) return status;
-    auto first = Checkpoint::Open(options_.first);
+    Status renamed;
+    if (Status status = SetRename(options_.maps, options_.compare, renamed); !status.ok()) {
+      return status;
+    }
+    auto first = Checkpoint::Open(options_.first, {.limits = TypedLimits()});
     if (!first) return first.error();
-    auto second = Checkpoint::Open(options_.second);
+    auto second = Checkpoint::Open(options_.second, {.limits = TypedLimits()});
     if (!second) return second.error();
     first_ = *std::move(first);
     second_ = *std::move(second);
+    for (std::size_t i = 0; i < first_->tensor_count() && options_.compare.rename; ++i) {
+      static_cast<void>(options_.compare.rename(first_->tensor(i).name));
+    }
+    if (!renamed.ok()) return renamed;  // before a byte is compared
     ProgressLine line;
     options_.compare.on_progress = [&line](std::uint64_t done, std::uint64_t total) {
       line.Set("compare", done, total);
@@ -154,6 +234,9 @@ class Diff {
       json_.Fail(error, status);
     } else {
       PrintError(program_, error.ToString());
+      if (const std::string hint = HintForLimit(error); !hint.empty()) {
+        PrintError(program_, "hint: " + hint);
+      }
     }
     return status;
   }

@@ -10,6 +10,7 @@
 #include "tools/ckpt/command.h"
 #include "tools/ckpt/content.h"
 #include "tools/common/json.h"
+#include "tools/common/limits.h"
 #include "tools/common/output.h"
 #include "tools/common/text.h"
 
@@ -51,8 +52,7 @@ class DigestCommand final : public Command {
       } else if (content) {
         PrintOne(path, *content);
       } else {
-        Flush();  // standard output comes first, if both are one file
-        PrintError(program, content.error().ToString());
+        Fail(program, content.error(), "", nullptr);
       }
     }
     if (json_) {
@@ -65,7 +65,7 @@ class DigestCommand final : public Command {
 
  private:
   Result<ContentDigest> Compute(const std::string& path) {
-    const auto checkpoint = Checkpoint::Open(path);
+    const auto checkpoint = Checkpoint::Open(path, {.limits = TypedLimits()});
     if (!checkpoint) return checkpoint.error();
     ProgressLine line;
     ContentOptions options = options_;

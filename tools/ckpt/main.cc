@@ -58,7 +58,9 @@ class Program {
     app_.require_subcommand(1);
     for (const CommandEntry* entry : SortedEntries()) {
       const std::string command(entry->name());
-      Add(*app_.add_subcommand(command), name_ + " " + command, *entry);
+      CLI::App& added = *app_.add_subcommand(command);
+      Add(added, name_ + " " + command, *entry);
+      if (const std::string alias = AliasOf(*entry); !alias.empty()) added.alias(alias);
     }
   }
 
@@ -82,9 +84,16 @@ class Program {
     commands_[&app] = entry.Make();
     commands_[&app]->Describe(app);
   }
-  bool HasCommand(std::string_view name) const {
+  bool HasCommand(const std::string& name) const {
     return std::ranges::any_of(commands_,
-                               [&](const auto& one) { return one.first->get_name() == name; });
+                               [&](const auto& one) { return one.first->check_name(name); });
+  }
+  // "inspect", whose old name is ckpt-inspect, if the command has another name now.
+  std::string AliasOf(const CommandEntry& entry) const {
+    const std::string begin = name_ + "-";
+    const std::string_view old = entry.old_name();
+    const bool is_other = old.starts_with(begin) && old.substr(begin.size()) != entry.name();
+    return is_other ? std::string(old.substr(begin.size())) : "";
   }
 
   const std::string name_;

@@ -3,6 +3,7 @@
 // ckpt stats: what the values of a checkpoint are.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <map>
 #include <optional>
 #include <string>
@@ -16,6 +17,7 @@
 #include "tools/ckpt/content.h"
 #include "tools/ckpt/report/stats_store.h"
 #include "tools/common/json.h"
+#include "tools/common/limits.h"
 #include "tools/common/output.h"
 #include "tools/common/text.h"
 
@@ -92,7 +94,7 @@ class Stats {
 
  private:
   Result<std::vector<TensorStatistics>> Compute() const {
-    const auto checkpoint = Checkpoint::Open(options_.path);
+    const auto checkpoint = Checkpoint::Open(options_.path, {.limits = TypedLimits()});
     if (!checkpoint) return checkpoint.error();
     ProgressLine line;
     ContentOptions options = options_.content;
@@ -115,6 +117,9 @@ class Stats {
       JsonWriter().Fail(error, status);
     } else {
       PrintError(program_, error.ToString());
+      if (const std::string hint = HintForLimit(error); !hint.empty()) {
+        PrintError(program_, "hint: " + hint);
+      }
     }
     return status;
   }
@@ -128,7 +133,9 @@ class Stats {
     for (const Row& row : rows) {
       const ValueStatistics& values = row.values;
       const bool has_finite = values.finite_count() > 0;
-      const auto finite = [&](double value) { return has_finite ? Short(value) : "-"; };
+      const auto finite = [&](double value) {  // a sum may pass the greatest double
+        return has_finite && std::isfinite(value) ? Short(value) : "-";
+      };
       table.Add({Printable(row.name), row.dtype, fmt::format("{}", values.value_count),
                  fmt::format("{}", values.nan_count),
                  fmt::format("{}", values.positive_infinity_count + values.negative_infinity_count),
@@ -161,8 +168,7 @@ class Stats {
   }
 
   static Json NumberToJson(const ValueStatistics& values, double value) {
-    if (values.finite_count() == 0) return {};
-    return DoubleToJson(value);
+    return values.finite_count() == 0 || !std::isfinite(value) ? Json() : Json(value);
   }
 
   static void WriteRow(const Row& row, JsonWriter& json) {

@@ -11,6 +11,7 @@
 
 #include "sealpoint/version.h"
 #include "tools/common/json.h"
+#include "tools/common/limits.h"
 #include "tools/common/output.h"
 
 namespace sealpoint::tools {
@@ -38,6 +39,7 @@ class HelpFormatter : public CLI::Formatter {
 
 void AddStandardFlags(CLI::App& app, const std::string& program) {
   app.formatter(std::make_shared<HelpFormatter>());
+  AddRaiseLimits(app);
   app.set_help_flag("-h,--help", "Print this help and exit");
   app.set_version_flag(
       "--version",

@@ -13,7 +13,8 @@
 
 namespace sealpoint::tools {
 
-// Adds --version and --help, which shows the options as all commands do. `program`: "ckpt ls".
+// Adds --raise-limits, --version and --help, which shows the options as all commands do. `program`:
+// "ckpt ls".
 void AddStandardFlags(CLI::App& app, const std::string& program);
 
 // The subcommand that was called, else the program itself, and how messages name it: "ckpt ls".

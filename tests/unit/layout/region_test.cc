@@ -98,6 +98,31 @@ TEST(CheckRegion, RefusesAnEmptyExtentAndNamesTheDimension) {
   EXPECT_THAT(status.message(), testing::HasSubstr("empty in dimension 1"));
 }
 
+TEST(CheckRegion, RefusesARunWithoutElements) {
+  EXPECT_EQ(CheckedCode({4}, {{.offset = {0}, .extent = {4}}, {2, 2}}), Code::kInvalidArgument);
+}
+
+TEST(HasElements, SaysSoOfWhatLiesInTheShape) {
+  EXPECT_TRUE(HasElements({4, 4}, Plain({0, 1}, {4, 3})).value());
+  EXPECT_TRUE(HasElements({}, Region::Whole({})).value());
+  EXPECT_FALSE(HasElements({4, 4}, Plain({0, 4}, {4, 0})).value());
+  EXPECT_FALSE(HasElements({0, 4}, Plain({0, 0}, {0, 4})).value());
+  EXPECT_FALSE(HasElements({kMax, kMax, 0}, Plain({0, 0, 0}, {kMax, kMax, 0})).value());
+  EXPECT_FALSE(HasElements({4}, {{.offset = {0}, .extent = {4}}, {2, 2}}).value());
+}
+
+TEST(HasElements, RefusesWhatIsNoneOfItsRegions) {
+  const auto code = [](const Shape& shape, const Region& region) {
+    return HasElements(shape, region).status().code();
+  };
+  EXPECT_EQ(code({4, 4}, Plain({5, 0}, {0, 4})), Code::kInvalidArgument);
+  EXPECT_EQ(code({0}, Plain({0}, {1})), Code::kInvalidArgument);
+  EXPECT_EQ(code({4}, Plain({0, 0}, {0, 0})), Code::kInvalidArgument);
+  EXPECT_EQ(code({4}, {{.offset = {0}, .extent = {4}}, {3, 2}}), Code::kInvalidArgument);
+  EXPECT_EQ(code({4}, {{.offset = {0}, .extent = {0}}, {0, 1}}), Code::kInvalidArgument);
+  EXPECT_EQ(code({}, Region()), Code::kInvalidArgument) << "none was given";
+}
+
 TEST(CheckRegion, RefusesABoxThatPassesTheEnd) {
   EXPECT_EQ(CheckedCode({4, 4}, Plain({0, 1}, {4, 4})), Code::kInvalidArgument);
 }

@@ -335,6 +335,24 @@ TEST_F(ReadTest, ScalarAndEmptyTensors) {
   EXPECT_EQ(report->plan.chunks, 1u);
 }
 
+TEST_F(ReadTest, RegionsWithoutElementsAreNothing) {
+  MiniSpec spec = TwoHalves();
+  spec.tensors.push_back({.name = "z empty", .dtype = DType::kF32, .shape = {3, 0}});
+  Open(spec);
+  ReadRequest request;
+  request.Add("w", Box{{64, 0}, {0, 64}}, MutableMemoryView::Host(nullptr, 0));
+  request.Add("w", Region({{0, 0}, {64, 64}}, {5, 5}), MutableMemoryView::Host(nullptr, 0));
+  request.Add("z empty", Box{{0, 0}, {3, 0}}, MutableMemoryView::Host(nullptr, 0));
+  const auto report = checkpoint_->Load(request);
+  ASSERT_TRUE(report.ok()) << report.error().ToString();
+  EXPECT_EQ(report->plan.items, 3u);
+  EXPECT_EQ(report->plan.chunks, 0u);
+  request.Add("w", Box{{65, 0}, {0, 64}}, MutableMemoryView::Host(nullptr, 0));
+  EXPECT_THAT(checkpoint_->Load(request).status(), HasCode(Code::kInvalidArgument));
+  request.items.back() = {.tensor = "x", .region = Region(Box{{0}, {0}})};
+  EXPECT_THAT(checkpoint_->Load(request).status(), HasCode(Code::kMismatch)) << "it is missing";
+}
+
 TEST_F(ReadTest, NothingWantedReadsNothing) {
   OpenHalves();
   const auto report = checkpoint_->Load({}, LoadContract::Partial());

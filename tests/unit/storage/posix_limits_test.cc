@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -132,6 +133,16 @@ TEST(PosixLimits, NoInodesLeftIsNoSpace) {
   });
   if (result == kSkipped) GTEST_SKIP() << "mounting is not allowed";
   EXPECT_EQ(result, 0);
+}
+
+// As many FUSE and network mounts do, which have room all the same.
+TEST(PosixLimits, AFileSystemThatTellsNoSpaceIsNotFull) {
+  struct statvfs info = {};
+  ASSERT_EQ(::statvfs("/proc", &info), 0);
+  if (info.f_blocks != 0) GTEST_SKIP() << "/proc has blocks here";
+  const SpaceInfo space = Open("/proc")->FreeSpace().value();
+  EXPECT_EQ(space.free_bytes, ~std::uint64_t{0});
+  EXPECT_EQ(space.free_inodes, ~std::uint64_t{0});
 }
 
 TEST(PosixLimits, ReadOnlyFileSystemIsAnErrorButCanBeRead) {

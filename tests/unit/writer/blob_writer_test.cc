@@ -25,6 +25,7 @@ namespace sealpoint::testing {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
@@ -111,6 +112,21 @@ TEST_F(BlobWriterTest, ScalarAndEmptyTensorsAreDeclared) {
   EXPECT_EQ(LoadWhole(*checkpoint, "scalar"), scalar);
   EXPECT_EQ(checkpoint->FindTensor("empty")->shape, (Shape{5, 0, 3}));
   EXPECT_THAT(LoadWhole(*checkpoint, "empty"), IsEmpty());
+}
+
+TEST_F(BlobWriterTest, OfARegionWithoutElementsNothingIsStored) {
+  const auto writer = Writer();
+  const TensorSpec full = ByteTensor("full", 8), empty = ByteTensor("empty", 0);
+  const Bytes bytes = NoiseBytes(4, 8);
+  ASSERT_TRUE(writer->Add(full, Slice(3, 3), MemoryView()).ok());
+  ASSERT_TRUE(writer->Add(full, Slice(0, 8), MemoryView::Host(bytes)).ok());
+  ASSERT_TRUE(writer->Add(full, Slice(8, 8), MemoryView()).ok());
+  ASSERT_TRUE(writer->Add(empty, Slice(0, 0), MemoryView()).ok());
+  ASSERT_TRUE(writer->Add(empty, Slice(0, 0), MemoryView()).ok());
+  const auto checkpoint = FinishAndOpen(*writer);
+  EXPECT_EQ(LoadWhole(*checkpoint, "full"), bytes);
+  EXPECT_EQ(checkpoint->Shards("full")->size(), 1u);
+  EXPECT_EQ(checkpoint->FindTensor("empty")->shape, (Shape{0}));
 }
 
 TEST_F(BlobWriterTest, ObjectsComeBack) {
@@ -399,6 +415,8 @@ TEST_F(BlobWriterTest, SummariesSurviveSerialization) {
   ASSERT_GT(summaries.size(), 2u);
   const Bytes wire = SerializeSummaries(summaries);
   EXPECT_EQ(DeserializeSummaries(wire).value(), summaries);
+  EXPECT_THAT(DeserializeSummaries(Bytes(16)).status().message(),
+              HasSubstr("blob summary 0 at byte 0 of a list of 16: "));
   for (const std::size_t cut : {std::size_t{3}, std::size_t{200}, wire.size() - 1}) {
     EXPECT_FALSE(DeserializeSummaries(ByteSpan(wire).first(cut)).ok()) << cut;
   }

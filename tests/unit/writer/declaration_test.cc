@@ -63,8 +63,9 @@ TEST(DeclarationTest, RefusesWhatCannotBeHeld) {
   EXPECT_THAT(add({.tensor = w, .replicas = {1, 0}}), HasCode(Code::kInvalidArgument));
   EXPECT_THAT(add({.tensor = w, .replicas = {0, 0}}), HasCode(Code::kInvalidArgument));
   EXPECT_THAT(add({.tensor = w, .replicas = {-1, 0}}), HasCode(Code::kInvalidArgument));
-  EXPECT_THAT(add({.tensor = ByteTensor("e", 0), .region = Slice(0, 0)}),
+  EXPECT_THAT(add({.tensor = ByteTensor("e", 0), .region = Slice(0, 1)}),
               HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(add({.tensor = w, .region = Slice(11, 11)}), HasCode(Code::kInvalidArgument));
   EXPECT_THAT(declaration.tensors(), IsEmpty());
   ASSERT_TRUE(add({.tensor = w, .region = Slice(0, 5)}).ok());
   const TensorSpec other{.name = w.name, .dtype = DType::kInt8, .shape = w.shape};
@@ -75,6 +76,100 @@ TEST(DeclarationTest, RefusesWhatCannotBeHeld) {
   ASSERT_TRUE(declaration.AddObject({.name = "o", .media_type = "t"}).ok());
   EXPECT_THAT(declaration.AddObject({.name = "o", .media_type = "u"}),
               HasCode(Code::kInvalidArgument));
+}
+
+TEST(DeclarationTest, KeepsItsFirstError) {
+  Declaration declaration;
+  declaration.NoteFailure({});
+  EXPECT_TRUE(declaration.failure().ok());
+  ASSERT_TRUE(declaration.Add({.tensor = ByteTensor("w", 10)}).ok());
+  EXPECT_TRUE(declaration.failure().ok());
+  declaration.AddObject({.name = ""}).IgnoreError();
+  declaration.Add({.tensor = ByteTensor("", 10)}).IgnoreError();
+  EXPECT_THAT(declaration.failure().message(), HasSubstr("object name is empty"));
+  const Declaration copy = declaration;
+  EXPECT_EQ(copy.failure(), declaration.failure());
+  Declaration taken = std::move(declaration);
+  EXPECT_EQ(taken.failure(), copy.failure());
+  EXPECT_TRUE(declaration.failure().ok());  // NOLINT(bugprone-use-after-move): empty, as it says
+  taken = Declaration();
+  EXPECT_TRUE(taken.failure().ok());
+  const TensorSpec tensor = ByteTensor("t", 4);
+  const LocalLayout two_times{.shape = {4},
+                              .parts = {{.region = Slice(0, 4)}, {.region = Slice(0, 4)}}};
+  taken.Add(tensor, two_times).IgnoreError();
+  EXPECT_THAT(taken.failure().message(), HasSubstr("declared twice"));
+}
+
+TEST(SourcesTest, AnErrorOfASlotIsKeptUntilItIsBound) {
+  Declaration declaration;
+  const std::size_t slot = declaration.Add({.tensor = ByteTensor("w", 4)}).value();
+  const Bytes right(4), wrong(3);
+  Sources sources(declaration);
+  sources.Bind(slot, MemoryView::Host(wrong)).IgnoreError();
+  EXPECT_THAT(sources.failure().message(), HasSubstr("3 bytes, expected 4"));
+  ASSERT_TRUE(sources.Bind("w", MemoryView::Host(right)).ok());
+  EXPECT_TRUE(sources.failure().ok());
+  sources.Bind("w", MemoryView::Host(right)).IgnoreError();
+  EXPECT_THAT(sources.failure().message(), HasSubstr("bound twice"));
+}
+
+TEST(SourcesTest, OtherErrorsAreKept) {
+  Declaration declaration;
+  declaration.Add({.tensor = ByteTensor("w", 4)}).value();
+  const Bytes memory(4);
+  const auto failure = [&](const auto& bind) {
+    Sources sources(declaration);
+    EXPECT_TRUE(sources.failure().ok());
+    const Status status = bind(sources);
+    EXPECT_FALSE(status.ok());
+    EXPECT_TRUE(sources.Bind("w", MemoryView::Host(memory)).ok());
+    EXPECT_EQ(sources.failure(), status);
+  };
+  const LocalLayout layout{.shape = {4}, .parts = {{.region = Slice(0, 4)}}};
+  const std::vector<std::size_t> slots = {0, 0};
+  const MemoryView view = MemoryView::Host(memory);
+  failure([&](Sources& s) { return s.Bind("x", view); });
+  failure([&](Sources& s) { return s.Bind(7, view); });
+  failure([&](Sources& s) { return s.Bind("x", layout, view); });
+  failure([&](Sources& s) { return s.Bind(slots, layout, view); });
+  failure([&](Sources& s) { return s.BindObject("o", memory); });
+  failure([&](Sources& s) {
+    const Status own(Code::kDevice, "no memory");
+    s.NoteFailure(own);
+    return own;
+  });
+  declaration.NoteFailure(Status(Code::kDevice, "no tensor"));
+  const Sources sources(declaration);
+  EXPECT_EQ(sources.failure(), declaration.failure());
+}
+
+TEST(SourcesTest, ALayoutIsBoundByTheNameOfItsTensor) {
+  Declaration declaration;
+  const LocalLayout layout{.shape = {4}, .parts = {{.region = Slice(4, 8)}}};
+  const LocalLayout nothing{.shape = {0}};
+  ASSERT_TRUE(declaration.Add(ByteTensor("w", 8), layout).ok());
+  ASSERT_TRUE(declaration.Add(ByteTensor("v", 8), nothing).ok());
+  const Bytes memory(4), none;
+  Sources sources(declaration);
+  EXPECT_TRUE(sources.Bind("w", layout, MemoryView::Host(memory)).ok());
+  EXPECT_TRUE(sources.Bind("v", nothing, MemoryView::Host(none)).ok());
+  EXPECT_TRUE(sources.tensors().front().has_value());
+  EXPECT_TRUE(sources.failure().ok());
+}
+
+TEST(DeclarationTest, RegionsWithoutElementsAreHeldAsNothing) {
+  Declaration declaration;
+  const TensorSpec full = ByteTensor("full", 10), empty = ByteTensor("empty", 0);
+  EXPECT_TRUE(declaration.Add({.tensor = full, .region = Slice(5, 5)}).ok());
+  EXPECT_TRUE(declaration.Add({.tensor = full, .region = Slice(5, 5)}).ok());
+  EXPECT_TRUE(declaration.Add({.tensor = full, .region = Region(Slice(0, 10).box, {3, 3})}).ok());
+  EXPECT_TRUE(declaration.Add({.tensor = full, .region = Slice(0, 10)}).ok());
+  EXPECT_TRUE(declaration.Add({.tensor = empty, .region = Slice(0, 0)}).ok());
+  EXPECT_TRUE(declaration.Add({.tensor = empty, .region = Slice(0, 0)}).ok());
+  EXPECT_EQ(declaration.tensors()[4].region, Slice(0, 0));
+  Sources sources(declaration);
+  for (const std::size_t slot : {0u, 4u}) EXPECT_TRUE(sources.Bind(slot, MemoryView()).ok());
 }
 
 TEST(DeclarationTest, DigestFollowsEveryField) {

@@ -3,14 +3,18 @@
 
 #include <utility>
 
+#include "tools/common/limits.h"
+
 namespace sealpoint::tools::ls {
 
 Result<CheckpointView> ViewCheckpoint(const std::string& path) {
-  Result<VerifyReport> report = Verify(path, {.level = VerifyLevel::kFiles});
+  Result<VerifyReport> report =
+      Verify(path, {.level = VerifyLevel::kFiles, .limits = TypedLimits()});
   if (!report) return std::move(report).error();
   CheckpointView view{.report = std::move(*report)};
   // Missing blobs are among the violations; the rest can be shown all the same.
-  Result<std::unique_ptr<Checkpoint>> checkpoint = Checkpoint::Open(path, {.check_files = false});
+  Result<std::unique_ptr<Checkpoint>> checkpoint =
+      Checkpoint::Open(path, {.limits = TypedLimits(), .check_files = false});
   if (!checkpoint) {
     // Marker and index were read before: what keeps them from being read now is no violation.
     const bool is_new = VerdictOf(checkpoint.error()) != view.report.verdict &&
@@ -37,7 +41,8 @@ Result<SeriesView> ViewSeries(const std::string& path) {
   SeriesView view{.path = path, .listing = std::move(*listing)};
   for (SeriesEntry& entry : view.listing.entries) {
     if (entry.verdict != Verdict::kCommitted) continue;
-    const Result<VerifyReport> report = Verify(entry.path, {.level = VerifyLevel::kFiles});
+    const Result<VerifyReport> report =
+        Verify(entry.path, {.level = VerifyLevel::kFiles, .limits = TypedLimits()});
     if (!report) return report.error();
     entry.verdict = report->verdict;
     if (!report->violations.empty()) entry.problem = report->violations.front();

@@ -13,6 +13,7 @@
 #include "tools/ckpt/make/made.h"
 #include "tools/common/hint.h"
 #include "tools/common/json.h"
+#include "tools/common/limits.h"
 #include "tools/common/output.h"
 #include "tools/common/text.h"
 
@@ -43,6 +44,7 @@ class CopyCommand final : public Command {
 
   ExitStatus Run(std::string_view program) override {
     ProgressLine line;
+    options_.repack.limits = TypedLimits();
     options_.repack.on_progress = ProgressOn(line, "copy");
     const Result<RepackReport> report = CopyCheckpoint(from_, to_, options_);
     line.Clear();

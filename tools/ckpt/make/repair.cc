@@ -13,6 +13,7 @@
 #include "tools/ckpt/make/made.h"
 #include "tools/common/hint.h"
 #include "tools/common/json.h"
+#include "tools/common/limits.h"
 #include "tools/common/output.h"
 #include "tools/common/text.h"
 
@@ -130,6 +131,7 @@ class RepairCommand final : public Command {
     app.add_flag("--json", is_json_, "Print one JSON document, also after an error");
   }
   ExitStatus Run(std::string_view program) override {
+    options_.limits = TypedLimits();
     return Repair(program, is_json_).Run(path_, replicas_, to_, options_);
   }
 

@@ -13,6 +13,7 @@
 #include "tools/ckpt/make/made.h"
 #include "tools/common/hint.h"
 #include "tools/common/json.h"
+#include "tools/common/limits.h"
 #include "tools/common/output.h"
 #include "tools/common/text.h"
 
@@ -40,6 +41,7 @@ class ThinCommand final : public Command {
 
   ExitStatus Run(std::string_view program) override {
     ProgressLine line;
+    options_.repack.limits = TypedLimits();
     options_.repack.on_progress = ProgressOn(line, "thin");
     const Result<ThinReport> report = ThinCheckpoint(from_, to_, options_);
     line.Clear();

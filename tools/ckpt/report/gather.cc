@@ -16,6 +16,7 @@
 #include "sealpoint/checkpoint.h"
 #include "sealpoint/progress.h"
 #include "sealpoint/storage.h"
+#include "tools/common/limits.h"
 
 namespace sealpoint::tools::report {
 namespace {
@@ -145,8 +146,10 @@ class Gathering {
   }
 
   void Check(Step& step, int threads) {
-    VerifyOptions options{
-        .level = options_.level, .threads = threads, .violations_per_file_max = kViolationsMax};
+    VerifyOptions options{.level = options_.level,
+                          .threads = threads,
+                          .limits = TypedLimits(),
+                          .violations_per_file_max = kViolationsMax};
     options.on_progress = [this](const VerifyProgress& done) {
       if (options_.level == VerifyLevel::kFull) {
         line_.Set("verify", done.bytes_done, done.bytes_total);
@@ -166,7 +169,8 @@ class Gathering {
   }
 
   static void Open(Step& step) {
-    const auto opened = Checkpoint::Open(step.entry.path, {.check_files = false});
+    const auto opened =
+        Checkpoint::Open(step.entry.path, {.limits = TypedLimits(), .check_files = false});
     if (!opened) return;
     const Checkpoint& checkpoint = **opened;
     step.is_open = true;
@@ -239,7 +243,8 @@ class Gathering {
 
   // A fork is a fact about the series; a policy that is refused is wrong usage.
   Status Retain(const RetentionPolicy& policy) {
-    PruneReport report = Series(options_.series).Prune(policy, {.dry_run = true});
+    PruneReport report =
+        Series(options_.series).Prune(policy, {.dry_run = true, .limits = TypedLimits()});
     const bool has_fork = std::ranges::any_of(facts_.steps, &Step::is_fork);
     if (report.status.code() == Code::kInvalidArgument && !has_fork) return report.status;
     facts_.retention_problem = report.status;

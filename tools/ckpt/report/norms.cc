@@ -14,6 +14,7 @@
 #include "tools/ckpt/content.h"
 #include "tools/ckpt/report/gather.h"
 #include "tools/ckpt/report/stats_store.h"
+#include "tools/common/limits.h"
 
 namespace sealpoint::tools::report {
 namespace {
@@ -88,7 +89,7 @@ class Norms {
   };
 
   void Look(Step& step) {
-    auto checkpoint = Checkpoint::Open(step.entry.path);
+    auto checkpoint = Checkpoint::Open(step.entry.path, {.limits = TypedLimits()});
     if (!checkpoint) {
       step.norms_problem = checkpoint.error();
       return;
@@ -108,7 +109,7 @@ class Norms {
 
   // By the names of the newest one, which people know.
   void SetDepth() {
-    const auto newest = Checkpoint::Open(steps_.back()->entry.path);
+    const auto newest = Checkpoint::Open(steps_.back()->entry.path, {.limits = TypedLimits()});
     if (newest) facts_.depth = DepthFor(**newest);
   }
 

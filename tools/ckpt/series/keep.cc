@@ -12,6 +12,7 @@
 #include "tools/ckpt/content.h"
 #include "tools/common/hint.h"
 #include "tools/common/json.h"
+#include "tools/common/limits.h"
 #include "tools/common/output.h"
 #include "tools/common/text.h"
 
@@ -27,7 +28,7 @@ constexpr const char* kFooter =
 
 // A file in a directory that has no checkpoint would pin nothing.
 Status CheckIsCheckpoint(const std::string& path) {
-  const auto opened = Checkpoint::Open(path);
+  const auto opened = Checkpoint::Open(path, {.limits = TypedLimits()});
   const Code code = opened ? Code::kOk : opened.error().code();
   const bool is_none =
       code == Code::kNotACheckpoint || code == Code::kNotFound || code == Code::kIo;

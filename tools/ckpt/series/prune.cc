@@ -14,6 +14,7 @@
 #include "tools/ckpt/series/rules.h"
 #include "tools/ckpt/series/typed_series.h"
 #include "tools/common/json.h"
+#include "tools/common/limits.h"
 #include "tools/common/output.h"
 #include "tools/common/text.h"
 
@@ -44,7 +45,8 @@ class Pruning {
   ExitStatus Run() {
     const Result<RetentionPolicy> policy = PolicyOf(options_.rules);
     if (!policy) return End(policy.error());
-    report_ = Series(options_.series).Prune(*policy, {.dry_run = !options_.yes});
+    report_ =
+        Series(options_.series).Prune(*policy, {.dry_run = !options_.yes, .limits = TypedLimits()});
     if (!report_.status.ok()) return End(report_.status);
     if (report_.decisions.empty()) return End(NoSeries(options_.series));
     return End({});

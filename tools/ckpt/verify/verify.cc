@@ -17,6 +17,7 @@
 #include "tools/ckpt/verify/state.h"
 #include "tools/common/exit_status.h"
 #include "tools/common/hint.h"
+#include "tools/common/limits.h"
 #include "tools/common/output.h"
 #include "tools/common/text.h"
 
@@ -115,6 +116,7 @@ class Verification {
       WriteReportJson(report);
     } else {
       PrintReport(report, options_);
+      if (verbose()) PrintHint(path, HintForLimits(report));
       const bool is_none = report.verdict == Verdict::kUnreadable;
       if (is_none && verbose()) PrintHint(path, HintForCheckpoint(path));
     }
@@ -123,11 +125,19 @@ class Verification {
     return report;
   }
 
+  static std::string HintForLimits(const VerifyReport& report) {
+    for (const Status& violation : report.violations) {
+      if (std::string hint = HintForLimit(violation); !hint.empty()) return hint;
+    }
+    return "";
+  }
+
   VerifyReport VerifyPath(const std::string& path, ProgressLine& line) {
     VerifyOptions options{.level = options_.level,
                           .threads = options_.threads,
                           .part = options_.part,
                           .bytes_per_second_max = options_.bytes_per_second_max,
+                          .limits = TypedLimits(),
                           .verified = verified_};
     if (verbose() || state_) {
       options.on_progress = [&](const VerifyProgress& done) { OnProgress(done, line); };
