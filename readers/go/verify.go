@@ -168,7 +168,7 @@ func (c *blobCheck) checkEnd(hasTrailer bool, t trailer, end uint64) {
 		require(len(b.shards) == 0 || roundUp(end, 64) == b.tableOffset, "R-REC-04", b.name, "the last chunk ends at %d", end)
 		require(!hasTrailer || t.chunksEnd == end, "R-BLB-04", b.name, "the chunk area ends at %d", t.chunksEnd)
 	})
-	if isRight || roundUp(end, 64) == b.tableOffset {
+	if isRight && roundUp(end, 64) == b.tableOffset {
 		c.padding = append(c.padding, [2]uint64{end, b.tableOffset})
 	}
 }

@@ -32,6 +32,7 @@ SKIPPED = 77
 ZSTD = "github.com/klauspost/compress/zstd"
 WRITER_CASES = range(1000, 1040)
 DAMAGES = 2000
+DISAGREED = (4488,)  # a padding that one reader looked at behind an end that the trailer contradicts
 BATCH = 500  # checkpoints of one command
 DAMAGED_BYTES_MAX = 60000  # of a checkpoint; Python hashes some MB/s
 
@@ -135,16 +136,17 @@ def damage_faults(program, verify_program, corpus, count):
                  if not any(path.is_symlink() for path in folder.iterdir())]
         whole = [files for files in whole if sum(map(len, files.values())) < DAMAGED_BYTES_MAX]
         made, expected = [], []
-        for number in range(count):
+        numbers = [*range(count), *(number for number in DISAGREED if number >= count)]
+        for number in numbers:
             files = damaged(number, whole[number % len(whole)])
             made.append(pathlib.Path(temporary, str(number)))
             made[-1].mkdir()
             for name, data in files.items():
                 (made[-1] / name).write_bytes(data)
             expected.append(verify(MemoryDirectory(files)))
-        of_library = (answer for begin in range(0, count, BATCH)
+        of_library = (answer for begin in range(0, len(made), BATCH)
                       for answer in run_corpus.tool_reports(verify_program, made[begin : begin + BATCH]))
-        for number, report, said, (verdict, found, _) in zip(range(count), expected, reports(program, made)[0], of_library):
+        for number, report, said, (verdict, found, _) in zip(numbers, expected, reports(program, made)[0], of_library):
             here = report.verdict, of_step((violation.rule, violation.file) for violation in report.violations)
             there = said["verdict"], of_step((violation["rule"], violation["file"]) for violation in said["violations"])
             library = verdict, of_step((rule, file) for _, rule, file in found)
