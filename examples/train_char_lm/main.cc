@@ -98,10 +98,10 @@ sp::Status Train(Options options, sp::Communicator& comm) {
   std::vector<std::uint8_t> text;
   if (sp::Status read = ReadText(options, text); !read.ok()) return read;
   const int rank = comm.rank();
-  std::unique_ptr<Trace> trace;
+  std::unique_ptr<sp::Trace> trace;
   if (!options.trace.empty()) {
     const std::string path = options.trace + "/rank-" + std::to_string(rank) + ".json";
-    auto created = Trace::Create(path, {.rank = rank, .host = comm.host()});
+    auto created = sp::Trace::Create(path, {.rank = rank, .host = comm.host()});
     if (!created.ok()) return created.error();
     trace = std::move(*created);
   }

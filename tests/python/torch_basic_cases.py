@@ -456,13 +456,14 @@ def case_keys_that_ranks_have_alone_stay_apart(job):
 
 def case_ranks_agree_when_to_save(job):
     """By the clock of rank 0, and when one rank alone is told to end."""
+    began = time.monotonic()
     with sp.Checkpointer(job.path("clock"), every="0.3s", wait=True) as checkpoints:
         for step in range(1, 40):
             time.sleep(0.02 + 0.01 * (job.rank == 2))
             saved = checkpoints.step(step, {"n": step})
             job.all_agree(saved is None)
     saves = [entry.step for entry in sealpoint.Series(job.path("clock")).list()]
-    assert 2 <= len(saves) <= 6, saves
+    assert 2 <= len(saves) <= (time.monotonic() - began) / 0.3, saves
     dist.barrier()
     ended = None
     try:
