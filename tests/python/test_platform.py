@@ -10,9 +10,10 @@ import pytest
 import sealpoint
 
 ROOT = pathlib.Path(__file__).parents[2]
-# An interpreter of another platform: the same sources without the extension, or with one that does not load.
+# An interpreter of another platform: the same sources without the extension, or with one that does not load. What the standard
+# library asks the platform for, it has asked before.
 ELSEWHERE = """
-import sys
+import ctypes.util, pathlib, subprocess, sys
 sys.platform = {system!r}
 class Finder:
     def find_spec(name, path, target=None):
