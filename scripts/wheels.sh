@@ -66,23 +66,26 @@ build_wheel() {  # interpreter, version
     "$venv/bin/pip" install --quiet --disable-pip-version-check 'scikit-build-core>=1.1' 'nanobind>=3.1'
   }
   rm -rf "$raw" "$out"/sealpoint-*-"cp${2/./}"-*.whl
+  local llvm  # whose libc++ gets into the wheel
+  llvm=$("$tools/bin/c++" --version | sed -n 's/^clang version \([0-9.]*\).*/\1/p')
   # nanobind takes for granted that other headers bring <cstdio>.
   env -u PYTHONPATH PATH="$venv/bin:$PATH" CC="$tools/bin/cc" CXX="$tools/bin/c++" CMAKE_BUILD_PARALLEL_LEVEL="$jobs" \
     "$venv/bin/pip" wheel "$out"/sealpoint-*.tar.gz --quiet --disable-pip-version-check --no-deps --no-build-isolation \
     --wheel-dir "$raw" -Ccmake.define.CMAKE_UNITY_BUILD=ON "-Ccmake.define.CMAKE_CXX_FLAGS=-include cstdio" \
     "-Ccmake.define.CMAKE_AR=$tools/bin/ar" "-Ccmake.define.CMAKE_RANLIB=$tools/bin/ranlib" \
-    "-Ccmake.define.CMAKE_PROJECT_INCLUDE=$tools/own_headers.cmake"
+    "-Ccmake.define.CMAKE_PROJECT_INCLUDE=$tools/own_headers.cmake" "-Ccmake.define.SEALPOINT_SBOM_LLVM=$llvm"
   # Refuses what needs a later glibc.
   PATH="$tools/venv/bin:$PATH" auditwheel repair --only-plat --plat "manylinux_${glibc/./_}_x86_64" --wheel-dir "$out" \
     "$raw"/*.whl
 }
 
-# Installed into an empty environment, it saves and reads.
+# Installed into an empty environment, it says what it is made of, saves and reads.
 check_wheel() {  # interpreter, wheel
   local place
   place=$(mktemp -d)
   "$1" -m venv "$place/venv"
   "$place/venv/bin/pip" install --quiet --disable-pip-version-check --no-index "$2"
+  grep -q '"name": "libc++"' "$place"/venv/lib/python*/site-packages/sealpoint-*.dist-info/sboms/sealpoint.cdx.json
   (cd "$place" && "$place/venv/bin/python" -c '
 import sealpoint
 sealpoint.save({"w": b"abcd"}, "checkpoint")

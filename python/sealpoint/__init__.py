@@ -9,6 +9,13 @@
 Needs neither numpy nor torch to be imported.
 """
 
+try:
+    from sealpoint._sealpoint import version as __version__
+except ImportError as error:
+    from sealpoint._platform import without_extension
+
+    raise ImportError(without_extension(error), name="sealpoint._sealpoint") from None
+
 from sealpoint._checkpoint import Blob, Checkpoint, Chunks, Objects, Plan, Shard, Tensor, open
 from sealpoint._errors import (
     AlreadyExistsError,
@@ -44,7 +51,6 @@ from sealpoint._sealpoint import (
     SeriesEntry,
     VerifyReport,
 )
-from sealpoint._sealpoint import version as __version__
 from sealpoint._series import CleanUp, Newest, Series, Unfinished
 from sealpoint._verify import verify
 

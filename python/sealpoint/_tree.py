@@ -21,6 +21,8 @@ from sealpoint._dtypes import name_of, numpy, numpy_dtype
 from sealpoint._errors import ArgumentTypeError, CorruptError, Error, InvalidArgumentError, UnsupportedError
 
 OBJECT = "sealpoint.tree"
+# Beside a tree, of states of torch: by them sealpoint.torch loads what has changed since. Values are whole without them.
+VERSIONS, PARAMETERS, UNITED = f"{OBJECT}.versions", f"{OBJECT}.parameters", f"{OBJECT}.united"
 MEDIA_TYPE = "application/vnd.sealpoint.tree+json"
 KIND = "$"
 _PARTS = "tensor_parts"

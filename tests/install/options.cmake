@@ -25,3 +25,7 @@ endif()
 # What a machine with Python but without its headers says.
 expect_failure("Debian has the headers in python3-dev" ${CMAKE_COMMAND} -S ${ROOT} -B ${folder} -G ${GENERATOR} -D
                SEALPOINT_BUILD_PYTHON=ON -D CMAKE_DISABLE_FIND_PACKAGE_Python=ON)
+
+# What a build for another system says.
+expect_failure("Sealpoint runs on Linux.*this is a build for Generic.*readers/reference/README.md" ${CMAKE_COMMAND} -S ${ROOT} -B
+               ${folder}_elsewhere -G ${GENERATOR} -D CMAKE_CXX_COMPILER=${COMPILER} -D CMAKE_SYSTEM_NAME=Generic)

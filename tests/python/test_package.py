@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The package as users get it: `pip install .` of a clone, and of its source package, in empty environments."""
 
+import importlib.metadata
+import json
 import os
 import pathlib
 import re
@@ -76,6 +78,23 @@ def check_installed(python, site):
     return fastest
 
 
+def check_sbom(sbom):
+    """What is compiled in, with the versions that this machine has, and a notice of each."""
+    found = {part["name"]: part["version"] for part in sbom["components"]}
+    assert set(found) == {"FlatBuffers", "nanobind", "robin-map", "xxHash", "zstd"}
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in found.values()), found
+    assert found["nanobind"] == importlib.metadata.version("nanobind")
+    for name, module in (("xxHash", "libxxhash"), ("zstd", "libzstd")):
+        if shutil.which("pkg-config"):
+            assert found[name] == run("pkg-config", "--modversion", module).strip(), name
+    parts = [part["bom-ref"] for part in sbom["components"]]
+    (ours,) = sbom["dependencies"]
+    assert ours == {"ref": sbom["metadata"]["component"]["bom-ref"], "dependsOn": parts}
+    assert all(part["purl"].endswith(part["version"]) and part["licenses"][0]["expression"] for part in sbom["components"])
+    notices = re.findall("^=+ (.*?) =+$", (ROOT / "python/third_party_notices.txt").read_text(), re.M)
+    assert set(notices) == set(found) | {"libc++"}, "libc++ is in wheels of scripts/wheels.sh"
+
+
 def check_content(wheel):
     assert wheel.stat().st_size < WHEEL_SIZE_MAX_BYTES
     with zipfile.ZipFile(wheel) as archive:
@@ -83,12 +102,14 @@ def check_content(wheel):
         metadata = archive.read(next(name for name in names if name.endswith("METADATA"))).decode()
         scripts = archive.read(next(name for name in names if name.endswith("entry_points.txt"))).decode()
         module = next(name for name in names if "_sealpoint." in name and name.endswith(".so"))
+        check_sbom(json.loads(archive.read(next(name for name in names if name.endswith(".dist-info/sboms/sealpoint.cdx.json")))))
         extracted = pathlib.Path(archive.extract(module, wheel.parent))
     text = (ROOT / "CMakeLists.txt").read_text()
     version = re.search(r"^  VERSION (\S+)$", text, re.M)[1] + re.search(r'^set.SEALPOINT_PRERELEASE "(\w*)"', text, re.M)[1]
     assert f"\nVersion: {version}\n" in metadata and "\nRequires-Dist: numpy>=1.26; extra" in metadata
     assert "sealpoint = sealpoint.__main__:main" in scripts, "the command"
-    assert "Apache-2.0" in metadata and any(name.endswith("licenses/LICENSE") for name in names)
+    assert "Apache-2.0" in metadata
+    assert {name.split("licenses/")[1] for name in names if "licenses/" in name} == {"LICENSE", "python/third_party_notices.txt"}
     ours = {name for name in names if name.startswith("sealpoint/")}
     sources = {f"sealpoint/{f.relative_to(ROOT / 'python/sealpoint')}" for f in (ROOT / "python/sealpoint").rglob("*.py")}
     assert ours == sources | {"sealpoint/py.typed", "sealpoint/_sealpoint.pyi", module}

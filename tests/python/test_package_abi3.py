@@ -34,7 +34,7 @@ def test_one_wheel_for_later_pythons(clone, tmp_path):
     package.check_content(wheel)
     with zipfile.ZipFile(wheel) as archive:
         assert any(name.endswith("_sealpoint.abi3.so") for name in archive.namelist())
-    for version in ("3.12", "3.13"):
+    for version in ("3.12", "3.13", "3.14"):
         for later in list(pythons(version))[:1]:
             installed = package.empty_environment(tmp_path / version, later)
             package.run(installed, "-m", "pip", "install", "--no-deps", wheel)

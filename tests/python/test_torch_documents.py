@@ -49,6 +49,29 @@ def test_the_first_block_of_the_readme_goes_on_in_a_new_process(tmp_path):
     assert losses_of(block, tmp_path / "parts", seed=2) == expected[200:], "from step 200, which was the last to be saved"
 
 
+def test_the_command_of_the_readme_takes_its_training_to_torch(tmp_path, monkeypatch):
+    """What was saved for models and optimizers of torch goes back without an option, and torch reads it alone."""
+    import torch
+    from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
+
+    page = pathlib.Path(os.environ["SEALPOINT_SOURCE_DIR"], "README.md").read_text()
+    command = re.search(r"`sealpoint (convert run \w+ --to dcp)`", page)[1].split()
+    block, ends = re.subn(r"\b1001\b", "101", blocks_of("README.md")[0])
+    assert ends == 1
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    exec(compile(block, "README.md", "exec"), names)
+    done = subprocess.run([sys.executable, "-m", "sealpoint", *command], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "note: sealpoint.tree.parameters, by which sealpoint.torch loads into changed models" in done.stdout
+    dcp_to_torch_save(command[2], "back.pt")
+    state = torch.load("back.pt", weights_only=True)
+    for name, weight in names["model"].state_dict().items():
+        assert torch.equal(state["model"][name], weight), name
+    saved = names["optimizer"].state_dict()["state"]
+    assert all(torch.equal(state["optimizer"]["state"][str(k)]["exp_avg"], saved[k]["exp_avg"]) for k in saved)
+
+
 def test_the_first_block_of_the_readme_in_a_bucket(tmp_path):
     stores = pytest.importorskip("obstore.store")
     from sealpoint.storage import register

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that every place that says the version of the library says that of project(VERSION) in CMakeLists.txt.
+"""Checks that every place that says the version of the library says that of project(VERSION) in CMakeLists.txt, and that
+recipes ask for the versions of other software that the build asks for.
 
     check_versions.py [--root ROOT]
 
@@ -13,6 +14,8 @@ import re
 import sys
 import tomllib
 
+CONDA = "packaging/conda/recipe.yaml"
+SPACK = "packaging/spack/spack_repo/sealpoint/packages/sealpoint/package.py"
 # The expression has a group for each number; two where a package or a request is good for a minor version.
 PLACES = (
     ("include/sealpoint/version.h", r"_MAJOR (\d+)\n#define SEALPOINT_VERSION_MINOR (\d+)\n#define SEALPOINT_VERSION_PATCH (\d+)$"),
@@ -22,9 +25,63 @@ PLACES = (
     ("CHANGELOG.md", r"^## (?:Unreleased: )?(\d+)\.(\d+)\.(\d+)"),
     ("docs/install.md", r"find_package\(sealpoint (\d+)\.(\d+) CONFIG"),
     ("README.md", r"^\*\*State: (\d+)\.(\d+)\.(\d+)(?:-rc\d+)?[. ]"),
+    ("CITATION.cff", r"^version: (\d+)\.(\d+)\.(\d+)(?:-rc\d+)?$"),
+    (CONDA, r'^  version: "(\d+)\.(\d+)\.(\d+)(?:rc\d+)?"$'),
+    (SPACK, r'^    version\("(\d+)\.(\d+)\.(\d+)(?:-rc\d+)?"\)$'),
+    (SPACK, r"spack dev-build sealpoint@(\d+)\.(\d+)\.(\d+)(?:-rc\d+)?$"),
 )
 # Places that say of which candidate they are, and how.
-CANDIDATES = {"debian/changelog": "~", "CHANGELOG.md": "-", "README.md": "-"}
+CANDIDATES = {"debian/changelog": "~", "CHANGELOG.md": "-", "README.md": "-", "CITATION.cff": "-", CONDA: "", SPACK: "-"}
+
+# A fact, where it is decided, and where else it is said.
+COPIES = (
+    ("CMakeLists.txt", r"^cmake_minimum_required\(VERSION ([\d.]+)\)$", (
+        ("pyproject.toml", r'^cmake.version = ">=([\d.]+)"$'),
+        ("debian/control", r"cmake \(>= ([\d.]+)\)"),
+        ("docs/install.md", r"CMake ([\d.]+) or later"),
+        (CONDA, r"^ +- cmake >=([\d.]+)$"),
+        (SPACK, r'"cmake@([\d.]+):"'),
+    )),
+    ("cmake/SealpointDependencies.cmake", r"find_package\(CURL ([\d.]+)", (
+        ("debian/control", r"libcurl4-openssl-dev \(>= ([\d.]+)\)"),
+        ("docs/install.md", r"libcurl ([\d.]+)"),
+        (SPACK, r'"curl@([\d.]+):"'),
+    )),
+    ("docs/install.md", r"xxHash ([\d.]+)", (
+        ("debian/control", r"libxxhash-dev \(>= ([\d.]+)\)"),
+        (CONDA, r"^ +- xxhash >=([\d.]+)$"),
+        (SPACK, r'"xxhash@([\d.]+):"'),
+    )),
+    ("pyproject.toml", r'"scikit-build-core>=([\d.]+)"', (
+        ("scripts/wheels.sh", r"'scikit-build-core>=([\d.]+)'"),
+        (CONDA, r"^ +- scikit-build-core >=([\d.]+)$"),
+    )),
+    ("pyproject.toml", r'"nanobind>=([\d.]+)"', (
+        ("scripts/wheels.sh", r"'nanobind>=([\d.]+)'"),
+        (CONDA, r"^ +- nanobind >=([\d.]+)$"),
+    )),
+    ("pyproject.toml", r'^requires-python = ">=([\d.]+)"$', (
+        ("pyproject.toml", r'^python_version = "([\d.]+)"$'),
+        ("python/CMakeLists.txt", r"find_package\(Python ([\d.]+) "),
+        ("docs/install.md", r"headers of Python ([\d.]+) or later"),
+        (CONDA, r'match\(python, "<([\d.]+)"\)'),
+    )),
+    ("pyproject.toml", r'"numpy>=([\d.]+)"', ((CONDA, r"^ +- numpy >=([\d.]+)$"),)),
+    ("pyproject.toml", r'"ml_dtypes>=([\d.]+)"', ((CONDA, r"^ +- ml_dtypes >=([\d.]+)$"),)),
+    ("debian/control", r"^Maintainer: .* <(.*)>$", ((".github/CODEOWNERS", r"^\* +(\S+)$"),)),
+)
+
+
+def differing_copies(root):
+    for owner, expression, places in COPIES:
+        decided = re.search(expression, (root / owner).read_text(), re.M)
+        if not decided:
+            yield f"{owner}: nothing where a version is expected ({expression})"
+            continue
+        for name, where in places:
+            found = re.search(where, (root / name).read_text(), re.M)
+            if not found or found[1] != decided[1]:
+                yield f"{name}: {found[1] if found else 'nothing'} where {owner} has {decided[1]} ({where})"
 
 
 def differences(root):
@@ -55,7 +112,7 @@ def differences(root):
 
 def main():
     root = pathlib.Path(sys.argv[2]) if sys.argv[1:2] == ["--root"] else pathlib.Path(__file__).resolve().parents[2]
-    found = list(differences(root))
+    found = [*differences(root), *differing_copies(root)]
     print("\n".join([*found, f"{len(found)} differences"]))
     return 1 if found else 0
 

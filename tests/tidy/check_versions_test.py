@@ -22,6 +22,8 @@ class CheckVersionsTest(unittest.TestCase):
         self.root = pathlib.Path(folder.name)
         (self.root / "debian").mkdir()
         names = {name for name, _ in check_versions.PLACES} | {"CMakeLists.txt", "pyproject.toml"}
+        for owner, _, places in check_versions.COPIES:
+            names |= {owner, *(name for name, _ in places)}
         for name in [*names, *(f"debian/{path.name}" for path in (ROOT / "debian").glob("*.install"))]:
             (self.root / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, self.root / name)
@@ -37,6 +39,20 @@ class CheckVersionsTest(unittest.TestCase):
                     path.write_text(changed)
                     self.assertEqual({line.split(":")[0] for line in check_versions.differences(self.root)}, {name})
             path.write_text(text)
+
+    def test_each_copy_is_compared(self):
+        self.assertEqual(list(check_versions.differing_copies(self.root)), [])
+        for owner, decided, places in check_versions.COPIES:
+            for name, expression in ((owner, decided), *places):
+                path = self.root / name
+                text = path.read_text()
+                last = re.search(expression, text, re.M).end(1)
+                for changed in (text[:last] + "7" + text[last:], re.sub(expression, "", text, flags=re.M)):
+                    with self.subTest(name=name, expression=expression, length=len(changed)):
+                        path.write_text(changed)
+                        found = list(check_versions.differing_copies(self.root))
+                        self.assertTrue(found and all(name in line for line in found), found)
+                path.write_text(text)
 
     def test_each_place_says_which_candidate_it_is(self):
         path = self.root / "CMakeLists.txt"

@@ -15,7 +15,7 @@ from sealpoint import _sealpoint, _uri
 from sealpoint._arguments import Path, check, path_of
 from sealpoint._errors import ArgumentTypeError, Error, InvalidArgumentError, MismatchError, UnsupportedError
 from sealpoint._save import Codec
-from sealpoint._tree import Node, text_of
+from sealpoint._tree import PARAMETERS, UNITED, VERSIONS, Node, text_of
 from sealpoint._tree_paths import flatten
 from sealpoint.interop import _buckets, _copy, _destination, _safetensors_write, _torch_write
 from sealpoint.interop._cast import cast
@@ -238,8 +238,12 @@ def _format_of(path: str) -> Format:
 
 
 def _check_objects(state: State, to: str) -> None:
+    """What only this library uses is left out of formats that have no place for it. Errors: UnsupportedError (another object)."""
     if to in ("sealpoint", "safetensors", "hf"):
         return
+    for name in (VERSIONS, PARAMETERS, UNITED):
+        if state.objects.pop(name, None) is not None:
+            state.notes.append(f"{name}, by which sealpoint.torch loads into changed models, has no place in the format {to}")
     for name, (media_type, _) in state.objects.items():
         raise UnsupportedError(f"an object ({media_type}) has no place in the format {to}; drop it by its name", object=name)
 

@@ -15,7 +15,7 @@ from sealpoint import _tree
 from sealpoint._tree import Node, Path, text_of
 from sealpoint._tree_paths import entries_of, kind_of
 
-OBJECT = "sealpoint.tree.parameters"
+OBJECT = _tree.PARAMETERS
 # By the path of an optimizer: the names of the parameters of each group.
 Parameters = dict[str, list[list[str]]]
 _NAMES = "param_names"  # of a group, if the optimizer was given named_parameters()

@@ -22,7 +22,7 @@ from sealpoint.torch._aliases import FirstNames, identity_of
 from sealpoint.torch._options import SaveOptions
 from sealpoint.torch._session import Call
 
-UNITED = f"{_tree.OBJECT}.united"  # the object with the paths of mappings whose keys differed by rank
+UNITED = _tree.UNITED  # the object with the paths of mappings whose keys differed by rank
 _HAS_ALIASES, _MAY_DIFFER, _IS_ON_MESH = 1, 2, 4
 _NAMES_BYTES = 8  # of a digest
 T = TypeVar("T")

@@ -15,7 +15,7 @@ import torch
 
 from sealpoint import _tree
 
-OBJECT = f"{_tree.OBJECT}.versions"
+OBJECT = _tree.VERSIONS
 _ATTRIBUTE = "_metadata"
 _PLAIN = {"version": 1}
 Versions = dict[str, dict[str, Any]]  # by path, then by the module's name in that state

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+# What others wrote and the extension of the wheel has in it, as CycloneDX (PEP 770 puts it beside the metadata). Names and licences
+# stand here, versions are those that CMake found; python/third_party_notices.txt has the notices that these licences ask for.
+set(SEALPOINT_SBOM_LLVM "" CACHE STRING "Version of LLVM whose libc++ and libunwind the compiler links statically; empty: none")
+
+# sealpoint_header_version(<variable> <header> <prefix>): of the macros <prefix>_MAJOR, _MINOR and _PATCH or _RELEASE.
+function(sealpoint_header_version variable header prefix)
+  file(STRINGS ${header} lines REGEX "define +${prefix}_(MAJOR|MINOR|PATCH|RELEASE) +[0-9]+")
+  list(TRANSFORM lines REPLACE "^.*_([A-Z]+) +([0-9]+).*$" "\\2")
+  list(JOIN lines "." version)
+  set(${variable} "${version}" PARENT_SCOPE)
+endfunction()
+
+# sealpoint_sbom_add(<name> <version> <licence> <package URL without version> [<what stands before the version>])
+function(sealpoint_sbom_add name version licence purl)
+  if(NOT version)
+    message(FATAL_ERROR "The bill of materials of the wheel needs the version of ${name}, which was not found")
+  endif()
+  set(purl "${purl}@${ARGN}${version}")
+  string(CONCAT component "{\"type\": \"library\", \"bom-ref\": \"${purl}\", \"name\": \"${name}\", \"version\": \"${version}\", "
+                "\"licenses\": [{\"expression\": \"${licence}\"}], \"purl\": \"${purl}\"}")
+  list(APPEND components "${component}")
+  list(APPEND references "\"${purl}\"")
+  set(components "${components}" PARENT_SCOPE)
+  set(references "${references}" PARENT_SCOPE)
+endfunction()
+
+# sealpoint_write_sbom(<file>): after find_package(nanobind).
+function(sealpoint_write_sbom file)
+  set(components "")
+  set(references "")
+  sealpoint_header_version(xxhash ${XXHASH_INCLUDE_DIR}/xxhash.h XXH_VERSION)
+  sealpoint_header_version(robin_map ${NB_DIR}/ext/robin_map/include/tsl/robin_growth_policy.h TSL_RH_VERSION)
+  sealpoint_sbom_add(FlatBuffers "${FlatBuffers_VERSION}" Apache-2.0 pkg:github/google/flatbuffers v)
+  sealpoint_sbom_add(nanobind "${nanobind_VERSION}" BSD-3-Clause pkg:pypi/nanobind)
+  sealpoint_sbom_add(robin-map "${robin_map}" MIT pkg:github/tessil/robin-map v)
+  sealpoint_sbom_add(xxHash "${xxhash}" BSD-2-Clause pkg:github/cyan4973/xxhash v)
+  get_target_property(zstd sealpoint::zstd INTERFACE_LINK_LIBRARIES)
+  get_target_property(type ${zstd} TYPE)
+  if(NOT type STREQUAL "SHARED_LIBRARY")
+    sealpoint_sbom_add(zstd "${zstd_VERSION}" BSD-3-Clause pkg:github/facebook/zstd v)
+  endif()
+  if(SEALPOINT_SBOM_LLVM)
+    sealpoint_sbom_add(libc++ "${SEALPOINT_SBOM_LLVM}" "Apache-2.0 WITH LLVM-exception" pkg:github/llvm/llvm-project llvmorg-)
+  endif()
+  set(version ${PROJECT_VERSION}${SEALPOINT_PRERELEASE})
+  list(JOIN components ",\n    " components)
+  list(JOIN references ", " references)
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/sealpoint.cdx.json.in ${file} @ONLY)
+endfunction()

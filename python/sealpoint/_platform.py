@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ``import sealpoint`` says where its extension cannot be imported."""
+
+from __future__ import annotations
+
+import platform
+import sys
+
+
+def _interpreter() -> str:
+    """CPython 3.13t on Linux x86_64, say."""
+    free_threaded = "t" if "t" in getattr(sys, "abiflags", "") else ""
+    version = f"{sys.version_info.major}.{sys.version_info.minor}{free_threaded}"
+    system = {"linux": "Linux", "darwin": "macOS", "win32": "Windows"}.get(sys.platform, sys.platform)
+    return f"{platform.python_implementation()} {version} on {system} {platform.machine()}".rstrip()
+
+
+def without_extension(error: ImportError) -> str:
+    """What runs, what does not, and what leads out."""
+    if sys.platform == "linux":
+        remedy = "install a wheel for this interpreter, or build one with `pip install .` in a clone"
+    else:
+        remedy = "use it on Linux"
+    return (
+        f"sealpoint saves, loads and converts checkpoints by its extension, which {_interpreter()} cannot import ({error}); "
+        f"{remedy}; without it checkpoints can be verified, listed and read, slowly, by the reader in Python: "
+        "`python3 -m sealpoint_reference --help` in readers/reference of the sources"
+    )
