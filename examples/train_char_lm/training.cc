@@ -111,7 +111,7 @@ float LossAndGradient(std::size_t width, std::span<const std::uint8_t> window,
 sp::Placement PlacementOf(const Parameter& parameter, bool is_moment) {
   sp::Placement placement = {sp::Replicate{"tensor"}, sp::Replicate{"data"}};
   if (parameter.cut_dim) placement[0] = sp::Shard{.dim = *parameter.cut_dim, .axis = "tensor"};
-  if (is_moment) placement[1] = ShardFlat{.axes = {"data"}};
+  if (is_moment) placement[1] = sp::ShardFlat{.axes = {"data"}};
   return placement;
 }
 
