@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The folder that a run makes for itself, and removes. Nothing else is written, nor removed."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import signal
+import time
+from types import TracebackType
+
+from sealpoint import _sealpoint, _uri
+from sealpoint._arguments import path_of
+from sealpoint._command import write_error
+from sealpoint._errors import Error, InvalidArgumentError, IoError, NoSpaceError, NotFoundError
+from sealpoint._sealpoint import printable
+from sealpoint.bench import _disk
+
+# Processes that were killed may be in their last call.
+_TRIES, _WAIT_SECONDS = 20, 0.25
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Place:
+    """A context manager, which removes ``folder`` if ``make`` made it."""
+
+    def __init__(self, path: str, needed_bytes: int, size_option: str) -> None:
+        """Errors: NotFoundError, InvalidArgumentError, NoSpaceError; UnsupportedError (a URL of an unknown scheme)."""
+        self.path = path_of(path)
+        self.is_url = _uri.is_uri(self.path)
+        self.needed_bytes = needed_bytes
+        self.folder = os.path.join(_uri.absolute(self.path), f"sealpoint-bench-{secrets.token_hex(8)}")
+        self.is_made = False
+        self._identity: tuple[int, int] | None = None
+        if self.is_url:
+            return
+        if not os.path.exists(self.path):
+            raise NotFoundError("there is no such directory: make it, or give another PATH", path=self.path)
+        if not os.path.isdir(self.path):
+            raise InvalidArgumentError("it is a file, expected a directory or a URL", path=self.path)
+        free = shutil.disk_usage(self.path).free
+        if free < needed_bytes:
+            raise NoSpaceError(
+                f"{free:,} bytes are free, and {size_option} needs {needed_bytes:,}: give a smaller --size", path=self.path
+            )
+
+    def __enter__(self) -> Place:
+        return self
+
+    def make(self) -> None:
+        """Errors: IoError, those of the storage."""
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # what is made is known when Ctrl-C comes
+        try:
+            self._make()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def _make(self) -> None:
+        if self.is_url:
+            self.is_made = True
+            _sealpoint.write_file(self.folder, "begun", b"sealpoint bench")
+            return
+        try:
+            os.mkdir(self.folder, 0o700)
+        except OSError as error:
+            raise IoError(f"no folder can be made in it: {error.strerror} (errno {error.errno})", path=self.path) from None
+        self.is_made = True
+        found = os.stat(self.folder)
+        self._identity = (found.st_dev, found.st_ino)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # a second Ctrl-C waits
+        try:
+            if self.is_made:
+                self._remove()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def join(self, name: str) -> str:
+        return os.path.join(self.folder, name)
+
+    def _remove(self) -> None:
+        for left in reversed(range(_TRIES)):
+            try:
+                if self._identity is not None:
+                    found = os.lstat(self.folder)
+                    if (found.st_dev, found.st_ino) != self._identity:
+                        raise IoError("another folder has its name now")
+                _disk.remove(self.folder)
+                return
+            except (OSError, Error) as error:
+                if left == 0:
+                    write_error(f"sealpoint bench: {printable(self.folder)} was not removed: {error}\n")
+            time.sleep(_WAIT_SECONDS)
