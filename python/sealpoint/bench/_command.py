@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 
 from sealpoint._command import Parser, end_by_signals, flush, write_error, write_line
-from sealpoint._errors import InvalidArgumentError, UnsupportedError
+from sealpoint._errors import InvalidArgumentError, IoError, UnsupportedError
 from sealpoint._sealpoint import printable
 from sealpoint.bench import _page, _results, _state, _table, _words
 from sealpoint.bench._facts import facts_of, memory_bytes
@@ -66,7 +66,8 @@ def _parser() -> Parser:
     parser.add_argument("path", metavar="PATH", help="an existing directory of the storage, or a URL of an object store")
     parser.add_argument("--size", type=size_of, default=256_000_000, metavar="SIZE", help="of the state (default: 256MB)")
     parser.add_argument(
-        "--minutes", type=_minutes, default=3.0, metavar="M", help="that measuring takes, a quarter more at most (default: 3)"
+        "--minutes", type=_minutes, default=3.0, metavar="M",
+        help="of measuring (default: 3); what is under way then has a quarter of it more, or 30 s",
     )
     parser.add_argument("--rounds", type=_count(1), default=9, metavar="N", help="at most, if there is time (default: 9)")
     parser.add_argument("--ranks", type=_count(1), default=2, metavar="N", help="processes that save (default: 2)")
@@ -135,17 +136,20 @@ def run_bench(words: list[str]) -> int:
     page = None if arguments.html is None else _page.PageFile(arguments.html)
     place = Place(arguments.path, options.disk_bytes(), f"--size {_words.size(options.size_bytes)}")
     _leave_out(options, left_out, place.is_url)
-    if not arguments.json:
-        write_line(f"sealpoint bench on {printable(place.path)}: {_words.size(options.size_bytes)} on {options.ranks} ranks, "
-                   f"{options.minutes:g} min; below it only {printable(os.path.basename(place.folder))} is written")  # fmt: skip
-        flush()  # output that cannot be written is known before anything is measured
     progress, began = _Progress(), time.monotonic()
     with place:
         place.make()
+        if not arguments.json:
+            write_line(f"sealpoint bench on {printable(place.path)}: {_words.size(options.size_bytes)} on "
+                       f"{_words.ranks(options.ranks)}, {options.minutes:g} min; it writes only below "
+                       f"{printable(os.path.basename(place.folder))}, which goes in the end")  # fmt: skip
+            flush()  # output that cannot be written is known before anything is measured
         run = Run(options, place, progress)
         run.results.left_out.update(left_out)
         try:
             run.all()
+        except OSError as error:
+            raise IoError(f"{error.strerror} (errno {error.errno})", path=place.folder) from None
         finally:
             progress.end()
         facts = facts_of(words, options, place, run.gpus, time.monotonic() - began)

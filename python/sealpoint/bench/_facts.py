@@ -12,37 +12,21 @@ from typing import Any
 import sealpoint
 from sealpoint.bench._measure import Options
 from sealpoint.bench._peers import INFOS, version_of
-from sealpoint.bench._place import Place
-
-# Their files are in memory, whatever posix_fadvise is told.
-_MEMORY_FILE_SYSTEMS = ("tmpfs", "ramfs")
+from sealpoint.bench._place import Place, lines_of
 
 
 def memory_bytes(which: str) -> int | None:
     """A line of /proc/meminfo."""
-    return next((1024 * int(line.split()[1]) for line in _lines("/proc/meminfo") if line.startswith(f"{which}:")), None)
-
-
-def file_system_of(path: str) -> str:
-    """Its type and what is mounted, by /proc."""
-    device = os.stat(path).st_dev
-    number = f"{os.major(device)}:{os.minor(device)}"
-    for line in _lines("/proc/self/mountinfo"):
-        mount, _, rest = line.partition(" - ")
-        if mount.split()[2] == number:
-            kind, source = rest.split()[:2]
-            return f"{kind} on {source}"
-    return "unknown"
+    return next((1024 * int(line.split()[1]) for line in lines_of("/proc/meminfo") if line.startswith(f"{which}:")), None)
 
 
 def cache_words(place: Place) -> str:
     if place.is_url:
         return "an object store: no page cache of this machine"
-    file_system = file_system_of(place.path)
-    if file_system.split()[0] in _MEMORY_FILE_SYSTEMS:
-        return f"{file_system.split()[0]} keeps files in memory: a cold load is a warm one here"
-    return ("warm: all files are read once before a load; cold: all are synced, and posix_fadvise(POSIX_FADV_DONTNEED) drops them. "
-            "Caches of a server or of the device itself stay as they are")  # fmt: skip
+    if place.is_memory:
+        return f"{place.file_system} keeps files in memory, so that no load is cold"
+    return ("warm: all files are read once before a load; cold: all are synced, and posix_fadvise(POSIX_FADV_DONTNEED) drops "
+            "them. Caches of a server or of the device itself stay as they are")  # fmt: skip
 
 
 def facts_of(words: list[str], options: Options, place: Place, gpus: list[str], seconds: float) -> dict[str, Any]:
@@ -56,7 +40,7 @@ def facts_of(words: list[str], options: Options, place: Place, gpus: list[str], 
         "seconds": round(seconds, 1),
         "path": place.path,
         "folder": place.folder,
-        "file_system": "object store" if place.is_url else file_system_of(place.path),
+        "file_system": place.file_system,
         "page_cache": cache_words(place),
         "versions": {"python": platform.python_version(), **versions, "sealpoint": sealpoint.__version__},
         "machine": {
@@ -77,13 +61,5 @@ def facts_of(words: list[str], options: Options, place: Place, gpus: list[str], 
 
 
 def _processor() -> str:
-    found = next((line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")), "")
+    found = next((line.partition(":")[2].strip() for line in lines_of("/proc/cpuinfo") if line.startswith("model name")), "")
     return found or platform.machine()
-
-
-def _lines(path: str) -> list[str]:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as opened:
-            return opened.read().splitlines()
-    except OSError:
-        return []

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from sealpoint._errors import CommError
 from sealpoint.bench import _disk, _state
 from sealpoint.bench._place import Place
 from sealpoint.bench._ranks import RankError, Ranks
@@ -17,8 +18,8 @@ from sealpoint.bench._results import Figures, Results
 
 # Shares of the time, of the parts in their order.
 _SHARES = {"big": 6.0, "small": 3.0, "others": 2.0, "bits": 1.5, "kills": 2.5}
-# A part that took all of its time has this share of --minutes to come to its end.
-_GRACE, _GRACE_LEAST_SECONDS = 0.25, 5.0
+# A call that is under way when the time is over has this share of --minutes to come to its end.
+_GRACE, _GRACE_LEAST_SECONDS = 0.25, 30.0
 _SPARE_BYTES = 64 << 20
 # Imports of all peers, before the clock runs.
 _START_LIMIT_SECONDS = 300.0
@@ -86,11 +87,16 @@ class Run:
         self._big = _state.big(options.size_bytes, options.rows_multiple())
 
     def all(self) -> None:
+        """Errors: CommError (ranks that did not start), OSError (what was written cannot be removed)."""
         options, has_others = self.options, self.options.side == "torch"
+        if self.place.is_memory:
+            self.results.left_out["load_cold"] = f"{self.place.file_system} keeps files in memory"
         with Ranks(options.ranks, options.side) as ranks:
             self.say("starting ranks")
-            ranks.start(_START_LIMIT_SECONDS)
-            self.gpus = ranks.call("devices", _START_LIMIT_SECONDS)[0]
+            try:
+                self.gpus = ranks.call("devices", _START_LIMIT_SECONDS)[0]
+            except RankError as error:
+                raise CommError(f"the {options.ranks} processes did not start: {error}") from None
             devices = ["cpu", "cuda"] if self.gpus else ["cpu"]
             clock = Clock(options.minutes, ["big"] * len(devices) + ["small"] + ["others"] * has_others + ["bits", "kills"])
             for device in devices:
@@ -100,7 +106,7 @@ class Run:
             _Part(self, ranks, clock, _state.small(options.small), "cpu").rounds()
         if has_others:
             with Ranks(options.other_ranks, options.side) as ranks:
-                ranks.start(clock.limit())
+                self.attempt("load on other ranks", functools.partial(ranks.start, _START_LIMIT_SECONDS))
                 clock.begin("others")
                 _Part(self, ranks, clock, self._big, devices[-1], is_other=True).rounds()
         else:
@@ -116,15 +122,21 @@ class Run:
         """Each peer has its share of the time."""
         clock.begin(part)
         call, size, found = _MISHAPS[part]
-        for number, peer in enumerate(self.options.peers if count else ()):
+        peers = self.peers() if count else []
+        for number, peer in enumerate(peers):
             self.say(f"{part}: {peer}")
-            seconds = max(0.0, clock.part_end - time.monotonic()) / (len(self.options.peers) - number)
+            seconds = max(0.0, clock.part_end - time.monotonic()) / (len(peers) - number)
             arguments = {"peer": peer, "path": self.place.join(f"{part}-{peer}"), "count": count, "seconds": seconds,
                          "size": min(size, self.options.size_bytes)}  # fmt: skip
             answers = self.attempt(f"{part}: {peer}", functools.partial(ranks.call, call, clock.limit() + seconds, **arguments))
             if answers is not None:
                 found(self.results)[peer] = answers[0]
             _disk.remove(self.place.join(f"{part}-{peer}"))
+
+    def peers(self) -> list[str]:
+        """Those that did not fail, each of which may have taken its time."""
+        failed = {part.rpartition(": ")[2] for part in self.results.failed}
+        return [one for one in self.options.peers if one not in failed]
 
     def attempt(self, part: str, work: Callable[[], T]) -> T | None:
         """What fails is named, and the others go on. None: it failed."""
@@ -148,9 +160,8 @@ class _Part:
     def __init__(self, run: Run, ranks: Ranks, clock: Clock, spec: _state.Spec, device: str, is_other: bool = False) -> None:
         self._run, self._ranks, self._clock, self._spec = run, ranks, clock, spec
         self._device, self._is_other = device, is_other
-        self._name = "others" if is_other else f"{spec.kind} on {device}"
-        peers = [one for one in run.options.peers if not is_other or one in run.kept]
-        self._peers = [one for one in peers if f"big on {device}: {one}" not in run.results.failed]
+        self._name = "load on other ranks" if is_other else "small tensors" if spec.kind == "small" else f"state on {device}"
+        self._peers = [one for one in run.peers() if not is_other or one in run.kept]
         self._is_prepared = False
 
     def rounds(self) -> None:
@@ -207,7 +218,8 @@ class _Part:
             self._load(peer, number, path, "load", "")
         else:
             self._load(peer, number, path, "load_warm", "warm")
-            self._load(peer, number, path, "load_cold", "cold")
+            if not self._run.place.is_memory:
+                self._load(peer, number, path, "load_cold", "cold")
         self._save_async(peer, number)
 
     def _save_async(self, peer: str, number: int) -> None:

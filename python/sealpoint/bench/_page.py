@@ -18,6 +18,8 @@ from sealpoint.bench._style import STYLE
 
 _BEGIN = '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<meta name="generator" content="sealpoint bench">\n'
 
+_SCALE_MAX = 1.75
+
 
 def make(results: Results, facts: dict[str, Any]) -> str:
     parts = [_head(facts), _slower(results, facts), _cards(facts), _times(results, facts), _mishaps(results), _missing(results),
@@ -27,7 +29,8 @@ def make(results: Results, facts: dict[str, Any]) -> str:
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>sealpoint bench: {_text(facts['path'])}</title>\n<style>{STYLE}</style>\n"
-        f"<body>\n{''.join(parts)}<footer>Made by sealpoint bench, sealpoint {_text(facts['sealpoint'])}.</footer>\n</body>\n</html>\n"
+        f"<body>\n{''.join(parts)}"
+        f"<footer>Made by sealpoint bench, sealpoint {_text(facts['sealpoint'])}.</footer>\n</body>\n</html>\n"
     )
 
 
@@ -41,9 +44,10 @@ def _section(title: str, content: str) -> str:
 
 
 def _head(facts: dict[str, Any]) -> str:
+    when = facts["created"].replace("T", " ").replace("+00:00", " UTC")
     return (
         f"<header>\n<h1>Sealpoint on this storage</h1>\n<p class=\"dim\"><code>{_text(facts['path'])}</code>, "
-        f"{_text(facts['file_system'])}, measured on {_text(facts['created'])}</p>\n</header>\n"
+        f"{_text(facts['file_system'])}, measured on {_text(when)}</p>\n</header>\n"
     )
 
 
@@ -51,7 +55,8 @@ def _slower(results: Results, facts: dict[str, Any]) -> str:
     items = "".join(f"<li>{_text(_words.slower(one, facts))}</li>\n" for one in results.slower())
     content = f"<ul>\n{items}</ul>\n" if items else f"<p>{_text(_words.nowhere_slower(results))}</p>\n"
     faults = "".join(f"<p><b>Fault of Sealpoint:</b> {_text(one)}</p>\n" for one in results.faults())
-    return f'<section class="note{" slow" if items or faults else ""}">\n<h2>Where Sealpoint is slower</h2>\n{faults}{content}</section>\n'
+    kind = "note slow" if items or faults else "note"
+    return f'<section class="{kind}">\n<h2>Where Sealpoint is slower</h2>\n{faults}{content}</section>\n'
 
 
 def _card(name: str, value: object, more: str) -> str:
@@ -72,21 +77,24 @@ def _cards(facts: dict[str, Any]) -> str:
 
 def _bar(row: Row, peer: str, longest: float) -> str:
     spread = row.figures[peer].spread()
-    median, least, greatest = (100 * value / longest for value in spread)
+    median, least, greatest = (min(100.0, 100 * value / longest) for value in spread[:3])
     label = f"{INFOS[peer].title}: {_words.spread(spread)}"
     ratio = row.times_as_fast(peer)
     rate = "" if row.operation == "stall" else f", {_words.size(row.nbytes / spread.median)}/s"
     said = "" if ratio is None else f"; Sealpoint is {_words.times(ratio)} times as fast"
+    kind, name = "ours" if peer == OURS else "theirs", _text(INFOS[peer].title).replace(".", ".<wbr>")
     return (
-        f'<span>{_text(INFOS[peer].title)}</span><svg viewBox="0 0 100 12" preserveAspectRatio="none" role="img" '
-        f'aria-label="{_text(label)}"><rect class="{"ours" if peer == OURS else "theirs"}" y="1" width="{median:.2f}" height="10"/>'
+        f'<span>{name}</span><svg viewBox="0 0 100 12" preserveAspectRatio="none" role="img" aria-label="{_text(label)}">'
+        f'<rect class="{kind}" y="1" width="{median:.2f}" height="10"/>'
         f'<path class="range" d="M{least:.2f} 6H{greatest:.2f}"/></svg>'
         f"<small>{_text(_words.spread(spread))}{_text(rate)}{_text(said)}</small>\n"
     )
 
 
 def _figure(row: Row, facts: dict[str, Any]) -> str:
-    longest = max(one.spread().greatest for one in row.figures.values()) or 1.0
+    spreads = [one.spread() for one in row.figures.values()]
+    # A round that took much longer leaves the medians room to differ.
+    longest = min(max(one.greatest for one in spreads), _SCALE_MAX * max(one.median for one in spreads)) or 1.0
     bars = "".join(_bar(row, peer, longest) for peer in INFOS if peer in row.figures)
     return (
         f"<figure>\n<h3>{_text(_words.title(row, facts))}, {_text(_words.size(row.nbytes))}</h3>\n"
@@ -95,8 +103,8 @@ def _figure(row: Row, facts: dict[str, Any]) -> str:
 
 
 def _times(results: Results, facts: dict[str, Any]) -> str:
-    note = ("<p>Bars are medians, lines reach from the least to the greatest round; shorter is faster. All peers run in each round, "
-            "and how many times as fast Sealpoint is compares the two times of one round.</p>\n")  # fmt: skip
+    bars = f"Bars are medians, lines go from the least to the greatest round, cut at {_SCALE_MAX:g} times the longest bar."
+    note = f"<p>{_text(_words.HOW_TO_READ)} {_text(bars)}</p>\n"
     figures = "".join(_figure(row, facts) for row in results.rows)
     return _section("Times", f'{note}<div class="figs">\n{figures}</div>\n')
 

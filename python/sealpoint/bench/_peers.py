@@ -25,16 +25,16 @@ INFOS = {
     OURS: Info("Sealpoint", "sealpoint", {
         "torch": "sealpoint.torch.save, save_async and load with their defaults: it is durable when a save returns, and a load "
                  "compares the digest of every chunk",
-        "numpy": "sealpoint.save and Checkpoint.read with their defaults: it is durable when a save returns, and a load compares "
-                 "the digest of every chunk",
+        "numpy": "sealpoint.save and Checkpoint.read with their defaults: it is durable when a save returns, and a load "
+                 "compares the digest of every chunk",
     }),
     "dcp": Info("torch.distributed.checkpoint", "torch", {
-        "torch": "save, async_save (on a group of gloo of its own) and load with their defaults: a file per rank, synced; it has "
-                 "no checksum that a load compares",
+        "torch": "save, async_save (on a group of gloo of its own) and load with their defaults: a file per rank, synced; it "
+                 "has no checksum that a load compares",
     }),
     "torch": Info("torch.save", "torch", {
-        "torch": "a file per rank, then fsync of file and folder; torch.load with weights_only and mmap, copied into the state; a "
-                 "load does not compare the CRCs of its archive",
+        "torch": "a file per rank, then fsync of file and folder; torch.load with weights_only and mmap, copied into the state; "
+                 "a load does not compare the CRCs of its archive",
     }),
     "safetensors": Info("safetensors", "safetensors", {
         "torch": "save_file to a file per rank, then fsync of file and folder; safe_open, and get_slice for a part, copied into "

@@ -26,11 +26,13 @@ class Place:
     """A context manager, which removes ``folder`` if ``make`` made it."""
 
     def __init__(self, path: str, needed_bytes: int, size_option: str) -> None:
-        """Errors: NotFoundError, InvalidArgumentError, NoSpaceError; UnsupportedError (a URL of an unknown scheme)."""
+        """``size_option``: what asks for so many bytes. Errors: NotFoundError, InvalidArgumentError, UnsupportedError (a URL
+        of an unknown scheme)."""
         self.path = path_of(path)
         self.is_url = _uri.is_uri(self.path)
-        self.needed_bytes = needed_bytes
+        self._needed_bytes, self._size_option = needed_bytes, size_option
         self.folder = os.path.join(_uri.absolute(self.path), f"sealpoint-bench-{secrets.token_hex(8)}")
+        self.file_system = "object store" if self.is_url else "unknown"
         self.is_made = False
         self._identity: tuple[int, int] | None = None
         if self.is_url:
@@ -39,17 +41,13 @@ class Place:
             raise NotFoundError("there is no such directory: make it, or give another PATH", path=self.path)
         if not os.path.isdir(self.path):
             raise InvalidArgumentError("it is a file, expected a directory or a URL", path=self.path)
-        free = shutil.disk_usage(self.path).free
-        if free < needed_bytes:
-            raise NoSpaceError(
-                f"{free:,} bytes are free, and {size_option} needs {needed_bytes:,}: give a smaller --size", path=self.path
-            )
+        self.file_system = _file_system_of(self.path)
 
     def __enter__(self) -> Place:
         return self
 
     def make(self) -> None:
-        """Errors: IoError, those of the storage."""
+        """Errors: IoError, NoSpaceError, those of the storage."""
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # what is made is known when Ctrl-C comes
         try:
             self._make()
@@ -68,6 +66,12 @@ class Place:
         self.is_made = True
         found = os.stat(self.folder)
         self._identity = (found.st_dev, found.st_ino)
+        free = shutil.disk_usage(self.folder).free
+        if free < self._needed_bytes:
+            raise NoSpaceError(
+                f"{free:,} bytes are free, and {self._size_option} needs {self._needed_bytes:,}: give a smaller --size",
+                path=self.path,
+            )
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # a second Ctrl-C waits
@@ -76,6 +80,11 @@ class Place:
                 self._remove()
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    @property
+    def is_memory(self) -> bool:
+        """Its files are in memory, whatever posix_fadvise is told."""
+        return self.file_system.split()[0] in ("tmpfs", "ramfs")
 
     def join(self, name: str) -> str:
         return os.path.join(self.folder, name)
@@ -93,3 +102,24 @@ class Place:
                 if left == 0:
                     write_error(f"sealpoint bench: {printable(self.folder)} was not removed: {error}\n")
             time.sleep(_WAIT_SECONDS)
+
+
+def _file_system_of(path: str) -> str:
+    """Its type and what is mounted, by /proc."""
+    device = os.stat(path).st_dev
+    number = f"{os.major(device)}:{os.minor(device)}"
+    for line in lines_of("/proc/self/mountinfo"):
+        mount, _, rest = line.partition(" - ")
+        if mount.split()[2] == number:
+            kind, source = rest.split()[:2]
+            return f"{kind} on {source}"
+    return "unknown"
+
+
+def lines_of(path: str) -> list[str]:
+    """A file of /proc; none if it cannot be read."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as opened:
+            return opened.read().splitlines()
+    except OSError:
+        return []

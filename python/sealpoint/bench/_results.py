@@ -12,7 +12,7 @@ from sealpoint.bench._peers import INFOS, OURS
 
 
 class Operation(NamedTuple):
-    """``text`` is the sentence that explains a row; ``{ranks}`` and ``{others}`` are the ranks that save and that load."""
+    """``text`` is the sentence that explains a row; ``{ranks}`` and ``{others}`` are those that save and those that load."""
 
     title: str
     text: str
@@ -27,7 +27,7 @@ OPERATIONS = {
     "load_cold": Operation("Load, cold",
                            "By {ranks}, as it was saved, after posix_fadvise(DONTNEED) put all files out of the page cache."),
     "load": Operation("Load", "By {ranks}, as it was saved."),
-    "load_others": Operation("Load on {others} ranks", "Each rank loads its rows of what {ranks} saved; warm."),
+    "load_others": Operation("Load on {others}", "Each rank loads its rows of what {ranks} saved; warm."),
     "save_small": Operation("Save of {small} small tensors",
                             "Vectors of 256 bytes, each on one rank, until all of them are synced to the storage."),
     "load_small": Operation("Load of {small} small tensors", "The same vectors, by {ranks}, as they were saved; warm."),
@@ -50,10 +50,11 @@ class Spread(NamedTuple):
     median: float
     least: float
     greatest: float
+    rounds: int
 
     @staticmethod
     def of(values: list[float]) -> Spread:
-        return Spread(statistics.median(values), min(values), max(values))
+        return Spread(statistics.median(values), min(values), max(values), len(values))
 
 
 @dataclasses.dataclass
@@ -135,15 +136,15 @@ def errors_in(tally: dict[str, int]) -> dict[str, int]:
 def bits_words(tally: dict[str, int]) -> str:
     errors, total = errors_in(tally), sum(tally.values())
     parts = [f"{sum(errors.values())} found ({', '.join(errors)})"] if errors else []
-    parts += [f"{tally[what]} {words}" for what, words in (
-        ("wrong", "loaded wrong"), ("mixed", "loaded wrong"), ("old", "in bytes that the load does not use")) if tally.get(what)]
+    names = {"wrong": "loaded wrong", "mixed": "loaded wrong", "old": "in bytes that the load does not use"}
+    parts += [f"{tally[what]} {words}" for what, words in names.items() if tally.get(what)]
     return f"of {total}: {', '.join(parts)}"
 
 
 def kills_words(tally: dict[str, int]) -> str:
     errors, total = errors_in(tally), sum(tally.values())
-    parts = [f"{tally[what]} {words}" for what, words in (
-        ("old", "the old one"), ("new", "the new one"), ("mixed", "old and new mixed"), ("wrong", "neither")) if tally.get(what)]
+    names = {"old": "the old one", "new": "the new one", "mixed": "old and new mixed", "wrong": "neither"}
+    parts = [f"{tally[what]} {words}" for what, words in names.items() if tally.get(what)]
     parts += [f"{sum(errors.values())} nothing loads ({', '.join(errors)})"] if errors else []
     return f"of {total}: {', '.join(parts)}"
 

@@ -17,7 +17,7 @@ def lines(results: Results, facts: dict[str, Any]) -> list[str]:
     found = ["", "Where Sealpoint is slower"]
     slower = results.slower()
     found += [f"  {_words.slower(one, facts)}" for one in slower] or [f"  {_words.nowhere_slower(results)}"]
-    found += ["", "Medians (least to greatest); behind them how many times as fast Sealpoint is, round by round"]
+    found += ["", _words.HOW_TO_READ]
     for row in results.rows:
         found += _row(row, facts)
     for (title, text), tallies, words in ((_words.BITS, results.bits, bits_words), (_words.KILLS, results.kills, kills_words)):

@@ -21,17 +21,21 @@ def seconds(value: float) -> str:
 
 
 def spread(values: Spread) -> str:
-    return f"{seconds(values.median)} ({seconds(values.least)} to {seconds(values.greatest)})"
+    more = f"({seconds(values.least)} to {seconds(values.greatest)})" if values.rounds > 1 else "(one round)"
+    return f"{seconds(values.median)} {more}"
 
 
 def times(ratio: Spread) -> str:
-    return f"{ratio.median:.2f} ({ratio.least:.2f} to {ratio.greatest:.2f})"
+    return f"{ratio.median:.2f}" + (f" ({ratio.least:.2f} to {ratio.greatest:.2f})" if ratio.rounds > 1 else "")
+
+
+def ranks(count: int | None) -> str:
+    return "one process" if count == 1 else f"{count} ranks"
 
 
 def _filled(text: str, facts: dict[str, Any]) -> str:
     options = facts["options"]
-    ranks = "one process" if options["ranks"] == 1 else f"{options['ranks']} ranks"
-    return text.format(ranks=ranks, others=options["other_ranks"], small=f"{options['small']:,}")
+    return text.format(ranks=ranks(options["ranks"]), others=ranks(options["other_ranks"]), small=f"{options['small']:,}")
 
 
 def title(row: Row, facts: dict[str, Any]) -> str:
@@ -53,10 +57,17 @@ def nowhere_slower(results: Results) -> str:
     return "Nowhere in this run, by the medians." if compared else "There was no peer to compare with."
 
 
+HOW_TO_READ = (
+    "All run in each round, in turns. Seconds are medians of the rounds (least to greatest); how many times as fast Sealpoint "
+    "is, is the median of the rounds' ratios. In a load Sealpoint compares the digest of every chunk, and the others compare "
+    "nothing."
+)
+
 # What stands over the two rows that are no times, and what explains them.
 BITS = ("One flipped bit", "One bit of the whole checkpoint is flipped, spread evenly over its bytes, and it is loaded.")
-KILLS = ("A killed save", "A second save is killed by SIGKILL at moments spread evenly over its time, and then the newest is loaded. "
-         "Sealpoint saves the second one beside the first, into their series; the others save it over the first.")  # fmt: skip
+KILLS = ("A killed save", "A second save is killed by SIGKILL at moments spread evenly over its time, and then the newest is "
+         "loaded. Sealpoint saves the second one beside the first, into their series; the others save it over the first."
+         )  # fmt: skip
 
 
 def missing(results: Results) -> list[str]:
@@ -69,4 +80,4 @@ def missing(results: Results) -> list[str]:
 def _part(name: str) -> str:
     if name in INFOS:
         return INFOS[name].title
-    return {"load_others": "Load on another number of ranks", "kills": KILLS[0]}[name]
+    return {"load_cold": "Load, cold", "load_others": "Load on another number of ranks", "kills": KILLS[0]}[name]

@@ -74,7 +74,8 @@ class Rank:
             return []
         import torch
 
-        return [torch.cuda.get_device_name(one) for one in range(torch.cuda.device_count())] if torch.cuda.is_available() else []
+        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        return [torch.cuda.get_device_name(number) for number in range(count)]
 
     def prepare(self, spec: list[Any], device: str) -> None:
         self._state = self._target = None
