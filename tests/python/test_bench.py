@@ -132,7 +132,10 @@ def test_without_torch(bench, tmp_path, monkeypatch):
     assert set(report["bits"]["safetensors"]) == {"wrong"} and sum(report["kills"]["safetensors"].values()) == 1
     there = _peers.find_spec
     monkeypatch.setattr(_peers, "find_spec", lambda name: None if name == "safetensors" else there(name))
-    status, output, errors = bench(tmp_path, *TINY)
+    strange = tmp_path / "<script src='x'>&"
+    strange.mkdir()
+    status, output, errors = bench(strange, *TINY, "--html", tmp_path / "page.html")
+    assert f"{strange}, " in "".join(page_of(tmp_path / "page.html").words)
     assert (status, errors) == (0, "") and "safetensors is left out: the package safetensors is not installed\n" in output
     assert "There was no peer to compare with." in output and "found (CorruptError)" in output
 
@@ -256,6 +259,26 @@ def test_only_its_own_folder_is_removed(tmp_path, monkeypatch, capsys):
     assert os.path.isdir(place.folder)
 
 
+def test_an_interrupt_waits_for_the_folder(tmp_path, monkeypatch):
+    """While it is made, and while it is removed."""
+    for module, name in ((os, "mkdir"), (_disk, "remove")):
+        own = getattr(module, name)
+
+        def interrupted(*arguments, own=own, **options):
+            if module is os:
+                own(*arguments, **options)
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0)
+            if module is _disk:
+                own(*arguments, **options)
+
+        monkeypatch.setattr(module, name, interrupted)
+        with pytest.raises(KeyboardInterrupt), _place.Place(str(tmp_path), 0, "") as place:
+            place.make()
+        monkeypatch.undo()
+        assert list(tmp_path.iterdir()) == [], name
+
+
 class Here:
     """In the place of Ranks: one rank in this process, whose peers a test can change."""
 
@@ -302,10 +325,44 @@ def test_who_fails_is_named_and_the_others_go_on(bench, tmp_path, monkeypatch):
     assert "sealpoint bench: loaded wrong: load_warm: sealpoint\n" in errors and list(tmp_path.iterdir()) == []
 
 
+@needs_safetensors
+def test_rounds_alternate_and_the_first_warms_up(bench, tmp_path, monkeypatch):
+    said = []
+
+    class Progress:
+        def __call__(self, text):
+            said.append(text)
+
+        def end(self):
+            pass
+
+    monkeypatch.setattr(_measure, "Ranks", Here)
+    monkeypatch.setattr(_command, "_Progress", Progress)
+    few = (*TINY, "--flips", "0", "--kills", "0", "--json")
+    report = json.loads(bench(tmp_path, *few, "--minutes", "5", "--rounds", "2")[1])
+    assert report["notes"] == [] and {len(one["seconds"]) for row in report["rows"] for one in row["figures"].values()} == {2}
+    rounds = [text.split(": ")[2] for text in said if text.startswith("state on cpu: ")]
+    assert rounds == ["sealpoint", "safetensors", "safetensors", "sealpoint", "sealpoint", "safetensors"]
+    report = json.loads(bench(tmp_path, *few, "--minutes", "1e-9")[1])
+    assert {len(one["seconds"]) for row in report["rows"] for one in row["figures"].values()} == {1}
+    assert [note.partition(":")[0] for note in report["notes"]] == ["state on cpu", "small tensors"]
+    assert "there was time for one round only" in report["notes"][0]
+
+
+def test_a_load_that_dies_or_hangs_is_named(monkeypatch):
+    assert _mishaps._Child.start(lambda begin: os.kill(os.getpid(), signal.SIGKILL)).answer() == {"error": "it died with -9"}
+    assert _mishaps._Child.start(lambda begin: {"of": 1}).answer() == {"done": {"of": 1}}
+    monkeypatch.setattr(_mishaps, "_LIMIT_SECONDS", 0.2)
+    assert _mishaps._Child.start(lambda begin: time.sleep(100)).answer() == {"error": "it was not done after 0 s"}
+    with pytest.raises(RuntimeError, match="a save that was to be killed did not begin"):
+        _mishaps._Child.start(lambda begin: time.sleep(100)).wait_for_begin()
+
+
 def test_a_rank_that_dies_or_hangs_is_named():
     with _ranks.Ranks(1, "numpy") as ranks:
         ranks.start(60)
         ((process, _),) = ranks._processes
+        assert os.getsid(process.pid) == process.pid, "Ctrl-C in a terminal is for the command alone"
         process.kill()
         with pytest.raises(_ranks.RankError, match="the process ended with -9"):
             ranks.call("begin", 60)
