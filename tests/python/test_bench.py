@@ -346,7 +346,22 @@ def test_rounds_alternate_and_the_first_warms_up(bench, tmp_path, monkeypatch):
     report = json.loads(bench(tmp_path, *few, "--minutes", "1e-9")[1])
     assert {len(one["seconds"]) for row in report["rows"] for one in row["figures"].values()} == {1}
     assert [note.partition(":")[0] for note in report["notes"]] == ["state on cpu", "small tensors"]
-    assert "there was time for one round only" in report["notes"][0]
+    assert "there was time for one round only of Sealpoint, safetensors, which also warms up" in report["notes"][0]
+
+
+def test_the_slowest_go_first_if_time_is_short():
+    took = {"dcp": 17.0, "sealpoint": 2.0, "torch": 3.0, "safetensors": 1.0}
+    fit = {seconds: set(_measure.those_that_fit(took, lambda needed, seconds=seconds: needed <= seconds))
+           for seconds in (23, 22, 4, 2)}
+    assert fit == {23: set(took), 22: {"sealpoint", "torch", "safetensors"}, 4: {"sealpoint", "safetensors"}, 2: set()}
+    assert _measure.those_that_fit({"sealpoint": 2.0}, lambda needed: needed <= 2) == ["sealpoint"]
+
+
+def test_who_has_one_round_is_compared_in_that():
+    row = _results.Row("save", "cpu", 1, {"sealpoint": _results.Figures({0: 4.0, 1: 1.0}), "dcp": _results.Figures({0: 8.0}),
+                                          "torch": _results.Figures({0: 9.0, 1: 3.0})})
+    assert row.times_as_fast("dcp") == (2.0, 2.0, 2.0, 1) and row.times_as_fast("torch") == (3.0, 3.0, 3.0, 1)
+    assert row.figures["sealpoint"].spread() == (1.0, 1.0, 1.0, 1) and row.times_as_fast("sealpoint") is None
 
 
 def test_a_load_that_dies_or_hangs_is_named(monkeypatch):

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from sealpoint._errors import CommError
 from sealpoint.bench import _disk, _state
+from sealpoint.bench._peers import INFOS, OURS
 from sealpoint.bench._place import Place
 from sealpoint.bench._ranks import RankError, Ranks
 from sealpoint.bench._results import Figures, Results
@@ -154,8 +155,17 @@ _MISHAPS: dict[str, tuple[str, int, Callable[[Results], dict[str, dict[str, int]
 }
 
 
+def those_that_fit(took: dict[str, float], has: Callable[[float], bool]) -> list[str]:
+    """Peers for whose next round there is time: without the slowest of the others, as many as need be. None, if Sealpoint would
+    be alone."""
+    fit = sorted(took, key=lambda peer: (peer != OURS, took[peer]))
+    while len(fit) > 1 and not has(sum(took[peer] for peer in fit)):
+        fit.pop()
+    return fit if len(fit) > 1 or (len(took) == 1 and has(sum(took.values()))) else []
+
+
 class _Part:
-    """One state on one device, in rounds. The first round warms up, and counts only if there is time for no other."""
+    """One state on one device, in rounds. The first round warms up, and counts only for peers that have no other."""
 
     def __init__(self, run: Run, ranks: Ranks, clock: Clock, spec: _state.Spec, device: str, is_other: bool = False) -> None:
         self._run, self._ranks, self._clock, self._spec = run, ranks, clock, spec
@@ -165,27 +175,26 @@ class _Part:
         self._is_prepared = False
 
     def rounds(self) -> None:
+        once: set[str] = set()
         for number in range(self._run.options.rounds + 1):
-            began = time.monotonic()
+            took: dict[str, float] = {}
             shift = number % max(1, len(self._peers))
             for peer in self._peers[shift:] + self._peers[:shift]:
                 self._run.say(f"{self._name}: round {number} of at most {self._run.options.rounds}: {peer}")
+                began = time.monotonic()
                 if self._run.attempt(f"{self._name}: {peer}", functools.partial(self._one, peer, number)) is None:
                     self._peers.remove(peer)
                     self._is_prepared = False  # the ranks are gone
-            if not self._clock.has(time.monotonic() - began):
+                took[peer] = time.monotonic() - began
+            fit = those_that_fit({peer: took[peer] for peer in self._peers}, self._clock.has)
+            if number == 0:
+                once = set(self._peers) - set(fit)
+                self._peers = [peer for peer in self._peers if peer in fit]
+            if not fit or set(fit) != set(self._peers):
                 break
-        self._settle(number)
-
-    def _settle(self, last: int) -> None:
-        """Takes the round that warmed up away, if there are others."""
-        for row in self._run.results.rows:
-            for peer, figures in row.figures.items():
-                if len(figures.seconds) > 1:
-                    figures.seconds.pop(0, None)
-                    figures.from_storage.pop(0, None)
-        if last == 0 and self._peers:
-            self._run.results.notes.append(f"{self._name}: there was time for one round only, the first, which also warms up: "
+        if once:
+            names = ", ".join(INFOS[peer].title for peer in INFOS if peer in once)
+            self._run.results.notes.append(f"{self._name}: there was time for one round only of {names}, which also warms up: "
                                            "give more --minutes or a smaller --size")  # fmt: skip
 
     def _call(self, name: str, peer: str, **arguments: object) -> list[object]:

@@ -33,12 +33,12 @@ INFOS = {
                  "has no checksum that a load compares",
     }),
     "torch": Info("torch.save", "torch", {
-        "torch": "a file per rank, then fsync of file and folder; torch.load with weights_only and mmap, copied into the state; "
-                 "a load does not compare the CRCs of its archive",
+        "torch": "a file per rank, then fsync of file and folder; torch.load with weights_only and mmap, copied into the "
+                 "state; a load does not compare the CRCs of its archive",
     }),
     "safetensors": Info("safetensors", "safetensors", {
-        "torch": "save_file to a file per rank, then fsync of file and folder; safe_open, and get_slice for a part, copied into "
-                 "the state; it has no checksum",
+        "torch": "save_file to a file per rank, then fsync of file and folder; safe_open, and get_slice for a part, copied "
+                 "into the state; it has no checksum",
         "numpy": "save_file, then fsync of file and folder; safe_open, copied into the state; it has no checksum",
     }),
 }  # fmt: skip

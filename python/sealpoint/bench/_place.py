@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import shutil
 import signal
 import time
+from collections.abc import Iterator
 from types import TracebackType
 
 from sealpoint import _sealpoint, _uri
@@ -20,6 +22,22 @@ from sealpoint.bench import _disk
 # Processes that were killed may be in their last call.
 _TRIES, _WAIT_SECONDS = 20, 0.25
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextlib.contextmanager
+def _signals_wait() -> Iterator[None]:
+    """Signals that would raise do so in the end. A mask would not hold them back: other threads have none."""
+    arrived: list[int] = []
+    before = {number: handler for number in _SIGNALS if callable(handler := signal.getsignal(number))}
+    for number in before:
+        signal.signal(number, lambda number, frame: arrived.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if arrived:
+            signal.raise_signal(arrived[0])
 
 
 class Place:
@@ -48,11 +66,8 @@ class Place:
 
     def make(self) -> None:
         """Errors: IoError, NoSpaceError, those of the storage."""
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # what is made is known when Ctrl-C comes
-        try:
+        with _signals_wait():  # until what is made is known
             self._make()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def _make(self) -> None:
         if self.is_url:
@@ -74,12 +89,9 @@ class Place:
             )
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # a second Ctrl-C waits
-        try:
+        with _signals_wait():  # a second Ctrl-C does not stop it
             if self.is_made:
                 self._remove()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     @property
     def is_memory(self) -> bool:

@@ -36,14 +36,18 @@ OPERATIONS = {
 
 @dataclasses.dataclass
 class Figures:
-    """Of one peer: seconds by round, those of the slowest rank. ``from_storage``: what a load read from a device, if the system
-    says that."""
+    """Of one peer: seconds by round, those of the slowest rank. Round 0 warms up. ``from_storage``: what a load read from a
+    device, if the system says that."""
 
     seconds: dict[int, float] = dataclasses.field(default_factory=dict)
     from_storage: dict[int, int | None] = dataclasses.field(default_factory=dict)
 
+    def counted(self) -> list[int]:
+        """Rounds that count: round 0 only if there is no other."""
+        return [number for number in self.seconds if number > 0] or list(self.seconds)
+
     def spread(self) -> Spread:
-        return Spread.of(list(self.seconds.values()))
+        return Spread.of([self.seconds[number] for number in self.counted()])
 
 
 class Spread(NamedTuple):
@@ -65,11 +69,11 @@ class Row:
     figures: dict[str, Figures] = dataclasses.field(default_factory=dict)
 
     def times_as_fast(self, peer: str) -> Spread | None:
-        """How many times as fast Sealpoint is, in the rounds that both have; None if there are none."""
+        """How many times as fast Sealpoint is, in the rounds that both have, and that count for the peer."""
         ours, theirs = self.figures.get(OURS), self.figures.get(peer)
         if ours is None or theirs is None or peer == OURS:
             return None
-        both = [theirs.seconds[number] / seconds for number, seconds in ours.seconds.items() if number in theirs.seconds]
+        both = [theirs.seconds[number] / ours.seconds[number] for number in theirs.counted() if number in ours.seconds]
         return Spread.of(both) if both else None
 
 
@@ -153,8 +157,8 @@ def as_json(results: Results, facts: dict[str, Any]) -> dict[str, Any]:
     rows = []
     for row in results.rows:
         ratios = {peer: ratio._asdict() for peer in row.figures if (ratio := row.times_as_fast(peer)) is not None}
-        figures = {peer: {**one.spread()._asdict(), "seconds": list(one.seconds.values()),
-                       "from_storage": list(one.from_storage.values())}
+        figures = {peer: {**one.spread()._asdict(), "seconds": [one.seconds[number] for number in one.counted()],
+                       "from_storage": [one.from_storage[number] for number in one.counted() if number in one.from_storage]}
                    for peer, one in row.figures.items()}  # fmt: skip
         rows.append({"operation": row.operation, "device": row.device, "bytes": row.nbytes, "figures": figures,
                      "sealpoint_is_times_as_fast": ratios})  # fmt: skip
