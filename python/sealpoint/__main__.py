@@ -23,6 +23,7 @@ usage: sealpoint [--json] PATH                                  what a checkpoin
        sealpoint ls PATH                                        what a checkpoint of any known format holds
        sealpoint convert SRC DST                                one format into another
        sealpoint promote [--dry-run] LOCAL FINAL                what a training left on a local disk to its series
+       sealpoint bench [--html FILE] PATH                       how it does on this storage, beside others
        sealpoint --version
 
 Formats: Sealpoint, torch.distributed.checkpoint, Megatron, Hugging Face, safetensors, torch.save. Each command has
@@ -32,7 +33,7 @@ exit status: 0 done; for a checkpoint 1 corrupt, 2 uncommitted, 3 unsupported, 4
 5 incomplete, 6 converted but for what is named as left out; 64 wrong usage; 70 a bug; 74 standard output could not
 be written; 130 interrupted by Ctrl-C; 143 and 129: a conversion that SIGTERM or SIGHUP ended, which leaves nothing
 """
-_COMMANDS = ("verify", *COMMANDS, "promote")
+_COMMANDS = ("verify", *COMMANDS, "promote", "bench")
 
 
 class _MainParser(Parser):
@@ -142,6 +143,10 @@ def _run(words: list[str]) -> int:
         return COMMANDS[words[0]](words[1:])
     if words and words[0] == "promote":
         return run_promote(words[1:])
+    if words and words[0] == "bench":
+        from sealpoint.bench._command import run_bench
+
+        return run_bench(words[1:])
     if words and words[0] == "verify":
         return _run_verify(words[1:])
     if "--verify" in words:

@@ -129,10 +129,10 @@ def _finish(work: Callable[[], int]) -> int:
         write_error(traceback.format_exc() + "sealpoint: this is a bug; nothing is known of the checkpoint\n")
         return _INTERNAL
     finally:
-        _flush()
+        flush()
 
 
-def _flush() -> None:
+def flush() -> None:
     try:
         if sys.stdout is not None:
             sys.stdout.flush()

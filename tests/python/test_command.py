@@ -58,7 +58,7 @@ COMMANDS = {
     "{}": 0, "--json {}": 0, "--verify {}": 0, "verify {}": 0, "verify --json {}": 0, "verify {}-bad": 1,
     "ls {}": 0, "ls --json {}": 0, "convert --dry-run {} {}-dry": 0, "convert {} {}-copy --json": 0,
     "promote --adopt --dry-run {}-local {}-series": 0, "promote --adopt {}-local {}-series --json": 0, "promote --help": 0,
-    "--help": 0, "verify --help": 0, "ls --help": 0, "convert --help": 0, "--version": 0,
+    "--help": 0, "verify --help": 0, "ls --help": 0, "convert --help": 0, "bench --help": 0, "--version": 0,
 }
 UNWRITABLE = {">/dev/full": "No space left on device (errno 28)", ">&-": "Bad file descriptor (errno 9)"}
 
@@ -113,10 +113,10 @@ def test_wrong_usage(saved):
         ((saved, "more"), "sealpoint: one PATH is expected, more is another; see sealpoint --help"),
         (("verify", "-j0", saved), "argument -j/--threads: '0' is not a number of threads, expected 1 to 1024"),
         (("verify", "-j1025", saved), "argument -j/--threads: '1025' is not a number of threads, expected 1 to 1024"),
-        (("lss", saved), "sealpoint: lss is neither a command (verify, convert, ls, promote) nor a path that exists; "
+        (("lss", saved), "sealpoint: lss is neither a command (verify, convert, ls, promote, bench) nor a path that exists; "
                          "did you mean `sealpoint ls`?; see sealpoint --help"),
         (("convrt",), "did you mean `sealpoint convert`?"),
-        (("frob", saved), "sealpoint: frob is neither a command (verify, convert, ls, promote) nor a path that exists; see"),
+        (("frob", saved), "sealpoint: frob is neither a command (verify, convert, ls, promote, bench) nor a path that exists; see"),
         (("ls", "--frob", saved), "sealpoint ls: unrecognized arguments: --frob; see sealpoint ls --help"),
     ):
         status, output, errors = run(*arguments)

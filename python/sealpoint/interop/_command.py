@@ -35,7 +35,7 @@ _UNITS = {
 _LIST_MAX = 20
 
 
-def _size(text: str) -> int:
+def size_of(text: str) -> int:
     match = re.fullmatch(r"(\d{1,15})\s*([KMGT]?I?)B?", text.upper())
     if match is None or match[2] not in _UNITS or int(match[1]) == 0:
         raise argparse.ArgumentTypeError(f"found {text!r}, expected a size such as 5GB or 256MiB")
@@ -108,7 +108,7 @@ def _convert_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--max-shard-size",
-        type=_size,
+        type=size_of,
         default=SHARD_BYTES_DEFAULT,
         metavar="SIZE",
         help="of a file of --to hf (default: 5GB)",
@@ -117,7 +117,7 @@ def _convert_parser() -> argparse.ArgumentParser:
     parser.add_argument("-j", "--threads", type=int, help=f"that copy (default: the processors, at most {THREADS_DEFAULT})")
     parser.add_argument(
         "--memory",
-        type=_size,
+        type=size_of,
         default=_copy.MEMORY_DEFAULT_BYTES,
         metavar="SIZE",
         help="for tensors under way (default: 256MiB)",
@@ -130,7 +130,7 @@ def _convert_parser() -> argparse.ArgumentParser:
 
 
 def _add_metadata_memory(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--metadata-memory", type=_size, metavar="SIZE",
+    parser.add_argument("--metadata-memory", type=size_of, metavar="SIZE",
                         help="for names, values and places of tensors (default: 16 times what the files have, and 64MiB)")
 
 

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of a checkpoint: into the page cache, out of it, onto the disk; and one bit of them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+
+from sealpoint import _sealpoint, _uri
+
+_BLOCK_BYTES = 16 << 20
+
+
+def files_of(path: str) -> list[str]:
+    return sorted(entry.path for entry in os.scandir(path) if entry.is_file(follow_symlinks=False))
+
+
+def sync(*paths: str) -> None:
+    """For peers that do not sync what they wrote."""
+    for path in paths:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def warm(path: str) -> None:
+    for file in files_of(path):
+        with open(file, "rb", buffering=0) as opened:
+            while opened.read(_BLOCK_BYTES):
+                pass
+
+
+def cool(path: str) -> None:
+    for file in files_of(path):
+        descriptor = os.open(file, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)  # what is not written yet stays
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(descriptor)
+
+
+def bytes_from_storage() -> int | None:
+    """What this process has read from a device so far; None: the system does not say."""
+    try:
+        with open("/proc/self/io", encoding="ascii") as opened:
+            return next((int(line.split()[1]) for line in opened if line.startswith("read_bytes:")), None)
+    except OSError:
+        return None
+
+
+def places(path: str, count: int) -> list[tuple[str, int, int]]:
+    """(file, offset, bit) spread evenly over all bytes of a checkpoint."""
+    sizes = sorted(_uri.sizes_of(path).items())
+    total, found = sum(size for _, size in sizes), []
+    for number in range(count):
+        at = int(total * (number + 0.5) / count)
+        for name, size in sizes:
+            if at < size:
+                found.append((name, at, number % 8))
+                break
+            at -= size
+    return found
+
+
+def flip(path: str, name: str, offset: int, bit: int) -> None:
+    """A second call flips it back."""
+    if _uri.is_uri(path):
+        content = bytearray(_sealpoint.read_file(path, name, 1 << 40))
+        content[offset] ^= 1 << bit
+        _sealpoint.write_file(path, name, bytes(content))
+        return
+    with open(os.path.join(path, name), "r+b", buffering=0) as opened:
+        byte = os.pread(opened.fileno(), 1, offset)[0]
+        os.pwrite(opened.fileno(), bytes([byte ^ 1 << bit]), offset)
+        os.fsync(opened.fileno())
+
+
+def remove(path: str) -> None:
+    """A checkpoint, or a folder of some. Errors: OSError, those of the storage."""
+    if not _uri.is_uri(path):
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(path)
+        return
+    entries = _sealpoint.list_directory(path) or []
+    for name, is_folder, _ in entries:
+        if is_folder:
+            remove(f"{path}/{name.rstrip('/')}")
+    files = [name for name, is_folder, _ in entries if not is_folder]
+    if files:
+        _sealpoint.remove_files(path, files)

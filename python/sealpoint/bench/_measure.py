@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rounds in which each peer runs once, in another order than in the round before; then flipped bits and killed saves."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from sealpoint._errors import CommError
+from sealpoint.bench import _disk, _state
+from sealpoint.bench._peers import INFOS, OURS
+from sealpoint.bench._place import Place
+from sealpoint.bench._ranks import RankError, Ranks
+from sealpoint.bench._results import Figures, Results
+
+# Shares of the time, of the parts in their order.
+_SHARES = {"big": 6.0, "small": 3.0, "others": 2.0, "bits": 1.5, "kills": 2.5}
+# A call that is under way when the time is over has this share of --minutes to come to its end.
+_GRACE, _GRACE_LEAST_SECONDS = 0.25, 30.0
+_SPARE_BYTES = 64 << 20
+# Imports of all peers, before the clock runs.
+_START_LIMIT_SECONDS = 300.0
+
+
+@dataclasses.dataclass
+class Options:
+    size_bytes: int
+    minutes: float
+    ranks: int
+    other_ranks: int
+    rounds: int
+    small: int
+    flips: int
+    kills: int
+    side: str
+    peers: list[str]
+
+    def rows_multiple(self) -> int:
+        return math.lcm(self.ranks, self.other_ranks)
+
+    def disk_bytes(self) -> int:
+        """The most that is in the folder: one checkpoint of each peer, and one that is being written."""
+        return (len(self.peers) + 1) * (self.size_bytes + self.size_bytes // 16) + _SPARE_BYTES
+
+    def memory_bytes(self) -> int:
+        """The state, what it is loaded into, and copies that saves make."""
+        return 4 * self.size_bytes
+
+
+class Clock:
+    """Time of the whole run, and of its parts."""
+
+    def __init__(self, minutes: float, parts: list[str]) -> None:
+        self._end = time.monotonic() + 60 * minutes
+        self._grace = max(_GRACE_LEAST_SECONDS, 60 * minutes * _GRACE)
+        self._parts = parts
+        self.part_end = self._end
+
+    def begin(self, part: str) -> None:
+        """Each part has its share of the time that is left."""
+        now = time.monotonic()
+        left = sum(_SHARES[one] for one in self._parts)
+        self._parts.remove(part)
+        self.part_end = now + max(0.0, self._end - now) * _SHARES[part] / left
+
+    def has(self, seconds: float) -> bool:
+        return time.monotonic() + seconds <= self.part_end
+
+    def limit(self) -> float:
+        """What a call may take before it is ended."""
+        return max(_GRACE_LEAST_SECONDS, self._end + self._grace - time.monotonic())
+
+
+Say = Callable[[str], None]
+T = TypeVar("T")
+
+
+class Run:
+    def __init__(self, options: Options, place: Place, say: Say) -> None:
+        self.options, self.place, self.say = options, place, say
+        self.results = Results()
+        self.gpus: list[str] = []
+        self.kept: dict[str, str] = {}  # paths of checkpoints of the big state
+        self._big = _state.big(options.size_bytes, options.rows_multiple())
+
+    def all(self) -> None:
+        """Errors: CommError (ranks that did not start), OSError (what was written cannot be removed)."""
+        options, has_others = self.options, self.options.side == "torch"
+        if self.place.is_memory:
+            self.results.left_out["load_cold"] = f"{self.place.file_system} keeps files in memory"
+        with Ranks(options.ranks, options.side) as ranks:
+            self.say("starting ranks")
+            try:
+                self.gpus = ranks.call("devices", _START_LIMIT_SECONDS)[0]
+            except RankError as error:
+                raise CommError(f"the {options.ranks} processes did not start: {error}") from None
+            devices = ["cpu", "cuda"] if self.gpus else ["cpu"]
+            clock = Clock(options.minutes, ["big"] * len(devices) + ["small"] + ["others"] * has_others + ["bits", "kills"])
+            for device in devices:
+                clock.begin("big")
+                _Part(self, ranks, clock, self._big, device).rounds()
+            clock.begin("small")
+            _Part(self, ranks, clock, _state.small(options.small), "cpu").rounds()
+        if has_others:
+            with Ranks(options.other_ranks, options.side) as ranks:
+                self.attempt("load on other ranks", functools.partial(ranks.start, _START_LIMIT_SECONDS))
+                clock.begin("others")
+                _Part(self, ranks, clock, self._big, devices[-1], is_other=True).rounds()
+        else:
+            self.results.left_out["load_others"] = "torch is not installed: without it there is one process"
+        with Ranks(1, options.side) as ranks:
+            self._mishaps(ranks, clock, "bits", options.flips)
+            if self.place.is_url:
+                self.results.left_out["kills"] = "a killed save may leave an unfinished upload, which no client here can remove"
+            else:
+                self._mishaps(ranks, clock, "kills", options.kills)
+
+    def _mishaps(self, ranks: Ranks, clock: Clock, part: str, count: int) -> None:
+        """Each peer has its share of the time."""
+        clock.begin(part)
+        call, size, found = _MISHAPS[part]
+        peers = self.peers() if count else []
+        for number, peer in enumerate(peers):
+            self.say(f"{part}: {peer}")
+            seconds = max(0.0, clock.part_end - time.monotonic()) / (len(peers) - number)
+            arguments = {"peer": peer, "path": self.place.join(f"{part}-{peer}"), "count": count, "seconds": seconds,
+                         "size": min(size, self.options.size_bytes)}  # fmt: skip
+            answers = self.attempt(f"{part}: {peer}", functools.partial(ranks.call, call, clock.limit() + seconds, **arguments))
+            if answers is not None:
+                found(self.results)[peer] = answers[0]
+            _disk.remove(self.place.join(f"{part}-{peer}"))
+
+    def peers(self) -> list[str]:
+        """Those that did not fail, each of which may have taken its time."""
+        failed = {part.rpartition(": ")[2] for part in self.results.failed}
+        return [one for one in self.options.peers if one not in failed]
+
+    def attempt(self, part: str, work: Callable[[], T]) -> T | None:
+        """What fails is named, and the others go on. None: it failed."""
+        try:
+            return work()
+        except RankError as error:
+            self.results.failed[part] = str(error)
+            return None
+
+
+# The function of a rank, the size of what is saved, and where what came of it goes.
+_MISHAPS: dict[str, tuple[str, int, Callable[[Results], dict[str, dict[str, int]]]]] = {
+    "bits": ("flip_bits", 4 << 20, lambda results: results.bits),
+    "kills": ("kill_saves", 64 << 20, lambda results: results.kills),
+}
+
+
+def those_that_fit(took: dict[str, float], has: Callable[[float], bool]) -> list[str]:
+    """Peers for whose next round there is time: without the slowest of the others, as many as need be. None, if Sealpoint would
+    be alone."""
+    fit = sorted(took, key=lambda peer: (peer != OURS, took[peer]))
+    while len(fit) > 1 and not has(sum(took[peer] for peer in fit)):
+        fit.pop()
+    return fit if len(fit) > 1 or (len(took) == 1 and has(sum(took.values()))) else []
+
+
+class _Part:
+    """One state on one device, in rounds. The first round warms up, and counts only for peers that have no other."""
+
+    def __init__(self, run: Run, ranks: Ranks, clock: Clock, spec: _state.Spec, device: str, is_other: bool = False) -> None:
+        self._run, self._ranks, self._clock, self._spec = run, ranks, clock, spec
+        self._device, self._is_other = device, is_other
+        self._name = "load on other ranks" if is_other else "small tensors" if spec.kind == "small" else f"state on {device}"
+        self._peers = [one for one in run.peers() if not is_other or one in run.kept]
+        self._is_prepared = False
+
+    def rounds(self) -> None:
+        once: set[str] = set()
+        for number in range(self._run.options.rounds + 1):
+            took: dict[str, float] = {}
+            shift = number % max(1, len(self._peers))
+            for peer in self._peers[shift:] + self._peers[:shift]:
+                self._run.say(f"{self._name}: round {number} of at most {self._run.options.rounds}: {peer}")
+                began = time.monotonic()
+                if self._run.attempt(f"{self._name}: {peer}", functools.partial(self._one, peer, number)) is None:
+                    self._peers.remove(peer)
+                    self._is_prepared = False  # the ranks are gone
+                took[peer] = time.monotonic() - began
+            fit = those_that_fit({peer: took[peer] for peer in self._peers}, self._clock.has)
+            if number == 0:
+                once = set(self._peers) - set(fit)
+                self._peers = [peer for peer in self._peers if peer in fit]
+            if not fit or set(fit) != set(self._peers):
+                break
+        if once:
+            names = ", ".join(INFOS[peer].title for peer in INFOS if peer in once)
+            self._run.results.notes.append(f"{self._name}: there was time for one round only of {names}, which also warms up: "
+                                           "give more --minutes or a smaller --size")  # fmt: skip
+
+    def _call(self, name: str, peer: str, **arguments: object) -> list[object]:
+        limit = self._clock.limit()
+        if not self._is_prepared:
+            self._ranks.call("prepare", limit, spec=list(self._spec), device=self._device)
+            self._is_prepared = True
+        return self._ranks.call(name, limit, peer=peer, **arguments)
+
+    def _one(self, peer: str, number: int) -> bool:
+        """All operations of a peer. Errors: RankError."""
+        if self._is_other:
+            self._load(peer, number, self._run.kept[peer], "load_others", "warm")
+        elif self._spec.kind == "small":
+            path = self._run.place.join(f"small-{peer}-{number}")
+            self._add("save_small", peer, number, self._call("save", peer, path=path))
+            self._load(peer, number, path, "load_small", "warm")
+            _disk.remove(path)
+        else:
+            self._big(peer, number)
+        return True
+
+    def _big(self, peer: str, number: int) -> None:
+        path = self._run.place.join(f"big-{peer}-{number}-{self._device}")
+        if (older := self._run.kept.pop(peer, None)) is not None:
+            _disk.remove(older)
+        self._add("save", peer, number, self._call("save", peer, path=path))
+        self._run.kept[peer] = path
+        if self._run.place.is_url:
+            self._load(peer, number, path, "load", "")
+        else:
+            self._load(peer, number, path, "load_warm", "warm")
+            if not self._run.place.is_memory:
+                self._load(peer, number, path, "load_cold", "cold")
+        self._save_async(peer, number)
+
+    def _save_async(self, peer: str, number: int) -> None:
+        path = self._run.place.join(f"background-{peer}-{number}-{self._device}")
+        answers = [one for one in self._call("save_async", peer, path=path) if isinstance(one, list)]
+        if answers:
+            self._add("stall", peer, number, [one[0] for one in answers])
+            self._add("background", peer, number, [one[1] for one in answers])
+        _disk.remove(path)
+
+    def _load(self, peer: str, number: int, path: str, operation: str, cache: str) -> None:
+        cache = "" if self._run.place.is_url else cache
+        answers = self._call("load", peer, path=path, saved_ranks=self._run.options.ranks, cache=cache)
+        found = [one for one in answers if isinstance(one, dict)]
+        if not all(one["is_right"] for one in found):
+            self._run.results.wrong[f"{operation}: {peer}"] = number
+        figures = self._add(operation, peer, number, [one["seconds"] for one in found])
+        read = [one["from_storage"] for one in found]
+        figures.from_storage[number] = None if None in read else sum(read)
+
+    def _add(self, operation: str, peer: str, number: int, seconds: list[object]) -> Figures:
+        """Ranks work at the same time: the slowest counts."""
+        row = self._run.results.row(operation, self._device, self._spec.nbytes)
+        figures = row.figures.setdefault(peer, Figures())
+        figures.seconds[number] = max(one for one in seconds if isinstance(one, float))
+        return figures

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a reader finds after a bit flipped, and after a save was killed.
+
+All that touches a checkpoint runs in forked children, which may be killed, and which begin at once: libraries are imported
+already. This process has no threads.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import functools
+import json
+import os
+import select
+import signal
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from sealpoint.bench import _disk
+from sealpoint.bench._peers import Peer, Side
+from sealpoint.bench._state import State, big
+
+# One child: a load, or a save.
+_LIMIT_SECONDS = 60.0
+_ERROR_MAX = 300
+# What is loaded; anything else is the text of an error.
+STATES = ("old", "new", "mixed", "wrong")
+
+
+def one_line(error: BaseException) -> str:
+    """The error of a library, out of those that wrap what several ranks said."""
+    inner = getattr(error, "failures", None)  # of torch.distributed.checkpoint
+    if inner:
+        error = next(iter(inner.values()))[0]
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0] if lines else 'no message'}"[:_ERROR_MAX]
+
+
+class _Child(NamedTuple):
+    pid: int
+    pipe: int
+
+    @staticmethod
+    def start(work: Callable[[Callable[[], None]], Any]) -> _Child:
+        """``work`` is given a function that says that it begins; it returns what JSON has."""
+        reading, writing = os.pipe()
+        pid = os.fork()
+        if pid:
+            os.close(writing)
+            return _Child(pid, reading)
+
+        def begin() -> None:
+            os.write(writing, b"\n")
+
+        try:
+            answer = {"done": work(begin)}
+        except BaseException as error:
+            answer = {"error": one_line(error)}
+        os.write(writing, json.dumps(answer).encode())
+        os._exit(0)
+
+    def wait_for_begin(self) -> None:
+        if not select.select([self.pipe], [], [], _LIMIT_SECONDS)[0] or os.read(self.pipe, 1) != b"\n":
+            self.kill()
+            raise RuntimeError("a save that was to be killed did not begin")
+
+    def kill(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        os.close(self.pipe)
+
+    def answer(self) -> dict[str, Any]:
+        """``done``, or ``error``; a child that does not answer is killed."""
+        said, end = b"", time.monotonic() + _LIMIT_SECONDS
+        while select.select([self.pipe], [], [], max(0.0, end - time.monotonic()))[0]:
+            part = os.read(self.pipe, 1 << 16)
+            if not part:
+                _, status = os.waitpid(self.pid, 0)
+                os.close(self.pipe)
+                answer: dict[str, Any] = json.loads(said or "{}")
+                return answer or {"error": f"it died with {os.waitstatus_to_exitcode(status)}"}
+            said += part
+        self.kill()
+        return {"error": f"it was not done after {_LIMIT_SECONDS:.0f} s"}
+
+
+def _do(work: Callable[[], Any]) -> Any:
+    """In a child. Errors: RuntimeError."""
+    answer = _Child.start(lambda begin: work()).answer()
+    if "error" in answer:
+        raise RuntimeError(answer["error"])
+    return answer["done"]
+
+
+class _Bench:
+    """One peer, and its states of one process."""
+
+    def __init__(self, side: Side, size_bytes: int) -> None:
+        self._side, self._spec = side, big(size_bytes, 1)
+
+    def state(self, generation: int) -> State:
+        return self._side.make(self._spec, 0, 1, "cpu", generation)
+
+    def loaded(self, load: Callable[[State], None]) -> str:
+        """One of STATES, or the error of the load."""
+
+        def work(begin: Callable[[], None]) -> str:
+            state = self.state(0)
+            load(state)
+            found = self._side.generations(state)
+            if "neither" in found:
+                return "wrong"
+            return "mixed" if len(found) > 1 else "old" if 1 in found else "new"
+
+        answer = _Child.start(work).answer()
+        return str(answer.get("done") or answer["error"])
+
+
+def _spread(count: int) -> list[int]:
+    """All numbers below it, so that the first few are spread over them if there is no time for all."""
+    golden = (5**0.5 - 1) / 2
+    return sorted(range(count), key=lambda number: number * golden % 1)
+
+
+def flip_bits(side: Side, peer: Peer, path: str, size_bytes: int, count: int, seconds: float) -> dict[str, int]:
+    """How often a load ended how, each time with another bit of the whole checkpoint flipped."""
+    end, bench = time.monotonic() + seconds, _Bench(side, size_bytes)
+    _do(lambda: peer.save(bench.state(1), path))
+    tally: collections.Counter[str] = collections.Counter()
+    places = _do(lambda: _disk.places(path, count))
+    for number in _spread(len(places)):
+        flip = functools.partial(_disk.flip, path, *places[number])
+        _do(flip)
+        tally[bench.loaded(lambda state: peer.load(state, path, 1))] += 1
+        _do(flip)
+        if time.monotonic() > end:
+            break
+    return dict(tally)
+
+
+def kill_saves(side: Side, peer: Peer, path: str, size_bytes: int, count: int, seconds: float) -> dict[str, int]:
+    """How often a load ended how, after a second save was killed at moments spread evenly over the time that one takes."""
+    end, bench = time.monotonic() + seconds, _Bench(side, size_bytes)
+
+    def begin_anew() -> None:
+        _do(lambda: _disk.remove(path))
+        _do(lambda: peer.save_next(bench.state(1), path, 1))
+
+    def save(begin: Callable[[], None]) -> float:
+        state = bench.state(2)
+        begin()
+        began = time.monotonic()
+        peer.save_next(state, path, 2)
+        return time.monotonic() - began
+
+    took = []
+    for _ in range(2):
+        begin_anew()
+        child = _Child.start(save)
+        child.wait_for_begin()
+        answer = child.answer()
+        if "error" in answer:
+            raise RuntimeError(answer["error"])
+        took.append(answer["done"])
+    tally: collections.Counter[str] = collections.Counter()
+    for number in _spread(count):
+        begin_anew()
+        child = _Child.start(save)
+        child.wait_for_begin()
+        time.sleep(statistics.median(took) * (number + 0.5) / count)
+        child.kill()
+        tally[bench.loaded(lambda state: peer.load_newest(state, path))] += 1
+        if time.monotonic() > end:
+            break
+    with contextlib.suppress(RuntimeError):  # the whole folder goes in the end
+        _do(lambda: _disk.remove(path))
+    return dict(tally)

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The folder that a run makes for itself, and removes. Nothing else is written, nor removed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import signal
+import time
+from collections.abc import Iterator
+from types import TracebackType
+
+from sealpoint import _sealpoint, _uri
+from sealpoint._arguments import path_of
+from sealpoint._command import write_error
+from sealpoint._errors import Error, InvalidArgumentError, IoError, NoSpaceError, NotFoundError
+from sealpoint._sealpoint import printable
+from sealpoint.bench import _disk
+
+# Processes that were killed may be in their last call.
+_TRIES, _WAIT_SECONDS = 20, 0.25
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextlib.contextmanager
+def _signals_wait() -> Iterator[None]:
+    """Signals that would raise do so in the end. A mask would not hold them back: other threads have none."""
+    arrived: list[int] = []
+    before = {number: handler for number in _SIGNALS if callable(handler := signal.getsignal(number))}
+    for number in before:
+        signal.signal(number, lambda number, frame: arrived.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if arrived:
+            signal.raise_signal(arrived[0])
+
+
+class Place:
+    """A context manager, which removes ``folder`` if ``make`` made it."""
+
+    def __init__(self, path: str, needed_bytes: int, size_option: str) -> None:
+        """``size_option``: what asks for so many bytes. Errors: NotFoundError, InvalidArgumentError, UnsupportedError (a URL
+        of an unknown scheme)."""
+        self.path = path_of(path)
+        self.is_url = _uri.is_uri(self.path)
+        self._needed_bytes, self._size_option = needed_bytes, size_option
+        self.folder = os.path.join(_uri.absolute(self.path), f"sealpoint-bench-{secrets.token_hex(8)}")
+        self.file_system = "object store" if self.is_url else "unknown"
+        self.is_made = False
+        self._identity: tuple[int, int] | None = None
+        if self.is_url:
+            return
+        if not os.path.exists(self.path):
+            raise NotFoundError("there is no such directory: make it, or give another PATH", path=self.path)
+        if not os.path.isdir(self.path):
+            raise InvalidArgumentError("it is a file, expected a directory or a URL", path=self.path)
+        self.file_system = _file_system_of(self.path)
+
+    def __enter__(self) -> Place:
+        return self
+
+    def make(self) -> None:
+        """Errors: IoError, NoSpaceError, those of the storage."""
+        with _signals_wait():  # until what is made is known
+            self._make()
+
+    def _make(self) -> None:
+        if self.is_url:
+            self.is_made = True
+            _sealpoint.write_file(self.folder, "begun", b"sealpoint bench")
+            return
+        try:
+            os.mkdir(self.folder, 0o700)
+        except OSError as error:
+            raise IoError(f"no folder can be made in it: {error.strerror} (errno {error.errno})", path=self.path) from None
+        self.is_made = True
+        found = os.stat(self.folder)
+        self._identity = (found.st_dev, found.st_ino)
+        free = shutil.disk_usage(self.folder).free
+        if free < self._needed_bytes:
+            raise NoSpaceError(
+                f"{free:,} bytes are free, and {self._size_option} needs {self._needed_bytes:,}: give a smaller --size",
+                path=self.path,
+            )
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        with _signals_wait():  # a second Ctrl-C does not stop it
+            if self.is_made:
+                self._remove()
+
+    @property
+    def is_memory(self) -> bool:
+        """Its files are in memory, whatever posix_fadvise is told."""
+        return self.file_system.split()[0] in ("tmpfs", "ramfs")
+
+    def join(self, name: str) -> str:
+        return os.path.join(self.folder, name)
+
+    def _remove(self) -> None:
+        for left in reversed(range(_TRIES)):
+            try:
+                if self._identity is not None:
+                    found = os.lstat(self.folder)
+                    if (found.st_dev, found.st_ino) != self._identity:
+                        raise IoError("another folder has its name now")
+                _disk.remove(self.folder)
+                return
+            except (OSError, Error) as error:
+                if left == 0:
+                    write_error(f"sealpoint bench: {printable(self.folder)} was not removed: {error}\n")
+            time.sleep(_WAIT_SECONDS)
+
+
+def _file_system_of(path: str) -> str:
+    """Its type and what is mounted, by /proc."""
+    device = os.stat(path).st_dev
+    number = f"{os.major(device)}:{os.minor(device)}"
+    for line in lines_of("/proc/self/mountinfo"):
+        mount, _, rest = line.partition(" - ")
+        if mount.split()[2] == number:
+            kind, source = rest.split()[:2]
+            return f"{kind} on {source}"
+    return "unknown"
+
+
+def lines_of(path: str) -> list[str]:
+    """A file of /proc; none if it cannot be read."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as opened:
+            return opened.read().splitlines()
+    except OSError:
+        return []

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes that are ranks, and calls of all of them at once."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from multiprocessing.connection import Connection, Pipe, wait
+from types import TracebackType
+from typing import Any
+
+# Ranks whose peer has failed may wait for it without end.
+_GRACE_SECONDS = 5.0
+_CODE = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); " \
+        "from sealpoint.bench._worker import serve; serve(int(sys.argv[2]), sys.argv[3])"  # fmt: skip
+
+
+class RankError(Exception):
+    """A rank failed, died or hung; says which and why. All ranks were ended."""
+
+
+class Ranks:
+    """Started by the first call; ended by ``close``, and after an error, until the next call."""
+
+    def __init__(self, count: int, side: str) -> None:
+        self.count, self._side = count, side
+        self._processes: list[tuple[subprocess.Popen[bytes], Connection]] = []
+
+    def __enter__(self) -> Ranks:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def start(self, limit: float) -> None:
+        """If they are not there yet. Errors: RankError."""
+        if self._processes:
+            return
+        for _ in range(self.count):
+            self._start_one()
+        if self._side == "torch" and self.count > 1:
+            port = self._ask("listen", [{}], limit)[0]
+            self._ask("join", [{"rank": rank, "ranks": self.count, "port": port} for rank in range(self.count)], limit)
+        else:
+            self._ask("begin", [{}] * self.count, limit)
+
+    def call(self, name: str, limit: float, **arguments: Any) -> list[Any]:
+        """What all ranks answer, by rank. Errors: RankError."""
+        self.start(limit)
+        return self._ask(name, [arguments] * self.count, limit)
+
+    def close(self) -> None:
+        processes, self._processes = self._processes, []
+        for process, connection in processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # and what it forked
+            connection.close()
+        for process, _ in processes:
+            process.wait()
+
+    def _start_one(self) -> None:
+        ours, theirs = Pipe()
+        environment = {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", **os.environ}
+        command = [sys.executable, "-c", _CODE, json.dumps(sys.path), str(theirs.fileno()), self._side]
+        # In a session of its own, Ctrl-C does not reach it: this process ends it.
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                   pass_fds=[theirs.fileno()], start_new_session=True, env=environment)  # fmt: skip
+        self._processes.append((process, ours))
+        theirs.close()
+
+    def _ask(self, name: str, arguments: list[dict[str, Any]], limit: float) -> list[Any]:
+        """Of the first ranks, as many as there are arguments."""
+        connections = [connection for _, connection in self._processes[: len(arguments)]]
+        answers: dict[int, Any] = {}
+        why: list[str] = []
+        end = time.monotonic() + limit
+        for connection, given in zip(connections, arguments, strict=True):
+            with contextlib.suppress(OSError):  # it died; that is found below
+                connection.send_bytes(json.dumps({"call": name, **given}).encode())
+        while len(answers) < len(connections) and (left := end - time.monotonic()) > 0:
+            waiting = [one for number, one in enumerate(connections) if number not in answers]
+            for ready in wait(waiting, left):
+                rank = next(number for number, one in enumerate(connections) if one is ready)
+                answers[rank] = answer = self._answer_of(rank)
+                if "error" in answer:
+                    why.append(answer["error"] if self.count == 1 else f"rank {rank}: {answer['error']}")
+                    end = min(end, time.monotonic() + _GRACE_SECONDS)
+        if why or len(answers) < len(connections):
+            self.close()
+            raise RankError(why[0] if why else f"it was not done after {limit:.0f} s")
+        return [answers[rank]["done"] for rank in range(len(connections))]
+
+    def _answer_of(self, rank: int) -> dict[str, Any]:
+        process, connection = self._processes[rank]
+        try:
+            answer: dict[str, Any] = json.loads(connection.recv_bytes())
+            return answer
+        except (EOFError, OSError):
+            return {"error": f"the process ended with {process.wait()}"}

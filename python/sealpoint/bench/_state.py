@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is saved: float32 matrices cut by rows over the ranks, or many small vectors, each on one rank."""
+
+from __future__ import annotations
+
+import dataclasses
+import zlib
+from typing import Any, NamedTuple
+
+COLUMNS = 1024
+BIG_TENSORS = 8
+_ELEMENT_BYTES = 4
+_SMALL_ELEMENTS = 64
+
+
+class Spec(NamedTuple):
+    """``kind``: "big" has ``tensor_count`` matrices, "small" as many vectors of ``columns`` elements."""
+
+    kind: str
+    tensor_count: int
+    rows: int
+    columns: int
+
+    @property
+    def nbytes(self) -> int:
+        return self.tensor_count * self.rows * self.columns * _ELEMENT_BYTES
+
+    def rows_of(self, rank: int, ranks: int) -> range:
+        """Those of a matrix that a rank has."""
+        return range(self.rows * rank // ranks, self.rows * (rank + 1) // ranks)
+
+    def names(self) -> list[str]:
+        return [f"{self.kind}.{number:05}" for number in range(self.tensor_count)]
+
+    def names_of(self, rank: int, ranks: int) -> list[str]:
+        return self.names()[rank::ranks] if self.kind == "small" else self.names()
+
+
+def big(size_bytes: int, rows_multiple: int) -> Spec:
+    """About so many bytes, in rows that ranks can divide evenly."""
+    row_bytes = BIG_TENSORS * COLUMNS * _ELEMENT_BYTES
+    return Spec("big", BIG_TENSORS, size_bytes // row_bytes // rows_multiple * rows_multiple, COLUMNS)
+
+
+def least_size_bytes(rows_multiple: int) -> int:
+    return BIG_TENSORS * COLUMNS * _ELEMENT_BYTES * rows_multiple
+
+
+def small(count: int) -> Spec:
+    return Spec("small", count, 1, _SMALL_ELEMENTS)
+
+
+def seed_of(name: str, generation: int) -> int:
+    """From which the numbers of a tensor are drawn."""
+    return zlib.crc32(f"{name}/{generation}".encode())
+
+
+@dataclasses.dataclass
+class State:
+    """What a rank holds. ``tensors``: its own parts, of torch or numpy; ``given``: what describes them to a library that knows
+    ranks, in the same memory."""
+
+    spec: Spec
+    rank: int
+    ranks: int
+    tensors: dict[str, Any]
+    given: dict[str, Any]
