@@ -94,8 +94,7 @@ TEST_F(SafetensorsReadTest, ReadsEmptyTensors) {
   EXPECT_TRUE(model_->Read("t", MutableMemoryView::Host(nullptr, 0)).ok());
   char byte = 0;
   EXPECT_EQ(model_->Read("t", MutableMemoryView::Host(&byte, 1)).code(), Code::kInvalidArgument);
-  EXPECT_EQ(model_->Read("t", {{0, 0}, {0, 3}}, MutableMemoryView::Host(nullptr, 0)).code(),
-            Code::kInvalidArgument);
+  EXPECT_TRUE(model_->Read("t", {{0, 0}, {0, 3}}, MutableMemoryView::Host(nullptr, 0)).ok());
 }
 
 TEST_F(SafetensorsReadTest, ReadsIntoStridedMemory) {
@@ -120,7 +119,6 @@ TEST_F(SafetensorsReadTest, RefusesWhatDoesNotFit) {
   EXPECT_EQ(code({{0, 0}, {3, 3}}, view(12)), Code::kInvalidArgument);
   EXPECT_EQ(code({{1, 0}, {2, 3}}, view(12)), Code::kInvalidArgument);
   EXPECT_EQ(code({{0}, {2}}, view(4)), Code::kInvalidArgument);
-  EXPECT_EQ(code({{0, 0}, {0, 3}}, view(0)), Code::kInvalidArgument);
   EXPECT_EQ(code({{~std::uint64_t{0}, 0}, {2, 3}}, view(12)), Code::kInvalidArgument);
   EXPECT_EQ(code({{0, 0}, {2, 3}}, MutableMemoryView::Host(nullptr, 12)), Code::kInvalidArgument);
   std::array<float, 3> floats{};

@@ -13,6 +13,7 @@ namespace sealpoint::testing {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 using ::testing::IsEmpty;
 
 std::vector<std::string> NamesOf(const SeriesListing& listing) {
@@ -161,8 +162,10 @@ TEST_F(SeriesListTest, UncommittedOnesAreTold) {
   ASSERT_TRUE(memory_->CreateDirectories(Path("void")).ok());
   ASSERT_TRUE(PublishVoidMarker(*memory_, Path("void")).ok());
   const SeriesListing listing = series_.List().value();
-  EXPECT_THAT(NamesOf(listing),
-              ElementsAre("leftover", "probe", "step-000000000001-00000000", "void"));
+  // In an object store a folder without objects is nothing.
+  std::vector<std::string> expected = {"leftover", "probe", "step-000000000001-00000000", "void"};
+  if (IsInObjects()) expected.erase(expected.begin() + 2);
+  EXPECT_THAT(NamesOf(listing), ElementsAreArray(expected));
   for (const SeriesEntry& entry : listing.entries) {
     EXPECT_EQ(entry.verdict, Verdict::kUncommitted) << entry.name;
     EXPECT_THAT(entry.problem, HasCode(Code::kUncommitted)) << entry.name;
