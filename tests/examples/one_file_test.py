@@ -37,6 +37,12 @@ class OneFileTest(unittest.TestCase):
         done = subprocess.run([CKPT_VERIFY, *arguments], cwd=self.folder, text=True, capture_output=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
+    def errors_of(self, lines, ranks, begin):
+        """The errors that all ranks printed, each with its number before it."""
+        found = [line.partition(": ")[2] for line in lines if line.startswith("rank ")]
+        self.assertEqual(len(found), ranks, lines)
+        return {error for error in found if error.startswith(begin)}
+
 
 class SaveLoadTest(OneFileTest):
     def test_resumes_on_any_number_of_ranks_with_mpirun_and_without(self):
@@ -56,7 +62,8 @@ class SaveLoadTest(OneFileTest):
             content[8192] ^= 1
             blob.write_bytes(content)
         lines = self.run_example(2, "save_load", "run", status=1)
-        self.assertEqual(len([line for line in lines if line.startswith("Corrupt: ") and "R-CHK-02" in line]), 1, lines)
+        self.assertEqual(len(self.errors_of(lines, 2, "Corrupt: ")), 1, lines)
+        self.assertIn("R-CHK-02", self.errors_of(lines, 2, "Corrupt: ").pop())
         self.assertEqual(self.committed("run"), ["step-000000000100"])
 
 
@@ -80,7 +87,7 @@ class ReshardTest(OneFileTest):
 
     def test_nothing_to_load_is_one_error(self):
         lines = self.run_example(2, "reshard", "load", "nowhere", status=1)
-        self.assertEqual(len([line for line in lines if line.startswith("NotFound")]), 1, lines)
+        self.assertEqual(len(self.errors_of(lines, 2, "NotFound: ")), 1, lines)
 
 
 class OwnCollectivesTest(OneFileTest):
