@@ -22,6 +22,8 @@ _SHARES = {"big": 6.0, "small": 3.0, "others": 2.0, "bits": 1.5, "kills": 2.5}
 # A call that is under way when the time is over has this share of --minutes to come to its end.
 _GRACE, _GRACE_LEAST_SECONDS = 0.25, 30.0
 _SPARE_BYTES = 64 << 20
+# So many give a median that a single slow one does not move.
+_ROUNDS_WANTED = 3
 # Imports of all peers, before the clock runs.
 _START_LIMIT_SECONDS = 300.0
 
@@ -156,12 +158,16 @@ _MISHAPS: dict[str, tuple[str, int, Callable[[Results], dict[str, dict[str, int]
 
 
 def those_that_fit(took: dict[str, float], has: Callable[[float], bool]) -> list[str]:
-    """Peers for whose next round there is time: without the slowest of the others, as many as need be. None, if Sealpoint would
-    be alone."""
-    fit = sorted(took, key=lambda peer: (peer != OURS, took[peer]))
+    """Peers for whose next round there is time, by what the first one took. A peer that takes more than half of a round leaves
+    its time to the others, if these then have some; else the slowest go until the rest fits. None, if Sealpoint would be alone.
+    """
+    fit, total = sorted(took, key=lambda peer: (peer != OURS, took[peer])), sum(took.values())
+    rest = total - took[fit[-1]] if fit else 0.0
+    if len(fit) > 2 and rest < total / 2 and not has(_ROUNDS_WANTED * total) and has(_ROUNDS_WANTED * rest):
+        fit.pop()
     while len(fit) > 1 and not has(sum(took[peer] for peer in fit)):
         fit.pop()
-    return fit if len(fit) > 1 or (len(took) == 1 and has(sum(took.values()))) else []
+    return fit if len(fit) > 1 or (len(took) == 1 and has(total)) else []
 
 
 class _Part:
@@ -186,11 +192,14 @@ class _Part:
                     self._peers.remove(peer)
                     self._is_prepared = False  # the ranks are gone
                 took[peer] = time.monotonic() - began
-            fit = those_that_fit({peer: took[peer] for peer in self._peers}, self._clock.has)
+            took = {peer: took[peer] for peer in self._peers}
             if number == 0:
+                fit = those_that_fit(took, self._clock.has)
                 once = set(self._peers) - set(fit)
                 self._peers = [peer for peer in self._peers if peer in fit]
-            if not fit or set(fit) != set(self._peers):
+            elif not self._clock.has(sum(took.values())):
+                break
+            if not self._peers:
                 break
         if once:
             names = ", ".join(INFOS[peer].title for peer in INFOS if peer in once)
