@@ -487,6 +487,7 @@ TEST(SaveStagedTest, OnlyCopiesOfTheSeriesAreTaken) {
     ASSERT_FALSE(strays.passed_over.empty());
     EXPECT_THAT(strays.passed_over[0].status.message(), HasSubstr("have no record"));
     EXPECT_THAT(resume("final").promoted, SizeIs(1));
+    job.Barrier();
     EXPECT_THAT(NamesIn(job, Copies(job, Local(job))), IsEmpty());
     EXPECT_EQ(NamesIn(job, JoinPath(Node(job, 0), "own")).size(), 3u);
     job.Barrier();
