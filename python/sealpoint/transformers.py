@@ -216,6 +216,7 @@ class SealpointTrainer(_transformers.Trainer):  # type: ignore[misc]
         state = self._state()
         assert self._begin is not None
         log_findings(load(state, self._begin[0], **self._resume_options))
+        self._checkpoints.note_begin()
         if "rng" in state:
             self._resumed_random = state["rng"].value
         best = self._begin_best

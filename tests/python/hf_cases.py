@@ -553,3 +553,24 @@ def raised(kind, call):
     except kind as error:
         return error
     raise AssertionError(f"no {kind}")
+
+
+def case_a_second_job_of_the_trainer_is_told(job):
+    """One that resumed while the first one ran on; a training may go back to an older checkpoint."""
+    run = job.path("run")
+
+    class Beside(transformers.TrainerCallback):
+        def on_train_begin(self, args, state, control, **kwargs):
+            if job.rank == 0:
+                sealpoint.save({"n": b"1"}, run, series=True, step=7)
+            dist.barrier()
+
+    with hf_shim.ranks_of(job.rank, job.size):
+        trainer(run, job.size, 1, steps=4).train()
+    older = job.all_agree([entry.path for entry in sealpoint.Series(run).list() if entry.step == 2][0])
+    with hf_shim.ranks_of(job.rank, job.size):
+        trainer(run, job.size, 1, steps=6).train(resume_from_checkpoint=older)
+    with hf_shim.ranks_of(job.rank, job.size):
+        late = trainer(run, job.size, 1, Beside(), steps=8)
+        error = job.raises(sealpoint.AlreadyExistsError, lambda: late.train(resume_from_checkpoint=True))
+    assert "another job saved step 7" in str(error), error

@@ -372,6 +372,13 @@ class Checkpointer:
         self._lineage.begin(attempt)
         return None if found is None else (str(found[0]), int(found[1]))
 
+    def note_begin(self) -> None:
+        """Notes which checkpoint is the newest, where a training goes on by other means than ``resume``: the next save fails if
+        another job saved since."""
+        if session_of(self._group).rank == 0:
+            with contextlib.suppress(Error):  # the save will say what it is
+                self._lineage.begin_at(path_of(self._directory))
+
     def clean(self) -> int:
         """Removes what saves left that never were committed, of ranks that died say; returns the bytes freed.
 

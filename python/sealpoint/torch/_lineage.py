@@ -33,6 +33,11 @@ class Lineage:
         """After a resume. ``attempt``: what it loaded; None: nothing was there."""
         self._own, self._is_known = set() if attempt is None else {attempt}, True
 
+    def begin_at(self, directory: str) -> None:
+        """As ``begin``, from the newest checkpoint, whatever was loaded. Errors: those of the series."""
+        newest = _newest(directory)
+        self.begin(None if newest is None else newest.attempt)
+
     def note(self, info: _sealpoint.CommitInfo) -> None:
         self._own.add(info.attempt)
 
@@ -42,10 +47,7 @@ class Lineage:
 
     def check(self, directory: str) -> None:
         """Before a save. Errors: AlreadyExistsError (another job saved here since)."""
-        newest = None
-        if _uri.is_uri(directory) or os.path.isdir(directory):
-            found = Series(directory).newest(allow_fallback=True)
-            newest = None if found is None else found.entry
+        newest = _newest(directory)
         if self._is_known and newest is not None and newest.attempt not in self._own:
             raise AlreadyExistsError(
                 f"another job saved step {newest.step} into this series{_who(newest.path)} since this one resumed: two jobs would "
@@ -55,6 +57,13 @@ class Lineage:
         if not self._is_known and newest is not None and newest.attempt is not None:
             self._own.add(newest.attempt)
         self._is_known = True
+
+
+def _newest(directory: str) -> _sealpoint.SeriesEntry | None:
+    if not _uri.is_uri(directory) and not os.path.isdir(directory):
+        return None
+    found = Series(directory).newest(allow_fallback=True)
+    return None if found is None else found.entry
 
 
 def _who(path: str) -> str:
