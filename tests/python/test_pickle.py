@@ -32,12 +32,12 @@ def read_in_a_worker(tensor, checkpoint, objects):
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
 def test_a_worker_reads_what_its_parent_has_opened(saved, weights, method, monkeypatch):
     monkeypatch.chdir(saved.parent)
-    with sealpoint.open(saved.name, threads=2, direct_io=True) as checkpoint:
+    with sealpoint.open(saved.name, threads=2, direct_io=True, raise_limits=3) as checkpoint:
         monkeypatch.chdir("/")
         with multiprocessing.get_context(method).Pool(1) as pool:
             asked = pool.apply_async(read_in_a_worker, (checkpoint["w"], checkpoint, checkpoint.objects))
             row, pid, *rest = asked.get(timeout=60)  # a worker that cannot read what was sent ends without a word
-        assert again(checkpoint)._handle.options == checkpoint._handle.options == (True, True, 256 << 20)
+        assert again(checkpoint)._handle.options == checkpoint._handle.options == (True, True, 256 << 20, 3)
     assert row == raw(weights[2]) and pid != os.getpid() and rest == [7, b"\0\1\2", 2]
 
 
