@@ -231,7 +231,7 @@ def test_wrong_usage(bench, tmp_path, monkeypatch):
 def test_files_of_others_are_no_page(bench, tmp_path, monkeypatch):
     monkeypatch.setattr(_ranks.Ranks, "start", lambda *_: pytest.fail("it measures"))
     (tmp_path / "mine.html").write_text("<p>mine")
-    for name, said in (("mine.html", "AlreadyExists: a file that is no page of sealpoint bench is there: give another --html"),
+    for name, said in (("mine.html", "AlreadyExists: a file is there that sealpoint bench did not write, expected"),
                        ("none/page.html", "NotFound: there is no such directory for the page"),
                        ("", "InvalidArgument: --html is a directory, expected the name of a file")):
         status, output, errors = bench(tmp_path, "--html", tmp_path / name)

@@ -177,7 +177,9 @@ class PageFile:
             with open(self.path, "rb") as opened:
                 if opened.read(len(_BEGIN)) == _BEGIN.encode():
                     return
-        raise AlreadyExistsError("a file that is no page of sealpoint bench is there: give another --html", path=self.path)
+        raise AlreadyExistsError(
+            "a file is there that sealpoint bench did not write, expected a page of it or nothing: give another --html", path=self.path
+        )
 
     def _write(self, text: str) -> None:
         try:

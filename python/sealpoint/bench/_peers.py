@@ -85,7 +85,7 @@ class Side(Protocol):
 
 
 def side_here() -> str | None:
-    """Of whom states are made: "torch", without it "numpy"; None: neither is installed."""
+    """What makes states: "torch", without it "numpy"; None: neither is installed."""
     return next((name for name in ("torch", "numpy") if find_spec(name) is not None), None)
 
 

@@ -74,7 +74,7 @@ class Ranks:
         theirs.close()
 
     def _ask(self, name: str, arguments: list[dict[str, Any]], limit: float) -> list[Any]:
-        """Of the first ranks, as many as there are arguments."""
+        """Calls the first ranks, as many as there are arguments."""
         connections = [connection for _, connection in self._processes[: len(arguments)]]
         answers: dict[int, Any] = {}
         why: list[str] = []
