@@ -100,7 +100,7 @@ start_clean() {
 
 configure_programs() {
   cmake -S "$root" -B "$build" -G Ninja -D CMAKE_BUILD_TYPE=Release -D SEALPOINT_WITH_MPI=ON \
-    -D SEALPOINT_WITH_CUDA=OFF -D SEALPOINT_BUILD_TESTS=OFF -D SEALPOINT_BUILD_BENCHMARKS=OFF \
+    -D SEALPOINT_WITH_CUDA=OFF -D SEALPOINT_BUILD_TESTS=OFF \
     >"$logs/build" 2>&1 || {
     tail -n 30 "$logs/build" >&2
     fail "the build"

@@ -47,7 +47,7 @@ def empty_environment(folder, python=sys.executable):
 
 def with_pip(python, clone, *command):
     (clone / "build/tmp").mkdir(parents=True, exist_ok=True)
-    run(python, "-m", "pip", *command, root=clone, TMPDIR=clone / "build/tmp")
+    return run(python, "-m", "pip", *command, root=clone, TMPDIR=clone / "build/tmp")
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +103,8 @@ def check_content(wheel):
 
 def test_a_clone_installs_and_the_block_of_the_readme_resumes(clone, tmp_path):
     python = empty_environment(tmp_path / "empty")
-    with_pip(python, clone, "install", ".", BUILD_FOLDER)
+    shown = with_pip(python, clone, "install", "-v", ".", BUILD_FOLDER)
+    assert re.search(r"^ *\[\d+/\d+\] Building CXX object lib/saver/", shown, re.M), shown
     passed = check_installed(python, tmp_path / "empty")
     print(f"import {passed * 1e3:.1f} ms")
     assert run(python.parent / "sealpoint", "--help", root=tmp_path).startswith("usage: sealpoint")
