@@ -115,6 +115,12 @@ class StagesTest(unittest.TestCase):
             expected = "ON" if name in ("enumerations", "python-nightly") else "OFF"
             self.assertEqual(has_nightly(workflow["steps"][0]["name"]), expected, name)
 
+    def test_go_has_a_cache_where_nobody_has_a_home(self):
+        (self.root / "bin/cmake").write_text(STUB + 'echo "Go: $GOCACHE" >>"$CALLS"\n')
+        for given, expected in ("", self.root / "build/go-cache"), ("/given", "/given"):
+            _, _, calls = self.run_stages("minimal", GOCACHE=given)
+            self.assertIn(f"Go: {expected}", calls)
+
     def test_tests_that_write_among_the_sources_fail(self):
         (self.root / "bin/git").write_text(STUB + "ls x 2>/dev/null || true\n")
         (self.root / "bin/cmake").write_text(STUB + "touch x\n")
