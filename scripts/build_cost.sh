@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What it costs to compile each target as users build it, and to read each header that most sources include, in seconds of the
+# What it costs to compile each target as users build it, and to read each header that many files name, in seconds of the
 # processors, beside what scripts/build_cost.txt records. Fails where something costs 1.3 times its row.
 #   scripts/build_cost.sh             everything: some minutes
 #   scripts/build_cost.sh --quick     what stands for the rest: one minute

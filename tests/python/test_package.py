@@ -15,8 +15,10 @@ ROOT = pathlib.Path(__file__).parents[2]
 WHEELHOUSE = ROOT / "build/wheelhouse"  # what pip builds with, fetched by scripts/python_env.sh
 WHEEL_SIZE_MAX_BYTES = 10_000_000
 IMPORT_MAX_SECONDS = 0.15
-# Objects that another build has compiled come from the compiler cache if the folders lie to each other as there.
+# Objects that another build has compiled come from the compiler cache if the folders lie to each other as there, and the
+# compiler is called by the same name.
 BUILD_FOLDER = "-Cbuild-dir=build/pip"
+COMPILER = {"CXX": "g++"} if shutil.which("g++") else {}
 
 
 def run(*command, root=ROOT, **variables):
@@ -24,7 +26,7 @@ def run(*command, root=ROOT, **variables):
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
     if WHEELHOUSE.is_dir():  # no network
         environment |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(WHEELHOUSE)}
-    environment |= {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "CCACHE_BASEDIR": str(root), **variables}
+    environment |= {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "CCACHE_BASEDIR": str(root), **COMPILER, **variables}
     words = [str(part) for part in command]
     done = subprocess.run(words, cwd=root, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
