@@ -28,7 +28,7 @@ MANY_FILES = 12  # that name a header: it makes a build slow
 QUICK = {
     "target": ("sealpoint_base_objects", "sealpoint_collective_objects", "sealpoint_pipeline_objects",
                "sealpoint_storage_objects"),
-    "header": ("sealpoint/checkpoint.h", "sealpoint/saver.h", "sealpoint/status.h", "sealpoint/storage.h"),
+    "header": ("sealpoint/checkpoint.h", "sealpoint/saver.h", "sealpoint/storage.h"),
 }
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.M)
 HEAD = """\

@@ -15,7 +15,7 @@ progress() {  # what; reads what the step prints
     if [ $status -gt 0 ] && [ $status -le 128 ]; then break; fi
     if [ $status -gt 0 ]; then
       line=
-    elif [[ $line =~ $progress_of_ninja ]]; then
+    elif [[ $line =~ $progress_of_ninja && $line != *"] Re-"* ]]; then  # running CMake again is no piece
       far="${BASH_REMATCH[1]} of ${BASH_REMATCH[2]}"
       last=${BASH_REMATCH[3]#Building CXX object }
       last=${last/CMakeFiles*\//}
