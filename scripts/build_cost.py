@@ -22,6 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 ROWS = ROOT / "scripts/build_cost.txt"
 UNIT = ROOT / "scripts/build_cost_unit.cc"
 LIMIT = 1.3
+LEAST_UNITS = 0.1  # starting the compiler alone differs by as much as less than this
 UNIT_HOLDS_SECONDS = 20
 TRIES = 3  # another program on the same processor makes a single measurement up to a half too long
 MANY_FILES = 12  # that name a header: it makes a build slow
@@ -115,11 +116,15 @@ def headers(root=ROOT):
     return sorted(name for name, count in counts.items() if count >= MANY_FILES)
 
 
+def exceeds(units, row):
+    return units >= LIMIT * max(row, LEAST_UNITS)
+
+
 def judge(units, row):
     """What to say of a row, and whether it fails."""
     if row is None:
         return "none", True
-    if units >= LIMIT * row:
+    if exceeds(units, row):
         return f"{row:.2f}: {units / row:.1f} times", True
     return f"{row:.2f}", False
 
@@ -131,7 +136,7 @@ def measure_all(costs, names, recorded):
     for kind, name in names:
         row = recorded.get((kind, name))
         tries = [costs.measure(kind, name)]
-        while row and tries[-1][1] >= LIMIT * row and len(tries) < TRIES:
+        while row is not None and exceeds(tries[-1][1], row) and len(tries) < TRIES:
             tries.append(costs.measure(kind, name))
         seconds, least = min(tries, key=lambda one: one[1])
         units[kind, name] = least

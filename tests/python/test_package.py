@@ -21,15 +21,15 @@ BUILD_FOLDER = "-Cbuild-dir=build/pip"
 COMPILER = {"CXX": "g++"} if shutil.which("g++") else {}
 
 
-def run(*command, root=ROOT, **variables):
+def run(*command, root=ROOT, stderr=subprocess.PIPE, **variables):
     """Runs it as a user of a shell without settings of Python; returns what it printed."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
     if WHEELHOUSE.is_dir():  # no network
         environment |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(WHEELHOUSE)}
     environment |= {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "CCACHE_BASEDIR": str(root), **COMPILER, **variables}
     words = [str(part) for part in command]
-    done = subprocess.run(words, cwd=root, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = subprocess.run(words, cwd=root, env=environment, stdout=subprocess.PIPE, stderr=stderr, text=True, check=False)
+    assert done.returncode == 0, done.stdout + (done.stderr or "")
     return done.stdout
 
 
@@ -49,7 +49,7 @@ def empty_environment(folder, python=sys.executable):
 
 def with_pip(python, clone, *command):
     (clone / "build/tmp").mkdir(parents=True, exist_ok=True)
-    return run(python, "-m", "pip", *command, root=clone, TMPDIR=clone / "build/tmp")
+    return run(python, "-m", "pip", *command, root=clone, stderr=subprocess.STDOUT, TMPDIR=clone / "build/tmp")
 
 
 @pytest.fixture(scope="module")
