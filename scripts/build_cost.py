@@ -148,11 +148,13 @@ def measure_all(costs, names, recorded):
 
 
 def remaining(build, targets, names):
-    """Which share of each target Ninja would compile now for the targets."""
-    done = subprocess.run(["ninja", "-C", str(build), "-n", "-v", *names], capture_output=True, text=True, check=True)
-    to_compile = collections.Counter(
-        match[1] for match in re.finditer(r" -o \S*CMakeFiles/([^/\s]+)\.dir/\S+\.o -c ", done.stdout)
-    )
+    """Which share of each target is yet to be compiled before the named ones can be linked."""
+    done = subprocess.run(["ninja", "-C", str(build), "-t", "inputs", *names], capture_output=True, text=True, check=True)
+    to_compile = collections.Counter()
+    for path in done.stdout.splitlines():
+        found = re.search(r"CMakeFiles/([^/]+)\.dir/.*\.o$", path)
+        if found and not (build / path).exists():
+            to_compile[found[1]] += 1
     return {target: min(1, count / len(targets[target])) for target, count in to_compile.items() if target in targets}
 
 

@@ -3,8 +3,9 @@
 """Checks that each source includes what it uses: clang reads it alone and makes no code.
 
 What users build, and stages that run tests, is compiled in pieces of several sources, where one source can bring along what
-another uses. The headers of GoogleTest, where a source names them, are read once. What was in order before is not looked at again: a source
-is known by a digest of itself, of all headers of this project that it reaches, and of its options (see tidy.py).
+another uses. The headers of GoogleTest, where a source names them, are read once. What was in order before is not looked at
+again: a source is known by a digest of itself, of all headers of this project that it reaches, and of its options (see
+tidy.py).
 
   scripts/each_source.py BUILD_FOLDER     configured by the preset clang, with its generated headers built
 """
