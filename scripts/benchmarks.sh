@@ -14,7 +14,8 @@ fi
 
 build=build/release
 directory=${BENCH_DIR:-$build/bench}
-cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSEALPOINT_BUILD_TESTS=OFF >"$build.log" 2>&1 ||
+cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSEALPOINT_BUILD_TESTS=OFF \
+  -DSEALPOINT_BUILD_BENCHMARKS=ON >"$build.log" 2>&1 ||
   { cat "$build.log"; exit 1; }
 cmake --build "$build" --target bench_verify bench_index bench_small bench_codec bench_content
 [ $# -gt 0 ] || set -- save background plan load verify index small codec content

@@ -26,6 +26,11 @@ saved_mesh=data=2,tensor=2
 # Each goes on from the last checkpoint of the one before and trains save_every steps: "ranks mesh".
 resumes=("2 data=1,tensor=2" "3 data=3,tensor=1" "1 data=1,tensor=1")
 
+# What the acts took on two cores; each waits for processes more than for processors.
+shown_seconds=40
+# Without a home Go has no cache, and builds nothing.
+export GOCACHE=${GOCACHE:-$root/build/go-cache}
+
 # More ranks than cores, also as root, on shared memory only.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
@@ -93,14 +98,38 @@ start_clean() {
   : >"$owner"
 }
 
-build_programs() {
+configure_programs() {
   cmake -S "$root" -B "$build" -G Ninja -D CMAKE_BUILD_TYPE=Release -D SEALPOINT_WITH_MPI=ON \
-    -D SEALPOINT_WITH_CUDA=OFF -D SEALPOINT_BUILD_TESTS=OFF -D SEALPOINT_BUILD_BENCHMARKS=OFF \
-    >"$logs/build" 2>&1 &&
-    cmake --build "$build" --target train_char_lm ckpt >>"$logs/build" 2>&1 || {
+    -D SEALPOINT_WITH_CUDA=OFF -D SEALPOINT_BUILD_TESTS=OFF \
+    >"$logs/build" 2>&1 || {
     tail -n 30 "$logs/build" >&2
     fail "the build"
   }
+}
+
+build_programs() {
+  build_with_progress build "$build" train_char_lm ckpt
+  if has_torch; then build_with_progress build-python "$torch_package" sealpoint_python; fi
+}
+
+build_with_progress() {  # log, folder, target...
+  local log=$logs/$1 folder=$2
+  shift 2
+  cmake --build "$folder" --target "$@" 2>&1 | tee -a "$log" | progress "Compiling" || {
+    tail -n 30 "$log" >&2
+    fail "the build"
+  }
+}
+
+# From what scripts/build_cost.txt records, and what its unit takes here now.
+announce() {
+  local compiling
+  compiling=$("$root/scripts/build_cost.py" "$build" --seconds train_char_lm ckpt)
+  if has_torch; then
+    compiling=$((compiling + $("$root/scripts/build_cost.py" "$torch_package" --seconds sealpoint_python)))
+  fi
+  printf 'About %s s from here on: at most %s s to compile, %s s to show.\n' \
+    $((compiling + shown_seconds)) "$compiling" "$shown_seconds"
 }
 
 crash() {
@@ -224,15 +253,27 @@ make_page() {
 
 prepare() {
   echo "Sealpoint: a small language model learns the GNU General Public License, crashes and goes on."
-  printf 'Packages and programs (the first time takes minutes) ... '
-  "$root/scripts/install_packages.sh" >"$logs/packages" 2>&1 || {
+  echo "It needs packages and programs: the first time takes minutes."
+  "$root/scripts/install_packages.sh" 2>&1 | tee "$logs/packages" | progress "Packages" || {
     cat "$logs/packages" >&2
     fail "the installation of packages"
   }
+  configure_programs
+  if has_torch; then configure_package; fi
+  announce
   build_programs
-  echo ready
 }
 
+# What to try with what is here now.
+show_next() {
+  local shown=${demo#"$root"/}
+  printf '\nThree commands to try next:\n'
+  printf '   %s\n' "${ckpt#"$root"/} ls $shown/series" \
+    "python3 -m venv build/try && build/try/bin/pip install -v ." "scripts/test.sh"
+}
+
+# shellcheck source=scripts/progress.sh
+. "$root/scripts/progress.sh"
 # shellcheck source=scripts/demo_torch.sh
 . "$root/scripts/demo_torch.sh"
 start_clean
@@ -251,3 +292,4 @@ show_difference
 make_page
 printf '\nAll as expected, in %s s. Checkpoints and logs (with what MPI prints) are in %s\n' \
   $((SECONDS - started)) "$demo"
+show_next

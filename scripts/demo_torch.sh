@@ -6,9 +6,8 @@ torch_package=$root/build/python
 
 has_torch() { [ -x "$torch_python" ] && "$torch_python" -c 'import torch, nanobind' 2>"$logs/torch"; }
 
-build_package() {
-  (cd "$root" && cmake --preset python && cmake --build "$torch_package" --target sealpoint_python) \
-    >"$logs/build-python" 2>&1 || {
+configure_package() {
+  (cd "$root" && cmake --preset python) >"$logs/build-python" 2>&1 || {
     tail -n 30 "$logs/build-python" >&2
     fail "the build of the Python package"
   }
@@ -31,7 +30,6 @@ torch_act() {
     return
   fi
   heading "PyTorch: FSDP2 on 4 ranks, saves in the background; rank 3 is killed as step 30 is saved"
-  build_package
   train_torch torch-crash 4 fsdp 40 --die-at 30
   expect_status 1 "the training of which a rank is killed"
   show torch-series "$verify" --series torch

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that each source of tests, fuzz targets, examples and benchmarks includes what it uses: clang reads it alone and
-makes no code.
+"""Checks that each source includes what it uses: clang reads it alone and makes no code.
 
-Stages that run tests compile them in pieces of several sources, where one source can bring along what another uses. The
-headers of GoogleTest, where a source names them, are read once. What was in order before is not looked at again: a source
-is known by a digest of itself, of all headers of this project that it reaches, and of its options (see tidy.py).
+What users build, and stages that run tests, is compiled in pieces of several sources, where one source can bring along what
+another uses. The headers of GoogleTest, where a source names them, are read once. What was in order before is not looked at
+again: a source is known by a digest of itself, of all headers of this project that it reaches, and of its options (see
+tidy.py).
 
   scripts/each_source.py BUILD_FOLDER     configured by the preset clang, with its generated headers built
 """
@@ -25,7 +25,8 @@ import tempfile
 import tidy
 
 ROOT = tidy.ROOT
-FOLDERS = ("tests", "fuzz", "examples", "benchmarks")
+FOLDERS = ("lib", "readers", "tools", "python", "tests", "fuzz", "examples", "benchmarks")
+SCHEMA = ROOT / "schema/index.fbs"  # of which a header is generated
 INCLUDE = re.compile(rb'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 
 
@@ -88,7 +89,7 @@ class Headers:
 
 
 def stamp_of(entry, cache, compiler):
-    digest = hashlib.sha256(compiler + "\0".join(options_of(entry)).replace(str(ROOT), "").encode())
+    digest = hashlib.sha256(compiler + "\0".join(options_of(entry)).replace(str(ROOT), "").encode() + content_digest(SCHEMA))
     for path in reached(pathlib.Path(entry["file"])):
         digest.update(str(path.relative_to(ROOT)).encode() + content_digest(path))
     return cache / f"source-{digest.hexdigest()}"

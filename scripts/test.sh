@@ -25,6 +25,8 @@ export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file
 # The presets take warnings for errors, and what pip and the tests of installing build, as users do, does not: the same objects.
 # Those of a preset come first, so that none with a warning is kept.
 export CCACHE_IGNOREOPTIONS=-Werror
+# Without a home Go has no cache, and builds nothing.
+export GOCACHE=${GOCACHE:-$PWD/build/go-cache}
 # Where runs write what they counted (docs/testing-counts.md).
 export SEALPOINT_RESULTS=$PWD/build/results
 mkdir -p "$SEALPOINT_RESULTS"
@@ -32,16 +34,18 @@ mkdir -p "$SEALPOINT_RESULTS"
 # Configures, builds and tests; what each step takes is in CMakePresets.json.
 workflow() { cmake --workflow --preset "$1"; }
 check_counts() { scripts/testing_table.py --check "$SEALPOINT_RESULTS"; }
-# With the tests of the night, or without.
+# With the tests of the night, or without. The preset clang compiles each source alone.
 each_source() {
-  cmake --preset clang -D SEALPOINT_WITH_CUDA=OFF -D SEALPOINT_NIGHTLY_TESTS="$1" >build/clang.configure.log
+  scripts/python_env.sh --no-torch
+  cmake --preset clang -D SEALPOINT_WITH_CUDA=OFF -D SEALPOINT_NIGHTLY_TESTS="$1" -D SEALPOINT_BUILD_PYTHON=ON \
+    -D Python_EXECUTABLE="$PWD/build/venv/bin/python" >build/clang.configure.log
   cmake --build build/clang --target sealpoint_schema_generated
   scripts/each_source.py build/clang
 }
 
 stage_packages() { scripts/install_packages.sh; }
 
-# g++, each source of library, tools and examples by itself, as users build.
+# g++, in pieces of many sources, as users build.
 stage_gcc() {
   rm -f "$SEALPOINT_RESULTS"/*.json
   workflow gcc
@@ -55,7 +59,7 @@ stage_python() {
   workflow python
 }
 
-# The rest of the build of gcc, the tests that need many runs, and each source of the tests alone.
+# The rest of the build of gcc, the tests that need many runs, and each source alone.
 stage_deep() {
   workflow deep
   check_counts
@@ -86,9 +90,11 @@ stage_frameworks() {
 # each program is one source, as for clang-tidy: cheap, and a name that is defined twice in one is seen.
 stage_builds() {
   cmake -S . -B build/plain -D CMAKE_CXX_COMPILER=clang++-19 -D CMAKE_BUILD_TYPE=Release -D BUILD_TESTING=OFF \
-    -D SEALPOINT_WITH_CUDA=OFF -D SEALPOINT_WERROR=ON -D CMAKE_UNITY_BUILD=ON -D CMAKE_UNITY_BUILD_BATCH_SIZE=0 >build/plain.configure.log
+    -D SEALPOINT_BUILD_BENCHMARKS=ON -D SEALPOINT_WITH_CUDA=OFF -D SEALPOINT_WERROR=ON -D CMAKE_UNITY_BUILD_BATCH_SIZE=0 \
+    >build/plain.configure.log
   cmake --build build/plain
   build/plain/tools/ckpt-verify/ckpt-verify --version
+  scripts/build_cost.sh --quick
 }
 
 # Each sync, publication and compare of digests taken out, one at a time: a test must fail.
@@ -106,7 +112,8 @@ stage_lint() {
 }
 
 # The demonstration of README.
-stage_demo() { scripts/demo.sh; }
+# With the name by which the presets call the compiler: another one finds none of their objects in the cache.
+stage_demo() { CXX=g++ scripts/demo.sh; }
 
 # By night: the same questions at full length. First the tests that tests/nightly.txt names, in the build folders of a commit.
 stage_enumerations() {

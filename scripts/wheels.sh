@@ -71,7 +71,7 @@ build_wheel() {  # interpreter, version
   # nanobind takes for granted that other headers bring <cstdio>.
   env -u PYTHONPATH PATH="$venv/bin:$PATH" CC="$tools/bin/cc" CXX="$tools/bin/c++" CMAKE_BUILD_PARALLEL_LEVEL="$jobs" \
     "$venv/bin/pip" wheel "$out"/sealpoint-*.tar.gz --quiet --disable-pip-version-check --no-deps --no-build-isolation \
-    --wheel-dir "$raw" -Ccmake.define.CMAKE_UNITY_BUILD=ON "-Ccmake.define.CMAKE_CXX_FLAGS=-include cstdio" \
+    --wheel-dir "$raw" "-Ccmake.define.CMAKE_CXX_FLAGS=-include cstdio" \
     "-Ccmake.define.CMAKE_AR=$tools/bin/ar" "-Ccmake.define.CMAKE_RANLIB=$tools/bin/ranlib" \
     "-Ccmake.define.CMAKE_PROJECT_INCLUDE=$tools/own_headers.cmake" "-Ccmake.define.SEALPOINT_SBOM_LLVM=$llvm"
   # Refuses what needs a later glibc.

@@ -14,9 +14,9 @@
 namespace sealpoint::internal {
 namespace {
 
-constexpr std::array<std::byte, 8> kMagic = {std::byte{0x89}, std::byte{'S'},  std::byte{'P'},
-                                             std::byte{'T'},  std::byte{0x0d}, std::byte{0x0a},
-                                             std::byte{0x1a}, std::byte{0x0a}};
+constexpr std::array<std::byte, 8> kHeaderMagic = {
+    std::byte{0x89}, std::byte{'S'},  std::byte{'P'},  std::byte{'T'},
+    std::byte{0x0d}, std::byte{0x0a}, std::byte{0x1a}, std::byte{0x0a}};
 
 constexpr std::uint32_t kHeaderSizeStep = 8;
 
@@ -38,7 +38,7 @@ Digest HeaderDigest(ByteSpan header) {
 // "not a checkpoint". R-HDR-10 for an index or blob: those are referred to by a checkpoint, so that
 // other magic means damage.
 Status CheckMagic(ByteSpan prefix, FileKind expected_kind) {
-  if (std::equal(kMagic.begin(), kMagic.end(), prefix.begin())) return {};
+  if (std::equal(kHeaderMagic.begin(), kHeaderMagic.end(), prefix.begin())) return {};
   const bool is_marker = expected_kind == FileKind::kMarker;
   return HeaderError(is_marker ? Code::kNotACheckpoint : Code::kCorrupt,
                      is_marker ? "R-HDR-02" : "R-HDR-10", HeaderFields::kMagic.at,
@@ -138,7 +138,7 @@ Status CheckReserved(ByteSpan header, const Field& field) {
 
 void EncodeHeader(const FileHeader& header, MutableByteSpan out) {
   SEALPOINT_CHECK(out.size() >= kHeaderSize && out.size() <= kHeaderSizeMax);
-  std::copy(kMagic.begin(), kMagic.end(), out.begin());
+  std::copy(kHeaderMagic.begin(), kHeaderMagic.end(), out.begin());
   StoreLe(out, HeaderFields::kKind.at, static_cast<std::uint32_t>(header.kind));
   StoreLe(out, HeaderFields::kVersion.at, kFormatVersion);
   StoreLe(out, HeaderFields::kHeaderSize.at, static_cast<std::uint32_t>(out.size()));

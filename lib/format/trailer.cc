@@ -14,9 +14,9 @@
 namespace sealpoint::internal {
 namespace {
 
-constexpr std::array<std::byte, 8> kMagic = {std::byte{0x89}, std::byte{'S'},  std::byte{'P'},
-                                             std::byte{'B'},  std::byte{0x0d}, std::byte{0x0a},
-                                             std::byte{0x1a}, std::byte{0x0a}};
+constexpr std::array<std::byte, 8> kTrailerMagic = {
+    std::byte{0x89}, std::byte{'S'},  std::byte{'P'},  std::byte{'B'},
+    std::byte{0x0d}, std::byte{0x0a}, std::byte{0x1a}, std::byte{0x0a}};
 
 std::optional<std::uint64_t> CheckedAlignUp(std::uint64_t value, std::uint64_t alignment) {
   if (!CheckedAdd(value, alignment - 1)) return std::nullopt;
@@ -59,7 +59,7 @@ std::optional<BlobSections> PlaceSections(std::uint64_t chunks_end, std::uint32_
 
 // R-BLB-02.
 Status CheckSelf(ByteSpan bytes) {
-  if (!std::equal(kMagic.begin(), kMagic.end(), bytes.begin())) {
+  if (!std::equal(kTrailerMagic.begin(), kTrailerMagic.end(), bytes.begin())) {
     return RuleError(Code::kCorrupt, "R-BLB-02",
                      "last 256 bytes of the blob do not begin with the magic of a trailer")
         .AtOffset(TrailerFields::kMagic.at);
@@ -152,7 +152,7 @@ TrailerBytes EncodeTrailer(const Trailer& trailer) {
   SEALPOINT_CHECK(sections && sections->file_size == trailer.file_size);
   TrailerBytes bytes{};
   const MutableByteSpan out(bytes);
-  std::copy(kMagic.begin(), kMagic.end(), out.begin());
+  std::copy(kTrailerMagic.begin(), kTrailerMagic.end(), out.begin());
   StoreLe(out, TrailerFields::kTrailerSize.at, static_cast<std::uint32_t>(kTrailerSize));
   StoreLe(out, TrailerFields::kRecordSize.at, static_cast<std::uint32_t>(kRecordSize));
   StoreId(out, TrailerFields::kBlob.at, trailer.blob);

@@ -107,7 +107,7 @@ nb::object KindOf(nb::handle path) {
   return kind ? nb::object(nb::make_tuple(Text(kind->what), kind->is_read)) : nb::none();
 }
 
-nb::object Newest(nb::handle path) {
+nb::object NewestIteration(nb::handle path) {
   const std::string run = PathOf(path);
   const std::optional<std::string> newest = [&] {
     const GilRelease released;
@@ -288,7 +288,7 @@ void BindInterop(nb::module_& m) {
         nb::sig("def foreign_dtypes() -> list[tuple[str, int, str, str, str]]"),
         "Name, element size in bytes, name in torch and numpy, class of storages in torch, numpy's "
         "code.");
-  m.def("newest_megatron_iteration", Newest, nb::arg("path"),
+  m.def("newest_megatron_iteration", NewestIteration, nb::arg("path"),
         nb::sig("def newest_megatron_iteration(path: str) -> str | None"));
 }
 

@@ -24,7 +24,7 @@
 namespace sealpoint::python {
 namespace {
 
-using Entries = std::vector<SeriesEntry>;
+using FoundEntries = std::vector<SeriesEntry>;
 using PerPeriod = std::vector<std::pair<std::int64_t, std::uint32_t>>;  // (seconds, count)
 // (metric, "least" or "greatest", count)
 using Best = std::optional<std::tuple<std::string, std::string, std::uint32_t>>;
@@ -35,13 +35,13 @@ auto Unlocked(Work work) {
   return work();
 }
 
-Entries List(nb::handle path) {
+FoundEntries List(nb::handle path) {
   const Series series(PathOf(path));
   return Unlocked([&] { return Value(series.List()).entries; });
 }
 
 // The newest and what was passed over; nothing if none was ever committed.
-std::optional<std::pair<SeriesEntry, Entries>> Newest(nb::handle path, bool allow_fallback) {
+std::optional<std::pair<SeriesEntry, FoundEntries>> Newest(nb::handle path, bool allow_fallback) {
   const Series series(PathOf(path));
   auto point = Unlocked([&] { return series.Newest({.allow_fallback = allow_fallback}); });
   // This code says so, and nothing else.

@@ -17,19 +17,21 @@ ROOT = pathlib.Path(__file__).parents[2]
 WHEELHOUSE = ROOT / "build/wheelhouse"  # what pip builds with, fetched by scripts/python_env.sh
 WHEEL_SIZE_MAX_BYTES = 10_000_000
 IMPORT_MAX_SECONDS = 0.15
-# Objects that another build has compiled come from the compiler cache if the folders lie to each other as there.
+# Objects that another build has compiled come from the compiler cache if the folders lie to each other as there, and the
+# compiler is called by the same name.
 BUILD_FOLDER = "-Cbuild-dir=build/pip"
+COMPILER = {"CXX": "g++"} if shutil.which("g++") else {}
 
 
-def run(*command, root=ROOT, **variables):
+def run(*command, root=ROOT, stderr=subprocess.PIPE, **variables):
     """Runs it as a user of a shell without settings of Python; returns what it printed."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
     if WHEELHOUSE.is_dir():  # no network
         environment |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(WHEELHOUSE)}
-    environment |= {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "CCACHE_BASEDIR": str(root), **variables}
+    environment |= {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "CCACHE_BASEDIR": str(root), **COMPILER, **variables}
     words = [str(part) for part in command]
-    done = subprocess.run(words, cwd=root, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = subprocess.run(words, cwd=root, env=environment, stdout=subprocess.PIPE, stderr=stderr, text=True, check=False)
+    assert done.returncode == 0, done.stdout + (done.stderr or "")
     return done.stdout
 
 
@@ -49,7 +51,7 @@ def empty_environment(folder, python=sys.executable):
 
 def with_pip(python, clone, *command):
     (clone / "build/tmp").mkdir(parents=True, exist_ok=True)
-    run(python, "-m", "pip", *command, root=clone, TMPDIR=clone / "build/tmp")
+    return run(python, "-m", "pip", *command, root=clone, stderr=subprocess.STDOUT, TMPDIR=clone / "build/tmp")
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +126,8 @@ def check_content(wheel):
 
 def test_a_clone_installs_and_the_block_of_the_readme_resumes(clone, tmp_path):
     python = empty_environment(tmp_path / "empty")
-    with_pip(python, clone, "install", ".", BUILD_FOLDER)
+    shown = with_pip(python, clone, "install", "-v", ".", BUILD_FOLDER)
+    assert re.search(r"^ *\[\d+/\d+\] Building CXX object lib/saver/", shown, re.M), shown
     passed = check_installed(python, tmp_path / "empty")
     print(f"import {passed * 1e3:.1f} ms")
     assert run(python.parent / "sealpoint", "--help", root=tmp_path).startswith("usage: sealpoint")

@@ -41,7 +41,7 @@ class StagesTest(unittest.TestCase):
         shutil.copy(SCRIPT, self.root / "scripts/test.sh")
         stubs = [f"bin/{name}" for name in ("cmake", "ctest", "git", "clang-format-19")]
         names = ("install_packages.sh", "testing_table.py", "fuzz.sh", "python_env.sh", "mutants.py", "tidy.py", "each_source.py",
-                 "demo.sh", "model.sh", "newest_torch.sh", "frameworks.sh", "peers.sh", "scale.sh", "wheels.sh",
+                 "build_cost.sh", "demo.sh", "model.sh", "newest_torch.sh", "frameworks.sh", "peers.sh", "scale.sh", "wheels.sh",
                  "debian.sh")
         for name in [*stubs, *(f"scripts/{one}" for one in names), "build/plain/tools/ckpt-verify/ckpt-verify"]:
             (self.root / name).write_text(STUB)
@@ -77,6 +77,7 @@ class StagesTest(unittest.TestCase):
         for failing, stage in (
             ("cmake --workflow --preset gcc", "gcc"), ("cmake --workflow --preset threads", "threads"),
             ("testing_table.py", "gcc"), ("tidy.py", "lint"), ("python_env.sh", "python"), ("each_source.py", "deep"),
+            ("build_cost.sh", "builds"),
         ):  # fmt: skip
             with self.subTest(failing):
                 status, output, _ = self.run_stages("--all", FAILING=failing)
@@ -113,6 +114,12 @@ class StagesTest(unittest.TestCase):
             name = workflow["name"]
             expected = "ON" if name in ("enumerations", "python-nightly") else "OFF"
             self.assertEqual(has_nightly(workflow["steps"][0]["name"]), expected, name)
+
+    def test_go_has_a_cache_where_nobody_has_a_home(self):
+        (self.root / "bin/cmake").write_text(STUB + 'echo "Go: $GOCACHE" >>"$CALLS"\n')
+        for given, expected in ("", self.root / "build/go-cache"), ("/given", "/given"):
+            _, _, calls = self.run_stages("minimal", GOCACHE=given)
+            self.assertIn(f"Go: {expected}", calls)
 
     def test_tests_that_write_among_the_sources_fail(self):
         (self.root / "bin/git").write_text(STUB + "ls x 2>/dev/null || true\n")
