@@ -178,7 +178,8 @@ class PageFile:
                 if opened.read(len(_BEGIN)) == _BEGIN.encode():
                     return
         raise AlreadyExistsError(
-            "a file is there that sealpoint bench did not write, expected a page of it or nothing: give another --html", path=self.path
+            "a file is there that sealpoint bench did not write, expected a page of it or nothing: give another --html",
+            path=self.path,
         )
 
     def _write(self, text: str) -> None:

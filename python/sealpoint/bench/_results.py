@@ -36,7 +36,7 @@ OPERATIONS = {
 
 @dataclasses.dataclass
 class Figures:
-    """The times of one peer: seconds by round, those of the slowest rank. Round 0 warms up. ``from_storage``: what a load read from a
+    """The times of a peer: seconds by round, those of the slowest rank. Round 0 warms up. ``from_storage``: what a load read from a
     device, if the system says that."""
 
     seconds: dict[int, float] = dataclasses.field(default_factory=dict)
