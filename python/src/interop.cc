@@ -11,6 +11,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -122,10 +124,13 @@ nb::list TensorsOf(const Foreign& foreign) {
   for (const auto& entry : foreign.checkpoint.tensors) order.push_back(&entry);
   const auto place = [](const auto* entry) {
     const std::vector<ForeignPart>& parts = entry->second.parts;
-    if (parts.empty()) return std::pair<std::size_t, std::uint64_t>(0, 0);
-    return std::pair(parts.front().file, parts.front().entry_begin + parts.front().begin);
+    const std::string_view name = entry->first;
+    if (parts.empty()) return std::tuple<std::size_t, std::uint64_t, std::string_view>(0, 0, name);
+    const ForeignPart& first = parts.front();
+    return std::tuple<std::size_t, std::uint64_t, std::string_view>(
+        first.file, first.entry_begin + first.begin, name);
   };
-  std::ranges::stable_sort(order, {}, place);
+  std::ranges::sort(order, {}, place);
   nb::list tensors;
   for (const auto* const entry : order) {
     const ForeignTensor& tensor = entry->second;
