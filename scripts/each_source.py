@@ -96,7 +96,8 @@ def stamp_of(entry, cache, compiler):
 
 
 def check(entry, headers, stamp):
-    command = [*options_of(entry), *headers.of(entry), "-fsyntax-only", entry["file"]]
+    # What libstdc++ 12 has for stable sorts calls what it deprecates.
+    command = [*options_of(entry), *headers.of(entry), "-fsyntax-only", "-Wno-deprecated-declarations", entry["file"]]
     done = subprocess.run(command, cwd=entry["directory"], capture_output=True, text=True, check=False)
     if done.returncode:
         print(f"{pathlib.Path(entry['file']).relative_to(ROOT)} does not compile alone:\n{done.stderr}", flush=True)
