@@ -193,8 +193,8 @@ std::uint64_t ZerosAtEnd(const std::byte* block) {
 template <typename T>
 void CountSubnormals(const std::byte* block, Exponents& exponents) {
   for (std::size_t i = 0; i < kBlockValues; ++i) {
-    const double value = ValueAt<T>(block, i);
-    constexpr double kLeastNormal = std::numeric_limits<T>::min();
+    const auto value = static_cast<double>(ValueAt<T>(block, i));
+    constexpr auto kLeastNormal = static_cast<double>(std::numeric_limits<T>::min());
     const bool is_subnormal = value != 0 && std::abs(value) < kLeastNormal;
     if (is_subnormal) ++exponents[(std::bit_cast<std::uint64_t>(value) >> 52u) & 2047u];
   }
