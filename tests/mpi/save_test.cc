@@ -155,7 +155,7 @@ TEST(SaveTest, EmptyTensorsMayBeDeclaredByEverybody) {
 
 // As particles are: each rank has a number of its own, which may be 0, and all may have none.
 TEST(SaveTest, ARankWithoutElementsNeedsNoBranch) {
-  for (const std::uint64_t most : {3, 0}) {
+  for (const std::uint64_t most : {3u, 0u}) {
     OnJobs([&](SaveJob& job) {
       const auto count_of = [&](int rank) { return rank % 2 == 0 ? most : 0; };
       std::uint64_t begin = 0, total = 0;
