@@ -11,7 +11,7 @@ import numpy as np
 
 import sealpoint
 from sealpoint.bench import _disk
-from sealpoint.bench._peers import Peer
+from sealpoint.bench._peers import Peer, newest_in
 from sealpoint.bench._state import Spec, State, seed_of
 
 
@@ -30,10 +30,7 @@ class Sealpoint:
         sealpoint.save(state.tensors, folder, series=True, step=step)
 
     def load_newest(self, state: State, folder: str) -> None:
-        newest = sealpoint.Series(folder).newest()
-        if newest is None:
-            raise sealpoint.NotFoundError("the series has no checkpoint", path=folder)
-        self.load(state, newest.entry.path, 1)
+        self.load(state, newest_in(folder), 1)
 
 
 class Safetensors:

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any, NamedTuple, Protocol
 
+from sealpoint._errors import NotFoundError
+from sealpoint._series import Series
 from sealpoint.bench._state import State
 
 OURS = "sealpoint"
@@ -61,6 +63,14 @@ class Peer(Protocol):
 
     def load_newest(self, state: State, folder: str) -> None:
         """What ``save_next`` left."""
+
+
+def newest_in(folder: str) -> str:
+    """The path of the newest checkpoint of Sealpoint. Errors: NotFoundError."""
+    newest = Series(folder).newest()
+    if newest is None:
+        raise NotFoundError("the series has no checkpoint", path=folder)
+    return newest.entry.path
 
 
 class Side(Protocol):

@@ -18,7 +18,7 @@ from torch.distributed.tensor import DTensor, Shard
 import sealpoint
 import sealpoint.torch
 from sealpoint.bench import _disk
-from sealpoint.bench._peers import Peer
+from sealpoint.bench._peers import Peer, newest_in
 from sealpoint.bench._state import Spec, State, seed_of
 
 
@@ -36,10 +36,7 @@ class Sealpoint:
         sealpoint.torch.save(state.given, folder, series=True, step=step)
 
     def load_newest(self, state: State, folder: str) -> None:
-        newest = sealpoint.Series(folder).newest()
-        if newest is None:
-            raise sealpoint.NotFoundError("the series has no checkpoint", path=folder)
-        self.load(state, newest.entry.path, 1)
+        self.load(state, newest_in(folder), 1)
 
 
 class Dcp:
