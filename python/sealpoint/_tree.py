@@ -14,7 +14,7 @@ import pathlib
 import pickle
 import reprlib
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
 from sealpoint._dtypes import name_of, numpy, numpy_dtype
@@ -218,8 +218,11 @@ class Encoder:
     def _encode_unknown(self, value: Any, path: Path) -> Node:
         if self._allow_pickle:
             return {KIND: "pickle", "base64": base64_of(pickle.dumps(value, protocol=4))}
-        hint = "; see register_enum" if isinstance(value, enum.Enum) else "; it has get_state(), whose value can be saved" \
-            if callable(getattr(value, "get_state", None)) else ""
+        hint = ""
+        if isinstance(value, enum.Enum):
+            hint = "; see register_enum"
+        elif callable(getattr(value, "get_state", None)):
+            hint = "; it has get_state(), whose value can be saved"
         raise UnsupportedError(
             f"values of type {type(value).__module__}.{type(value).__qualname__} have no form in the format{hint}; "
             "expected tensors, numbers, strings, containers of these, or allow_pickle=True",
@@ -344,17 +347,23 @@ def united_paths(nodes: list[Node], path: Path = ()) -> Iterator[str]:
     if len(members) < 2:
         return
     keys = list(dict.fromkeys(key for one in members for key in one))
-    if any(len(one) != len(keys) for one in members) and not any(has_tensor(node) for node in nodes):
+    if any(len(one) != len(keys) for one in members) and not any(nodes_of(nodes, ("tensor", _PARTS))):
         yield text_of(path)
     if KIND not in nodes[0]:  # other keys than strings are those of histories
         for key in keys:
             yield from united_paths([one[key] for one in members if key in one], (*path, key))
 
 
-def has_tensor(node: Node) -> bool:
+def nodes_of(node: Node, kinds: Collection[str]) -> Iterator[dict[str, Node]]:
+    """The nodes of these kinds in a tree, each before those within it."""
     if isinstance(node, list):
-        return any(has_tensor(one) for one in node)
-    return isinstance(node, dict) and (node.get(KIND) in ("tensor", _PARTS) or any(has_tensor(one) for one in node.values()))
+        for one in node:
+            yield from nodes_of(one, kinds)
+    elif isinstance(node, dict):
+        if node.get(KIND) in kinds:
+            yield node
+        for one in node.values():
+            yield from nodes_of(one, kinds)
 
 
 def _members(node: Node) -> dict[Any, Node] | None:

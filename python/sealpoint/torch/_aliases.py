@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import bisect
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -87,6 +88,9 @@ class _Spans:
         last = bisect.bisect_left(placed, end, key=lambda one: one.begin)
         return [one for one in placed[at:last] if one.end > begin]
 
+    def memories(self) -> Iterator[torch.Tensor]:
+        return (one.memory for placed in self._placed.values() for one in placed)
+
     def add(self, name: str, memory: torch.Tensor) -> None:
         placed = self._placed.setdefault(memory.untyped_storage()._cdata, [])
         bisect.insort(placed, _Placed(*_span_of(memory), name, memory), key=lambda one: one.begin)
@@ -110,7 +114,6 @@ class Destinations:
         self._names: dict[Key, tuple[str, Key]] = {}  # stored name and region
         self._others: list[tuple[str, torch.Tensor, torch.Tensor]] = []  # (name, memory, copy)
         self._spans = _Spans()
-        self._memories: list[torch.Tensor] = []
 
     @property
     def must_compare(self) -> bool:
@@ -137,11 +140,11 @@ class Destinations:
         elif key is not None:
             self._names[key] = (name, region)
             self._spans.add(name, memory)
-            self._memories.append(memory)
         self.slots.extend(_shards.part_slots(name, shape, part.box, memory, part.run))
+
     def mark_changed(self) -> None:
         """For autograd, so that a backward pass over the values of before is an error."""
-        for memory in self._memories:
+        for memory in self._spans.memories():
             if not memory.is_inference():
                 torch.autograd.graph.increment_version(memory)
 

@@ -21,7 +21,7 @@ from sealpoint.torch._arguments import check, checked_call, tells_other_ranks
 from sealpoint.torch._dtypes import DTYPE_OF
 from sealpoint.torch._matching import Matching
 from sealpoint.torch._options import Contract, LoadKeywords, LoadOptions
-from sealpoint.torch._rename import Renaming, part_of, tensors_in
+from sealpoint.torch._rename import Renaming, part_of
 from sealpoint.torch._session import Call, session_of
 from sealpoint.torch._state import UNITED, agree, look_first
 
@@ -204,7 +204,7 @@ def _read_tree_object(reader: _sealpoint.CollectiveReader, name: str) -> Any:
 
 def _values_of_all_ranks(reader: _sealpoint.CollectiveReader, node: Any) -> list[dict[str, Any]]:
     """The objects of all ranks that saved; collective, so that each is read once."""
-    count = max(_per_rank_sizes(node), default=0)
+    count = max((one["size"] for one in _tree.nodes_of(node, ("per_rank",))), default=0)
     return [_tree.parse(reader.read_object(_tree.rank_object(rank))) for rank in range(count)]
 
 
@@ -212,7 +212,7 @@ def _values_of_rank(reader: _sealpoint.CollectiveReader, node: Any, rank: int) -
     """What the rank of this number gave to ``per_rank``."""
     objects = Checkpoint(reader.checkpoint(), 1).objects
     name = _tree.rank_object(rank)
-    if name not in objects or not any(True for _ in _per_rank_sizes(node)):
+    if name not in objects or not any(_tree.nodes_of(node, ("per_rank",))):
         return {}
     values: dict[str, Any] = _tree.parse(objects[name])
     return values
@@ -242,17 +242,6 @@ def _stored_in(reader: _sealpoint.CollectiveReader) -> _differences.Stored:
         return info.dtype, info.shape
 
     return stored
-
-
-def _per_rank_sizes(node: Any) -> Any:
-    if isinstance(node, list):
-        for one in node:
-            yield from _per_rank_sizes(one)
-    elif isinstance(node, dict):
-        if node.get(_tree.KIND) == "per_rank":
-            yield node["size"]
-        for value in node.values():
-            yield from _per_rank_sizes(value)
 
 
 def mask_of(stored: Sequence[str], matched: Collection[str]) -> bytes:
@@ -292,7 +281,7 @@ def load_full(path: Path, *, keys: Sequence[str] | None = None, device: torch.de
         has_tree = _tree.OBJECT in checkpoint.objects
         tree = _tree.parse(bytes(checkpoint.objects[_tree.OBJECT])) if has_tree else _tree_of_names(checkpoint)
         tree = _with_rank_values(tree if keys is None else part_of(tree, keys), _rank_values(checkpoint), ())
-        names: Iterable[str] = checkpoint if keys is None else dict.fromkeys(tensors_in(tree))
+        names: Iterable[str] = checkpoint if keys is None else {one["name"]: None for one in _tree.nodes_of(tree, ("tensor",))}
         tensors: dict[str, torch.Tensor] = {}
         slots = []
         for name in names:

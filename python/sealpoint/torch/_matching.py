@@ -45,8 +45,7 @@ class Matching:
         self._new_tensors = _tree.Decoder(self._new_tensor, allow_pickle)
         self._decoder = _tree.Decoder(self._refuse_tensor, allow_pickle)
         self._changes: list[Callable[[], None]] = []  # in this order, at the end
-        self._loads: list[tuple[Any, list[Any]]] = []  # (object with a state, its state dict)
-        self._changes_after: list[Callable[[], None]] = []  # once these have their states
+        self._loads: list[tuple[Any, Any, list[Any]]] = []  # (object with a state, what of it has the state, its state dict)
         self._within = ""  # which kind of object has the part of the state: see _object
         self._copies = _optimizers.Copies()
         self._look, self._versions, self._parameters, self._united = look, versions, parameters, united
@@ -71,10 +70,9 @@ class Matching:
         self.destinations.mark_changed()
         for change in self._changes:
             change()
-        for stateful, (state,) in self._loads:
+        for whole, stateful, (state,) in self._loads:
             stateful.load_state_dict(state)
-        for change in self._changes_after:
-            change()
+            _parameters.note_load(whole)
         for path in self._copies.changed():
             warnings.warn(
                 f"the hyper-parameters of {path} were loaded into a copy, as which state_dict() returns them: call the "
@@ -138,7 +136,7 @@ class Matching:
             self._object(live, node, path)
         elif path and str(path[-1]).rpartition(".")[2] == _values.EXTRA_STATE:
             self._extra_state(put, live, node, path)
-        elif self._within == "optimizer" and "state" in path and _values.are_of_other_kinds(live, node):
+        elif self._is_state_of_parameter(path) and _values.are_of_other_kinds(live, node):
             self._make(put, node, path)
         elif _subclasses.is_one(live) or _tree.kind_of_parts(node):
             self._parts(live, node, path)
@@ -202,8 +200,7 @@ class Matching:
         else:
             self._place(partial(operator.setitem, holder, 0), holder[0], node, path)
         self._within = outer
-        self._loads.append((live, holder))
-        self._changes_after.append(partial(_parameters.note_load, whole))
+        self._loads.append((whole, live, holder))
 
     def _replace(self, put: Put, live: Any, node: Node, path: Path) -> None:
         """A value without tensors, whatever its form is here and there."""
@@ -293,9 +290,13 @@ class Matching:
         if isinstance(live, tuple):
             self._changes.append(lambda: put(_values.in_container_of(live, tuple(filled))))
 
+    def _is_state_of_parameter(self, path: Path) -> bool:
+        """Whether it is what an optimizer keeps of a parameter."""
+        return self._within == "optimizer" and "state" in path
+
     def _may_grow(self, live: Any, path: Path) -> bool:
         """Whether it is a list that an object fills while it runs, such as the history of LBFGS, with local tensors."""
-        is_of_object = self._within == "other" or (self._within == "optimizer" and "state" in path)
+        is_of_object = self._within == "other" or self._is_state_of_parameter(path)
         return is_of_object and isinstance(live, (list, tuple)) and all(type(one) is torch.Tensor for one in live)
 
     @staticmethod

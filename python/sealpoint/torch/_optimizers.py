@@ -13,7 +13,7 @@ from torch.distributed.tensor import DTensor, Replicate, Shard
 from sealpoint import _tree
 from sealpoint._tree import Node
 from sealpoint._tree_paths import entries_of, kind_of
-from sealpoint.torch import _subclasses
+from sealpoint.torch import _parameters, _subclasses
 
 # Returns shape and dtype of a stored tensor, by its name.
 Look = Callable[[str], tuple[tuple[int, ...], torch.dtype]]
@@ -171,11 +171,8 @@ def changed_hyper_parameters(optimizer: Any, node: Node) -> Iterator[tuple[int, 
 
     A scheduler changes some with each step: of these the initial value is compared.
     """
-    groups, stored = getattr(optimizer, "param_groups", None), (entries_of(node) or {}).get("param_groups")
-    if not isinstance(groups, list) or not isinstance(stored, list):
-        return
-    for i, (live, stored_group) in enumerate(zip(groups, stored, strict=False)):
-        entries = entries_of(stored_group) or {}
+    groups = _parameters.groups_of(optimizer) or []
+    for i, (live, entries) in enumerate(zip(groups, _parameters.stored_groups(entries_of(node) or {}), strict=False)):
         skipped = {"params", "param_names", *(one for name, moved in _SCHEDULED.items() if name in entries for one in moved)}
         for key, one in entries.items():
             if key not in live or key in skipped or kind_of(one) == "tensor" or isinstance(live[key], torch.Tensor):

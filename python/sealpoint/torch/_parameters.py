@@ -134,7 +134,7 @@ def _of_groups(entries: Mapping[Any, Node], names: list[list[str]]) -> _Stored:
     """Reads a state_dict(), or what get_state_dict() returns."""
     stored = _Stored()
     states = entries_of(entries.get("state")) or {}
-    for i, (group, of_group) in enumerate(zip(_stored_groups(entries), names, strict=True)):
+    for i, (group, of_group) in enumerate(zip(stored_groups(entries), names, strict=True)):
         for key, name in zip(group["params"], of_group, strict=True):
             stored.groups[name], stored.number_of_group[name] = group, i
             stored.places[name] = [(("param_groups",), entries["param_groups"])]
@@ -158,7 +158,8 @@ def _of_flat(entries: Mapping[Any, Node]) -> _Stored:
     return stored
 
 
-def _stored_groups(entries: Mapping[Any, Node]) -> list[Mapping[Any, Node]]:
+def stored_groups(entries: Mapping[Any, Node]) -> list[Mapping[Any, Node]]:
+    """The entries of each stored group of an optimizer whose entries these are."""
     groups = entries.get("param_groups")
     return [entries_of(group) or {} for group in groups] if isinstance(groups, list) else []
 
@@ -191,16 +192,16 @@ def by_names(optimizer: Any, node: Node, names: Mapping[int, Names], stored_name
     groups, entries = groups_of(optimizer), entries_of(node) or {}
     if not groups:
         return None
-    of_modules, stored_groups = named_groups(optimizer, names), _stored_groups(entries)
-    own, stored_own = _own_names(groups), _own_names(stored_groups)
-    if not stored_groups:
+    of_modules, there = named_groups(optimizer, names), stored_groups(entries)
+    own, stored_own = _own_names(groups), _own_names(there)
+    if not there:
         short = [[one.short for one in of_group] for of_group in of_modules] if of_modules else own
         is_flat = any(str(key).startswith("param_groups.") for key in entries)
         return _matched(groups, short, _of_flat(entries), is_alone) if short and is_flat else None
-    sizes = [len(group["params"]) if isinstance(group.get("params"), list) else -1 for group in stored_groups]
-    if of_modules and all(isinstance(name, str) for group in stored_groups for name in group.get("params", [])) and max(sizes) > 0:
+    sizes = [len(group["params"]) if isinstance(group.get("params"), list) else -1 for group in there]
+    if of_modules and all(isinstance(name, str) for group in there for name in group.get("params", [])) and max(sizes) > 0:
         short = [[one.short for one in of_group] for of_group in of_modules]
-        return _matched(groups, short, _of_groups(entries, [list(group["params"]) for group in stored_groups]), is_alone)
+        return _matched(groups, short, _of_groups(entries, [list(group["params"]) for group in there]), is_alone)
     live, stored = own, stored_own
     if of_modules and stored_names and [len(one) for one in stored_names] == sizes:
         live, stored = [[one.full for one in of_group] for of_group in of_modules], stored_names
@@ -264,7 +265,7 @@ def dict_node(entries: Mapping[Any, Node]) -> Node:
 def misfits(optimizer: Any, node: Node, shape_of: Callable[[str], tuple[int, ...]]) -> Iterator[str]:
     """Moments whose parameter has another shape: they are those of another parameter."""
     groups, entries = groups_of(optimizer), entries_of(node) or {}
-    sizes = [len(group.get("params") or ()) for group in _stored_groups(entries)]
+    sizes = [len(group.get("params") or ()) for group in stored_groups(entries)]
     if groups is None or sizes != [len(group["params"]) for group in groups]:
         return  # for another check
     names = {id(parameter): name for group in groups for name, parameter in

@@ -10,7 +10,6 @@ from sealpoint import _tree
 from sealpoint._errors import InvalidArgumentError
 from sealpoint._hints import nearest
 from sealpoint._tree import KIND, Node, Path, text_of
-from sealpoint._tree_paths import kind_of
 from sealpoint.interop._select import pattern, renamer
 
 
@@ -111,18 +110,3 @@ def _selected(node: Node, path: Path, patterns: Sequence[re.Pattern[str]]) -> No
         elif _is_mapping(one) and (inner := _selected(one, (*path, key), patterns)):
             found[key] = inner
     return found
-
-
-def tensors_in(node: Node) -> Iterator[str]:
-    """The names of the tensors that a tree has."""
-    if isinstance(node, list):
-        for one in node:
-            yield from tensors_in(one)
-    elif isinstance(node, dict):
-        if kind_of(node) == "tensor":
-            yield node["name"]
-        for one in node.values():
-            yield from tensors_in(one)
-
-
-__all__ = ["Renaming", "part_of", "tensors_in"]

@@ -14,7 +14,8 @@ from torch.optim.lr_scheduler import LRScheduler
 from sealpoint import _tree
 from sealpoint._tree import Node
 from sealpoint._tree_paths import entries_of, kind_of
-from sealpoint.torch import _shards
+from sealpoint.torch import _parameters, _shards
+from sealpoint.torch._state import is_stateful
 
 EXTRA_STATE = "_extra_state"
 _CONTAINERS = (Mapping, list, tuple, deque)
@@ -22,7 +23,7 @@ _CONTAINERS = (Mapping, list, tuple, deque)
 
 def kind_of_object(value: Any) -> Literal["strict", "optimizer", "other"]:
     """Whether the names in the state of an object are known before its first step, so that other ones are those of another."""
-    if isinstance(getattr(value, "param_groups", None), list):
+    if _parameters.groups_of(value) is not None:
         return "optimizer"
     return "strict" if isinstance(value, (torch.nn.Module, LRScheduler, torch.amp.GradScaler)) else "other"
 
@@ -46,7 +47,7 @@ def are_replaced(live: Any, node: Node, *, has_strict_keys: bool) -> bool:
     """
     if has_strict_keys and not _has_other_keys(live):
         return False
-    if not (live is None or isinstance(live, _CONTAINERS)) or _has_places(live) or _node_has_places(node):
+    if not (live is None or isinstance(live, _CONTAINERS)) or _has_places(live) or _kinds_in(node):
         return False
     return is_empty(live) or node is None or (entries_of(node) is not None) == isinstance(live, Mapping)
 
@@ -59,13 +60,8 @@ def is_empty(live: Any) -> bool:
     return live is None or (isinstance(live, _CONTAINERS) and len(live) == 0)
 
 
-def _is_place(live: Any) -> bool:
-    has_state = callable(getattr(live, "state_dict", None)) and callable(getattr(live, "load_state_dict", None))
-    return has_state or _shards.is_tensor(live) or isinstance(live, _tree.PerRank)
-
-
 def _has_places(live: Any) -> bool:
-    if _is_place(live):
+    if is_stateful(live) or _shards.is_tensor(live) or isinstance(live, _tree.PerRank):
         return True
     if isinstance(live, Mapping):
         return any(_has_places(one) for one in live.values())
@@ -74,19 +70,7 @@ def _has_places(live: Any) -> bool:
 
 def _kinds_in(node: Node) -> set[str]:
     """Which of the kinds that are loaded one by one a node has within it."""
-    kind = kind_of(node)
-    if kind in ("tensor", "per_rank", "tensor_parts"):
-        return {kind}
-    entries = entries_of(node)
-    if entries is not None:
-        items = list(entries.values())
-    else:
-        items = node if isinstance(node, list) else node["items"] if kind == "tuple" else []
-    return {kind for one in items for kind in _kinds_in(one)}
-
-
-def _node_has_places(node: Node) -> bool:
-    return len(_kinds_in(node)) > 0
+    return {one[_tree.KIND] for one in _tree.nodes_of(node, ("tensor", "per_rank", "tensor_parts"))}
 
 
 def makes_tensors(node: Node) -> bool:
