@@ -13,7 +13,7 @@
 #include "lib/base/macros.h"
 #include "lib/codec/frame_header.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::codec {
 namespace {
 
 // The smallest window of zstd (RFC 8878, section 3.1.1.1.2).
@@ -198,4 +198,4 @@ Status ChunkCodec::Decode(Codec codec, std::uint32_t element_size, ByteSpan stor
   return {};
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::codec

@@ -9,7 +9,7 @@
 #include "lib/s3/xml_reader.h"
 #include "sealpoint/text.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::s3 {
 namespace {
 
 bool IsOneOf(std::string_view code, std::initializer_list<std::string_view> codes) {
@@ -177,4 +177,4 @@ Status AnswerError(const Settings& settings, const Operation& operation, const s
   return std::move(MakeError(ours, text)).AtPath(path);
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::s3

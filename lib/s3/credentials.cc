@@ -17,7 +17,7 @@
 #include "lib/base/macros.h"
 #include "lib/s3/sigv4.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::s3 {
 namespace {
 
 using std::chrono::system_clock;
@@ -196,4 +196,4 @@ Result<S3Credentials> CredentialsCache::Get(const S3Credentials* rejected) {
   return std::move(next).error().Prefixed("credentials");
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::s3

@@ -11,7 +11,7 @@
 #include "lib/s3/settings.h"
 #include "sealpoint/s3.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::s3 {
 
 // The chain of docs/object-stores.md: the first source that is there answers, and its error is the
 // error, since another identity is not what the caller set up.
@@ -63,6 +63,6 @@ class CredentialsCache {
   std::chrono::system_clock::time_point asked_at_{};
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::s3
 
 #endif  // SEALPOINT_LIB_S3_CREDENTIALS_H_
