@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds Sealpoint as users do and runs the tests that show that it works (docs/testing.md says which, and why these).
+# Builds Sealpoint as users do and runs the tests that show that it works (docs/evidence/testing.md says which, and why these).
 #   scripts/test.sh             packages gcc python: 15 minutes at most, from nothing, on two cores
 #   scripts/test.sh --all       these, and what --rest runs: all that a commit must pass
 #   scripts/test.sh --rest      deep sanitizers threads minimal frameworks builds mutants lint demo
@@ -27,7 +27,7 @@ export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file
 export CCACHE_IGNOREOPTIONS=-Werror
 # Without a home Go has no cache, and builds nothing.
 export GOCACHE=${GOCACHE:-$PWD/build/go-cache}
-# Where runs write what they counted (docs/testing-counts.md).
+# Where runs write what they counted (docs/evidence/testing-counts.md).
 export SEALPOINT_RESULTS=$PWD/build/results
 mkdir -p "$SEALPOINT_RESULTS"
 

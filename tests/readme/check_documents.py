@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Checks the documents: links lead to files and headings, prose is not too wide, rules and limits of the
-specification fit together, the tests that docs/testing-coverage.md names are there, and README and examples are short.
+specification fit together, the tests that docs/evidence/testing-coverage.md names are there, and README and examples are short.
 
 Prints one line "path:line: message" per violation; exit status 1 if there is any.
 """
@@ -136,8 +136,8 @@ def known_tests():
 
 
 def check_coverage():
-    """The tests and entries of the corpus that docs/testing-coverage.md names are there; "*" stands for anything."""
-    path = ROOT / "docs/testing-coverage.md"
+    """The tests and entries of the corpus that docs/evidence/testing-coverage.md names are there; "*" stands for anything."""
+    path = ROOT / "docs/evidence/testing-coverage.md"
     tests = known_tests()
     entries = re.findall(r"^\| ([a-z]+-[^ |]+) \|", (ROOT / "tests/conformance/corpus.md").read_text(), re.M)
     for number, line in prose_lines(path):
