@@ -11,7 +11,7 @@
 #include "sealpoint/storage.h"
 
 // Format version 0, the draft, differs from version 1 in the version of its headers alone
-// (spec/history.md). docs/policy.md says for how long it is read.
+// (spec/history.md). docs/reference/policy.md says for how long it is read.
 
 namespace sealpoint::internal::repack {
 

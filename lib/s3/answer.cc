@@ -25,7 +25,7 @@ struct Advice {
   std::string_view text;  // what to do
 };
 
-// Texts of docs/object-stores.md.
+// Texts of docs/guides/object-stores.md.
 constexpr std::array kAdvice = {
     Advice{"NoSuchBucket", Code::kIo,
            "check the bucket's name and the endpoint; Sealpoint makes no buckets"},

@@ -174,7 +174,7 @@ CredentialsProvider DefaultCredentials(const Settings& settings) {
         "AWS_SECRET_ACCESS_KEY, in profile \"",
         settings.profile.name,
         "\" of ~/.aws, or from a web identity, a container or an instance "
-        "(docs/object-stores.md)");
+        "(docs/guides/object-stores.md)");
   };
 }
 

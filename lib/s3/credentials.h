@@ -13,8 +13,8 @@
 
 namespace sealpoint::internal::s3 {
 
-// The chain of docs/object-stores.md: the first source that is there answers, and its error is the
-// error, since another identity is not what the caller set up.
+// The chain of docs/guides/object-stores.md: the first source that is there answers, and its error
+// is the error, since another identity is not what the caller set up.
 CredentialsProvider DefaultCredentials(const Settings& settings);
 
 // Its sources; nothing if this one is not set up.

@@ -230,7 +230,7 @@ PYTHON_BEGINS_WITH_OF = re.compile(r'("""|# )Of [a-z]')
 
 
 def check_language(root):
-    """Texts in quotation marks and comments, by what docs/style.md says of them."""
+    """Texts in quotation marks and comments, by what docs/internals/style.md says of them."""
     for name, path in files_below(root, LIBRARY + PROGRAMS + ("tests", "fuzz"), SOURCES):
         text = path.read_text()
         for token in TOKENS.finditer(text):
