@@ -64,6 +64,8 @@ class RankState {
     objects_.push_back(std::move(bytes));
   }
 
+  std::string DeclarationDigest() const { return declaration_.ComputeDigest().ToHex(); }
+
   // Needs the GIL.
   Sources Bind() const {
     Sources sources(declaration_);
@@ -151,13 +153,16 @@ std::chrono::milliseconds DeadlineOf(std::optional<double> seconds) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(*seconds * 1e3) + 1);
 }
 
-SaveOptions OptionsOf(std::optional<std::uint64_t> step, MeshAxes mesh, ProvenanceList provenance,
-                      bool allow_empty, bool allow_fallback) {
-  return {.step = step.value_or(kNoStep),
-          .mesh = std::move(mesh),
-          .provenance = std::move(provenance),
-          .allow_empty = allow_empty,
-          .allow_fallback = allow_fallback};
+// `declarations`: 32 hexadecimal digits.
+SaveOptions OptionsOf(std::optional<std::uint64_t> step, ProvenanceList provenance,
+                      bool allow_empty, bool allow_fallback,
+                      const std::optional<std::string>& declarations) {
+  SaveOptions options{.step = step.value_or(kNoStep),
+                      .provenance = std::move(provenance),
+                      .allow_empty = allow_empty,
+                      .allow_fallback = allow_fallback};
+  if (declarations) options.declarations = IdOf(declarations);
+  return options;
 }
 
 SaveTarget StagedTargetOf(const Target& target, nb::handle local) {
@@ -222,28 +227,27 @@ nb::tuple PromoteAlone(nb::handle local, nb::handle final, std::uint64_t bytes_h
 }
 
 CommitInfo SaveTogether(const SaverHandle& handle, const Target& target, const RankState& state,
-                        std::optional<std::uint64_t> step, MeshAxes mesh, ProvenanceList provenance,
-                        bool allow_empty, bool allow_fallback, nb::handle local) {
+                        std::optional<std::uint64_t> step, ProvenanceList provenance,
+                        bool allow_empty, bool allow_fallback, nb::handle local,
+                        const std::optional<std::string>& declarations) {
   const auto parts = handle.Get();
   const Sources sources = state.Bind();
   const SaveTarget where = StagedTargetOf(target, local);
   const SaveOptions options =
-      OptionsOf(step, std::move(mesh), std::move(provenance), allow_empty, allow_fallback);
+      OptionsOf(step, std::move(provenance), allow_empty, allow_fallback, declarations);
   Watch watch{nb::none(), parts->communicator->InterruptedBySignal()};
   return Value(watch.Run([&] { return parts->saver->Save(where, options, sources); }));
 }
 
-std::unique_ptr<PendingSaveHandle> SaveTogetherAsync(const SaverHandle& handle,
-                                                     const Target& target, const RankState& state,
-                                                     std::optional<std::uint64_t> step,
-                                                     MeshAxes mesh, ProvenanceList provenance,
-                                                     bool allow_empty, bool allow_fallback,
-                                                     nb::handle local) {
+std::unique_ptr<PendingSaveHandle> SaveTogetherAsync(
+    const SaverHandle& handle, const Target& target, const RankState& state,
+    std::optional<std::uint64_t> step, ProvenanceList provenance, bool allow_empty,
+    bool allow_fallback, nb::handle local, const std::optional<std::string>& declarations) {
   const auto parts = handle.Get();
   const Sources sources = state.Bind();
   const SaveTarget where = StagedTargetOf(target, local);
   const SaveOptions options =
-      OptionsOf(step, std::move(mesh), std::move(provenance), allow_empty, allow_fallback);
+      OptionsOf(step, std::move(provenance), allow_empty, allow_fallback, declarations);
   Watch watch{nb::none(), parts->communicator->InterruptedBySignal()};
   return std::make_unique<PendingSaveHandle>(
       Value(watch.Run([&] { return parts->saver->SaveAsync(where, options, sources); })));
@@ -290,7 +294,9 @@ void BindSaver(nb::module_& m) {
       .def(nb::init<const Slots&, const Encoding&, const std::set<std::string>&>(),
            nb::arg("slots"), nb::arg("encoding"), nb::arg("frozen"))
       .def("add_object", &RankState::AddObject, nb::arg("name"), nb::arg("media_type"),
-           nb::arg("bytes"));
+           nb::arg("bytes"))
+      .def("declaration_digest", &RankState::DeclarationDigest,
+           "32 hexadecimal digits of all that is declared: names, dtypes, shapes, places.");
   nb::class_<PendingSaveHandle>(m, "PendingSave", "A save in the background.")
       .def("wait_for", &PendingSaveHandle::WaitFor, nb::arg("seconds"),
            nb::call_guard<GilRelease>(),
@@ -307,11 +313,11 @@ void BindSaver(nb::module_& m) {
            nb::arg("unpromoted_wait"), nb::arg("promote_memory_bytes"), nb::arg("full_every"),
            nb::arg("learn_frozen"))
       .def("save", SaveTogether, nb::arg("target"), nb::arg("state"), nb::arg("step").none(),
-           nb::arg("mesh"), nb::arg("provenance"), nb::arg("allow_empty"),
-           nb::arg("allow_fallback"), nb::arg("local").none())
+           nb::arg("provenance"), nb::arg("allow_empty"), nb::arg("allow_fallback"),
+           nb::arg("local").none(), nb::arg("declarations").none())
       .def("save_async", SaveTogetherAsync, nb::arg("target"), nb::arg("state"),
-           nb::arg("step").none(), nb::arg("mesh"), nb::arg("provenance"), nb::arg("allow_empty"),
-           nb::arg("allow_fallback"), nb::arg("local").none())
+           nb::arg("step").none(), nb::arg("provenance"), nb::arg("allow_empty"),
+           nb::arg("allow_fallback"), nb::arg("local").none(), nb::arg("declarations").none())
       .def("wait_for_promotions", WaitForPromotions, nb::arg("seconds"),
            "Waits until no promotion is under way on this rank, or so long; on any thread. True if "
            "none is.")

@@ -6,10 +6,11 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from sealpoint import _sealpoint, _tree
-from sealpoint._arguments import load_threads, path_of
+from sealpoint._arguments import load_threads
 from sealpoint._checkpoint import Checkpoint, Path
 from sealpoint._errors import NotFoundError
 from sealpoint._keywords import takes
+from sealpoint._ranks.arguments import checked_call
 from sealpoint._tree_paths import kind_of
 from sealpoint.jax._options import LoadKeywords, LoadOptions
 from sealpoint.jax._session import session, tells_other_processes
@@ -29,13 +30,6 @@ def _rank_values(reader: _sealpoint.CollectiveReader, node: Any, rank: int) -> d
         return {}
     objects, name = Checkpoint(reader.checkpoint(), 1).objects, _tree.rank_object(rank)
     return dict(_tree.parse(objects[name])) if name in objects else {}
-
-
-def _hear(problem: Exception | None) -> tuple[None, bytes]:
-    """What ``agree`` is given, so that an error of this process is one of all."""
-    if problem is not None:
-        raise problem
-    return None, b""
 
 
 @tells_other_processes
@@ -58,31 +52,26 @@ def load(path: Path, like: Any, **options: Unpack[LoadKeywords]) -> Any:
     Errors, the same on all processes: MismatchError (missing, unexpected, dtype, shape, kind; names it), those of opening,
     CorruptError, TimeoutError, CommError.
     """
-    chosen, where, threads, problem = LoadOptions(**options), str(path), 1, None
-    try:
-        where, threads = path_of(path), load_threads(chosen.threads)
-    except Exception as error:  # the other processes hear of it in the first exchange
-        problem = error
-    same = (chosen.partial, chosen.convert, chosen.deadline)
-    with session().call(f"load {where!r}", same, chosen.deadline) as call:
-        call.agree(lambda: _hear(problem))
+    chosen = LoadOptions(**options)
+    with checked_call(session(), "load", path, chosen, same=("partial", "convert", "deadline")) as call:
+        call.agree(lambda: (None, b""), "began the load")
         reader = _sealpoint.CollectiveReader(
-            call.communicator, where, check_files=True, direct_io=False, memory_budget_bytes=chosen.memory_budget_bytes
+            call.communicator, path, check_files=True, direct_io=False, memory_budget_bytes=chosen.memory_budget_bytes
         )
         node = _tree_of(reader)
 
         def match() -> tuple[Matched, bytes]:
             return Matched(like, node, _rank_values(reader, node, call.rank), call.size, chosen), b""
 
-        matched, _ = call.agree(match)
+        matched, _ = call.agree(match, "compared their states with the checkpoint")
         reader.load(
             slots=matched.slots,
             contract=_sealpoint.LoadContract(dtype="error", shape="error", coverage="error"),
             convert=chosen.convert,
-            threads=threads,
+            threads=load_threads(chosen.threads),
             memory_budget_bytes=chosen.memory_budget_bytes,
             share_chunks=False,  # payload does not pass through the store
             progress=chosen.progress,
         )
-        state, _ = call.agree(lambda: (matched.state(), b""))
+        state, _ = call.agree(lambda: (matched.state(), b""), "set the values of their states")
         return state

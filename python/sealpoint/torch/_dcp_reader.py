@@ -21,6 +21,8 @@ from sealpoint._checkpoint import Checkpoint, Path
 from sealpoint._errors import CommError, CorruptError, Error, InvalidArgumentError, MismatchError, UnsupportedError
 from sealpoint._keywords import names_of, refuse_unknown
 from sealpoint._native import check_one
+from sealpoint._ranks.call import Call
+from sealpoint._ranks.session import Session
 from sealpoint._tree import Node, text_of
 from sealpoint._tree_paths import kind_of
 from sealpoint.torch import _dcp_names, _differences, _optimizers, _shards
@@ -31,7 +33,7 @@ from sealpoint.torch._dcp_plan import is_in_boxes, live_value
 from sealpoint.torch._dtypes import DTYPE_OF
 from sealpoint.torch._load import check_widening, mask_of, read_tree, rounding_of, unmatched_of
 from sealpoint.torch._options import LoadOptions, ReaderKeywords
-from sealpoint.torch._session import Call, Session, session_of
+from sealpoint.torch._session import session_of
 from sealpoint.torch._state import agree, look_first
 
 

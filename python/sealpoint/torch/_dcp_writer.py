@@ -16,13 +16,13 @@ from sealpoint._checkpoint import Path
 from sealpoint._errors import InvalidArgumentError, UnsupportedError
 from sealpoint._keywords import names_of, refuse_unknown
 from sealpoint._native import check_none
+from sealpoint._ranks.call import Call
 from sealpoint._save import parent_of
 from sealpoint.torch import _dcp_names, _dcp_plain
 from sealpoint.torch._aliases import FirstNames
 from sealpoint.torch._dcp_plan import PlannedState
 from sealpoint.torch._options import SaveOptions, WriterKeywords
 from sealpoint.torch._save import save_gathered
-from sealpoint.torch._session import Call
 from sealpoint.torch._state import gather_agreed, look_first
 
 _MEMORY_BUDGET_BYTES = 256 << 20

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Iterable, MutableMapping, Sequence
 from typing import Any, NamedTuple, Protocol, Unpack
 
@@ -16,13 +17,14 @@ from sealpoint._errors import CorruptError, InvalidArgumentError, MismatchError,
 from sealpoint._keywords import refuses_unknown, takes
 from sealpoint._native import check_one
 from sealpoint._options import LOAD_BUDGET_DEFAULT_BYTES, Conversion
+from sealpoint._ranks.call import Call
 from sealpoint.torch import _differences, _optimizers, _parameters, _shards, _versions
-from sealpoint.torch._arguments import check, checked_call, tells_other_ranks
+from sealpoint.torch._arguments import check, checked_call
 from sealpoint.torch._dtypes import DTYPE_OF
 from sealpoint.torch._matching import Matching
 from sealpoint.torch._options import Contract, LoadKeywords, LoadOptions
 from sealpoint.torch._rename import Renaming, part_of
-from sealpoint.torch._session import Call, session_of
+from sealpoint.torch._session import session_of, tells_other_ranks
 from sealpoint.torch._state import UNITED, agree, look_first
 
 # Options that must be the same on all ranks.
@@ -86,6 +88,8 @@ def load(state_dict: State, path: Path, **options: Unpack[LoadKeywords]) -> Load
     what differs and names the first few paths), InvalidArgumentError, UnsupportedError, IoError, TimeoutError, CommError.
     """
     chosen = LoadOptions(**options)
+    if chosen.contract is None:
+        chosen = dataclasses.replace(chosen, contract=Contract())
     with checked_call(session_of(chosen.process_group), "load", path, chosen, same=_SAME) as call, torch.inference_mode(False):
         return _load(call, state_dict, path, chosen)
 
@@ -93,7 +97,8 @@ def load(state_dict: State, path: Path, **options: Unpack[LoadKeywords]) -> Load
 def _load(call: Call, state: State, path: Path, options: LoadOptions) -> LoadReport:
     # The library's own exchanges need all ranks in this call.
     agree(call, lambda: (None, look_first(call, path, check_one)), "began the load")
-    communicator, contract = call.communicator, options.contract or Contract()
+    communicator, contract = call.communicator, options.contract
+    assert contract is not None
     budget = options.memory_budget_bytes or LOAD_BUDGET_DEFAULT_BYTES
     spans_hosts = call.spans_hosts()
     reader = _sealpoint.CollectiveReader(
