@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -100,10 +101,10 @@ class SaverImpl final : public Saver {
   Status CheckArguments(const SaveTarget& target, const SaveOptions& options,
                         const Sources& sources) const;
   // Collective: the first exchange of a save. An error of any rank becomes the error of all.
-  // No exchange if the caller compared the call (SaveOptions::declarations); an error of this rank is then
-  // still to be told.
-  Result<Flags> Begin(const CollectiveCall& call, const SaveOptions& options, const Flags& flags,
-                      const Status& local_status);
+  // No exchange if the caller compared the call (SaveOptions::declarations); an error of this rank
+  // is then still to be told.
+  Result<Flags> Begin(std::string_view kind, const SaveTarget& target, const SaveOptions& options,
+                      const Flags& flags, const Status& local_status);
   // Collective. The same once more, if the local plan became known only after the first exchange.
   Result<Flags> Reduce(const Flags& flags, const Status& local_status);
   Result<Flags> TakeMaxima(const CallFlags& maxima, const Status& local_status);
@@ -121,7 +122,7 @@ class SaverImpl final : public Saver {
   Status CompareReplicas(const Sources& held, const Declaration& planned);
   // Collective. `any` are the flags of the ranks' proposals, of which none is an error.
   Status AgreeOnPlan(const Flags& any, const LocalPlan& local_plan, const Declaration& declaration);
-  Result<CommitInfo> RunInForeground(const CollectiveCall& call, const SaveOptions& options,
+  Result<CommitInfo> RunInForeground(const SaveTarget& target, const SaveOptions& options,
                                      SaveRun& run, const Status& local_status, const Sources& held,
                                      PhaseRecorder& recorder);
   Status OpenQueue();
@@ -174,8 +175,8 @@ Result<CommitInfo> SaverImpl::Save(const SaveTarget& target, const SaveOptions& 
   Status local_status = CheckArguments(target, options, sources);
   if (local_status.ok()) local_status = recorder.failure();
   SaveRun run(engine_, comm_, options_, target, options, recorder, *frozen_);
-  Result<CommitInfo> result = RunInForeground(CallOf("save", options_, target, options), options,
-                                              run, local_status, sources, recorder);
+  Result<CommitInfo> result =
+      RunInForeground(target, options, run, local_status, sources, recorder);
   recorder.End();
   if (!run.broken().ok()) broken_ = run.broken();
   if (result.ok()) result->report = recorder.report();
@@ -186,13 +187,12 @@ Result<CommitInfo> SaverImpl::Save(const SaveTarget& target, const SaveOptions& 
 // A rank whose arguments are wrong still takes part in the first exchange and returns from it with
 // the error of all; from then on each step is agreed on before the next begins. The free-space
 // check comes last before the first byte, because it needs the plan (R-CMT-08).
-Result<CommitInfo> SaverImpl::RunInForeground(const CollectiveCall& call,
-                                              const SaveOptions& options, SaveRun& run,
-                                              const Status& local_status, const Sources& held,
-                                              PhaseRecorder& recorder) {
+Result<CommitInfo> SaverImpl::RunInForeground(const SaveTarget& target, const SaveOptions& options,
+                                              SaveRun& run, const Status& local_status,
+                                              const Sources& held, PhaseRecorder& recorder) {
   auto local_plan = MakeFirstPlan(local_status, held);
-  auto any =
-      Begin(call, options, FirstFlags(local_plan, held, run.allows_empty()), local_plan.status());
+  auto any = Begin("save", target, options, FirstFlags(local_plan, held, run.allows_empty()),
+                   local_plan.status());
   if (!any.ok()) return run.NoteFailure(any.error());
   const auto check = [&] { return recorder.failure(); };
   Status ready = local_plan.status();
@@ -265,7 +265,7 @@ Status SaverImpl::StageInBackground(const SaveTarget& target, const SaveOptions&
   };
   bool is_short = reserve(held_sources);
   SEALPOINT_ASSIGN_OR_RETURN(
-      Flags any, Begin(CallOf("save in the background", options_, target, options), options,
+      Flags any, Begin("save in the background", target, options,
                        FirstFlags(local_plan, held_sources, options.allow_empty, is_short),
                        local_plan.status()));
   SEALPOINT_RETURN_IF_ERROR(OpenQueue());
@@ -275,9 +275,8 @@ Status SaverImpl::StageInBackground(const SaveTarget& target, const SaveOptions&
                                FindReplicas(any.is_changed, options, held_sources, local_status));
     if (local_status.ok()) local_plan = MakePlan(selected->declaration());
     is_short = reserve(*selected);
-    SEALPOINT_ASSIGN_OR_RETURN(
-        any, Reduce(FlagsOf(local_plan, selected->declaration(), options.allow_empty, is_short),
-                    local_plan.status()));
+    const Flags flags = FlagsOf(local_plan, selected->declaration(), options.allow_empty, is_short);
+    SEALPOINT_ASSIGN_OR_RETURN(any, Reduce(flags, local_plan.status()));
   }
   const Sources& sources = selected ? *selected : held_sources;
   SEALPOINT_RETURN_IF_ERROR(AgreeOnPlan(any, *local_plan, sources.declaration()));
@@ -412,14 +411,15 @@ Result<LocalPlan> SaverImpl::MakePlan(const Declaration& declaration) const {
   return local_plan;
 }
 
-Result<Flags> SaverImpl::Begin(const CollectiveCall& call, const SaveOptions& options,
-                               const Flags& flags, const Status& local_status) {
+Result<Flags> SaverImpl::Begin(std::string_view kind, const SaveTarget& target,
+                               const SaveOptions& options, const Flags& flags,
+                               const Status& local_status) {
   if (options.declarations && options_.find_replicas) {
     return Flags{.is_changed = searched_among_ != options.declarations};
   }
-  SEALPOINT_ASSIGN_OR_RETURN(
-      const CallFlags maxima,
-      BeginCall(comm_, call, Encode(flags, local_status), !local_status.ok()));
+  SEALPOINT_ASSIGN_OR_RETURN(const CallFlags maxima,
+                             BeginCall(comm_, CallOf(kind, options_, target, options),
+                                       Encode(flags, local_status), !local_status.ok()));
   return TakeMaxima(maxima, local_status);
 }
 

@@ -153,22 +153,25 @@ std::chrono::milliseconds DeadlineOf(std::optional<double> seconds) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(*seconds * 1e3) + 1);
 }
 
-// `declarations`: 32 hexadecimal digits.
-SaveOptions OptionsOf(std::optional<std::uint64_t> step, ProvenanceList provenance,
-                      bool allow_empty, bool allow_fallback,
-                      const std::optional<std::string>& declarations) {
-  SaveOptions options{.step = step.value_or(kNoStep),
-                      .provenance = std::move(provenance),
-                      .allow_empty = allow_empty,
-                      .allow_fallback = allow_fallback};
-  if (declarations) options.declarations = IdOf(declarations);
-  return options;
-}
+// What a rank saves, where, and how.
+struct SaveRequest {
+  // `declarations`: 32 hexadecimal digits.
+  SaveRequest(const Target& final, nb::object held, std::optional<std::uint64_t> step,
+              ProvenanceList provenance, bool allow_empty, bool allow_fallback, nb::handle local,
+              const std::optional<std::string>& declarations)
+      : target(TargetOf(final)), state(std::move(held)) {
+    if (!local.is_none()) target = SaveTarget::Staged(PathOf(local), std::move(target));
+    options.step = step.value_or(kNoStep);
+    options.provenance = std::move(provenance);
+    options.allow_empty = allow_empty;
+    options.allow_fallback = allow_fallback;
+    if (declarations) options.declarations = IdOf(declarations);
+  }
 
-SaveTarget StagedTargetOf(const Target& target, nb::handle local) {
-  SaveTarget final = TargetOf(target);
-  return local.is_none() ? final : SaveTarget::Staged(PathOf(local), std::move(final));
-}
+  SaveTarget target;
+  SaveOptions options;
+  nb::object state;  // a RankState
+};
 
 std::chrono::milliseconds Milliseconds(double seconds) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1e3));
@@ -226,31 +229,23 @@ nb::tuple PromoteAlone(nb::handle local, nb::handle final, std::uint64_t bytes_h
                         report.was_committed);
 }
 
-CommitInfo SaveTogether(const SaverHandle& handle, const Target& target, const RankState& state,
-                        std::optional<std::uint64_t> step, ProvenanceList provenance,
-                        bool allow_empty, bool allow_fallback, nb::handle local,
-                        const std::optional<std::string>& declarations) {
+// What (saver.*function)(…) returns for the request.
+template <typename Function>
+auto RunSave(const SaverHandle& handle, const SaveRequest& request, Function function) {
   const auto parts = handle.Get();
-  const Sources sources = state.Bind();
-  const SaveTarget where = StagedTargetOf(target, local);
-  const SaveOptions options =
-      OptionsOf(step, std::move(provenance), allow_empty, allow_fallback, declarations);
+  const Sources sources = nb::cast<const RankState&>(request.state).Bind();
   Watch watch{nb::none(), parts->communicator->InterruptedBySignal()};
-  return Value(watch.Run([&] { return parts->saver->Save(where, options, sources); }));
+  return Value(watch.Run(
+      [&] { return (*parts->saver.*function)(request.target, request.options, sources); }));
 }
 
-std::unique_ptr<PendingSaveHandle> SaveTogetherAsync(
-    const SaverHandle& handle, const Target& target, const RankState& state,
-    std::optional<std::uint64_t> step, ProvenanceList provenance, bool allow_empty,
-    bool allow_fallback, nb::handle local, const std::optional<std::string>& declarations) {
-  const auto parts = handle.Get();
-  const Sources sources = state.Bind();
-  const SaveTarget where = StagedTargetOf(target, local);
-  const SaveOptions options =
-      OptionsOf(step, std::move(provenance), allow_empty, allow_fallback, declarations);
-  Watch watch{nb::none(), parts->communicator->InterruptedBySignal()};
-  return std::make_unique<PendingSaveHandle>(
-      Value(watch.Run([&] { return parts->saver->SaveAsync(where, options, sources); })));
+CommitInfo SaveTogether(const SaverHandle& handle, const SaveRequest& request) {
+  return RunSave(handle, request, &Saver::Save);
+}
+
+std::unique_ptr<PendingSaveHandle> SaveTogetherAsync(const SaverHandle& handle,
+                                                     const SaveRequest& request) {
+  return std::make_unique<PendingSaveHandle>(RunSave(handle, request, &Saver::SaveAsync));
 }
 
 // Folder, series, and the series of the folder's record.
@@ -297,6 +292,12 @@ void BindSaver(nb::module_& m) {
            nb::arg("bytes"))
       .def("declaration_digest", &RankState::DeclarationDigest,
            "32 hexadecimal digits of all that is declared: names, dtypes, shapes, places.");
+  nb::class_<SaveRequest>(m, "SaveRequest", "What a rank saves, where, and how.")
+      .def(nb::init<const Target&, nb::object, std::optional<std::uint64_t>, ProvenanceList, bool,
+                    bool, nb::handle, const std::optional<std::string>&>(),
+           nb::arg("target"), nb::arg("state"), nb::arg("step").none(), nb::arg("provenance"),
+           nb::arg("allow_empty"), nb::arg("allow_fallback"), nb::arg("local").none(),
+           nb::arg("declarations").none());
   nb::class_<PendingSaveHandle>(m, "PendingSave", "A save in the background.")
       .def("wait_for", &PendingSaveHandle::WaitFor, nb::arg("seconds"),
            nb::call_guard<GilRelease>(),
@@ -312,12 +313,8 @@ void BindSaver(nb::module_& m) {
            nb::arg("background_deadline").none(), nb::arg("keep_local"), nb::arg("unpromoted_max"),
            nb::arg("unpromoted_wait"), nb::arg("promote_memory_bytes"), nb::arg("full_every"),
            nb::arg("learn_frozen"))
-      .def("save", SaveTogether, nb::arg("target"), nb::arg("state"), nb::arg("step").none(),
-           nb::arg("provenance"), nb::arg("allow_empty"), nb::arg("allow_fallback"),
-           nb::arg("local").none(), nb::arg("declarations").none())
-      .def("save_async", SaveTogetherAsync, nb::arg("target"), nb::arg("state"),
-           nb::arg("step").none(), nb::arg("provenance"), nb::arg("allow_empty"),
-           nb::arg("allow_fallback"), nb::arg("local").none(), nb::arg("declarations").none())
+      .def("save", SaveTogether, nb::arg("request"))
+      .def("save_async", SaveTogetherAsync, nb::arg("request"))
       .def("wait_for_promotions", WaitForPromotions, nb::arg("seconds"),
            "Waits until no promotion is under way on this rank, or so long; on any thread. True if "
            "none is.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Protocol
 
 from sealpoint import _sealpoint
 from sealpoint._arguments import Path, provenance_of
@@ -33,23 +33,23 @@ def digest_of(declarations: Iterable[bytes]) -> str:
     return hashlib.blake2b(b"".join(declarations), digest_size=16).hexdigest()
 
 
-def _arguments_of(held: Held, path: Path, options: SaveOptions) -> dict[str, Any]:
-    return {
-        "target": (path, options.series, parent_of(options.parent)),
-        "state": held.state,
-        "step": options.step,
-        "provenance": provenance_of(options.provenance),
-        "allow_empty": options.allow_empty,
-        "allow_fallback": options.allow_fallback,
-        "local": options.staged,
-        "declarations": held.declarations,
-    }
+def _request(held: Held, path: Path, options: SaveOptions) -> _sealpoint.SaveRequest:
+    return _sealpoint.SaveRequest(
+        target=(path, options.series, parent_of(options.parent)),
+        state=held.state,
+        step=options.step,
+        provenance=provenance_of(options.provenance),
+        allow_empty=options.allow_empty,
+        allow_fallback=options.allow_fallback,
+        local=options.staged,
+        declarations=held.declarations,
+    )
 
 
 def save(session: Session, held: Held, path: Path, options: SaveOptions) -> _sealpoint.CommitInfo:
     """Collective, within a call that has begun. The memory of ``held`` is borrowed until this returns."""
     saver = session.saver(options)
-    info = saver.save(**_arguments_of(held, path, options))
+    info = saver.save(_request(held, path, options))
     if options.staged is not None:
         watch(saver)
     return info
@@ -58,7 +58,7 @@ def save(session: Session, held: Held, path: Path, options: SaveOptions) -> _sea
 def save_async(session: Session, held: Held, path: Path, options: SaveOptions, text: str) -> SaveFuture:
     """As ``save``, but returns when the state is copied. ``text``: of the call."""
     saver = session.saver(options)
-    pending = saver.save_async(**_arguments_of(held, path, options))
+    pending = saver.save_async(_request(held, path, options))
     is_staged = options.staged is not None
 
     def end(error: BaseException | None) -> None:

@@ -18,6 +18,7 @@ from sealpoint._directories import is_checkpoint
 from sealpoint._errors import Error, MismatchError, UncommittedError, UnsupportedError
 from sealpoint._native import BACKEND, CONFIG, backend_of, check_one
 from sealpoint._options import LOAD_BUDGET_DEFAULT_BYTES
+from sealpoint._ranks.loads import open_reader, read_tree
 from sealpoint._tree import Node
 from sealpoint._tree_paths import entries_of, kind_of
 from sealpoint.megatron import _mcore
@@ -26,7 +27,7 @@ from sealpoint.megatron._save import COMMON_KEY, finish_staged, path_of, run_of
 from sealpoint.megatron._tensors import RunTensor, regions_to_load
 from sealpoint.torch._aliases import Destinations
 from sealpoint.torch._dtypes import DTYPE_OF
-from sealpoint.torch._load import check_widening, read_tree, rounding_of
+from sealpoint.torch._load import check_widening, rounding_of
 from sealpoint.torch._session import session_of
 from sealpoint.torch._shards import destination_of
 from sealpoint.torch._state import agree
@@ -156,11 +157,7 @@ def load(state: Any, directory: str | os.PathLike[str], options: Options) -> Any
     _mcore.utils.force_all_tensors_to_non_fp8(state)
     session = session_of(None)
     with session.call("load", path_of(directory), deadline=options.deadline) as call:
-        agree(call, lambda: (None, b""), "began the load")
-        reader = _sealpoint.CollectiveReader(
-            call.communicator, path_of(directory), check_files=True, direct_io=False,
-            memory_budget_bytes=LOAD_BUDGET_DEFAULT_BYTES,
-        )
+        reader = open_reader(call, path_of(directory), LOAD_BUDGET_DEFAULT_BYTES)
         checkpoint = Checkpoint(reader.checkpoint(), 1)
         tree = read_tree(reader)
 

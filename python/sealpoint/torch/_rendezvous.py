@@ -91,18 +91,15 @@ class WaitReports:
 
     def tell(self, number: int) -> None:
         """This rank waits in the exchange of this number. Local; does not wait for the store."""
-        self._tell(number)
-
-    def tell_end(self, number: int) -> None:
-        """It waits no longer, if it reported that it does."""
-        if self._number == number:
-            self._tell(-number)
-
-    def _tell(self, number: int) -> None:
         if self._number == number:
             return
         before, self._number = self._writing, number
         self._writing = BackgroundCall(lambda: self._write(before, number))
+
+    def tell_end(self, number: int) -> None:
+        """It waits no longer, if it reported that it does."""
+        if self._number == number:
+            self.tell(-number)
 
     def _write(self, before: BackgroundCall[None] | None, number: int) -> None:
         if before is None or before.wait(STORE_SECONDS):  # else the store does not answer

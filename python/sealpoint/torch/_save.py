@@ -12,12 +12,13 @@ from sealpoint._keywords import takes
 from sealpoint._native import check_none
 from sealpoint._ranks import saves
 from sealpoint._ranks.call import Call
+from sealpoint._ranks.loads import check_on_first
 from sealpoint._ranks.session import Session
 from sealpoint._save_future import SaveFuture
 from sealpoint.torch._arguments import checked_call
 from sealpoint.torch._options import SaveAsyncKeywords, SaveKeywords, SaveOptions
 from sealpoint.torch._session import check_is_not_one_of_many, session_of, tells_other_ranks
-from sealpoint.torch._state import Gathered, collect, look_first
+from sealpoint.torch._state import Gathered, collect
 
 # Options that must be the same on all ranks.
 _SAME = (*saves.SAME, "writer_ranks", "first_rank", "keep_local", "unpromoted_max", "unpromoted_wait", "promote_memory_bytes")
@@ -47,7 +48,7 @@ def save_gathered_async(gather: Gather, path: Path, options: SaveOptions) -> Sav
 
 def _look_at(path: Path, options: SaveOptions) -> Callable[[Call], Any]:
     """What looks whether a checkpoint of another program is in the directory of a save."""
-    return lambda call: None if options.series else look_first(call, path, check_none)
+    return lambda call: None if options.series else check_on_first(call, path, check_none)
 
 
 @tells_other_ranks

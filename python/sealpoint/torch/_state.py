@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 import torch
 
-from sealpoint import _arguments, _sealpoint, _tree
-from sealpoint._errors import Error, InvalidArgumentError
+from sealpoint import _sealpoint, _tree
+from sealpoint._errors import InvalidArgumentError
 from sealpoint._options import StoreOptions
 from sealpoint._ranks.call import Call
 from sealpoint._ranks.saves import digest_of
@@ -127,20 +127,6 @@ def agree(call: Call, make: Callable[[], tuple[T, bytes]], what: str) -> tuple[T
     """``call.agree``, without autograd, for which DTensor.to_local() takes five times as long."""
     with torch.no_grad():
         return call.agree(make, what)
-
-
-def look_first(communicator: Call, path: _arguments.Path, check: Callable[[str], None]) -> bytes:
-    """Runs check(path) on rank 0; within what ``agree`` runs. What cannot be looked at is left to the call itself.
-
-    Returns: no bytes to gather.
-    """
-    if communicator.rank == 0:
-        try:
-            check(_arguments.path_of(path))
-        except OSError as error:
-            if isinstance(error, Error):
-                raise
-    return b""
 
 
 def collect(
