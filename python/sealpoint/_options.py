@@ -13,7 +13,7 @@ from typing import Any, Literal, TypedDict
 
 from sealpoint._arguments import Path, Provenance
 from sealpoint._machine import memory_bytes
-from sealpoint._save import BLOB_SIZE_MAX_DEFAULT_BYTES, CHUNK_SIZE_DEFAULT_BYTES, Codec, Parent
+from sealpoint._save import CHUNK_SIZE_DEFAULT_BYTES, Codec, Parent
 
 SAVE_BUDGET_MIN_BYTES = 8 << 20  # two staging buffers
 DEADLINE_DEFAULT_SECONDS = 1800.0
@@ -68,11 +68,8 @@ class StoreOptions:
     def saver_arguments(self) -> dict[str, Any]:
         """What a ``_sealpoint.Saver`` is made of, beside engine and communicator; values can be keys. Nothing is staged."""
         return {
-            "find_replicas": True,
             "compare_replicas": self.compare_replicas,
-            "blob_size_max_bytes": BLOB_SIZE_MAX_DEFAULT_BYTES,
             "writer_ranks": (),
-            "check_device_copies": False,
             "deadline": self.deadline,
             "background_deadline": self.background_deadline,
             "keep_local": 0,

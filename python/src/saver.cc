@@ -259,17 +259,14 @@ std::tuple<std::string, std::string, std::optional<std::string>> FindCopies(nb::
 }
 
 void MakeSaver(SaverHandle* self, const EngineHandle& engine, nb::object communicator,
-               bool find_replicas, bool compare_replicas, std::uint64_t blob_size_max_bytes,
-               std::vector<int> writer_ranks, bool check_device_copies,
-               std::optional<double> deadline, std::optional<double> background_deadline,
-               int keep_local, int unpromoted_max, double unpromoted_wait,
-               std::uint64_t promote_memory_bytes, int full_every, bool learn_frozen) {
+               bool compare_replicas, std::vector<int> writer_ranks, std::optional<double> deadline,
+               std::optional<double> background_deadline, int keep_local, int unpromoted_max,
+               double unpromoted_wait, std::uint64_t promote_memory_bytes, int full_every,
+               bool learn_frozen) {
   new (self) SaverHandle(engine, std::move(communicator),
-                         {.blob_size_max_bytes = blob_size_max_bytes,
-                          .writer_ranks = std::move(writer_ranks),
-                          .find_replicas = find_replicas,
+                         {.writer_ranks = std::move(writer_ranks),
+                          .find_replicas = true,
                           .compare_replicas = compare_replicas,
-                          .check_device_copies = check_device_copies,
                           .frozen_groups = {kFrozenGroup},
                           .frozen_full_every = full_every,
                           .learn_frozen = learn_frozen,
@@ -308,8 +305,7 @@ void BindSaver(nb::module_& m) {
            "Asks for it to fail with CancelledError, on all ranks, if it is not too late.");
   nb::class_<SaverHandle>(m, "Saver", "Saves of all ranks of a communicator, in the same order.")
       .def("__init__", MakeSaver, nb::arg("engine"), nb::arg("communicator"), nb::kw_only(),
-           nb::arg("find_replicas"), nb::arg("compare_replicas"), nb::arg("blob_size_max_bytes"),
-           nb::arg("writer_ranks"), nb::arg("check_device_copies"), nb::arg("deadline").none(),
+           nb::arg("compare_replicas"), nb::arg("writer_ranks"), nb::arg("deadline").none(),
            nb::arg("background_deadline").none(), nb::arg("keep_local"), nb::arg("unpromoted_max"),
            nb::arg("unpromoted_wait"), nb::arg("promote_memory_bytes"), nb::arg("full_every"),
            nb::arg("learn_frozen"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What arguments of saves and loads of many ranks must be, whichever framework has them."""
+"""Checks of the arguments of saves and loads of many ranks, for any framework."""
 
 from __future__ import annotations
 
@@ -16,16 +16,10 @@ from sealpoint._options import SAVE_BUDGET_MIN_BYTES, StoreOptions
 from sealpoint._ranks.call import Call
 from sealpoint._ranks.session import Session
 
-_U64_MAX = 2**64 - 1
 
 
-def _is_integer(value: Any, minimum: int, maximum: int = _U64_MAX) -> bool:
-    if isinstance(value, bool):
-        return False
-    try:
-        return minimum <= operator.index(value) <= maximum
-    except TypeError:
-        return False
+def _is_integer(value: Any, minimum: int, maximum: int = 2**64 - 1) -> bool:
+    return _arguments.is_integer(value) and minimum <= operator.index(value) <= maximum
 
 
 def is_count(value: Any) -> bool:
@@ -68,9 +62,6 @@ _RULES: dict[str, Rule] = {
     "keys": (lambda value: value is None or (value != "learned" and _is_frozen(value)), "a sequence of patterns of names"),
     "convert": (lambda value: value in (None, "widen", "exact", "nearest"), "widen, exact, nearest or None"),
     "share_chunks": (lambda value: value is None or isinstance(value, bool), "True, False or None"),
-    "progress": (
-        lambda value: value is None or isinstance(value, bool) or callable(value), "True, False, None or a function"
-    ),
     "keep_local": (lambda value: _is_integer(value, 0, 2**31 - 1), "an integer of at least 0"),
     "unpromoted_max": (lambda value: _is_integer(value, 1, 2**31 - 1), "an integer of at least 1"),
     "unpromoted_wait": (lambda value: _is_number(value) and 0 <= value < 1e9, "seconds of at least 0 and below 1e9"),
@@ -85,11 +76,11 @@ _RULES: dict[str, Rule] = {
 }
 # Other functions of the package take these, too, and have their rules.
 _PATHS = ("path", "directory")
-_COMMON = ("step", "parent", "codec", "codec_level", "keep_best")
+_COMMON = ("step", "parent", "codec", "codec_level", "keep_best", "progress")
 
 
 def check(rules: Mapping[str, Rule] = NO_RULES, /, **arguments: Any) -> None:
-    """Errors: InvalidArgumentError, which names the argument; UnsupportedError (a URL). What has no rule must be a bool.
+    """Errors: InvalidArgumentError, which names the argument; UnsupportedError (a URL). An argument without a rule must be a bool.
 
     ``rules``: of arguments that one framework alone has.
     """
@@ -104,18 +95,15 @@ def check(rules: Mapping[str, Rule] = NO_RULES, /, **arguments: Any) -> None:
 
 
 def _check_one(name: str, value: Any, rules: Mapping[str, Rule]) -> None:
-    if name in _PATHS:
+    if name in _PATHS or (name == "staged" and value is not None):
         _arguments.path_of(value, name)
-    elif name == "staged":
-        if value is not None:
-            _arguments.path_of(value, name)
     elif name == "provenance":
         _arguments.provenance_of(value)
     elif name == "threads":
         _arguments.load_threads(value)
     elif name in _COMMON:
         _arguments.check(**{name: value})
-    else:
+    elif name != "staged":
         is_right, expected = rules.get(name) or _RULES.get(name, _BOOL)
         if not is_right(value):
             raise InvalidArgumentError(f"{name} is {reprlib.repr(value)}, expected {expected}")

@@ -44,7 +44,7 @@ class BackgroundCall(Generic[T]):
 
 
 def run_with_deadline(call: Callable[[], T], seconds: float, what: str) -> T:
-    """What call() returns. Errors: TimeoutError (names ``what``); a RuntimeError of the framework becomes a CommError."""
+    """Returns the result of call(). Errors: TimeoutError (names ``what``); a RuntimeError of the framework becomes a CommError."""
     background = BackgroundCall(call)
     if not background.wait(seconds):
         raise TimeoutError(f"{what} did not end within {seconds:.4g} s")

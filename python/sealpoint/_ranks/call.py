@@ -36,8 +36,8 @@ class Call:
     """A call of all ranks, whose first exchange must be ``agree``: it compares the calls of the ranks, so that the library
     need not (see ``Communicator::calls_are_compared``), and makes new connections if others left the old ones before.
 
-    An exception that leaves the call on this rank alone is told to the others at once. ``what`` of an exchange: what the
-    ranks do in it, for errors: "compared what they save".
+    An exception that leaves the call on this rank alone is told to the others at once. ``what`` of an exchange names
+    the work of the ranks in errors: "compared what they save".
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Call:
 
     @property
     def _key(self) -> str:
-        """What tells it from other calls: the same on all ranks once they began it, and before, unless a rank missed a call."""
+        """Identifies this call: the same on all ranks once they began it, and before, unless a rank missed a call."""
         return f"{self._connection.call_count}/{hashlib.blake2b(self.text.encode(), digest_size=8).hexdigest()}"
 
     @property
@@ -69,7 +69,7 @@ class Call:
         return communicator
 
     def agree(self, make: Callable[[], tuple[T, bytes]], what: str) -> tuple[T, list[bytes]]:
-        """What make() returns, and the answers (its second value) of all ranks. Collective.
+        """Returns the first value of make(), and the second one, its answer, of all ranks. Collective.
 
         An error of one rank is raised on all, and names that rank. So is a difference between the calls of the ranks.
         """
@@ -96,7 +96,7 @@ class Call:
         return _sealpoint.encode_error(raised, self.rank, self.host)
 
     def run_on_first(self, make: Callable[[], Any]) -> Any:
-        """What make() returns on rank 0, on all ranks; or its error. Collective."""
+        """Returns on all ranks the result of make() on rank 0, or raises its error. Collective."""
         _, answers = self.agree(
             lambda: (None, _tree.dump(make()) if self.rank == 0 else b""), "waited for what rank 0 found"
         )
@@ -197,7 +197,7 @@ class Call:
         self._connection.leave(Left(self._key, f"rank {self.rank} left {text}"[:_WHY_MAX], is_late))
 
     def _named(self, text: str) -> str:
-        """With this call, and what the ranks did in it. Errors of the library's own exchanges have both."""
+        """Prefixes the call, and the work of the ranks in it. Errors of the library's own exchanges name both."""
         if self._doing is None and self._path and self._path in text:
             return text
         return f"{self.text}{'' if self._doing is None else f', while the ranks {self._doing}'}: {text}"

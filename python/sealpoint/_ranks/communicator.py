@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What saves and loads of many ranks need of a group of processes."""
+"""A group of processes, as saves and loads of many ranks need it."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Connection:
-    """What the calls of a group of ranks share: a communicator, and the way to the next one."""
+    """Shared by the calls of a group of ranks: a communicator, and the way to the next one."""
 
     def __init__(self, group: Group[Communicator] | None) -> None:
         """``group``: None for this process alone."""

@@ -51,7 +51,7 @@ def tree_of_names(names: Iterable[str]) -> dict[str, Any]:
 
 
 def values_of_rank(reader: _sealpoint.CollectiveReader, node: Any, rank: int) -> dict[str, Any]:
-    """What the rank of this number gave to ``per_rank``. Local."""
+    """The stored values of ``per_rank`` of the rank of this number. Local."""
     objects = Checkpoint(reader.checkpoint(), 1).objects
     name = _tree.rank_object(rank)
     if name not in objects or not any(_tree.nodes_of(node, ("per_rank",))):

@@ -35,7 +35,7 @@ def watch(saver: _sealpoint.Saver) -> None:
 
 
 def watch_save(save: SaveFuture) -> None:
-    """A staged save in the background, whose saver is to be watched when it has ended."""
+    """A staged save in the background: its saver is to be watched when it has ended."""
     with _lock:
         _saves.append(save)
 
@@ -53,7 +53,7 @@ def _collect() -> bool:
 
 
 def take_promotions(series: str | None = None) -> list[tuple[str, BaseException | None]]:
-    """Final directory and error of those that are over and were not taken before; ``series``: only of this directory."""
+    """Final directory and error of promotions that are over and were not taken before; ``series``: only of this directory."""
     _collect()
     prefix = "" if series is None else os.path.join(_uri.absolute(series), "")
     with _lock:

@@ -21,7 +21,7 @@ SAME = ("series", "compare_replicas", "allow_empty", "allow_fallback", "deadline
 
 
 class Held(Protocol):
-    """What a rank holds of a state."""
+    """The part of a state that a rank holds."""
 
     state: _sealpoint.RankState
     # ``digest_of`` all ranks; None: not known, so that the library compares the declarations.
@@ -29,7 +29,7 @@ class Held(Protocol):
 
 
 def digest_of(declarations: Iterable[bytes]) -> str:
-    """One digest for those of the declarations of all ranks, in the order of the ranks."""
+    """One digest of the declarations' digests of all ranks, in rank order."""
     return hashlib.blake2b(b"".join(declarations), digest_size=16).hexdigest()
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a group of ranks keeps between its calls: connections, staging memory, savers."""
+"""State of a group of ranks between its calls: connections, staging memory, savers."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from sealpoint import _sealpoint
 from sealpoint._errors import Error, InvalidArgumentError
+from sealpoint._keywords import tells_others
 from sealpoint._machine import ranks_here
 from sealpoint._options import DEADLINE_DEFAULT_SECONDS, StoreOptions, default_budget
 from sealpoint._ranks.call import Call
 from sealpoint._ranks.communicator import Communicator
 from sealpoint._ranks.connection import Connection
 from sealpoint._ranks.rendezvous import Group
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Session(Connection):
@@ -85,6 +88,17 @@ class Session(Connection):
         self._savers = {}
 
 
+def tells_ranks(session_of: Callable[[Mapping[str, Any]], Session]) -> Callable[[F], F]:
+    """Makes wrong keywords of a function an error of all ranks that call it. ``session_of``: given the keywords."""
+
+    def tell(name: str, keywords: Mapping[str, Any], error: InvalidArgumentError) -> None:
+        session = session_of(keywords)
+        if session.size > 1:
+            session.refuse(name, error)
+
+    return tells_others(tell)
+
+
 class Sessions:
     """The sessions of one framework in this process, for as long as it lives."""
 
@@ -93,7 +107,7 @@ class Sessions:
         self._job, self._hint = job, hint
         self._sessions: dict[Any, Session] = {}
         self._making = threading.RLock()
-        self._job_of_parent: Any = None  # whose connections, and place among the ranks, a forked child must not use
+        self._job_of_parent: Any = None  # a forked child must use neither its connections nor its rank
         os.register_at_fork(after_in_child=self._after_fork)
         _all.append(self)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Staged saves in directories whose names a framework chooses: a local copy has the name of the final directory."""
+"""Staged saves in directories that a framework names: a local copy has the name of the final directory."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def remove_replaced(staged: Path | None, directory: str, replaced: list[str], is
     """Removes the local copy of a checkpoint that was removed from its final directory. Each rank calls it.
 
     Args:
-        replaced: what ``_replacement.remove_replaceable`` returned.
+        replaced: as ``_replacement.remove_replaceable`` returned it.
         is_any: whatever is there goes, as with ``replace``.
     """
     if staged is None:
@@ -55,4 +55,4 @@ def _attempt_of(local: str) -> str | None:
         with open_own(local, check_files=False) as checkpoint:
             return str(checkpoint.attempt)
     except Error:
-        return None  # never committed: it is in nobody's way
+        return None  # never committed: it blocks nothing

@@ -3,12 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from sealpoint._errors import InvalidArgumentError
-from sealpoint._keywords import tells_others
-from sealpoint._ranks.session import Session, Sessions
+from sealpoint._ranks.session import Session, Sessions, tells_ranks
 from sealpoint.jax._communicator import STORE_NAME, JaxCommunicator, client_of_store
 from sealpoint.jax._jax import distributed, jax
 
@@ -63,9 +61,4 @@ def session() -> Session:
     return _sessions.get(job, make, is_alone=job is None)
 
 
-def _tell(name: str, _: Mapping[str, Any], error: InvalidArgumentError) -> None:
-    if session().size > 1:
-        session().refuse(name, error)
-
-
-tells_other_processes = tells_others(_tell)
+tells_other_processes = tells_ranks(lambda keywords: session())

@@ -4,14 +4,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any
 
 import torch.distributed as dist
 
 from sealpoint._errors import InvalidArgumentError
-from sealpoint._keywords import tells_others
-from sealpoint._ranks.session import Session, Sessions
+from sealpoint._ranks.session import Session, Sessions, tells_ranks
 from sealpoint.torch._communicator import GlooGroup, name_of_ranks
 
 
@@ -60,10 +57,6 @@ def check_is_not_one_of_many(group: dist.ProcessGroup | None) -> None:
         )
 
 
-def _tell(name: str, keywords: Mapping[str, Any], error: InvalidArgumentError) -> None:
-    session = session_of(keywords.get("process_group"), is_alone=keywords.get("no_dist") is True)
-    if session.size > 1:
-        session.refuse(name, error)
-
-
-tells_other_ranks = tells_others(_tell)
+tells_other_ranks = tells_ranks(
+    lambda keywords: session_of(keywords.get("process_group"), is_alone=keywords.get("no_dist") is True)
+)
