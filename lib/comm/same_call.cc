@@ -15,7 +15,7 @@
 #include "lib/comm/status_codec.h"
 #include "sealpoint/detail/agreement.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::comm {
 namespace {
 
 // FNV-1a. Of two messages that differ the numbers differ, but for a chance of about 2^-64.
@@ -156,22 +156,23 @@ Status CheckSameCall(Communicator& comm, const CollectiveCall& call) {
   return comm.calls_are_compared() ? Status() : BeginCall(comm, call).status();
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::comm
 
 namespace sealpoint::detail {
 
 Bytes EncodeCall(const NamedCall& call, std::string_view host) {
-  internal::CollectiveCall named{.kind = call.text, .arguments = {}, .named_arguments_max = 0};
+  internal::comm::CollectiveCall named{
+      .kind = call.text, .arguments = {}, .named_arguments_max = 0};
   for (const auto& [name, value] : call.arguments) named.arguments.push_back({name, value});
-  return internal::Encode(named, host);
+  return internal::comm::Encode(named, host);
 }
 
-Status CompareCalls(std::span<const Bytes> calls) { return internal::CompareAll(calls, {}); }
+Status CompareCalls(std::span<const Bytes> calls) { return internal::comm::CompareAll(calls, {}); }
 
-Bytes EncodeError(const Status& error) { return internal::EncodeStatus(error); }
+Bytes EncodeError(const Status& error) { return internal::comm::EncodeStatus(error); }
 
 Status DecodeError(ByteSpan bytes) {
-  const std::optional<Status> error = internal::DecodeStatus(bytes);
+  const std::optional<Status> error = internal::comm::DecodeStatus(bytes);
   return error && !error->ok() ? *error : internal::MalformedMessage();
 }
 

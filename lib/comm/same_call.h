@@ -11,7 +11,7 @@
 #include "sealpoint/communicator.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::comm {
 
 // What all ranks must have in common that begin a collective call.
 struct CollectiveCall {
@@ -44,6 +44,6 @@ Result<CallFlags> BeginCall(Communicator& comm, const CollectiveCall& call,
 // compared the call already (Communicator::calls_are_compared).
 Status CheckSameCall(Communicator& comm, const CollectiveCall& call);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::comm
 
 #endif  // SEALPOINT_LIB_COMM_SAME_CALL_H_

@@ -13,7 +13,7 @@
 #include "sealpoint/interop.h"
 
 namespace sealpoint {
-namespace internal {
+namespace internal::interop {
 namespace {
 
 constexpr std::string_view kFileSuffix = ".safetensors";
@@ -31,7 +31,7 @@ class Export {
   Result<ExportReport> Execute() {
     SEALPOINT_RETURN_IF_ERROR(CheckBufferSize(options_.buffer_size_bytes));
     SEALPOINT_ASSIGN_OR_RETURN(const std::vector<PlannedFile> files, LayOut());
-    const std::string folder = is_file_ ? ParentPath(path_) : path_;
+    const std::string folder = is_file_ ? storage::ParentPath(path_) : path_;
     if (!is_file_) SEALPOINT_RETURN_IF_ERROR(storage_->CreateDirectories(folder));
     SEALPOINT_ASSIGN_OR_RETURN(directory_, storage_->OpenDirectory(folder));
     SEALPOINT_RETURN_IF_ERROR(CheckDestination(files));
@@ -68,9 +68,9 @@ class Export {
       }
     }
     report_.object_count = objects.size();
-    Result<StringPairs> metadata = MetadataOfObjects(objects, names);
+    Result<safetensors::StringPairs> metadata = MetadataOfObjects(objects, names);
     if (!metadata.ok()) return std::move(metadata).error().AtPath(checkpoint_.path());
-    return LayOutModel({.file_name = is_file_ ? std::string(LastComponent(path_)) : "",
+    return LayOutModel({.file_name = is_file_ ? std::string(storage::LastComponent(path_)) : "",
                         .shard_size_max_bytes = options_.shard_size_max_bytes,
                         .header_size_max_bytes = options_.header_size_max_bytes},
                        *std::move(metadata), std::move(tensors));
@@ -80,7 +80,7 @@ class Export {
   Status CheckDestination(const std::vector<PlannedFile>& files) const {
     SEALPOINT_ASSIGN_OR_RETURN(const auto entries, directory_->List());
     SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::string> left, NewFiles::Left(*directory_));
-    const std::string_view own = is_file_ ? LastComponent(path_) : std::string_view();
+    const std::string_view own = is_file_ ? storage::LastComponent(path_) : std::string_view();
     for (const EntryInfo& entry : entries) {
       const bool is_taken =
           is_file_ ? entry.name == own
@@ -147,11 +147,11 @@ class Export {
 };
 
 }  // namespace
-}  // namespace internal
+}  // namespace internal::interop
 
 Result<ExportReport> ExportSafetensors(const Checkpoint& checkpoint, const std::string& path,
                                        const ExportOptions& options) {
-  return internal::Export(checkpoint, path, options).Execute();
+  return internal::interop::Export(checkpoint, path, options).Execute();
 }
 
 }  // namespace sealpoint

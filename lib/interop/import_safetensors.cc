@@ -13,7 +13,7 @@
 #include "sealpoint/interop.h"
 
 namespace sealpoint {
-namespace internal {
+namespace internal::interop {
 namespace {
 
 constexpr std::string_view kOrigin = "convert.from";
@@ -52,7 +52,7 @@ class Import {
     SEALPOINT_ASSIGN_OR_RETURN(chosen_, MatchNames(options_.match, names));
     std::vector<std::string_view> chosen;
     for (const std::size_t i : chosen_) chosen.push_back(names[i]);
-    StringPairs metadata;
+    safetensors::StringPairs metadata;
     for (const SafetensorsFile& file : model_.files()) {
       if (!options_.match.empty()) break;
       metadata.insert(metadata.end(), file.metadata.begin(), file.metadata.end());
@@ -138,8 +138,8 @@ class Import {
     buffer_.resize(piece.size());
     std::uint64_t at = 0;
     // A run is read box by box, which lie one behind the other in it.
-    for (const Box& box : DecomposeRun(region)) {
-      const std::uint64_t size = BoxElementCount(box) * element_size;
+    for (const Box& box : layout::DecomposeRun(region)) {
+      const std::uint64_t size = layout::BoxElementCount(box) * element_size;
       SEALPOINT_RETURN_IF_ERROR(model_.Read(stored.tensor->name, box,
                                             MutableMemoryView::Host(buffer_.data() + at, size)));
       at += size;
@@ -160,11 +160,11 @@ class Import {
 };
 
 }  // namespace
-}  // namespace internal
+}  // namespace internal::interop
 
 Result<CommitInfo> ImportSafetensors(Engine& engine, const SafetensorsModel& model,
                                      const std::string& directory, const ImportOptions& options) {
-  return internal::Import(engine, model, directory, options).Execute();
+  return internal::interop::Import(engine, model, directory, options).Execute();
 }
 
 }  // namespace sealpoint

@@ -9,7 +9,7 @@
 #include "lib/base/name_pattern.h"
 #include "sealpoint/bytes.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::interop {
 
 Result<std::vector<std::size_t>> MatchNames(const std::vector<std::string>& patterns,
                                             const std::vector<std::string_view>& names) {
@@ -38,4 +38,4 @@ Status CheckBufferSize(std::uint64_t size_bytes) {
   return InvalidArgument("buffer_size_bytes is ", size_bytes, ", expected at least ", kLeast);
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::interop

@@ -10,7 +10,7 @@
 
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::interop {
 
 // Positions of the names that match one of the patterns, ascending; of all without patterns.
 // Errors: InvalidArgument (a pattern), NotFound (a pattern that matches nothing).
@@ -20,6 +20,6 @@ Result<std::vector<std::size_t>> MatchNames(const std::vector<std::string>& patt
 // InvalidArgument if less than 64 KiB.
 Status CheckBufferSize(std::uint64_t size_bytes);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::interop
 
 #endif  // SEALPOINT_LIB_INTEROP_MATCH_H_

@@ -12,7 +12,7 @@
 #include "lib/safetensors/json_reader.h"
 #include "lib/safetensors/json_text.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::interop {
 namespace {
 
 constexpr std::string_view kTree = "sealpoint.tree";
@@ -32,7 +32,7 @@ constexpr std::string_view kKind = "$";
 
 std::string TensorNode(std::string_view name) {
   std::string node = R"({"$":"tensor","name":)";
-  AppendJson(node, name);
+  safetensors::AppendJson(node, name);
   return node + "}";
 }
 
@@ -44,7 +44,7 @@ std::string FlatTree(const std::vector<std::string_view>& tensors) {
   for (const std::string_view name : tensors) {
     if (name != tensors.front()) tree.push_back(',');
     if (has_kind) tree.push_back('[');
-    AppendJson(tree, name);
+    safetensors::AppendJson(tree, name);
     tree.push_back(has_kind ? ',' : ':');
     tree.append(TensorNode(name));
     if (has_kind) tree.push_back(']');
@@ -53,7 +53,7 @@ std::string FlatTree(const std::vector<std::string_view>& tensors) {
 }
 
 // Whether a value is the node of the tensor of this name.
-bool IsNodeOf(JsonReader& reader, std::string_view name) {
+bool IsNodeOf(safetensors::JsonReader& reader, std::string_view name) {
   int right_count = 0;
   int count = 0;
   std::string key;
@@ -70,7 +70,7 @@ bool IsFlatTree(std::string_view tree, const std::vector<std::string_view>& tens
   if (tree == FlatTree(tensors)) return true;
   std::set<std::string> keys;
   std::string key;
-  JsonReader reader(tree);
+  safetensors::JsonReader reader(tree);
   for (reader.BeginObject(); reader.NextKey(key);) {
     if (!IsNodeOf(reader, key)) return false;
     keys.insert(key);
@@ -79,30 +79,30 @@ bool IsFlatTree(std::string_view tree, const std::vector<std::string_view>& tens
   return reader.status().ok() && std::ranges::equal(keys, tensors);
 }
 
-Result<StringPairs> ForeignOf(std::string_view text) {
-  StringPairs pairs;
+Result<safetensors::StringPairs> ForeignOf(std::string_view text) {
+  safetensors::StringPairs pairs;
   std::string key;
-  JsonReader reader(text);
+  safetensors::JsonReader reader(text);
   for (reader.BeginObject(); reader.NextKey(key);) {
     pairs.emplace_back(key, "");
     reader.ReadString(pairs.back().second);
   }
   reader.End();
-  if (!SortUnique(pairs)) reader.Fail("a key comes twice");
+  if (!safetensors::SortUnique(pairs)) reader.Fail("a key comes twice");
   if (!reader.status().ok()) return reader.status();
   return pairs;
 }
 
 std::string TextOfObject(const NamedObject& object) {
   std::string text = "[";
-  AppendJson(text, object.media_type, JsonCharacters::kAscii);
+  safetensors::AppendJson(text, object.media_type, safetensors::JsonCharacters::kAscii);
   return StrCat(text, ", \"", EncodeBase64(object.bytes), "\"]");
 }
 
 Result<NamedObject> ObjectOf(std::string_view name, std::string_view text) {
   NamedObject object{.name = std::string(name), .media_type = {}, .bytes = {}};
   std::string data;
-  JsonReader reader(text);
+  safetensors::JsonReader reader(text);
   int count = 0;
   for (reader.BeginArray(); reader.NextElement(); ++count) {
     reader.ReadString(count == 0 ? object.media_type : data);
@@ -123,7 +123,7 @@ NamedObject TextObject(std::string_view name, std::string_view media_type, std::
 }
 
 Status CheckTree(std::string_view tree) {
-  JsonReader reader(tree);
+  safetensors::JsonReader reader(tree);
   reader.Skip();
   reader.End();
   return Status(reader.status()).Prefixed("tree is malformed, expected JSON").AtObject(kTree);
@@ -131,9 +131,9 @@ Status CheckTree(std::string_view tree) {
 
 }  // namespace
 
-Result<StringPairs> MetadataOfObjects(const std::vector<NamedObject>& objects,
-                                      const std::vector<std::string_view>& tensors) {
-  StringPairs metadata;
+Result<safetensors::StringPairs> MetadataOfObjects(const std::vector<NamedObject>& objects,
+                                                   const std::vector<std::string_view>& tensors) {
+  safetensors::StringPairs metadata;
   std::map<std::string, std::size_t, std::less<>> positions;
   // A key that is there already keeps its place.
   const auto put = [&](std::string key, std::string value) {
@@ -147,7 +147,7 @@ Result<StringPairs> MetadataOfObjects(const std::vector<NamedObject>& objects,
     if (object.name == kTree) {
       tree = AsText(object.bytes);
     } else if (object.name == kForeign) {
-      Result<StringPairs> foreign = ForeignOf(AsText(object.bytes));
+      Result<safetensors::StringPairs> foreign = ForeignOf(AsText(object.bytes));
       if (!foreign.ok()) return std::move(foreign).error().AtObject(kForeign);
       for (auto& [key, value] : *foreign) put(std::move(key), std::move(value));
     } else {
@@ -161,7 +161,7 @@ Result<StringPairs> MetadataOfObjects(const std::vector<NamedObject>& objects,
   return metadata;
 }
 
-Result<std::vector<NamedObject>> ObjectsOfMetadata(const StringPairs& metadata,
+Result<std::vector<NamedObject>> ObjectsOfMetadata(const safetensors::StringPairs& metadata,
                                                    const std::vector<std::string_view>& tensors) {
   std::map<std::string_view, std::string_view> last;
   for (const auto& [key, value] : metadata) last[key] = value;
@@ -181,9 +181,9 @@ Result<std::vector<NamedObject>> ObjectsOfMetadata(const StringPairs& metadata,
     } else if (key != kDcpSharding && key != kDcpVersion) {
       is_usual &= key == kFormat && value == kFormatValue;
       foreign.append(foreign.empty() ? "{" : ", ");
-      AppendJson(foreign, key);
+      safetensors::AppendJson(foreign, key);
       foreign.append(": ");
-      AppendJson(foreign, value);
+      safetensors::AppendJson(foreign, value);
     }
   }
   if (!is_usual) {
@@ -193,4 +193,4 @@ Result<std::vector<NamedObject>> ObjectsOfMetadata(const StringPairs& metadata,
   return objects;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::interop

@@ -14,7 +14,7 @@
 // object that says which tensor is where in a state (spec/tree.md), are those of the Python
 // package.
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::interop {
 
 struct NamedObject {
   std::string name;
@@ -25,14 +25,14 @@ struct NamedObject {
 
 // In the order in which the entries are written. `tensors` are the names of all. Errors: Corrupt
 // (the object with the metadata of others is not such).
-Result<StringPairs> MetadataOfObjects(const std::vector<NamedObject>& objects,
-                                      const std::vector<std::string_view>& tensors);
+Result<safetensors::StringPairs> MetadataOfObjects(const std::vector<NamedObject>& objects,
+                                                   const std::vector<std::string_view>& tensors);
 
 // The objects of all metadata of a model, of which a later entry of the same key counts; always
 // with a tree. Errors: Corrupt (names the object).
-Result<std::vector<NamedObject>> ObjectsOfMetadata(const StringPairs& metadata,
+Result<std::vector<NamedObject>> ObjectsOfMetadata(const safetensors::StringPairs& metadata,
                                                    const std::vector<std::string_view>& tensors);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::interop
 
 #endif  // SEALPOINT_LIB_INTEROP_METADATA_OBJECTS_H_

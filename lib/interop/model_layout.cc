@@ -9,17 +9,17 @@
 #include "lib/safetensors/dtype_name.h"
 #include "lib/safetensors/index_file.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::interop {
 namespace {
 
 Status CheckTensor(const TensorInfo& tensor) {
   Shape shape = tensor.shape;
-  if (SafetensorsDTypeName(tensor.dtype).empty()) {
+  if (safetensors::SafetensorsDTypeName(tensor.dtype).empty()) {
     return MakeError(Code::kUnsupported, "dtype is ", DTypeName(tensor.dtype),
                      ", which safetensors lacks")
         .AtTensor(tensor.name);
   }
-  if (!ShapeToSafetensors(tensor.dtype, shape)) {
+  if (!safetensors::ShapeToSafetensors(tensor.dtype, shape)) {
     return MakeError(Code::kUnsupported,
                      "a tensor of F4 without dimensions has no shape in safetensors")
         .AtTensor(tensor.name);
@@ -37,9 +37,10 @@ bool ComesBefore(const TensorInfo& a, const TensorInfo& b) {
          std::pair(a.element_size, std::string_view(b.name));
 }
 
-Status Finish(PlannedFile& file, const StringPairs& metadata, std::uint64_t header_size_max) {
+Status Finish(PlannedFile& file, const safetensors::StringPairs& metadata,
+              std::uint64_t header_size_max) {
   std::ranges::sort(file.tensors, ComesBefore);
-  std::vector<HeaderTensor> entries;
+  std::vector<safetensors::HeaderTensor> entries;
   for (const TensorInfo& tensor : file.tensors) {
     const std::uint64_t begin = file.payload_size;
     file.payload_size += tensor.raw_bytes;
@@ -49,8 +50,8 @@ Status Finish(PlannedFile& file, const StringPairs& metadata, std::uint64_t head
                        .begin = begin,
                        .end = file.payload_size});
   }
-  file.head = EncodeSafetensorsHeader(metadata, entries);
-  const std::uint64_t size = file.head.size() - kSafetensorsLengthBytes;
+  file.head = safetensors::EncodeSafetensorsHeader(metadata, entries);
+  const std::uint64_t size = file.head.size() - safetensors::kSafetensorsLengthBytes;
   if (size <= header_size_max) return {};
   return MakeError(Code::kLimitExceeded, "header of ", file.name, " would have ", size,
                    " bytes, expected ", header_size_max,
@@ -59,7 +60,8 @@ Status Finish(PlannedFile& file, const StringPairs& metadata, std::uint64_t head
 
 }  // namespace
 
-Result<std::vector<PlannedFile>> LayOutModel(const LayoutOptions& options, StringPairs metadata,
+Result<std::vector<PlannedFile>> LayOutModel(const LayoutOptions& options,
+                                             safetensors::StringPairs metadata,
                                              std::vector<TensorInfo> tensors) {
   const bool is_directory = options.file_name.empty();
   std::vector<PlannedFile> files(1);
@@ -79,11 +81,11 @@ Result<std::vector<PlannedFile>> LayOutModel(const LayoutOptions& options, Strin
     files.back().tensors.push_back(std::move(tensor));
   }
   const std::size_t count = files.size();
-  StringPairs places;
+  safetensors::StringPairs places;
   for (std::size_t i = 0; i < count; ++i) {
     files[i].name = !is_directory ? options.file_name
                     : count == 1  ? "model.safetensors"
-                                  : NumberedFile(i + 1, count);
+                                  : safetensors::NumberedFile(i + 1, count);
     SEALPOINT_RETURN_IF_ERROR(Finish(files[i], metadata, options.header_size_max_bytes));
     metadata = {{"format", "pt"}};
     for (const TensorInfo& tensor : files[i].tensors) {
@@ -91,12 +93,12 @@ Result<std::vector<PlannedFile>> LayOutModel(const LayoutOptions& options, Strin
     }
   }
   if (count == 1) return files;
-  static_cast<void>(SortUnique(places));
+  static_cast<void>(safetensors::SortUnique(places));
   files.push_back({.name = "model.safetensors.index.json",
-                   .head = EncodeSafetensorsIndex(places, total),
+                   .head = safetensors::EncodeSafetensorsIndex(places, total),
                    .tensors = {},
                    .payload_size = 0});
   return files;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::interop

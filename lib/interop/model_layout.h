@@ -10,7 +10,7 @@
 #include "sealpoint/checkpoint.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::interop {
 
 // A file of a model, before it is written: its first bytes, and the tensors that lie behind them,
 // one behind the other. An index has no tensors.
@@ -30,9 +30,10 @@ struct LayoutOptions {
 
 // In the order in which they are to be published: an index comes last. `metadata` goes into the
 // first. Errors: Unsupported (a dtype or a name that safetensors lacks), LimitExceeded (a header).
-Result<std::vector<PlannedFile>> LayOutModel(const LayoutOptions& options, StringPairs metadata,
+Result<std::vector<PlannedFile>> LayOutModel(const LayoutOptions& options,
+                                             safetensors::StringPairs metadata,
                                              std::vector<TensorInfo> tensors);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::interop
 
 #endif  // SEALPOINT_LIB_INTEROP_MODEL_LAYOUT_H_

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::interop {
 
 std::vector<ExtentPart> Slabs::Next() {
   std::vector<ExtentPart> pieces;
@@ -28,4 +28,4 @@ std::vector<ExtentPart> Slabs::Next() {
   return pieces;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::interop

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::interop {
 
 // Bytes that lie one behind the other in a file and belong together, as those of a tensor.
 struct Extent {
@@ -42,6 +42,6 @@ class Slabs {
   std::uint64_t begin_ = 0;  // and where in it
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::interop
 
 #endif  // SEALPOINT_LIB_INTEROP_SLABS_H_

@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::interop {
 namespace {
 
 using ::testing::ElementsAre;
@@ -127,4 +127,4 @@ TEST(MetadataObjects, ComeBackAsTheyWere) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::interop

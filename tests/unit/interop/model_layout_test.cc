@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::interop {
 namespace {
 
 using ::testing::ElementsAre;
@@ -96,4 +96,4 @@ TEST(ModelLayout, WithoutTensorsThereIsOneFile) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::interop

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::interop {
 namespace {
 
 using ::testing::ElementsAre;
@@ -35,4 +35,4 @@ TEST(Slabs, CutWhatDoesNotFit) {
 TEST(Slabs, OfNothing) { EXPECT_THAT(Slabs({}, 10).Next(), IsEmpty()); }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::interop
