@@ -261,7 +261,7 @@ SEALPOINT_EXPORT Result<std::vector<ForeignPart>> ResolveParts(const ForeignChec
 }  // namespace sealpoint
 
 // Checkpoints of models of safetensors, and models of checkpoints. Each element, name, dtype and
-// shape is kept as it is, or it is an error; nothing is cast. What `sealpoint convert` of the
+// shape is kept as it is, or it is an error; nothing is cast. What `ckpt convert` of the
 // Python package makes is the same.
 //
 // What is no tensor lies in the __metadata__ of a file of safetensors: objects of a checkpoint

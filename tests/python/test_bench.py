@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``sealpoint bench``: what it measures and says, who is left out and why; it removes what it wrote, and nothing else."""
+"""``ckpt bench``: what it measures and says, who is left out and why; it removes what it wrote, and nothing else."""
 
 import contextlib
 import html.parser
@@ -231,7 +231,7 @@ def test_wrong_usage(bench, tmp_path, monkeypatch):
 def test_files_of_others_are_no_page(bench, tmp_path, monkeypatch):
     monkeypatch.setattr(_ranks.Ranks, "start", lambda *_: pytest.fail("it measures"))
     (tmp_path / "mine.html").write_text("<p>mine")
-    for name, said in (("mine.html", "AlreadyExists: a file is there that sealpoint bench did not write, expected"),
+    for name, said in (("mine.html", "AlreadyExists: a file is there that ckpt bench did not write, expected"),
                        ("none/page.html", "NotFound: there is no such directory for the page"),
                        ("", "InvalidArgument: --html is a directory, expected the name of a file")):
         status, output, errors = bench(tmp_path, "--html", tmp_path / name)
@@ -322,7 +322,7 @@ def test_who_fails_is_named_and_the_others_go_on(bench, tmp_path, monkeypatch):
     monkeypatch.setitem(NumpySide.peers, "sealpoint", Wrong)
     status, output, errors = bench(tmp_path, *few)
     assert status == 1 and "load_warm: sealpoint" in json.loads(output)["wrong"]
-    assert "sealpoint bench: loaded wrong: load_warm: sealpoint\n" in errors and list(tmp_path.iterdir()) == []
+    assert "ckpt bench: loaded wrong: load_warm: sealpoint\n" in errors and list(tmp_path.iterdir()) == []
 
 
 @needs_safetensors
