@@ -59,8 +59,8 @@ def make_parser() -> Parser:
         "its own processes, and writes only into a new folder below PATH, which it removes, also after an error or Ctrl-C. It "
         "says first where Sealpoint is slower. docs/bench.md says how to read it.",
         epilog="Exit status: 0 done, whoever is faster; 1 Sealpoint failed, or loaded something wrong; 3 neither torch nor "
-        "numpy is installed; 4 PATH cannot be written, has too little room, or any other error; 64 wrong usage; 70 a bug; 74 "
-        "standard output could not be written; 128 + n ended by the signal n.",
+        "numpy is installed; 4 PATH cannot be written, has too little room, or any other error; 64 wrong usage, or refused; "
+        "70 a bug; 74 standard output could not be written; 128 + n ended by the signal n.",
     )
     parser.add_argument("path", metavar="PATH", help="an existing directory of the storage, or a URL of an object store")
     parser.add_argument("--size", type=size_of, default=256_000_000, metavar="SIZE", help="of the state (default: 256MB)")

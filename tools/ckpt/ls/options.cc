@@ -20,7 +20,9 @@ class Adder {
         "Shows what a checkpoint, or a series of them, holds. Reads payload only for\n"
         "--values and --object, and prints none that was not verified.");
     app_.footer(kFooter);
-    app_.add_option("PATH", options_.path, "Directory of a checkpoint or of a series")
+    app_.add_option("PATH", options_.path,
+                    "A checkpoint of any known format, or a series of\nthose of Sealpoint: a "
+                    "directory, a file or a URL")
         ->required()
         ->type_name("");
     AddSubjects();
