@@ -5,7 +5,7 @@
 # background. A second act does so with PyTorch, if scripts/python_env.sh made an environment with it.
 # In the end it compares two steps and makes a page about the training.
 #   scripts/demo.sh              leaves everything in build/demo, or in $DEMO_DIR
-# Every expectation is checked; the exit status is 0 only if all of them hold. docs/demo.md shows what
+# Every expectation is checked; the exit status is 0 only if all of them hold. docs/start/demo.md shows what
 # it prints.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)

@@ -4,7 +4,7 @@
 #   scripts/system_faults.sh              all of them, about half an hour on two cores
 #   scripts/system_faults.sh NAME...      some of: kill errors strace space stopped_rank exit power_cut preload
 # BUILD=path names another build folder. Root is needed for power_cut, and for space where user namespaces are off.
-# What is counted goes into the folder named by SEALPOINT_RESULTS (docs/testing-counts.md).
+# What is counted goes into the folder named by SEALPOINT_RESULTS (docs/evidence/testing-counts.md).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

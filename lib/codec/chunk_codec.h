@@ -10,7 +10,7 @@
 #include "sealpoint/codec.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::codec {
 
 // Encodes and decodes single chunks (rules R-COD-*: one zstd frame, content size declared, window
 // at most the chunk, no dictionary, nothing after the frame, smaller than the raw bytes). The
@@ -55,6 +55,6 @@ class ChunkCodec {
 void SplitBytes(std::uint32_t element_size, ByteSpan raw, MutableByteSpan out);
 void JoinBytes(std::uint32_t element_size, ByteSpan split, MutableByteSpan raw);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::codec
 
 #endif  // SEALPOINT_LIB_CODEC_CHUNK_CODEC_H_

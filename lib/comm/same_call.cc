@@ -11,7 +11,7 @@
 #include "lib/base/macros.h"
 #include "lib/base/wire.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::comm {
 namespace {
 
 // FNV-1a. Of two messages that differ the numbers differ, but for a chance of about 2^-64.
@@ -143,4 +143,4 @@ Result<CallFlags> BeginCall(Communicator& comm, const CollectiveCall& call, cons
   return any;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::comm

@@ -11,7 +11,7 @@
 #include "sealpoint/communicator.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::comm {
 
 // What all ranks must have in common that begin a collective call.
 struct CollectiveCall {
@@ -40,6 +40,6 @@ using CallFlags = std::array<std::uint64_t, kCallFlagCount>;
 Result<CallFlags> BeginCall(Communicator& comm, const CollectiveCall& call,
                             const CallFlags& flags = {}, bool has_failed = false);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::comm
 
 #endif  // SEALPOINT_LIB_COMM_SAME_CALL_H_

@@ -7,7 +7,7 @@
 #include "sealpoint/bytes.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::device {
 
 // What memory of the host is counted in; the smallest page that Linux has.
 inline constexpr std::uint64_t kPageBytes = 4096;
@@ -20,6 +20,6 @@ Result<MutableByteSpan> MapHostMemory(std::uint64_t size_bytes);
 // Gives back exactly what MapHostMemory returned.
 void UnmapHostMemory(MutableByteSpan bytes);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::device
 
 #endif  // SEALPOINT_LIB_DEVICE_HOST_MAPPING_H_

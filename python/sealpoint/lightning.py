@@ -78,7 +78,7 @@ def _remove_from_store(path: str) -> None:
 class SealpointCheckpointIO(_base()):  # type: ignore[misc]
     """Saves the dict of a Trainer as a checkpoint of this library: a directory where Lightning has a file.
 
-    Paths may be URLs of object stores, which Lightning lists by fsspec (docs/frameworks.md).
+    Paths may be URLs of object stores, which Lightning lists by fsspec (docs/guides/frameworks.md).
 
     Strategies that shard a checkpoint over ranks (``FSDPStrategy(state_dict_type="sharded")``, ``ModelParallelStrategy``)
     do not use plugins of this kind.

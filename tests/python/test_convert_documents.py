@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands of docs/convert.md are run as they stand, on checkpoints of the names that they have."""
+"""The commands of docs/guides/convert.md are run as they stand, on checkpoints of the names that they have."""
 
 import hashlib
 import importlib
@@ -17,7 +17,7 @@ from convert_states import contents, load_safetensors
 from sealpoint.__main__ import main
 from sealpoint.interop import convert
 
-PAGE = pathlib.Path(os.environ["SEALPOINT_SOURCE_DIR"], "docs/convert.md")
+PAGE = pathlib.Path(os.environ["SEALPOINT_SOURCE_DIR"], "docs/guides/convert.md")
 
 
 def run(line):

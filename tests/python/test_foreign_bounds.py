@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Both readers of foreign formats stay within the bound of docs/convert.md: memory, and time for what shares values."""
+"""Both readers of foreign formats stay within the bound of docs/guides/convert.md: memory, and time for what shares values."""
 
 import io
 import json

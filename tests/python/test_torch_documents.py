@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The code of docs/torch.md, run from its first block to its last; the first blocks of README.md and docs/torch.md, run as
-a training that ends and goes on in a new process."""
+"""The code of docs/guides/torch.md, run from its first block to its last; the first blocks of README.md and
+docs/guides/torch.md, run as a training that ends and goes on in a new process."""
 
 import os
 import pathlib
@@ -19,12 +19,12 @@ def blocks_of(document):
 
 
 def test_the_page(tmp_path, monkeypatch):
-    blocks = blocks_of("docs/torch.md")
+    blocks = blocks_of("docs/guides/torch.md")
     assert len(blocks) >= 5
     monkeypatch.chdir(tmp_path)
     names = {}
     for block in blocks:
-        exec(compile(block, "docs/torch.md", "exec"), names)
+        exec(compile(block, "docs/guides/torch.md", "exec"), names)
     assert names["state"]["step"] == 102
 
 
@@ -86,7 +86,7 @@ def test_the_first_block_of_the_readme_in_a_bucket(tmp_path):
 
 
 def test_the_first_block_of_the_page_goes_on_in_a_new_process(tmp_path):
-    block = blocks_of("docs/torch.md")[0]
+    block = blocks_of("docs/guides/torch.md")[0]
     expected = losses_of(block + "print(train(3))\n", tmp_path / "whole", seed=1)
     first = losses_of(block, tmp_path / "parts", seed=1)
     assert [*first, *losses_of(block, tmp_path / "parts", seed=2)] == expected

@@ -40,7 +40,7 @@ def count(what, number=1):
 
 
 def record(row, title):
-    """Prints what was counted, for the table in docs/testing-counts.md (tests/support/process/results.h)."""
+    """Prints what was counted, for the table in docs/evidence/testing-counts.md (tests/support/process/results.h)."""
     long_form = "-all" if tools.all else ""
     test = row.replace("-", "_")
     command = f"scripts/system_faults.sh {test}" if tools.all else f"ctest --test-dir build/dev -R system.{test}"

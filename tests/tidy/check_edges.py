@@ -24,6 +24,9 @@ OTHERS = ("tests", "fuzz", "cmake", "scripts", "schema", ".ci")
 SOURCES = (".h", ".cc", ".cu")
 WITH_LICENCE = SOURCES + (".cmake", ".py", ".sh", ".fbs", ".in")
 
+# Namespaces of a module beside its own.
+MORE_NAMESPACES = {"device": ("cuda", "cufile", "xxh3"), "interop": ("foreign",)}
+
 FILE_LINES_MAX = 1000
 FILE_LINES_WARN = 450
 FUNCTION_LINES_MAX = 70
@@ -176,6 +179,19 @@ def check_public_types(root):
                 yield f"{name}:{number}: a public header names the namespace internal"
 
 
+def check_namespaces(root):
+    """Each module has a namespace of its own, so that no two modules can define one qualified name."""
+    for name, path in files_below(root, ("lib", "readers"), SOURCES):
+        module = module_of(name)
+        if module is None or module == "base" or name.startswith(FACES):
+            continue
+        allowed = {module, *MORE_NAMESPACES.get(module, ())}
+        for number, line in enumerate(code_only(path.read_text()).splitlines(), 1):
+            match = re.match(r"namespace (?:sealpoint::)?internal(?:::(\w+))?[\w:]* \{", line)
+            if match and match.group(1) not in allowed:
+                yield f"{name}:{number}: the module's namespace is internal::{module}"
+
+
 def check_banned_calls(root):
     for name, path in files_below(root, LIBRARY + PROGRAMS, SOURCES):
         for number, line in enumerate(code_only(path.read_text()).splitlines(), 1):
@@ -216,7 +232,7 @@ PYTHON_BEGINS_WITH_OF = re.compile(r'("""|# )Of [a-z]')
 
 
 def check_language(root):
-    """Texts in quotation marks and comments, by what docs/style.md says of them."""
+    """Texts in quotation marks and comments, by what docs/internals/style.md says of them."""
     for name, path in files_below(root, LIBRARY + PROGRAMS + ("tests", "fuzz"), SOURCES):
         text = path.read_text()
         for token in TOKENS.finditer(text):
@@ -274,6 +290,7 @@ def main():
     errors = list(edges.errors)
     errors += check_edges(root, edges)
     errors += check_public_types(root)
+    errors += check_namespaces(root)
     errors += check_banned_calls(root)
     errors += check_text(root, warnings)
     errors += check_language(root)

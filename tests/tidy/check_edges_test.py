@@ -60,6 +60,11 @@ class CheckEdgesTest(unittest.TestCase):
         self.expect("include/sealpoint/status.h", "namespace internal { struct Parts; }\n",
                     "include/sealpoint/status.h:2: a public header names the namespace internal")
 
+    def test_namespace_of_another_module(self):
+        self.write("lib/format/a.cc", SPDX + "namespace sealpoint::internal::format {\n")
+        self.expect("lib/writer/a.cc", "namespace sealpoint::internal {\n",
+                    "lib/writer/a.cc:2: the module's namespace is internal::writer")
+
     def test_generated_schema_passes_in_format(self):
         self.expect_clean("lib/format/a.cc", '#include "schema/index_generated.h"\n')
 

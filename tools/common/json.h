@@ -18,7 +18,7 @@ namespace sealpoint::tools {
 using Json = nlohmann::ordered_json;
 
 // The first member of each document. It grows when a member is removed or means another thing, and
-// not when one is added (docs/tools.md).
+// not when one is added (docs/reference/tools.md).
 inline constexpr int kJsonVersion = 2;
 
 // null for kNoStep and for the zero id.

@@ -57,7 +57,7 @@ def make_parser() -> Parser:
         "that are installed: saves, the stall of a save in the background, loads on the same and on another number of ranks, "
         "warm and cold, many small tensors; and what a load finds after a bit flipped and after a save was killed. It starts "
         "its own processes, and writes only into a new folder below PATH, which it removes, also after an error or Ctrl-C. It "
-        "says first where Sealpoint is slower. docs/bench.md says how to read it.",
+        "says first where Sealpoint is slower. docs/start/bench.md says how to read it.",
         epilog="Exit status: 0 done, whoever is faster; 1 Sealpoint failed, or loaded something wrong; 3 neither torch nor "
         "numpy is installed; 4 PATH cannot be written, has too little room, or any other error; 64 wrong usage, or refused; "
         "70 a bug; 74 standard output could not be written; 128 + n ended by the signal n.",

@@ -47,7 +47,7 @@ def make_parser() -> Parser:
     parser = Parser(
         prog="ckpt convert",
         description="Converts a checkpoint: DCP, Megatron, safetensors, torch.save, Sealpoint.",
-        epilog="Patterns: * is any characters, also dots; ? is one. docs/convert.md has recipes. Exit status: 0 done, 1 the "
+        epilog="Patterns: * is any characters, also dots; ? is one. docs/guides/convert.md has recipes. Exit status: 0 done, 1 the "
         "source is corrupt or the comparison failed, 2 uncommitted, 3 unsupported or beyond a limit, 4 any other error, 5 "
         "incomplete, 6 done but for what is named as left out, 64 wrong usage, or refused, 70 a bug, 74 standard "
         "output could not be written, 128 + n ended by the signal n.",

@@ -27,7 +27,7 @@ def enable(**options: Unpack[EnableKeywords]) -> None:
 
     Saves go through it, sync and async, with FullyParallelSave or without; loads, if the directory holds such a checkpoint:
     others are loaded as always. All ranks call it, with the same arguments. It may be called again; ``disable`` undoes it.
-    Directories may be URLs of object stores (docs/megatron.md).
+    Directories may be URLs of object stores (docs/guides/megatron.md).
 
     Args:
         optimizer_regions: state of the distributed optimizer is stored as parts of the model's parameters, whatever

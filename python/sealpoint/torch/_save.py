@@ -119,7 +119,7 @@ def save(state_dict: Any, path: Path, **options: Unpack[SaveKeywords]) -> _sealp
             that is not trained: those that are as in the checkpoint before are linked from there, not written. In a series
             that is the newest one, else ``parent``, which must say where it is. Or "learned": those that did not change
             between saves of this process are taken for such. It compares digests at its saves 1, 2, 4, 8 and so on, which
-            cost a pass over the memory; a new process begins anew. See docs/durability.md.
+            cost a pass over the memory; a new process begins anew. See docs/reference/durability.md.
         full_every: at most so many checkpoints share one file of them; the next one writes it anew. (Object stores copy.)
         staged: a directory on a disk of this node, which may differ by rank: the save is committed there, on the disks
             of all nodes together, and copied to ``path`` behind the training; see ``wait_for_promotions``,

@@ -10,7 +10,7 @@
 #include "tests/support/ranks/forged_communicator.h"
 #include "tests/support/ranks/with_ranks.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::comm {
 namespace {
 
 TEST(SameCall, RefusesAReductionOfAnotherLength) {
@@ -29,4 +29,4 @@ TEST(SameCall, OneKindWithMoreArgumentsIsAnotherCall) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::comm
