@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the sub-commands of ``sealpoint`` share: arguments, output, exit status."""
+"""Shared parts of the ``sealpoint`` sub-commands: arguments, output, exit status."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from sealpoint._arguments import THREADS_MAX
 from sealpoint._errors import Error
 from sealpoint._sealpoint import printable
 
-# As those of ckpt-verify.
+# The same statuses as ckpt-verify.
 STATUS_OF_VERDICT = {"committed": 0, "corrupt": 1, "uncommitted": 2, "unsupported": 3, "unreadable": 4, "incomplete": 5}
-# The status of a conversion that is done, but left out what may be state.
+# Exit status of a conversion that completed but skipped possible state.
 LEFT_OUT = 6
 _UNREADABLE, _USAGE, _INTERNAL, _OUTPUT, _INTERRUPTED = 4, 64, 70, 74, 130
 _STATUS_OF_CODE = {"Corrupt": 1, "Uncommitted": 2, "Unsupported": 3, "LimitExceeded": 3, "Incomplete": 5}
@@ -31,14 +31,14 @@ def status_of(error: Error) -> int:
 
 
 def threads_of(text: str) -> int:
-    """For ``type=`` of an argument."""
+    """Parses a thread count; for ``type=`` of an argument."""
     if not text.isdecimal() or not 1 <= int(text) <= THREADS_MAX:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of threads, expected 1 to {THREADS_MAX}")
     return int(text)
 
 
 class _SignalledError(BaseException):
-    """A signal that ends the program, by its number."""
+    """A signal that ends the program, with its number."""
 
 
 class _OutputError(Exception):
@@ -46,9 +46,9 @@ class _OutputError(Exception):
 
 
 def write(text: str) -> None:
-    """To standard output. All of it goes through here, so that what could not be written has a status of its own."""
+    """Writes to standard output. All output goes through here, so that a failed write has its own exit status."""
     try:
-        if sys.stdout is None:  # it was closed when the process began
+        if sys.stdout is None:  # closed before the process started
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
         sys.stdout.write(text)
     except OSError as error:
@@ -60,7 +60,7 @@ def write_line(text: str) -> None:
 
 
 def write_error(text: str) -> None:
-    """To standard error, whose own errors cannot be reported anywhere."""
+    """Writes to standard error; errors of the write itself are ignored."""
     try:
         if sys.stderr is not None:
             sys.stderr.write(text)
@@ -70,7 +70,7 @@ def write_error(text: str) -> None:
 
 
 class Parser(argparse.ArgumentParser):
-    """Wrong usage is one line and status 64, since 2 means uncommitted."""
+    """Reports wrong usage in one line with status 64, because 2 means uncommitted."""
 
     def error(self, message: str) -> NoReturn:
         write_error(f"{self.prog}: {printable(message)}; see {self.prog} --help\n")
@@ -81,17 +81,17 @@ class Parser(argparse.ArgumentParser):
 
 
 def run(work: Callable[[], int]) -> int:
-    """Does the work of a command, which returns its exit status; yields the status of the process."""
+    """Runs the body of a command and yields the exit status of the process."""
     _open_standard_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # the terminal may not have every character
+            stream.reconfigure(errors="backslashreplace")  # the terminal may not support every character
     try:
         return _finish(work)
     except _OutputError as failed:
         error = failed.args[0]
         _give_up(sys.stdout)
-        if isinstance(error, BrokenPipeError):  # as every program ends whose reader has seen enough
+        if isinstance(error, BrokenPipeError):  # the reader closed the pipe early, as `head` does
             signal.signal(signal.SIGPIPE, signal.SIG_DFL)
             os.kill(os.getpid(), signal.SIGPIPE)
         write_error(f"sealpoint: standard output: {error.strerror} (errno {error.errno})\n")
@@ -99,15 +99,15 @@ def run(work: Callable[[], int]) -> int:
 
 
 def end_by_signals() -> None:
-    """From now on SIGTERM and SIGHUP end it as Ctrl-C does: what it began is removed; the status is 128 + number."""
+    """Makes SIGTERM and SIGHUP behave as Ctrl-C: partial output is removed, and the status is 128 + signal number."""
 
     def end(number: int, frame: object) -> None:
         for other in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(other, signal.SIG_IGN)  # nothing is to come between the removal
+            signal.signal(other, signal.SIG_IGN)  # no second signal interrupts the removal
         raise _SignalledError(number)
 
     for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores one
+        if signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores SIGHUP
             signal.signal(number, end)
 
 
@@ -125,7 +125,7 @@ def _finish(work: Callable[[], int]) -> int:
         return 128 + int(ended.args[0])
     except _OutputError:
         raise
-    except Exception:  # the status 1 that Python would give means corrupt
+    except Exception:  # Python's status 1 would mean corrupt
         write_error(traceback.format_exc() + "sealpoint: this is a bug; nothing is known of the checkpoint\n")
         return _INTERNAL
     finally:
@@ -141,7 +141,7 @@ def flush() -> None:
 
 
 def _open_standard_streams() -> None:
-    """Puts a file in the place of each closed one, so that no file of a checkpoint takes its number."""
+    """Replaces closed standard streams, so that no checkpoint file gets their descriptors."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)
@@ -150,7 +150,7 @@ def _open_standard_streams() -> None:
 
 
 def _give_up(stream: Any) -> None:
-    """What the stream still holds goes nowhere, so that the interpreter does not try again, and fail, at its end."""
+    """Discards buffered output, so that the interpreter does not retry the write, and fail, at exit."""
     if stream is None:
         return
     with contextlib.suppress(OSError):
