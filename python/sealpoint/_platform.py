@@ -16,7 +16,7 @@ def _interpreter() -> str:
 
 
 def without_extension(error: ImportError) -> str:
-    """Explains the requirements, the mismatch and a way out."""
+    """Explains the failed import: the supported platforms, a remedy, and the features available without the extension."""
     if sys.platform == "linux":
         remedy = "install a wheel for this interpreter, or build one with `pip install .` in a clone"
     else:

@@ -94,7 +94,7 @@ class JaxCommunicator:
         return f"{self._name}/{self._call_count}"
 
     def _all_took_part(self) -> None:
-        """Records that every process is in this call and has therefore finished the calls before it."""
+        """Deletes the keys of earlier calls: every process is in this call, and has therefore finished them."""
         for key in self._old_keys:
             self._client.key_value_delete(key)
         self._old_keys, self._new_keys = self._new_keys, []
