@@ -188,7 +188,7 @@ def make_error(
     host: str | None,
     unknown_outcome: bool,
 ) -> Error:
-    """The exception of a code; called by the compiled module."""
+    """Creates the exception for a code. Called by the compiled module."""
     cls = _CLASSES.get(code, InternalError)
     is_object = cls is IoError and message == "not a directory, but an object"
     if (cls in (NotFoundError, NotACheckpointError) or is_object) and path is not None and tensor is object is None:

@@ -135,7 +135,7 @@ def _add_metadata_memory(parser: argparse.ArgumentParser) -> None:
 
 
 class _Line:
-    """Progress on a terminal: rate and time left."""
+    """Progress on a terminal: rate and remaining time."""
 
     def __init__(self) -> None:
         self._what, self._began = "", 0.0
@@ -223,10 +223,10 @@ def _run_convert(arguments: list[str]) -> int:
 
 
 def _unfinished(path: str) -> tuple[Sequence[Unfinished], Error | None]:
-    """Uploads to an object store that are not complete, or why they are not known."""
+    """Lists incomplete uploads in an object store, or explains why they are unknown."""
     try:
         return Series(path).unfinished(), None
-    except Error as error:  # such as a permission that reading does not need
+    except Error as error:  # such as a missing permission that reads do not need
         return [], error
 
 

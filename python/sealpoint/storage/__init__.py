@@ -64,8 +64,7 @@ class ObjectUpload(Protocol):
     """An object being written, which does not exist until ``complete`` returns. Not thread-safe."""
 
     def append(self, part: bytes) -> None:
-        """Adds the next part, which may be kept. All parts but the last have ``part_size_bytes``. Blocks while too many are pending.
-        """
+        """Adds the next part, which may be kept. All parts but the last have ``part_size_bytes``. May block on pending parts."""
 
     def complete(self) -> None:
         """Waits for all parts. The object is durable afterwards."""

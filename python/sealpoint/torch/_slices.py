@@ -162,7 +162,7 @@ def load_slices(
     """Calls load() twice with the tensors of these names (new name: stored name). Reads the parts copied in the first run.
 
     Code that cannot run this way, because it inspects values or keeps tensors, gets whole tensors; this is logged. ``restore``
-    is called after the first run; it returns False if something had kept a recorded tensor and was reset.
+    is called after the first run; it returns False if the code kept a recorded tensor. The original tensor is then back.
     """
     parts = {new: _part_of(checkpoint, stored, threads) for new, stored in names.items()}
     offered = sum(part.dtype.itemsize * count_of(part.shape) for part in parts.values())
