@@ -14,7 +14,7 @@ from sealpoint.torch._state import agree
 
 
 def _buckets_of(optimizer: Any, prefix: str, metadata_of: dict[Any, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The buckets of the data-parallel group that this rank is in."""
+    """Returns the buckets of this rank's data-parallel group."""
     for number, per_dtype in enumerate(optimizer.gbuf_ranges):
         buffer = optimizer.buffers[number]
         for dtype in per_dtype:
