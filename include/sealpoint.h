@@ -6,12 +6,10 @@
 // library (libsealpoint_c.so). docs/guides/c.md has programs in C, Rust and Go.
 //
 // These rules apply to all functions:
-//
 // Errors. A function that can fail returns a code (enum below; 0 is success). Its last parameter is
 //   the address of an error object pointer, or NULL. The function always writes it: NULL on
 //   success, otherwise an object owned by the caller, to be freed with sealpoint_error_free. The
-//   previous value is ignored. C++ exceptions never leave the library; they become
-//   SEALPOINT_INTERNAL.
+//   previous value is ignored. C++ exceptions become SEALPOINT_INTERNAL.
 // Outputs. `T** out` receives a new object owned by the caller, with its own `_free` function. It
 //   is set to NULL on failure. Objects made by the library are freed only by its functions; it
 //   never frees or keeps objects made by the caller.
@@ -167,8 +165,7 @@ SEALPOINT_C_API sealpoint_string sealpoint_error_host(const sealpoint_error* err
 // returns 0 and leaves *out unchanged.
 SEALPOINT_C_API int32_t sealpoint_error_offset(const sealpoint_error* error, uint64_t* out);
 SEALPOINT_C_API int32_t sealpoint_error_rank(const sealpoint_error* error, int32_t* out);
-// 1 if it is unknown whether the commit took effect: inspect the directory later and delete
-// nothing.
+// 1 if the outcome of the commit is unknown: inspect the directory later; delete nothing.
 SEALPOINT_C_API int32_t sealpoint_error_outcome_is_unknown(const sealpoint_error* error);
 
 // ---- Regions and memory -------------------------------------------------------------------------
@@ -285,8 +282,7 @@ typedef int32_t (*sealpoint_progress_function)(void* user, const sealpoint_progr
 SEALPOINT_C_API int32_t sealpoint_create_directories(sealpoint_string path,
                                                      sealpoint_error** error);
 
-// S3 options. Empty fields are taken from the environment and the profile
-// (docs/guides/object-stores.md).
+// Empty fields are taken from environment and profile (docs/guides/object-stores.md).
 typedef struct sealpoint_s3_options {
   uint32_t struct_size;
   uint32_t no_retries;  // 1: never retry requests
@@ -295,8 +291,7 @@ typedef struct sealpoint_s3_options {
   sealpoint_string profile;
 } sealpoint_s3_options;
 
-// Registers S3 for paths that begin with s3://. `options` may be NULL. Errors: Unsupported (the
-// library was built without S3).
+// Registers S3 for s3:// paths. `options` may be NULL. Errors: Unsupported (built without S3).
 SEALPOINT_C_API int32_t sealpoint_register_s3(const sealpoint_s3_options* options,
                                               sealpoint_error** error);
 
@@ -328,8 +323,7 @@ SEALPOINT_C_API int32_t sealpoint_checkpoint_open_from(
     const sealpoint_open_options* options, sealpoint_checkpoint** out, sealpoint_error** error);
 SEALPOINT_C_API void sealpoint_checkpoint_free(sealpoint_checkpoint* checkpoint);
 
-// The verified files, for sending to other processes, and the path. Valid as long as the
-// checkpoint.
+// The verified files and the path. Valid as long as the checkpoint.
 SEALPOINT_C_API sealpoint_bytes sealpoint_checkpoint_marker(const sealpoint_checkpoint* checkpoint);
 SEALPOINT_C_API sealpoint_bytes sealpoint_checkpoint_index(const sealpoint_checkpoint* checkpoint);
 SEALPOINT_C_API sealpoint_string sealpoint_checkpoint_path(const sealpoint_checkpoint* checkpoint);
@@ -417,8 +411,7 @@ SEALPOINT_C_API int32_t sealpoint_checkpoint_mesh_axis(const sealpoint_checkpoin
                                                        uint64_t index, sealpoint_string* name,
                                                        uint32_t* size, sealpoint_error** error);
 
-// Requests that are planned and read together. Borrows the destinations until the read returns;
-// copies everything else.
+// Requests to plan and read together. Borrows destinations until the read returns; copies the rest.
 typedef struct sealpoint_read_request sealpoint_read_request;
 
 enum { SEALPOINT_ROUND_EXACT = 0, SEALPOINT_ROUND_NEAREST_EVEN = 1 };
@@ -532,8 +525,7 @@ SEALPOINT_C_API int32_t sealpoint_checkpoint_read(const sealpoint_checkpoint* ch
                                                   const sealpoint_read_options* options,
                                                   sealpoint_error** error);
 
-// Reads one tensor or a region of it (NULL: whole): request, plan and read in one call. Other
-// tensors are not checked.
+// Requests, plans and reads one tensor or a region of it (NULL: whole) in one call.
 SEALPOINT_C_API int32_t sealpoint_checkpoint_read_tensor(const sealpoint_checkpoint* checkpoint,
                                                          sealpoint_string tensor,
                                                          const sealpoint_region* region,
@@ -882,8 +874,7 @@ typedef struct sealpoint_communicator sealpoint_communicator;
 SEALPOINT_C_API int32_t sealpoint_communicator_create(const sealpoint_communicator_table* table,
                                                       sealpoint_communicator** out,
                                                       sealpoint_error** error);
-// A communicator of one rank; or of `size` ranks that are threads of this process, which fills
-// out[0] to out[size - 1].
+// One rank; or `size` ranks that are threads of this process, in out[0] to out[size - 1].
 SEALPOINT_C_API int32_t sealpoint_communicator_self(sealpoint_communicator** out,
                                                     sealpoint_error** error);
 SEALPOINT_C_API int32_t sealpoint_communicator_threads(int32_t size, sealpoint_communicator** out,

@@ -63,8 +63,8 @@ class SEALPOINT_EXPORT BlobSummary {
   ByteSpan manifest() const&& = delete;
 
   Bytes Serialize() const;
-  // Verifies all digests and lengths within the bytes once; copies share the result. Errors:
-  // Corrupt, Unsupported, LimitExceeded.
+  // Verifies the bytes against all digests and lengths they contain, once; copies share the result.
+  // Errors: Corrupt, Unsupported, LimitExceeded.
   static Result<BlobSummary> Deserialize(ByteSpan bytes, const Limits& limits = {});
 
   // Compares the serialized bytes.

@@ -133,8 +133,8 @@ struct ForeignOptions {
   // Patterns of tensors that may be listed in an index without being in any file; they are reported
   // as `missing`. For other tensors this is Corrupt, and a missing file is Incomplete.
   std::vector<std::string> allow_missing{};
-  // Maximum memory in bytes for the description. Default: 16 times the description's size in the
-  // files, plus 64 MiB.
+  // Maximum memory in bytes for the description. Default: 16 times the size of the files, plus 64
+  // MiB.
   std::optional<std::uint64_t> metadata_memory_bytes{};
 };
 

@@ -23,7 +23,7 @@ enum class Phase : std::uint8_t {
   kSnapshot,    // background saves: copy payload to engine memory
   kWriteBlobs,  // write payload to storage
   kSyncBlobs,   // write trailers; sync and close blobs; sync the directory
-  kAgree,       // exchange outcomes; merge blob contents on rank 0
+  kAgree,       // exchange outcomes; merge blob contents and collect them on rank 0
   kCheckBlobs,  // rank 0: check existence and length of every blob
   kBuildIndex,  // rank 0: build the index from the merged contents
   kCheckIndex,  // rank 0: run the reader's full check of the index

@@ -35,8 +35,7 @@ struct SafetensorsOptions {
   // being in any file; missing() returns them. For other tensors this is Corrupt, and a missing
   // file is Incomplete.
   std::vector<std::string> allow_missing{};
-  // Maximum memory in bytes for the headers. Default: 16 times their size in the files, plus 64
-  // MiB.
+  // Maximum memory in bytes for the headers. Default: 16 times the size of the files, plus 64 MiB.
   std::optional<std::uint64_t> metadata_memory_bytes{};
 };
 
