@@ -19,7 +19,7 @@ class NamePattern {
 
   // Precondition: well-formed UTF-8. Takes time for both lengths multiplied at most.
   bool Matches(std::string_view name) const;
-  // What every name that matches begins with.
+  // Prefix of every matching name.
   const std::string& prefix() const { return prefix_; }
 
  private:

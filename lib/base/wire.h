@@ -39,8 +39,8 @@ class WireWriter {
 // The error for bytes that no rank of this version sends.
 Status MalformedMessage();
 
-// Reads values in the order in which they were written. Errors: Comm if the bytes are not what a
-// rank of this version sends. Allocates nothing for a count that the bytes cannot hold.
+// Reads values in the order in which they were written. Errors: Comm if the bytes were not sent by
+// a rank of this version. Never allocates for a count larger than the remaining bytes allow.
 class WireReader {
  public:
   explicit WireReader(ByteSpan bytes) : bytes_(bytes) {}

@@ -2,7 +2,7 @@
 #ifndef SEALPOINT_LIB_C_BOUNDARY_H_
 #define SEALPOINT_LIB_C_BOUNDARY_H_
 
-// Where C meets C++: what each function of sealpoint.h is made of.
+// The boundary between C and C++: building blocks of every function of sealpoint.h.
 
 #include <algorithm>
 #include <cstdint>

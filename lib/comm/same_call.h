@@ -13,7 +13,7 @@
 
 namespace sealpoint::internal::comm {
 
-// What all ranks must have in common that begin a collective call.
+// Properties that all ranks must have in common when they begin a collective call.
 struct CollectiveCall {
   struct Argument {
     std::string_view name;
@@ -25,7 +25,7 @@ struct CollectiveCall {
   std::size_t named_arguments_max = 1;  // so many of them are named with the kind
 };
 
-// What the ranks reduce to the maximum in the same message.
+// Numbers that the ranks reduce to the maximum in the same message.
 inline constexpr std::size_t kCallFlagCount = 4;
 using CallFlags = std::array<std::uint64_t, kCallFlagCount>;
 

@@ -45,7 +45,7 @@ std::uint64_t BytesOf(std::span<const TensorPiece> pieces);
 using PieceBatch = std::pair<std::size_t, std::size_t>;
 std::vector<PieceBatch> BatchesOf(std::span<const TensorPiece> pieces);
 
-// A checkpoint whose tensors are read.
+// A checkpoint and its tensors to read.
 struct Side {
   const Checkpoint& checkpoint;
   // By the number in a TensorPiece that of the tensor here; null: the same.

@@ -25,13 +25,13 @@ inline constexpr int kExponentBias = 1023;
 // 2^32 - 1 of them.
 ValueStatistics StatisticsOf(DType dtype, ByteSpan bytes);
 
-// Adds the values behind those of `all`, in row-major order.
+// Adds values that follow the values of `all` in row-major order.
 void AddBehind(ValueStatistics& all, const ValueStatistics& next);
 
 // The greatest finite magnitude, of dtypes in which values are often cut off.
 std::optional<double> SaturationOf(DType dtype);
 
-// Those of few values; exponents go to `exponents` alone.
+// For small numbers of values; exponents are added only to `exponents`.
 ValueStatistics Summarize(const std::vector<double>& values, std::optional<double> saturation,
                           Exponents& exponents);
 

@@ -10,10 +10,10 @@
 
 namespace sealpoint::internal::compare {
 
-// Elements whose values are best decoded at once: they stay in the cache.
+// Number of elements to decode together, so that their values stay in the cache.
 inline constexpr std::uint64_t kElementsAtOnce = 4096;
 
-// Whether the elements are numbers: those of all registered dtypes are.
+// True if the elements are numbers, as for all registered dtypes.
 bool HasValues(DType dtype);
 
 // The values of these elements, each exact but for integers beyond 2^53: two of a complex number

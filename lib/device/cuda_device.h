@@ -20,8 +20,8 @@ struct DigestKernels {
   cuda::Function* finish_chunks = nullptr;
 };
 
-// A device whose primary context is retained, which it stays until the process ends: to release it
-// then would race with the driver's own end.
+// A device with a retained primary context. It stays retained until the process ends, because
+// releasing it then would race with the driver's shutdown.
 struct CudaDevice {
   const cuda::Driver& driver;
   const int number;

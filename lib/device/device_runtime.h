@@ -61,8 +61,8 @@ class CopyQueue {
 
   virtual int device() const = 0;
 
-  // What is queued from now on runs after all that is queued on `callers_stream` now: a stream of
-  // the device's primary context, null its default stream. Does not wait on the host.
+  // Later work of this queue runs after all work that is on `callers_stream` now: a stream of the
+  // device's primary context, or null for its default stream. Does not wait on the host.
   virtual Status WaitFor(void* callers_stream) = 0;
 
   // Precondition of both: the host's span has the size of all rows.
@@ -91,19 +91,19 @@ class DeviceFile {
   DeviceFile& operator=(const DeviceFile&) = delete;
   virtual ~DeviceFile() = default;
 
-  // Fills memory of the device with what the file holds from `offset` on; the bytes have arrived
-  // when it returns. Knows no stream: whatever uses that memory must be done. Errors: Unsupported
-  // (not so; the host can read these bytes all the same), Io, Incomplete (the file ends before
-  // that), Device; the place has the offset. The content of the memory is unspecified then.
+  // Reads the file from `offset` into device memory; the bytes have arrived when it returns. It is
+  // not ordered with any stream, so earlier uses of that memory must be complete. Errors:
+  // Unsupported (not possible this way; the host can still read these bytes), Io, Incomplete (the
+  // file ends too early), Device; the place has the offset. After an error the memory is
+  // unspecified.
   virtual Status Read(std::uint64_t offset, int device, std::byte* to,
                       std::uint64_t size_bytes) = 0;
 };
 
-// The devices that this process can reach. Making one is cheap and touches no driver; that happens
-// in the first call. Errors are Code::kDevice: no driver, no such device and a failed call alike;
-// those of files are Unsupported if the host can read the file all the same.
-// Not usable in a child forked by a process that has used it: errors there, and destruction that
-// does nothing. Thread safety: all functions.
+// The devices available to this process. Creating one is cheap and does not use a driver; the first
+// call does. Errors are Code::kDevice for a missing driver, a missing device and a failed call;
+// errors of files are Unsupported if the host can still read the file. In a child forked by a
+// process that has used it, calls fail and destruction does nothing. Thread safety: all functions.
 class DeviceRuntime {
  public:
   DeviceRuntime() = default;

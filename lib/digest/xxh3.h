@@ -27,7 +27,7 @@ extern const Xxh3 kXxh3Avx2;
 extern const Xxh3 kXxh3Avx512;
 #endif
 
-// Those that this processor can run, fastest last. Ends with a null pointer.
+// The variants that this processor can run, fastest last. Ends with a null pointer.
 const Xxh3* const* SupportedXxh3();
 // The fastest of them. Thread-safe.
 const Xxh3& FastestXxh3();

@@ -30,8 +30,7 @@ void EncodeRecord(const ChunkRecord& record, MutableByteSpan out);  // kRecordSi
 // Puts the digest of the raw bytes into an encoded record.
 void SetRawDigest(MutableByteSpan record, const Digest& digest);
 
-// Checks what a single record can show: R-COD-01, R-REC-03 and R-REC-05. Precondition: kRecordSize
-// bytes.
+// Checks a single record: R-COD-01, R-REC-03 and R-REC-05. Precondition: kRecordSize bytes.
 Result<ChunkRecord> DecodeRecord(ByteSpan bytes);
 
 constexpr std::uint32_t GroupCount(std::uint32_t record_count) {

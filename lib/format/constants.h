@@ -53,7 +53,7 @@ std::string BlobName(const BlobId& blob);
 std::string UnpublishedMarkerName(const AttemptId& attempt);
 std::string ProbeName(const AttemptId& attempt);
 
-// What the name of an entry of a checkpoint directory says that it is.
+// Kind of an entry of a checkpoint directory, according to its name.
 enum class NameKind : std::uint8_t {
   kMarker,
   kIndex,

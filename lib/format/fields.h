@@ -51,7 +51,7 @@ static_assert(FieldsFill(0, kHeaderSize,
                           HeaderFields::kTailReserved}));
 static_assert(HeaderFields::kDigest.end() == kFrozenPrefixSize);
 
-// What a marker has after the common header; offsets from the begin of the file.
+// Fields of a marker after the common header; offsets from the beginning of the file.
 struct MarkerFields {
   static constexpr Field kKind = {128, 4};
   static constexpr Field kReserved = {132, 4};

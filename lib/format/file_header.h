@@ -35,8 +35,8 @@ struct FileHeader {
   friend bool operator==(const FileHeader&, const FileHeader&) = default;
 };
 
-// Writes the header fields into `out` (kHeaderSize or, for a marker, kMarkerSize bytes whose rest
-// is already filled in) and then the header digest over all of it.
+// Writes the header fields into `out`, and then the header digest over all of it. `out` has
+// kHeaderSize bytes, or, for a marker, kMarkerSize bytes with the rest already filled in.
 void EncodeHeader(const FileHeader& header, MutableByteSpan out);
 
 // Checks R-HDR-01 to R-HDR-07 and R-HDR-10 on the begin of a file. `prefix` holds its first

@@ -10,9 +10,8 @@
 #include "sealpoint/bytes.h"
 #include "sealpoint/status.h"
 
-// What of a checkpoint is no tensor, as __metadata__ of a file of safetensors. The keys, and the
-// object that says which tensor is where in a state (spec/tree.md), are those of the Python
-// package.
+// Objects of a checkpoint in __metadata__ of a safetensors file. The keys, and the object that maps
+// tensors to positions in a state (spec/tree.md), are those of the Python package.
 
 namespace sealpoint::internal::interop {
 
@@ -28,8 +27,8 @@ struct NamedObject {
 Result<safetensors::StringPairs> MetadataOfObjects(const std::vector<NamedObject>& objects,
                                                    const std::vector<std::string_view>& tensors);
 
-// The objects of all metadata of a model, of which a later entry of the same key counts; always
-// with a tree. Errors: Corrupt (names the object).
+// The objects of all metadata of a model, always with a tree. Of several entries with the same key
+// the last one counts. Errors: Corrupt (names the object).
 Result<std::vector<NamedObject>> ObjectsOfMetadata(const safetensors::StringPairs& metadata,
                                                    const std::vector<std::string_view>& tensors);
 

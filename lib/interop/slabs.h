@@ -9,7 +9,7 @@
 
 namespace sealpoint::internal::interop {
 
-// Bytes that lie one behind the other in a file and belong together, as those of a tensor.
+// Contiguous bytes of a file that belong together, such as those of a tensor.
 struct Extent {
   std::uint64_t size = 0;
   std::uint64_t unit = 1;  // it may be cut at multiples of this only
@@ -24,8 +24,8 @@ struct ExtentPart {
   friend bool operator==(const ExtentPart&, const ExtentPart&) = default;
 };
 
-// Goes over extents in order, and gives each time those that fit into a buffer together. One that
-// does not fit is cut, at multiples of its unit, and comes alone.
+// Iterates over extents in order, and returns each time as many as fit into a buffer together. An
+// extent that does not fit is split at multiples of its unit and returned alone.
 class Slabs {
  public:
   // Borrows the extents. Precondition: no unit is larger than the buffer.

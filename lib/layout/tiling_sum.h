@@ -37,8 +37,8 @@ class TilingSum {
   void SubtractTensor(const Key& key, const Shape& shape);
   // Adds the variable of the region.
   void AddName(const Key& key, const Region& region);
-  // Adds what `rank`, one of `holders`, contributes for the regions whose variables `names` holds
-  // the sum of. O(holders).
+  // Adds the contribution of `rank`, one of `holders`, for the regions with variables summed in
+  // `names`. O(holders).
   void AddHolder(const TilingSum& names, std::span<const int> holders, int rank);
 
   void Add(const TilingSum& other);

@@ -16,7 +16,7 @@
 
 namespace sealpoint::internal::metadata {
 
-// One tensor or object of a message: kind, name, then the rest, whose form depends on the kind.
+// One tensor or object of a message: kind, name, then the rest in a form that depends on the kind.
 struct Frame {
   enum class Kind : std::uint64_t { kTensor, kObject } kind = Kind::kTensor;
   std::string_view name{};

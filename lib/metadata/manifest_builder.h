@@ -28,7 +28,7 @@ struct EncodedManifest {
   std::shared_ptr<const void> owner{};
 };
 
-// Collects what one blob holds, and encodes its manifest: tensors and objects by name, shards by
+// Collects the tensors and objects of one blob and encodes its manifest: by name, with shards by
 // region; deterministic. The caller has validated the values (names, regions); the result is
 // checked by Metadata::DecodeManifest before use. Borrows the table, which may grow meanwhile.
 class ManifestBuilder {

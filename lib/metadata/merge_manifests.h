@@ -9,7 +9,7 @@
 
 namespace sealpoint::internal::metadata {
 
-// What one blob contributes to an index.
+// Contribution of one blob to an index.
 struct BlobContribution {
   BlobPin pin{};
   const Metadata* manifest = nullptr;  // borrowed

@@ -37,8 +37,8 @@ struct BlobPin {
 
 enum class MetadataKind : std::uint8_t { kManifest, kIndex };
 
-// What becomes of a field that this version does not define (R-IDX-03). A skipped one is never
-// looked at; in the tables of a geometry none is skipped.
+// Treatment of a field that this version does not define (R-IDX-03). Skipped fields are never read;
+// in the tables of a geometry no field is skipped.
 enum class UnknownFields : std::uint8_t { kRefuse, kSkip };
 // By the header of the file that holds the FlatBuffer: its unknown compat bits announce such
 // fields.

@@ -16,7 +16,7 @@
 
 namespace sealpoint::internal::metadata {
 
-// What a manifest says of a tensor, apart from its shards. Borrows.
+// Attributes of a tensor in a manifest, without its shards. Borrows.
 struct TensorAttributes {
   std::string_view name;
   DType dtype = DType::kNone;

@@ -39,9 +39,9 @@ class CodecPool {
   std::vector<std::unique_ptr<codec::ChunkCodec>> idle_;
 };
 
-// The members of an Engine. Their order is that of construction: the pool outlives the threads,
-// whose jobs hold its buffers. Parts of uploads are counted in the budget of the pool: for one part
-// of each blob room is set apart, and more are taken while staging keeps what it gains from.
+// The members of an Engine, in order of construction: the pool outlives the threads, because their
+// jobs hold its buffers. Parts of uploads are counted in the pool's budget. One part per blob is
+// reserved; more are taken as long as staging keeps the memory it benefits from.
 struct EngineParts : public PartMemory {
   EngineOptions options;
   std::shared_ptr<Storage> storage;
@@ -57,11 +57,11 @@ struct EngineParts : public PartMemory {
   Status CheckUsable() const;
 
   // Counts a blob that is being written. Each blob may hold one partly filled staging buffer while
-  // another blob waits for one. So there must be at least one buffer more than open blobs: then one
-  // is always free or being written, and no writer waits for another for ever. Where the blob is
-  // uploaded in parts of `part_size_bytes` (else 0), room for one is set apart, too: waits for
-  // buffers that are lent, after `drain` (FileStream::SetDrain) has nothing left. InvalidArgument
-  // if the budget has too few. After success ReturnBlobPermit must follow.
+  // another blob waits for one. There must therefore be at least one more buffer than open blobs:
+  // one buffer is then always free or being written, and no writer waits forever. If the blob is
+  // uploaded in parts of `part_size_bytes` (else 0), one part is reserved as well: waits for lent
+  // buffers after `drain` (FileStream::SetDrain) has nothing left. InvalidArgument if the budget is
+  // too small. After success ReturnBlobPermit must follow.
   Status TakeBlobPermit(std::uint64_t part_size_bytes, const std::function<Result<bool>()>& drain);
   void ReturnBlobPermit(std::uint64_t part_size_bytes);
 
