@@ -13,7 +13,7 @@
 
 namespace sealpoint::internal::repack {
 
-// What becomes a shard: elements of one tensor that fit into the memory of a thread.
+// Contents of a future shard: elements of one tensor that fit into the memory of a thread.
 struct ShardPiece {
   std::size_t task = 0;
   Region region{};

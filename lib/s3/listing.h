@@ -27,7 +27,7 @@ struct UploadPage {
 };
 Result<UploadPage> ParseUploadPage(std::string_view xml);
 
-// What DeleteObjects says was left; ok() if nothing was.
+// Objects that DeleteObjects reports as not deleted; ok() if there are none.
 Status ParseDeleteAnswer(std::string_view xml);
 
 }  // namespace sealpoint::internal::s3

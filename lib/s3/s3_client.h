@@ -39,8 +39,8 @@ struct Answer {
   Outcome outcome = Outcome::kGood;
 };
 
-// Signed requests to one bucket, repeated where that is safe. Whoever starts a call waits for its
-// end before this is destroyed. Thread safety: all functions.
+// Signed requests to one bucket, retried if that is safe. Calls must complete before this object is
+// destroyed. Thread safety: all functions.
 class S3Client {
  public:
   static Result<std::shared_ptr<S3Client>> Create(Settings settings);
@@ -67,7 +67,7 @@ class S3Client {
   CredentialsCache credentials_;
   std::mutex random_mutex_;
   std::minstd_rand random_{std::random_device{}()};
-  // Declared after what its threads use.
+  // Declared after the members that its threads use.
   std::unique_ptr<HttpClient> http_;
   RetryQueue retries_;
 };

@@ -20,8 +20,8 @@ Result<std::string> ReadSmallFile(const std::string& path);
 std::string HomePath(std::string_view below);
 
 using Section = std::map<std::string, std::string>;
-// What a profile says in both files, the one of credentials first, and what its sso_session does,
-// with the keys of that. Empty if the profile is in neither.
+// Entries of a profile in both files, with precedence for the credentials file, and the entries of
+// its sso_session. Empty if the profile is in neither file.
 struct Profile {
   std::string name{};
   bool is_named = false;  // by the caller or a variable, so that it must be there
@@ -37,7 +37,7 @@ std::string FirstOf(std::initializer_list<std::string> values);
 // above.
 std::map<std::string, Section> ReadIni(std::string_view text);
 
-// S3Options with all that the environment says filled in, and what is made of them.
+// S3Options with all values from the environment filled in, and values derived from them.
 struct Settings {
   S3Options options{};
   Profile profile{};

@@ -6,8 +6,8 @@
 
 #include "lib/base/errors.h"
 
-// What the description of a model, or of a checkpoint of another format, may take of memory: names,
-// values, where tensors are. A few bytes of a file can describe a lot.
+// Memory limit for the description of a model or of a checkpoint of another format: names, values,
+// positions of tensors. A few bytes of a file can describe a lot.
 
 namespace sealpoint::internal::safetensors {
 

@@ -12,8 +12,8 @@
 #include "sealpoint/region.h"
 #include "sealpoint/status.h"
 
-// The header of a file of safetensors: eight bytes with the length of a text in JSON, and the text.
-// What follows are the tensors. No I/O here.
+// The header of a safetensors file: eight bytes with the length of a JSON text, and the text. The
+// tensors follow. No I/O in this file.
 
 namespace sealpoint::internal::safetensors {
 

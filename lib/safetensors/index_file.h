@@ -51,8 +51,8 @@ class ShardIndex {
   std::vector<NamePattern> allowed_;
 };
 
-// The first file that is missing of those that are numbered as "model-00001-of-00003.safetensors";
-// empty if none is. `names` is sorted.
+// The first missing file of a set numbered as "model-00001-of-00003.safetensors"; empty if the set
+// is complete. `names` is sorted.
 std::string MissingFile(const std::vector<std::string>& names);
 // "model-00001-of-00003.safetensors"; numbers begin with 1.
 std::string NumberedFile(std::size_t number, std::size_t count);

@@ -33,8 +33,8 @@ class JsonReader {
   // The next value has to be one of that kind.
   void BeginObject() { Begin('{'); }
   void BeginArray() { Begin('['); }
-  // The key of the next member, whose value is to be read then. False behind the last one, or after
-  // an error. That no key comes twice is seen to by the caller, who keeps them.
+  // Reads the key of the next member; its value must be read next. False after the last member, and
+  // after an error. Callers must detect duplicate keys, because only they keep the keys.
   bool NextKey(std::string& key);
   // True if there is another element, which is to be read then.
   bool NextElement();

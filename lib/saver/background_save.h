@@ -29,11 +29,10 @@ namespace sealpoint::internal::saver {
 
 class PromotionQueue;
 
-// A wait that is as good as for ever, and that no clock overflows by.
+// Effectively infinite, but safe in chrono arithmetic.
 inline constexpr std::chrono::milliseconds kLongestWait = std::chrono::hours(24 * 3650);
 
-// Says that something failed of which nobody asked how it ended, to whom the options say; nothing
-// of a success, nor of what was cancelled.
+// Reports an unobserved failure as the options specify; ignores success and cancelled saves.
 void TellUnheard(const SaverOptions& options, const std::string& what, const Status& error);
 
 // One background save. The training thread stages the payload, the background thread runs the steps
@@ -47,7 +46,7 @@ void TellUnheard(const SaverOptions& options, const std::string& what, const Sta
 // thread.
 class BackgroundSave {
  public:
-  // `promotions`: of what is staged.
+  // `promotions`: for staged saves.
   BackgroundSave(const SaverOptions& saver, SaveTarget target, SaveOptions options,
                  std::shared_ptr<PromotionQueue> promotions, std::shared_ptr<FrozenBlobs> frozen)
       : saver_options_(saver),
@@ -62,7 +61,7 @@ class BackgroundSave {
   observe::PhaseRecorder& recorder() { return recorder_; }
   std::uint64_t tensor_bytes = 0;  // that this rank writes
 
-  // Before it is queued: what may be linked.
+  // Before it is queued: groups that may be linked.
   void SetFrozen(std::vector<FrozenGroup> groups) { frozen_groups_ = std::move(groups); }
   // Before it is queued: `writer` has everything, or `status` says why not.
   void SetStaged(std::unique_ptr<writer::StagedWriter> writer, Status status);
@@ -84,8 +83,8 @@ class BackgroundSave {
   void StartClock() { deadline_ = PolledDeadline(deadline_.limit()); }
   // For any thread, as are TimeOut, End, result and WaitForChange.
   bool IsLate();
-  // Cancels the save, and says that it took too long. If it never began, its outcome is known: Run,
-  // should it begin all the same, finds it cancelled.
+  // Cancels the save and returns Timeout. If it never began, its outcome is known: a later Run
+  // finds it cancelled.
   Status TimeOut();
   // Sets the result, unless there is one already.
   void End(Result<CommitInfo> result);

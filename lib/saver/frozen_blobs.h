@@ -31,7 +31,7 @@ bool IsFrozen(const SaverOptions& options, std::string_view group);
 // Whether any blob of an older checkpoint may be linked.
 bool MayLink(const SaverOptions& options);
 
-// What this rank would write of a frozen group.
+// This rank's part of a frozen group.
 struct FrozenGroup {
   struct ShardContent {
     TensorSpec tensor{};
@@ -46,7 +46,7 @@ struct FrozenGroup {
   // Over names, types, regions and contents; groups that are stored alike have the same.
   Digest ComputeKey() const;
 };
-// `grouped`: this rank's plan, and what is known of learned groups. Errors: Device.
+// `grouped`: this rank's plan, with digests of learned groups. Errors: Device.
 Result<std::vector<FrozenGroup>> DigestFrozen(pipeline::EngineParts& engine,
                                               const SaverOptions& options,
                                               const GroupedPlan& grouped, const Sources& sources);
@@ -55,8 +55,8 @@ Result<std::vector<FrozenGroup>> DigestFrozen(pipeline::EngineParts& engine,
 SavePlan WithoutGroups(const SavePlan& plan, const Declaration& declaration,
                        const std::set<std::string>& groups);
 
-// Links what the parent of an attempt has of frozen groups. Remembers the summaries of what was
-// linked, so that the index of a parent that this rank linked everything of is not read again.
+// Links frozen groups stored by an attempt's parent. Remembers the linked summaries, so that the
+// index of a parent is not read again if this rank linked everything in it.
 class FrozenBlobs {
  public:
   struct Linked {
@@ -65,8 +65,9 @@ class FrozenBlobs {
   };
   // The attempt's parent, once a group has asked for it; of one save.
   using OpenedParent = std::optional<Result<container::CommittedFiles>>;
-  // Into the directory of the attempt, which is synced. All blobs of the group or, if one cannot be
-  // linked, none: then the result is empty, whatever the reason. Errors: those of the sync.
+  // Links into the directory of the attempt, which is synced. Links all blobs of the group or none:
+  // if one cannot be linked, the result is empty regardless of the reason. Errors: those of the
+  // sync.
   Result<Linked> Link(const Storage& storage, const Attempt& attempt, const SaverOptions& options,
                       const FrozenGroup& group, OpenedParent& parent);
   // Once the attempt is committed.

@@ -82,7 +82,7 @@ class SaveQueue {
   std::thread thread_;
 };
 
-// What the user has of a save that was queued.
+// The user's handle of a queued save.
 std::unique_ptr<PendingSave> MakePendingSave(std::shared_ptr<SaveQueue> queue,
                                              std::shared_ptr<BackgroundSave> save);
 

@@ -36,7 +36,7 @@ std::string NameSave(const SaveTarget& target, const SaveOptions& save);
 // "save of step 7 to runs/a, phase agree".
 std::string DescribeSave(const SaveTarget& target, const SaveOptions& save, Phase phase);
 
-// What a writer is told of a save before its attempt is known; it tells the recorder, which
+// Options for a writer before the attempt is known; the writer reports to the recorder, which
 // outlives it.
 BlobWriterOptions WriterOptionsOf(const SaverOptions& options, const SaveOptions& save,
                                   observe::PhaseRecorder& recorder);
@@ -62,17 +62,17 @@ class SaveRun {
   const Attempt& attempt() const { return attempt_; }
   bool allows_empty() const { return save_.allow_empty; }
   bool is_staged() const { return !target_.local.empty(); }
-  // After the preflight: links what the parent has of these groups. Names those that need not be
-  // written any more. Not collective. Errors: Io.
+  // After the preflight: links these groups from the parent. Returns the names of groups that need
+  // not be written. Not collective. Errors: Io.
   Result<std::set<std::string>> LinkFrozen(std::span<const FrozenGroup> groups);
-  // R-CMT-08: what all ranks write together fits.
+  // R-CMT-08: there is space for the writes of all ranks together.
   Status CheckFreeSpace(std::uint64_t tensor_bytes);
   // A writer for this attempt. Not collective.
   Result<std::unique_ptr<writer::BlobWriterImpl>> CreateWriter() const;
   // From the end of the payload to the verdict. `writer` has all of it, or is null where this rank
   // has `local_status` to report.
   Result<CommitInfo> Commit(writer::BlobWriterImpl* writer, Status local_status);
-  // After the success of a staged save: what it is promoted with. Not collective.
+  // After the success of a staged save: data for its promotion. Not collective.
   StagedCommit TakeStaged() { return std::move(staged_); }
   // After an agreed failure before publication every rank removes its own files; the last one out
   // is rank 0, which removes the directory if that left it empty. Returns `why`.

@@ -17,7 +17,7 @@ namespace sealpoint::internal::series {
 
 // R-SER-14.
 Status CheckPolicy(const RetentionPolicy& policy);
-// What a policy may have to know of a committed checkpoint.
+// Properties of a committed checkpoint that a policy may use.
 struct CheckpointSummary {
   bool is_whole = false;  // its file-level check passed
   std::string damage{};   // if not whole

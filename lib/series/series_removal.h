@@ -7,12 +7,12 @@
 #include "sealpoint/series.h"
 #include "sealpoint/storage.h"
 
-// What removes gets the series as an open directory, and no path: a link that somebody puts in the
-// place of a checkpoint is never followed.
+// Removal functions take the series as an open directory instead of a path, so that a link put in
+// the place of a checkpoint is never followed.
 
 namespace sealpoint::internal::series {
 
-// Files of our names in a directory of a series. Errors: those of the storage.
+// Sealpoint files in a directory of a series. Errors: those of the storage.
 Result<std::vector<EntryInfo>> ListOurFiles(const Storage& storage, const SeriesEntry& entry);
 
 // R-SER-11: of the committed ones in [begin, end), newest first, one is whole, and its directory is

@@ -17,7 +17,7 @@ Result<bool> Overlap(const Storage& a_storage, std::string_view a, const Storage
 Status CheckApart(const Storage& from_storage, std::string_view from, const Storage& to_storage,
                   std::string_view to);
 
-// What Storage::Locate answers where a path is nothing but its text.
+// Result of Storage::Locate for storages that identify paths by their text.
 Location LocateByText(std::string_view root, std::string_view path);
 
 }  // namespace sealpoint::internal::storage

@@ -57,7 +57,7 @@ class PosixReadableFile final : public ReadableFile {
   std::optional<int> descriptor() const override { return fd_.get(); }
 
  private:
-  // Fills `out`, of which at least `needed_bytes` must be in the file.
+  // Fills `out`; at least the first `needed_bytes` must be in the file.
   Status ReadAll(std::uint64_t offset, MutableByteSpan out, std::size_t needed_bytes) const;
   bool IsCached(std::uint64_t offset) const;
   // Incomplete: the file has only `end` bytes.

@@ -12,12 +12,12 @@ namespace sealpoint::internal::transfer {
 
 class Delivery;
 
-// What fetches and verifies the chunks of ranges: a reader.
+// Reads and verifies the chunks of ranges; implemented by a reader.
 class RangeFetcher {
  public:
   // Fetches a range and hands each of its chunks to the delivery, verified and in order.
   virtual Status Fetch(const PlanRange& range, Delivery& delivery) = 0;
-  // The error with file, offset and tensor of the chunk; what an inner frame named stays.
+  // The error with file, offset and tensor of the chunk; values set by an inner frame are kept.
   virtual Status At(const PlanChunk& chunk, Status error) const = 0;
 
  protected:
@@ -27,8 +27,8 @@ class RangeFetcher {
 // Where the bytes of a range are to be fetched to.
 struct FetchTarget {
   bool is_fetched = false;  // the delivery did it: the fetcher has nothing to do with the range
-  // Page-aligned, of at least DeliveryPlan::range_pages_max; what is in it stays as it is after
-  // Begin. Empty: memory of the fetcher, which it uses again.
+  // Page-aligned, at least DeliveryPlan::range_pages_max pages; its content remains after Begin.
+  // Empty: the fetcher's own memory, which it reuses.
   MutableByteSpan memory{};
 };
 
