@@ -12,12 +12,12 @@ namespace sealpoint::internal::transfer {
 
 class Delivery;
 
-// Reads and verifies the chunks of ranges; implemented by a reader.
+// What fetches and verifies the chunks of ranges: a reader.
 class RangeFetcher {
  public:
   // Fetches a range and hands each of its chunks to the delivery, verified and in order.
   virtual Status Fetch(const PlanRange& range, Delivery& delivery) = 0;
-  // The error with file, offset and tensor of the chunk; values set by an inner frame are kept.
+  // The error with file, offset and tensor of the chunk; what an inner frame named stays.
   virtual Status At(const PlanChunk& chunk, Status error) const = 0;
 
  protected:
@@ -27,8 +27,8 @@ class RangeFetcher {
 // Where the bytes of a range are to be fetched to.
 struct FetchTarget {
   bool is_fetched = false;  // the delivery did it: the fetcher has nothing to do with the range
-  // Page-aligned, at least DeliveryPlan::range_pages_max pages; its content remains after Begin.
-  // Empty: the fetcher's own memory, which it reuses.
+  // Page-aligned, of at least DeliveryPlan::range_pages_max; what is in it stays as it is after
+  // Begin. Empty: memory of the fetcher, which it uses again.
   MutableByteSpan memory{};
 };
 
@@ -58,14 +58,14 @@ class Delivery {
   virtual bool reads_in_place() const { return false; }
   // `fetcher` is used until Complete.
   virtual Result<FetchTarget> Prepare(const PlanRange& range, RangeFetcher& fetcher) = 0;
-  // The raw bytes of a chunk, borrowed for the call but for those in FetchTarget::memory.
+  // The raw bytes of a chunk, borrowed for the call unless they are in FetchTarget::memory.
   virtual Status Begin(const PlanChunk& chunk, ByteSpan raw) = 0;
   // The range is at its destination.
   virtual void InPlace(const PlanRange&) {}
   virtual Status EndRange() { return {}; }
   // Waits until all has arrived, in order, and gives staging memory back.
   virtual Status Complete() { return {}; }
-  // What has been completed on devices so far.
+  // Bytes completed on devices so far.
   virtual DeviceBytes device_bytes() const { return {}; }
 };
 

@@ -138,23 +138,22 @@ struct PlanRange {
   std::uint64_t size = 0;
   std::size_t first_chunk = 0;
   std::size_t chunk_count = 0;
-  // Where the whole range may be read to, because its bytes are those of the destination; else
-  // null.
+  // Destination of the whole range, if its bytes can be read in place; else null.
   std::byte* in_place = nullptr;
 };
 
-// A stream; copies to memory of its device run after what is on it.
+// A stream; copies to memory of its device run after the work that is on it.
 struct PlanStream {
   int device = 0;
   void* stream = nullptr;
   std::uint32_t name = 0;  // of a tensor with such a destination, in DeliveryPlan::names
 };
 
-// What chunks bring to which memory. Ranges ascend by blob and offset; so do their chunks.
+// Copies from chunks to memory. Ranges ascend by blob and offset; so do their chunks.
 struct DeliveryPlan {
   std::vector<std::string_view> names;  // as the index has them
   std::shared_ptr<const Bytes> names_owner;
-  bool is_of_object = false;  // the names are those of objects, not of tensors
+  bool is_of_object = false;  // names are of objects instead of tensors
   std::vector<PlanRange> ranges;
   std::vector<PlanChunk> chunks;
   std::vector<PlanCopy> copies;
@@ -167,8 +166,8 @@ struct DeliveryPlan {
   std::uint64_t range_pages_max = 0;  // as it is widened
   std::uint64_t decoded_size_max = 0;
 
-  // Whether all copies are made by the thread that delivers. Others are queued, and what is queued
-  // by one load is queued by one thread at a time.
+  // True if the delivering thread makes all copies. Other copies are queued; the copies of one load
+  // are queued by one thread at a time.
   bool is_host_only() const { return streams.empty(); }
 
   // The error, which then names the tensor or object with this number in `names`.

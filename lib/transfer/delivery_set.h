@@ -16,7 +16,7 @@
 
 namespace sealpoint::internal::transfer {
 
-// What the deliveries of one plan work with. All of it outlives them.
+// Objects used by the deliveries of one plan. They must outlive the deliveries.
 struct DeliveryContext {
   const DeliveryPlan& plan;
   device::StagingPool& pool;

@@ -27,8 +27,8 @@ class DeviceIntake final : public Intake {
   // Has the device compute the digests of the next raw_size bytes, one per chunk, which are there
   // when copies queued later have arrived; null if that was not asked for, or is not possible.
   Result<const Digest*> QueueDigests(const SourceReader& source, const ShardEncoding& encoding);
-  // Copies the next bytes and waits for them. Returns their digest. `expected` is what the device
-  // computed, or null.
+  // Copies the next bytes and waits for them. Returns their digest. `expected` is the digest
+  // computed by the device, or null.
   Result<Digest> CopyNow(SourceReader& source, MutableByteSpan to, const Digest* expected);
 
  private:

@@ -13,7 +13,8 @@
 
 namespace sealpoint::internal::transfer {
 
-// What the intakes of one file work with. All of it outlives them (`copies` unless it was stopped).
+// Objects used by the intakes of one file. They must outlive the intakes (`copies` only until it
+// was stopped).
 struct IntakeContext {
   pipeline::EngineParts& engine;
   device::DeviceCopies& copies;
@@ -42,13 +43,14 @@ class Intake {
   // Takes the next raw_size bytes of the source: the chunks of the shard that `chunks` began last.
   // The memory is borrowed until Release.
   virtual Status Begin(SourceReader& source, const ShardEncoding& encoding) = 0;
-  // When it returns, also with an error, no source is read any more. What devices copy has arrived
-  // only when its DeviceCopies have been waited for.
+  // When it returns, also with an error, no source is read any more. Copies from devices are
+  // complete only after their DeviceCopies were waited for.
   virtual Status Release() { return {}; }
   // In a file that began without a place, once: the next thing that happens is that it is written,
   // and that the buffers go.
   virtual void BeforeWrites() {}
-  // Completes the oldest bytes whose buffer cannot be written before; false if there are none.
+  // Completes the oldest bytes, because their buffer cannot be written before; false if there are
+  // none.
   virtual Result<bool> CompleteOldest() { return false; }
 };
 

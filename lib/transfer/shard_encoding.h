@@ -34,7 +34,7 @@ struct StoredChunk {
   Digest stored_digest{};  // if it is encoded
 };
 
-// Takes what an intake found out of the chunks that it brought: the table of their file.
+// Receives the records of chunks from an intake: the table of their file.
 class ChunkSink {
  public:
   // The next chunk of the shard begun last. Returns the number of its record.

@@ -29,8 +29,8 @@ namespace sealpoint::internal::writer {
 // are allowed.
 class BlobStream {
  public:
-  // What a blob works with, which outlives it (`copies` unless it was stopped): the tensors are
-  // those of all blobs of a writer; copies bring what lies in device memory.
+  // Objects used by a blob. They must outlive it (`copies` only until it was stopped). The tensors
+  // are those of all blobs of a writer; copies transfer data from device memory.
   struct Context {
     pipeline::EngineParts& engine;
     device::DeviceCopies& copies;
@@ -46,7 +46,7 @@ class BlobStream {
   static Result<std::unique_ptr<BlobStream>> Create(const Context& context,
                                                     const format::FileHeader& header,
                                                     WritableFile& file);
-  // Without a file: what is added stays in staging buffers, which were set apart
+  // Without a file: added data stays in staging buffers, which were reserved
   // (EngineParts::TryReserve), until Bind.
   static Result<std::unique_ptr<BlobStream>> CreateStaged(const Context& context,
                                                           const format::FileHeader& header);
@@ -73,7 +73,7 @@ class BlobStream {
   // Afterwards, once. See BlobLayout.
   Bytes TakeSummary() { return layout_.TakeSummary(); }
 
-  // See FileStream. What is still in a buffer is written by End.
+  // See FileStream. End writes the data that is still in a buffer.
   bool WaitForWrites(std::chrono::milliseconds longest) { return stream_.WaitForWrites(longest); }
   std::uint64_t bytes_written() const { return stream_.bytes_written(); }
 

@@ -34,10 +34,10 @@ struct HeldView {
   }
   // The whole tensor if no region was given.
   Region region() const;
-  // Copies the tensor into `spec`, whose memory is used again.
+  // Copies the tensor into `spec`, reusing its memory.
   void CopyTo(TensorSpec& spec) const;
   HeldTensor ToHeldTensor() const;
-  // By what they say, wherever it lies.
+  // Compares the contents.
   friend bool operator==(const HeldView& a, const HeldView& b);
 };
 

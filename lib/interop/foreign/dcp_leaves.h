@@ -11,7 +11,7 @@
 #include "lib/interop/foreign/files.h"
 #include "lib/interop/foreign/torch_zip.h"
 
-// What the items of a directory of torch.distributed.checkpoint hold.
+// Contents of the items of a torch.distributed.checkpoint directory.
 
 namespace sealpoint::internal::foreign {
 
@@ -28,8 +28,8 @@ TorchZip OpenItem(const std::string& directory, const DcpPlace& place, SourceFil
 void AddTensor(const std::string& name, const DcpTensor& stored, const Shape* true_shape,
                SourceFiles& files, ForeignCheckpoint& state);
 
-// The node of the value of an item at this path, whose tensors are added; nothing if it is left
-// out. If it is of a list of one, that of its element.
+// Returns the node of the value of an item at this path and adds its tensors; empty if it is left
+// out. For a list of one element, the node of the element.
 std::optional<ForeignNode> ReadItem(const TorchZip& archive, ValuePath path, bool is_list_of_one,
                                     const SourceFiles& files, ForeignCheckpoint& state);
 

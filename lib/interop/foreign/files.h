@@ -23,7 +23,7 @@ namespace sealpoint {
 // Thread safety: all functions.
 class ForeignDirectories {
  public:
-  // A few of those that were opened last stay so.
+  // A few recently opened ones remain open.
   Result<std::shared_ptr<const Directory>> Open(const std::string& path, const Storage& storage);
 
  private:
@@ -67,12 +67,12 @@ struct SourceEntry {
   EntryKind kind = EntryKind::kFile;
 };
 
-// What a path leads to.
+// Kind of a path.
 enum class PathKind : std::uint8_t { kNothing, kFile, kDirectory };
-// Nothing is also what is neither. Errors: those of an object store that cannot be looked at.
+// kNothing also for other kinds of entries. Errors: those of an object store that cannot be read.
 Result<PathKind> KindAt(const std::string& path, const Storage& storage);
 
-// Files and directories of a storage. A few of those that were used last stay open.
+// Files and directories of a storage. A few recently used ones remain open.
 class SourceFiles {
  public:
   explicit SourceFiles(ForeignOptions options, std::shared_ptr<ForeignDirectories> directories = {})
@@ -96,7 +96,7 @@ class SourceFiles {
   std::vector<SourceEntry> List(const std::string& directory);
 
  private:
-  // What is read of a file lies together in few places: the ends of archives, and what is near.
+  // Reads are concentrated in few places of a file: the ends of archives, and adjacent data.
   static constexpr std::uint64_t kBlockBytes = std::uint64_t{64} << 10;
   static constexpr std::size_t kBlocksMax = 64;
   std::shared_ptr<Budget> NewBudget() const {

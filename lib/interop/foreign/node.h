@@ -12,7 +12,7 @@
 
 namespace sealpoint::internal::foreign {
 
-// The key of a node that is no plain mapping: what kind it is of.
+// Key that marks a node as other than a plain mapping; its value is the kind.
 inline constexpr const char* kNodeKind = "$";
 
 // "" if the node is no object, or a plain mapping; "?" if its kind is not a text.

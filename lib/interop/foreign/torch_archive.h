@@ -28,8 +28,8 @@ struct StoredTensor {
 
 inline constexpr std::uint64_t kPickleBytesMax = std::uint64_t{1} << 30;
 
-// What torch.save writes, of any version: a pickle and storages. What it took of the budget is
-// given back when it is gone.
+// A torch.save file of any version: a pickle and storages. It returns its share of the budget when
+// it is destroyed.
 class TorchArchive {
  public:
   explicit TorchArchive(std::shared_ptr<const SourceFile> file)

@@ -39,7 +39,7 @@ class TorchValues {
   struct Unknown {  // a class that has no form
     std::string name;
   };
-  // What is within a value has one part more, while this lives.
+  // Appends a part to the path while this object lives, for nested values.
   class PathScope {
    public:
     PathScope(TorchValues& values, const PathPart& part);
@@ -64,13 +64,13 @@ class TorchValues {
   };
 
   ForeignNode WithNotes(const Pickled& value);
-  // What stands for a value of an unknown class at the path; nothing if it is left out.
+  // Replacement of a value of an unknown class at the path; empty if it is left out.
   std::optional<ForeignNode> Instead(const Unknown& unknown);
   ForeignNode UnreadOf(Status error);
-  // Whether what is wrong with an entry of a mapping may be left out with it: not that the bounds
-  // of the whole are reached.
+  // True if an entry of a mapping with this error may be left out; false if the limits of the whole
+  // file are reached.
   bool MayGoOn(const Status& error) const;
-  // Takes back all tensors but the first so many of those that were added.
+  // Removes all added tensors except the first `added`.
   void TakeBack(std::size_t added);
   ForeignNode Plain(const Pickled& value);
   ForeignNode MakeNode(const Pickled& value);
@@ -101,7 +101,7 @@ class TorchValues {
   const bool goes_on_;
   ForeignCheckpoint& state_;
   ValuePath path_;               // of the value that is looked at
-  std::uint64_t path_size_ = 0;  // of its text, and of what was above, in bytes
+  std::uint64_t path_size_ = 0;  // of its text and of its parents' text, in bytes
   std::size_t depth_ = 0;        // also of keys, which add nothing to the path
   std::uint64_t places_ = 0;
   std::map<StoredTensor, std::string> known_;    // tensors that share memory have one name
