@@ -30,8 +30,8 @@ class PlanBuilder {
   PlanBuilder(const metadata::Metadata& index, container::BlobTables& tables,
               std::uint64_t range_size_max);
 
-  // Makes room for as many items, so that the lists do not grow step by step: for a moment each
-  // step takes up to three times what it had.
+  // Reserves space for this many items, so that the lists do not grow step by step: each step
+  // temporarily takes up to three times the previous memory.
   void Reserve(std::size_t item_count);
   // Preconditions: a valid region and destination of this tensor.
   Status AddTensor(const metadata::TensorView& tensor, const Destination& destination);

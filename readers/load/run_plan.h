@@ -25,7 +25,7 @@ class RangeReader {
   RangeReader(const PlanSource& source, container::BlobFiles files, int threads,
               std::uint64_t memory_budget_bytes);
 
-  // Several threads call the delivery at a time. The ranges are those of `ahead` from number
+  // Several threads call the delivery simultaneously. The ranges are those of `ahead` from number
   // `first` on.
   Status Read(std::span<const transfer::PlanRange> ranges, transfer::Delivery& delivery,
               RangesAhead& ahead, std::size_t first);

@@ -25,7 +25,7 @@ struct BlobGroups {
   std::vector<bool> is_bad;  // by group: reported already
 };
 
-// Consecutive record groups of a blob whose chunks one thread reads in one go.
+// Consecutive record groups of a blob; one thread reads their chunks in one pass.
 struct ScanUnit {
   std::size_t blob = 0;
   std::uint32_t first_group = 0;
@@ -35,7 +35,7 @@ struct ScanUnit {
   std::shared_ptr<const ChunkChoice> choice;
 };
 
-// What the checks of all blobs have in common.
+// Data shared by the checks of all blobs.
 struct BlobCheckInput {
   const VerifyContext& context;
   const format::Marker& marker;
@@ -58,8 +58,8 @@ class BlobCheck {
  public:
   BlobCheck(const BlobCheckInput& input, std::size_t blob);
 
-  // Findings go to the context. If the level is full, appends what is to be read of the chunk
-  // area to `units`.
+  // Reports findings to the context. At the full level, appends the parts of the chunk area to read
+  // to `units`.
   void Run(Worker& worker, std::vector<ScanUnit>& units);
 
  private:

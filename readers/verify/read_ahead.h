@@ -18,8 +18,8 @@
 
 namespace sealpoint::internal::verify {
 
-// Reads a range of a file forward in parts, each of one buffer of the pool. While the caller
-// checks a part, a thread of `io` reads those after it, so that the disk does not wait for the
+// Reads a range of a file forward in parts, each of one buffer of the pool. While the caller checks
+// a part, a thread of `io` reads the following parts, so that the disk does not wait for the
 // digest. A range of one part is read in place by the caller. One caller.
 class ReadAhead {
  public:
@@ -30,8 +30,8 @@ class ReadAhead {
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
 
-  // Bytes of the range in the file's order. After a failed read `size` bytes at `offset` are
-  // missing, and the next part can be had all the same.
+  // Bytes of the range in file order. After a failed read, `size` bytes at `offset` are missing,
+  // and the next part is still available.
   struct Part {
     std::uint64_t offset = 0;
     std::uint64_t size = 0;

@@ -33,7 +33,8 @@ void AddTensor(const std::string& name, const DcpTensor& stored, const Shape* tr
 std::optional<ForeignNode> ReadItem(const TorchZip& archive, ValuePath path, bool is_list_of_one,
                                     const SourceFiles& files, ForeignCheckpoint& state);
 
-// What `read` returns; if it throws and reading goes on, Unread, and the state is as before.
+// Returns the result of `read`. If it throws and reading continues: Unread, with the state
+// restored.
 template <typename Read>
 std::optional<ForeignNode> NodeOrUnread(SourceFiles& files, ForeignCheckpoint& state,
                                         const std::string& name, const Read& read) {
@@ -56,13 +57,13 @@ std::optional<ForeignNode> NodeOrUnread(SourceFiles& files, ForeignCheckpoint& s
   }
 }
 
-// The nodes by name: what could not be read, then tensors, then objects, in stored order.
+// The nodes by name: unreadable ones, then tensors, then objects, in stored order.
 ForeignNode::Members ReadLeaves(const DcpMetadata& metadata, bool are_lists_of_one,
                                 SourceFiles& files, ForeignCheckpoint& state);
 
 // The files that the metadata names.
 std::set<std::string> FilesOf(const DcpMetadata& metadata);
-// What each file is for.
+// Describes the purpose of each file.
 void Describe(const std::set<std::string>& used, SourceFiles& files, ForeignCheckpoint& state);
 // The first parts of their paths, and these names.
 std::set<std::string> OwnNames(const std::set<std::string>& used, std::set<std::string> others);
