@@ -71,6 +71,11 @@ class SEALPOINT_EXPORT Communicator {
   // kForever (zero): no limit. Default: kDefaultDeadline. Set the same value on all ranks.
   virtual void set_deadline(std::chrono::milliseconds deadline) = 0;
 
+  // True if the program compares every collective call between the ranks before making it, as the
+  // Python package does. The library then skips exchanges that would only repeat the comparison.
+  // Must be the same on all ranks.
+  virtual bool calls_are_compared() const { return false; }
+
   // All of the following functions may return Comm and Timeout.
   virtual Status Barrier() = 0;
   // Sends `bytes` from `root`; on other ranks `bytes` is replaced. Sizes may differ beforehand.

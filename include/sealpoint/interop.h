@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <initializer_list>
 #include <map>
 #include <memory>
@@ -16,18 +15,14 @@
 #include <vector>
 
 #include "sealpoint/bytes.h"
-#include "sealpoint/checkpoint.h"
-#include "sealpoint/codec.h"
-#include "sealpoint/commit.h"
 #include "sealpoint/dtype.h"
-#include "sealpoint/engine.h"
 #include "sealpoint/export.h"
 #include "sealpoint/region.h"
 #include "sealpoint/safetensors.h"
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
 
-// Reads checkpoints of other formats, and converts between checkpoints and safetensors models.
+// Foreign formats: the contents of their checkpoints and the location of each tensor's bytes.
 
 namespace sealpoint {
 
@@ -258,44 +253,6 @@ SEALPOINT_EXPORT Result<std::vector<ForeignPart>> ResolveParts(const ForeignChec
                                                                const std::string& tensor,
                                                                const ForeignOptions& options = {});
 
-}  // namespace sealpoint
-
-// Conversion between checkpoints and safetensors models. Elements, names, dtypes and shapes are
-// preserved exactly, or the call fails; nothing is cast. `sealpoint convert` of the Python package
-// gives the same result.
-//
-// Everything except tensors is stored in __metadata__ of a safetensors file: objects of a
-// checkpoint under their own keys, which other programs ignore. In the other direction, foreign
-// metadata is stored in the object "safetensors.metadata". sealpoint.torch can load an imported
-// checkpoint.
-
-namespace sealpoint {
-
-struct ImportOptions {
-  // Patterns of tensors to import (Checkpoint::MatchTensors); objects are then left out. Empty: all
-  // tensors and objects.
-  std::vector<std::string> match{};
-  Codec codec = Codec::kNone;
-  std::uint64_t chunk_size_bytes = kChunkSizeDefaultBytes;
-  // Buffer size in addition to the engine's memory; at least 64 KiB. A larger tensor is stored in
-  // parts of about this size.
-  std::uint64_t buffer_size_bytes = 64 * kMiB;
-  // Options of the commit. "convert.from" is added to the provenance: "safetensors", or "hf" for a
-  // directory.
-  CommitOptions commit{};
-  // Called on the caller's thread with the number of tensor bytes converted so far.
-  std::function<void(std::uint64_t bytes)> on_progress{};
-};
-
-// Converts a model to a checkpoint in a new or empty directory of the engine's storage. One pass;
-// memory does not depend on the size of the model. Single process. Errors: AlreadyExists (the
-// directory is not empty), NotFound (a pattern without a match), Corrupt (objects not written by
-// this library), those of SafetensorsModel::Read, BlobWriter and Commit. After an error only the
-// directory remains, unless OutcomeIsUnknown. Durability: as for Commit.
-SEALPOINT_EXPORT Result<CommitInfo> ImportSafetensors(Engine& engine, const SafetensorsModel& model,
-                                                      const std::string& directory,
-                                                      const ImportOptions& options = {});
-
 // Publishes a set of new files in one directory for other programs, which read the last file first.
 // On a file system, all files have temporary names until Publish. In an object store, each file
 // appears when it is closed. If there are several, an object named `.partial-` and eight digits
@@ -327,45 +284,6 @@ class SEALPOINT_EXPORT NewFiles {
  protected:
   NewFiles() = default;
 };
-
-struct ExportOptions {
-  // As in ImportOptions.
-  std::vector<std::string> match{};
-  // Leave out everything except tensors.
-  bool tensors_only = false;
-  // Maximum size of a shard file in bytes, counting tensor data only; a larger tensor gets its own
-  // file. The default is that of Hugging Face.
-  std::uint64_t shard_size_max_bytes = 5'000'000'000;
-  // Buffer size in addition to the memory for reading the checkpoint; at least 64 KiB.
-  std::uint64_t buffer_size_bytes = 64 * kMiB;
-  // Maximum header size of a file. Other programs refuse larger headers.
-  std::uint64_t header_size_max_bytes = 100'000'000;
-  ReadOptions read{};
-  // Destination storage; DefaultStorage() if null.
-  std::shared_ptr<Storage> storage{};
-  // Called on the caller's thread with the number of tensor bytes written so far.
-  std::function<void(std::uint64_t bytes)> on_progress{};
-};
-
-struct ExportReport {
-  std::vector<std::pair<std::string, std::uint64_t>> files{};  // name and size in bytes
-  std::uint64_t tensor_count = 0;
-  std::uint64_t raw_bytes = 0;     // of the tensors
-  std::uint64_t object_count = 0;  // stored in __metadata__
-  friend bool operator==(const ExportReport&, const ExportReport&) = default;
-};
-
-// Converts a checkpoint to a model. A path that ends in ".safetensors" becomes one file. Any other
-// path is a directory, which may exist: it gets model.safetensors, or model-00001-of-… and an index
-// if the tensors exceed shard_size_max_bytes. Every byte of the checkpoint is verified before it is
-// written. One pass; memory does not depend on the size. Files are created by NewFiles, an index
-// last. Single process. Errors: AlreadyExists (a safetensors file or an index already exists),
-// NotFound (a pattern without a match), Unsupported (a dtype or name that safetensors lacks; a file
-// system without exclusive publication), LimitExceeded (the header), those of Checkpoint::Read,
-// NoSpace, Io. After an error no file remains. Durability: after success the files survive a crash.
-SEALPOINT_EXPORT Result<ExportReport> ExportSafetensors(const Checkpoint& checkpoint,
-                                                        const std::string& path,
-                                                        const ExportOptions& options = {});
 
 }  // namespace sealpoint
 

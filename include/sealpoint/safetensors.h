@@ -19,8 +19,7 @@
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
 
-// Models in the safetensors format, as used by Hugging Face: tensors without digests. See interop.h
-// for conversion to and from checkpoints.
+// Models in the safetensors format of Hugging Face: tensors without digests.
 
 namespace sealpoint {
 

@@ -17,6 +17,7 @@
 #include "sealpoint/declaration.h"
 #include "sealpoint/engine.h"
 #include "sealpoint/export.h"
+#include "sealpoint/id.h"
 #include "sealpoint/phases.h"
 #include "sealpoint/staged_saves.h"
 #include "sealpoint/status.h"
@@ -64,6 +65,12 @@ struct SaveOptions {
   // arguments are ignored. Errors of Declaration::Add and Sources::Bind are already known to Save.
   // Comm and Timeout become Cancelled, because they would mean that a communicator failed.
   Status failure{};
+  // Digest of Declaration::ComputeDigest() of all ranks, the same on all ranks. Only for callers
+  // that compare each save and its options between the ranks beforehand
+  // (Communicator::calls_are_compared) and gather these digests then. With
+  // SaverOptions::find_replicas the save then skips its first exchange. `failure` may still be set
+  // on any rank.
+  std::optional<Digest> declarations{};
 };
 
 struct SaverOptions {

@@ -29,7 +29,7 @@ struct CollectiveCall {
 inline constexpr std::size_t kCallFlagCount = 4;
 using CallFlags = std::array<std::uint64_t, kCallFlagCount>;
 
-// The first exchange of every collective call of the library: one AllReduceMax, of as many numbers
+// The first exchange of a collective call of the library: one AllReduceMax, of as many numbers
 // whichever call it is, so that calls that do not match meet in it and end here. All ranks call it.
 // `has_failed`: this rank only takes part so that the others hear of its error, which a flag
 // announces; its arguments, which may be the error, are not compared.
@@ -39,6 +39,10 @@ using CallFlags = std::array<std::uint64_t, kCallFlagCount>;
 // and values; costs an AllGather). Besides: Comm, Timeout.
 Result<CallFlags> BeginCall(Communicator& comm, const CollectiveCall& call,
                             const CallFlags& flags = {}, bool has_failed = false);
+
+// BeginCall for a call that has no flags to reduce. No exchange where the caller of the library has
+// compared the call already (Communicator::calls_are_compared).
+Status CheckSameCall(Communicator& comm, const CollectiveCall& call);
 
 }  // namespace sealpoint::internal::comm
 

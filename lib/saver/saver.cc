@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -100,14 +101,18 @@ class SaverImpl final : public Saver {
   Status CheckArguments(const SaveTarget& target, const SaveOptions& options,
                         const Sources& sources) const;
   // Collective: the first exchange of a save. An error of any rank becomes the error of all.
-  Result<Flags> Begin(const comm::CollectiveCall& call, const Flags& flags,
-                      const Status& local_status);
+  // No exchange if the caller compared the call (SaveOptions::declarations); an error of this rank
+  // is then still to be told.
+  Result<Flags> Begin(std::string_view kind, const SaveTarget& target, const SaveOptions& options,
+                      const Flags& flags, const Status& local_status);
   // Collective. The same once more, if the local plan became known only after the first exchange.
   Result<Flags> Reduce(const Flags& flags, const Status& local_status);
   Result<Flags> TakeMaxima(const comm::CallFlags& maxima, const Status& local_status);
   // Collective. What is saved instead of `sources` if the saver finds replicas; borrows from
-  // found_. `is_changed`: any rank's declaration since it last searched.
-  Result<Sources> FindReplicas(bool is_changed, const Sources& sources);
+  // found_. `is_changed`: any rank's declaration since it last searched. A rank with an error of
+  // its own only takes part, and gets its sources back.
+  Result<Sources> FindReplicas(bool is_changed, const SaveOptions& options, const Sources& sources,
+                               const Status& local_status);
   // Before the first exchange: what this rank proposes then, and the flags of that.
   Result<LocalPlan> MakeFirstPlan(const Status& local_status, const Sources& held) const;
   Flags FirstFlags(const Result<LocalPlan>& local_plan, const Sources& held, bool allow_empty,
@@ -117,8 +122,8 @@ class SaverImpl final : public Saver {
   Status CompareReplicas(const Sources& held, const Declaration& planned);
   // Collective. `any` are the flags of the ranks' proposals, of which none is an error.
   Status AgreeOnPlan(const Flags& any, const LocalPlan& local_plan, const Declaration& declaration);
-  Result<CommitInfo> RunInForeground(const comm::CollectiveCall& call, SaveRun& run,
-                                     const Status& local_status, const Sources& held,
+  Result<CommitInfo> RunInForeground(const SaveTarget& target, const SaveOptions& options,
+                                     SaveRun& run, const Status& local_status, const Sources& held,
                                      observe::PhaseRecorder& recorder);
   Status OpenQueue();
   // Collective. From the first exchange until the state is copied, and the save queued.
@@ -151,6 +156,7 @@ class SaverImpl final : public Saver {
   std::shared_ptr<const SavePlan> plan_;
   // If the saver finds replicas: those of the last declaration that was searched, and its key.
   std::optional<Digest> searched_for_;
+  std::optional<Digest> searched_among_;  // SaveOptions::declarations of that search
   std::optional<FoundReplicas> found_;
   std::optional<ItemsByHolders> shared_;  // what is compared; absent if plan or replicas changed
   LearnedFrozen learned_;                 // of the plan of this rank
@@ -171,8 +177,8 @@ Result<CommitInfo> SaverImpl::Save(const SaveTarget& target, const SaveOptions& 
   Status local_status = CheckArguments(target, options, sources);
   if (local_status.ok()) local_status = recorder.failure();
   SaveRun run(engine_, comm_, options_, target, options, recorder, *frozen_);
-  Result<CommitInfo> result = RunInForeground(CallOf("save", options_, target, options), run,
-                                              local_status, sources, recorder);
+  Result<CommitInfo> result =
+      RunInForeground(target, options, run, local_status, sources, recorder);
   recorder.End();
   if (!run.broken().ok()) broken_ = run.broken();
   if (result.ok()) result->report = recorder.report();
@@ -183,19 +189,22 @@ Result<CommitInfo> SaverImpl::Save(const SaveTarget& target, const SaveOptions& 
 // A rank whose arguments are wrong still takes part in the first exchange and returns from it with
 // the error of all; from then on each step is agreed on before the next begins. The free-space
 // check comes last before the first byte, because it needs the plan (R-CMT-08).
-Result<CommitInfo> SaverImpl::RunInForeground(const comm::CollectiveCall& call, SaveRun& run,
-                                              const Status& local_status, const Sources& held,
+Result<CommitInfo> SaverImpl::RunInForeground(const SaveTarget& target, const SaveOptions& options,
+                                              SaveRun& run, const Status& local_status,
+                                              const Sources& held,
                                               observe::PhaseRecorder& recorder) {
   auto local_plan = MakeFirstPlan(local_status, held);
-  auto any = Begin(call, FirstFlags(local_plan, held, run.allows_empty()), local_plan.status());
+  auto any = Begin("save", target, options, FirstFlags(local_plan, held, run.allows_empty()),
+                   local_plan.status());
   if (!any.ok()) return run.NoteFailure(any.error());
   const auto check = [&] { return recorder.failure(); };
-  SEALPOINT_RETURN_IF_ERROR(
-      run.Preflight(run.is_staged() ? promotions_->MakeRoom(check) : Status()));
+  Status ready = local_plan.status();
+  if (ready.ok() && run.is_staged()) ready = promotions_->MakeRoom(check);
+  SEALPOINT_RETURN_IF_ERROR(run.Preflight(ready));
   recorder.Begin(Phase::kPlan);
   std::optional<Sources> selected;
   if (options_.find_replicas) {
-    auto found = FindReplicas(any->is_changed, held);
+    auto found = FindReplicas(any->is_changed, options, held, {});
     if (!found.ok()) return run.Fail(nullptr, found.error());
     selected = *std::move(found);
     local_plan = MakePlan(selected->declaration());
@@ -259,18 +268,18 @@ Status SaverImpl::StageInBackground(const SaveTarget& target, const SaveOptions&
   };
   bool is_short = reserve(held_sources);
   SEALPOINT_ASSIGN_OR_RETURN(
-      Flags any, Begin(CallOf("save in the background", options_, target, options),
+      Flags any, Begin("save in the background", target, options,
                        FirstFlags(local_plan, held_sources, options.allow_empty, is_short),
                        local_plan.status()));
   SEALPOINT_RETURN_IF_ERROR(OpenQueue());
   std::optional<Sources> selected;
   if (options_.find_replicas) {
-    SEALPOINT_ASSIGN_OR_RETURN(selected, FindReplicas(any.is_changed, held_sources));
-    local_plan = MakePlan(selected->declaration());
+    SEALPOINT_ASSIGN_OR_RETURN(selected,
+                               FindReplicas(any.is_changed, options, held_sources, local_status));
+    if (local_status.ok()) local_plan = MakePlan(selected->declaration());
     is_short = reserve(*selected);
-    SEALPOINT_ASSIGN_OR_RETURN(
-        any, Reduce(FlagsOf(local_plan, selected->declaration(), options.allow_empty, is_short),
-                    local_plan.status()));
+    const Flags flags = FlagsOf(local_plan, selected->declaration(), options.allow_empty, is_short);
+    SEALPOINT_ASSIGN_OR_RETURN(any, Reduce(flags, local_plan.status()));
   }
   const Sources& sources = selected ? *selected : held_sources;
   SEALPOINT_RETURN_IF_ERROR(AgreeOnPlan(any, *local_plan, sources.declaration()));
@@ -377,6 +386,12 @@ Status SaverImpl::CheckArguments(const SaveTarget& target, const SaveOptions& op
     const Storage& storage = *InternalAccess::PartsOf(engine_).storage;
     SEALPOINT_RETURN_IF_ERROR(storage::CheckApart(storage, target.local, storage, target.path));
   }
+  if (options.declarations && options.declarations == searched_among_ &&
+      searched_for_ != sources.declaration().ComputeDigest()) {
+    return InvalidArgument(
+        "SaveOptions::declarations is that of the save before, but the "
+        "declaration of this rank has changed");
+  }
   return CheckSources(sources);
 }
 
@@ -397,11 +412,15 @@ Result<LocalPlan> SaverImpl::MakePlan(const Declaration& declaration) const {
   return local_plan;
 }
 
-Result<Flags> SaverImpl::Begin(const comm::CollectiveCall& call, const Flags& flags,
+Result<Flags> SaverImpl::Begin(std::string_view kind, const SaveTarget& target,
+                               const SaveOptions& options, const Flags& flags,
                                const Status& local_status) {
-  SEALPOINT_ASSIGN_OR_RETURN(
-      const comm::CallFlags maxima,
-      comm::BeginCall(comm_, call, Encode(flags, local_status), !local_status.ok()));
+  if (options.declarations && options_.find_replicas) {
+    return Flags{.is_changed = searched_among_ != options.declarations};
+  }
+  SEALPOINT_ASSIGN_OR_RETURN(const comm::CallFlags maxima,
+                             comm::BeginCall(comm_, CallOf(kind, options_, target, options),
+                                             Encode(flags, local_status), !local_status.ok()));
   return TakeMaxima(maxima, local_status);
 }
 
@@ -436,15 +455,19 @@ Flags SaverImpl::FirstFlags(const Result<LocalPlan>& local_plan, const Sources& 
 }
 
 // If one rank's declaration changed, all search: its replicas may be on any of them.
-Result<Sources> SaverImpl::FindReplicas(bool is_changed, const Sources& sources) {
+Result<Sources> SaverImpl::FindReplicas(bool is_changed, const SaveOptions& options,
+                                        const Sources& sources, const Status& local_status) {
   const Declaration& held = sources.declaration();
   if (is_changed) {
     searched_for_.reset();
+    searched_among_.reset();
     shared_.reset();
     SEALPOINT_ASSIGN_OR_RETURN(found_,
                                internal::saver::FindReplicas(comm_, held, options_.writer_ranks));
     searched_for_ = held.ComputeDigest();
+    searched_among_ = options.declarations;
   }
+  if (!local_status.ok()) return sources;
   return SelectSources(*found_, sources);
 }
 

@@ -8,7 +8,7 @@ import difflib
 import os
 import re
 
-from sealpoint import _sealpoint, _uri
+from sealpoint import _errors, _sealpoint, _uri
 from sealpoint._errors import Error
 from sealpoint._sealpoint import printable
 
@@ -37,6 +37,9 @@ def describe(path: str) -> str:
 def _names(directory: str) -> list[str]:
     with os.scandir(directory or ".") as entries:
         return [entry.name for entry, _ in zip(entries, range(_NAMES_MAX), strict=False)]
+
+
+_errors.describe_place = describe
 
 
 def _describe_missing(path: str) -> str:

@@ -18,13 +18,12 @@ from typing import Any
 
 import torch
 
-from sealpoint import _sealpoint, _uri, _url_files
+from sealpoint import _directories, _sealpoint, _uri, _url_files
 from sealpoint._arguments import path_of
 from sealpoint._checkpoint import open_own
 from sealpoint._errors import AlreadyExistsError, InvalidArgumentError, UnsupportedError
 from sealpoint._options import Frozen, StoreOptions
 from sealpoint._save import Codec
-from sealpoint.torch import _directories
 from sealpoint.torch._arguments import check
 from sealpoint.torch._load import load_full
 from sealpoint.torch._options import SaveKeywords

@@ -27,6 +27,7 @@ NB_MODULE(_sealpoint, m) {
   BindVerify(m);
   BindSeries(m);
   BindSaver(m);
+  BindCommunicator(m);
   BindCollectiveReader(m);
   BindInterop(m);
   BindFiles(m);

@@ -242,15 +242,16 @@ class CollectiveReaderImpl final : public CollectiveReader {
   Result<ReadPlan> PlanTogether(const ReadRequest& request, const LoadContract& contract,
                                 const CollectiveLoadOptions& options, bool is_to_be_read,
                                 std::vector<LoadFinding>& findings) {
-    SEALPOINT_RETURN_IF_ERROR(
-        comm::BeginCall(comm_, LoadCall(is_to_be_read ? "load" : "plan of a load",
-                                        checkpoint_->path(), contract, options))
-            .status());
     load::ResolvedRequest resolved;
     Result<ReadPlan> plan = PlanMine(*checkpoint_, request, contract, is_to_be_read, resolved);
     const Result<int> threads = pipeline::LoadThreads("threads", options.threads, 1, 0);
     if (!threads) plan = threads.error();
-    SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, plan.status()));
+    SEALPOINT_ASSIGN_OR_RETURN(const comm::CallFlags any,
+                               comm::BeginCall(comm_,
+                                               LoadCall(is_to_be_read ? "load" : "plan of a load",
+                                                        checkpoint_->path(), contract, options),
+                                               {plan.ok() ? 0u : 1u}, !plan.ok()));
+    if (any.front() != 0) SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, plan.status()));
     auto checked = CheckContractTogether(comm_, checkpoint_->index(), resolved, contract);
     if (!checked.ok()) return std::move(checked).error().AtPath(checkpoint_->path());
     findings = std::move(checked).value();
@@ -325,7 +326,7 @@ Result<std::unique_ptr<CollectiveReader>> CollectiveReader::Open(Communicator& c
                                                                  const std::string& path,
                                                                  const OpenOptions& options) {
   const internal::comm::CollectiveCall call = {.kind = "opening", .arguments = {{"path", path}}};
-  const Status begun = internal::comm::BeginCall(comm, call).status();
+  const Status begun = internal::comm::CheckSameCall(comm, call);
   auto reader = begun.ok() ? internal::collective::OpenTogether(comm, path, options)
                            : Result<std::unique_ptr<CollectiveReader>>(begun);
   if (reader.ok()) return reader;

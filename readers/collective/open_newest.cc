@@ -95,9 +95,8 @@ Result<Choice> ChooseTogether(Communicator& comm, const std::string& series,
 
 Result<NewestCheckpoint> OpenNewestTogether(Communicator& comm, const std::string& series,
                                             const OpenNewestOptions& options) {
-  SEALPOINT_RETURN_IF_ERROR(
-      comm::BeginCall(comm, {.kind = "opening of the newest", .arguments = {{"series", series}}})
-          .status());
+  SEALPOINT_RETURN_IF_ERROR(comm::CheckSameCall(
+      comm, {.kind = "opening of the newest", .arguments = {{"series", series}}}));
   OpenOptions open = options.open;
   open.check_files = false;  // Series::Newest has just done it
   Status gone;

@@ -5,7 +5,6 @@
 Usage: one_file_test.py MPIEXEC FOLDER_OF_EXAMPLES CKPT_VERIFY [unittest arguments]
 """
 
-import json
 import os
 import pathlib
 import shutil
@@ -108,38 +107,6 @@ class OwnCollectivesTest(OneFileTest):
         (self.folder / "file").write_text("no directory")
         lines = self.run_example(3, "own_collectives", "file", status=1)
         self.assertEqual(len([line for line in lines if line.startswith("rank ")]), 3, lines)
-
-
-class SafetensorsTest(OneFileTest):
-    def model(self, name, payload):
-        header = json.dumps({
-            "w": {"dtype": "F32", "shape": [4, 2], "data_offsets": [0, 32]},
-            "b": {"dtype": "BF16", "shape": [2], "data_offsets": [32, 36]}}).encode()
-        (self.folder / name).write_bytes(len(header).to_bytes(8, "little") + header + payload)
-
-    def test_a_model_becomes_a_checkpoint_and_again_a_model(self):
-        payload = bytes(range(36))
-        self.model("model.safetensors", payload)
-        listed = ["b: bf16 [2], 4 B", "w: f32 [4, 2], 32 B", "  of which 16 bytes were read"]
-        self.assertEqual(self.run_example(0, "safetensors", "list", "model.safetensors"), listed)
-        # Its size counts the object that says which tensor is where.
-        self.assertRegex(self.run_example(0, "safetensors", "import", "model.safetensors", "saved")[0], "^2 tensors, ")
-        self.verify("saved")
-        lines = self.run_example(0, "safetensors", "export", "saved", "again.safetensors")
-        self.assertEqual(len(lines), 1)
-        content = (self.folder / "again.safetensors").read_bytes()
-        self.assertEqual(content[-36:], payload)
-        self.run_example(0, "safetensors", "export", "saved", "again")
-        self.assertEqual(os.listdir(self.folder / "again"), ["model.safetensors"])
-        self.assertEqual((self.folder / "again" / "model.safetensors").read_bytes(), content)
-        self.assertEqual(self.run_example(0, "safetensors", "list", "again"), listed)
-
-    def test_a_file_that_is_cut_is_an_error_and_leaves_nothing(self):
-        self.model("model.safetensors", bytes(35))
-        lines = self.run_example(0, "safetensors", "import", "model.safetensors", "saved", status=1)
-        self.assertRegex(lines[0], "^Incomplete: .*35 bytes.*expected 36")
-        self.assertFalse((self.folder / "saved").exists())
-        self.assertRegex(self.run_example(0, "safetensors", status=1)[0], "^InvalidArgument")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks who includes whom, who calls what, two habits of language, and the size of files and functions.
+"""Checks who includes or imports whom, who calls what, two habits of language, and the size of files and functions.
 
 Usage: check_edges.py [--root DIR]
 Prints one line "path:line: message" per violation; exit status 1 if there is any.
@@ -13,6 +13,8 @@ import re
 import shutil
 import subprocess
 import sys
+
+from python_edges import check_rooms
 
 LIBRARY = ("include", "lib", "readers")
 PROGRAMS = ("tools", "examples", "benchmarks", "python")
@@ -287,6 +289,7 @@ def main():
     warnings = []
     errors = list(edges.errors)
     errors += check_edges(root, edges)
+    errors += check_rooms(root)
     errors += check_public_types(root)
     errors += check_namespaces(root)
     errors += check_banned_calls(root)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Unpack
 
+from sealpoint._directories import is_checkpoint
 from sealpoint._keywords import names_of, refuse_unknown, takes
 from sealpoint.megatron import _patch
 from sealpoint.megatron._buckets import bucket_layout
@@ -16,7 +17,6 @@ from sealpoint.megatron._newest import newest
 from sealpoint.megatron._options import EnableKeywords, Options
 from sealpoint.megatron._status import Status, status
 from sealpoint.torch._arguments import check
-from sealpoint.torch._directories import is_checkpoint
 
 disable = _patch.disable
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from sealpoint._errors import InvalidArgumentError
-from sealpoint._options import DEADLINE_DEFAULT_SECONDS
 from sealpoint.megatron._optimizer import metadata_by_parameter, parts_of, runs_of
 from sealpoint.torch._session import session_of
 from sealpoint.torch._state import agree
@@ -65,7 +64,7 @@ def bucket_layout(optimizer: Any, model_sharded_state_dict: Any) -> dict[str, An
                 found.update(_buckets_of(one, prefix, metadata_of))
         return True, json.dumps(found).encode()
 
-    with session_of(None).call("bucket_layout", deadline=DEADLINE_DEFAULT_SECONDS) as call:
+    with session_of(None).call("bucket_layout") as call:
         _, answers = agree(call, find, "exchanged their buckets")
     buckets: dict[str, Any] = {}
     for answer in answers:

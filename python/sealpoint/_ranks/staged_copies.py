@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Staged saves in directories whose names a framework chooses: a local copy has the name of the final directory."""
+"""Staged saves in directories that a framework names: a local copy has the name of the final directory."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ import contextlib
 import logging
 import os
 
-from sealpoint import _sealpoint, _uri
+from sealpoint import _directories, _sealpoint, _uri
 from sealpoint._arguments import path_of
 from sealpoint._checkpoint import Path, open_own
 from sealpoint._errors import Error
-from sealpoint.torch import _directories
-from sealpoint.torch._staged import resume_promotions, take_promotions
+from sealpoint._ranks.promotions import resume, take_promotions
+from sealpoint._ranks.session import Session
 
 _log = logging.getLogger("sealpoint")
 
 
-def finish(staged: Path | None, keep_local: int, folder: str) -> None:
+def finish_promotions(session: Session, staged: Path | None, keep_local: int, folder: str) -> None:
     """Promotes what an earlier job left on local disks. All ranks call it, before they look for what to load."""
     if staged is not None:
-        resume_promotions(staged, folder, keep_local=keep_local)
+        resume(session, staged, folder, keep_local)
 
 
-def report(staged: Path | None, folder: str) -> None:
+def log_failed_promotions(staged: Path | None, folder: str) -> None:
     """Logs promotions of this rank that failed, which the next staged save tries again."""
     if staged is None:
         return
@@ -32,11 +32,11 @@ def report(staged: Path | None, folder: str) -> None:
             _log.error("the promotion to %s failed, and is tried again: %s", directory, error)
 
 
-def make_way(staged: Path | None, directory: str, replaced: list[str], is_any: bool) -> None:
-    """Removes the local copy of what made way in the final directory (see ``_make_way.make_way``). Each rank calls it.
+def remove_replaced(staged: Path | None, directory: str, replaced: list[str], is_any: bool) -> None:
+    """Removes the local copy of a checkpoint that was removed from its final directory. Each rank calls it.
 
     Args:
-        replaced: what ``make_way`` returned.
+        replaced: as ``_replacement.remove_replaceable`` returned it.
         is_any: whatever is there goes, as with ``replace``.
     """
     if staged is None:
@@ -55,4 +55,4 @@ def _attempt_of(local: str) -> str | None:
         with open_own(local, check_files=False) as checkpoint:
             return str(checkpoint.attempt)
     except Error:
-        return None  # never committed: it is in nobody's way
+        return None  # never committed: it blocks nothing

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Saves by way of local disks: how their promotions to the final place end."""
+"""Staged saves: how their promotions from local disks to the final place end."""
 
 from __future__ import annotations
 
@@ -10,16 +10,12 @@ import os
 import threading
 import time
 
-import torch.distributed as dist
-
 from sealpoint import _sealpoint, _uri
-from sealpoint._arguments import path_of
-from sealpoint._checkpoint import Path
-from sealpoint._options import BACKGROUND_DEADLINE_DEFAULT_SECONDS, DEADLINE_DEFAULT_SECONDS
+from sealpoint._arguments import Path, path_of
+from sealpoint._options import BACKGROUND_DEADLINE_DEFAULT_SECONDS
+from sealpoint._ranks.arguments import check
+from sealpoint._ranks.session import Session
 from sealpoint._save_future import SaveFuture
-from sealpoint.torch._arguments import check
-from sealpoint.torch._session import session_of
-from sealpoint.torch._state import agree
 
 _log = logging.getLogger("sealpoint")
 _WAIT_SECONDS = 1.0
@@ -39,7 +35,7 @@ def watch(saver: _sealpoint.Saver) -> None:
 
 
 def watch_save(save: SaveFuture) -> None:
-    """A staged save in the background, whose saver is to be watched when it has ended."""
+    """A staged save in the background: its saver is to be watched when it has ended."""
     with _lock:
         _saves.append(save)
 
@@ -57,7 +53,7 @@ def _collect() -> bool:
 
 
 def take_promotions(series: str | None = None) -> list[tuple[str, BaseException | None]]:
-    """Final directory and error of those that are over and were not taken before; ``series``: only of this directory."""
+    """Final directory and error of promotions that are over and were not taken before; ``series``: only of this directory."""
     _collect()
     prefix = "" if series is None else os.path.join(_uri.absolute(series), "")
     with _lock:
@@ -100,31 +96,15 @@ def wait_for_promotions(timeout: float | None = None) -> bool:
     return is_over
 
 
-def resume_promotions(
-    staged: Path, series: Path, *, keep_local: int = 0, process_group: dist.ProcessGroup | None = None
-) -> list[str]:
-    """Finishes what an earlier job left on local disks; returns the names of what was promoted. All ranks call it.
-
-    Before the newest checkpoint of the series is looked for: what is newer on local disks, and whole over all nodes
-    together, is in the series afterwards, whatever number of ranks there is. What is not is logged ("sealpoint", as a
-    warning).
-
-    Args:
-        staged: the local directory, as for ``save``; may differ by rank.
-        series: the directory that the saves were to go to.
-        keep_local: how many of the local copies stay.
-
-    Errors, the same on all ranks: InvalidArgumentError, IoError, CommError, TimeoutError.
-    """
-    session = session_of(process_group)
+def resume(session: Session, staged: Path, series: Path, keep_local: int) -> list[str]:
+    """See ``sealpoint.torch.resume_promotions``. Collective."""
 
     def checked() -> tuple[tuple[str, str], bytes]:
         check(path=series, staged=staged, keep_local=keep_local)
         return (path_of(staged), path_of(series)), b""
 
-    with session.call("resume_promotions", series, deadline=DEADLINE_DEFAULT_SECONDS) as call:
-        call.must_be_same({"keep_local": keep_local})
-        (local, final), _ = agree(call, checked, "began to resume promotions")
+    with session.call("resume_promotions", series, same={"keep_local": keep_local}) as call:
+        (local, final), _ = call.agree(checked, "began to resume promotions")
         promoted, passed_over = _sealpoint.resume_promotions(
             call.communicator, local, final, keep_local=keep_local, deadline=BACKGROUND_DEADLINE_DEFAULT_SECONDS
         )

@@ -17,7 +17,7 @@ _ATTEMPT_FILES = re.compile(r"[0-9a-f]{32}\.(blob|index|commit)")
 _PROBES = re.compile(r"[0-9a-f]{32}\.probe[a-z0-9.-]*")
 # A later version of the format may have other kinds: such files go with their checkpoint, and not before.
 _UNKNOWN_KINDS = re.compile(r"[0-9a-f]{32}\.[a-z0-9-]{1,16}")
-# A list of checkpoints that were deleted from a directory for a new one, until that is committed; see ``make_way``.
+# A list of checkpoints that were deleted from a directory for a new one, until that is committed; see ``_replacement``.
 NOTE = "replaced.sealpoint"
 # What Megatron writes beside a checkpoint if it is asked for digests of its files.
 _INTEGRITY = "integrity.json"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a training does where a checkpoint is already, in directories that its framework names.
+"""Checkpoints that a training may replace, in directories that its framework names.
 
-A training that was killed between a commit and the framework's note of it, or that was rolled back, comes by the same
-directories again. What it left there itself, ahead of what it resumed from, makes way for what it saves now.
+A training that was killed between a commit and the framework's note of it, or that was rolled back, saves to the same
+directories again. Its own checkpoints there, ahead of the one that it resumed from, are replaced.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from sealpoint import _sealpoint, _uri
+from sealpoint import _directories, _sealpoint, _uri
 from sealpoint._checkpoint import open_own as open_checkpoint
 from sealpoint._errors import AlreadyExistsError, Error
 from sealpoint._native import MARKER, native_files, some
 from sealpoint._series import Series
-from sealpoint.torch import _directories
 
 # Provenance of a checkpoint: which others it, and those before it, took the place of: "attempt:parent" of each, the newest
 # first. What followed one of them is still known to be of this training.
@@ -49,7 +48,7 @@ def removal_of(directory: str) -> str:
     return f"{'delete' if _uri.is_uri(directory) else 'rm -r'} {directory}"
 
 
-def make_way(directory: str, run: Run, *, replace: bool, obstacle: str | None, way_out: str) -> list[str]:
+def remove_replaceable(directory: str, run: Run, *, replace: bool, obstacle: str | None, way_out: str) -> list[str]:
     """Removes a checkpoint that is in the directory, if it may go; one process calls it.
 
     Returns what it and those before it had taken the place of, and itself, for the provenance of the next one.

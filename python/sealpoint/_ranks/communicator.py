@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What saves and loads of many ranks need of a group of processes."""
+"""A group of processes, as saves and loads of many ranks need it."""
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 Message = bytes | bytearray | memoryview
@@ -18,6 +18,9 @@ class Communicator(Protocol):
     thread at a time, which need not be the main one, and never by two threads at once. Messages may be empty, may
     differ in size from rank to rank, and may exceed 2 GiB; they are readable only during the call.
     """
+
+    # Called now and then while a rank waits for others; its exception becomes that of the exchange.
+    look: Callable[[], None] | None
 
     @property
     def rank(self) -> int: ...
@@ -60,6 +63,7 @@ class SelfCommunicator:
 
     def __init__(self) -> None:
         self.host = socket.gethostname()
+        self.look: Callable[[], None] | None = None
 
     def set_deadline(self, seconds: float | None) -> None:
         pass
