@@ -14,7 +14,7 @@ namespace sealpoint::internal {
 // A pattern of names, as Checkpoint::MatchTensors describes it.
 class NamePattern {
  public:
-  // Errors: InvalidArgument (nothing behind the last backslash).
+  // Errors: InvalidArgument (a backslash at the end).
   static Result<NamePattern> Parse(std::string_view text);
 
   // Precondition: well-formed UTF-8. Takes time for both lengths multiplied at most.

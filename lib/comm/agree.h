@@ -26,7 +26,7 @@ Result<Bytes> BroadcastResult(Communicator& comm, int root, Result<Bytes> at_roo
 // AgreeOnStatus with the two kinds of failure apart.
 struct Agreement {
   Status status{};  // that of all ranks, if the communicator did not fail
-  Status broken{};  // how the communicator failed; whatever the local status is
+  Status broken{};  // failure of the communicator, regardless of the local status
 };
 Agreement Agree(Communicator& comm, const Status& local_status);
 

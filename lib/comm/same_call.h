@@ -20,9 +20,9 @@ struct CollectiveCall {
     std::string value;  // as text, for the message
   };
   std::string_view kind;                // "save", "load", …
-  std::vector<Argument> arguments;      // the first of them say which save, which load
+  std::vector<Argument> arguments;      // the first ones identify the save or load
   std::string_view rule{};              // that is broken if an argument differs; empty: none
-  std::size_t named_arguments_max = 1;  // so many of them are named with the kind
+  std::size_t named_arguments_max = 1;  // number of arguments named together with the kind
 };
 
 // Numbers that the ranks reduce to the maximum in the same message.

@@ -16,8 +16,9 @@ inline constexpr std::uint64_t kElementsAtOnce = 4096;
 // True if the elements are numbers, as for all registered dtypes.
 bool HasValues(DType dtype);
 
-// The values of these elements, each exact but for integers beyond 2^53: two of a complex number
-// and of f4_e2m1x2 (its low half first), 0 or 1 of a bool. Precondition: HasValues, whole elements.
+// The values of these elements, exact except for integers beyond 2^53. A complex number and
+// f4_e2m1x2 have two values (low half first); a bool is 0 or 1. Precondition: HasValues, whole
+// elements.
 void DecodeValues(DType dtype, ByteSpan elements, std::vector<double>& values);
 
 }  // namespace sealpoint::internal::compare

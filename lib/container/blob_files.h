@@ -14,10 +14,9 @@
 
 namespace sealpoint::internal::container {
 
-// The blobs of an index, opened when they are needed; the latest few stay open, since a checkpoint
-// may have more blobs than a process may have files. They are closed when nothing more can be
-// opened. Borrows directory and index.
-// Thread safety: all functions.
+// The blobs of an index, opened on demand. The latest few remain open, because a checkpoint may
+// have more blobs than a process may open files. They are closed when no further file can be
+// opened. Borrows directory and index. Thread safety: all functions.
 class BlobFiles {
  public:
   BlobFiles(const Directory& directory, const metadata::Metadata& index, IoMode mode)

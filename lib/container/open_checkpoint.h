@@ -33,9 +33,9 @@ struct MarkerFile {
   format::Marker marker;
 };
 
-// Reads one byte more than a marker has, at most. A void marker is a good one: see CheckCommitted.
-// Errors: Uncommitted (R-MRK-01) where there are other files of an attempt, else NotACheckpoint
-// (R-DIR-05); Corrupt, Incomplete, Unsupported, Io.
+// Reads at most one byte more than the size of a marker. A void marker is valid here: see
+// CheckCommitted. Errors: Uncommitted (R-MRK-01) if there are other files of an attempt, else
+// NotACheckpoint (R-DIR-05); Corrupt, Incomplete, Unsupported, Io.
 Result<MarkerFile> ReadMarker(const Directory& directory);
 // The same checks on bytes that were read elsewhere. `directory_path` is for errors only.
 Result<MarkerFile> DecodeMarkerFile(const std::string& directory_path, Bytes bytes);
@@ -59,7 +59,7 @@ Result<IndexFile> DecodeIndexFile(const std::string& directory_path, const forma
                                   Bytes bytes, const Limits& limits);
 
 // R-BLB-01 and R-BLB-09, the length of each blob: one error per blob that is missing or short
-// (Incomplete), longer (Corrupt), or cannot be looked at (Io), in the order of the index.
+// (Incomplete), longer (Corrupt), or cannot be examined (Io), in index order.
 std::vector<Status> FindFileViolations(const Directory& directory, const metadata::Metadata& index);
 // Returns one error for all files: the first one, with corrupt before incomplete before all others.
 // Its message also names the other files.

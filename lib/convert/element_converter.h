@@ -22,7 +22,7 @@ using ConvertRow = std::uint64_t (*)(const std::byte* source, std::int64_t sourc
 // Changes the dtype of elements. A small value; thread safety: as a const object.
 class ElementConverter {
  public:
-  // Returns nothing if these dtypes do not convert.
+  // Empty if these dtypes do not convert.
   static std::optional<ElementConverter> Make(DType from, const Conversion& conversion);
 
   // Converts `count` elements with the given strides. Returns the number of elements before the

@@ -31,7 +31,7 @@ struct Number {
 enum class Specials : std::uint8_t {
   kInfinityAndNan,  // the greatest exponent, as IEEE 754 has it
   kNan,             // all bits set, with either sign
-  kUnsignedNan,     // the pattern of -0, so that there is no negative zero
+  kUnsignedNan,     // the pattern of -0; the dtype has no negative zero
 };
 
 struct FloatFormat {

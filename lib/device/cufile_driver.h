@@ -52,8 +52,8 @@ struct Driver {
   X(deregister_handle, cuFileHandleDeregister) \
   X(read, cuFileRead)
 
-// Opens the first library of these names that there is, once and for good, and finds all functions;
-// initialises nothing. Errors: Unsupported (no such library, a function is missing).
+// Opens the first existing library of these names permanently and finds all functions; initialises
+// nothing. Errors: Unsupported (no such library, a function is missing).
 Result<Driver> LoadDriver(const std::vector<std::string>& library_names = {"libcufile.so.0",
                                                                            "libcufile.so"});
 

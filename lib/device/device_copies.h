@@ -31,11 +31,11 @@ class DeviceCopies {
   // Adds the meaning of a label to an error, such as the name of a tensor.
   using Describe = std::function<Status(std::uint32_t label, Status error)>;
   struct Options {
-    // Queues come from here, and go back if nothing failed; else each object makes its own.
+    // Source of queues. They are returned unless a copy failed. Null: each object creates its own.
     QueuePool* idle_queues = nullptr;
     // Pinned as soon as there is a queue.
     StagingPool* pinned_pool = nullptr;
-    Describe describe{};  // errors stay as they are without it
+    Describe describe{};  // without it, errors are passed unchanged
   };
   // A point in the work that is queued on one device. A default one is before all work.
   struct Point {
@@ -48,7 +48,7 @@ class DeviceCopies {
   explicit DeviceCopies(std::shared_ptr<DeviceRuntime> runtime) : runtime_(std::move(runtime)) {}
   DeviceCopies(std::shared_ptr<DeviceRuntime> runtime, Options options)
       : runtime_(std::move(runtime)), options_(std::move(options)) {}
-  // Waits until nothing runs any more.
+  // Waits until no copy runs.
   ~DeviceCopies();
   DeviceCopies(const DeviceCopies&) = delete;
   DeviceCopies& operator=(const DeviceCopies&) = delete;
@@ -80,7 +80,7 @@ class DeviceCopies {
   Status WaitForAll();
   // The same, and until all is done that the queues follow.
   Status WaitForStreams();
-  // Waits until nothing runs any more, also after errors. Nothing can be queued afterwards.
+  // Waits until no copy runs, also after errors. No copies can be queued afterwards.
   void Stop();
 
  private:

@@ -41,22 +41,22 @@ struct DeviceChunks {
   }
 };
 
-// Copies between one device and the host in the order in which they are queued, on a stream of its
-// own. All errors are Code::kDevice. After one, the queue is good for nothing but destruction.
+// Copies between one device and the host in queue order, on its own stream. All errors are
+// Code::kDevice. After an error, the queue can only be destroyed.
 //
-// A queued operation reads and writes its memory at some time before a ticket that was taken after
-// it is done; until then its host memory must exist, must not be changed and, if it is written, has
-// no known content. Pinned host memory (DeviceRuntime::Pin) makes copies asynchronous; pageable
-// memory works, but the queueing call may take as long as the copy.
+// A queued operation accesses its memory at some time before a later ticket is done. Until then its
+// host memory must exist and must not be changed; if it is written, its content is unspecified.
+// Pinned host memory (DeviceRuntime::Pin) makes copies asynchronous; pageable memory works, but the
+// queueing call may take as long as the copy.
 //
-// Threads: one thread at a time queues (WaitFor, Copy…, QueueDigests, Mark). IsDone and Wait may be
-// called by any number of other threads meanwhile.
+// Threads: one thread at a time queues (WaitFor, Copy…, QueueDigests, Mark). Any number of other
+// threads may call IsDone and Wait meanwhile.
 class CopyQueue {
  public:
   CopyQueue() = default;
   CopyQueue(const CopyQueue&) = delete;
   CopyQueue& operator=(const CopyQueue&) = delete;
-  // Waits until nothing that was queued runs any more. No other thread may be in a call.
+  // Waits until no queued operation runs. No other thread may be in a call.
   virtual ~CopyQueue() = default;
 
   virtual int device() const = 0;
@@ -111,9 +111,9 @@ class DeviceRuntime {
   DeviceRuntime& operator=(const DeviceRuntime&) = delete;
   virtual ~DeviceRuntime() = default;
 
-  // Success if copies from and to the device can be queued; else the reason why not.
+  // Success if copies from and to the device can be queued; otherwise the reason.
   virtual Status CheckAvailable(int device) = 0;
-  // Success if queues of the device compute digests; else the reason why not.
+  // Success if queues of the device compute digests; otherwise the reason.
   virtual Status CheckDigests(int device) = 0;
   // The queue must not outlive the runtime.
   virtual Result<std::unique_ptr<CopyQueue>> MakeQueue(int device) = 0;
@@ -124,11 +124,11 @@ class DeviceRuntime {
   // Undoes a successful Pin of the same span; no copy may be using it.
   virtual void Unpin(MutableByteSpan host) = 0;
 
-  // Success if devices can read some files; else the reason why not. Precondition of both: as
-  // that of Pin.
+  // Success if devices can read some files; otherwise the reason. Precondition of both: as that of
+  // Pin.
   virtual Status CheckFiles() = 0;
   // `descriptor` is that of a regular file in direct mode. It must stay open as long as the result
-  // lives, which must not outlive the runtime, and must have no other result meanwhile.
+  // exists, and only one result may exist for it. The runtime must outlive the result.
   virtual Result<std::unique_ptr<DeviceFile>> OpenFile(int descriptor) = 0;
 };
 

@@ -65,7 +65,7 @@ class StagingBuffer {
 class StagingPool {
  public:
   // `budget_bytes` is rounded down to whole buffers, at least two. `buffer_size_bytes` is a
-  // multiple of 4096. Nothing is mapped before it is needed.
+  // multiple of 4096. Memory is mapped on first use.
   static Result<std::unique_ptr<StagingPool>> Create(std::uint64_t budget_bytes,
                                                      std::uint64_t buffer_size_bytes);
   ~StagingPool();  // Precondition: all buffers came back.

@@ -29,7 +29,7 @@ constexpr U64 kLanes = 8;
 constexpr U64 kStripeBytes = 64;
 constexpr U64 kStripesPerBlock = 16;
 constexpr U64 kBlockBytes = kStripeBytes * kStripesPerBlock;
-constexpr U64 kShortMaxBytes = 240;  // up to here there are no stripes
+constexpr U64 kShortMaxBytes = 240;  // longest input without stripes
 
 // The specification numbers them from 1.
 constexpr U64 kPrime32A = 0x9E3779B1U;

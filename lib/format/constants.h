@@ -70,7 +70,7 @@ struct ParsedName {
 };
 ParsedName ParseName(std::string_view name);
 
-// The alignment of the begin of a shard of `raw_size` bytes: 4096 from kLargeShardSize on, else 64.
+// Alignment of the start of a shard of `raw_size` bytes: 4096 from kLargeShardSize on, else 64.
 constexpr std::uint64_t ShardAlignment(std::uint64_t raw_size) {
   return raw_size >= kLargeShardSize ? kLargeShardAlignment : kSmallShardAlignment;
 }

@@ -51,8 +51,8 @@ void VisitRows(const StridedCopy& copy, const Visit& visit);
 // overlap.
 void RunStridedCopy(const StridedCopy& copy, const std::byte* source, std::byte* target);
 
-// The same copy from its source elements alone, packed one after the other. Precondition: it takes
-// them in ascending order, each once, as a copy of CopyFromLinear does.
+// The same copy with packed source elements. Precondition: it reads them in ascending order, each
+// once, as a copy of CopyFromLinear does.
 StridedCopy CopyFromPacked(StridedCopy copy);
 
 // Byte strides of densely packed row-major extents.

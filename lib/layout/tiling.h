@@ -38,8 +38,8 @@ struct TilingFault {
 Result<std::optional<TilingFault>> FindTilingFault(const Shape& shape,
                                                    std::span<const Region> regions,
                                                    std::uint64_t corner_count_max);
-// The same for regions that are made on demand, so that no list of them takes memory. Takes at most
-// 8 bytes for each begin and each end in a divided dimension, and 16 per corner.
+// The same for regions generated on demand, without a list of them. Uses at most 8 bytes for each
+// begin and each end in a divided dimension, and 16 per corner.
 Result<std::optional<TilingFault>> FindTilingFault(
     const Shape& shape, std::size_t region_count,
     const std::function<Region(std::size_t)>& region_at, std::uint64_t corner_count_max);

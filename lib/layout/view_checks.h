@@ -31,9 +31,9 @@ std::optional<TouchedBytes> TouchedBytesOf(const Region& region,
 // "f32"; "dtype 999" if it is not registered.
 std::string DTypeText(DType dtype);
 
-// Whether memory can hold, or receive, the elements of a region. Errors: InvalidArgument: null
-// memory, no such device, another dtype, another size (of dense memory: than exactly that of the
-// region), strides of another ndim or that leave the memory. Precondition: the region is valid.
+// Checks that memory can hold or receive the elements of a region. Errors: InvalidArgument: null
+// memory, no such device, another dtype, another size (dense memory must have exactly the region's
+// size), strides of another ndim or outside the memory. Precondition: the region is valid.
 template <typename Byte>
 Status CheckView(const BasicMemoryView<Byte>& view, const Region& region, DType dtype,
                  std::uint32_t element_size);

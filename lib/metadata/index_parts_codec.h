@@ -26,7 +26,7 @@ struct Frame {
 void AppendFrame(Frame::Kind kind, std::string_view name, ByteSpan rest, Bytes& out);
 // The frames borrow the message.
 Status ReadFrames(ByteSpan message, std::vector<Frame>& frames);
-// Sorts tensors before objects, each by name. Frames of one name stay in no particular order.
+// Sorts tensors before objects, each by name. Frames with equal names are in no particular order.
 void SortFrames(std::vector<Frame>& frames);
 
 // The part of a tensor's frame that does not describe its shards.

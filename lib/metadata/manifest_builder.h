@@ -46,8 +46,8 @@ class ManifestBuilder {
   EncodedManifest Encode();
 
  private:
-  // Its numbers begin at `numbers` in numbers_: offset and extent of the box, begin and end of the
-  // run. Equal ones that come one after the other are kept once.
+  // Its numbers start at `numbers` in numbers_: offset and extent of the box, begin and end of the
+  // run. Adjacent equal sequences are stored once.
   struct Shard {
     std::uint32_t tensor = 0;
     std::uint32_t first_record = 0;

@@ -65,11 +65,11 @@ struct EngineParts : public PartMemory {
   Status TakeBlobPermit(std::uint64_t part_size_bytes, const std::function<Result<bool>()>& drain);
   void ReturnBlobPermit(std::uint64_t part_size_bytes);
 
-  // Reserves `count` buffers for a save that fills them before it can write any, if enough are left
-  // for the others to proceed; else false. After success ConvertReservation must follow, once the
-  // blobs of that save are written like others: it returns the buffers and takes slots for the
-  // blobs in one step, so that no other save can take the room between the two. Where blobs are
-  // uploaded, `count` has the room of their parts (BuffersOf) in it, for which it waits.
+  // Reserves `count` buffers for a save that fills them before it can write any, if enough remain
+  // for the other saves to proceed; otherwise returns false. After success ConvertReservation must
+  // follow, once the blobs of that save are written normally: it returns the buffers and takes
+  // slots for the blobs in one step, so that no other save can take the space in between. If blobs
+  // are uploaded, `count` includes the space of their parts (BuffersOf), and the call waits for it.
   bool TryReserve(std::uint64_t count);
   void ConvertReservation(std::uint64_t count, std::uint64_t blob_count,
                           std::uint64_t part_size_bytes = 0);

@@ -26,12 +26,12 @@ namespace sealpoint::internal::pipeline {
 // could be a multipart upload. After the first failure every call returns that failure and nothing
 // more is written. Thread safety: one caller at a time.
 //
-// A stream holds at most one partly filled buffer, and none while it waits for one. So any number
-// of streams, each with a thread of its own, can share a pool without a deadlock. A thread that
+// A stream holds at most one partly filled buffer, and none while it waits for one. Any number of
+// streams, each with its own thread, can therefore share a pool without a deadlock. A thread that
 // fills several streams in turn needs a pool with more buffers than streams.
 //
-// A stream may begin before its file exists: until Bind it holds everything that is appended, in
-// full buffers. A caller that uses this must ensure that the pool has buffers left for all others
+// A stream may begin before its file exists: until Bind it holds all appended data in full buffers.
+// A caller that uses this must ensure that the pool has buffers left for all others
 // (EngineParts::TryReserve).
 class FileStream {
  public:
@@ -61,7 +61,7 @@ class FileStream {
   // written data, to the page cache or to memory. Preconditions: the bound file is not direct; unit
   // > 0; one digest per unit.
   Status AppendBorrowed(ByteSpan bytes, std::uint64_t unit, std::span<Digest> digests);
-  // Waits until nothing borrowed is read any more; the digests are there if it succeeds.
+  // Waits until borrowed memory is no longer read; after success the digests are available.
   Status WaitForBorrowed();
   // Zeros up to the next multiple of `alignment`.
   Status AlignTo(std::uint64_t alignment);
@@ -100,7 +100,7 @@ class FileStream {
  private:
   struct Shared;
   struct Borrowed;
-  // On any thread; counts down whatever happens.
+  // On any thread; always counts down.
   static void WriteBorrowed(Shared& shared, const Borrowed& borrowed);
   // Appends `count` bytes; fill(done, window) produces the bytes from `done` on.
   template <typename Fill>

@@ -18,8 +18,8 @@ struct RangeBytes {
   MutableByteSpan bytes;
 };
 
-// As ReadRange below, into `memory`, which must be page-aligned and have room for the range widened
-// to whole pages if the file is direct. Returns the part that was asked for.
+// Like ReadRange below, into `memory`, which must be page-aligned and have space for the range
+// widened to whole pages if the file is direct. Returns the requested part.
 Result<MutableByteSpan> ReadRangeInto(const ReadableFile& file, MutableByteSpan memory,
                                       std::uint64_t offset, std::uint64_t length);
 

@@ -20,7 +20,7 @@ Result<bool> HasBlob(const Directory& directory, const metadata::BlobPin& pin,
 
 struct BlobCopyOptions {
   PublishMethod publish = PublishMethod::kNone;  // of the target
-  std::uint64_t piece_size_bytes = 0;            // held at a time; a multiple of 4 KiB
+  std::uint64_t piece_size_bytes = 0;            // memory per copy; a multiple of 4 KiB
   Limits limits{};
   std::function<Status(std::uint64_t bytes)> on_copied{};  // an error ends the copy
 };

@@ -9,8 +9,8 @@
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
 
-// The local copies of a series: they lie in a folder of their own below the local place, with a
-// record of the place that they are to go to (spec/staged.md, R-STG-13).
+// The local copies of a series. They are stored in a separate folder below the local directory,
+// with a record of their destination (spec/staged.md, R-STG-13).
 
 namespace sealpoint::internal::promote {
 
@@ -29,7 +29,7 @@ Result<StagedFolder> StagedFolderOf(const Storage& storage, const std::string& l
 // another series), Io, NoSpace.
 Status MakeStagedFolder(Storage& storage, const StagedFolder& folder);
 
-// The series of the record in a folder; nothing if it has none. Errors: Io.
+// The series recorded in a folder; empty if it has no record. Errors: Io.
 Result<std::optional<std::string>> RecordedSeries(const Storage& storage, const std::string& path);
 
 // R-STG-08: the final directory is another one, and its marker equals the local marker byte for

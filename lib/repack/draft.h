@@ -10,8 +10,8 @@
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
 
-// Format version 0, the draft, differs from version 1 in the version of its headers alone
-// (spec/history.md). docs/reference/policy.md says for how long it is read.
+// Format version 0, the draft, differs from version 1 only in the version of its headers
+// (spec/history.md). docs/reference/policy.md specifies which releases read it.
 
 namespace sealpoint::internal::repack {
 

@@ -10,7 +10,7 @@
 
 namespace sealpoint::internal::repack {
 
-// Whether an earlier call made it: `directory` has a committed checkpoint with the `repack.`
+// True if an earlier call made it: `directory` has a committed checkpoint with the `repack.`
 // entries of `provenance`. Errors: AlreadyExists (R-CMT-01: it has another marker), Io.
 Result<bool> IsMadeAlready(const Storage& storage, const Directory& directory,
                            const ProvenanceList& provenance, const Limits& limits);

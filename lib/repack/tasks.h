@@ -25,8 +25,8 @@ using Sources = std::vector<std::unique_ptr<Checkpoint>>;
 struct TensorTask {
   TensorSpec spec{};
   std::vector<std::size_t> sources{};  // that have it, ascending; read from the first
-  // The sum of all is written, which is accumulated in this dtype. Nothing: the others have to be
-  // equal to the first.
+  // Dtype for accumulating the sum of all sources, which is written. Empty: all others must equal
+  // the first.
   std::optional<DType> accumulator{};
 
   // Memory per element during processing: its first value, and the value from another source or the

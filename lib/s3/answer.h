@@ -23,7 +23,7 @@ struct Operation {
 struct ErrorBody {
   std::string code{};
   std::string message{};
-  std::string region{};  // of the bucket, where the answer says it
+  std::string region{};  // of the bucket, if the response contains it
   std::string request_time{};
   std::string server_time{};
 };

@@ -17,7 +17,7 @@ namespace sealpoint::internal::s3 {
 // final, because another identity would not be the one that the caller configured.
 CredentialsProvider DefaultCredentials(const Settings& settings);
 
-// Its sources; nothing if this one is not set up.
+// Sources of the chain; empty if a source is not configured.
 using MaybeCredentials = std::optional<Result<S3Credentials>>;
 MaybeCredentials CredentialsOfEnvironment();
 // With the roles of role_arn that source_profile and credential_source lead to.
@@ -32,8 +32,8 @@ Result<S3Credentials> CredentialsOfRole(const Settings& settings, const Profile&
                                         const S3Credentials& source);
 Result<S3Credentials> CredentialsOfProcess(const std::string& command);
 
-// The answer of a service that gives credentials, which is asked up to three times while it is busy
-// (429, 5xx, throttling).
+// Response of a service that issues credentials; requested up to three times while the service is
+// busy (429, 5xx, throttling).
 HttpReply AskService(HttpClient& http, const HttpRequest& request);
 // "status 403", or why there is none.
 std::string AnswerText(const HttpReply& reply);

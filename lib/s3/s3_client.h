@@ -24,10 +24,10 @@ struct Call {
   std::string key{};  // empty: the bucket itself
   Query query{};
   std::map<std::string, std::string> headers{};
-  ByteSpan body{};  // this and `sink` stay as they are until `done`
+  ByteSpan body{};  // this and `sink` must remain unchanged until `done`
   MutableByteSpan sink{};
   std::size_t body_max = 64 * kKiB;
-  bool is_repeatable = true;  // false: only if the server surely did nothing
+  bool is_repeatable = true;  // false: repeat only if the server certainly did nothing
   bool may_be_silent = false;
   bool is_xml = false;  // an answer 200 may hold an error
 };
@@ -50,7 +50,7 @@ class S3Client {
   // `done` runs once, on any thread, and must not wait for another call.
   void Start(Call call, std::function<void(Answer)> done);
   Answer Do(Call call);
-  // For errors that are found behind a good reply.
+  // For errors detected after a successful response.
   std::string PathOf(const std::string& key) const;
 
  private:

@@ -16,7 +16,8 @@
 
 namespace sealpoint::internal::s3 {
 
-// A multipart upload. Parts are sent as they come, as many at once as the store has requests.
+// A multipart upload. Parts are sent as they are appended, as many simultaneously as the store
+// allows requests.
 class S3Upload final : public ObjectUpload {
  public:
   static Result<std::unique_ptr<ObjectUpload>> Begin(std::shared_ptr<S3Client> client,

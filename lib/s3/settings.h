@@ -28,8 +28,8 @@ struct Profile {
   Section values{};
   std::string get(std::string_view key) const;
 };
-// `given`: its name; empty: that of AWS_PROFILE, else "default". Errors: InvalidArgument (it was
-// named and is in neither file), Io.
+// `given`: name of the profile; empty: that of AWS_PROFILE, else "default". Errors: InvalidArgument
+// (a named profile is in neither file), Io.
 Result<Profile> ReadProfile(const std::string& given);
 // The first that is not empty.
 std::string FirstOf(std::initializer_list<std::string> values);

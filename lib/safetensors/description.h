@@ -11,7 +11,7 @@
 
 namespace sealpoint::internal::safetensors {
 
-// A header of many small tensors takes 16 times its bytes. The second part is for small files.
+// A header of many small tensors takes 16 times its bytes. The constant part is for small files.
 constexpr std::uint64_t DescriptionBytesMax(std::uint64_t file_bytes) {
   constexpr std::uint64_t kPerByte = 16;
   constexpr std::uint64_t kLeast = std::uint64_t{64} << 20;

@@ -21,14 +21,13 @@
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
 
-// Frozen groups: blobs of an older checkpoint that are linked instead of written
-// (spec/commit.md, 2.7). Nothing here is collective: each rank looks after the blobs that it would
-// write.
+// Frozen groups: blobs of an older checkpoint that are linked instead of written (spec/commit.md,
+// 2.7). Nothing here is collective: each rank handles the blobs that it would write.
 
 namespace sealpoint::internal::saver {
 
 bool IsFrozen(const SaverOptions& options, std::string_view group);
-// Whether any blob of an older checkpoint may be linked.
+// True if blobs of an older checkpoint may be linked.
 bool MayLink(const SaverOptions& options);
 
 // This rank's part of a frozen group.
@@ -43,7 +42,7 @@ struct FrozenGroup {
   std::vector<ShardContent> shards{};
   std::uint64_t bytes = 0;
 
-  // Over names, types, regions and contents; groups that are stored alike have the same.
+  // Over names, types, regions and contents; equal for groups with equal stored form.
   Digest ComputeKey() const;
 };
 // `grouped`: this rank's plan, with digests of learned groups. Errors: Device.
@@ -63,7 +62,7 @@ class FrozenBlobs {
     Digest key{};
     std::vector<BlobSummary> summaries{};
   };
-  // The attempt's parent, once a group has asked for it; of one save.
+  // The attempt's parent, opened on the first request by a group; for one save.
   using OpenedParent = std::optional<Result<container::CommittedFiles>>;
   // Links into the directory of the attempt, which is synced. Links all blobs of the group or none:
   // if one cannot be linked, the result is empty regardless of the reason. Errors: those of the

@@ -43,7 +43,7 @@ class LearnedFrozen {
   struct Known {
     Digest content{};
     bool is_known = false;      // `content` is valid
-    bool is_declared = false;   // of a frozen group of the declaration: not looked at
+    bool is_declared = false;   // in a frozen group of the declaration: not inspected
     std::uint32_t learned = 0;  // its group; 0: none
   };
 

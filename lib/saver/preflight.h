@@ -37,8 +37,8 @@ struct Attempt {
 Result<Attempt> RunPreflight(Storage& storage, Communicator& comm, const SaveTarget& target,
                              const SaveOptions& options, const Status& local_status);
 
-// The same for a staged save: each rank makes the directory on its own local storage and probes
-// that (R-STG-01); nothing is made in the final place.
+// The same for a staged save: each rank creates the directory on its own local storage and probes
+// it (R-STG-01); nothing is created in the final directory.
 Result<Attempt> RunStagedPreflight(Storage& storage, Communicator& comm, const SaveTarget& target,
                                    const SaveOptions& options, const Status& local_status);
 

@@ -32,8 +32,8 @@ Status DropLocal(Storage& storage, const std::string& directory, const std::stri
 // rank. Thread safety: all functions.
 class PromotionQueue {
  public:
-  // Starts no thread before the first promotion. In a forked child the last owner leaves it as it
-  // is.
+  // Starts no thread before the first promotion. In a forked child the last owner does not destroy
+  // it.
   static std::shared_ptr<PromotionQueue> Create(std::shared_ptr<Storage> storage,
                                                 const SaverOptions& options);
   PromotionQueue(const PromotionQueue&) = delete;

@@ -44,7 +44,7 @@ Result<SavePlan> MakeSavePlan(const Declaration& declaration, int rank, int size
                               std::span<const int> writer_ranks,
                               Division division = Division::kEven);
 
-// Whether `rank` is one of `writer_ranks`, which ascend; an empty list means all ranks.
+// True if `rank` is one of `writer_ranks`, which ascend; an empty list means all ranks.
 bool Writes(std::span<const int> writer_ranks, int rank);
 
 }  // namespace sealpoint::internal::saver

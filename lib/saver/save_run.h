@@ -24,11 +24,11 @@
 
 namespace sealpoint::internal::saver {
 
-// Remembers in `broken` that the communicator failed, if `why` says so and nothing did before.
-// Returns `why`.
+// Records in `broken` that the communicator failed, if `cause` is such a failure and none was
+// recorded. Returns `cause`.
 Status NoteBroken(Status& broken, Status cause);
-// The answer to a save that does not begin because of `why`, which another one met: its own outcome
-// is known, whatever that of the other.
+// Result of a save that does not begin because another save failed with `cause`. Its own outcome is
+// known, regardless of that of the other save.
 Status NotBegun(std::string_view reason, const Status& cause);
 
 // "save of step 7 to runs/a".
@@ -41,9 +41,9 @@ std::string DescribeSave(const SaveTarget& target, const SaveOptions& save, Phas
 BlobWriterOptions WriterOptionsOf(const SaverOptions& options, const SaveOptions& save,
                                   observe::PhaseRecorder& recorder);
 
-// One attempt at a checkpoint, in which all ranks take the steps of spec/commit.md together, in the
-// calling thread or after it. All functions are collective unless they say otherwise; all ranks
-// call the same, whatever happened to them.
+// One attempt at a checkpoint: all ranks take the steps of spec/commit.md together, in the calling
+// thread or after it. All functions are collective unless stated otherwise; all ranks make the same
+// calls, regardless of their outcome.
 class SaveRun {
  public:
   // Borrows everything.
@@ -89,7 +89,7 @@ class SaveRun {
   Result<CommitInfo> CommitOnRoot(const std::vector<Bytes>& gathered);
   Status CheckLocalSpace(std::uint64_t tensor_bytes);
   Status NoteOwnBlobs(const std::vector<BlobSummary>& summaries);
-  // R-STG-01. Of rank 0 only, within its commit: index and marker go to all.
+  // R-STG-01. For rank 0 only, within its commit: sends index and marker to all ranks.
   Status SendToNodes(ByteSpan index_file, ByteSpan marker);
   // On the other ranks; `broken` becomes an error if the communicator failed.
   Status PlaceOnNode(Status& broken);

@@ -22,9 +22,9 @@ Status MakeSureOfANewerOne(const Storage& storage, std::vector<SeriesEntry>::con
                            std::vector<SeriesEntry>::const_iterator end, const AttemptId& deleted,
                            const Limits& limits = {});
 
-// Removes the checkpoint that `entry` was when it was looked at, in the order of R-SER-06.
-// Precondition: MakeSureOfANewerOne. Errors: InvalidArgument (a symbolic link; KEEP is there; its
-// marker is another one now, R-SER-21), NotFound (it has no marker any more), Io.
+// Removes the checkpoint described by `entry`, in the order of R-SER-06. Precondition:
+// MakeSureOfANewerOne. Errors: InvalidArgument (a symbolic link; it has a KEEP file; its marker has
+// changed, R-SER-21), NotFound (its marker no longer exists), Io.
 Status DeleteCommitted(Directory& series, const SeriesEntry& entry);
 
 }  // namespace sealpoint::internal::series

@@ -15,8 +15,8 @@ namespace sealpoint::internal::series {
 // True for names that SeriesDirectoryName makes.
 bool IsSeriesDirectoryName(std::string_view name);
 
-// How often a series that changes under a listing is listed again. Each time a checkpoint was
-// deleted or published meanwhile, which takes longer than a listing.
+// Maximum number of listings of a series that changes meanwhile. Each time a checkpoint was deleted
+// or published, which takes longer than a listing.
 inline constexpr int kListingsMax = 32;
 
 enum class SeriesDetail : std::uint8_t {
@@ -51,7 +51,7 @@ DirectoryLook LookInside(const Directory& directory, const std::string& series_p
 // irrelevant. False if that could not be read.
 bool IsMarkerGone(const Directory& series, const SeriesEntry& entry);
 
-// The bytes of a directory's marker; nothing if there is no such file. Errors: of the storage.
+// The bytes of a directory's marker; empty if there is no such file. Errors: those of the storage.
 Result<std::optional<Bytes>> ReadMarkerBytes(const Directory& directory);
 
 // NotFound becomes Io: only a series without a checkpoint is NotFound (R-SER-20).

@@ -33,11 +33,11 @@ Status WriteFileDurably(Directory& directory, std::string_view name, ByteSpan co
 Status PublishDurably(Directory& directory, PublishMethod method, std::string_view from,
                       std::string_view to, ByteSpan content);
 
-// Makes the file `name` of `content` exclusively, by Directory::PutIfAbsent. After any error it is
-// read back; if it is not there, it is put twice more, and then `void_content` is put under the
-// same condition, which settles who has the name (R-CMT-06): a request that is still under way
-// comes too late then. Errors: AlreadyExists (R-CMT-01: `name` has another content); the error of
-// the put, and then the name has `void_content`; R-CMT-07 if that could not be found out.
+// Creates the file `name` with `content` exclusively, with Directory::PutIfAbsent. After any error
+// it is read back; if it does not exist, it is put twice more. Then `void_content` is put under the
+// same condition, which decides the owner of the name (R-CMT-06): a pending request then arrives
+// too late. Errors: AlreadyExists (R-CMT-01: `name` has another content); the error of the put, and
+// then the name has `void_content`; R-CMT-07 if the outcome could not be determined.
 Status PublishByPut(Directory& directory, std::string_view name, ByteSpan content,
                     ByteSpan void_content);
 

@@ -35,7 +35,7 @@ Result<std::string> PrefixBelow(const ObjectStore& store, std::string_view path)
 // for folders) makes the directory exist but is not listed in it.
 class ObjectDirectory final : public Directory {
  public:
-  // `prefix` is empty or ends in '/'. NotFound if nothing is there and it was not made.
+  // `prefix` is empty or ends in '/'. NotFound if nothing exists there and it was not created.
   static Result<std::unique_ptr<Directory>> Open(std::shared_ptr<ObjectTree> tree, std::string path,
                                                  std::string prefix);
 
@@ -72,11 +72,11 @@ class ObjectDirectory final : public Directory {
 
   ObjectStore& store() const { return *tree_->store; }
   Status NothingBelow() const;
-  bool IsMade() const;  // by this process: it is there, so that opening it takes no request
+  bool IsMade() const;  // Created by this process: it exists, so opening it takes no request.
   Result<std::string> KeyOf(std::string_view name) const;
   Result<Listing> ListObjects() const;  // all pages
   void AddPage(ObjectPage page, Listing& listing) const;
-  // Without asking the store again, if a listing said how large the object is.
+  // Size from a listing, without another request to the store; empty if unknown.
   std::optional<StoredObject> KnownLarge(std::string_view name) const;
   void Forget(std::string_view name);
   std::set<std::string, std::less<>> MadeNames() const;

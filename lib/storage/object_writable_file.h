@@ -21,7 +21,7 @@ namespace sealpoint::internal::storage {
 class ObjectWritableFile final : public WritableFile {
  public:
   enum class OnTaken : std::uint8_t { kReplace, kRefuse };
-  // With kRefuse a small object is put only if the key is still free, else AlreadyExists.
+  // With kRefuse a small object is put only if the key is free, else AlreadyExists.
   ObjectWritableFile(std::shared_ptr<ObjectStore> store, std::shared_ptr<PartBuffers> buffers,
                      std::string key, OnTaken on_taken);
   ~ObjectWritableFile() override;  // aborts an incomplete upload

@@ -21,8 +21,8 @@ std::string_view SchemeOf(std::string_view path);
 // like "/" in a file system.
 std::string_view AuthorityOf(std::string_view path);
 
-// Whether a path can be one of a mounted file system: InvalidArgument if it is empty or has a NUL
-// byte, at which the system would cut it; Unsupported if it has a scheme (SchemeOf).
+// Checks a path of a mounted file system: InvalidArgument if it is empty or has a NUL byte, where
+// the system would truncate it; Unsupported if it has a scheme (SchemeOf).
 Status CheckPath(std::string_view path);
 
 // The directory that holds the last component: "a/b" -> "a", "a" -> ".", "/a" -> "/", "/" -> "/".

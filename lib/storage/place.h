@@ -9,7 +9,7 @@
 
 namespace sealpoint::internal::storage {
 
-// Whether two paths lead to one directory, or one of them into the other. Errors: Io.
+// True if two paths lead to the same directory, or one of them into the other. Errors: Io.
 Result<bool> Overlap(const Storage& a_storage, std::string_view a, const Storage& b_storage,
                      std::string_view b);
 

@@ -21,7 +21,7 @@
 
 namespace sealpoint::internal::transfer {
 
-// How the elements of a copy come to their destination.
+// Method of transferring the elements of a copy to their destination.
 enum class CopyWay : std::uint8_t {
   kCopy,      // host memory, one contiguous range on both sides
   kScatter,   // host memory, rows or elements apart
@@ -60,7 +60,7 @@ class PlanCopy {
   // An element of a contiguous copy is all of it.
   std::uint64_t element_size() const { return element_size_; }
   bool is_contiguous() const { return strided_ == nullptr; }
-  // use(const StridedCopy&) with the copy as it is run. No strides are copied for it.
+  // Calls use(const StridedCopy&) with the copy to execute. No strides are copied for it.
   template <typename Use>
   auto With(const Use& use) const {
     if (strided_ != nullptr) return use(*strided_);
@@ -79,8 +79,8 @@ class PlanCopy {
   // The same for the source, in the raw bytes of the chunk.
   const std::byte* first_source(ByteSpan raw) const { return raw.data() + source_offset_bytes_; }
 
-  // Takes the next copy in if it begins where this one ends, on both sides; both of one
-  // destination. One that is not contiguous takes more of the source than one element.
+  // Merges the next copy if both are contiguous and it begins at the end of this one, on both
+  // sides, for the same destination.
   bool Extend(const PlanCopy& next) {
     const auto bits = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
     const bool continues =
@@ -131,7 +131,7 @@ struct PlanChunk {
   Digest stored_digest;
 };
 
-// Chunks that lie back to back in a blob and are fetched by one read.
+// Adjacent chunks of a blob that are read together.
 struct PlanRange {
   std::uint32_t blob = 0;  // in the index
   std::uint64_t offset = 0;

@@ -17,7 +17,7 @@
 
 namespace sealpoint::internal::transfer {
 
-// Whether the copy puts the chunk's raw bytes, as they are stored, into contiguous device memory.
+// True if the copy puts the chunk's raw bytes unchanged into contiguous device memory.
 inline bool IsWholeOnDevice(const PlanChunk& chunk, const PlanCopy& copy) {
   // If the copy has strides, its elements are smaller than the chunk.
   return copy.way() == CopyWay::kToDevice && !copy.is_converted() &&
@@ -33,8 +33,8 @@ struct DeviceStaging {
   std::uint64_t digest_bytes = 0;
   std::uint64_t buffer_bytes = 0;
 
-  // More threads come before more windows; with three windows reading does not wait for copying,
-  // nor copying for reading.
+  // More threads take precedence over more windows; with three windows, reading and copying do not
+  // wait for each other.
   static DeviceStaging Divide(const DeliveryPlan& plan, int threads,
                               std::uint64_t memory_budget_bytes, bool with_digests);
   std::uint64_t bytes_per_window() const { return window_bytes + digest_bytes + buffer_bytes; }
@@ -103,9 +103,9 @@ class DeviceDelivery : public Delivery {
   std::unique_ptr<StagedCopies> copies_;
 };
 
-// The same for raw bytes that are gone after Begin: all go through staging buffers, which are lent
-// with the first chunk that needs them and given back by Complete, after which chunks may come
-// again. Fetches nothing.
+// The same for raw bytes that are invalid after Begin: all use staging buffers, which are lent for
+// the first chunk that needs them and returned by Complete; further chunks may follow. Reads
+// nothing.
 class StagedDelivery final : public Delivery {
  public:
   // `buffer_max_bytes` limits each of the two buffers.

@@ -25,8 +25,8 @@ struct DirectRun {
   std::uint64_t size_bytes = 0;
 };
 
-// All chunks of the range; none if one of them does not go, as it is stored, to contiguous memory
-// of one device.
+// All chunks of the range; empty unless every chunk goes unchanged to contiguous memory of one
+// device.
 std::vector<DirectRun> DirectRunsOf(const DeliveryPlan& plan, const PlanRange& range);
 
 // The blobs of a plan as files that devices can read. Other blobs are left to the host; its read

@@ -24,8 +24,8 @@ class CopyIntake final : public Intake {
   digest::Hasher hasher_;
 };
 
-// Writes dense host memory block by block without a staging buffer: a copy there would be a second
-// one, and one that no cache holds. Precondition: the stream has a file that is not direct.
+// Writes dense host memory block by block without a staging buffer, which would add a second,
+// uncached copy. Precondition: the stream has a file that is not direct.
 class BorrowIntake final : public Intake {
  public:
   explicit BorrowIntake(const IntakeContext& context) : context_(context) {}

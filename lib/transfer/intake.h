@@ -24,9 +24,9 @@ struct IntakeContext {
   bool checks_copies = false;
 };
 
-// One way of bytes from memory into the stream of a file. Each byte has its place in the file when
-// Begin returns. Whether it has been read, is in the stream and was hashed by then, or later, is
-// where the ways differ:
+// A method of moving bytes from memory into the stream of a file. When Begin returns, the position
+// of each byte in the file is fixed. The methods differ in the time at which bytes are read,
+// appended to the stream and hashed:
 //
 //   after           the source is free   digests are known
 //   Begin           copied, encoded      copied, encoded

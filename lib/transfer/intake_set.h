@@ -26,7 +26,7 @@ class IntakeSet {
  public:
   IntakeSet(const IntakeContext& context, StreamTarget target);
 
-  // The way that a shard of this memory takes.
+  // The intake for a shard in this memory.
   Intake& Choose(const SourceReader& source, const ShardEncoding& encoding);
 
   // See Intake.

@@ -28,11 +28,11 @@ class SendDelivery final : public Delivery {
     std::size_t first_part = 0;  // in `parts`
     std::size_t part_count = 0;
     Bytes* kept = nullptr;  // receives the raw bytes if more of them is sent later
-    // Gets the raw bytes instead of the local delivery, which another thread uses; stays empty if
-    // they were read in place.
+    // Receives the raw bytes if another thread uses the local delivery; empty if they were read in
+    // place.
     Bytes* held = nullptr;
   };
-  // All chunks that will come, ascending. `local` outlives this.
+  // All expected chunks, ascending. `local` must outlive this object.
   SendDelivery(const DeliveryPlan& plan, std::vector<Chunk> chunks, std::vector<Part> parts,
                Delivery& local)
       : plan_(plan), chunks_(std::move(chunks)), parts_(std::move(parts)), local_(local) {}

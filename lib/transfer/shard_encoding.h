@@ -26,7 +26,7 @@ struct ShardEncoding {
   }
 };
 
-// A chunk as it is stored: encoded, or as it is.
+// A chunk in its stored form: encoded or raw.
 struct StoredChunk {
   std::uint64_t stored_size = 0;
   Codec codec = Codec::kNone;

@@ -19,8 +19,8 @@ namespace sealpoint::internal::transfer {
 
 // Size of staging buffers, for data that cannot be copied directly from the raw bytes.
 inline constexpr std::uint64_t kStagingBufferMaxBytes = 4 * kMiB;
-// The buffer that the copies of a plan need; 0 if all can be copied from the raw bytes.
-// `raw_stays`: the raw bytes of chunks without a codec stay in staging memory until they are
+// Size of the buffer that the copies of a plan need; 0 if all can be copied from the raw bytes.
+// `raw_stays`: the raw bytes of chunks without a codec remain in staging memory until they are
 // copied.
 std::uint64_t StagingBufferBytes(const DeliveryPlan& plan, bool raw_stays);
 
@@ -30,7 +30,7 @@ std::uint64_t StagingBufferBytes(const DeliveryPlan& plan, bool raw_stays);
 // waits until no copy runs; the memory must outlive it.
 class StagedCopies {
  public:
-  // Makes the queues and orders them behind the streams of the plan's destinations. The plan must
+  // Creates the queues and orders them after the streams of the plan's destinations. The plan must
   // outlive the result.
   static Result<std::unique_ptr<StagedCopies>> Open(const DeliveryPlan& plan,
                                                     std::shared_ptr<device::DeviceRuntime> runtime);
@@ -43,7 +43,7 @@ class StagedCopies {
   // passed, so parts without a change of form are copied from them. All other parts are put into
   // staging buffers.
   Status Queue(const PlanChunk& chunk, const PlanCopy& copy, ByteSpan raw, bool raw_stays);
-  // Queues digests behind all copies to that device; `to` as in CopyQueue::QueueDigests.
+  // Queues digests after all copies to that device; `to` as in CopyQueue::QueueDigests.
   Status QueueDigests(int device, std::uint32_t name, const device::DeviceChunks& chunks,
                       std::span<Digest> to);
 

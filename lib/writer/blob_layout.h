@@ -34,7 +34,7 @@ class BlobLayout final : public transfer::ChunkSink {
 
   // Where the next byte goes.
   std::uint64_t offset() const { return offset_; }
-  // The length of the blob if it ended now, but for the alignment of its end.
+  // Length of the blob if it ended now, without the alignment of its end.
   std::uint64_t projected_size() const;
   // Maximum space for one more shard or object and its declaration, without its payload and
   // records.

@@ -106,19 +106,18 @@ class StateWriter {
   std::vector<OpenedBlob> Blobs() const;
   // See Intake; of all blobs.
   Status Release();
-  // Nothing is read or copied any more, whatever failed. The blobs may go then.
+  // After this call nothing is read or copied, even after errors. The blobs may then be destroyed.
   void StopCopies();
 
   std::unique_ptr<Core> core_;
 
  private:
   Status CheckRuns() const;
-  // After an error the caller may free its memory: nothing may read it any more.
+  // After an error the caller may free its memory: nothing may read it after this call.
   void StopReading();
   Status DeclareEmpty(const TensorSpec& tensor);
   Status AddChecked(const TensorSpec& tensor, const Region& region, const MemoryView& source);
-  // The tensor's number in the table, to which it is added when it comes first; InvalidArgument if
-  // it is different later.
+  // The tensor's number in the table. Adds it on first use; InvalidArgument if it differs later.
   Result<std::uint32_t> NumberOf(const TensorSpec& tensor);
   // The open blob of a group with `room` bytes to spare, after putting a fuller one aside.
   Result<BlobStream*> BlobWithRoom(const std::string& group, std::uint64_t room);

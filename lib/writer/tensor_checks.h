@@ -26,7 +26,7 @@ Status CheckSource(const TensorSpec& tensor, const Region& region, const MemoryV
 // name the tensor.
 Status CheckMemory(const MemoryView& source, const Region& region, const TensorSpec& kind);
 
-// Bytes per element: as stated, else the registered size. Precondition: CheckTensorSpec.
+// Bytes per element: the given size, else the registered size. Precondition: CheckTensorSpec.
 std::uint32_t ElementSize(const TensorSpec& tensor);
 // The tensor's attributes in a manifest. Borrows the specification. Precondition: CheckTensorSpec.
 metadata::TensorAttributes AttributesOf(const TensorSpec& tensor);

@@ -30,8 +30,8 @@ class ExpectedChunks {
   void Add(int rank, ExpectedChunk chunk);
   std::uint64_t size_bytes() const { return size_bytes_; }  // of all parts
 
-  // Calls `take` with each chunk of a message of this rank, packed. Errors: Comm (other bytes than
-  // the next chunks have).
+  // Calls `take` with each chunk of a message to this rank, packed. Errors: Comm (the bytes do not
+  // match the next chunk).
   using Take = std::function<void(const ExpectedChunk&, ByteSpan packed)>;
   Status TakeMessage(std::size_t rank, ByteSpan message, const Take& take);
   // Errors: Comm (something has not arrived).

@@ -24,7 +24,7 @@ struct ReadingBatch {
   SendingPlace begin{};
   SendingPlace end{};
   std::vector<transfer::PlanRange> ranges{};  // of the rank's plan
-  std::size_t first_range = 0;                // so many are in the batches before it
+  std::size_t first_range = 0;                // number of ranges in the previous batches
 };
 
 struct BatchLimits {

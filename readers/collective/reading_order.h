@@ -25,7 +25,7 @@ class ReadingOrder {
   // Precondition: `shared` ascends, without overlaps; its readers are below `rank_count`.
   ReadingOrder(const std::vector<ReaderBytes>& shared, int rank_count);
 
-  // Positions are below it; 0 if nothing is shared.
+  // Upper bound of positions; 0 if nothing is shared.
   std::uint64_t end() const { return end_; }
   // Sorts ranges that many ranks read completely, each for itself, so that ranks read different
   // parts of a file simultaneously and later find in the page cache the parts read by others. In

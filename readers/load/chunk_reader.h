@@ -46,8 +46,7 @@ class ChunkReader final : public transfer::RangeFetcher {
   Status FetchToScratch(const transfer::PlanRange& range, transfer::Delivery& delivery);
   Status FetchInPieces(const ReadableFile& file, const transfer::PlanRange& range,
                        transfer::Delivery& delivery);
-  // Reads chunks of the range, which lie back to back, to `to`, and compares their stored bytes
-  // with their digests.
+  // Reads adjacent chunks of the range to `to`, and compares their stored bytes with their digests.
   Status Read(const ReadableFile& file, std::span<const transfer::PlanChunk> chunks,
               MutableByteSpan to);
   Status VerifyAll(const transfer::PlanRange& range, ByteSpan bytes, transfer::Delivery& delivery);

@@ -21,7 +21,7 @@ namespace sealpoint::internal::load {
 // An item that is stored and passed the contract.
 struct ResolvedItem {
   std::size_t tensor = 0;                  // in the index
-  std::optional<Destination> destination;  // empty if there is nothing to read
+  std::optional<Destination> destination;  // empty if nothing is read
 };
 
 struct ResolvedRequest {

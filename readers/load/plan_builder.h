@@ -26,7 +26,7 @@ namespace sealpoint::internal::load {
 // touched. Borrows index and tables.
 class PlanBuilder {
  public:
-  // No range is longer than `range_size_max`, but for one of a single chunk.
+  // No range exceeds `range_size_max`, except for a range of a single chunk.
   PlanBuilder(const metadata::Metadata& index, container::BlobTables& tables,
               std::uint64_t range_size_max);
 
@@ -37,7 +37,7 @@ class PlanBuilder {
   Status AddTensor(const metadata::TensorView& tensor, const Destination& destination);
   // All chunks of an object, without copies.
   Status AddObject(const metadata::ObjectView& object);
-  // Counts an item that needs nothing.
+  // Counts an item that needs no data.
   void AddNothing() { ++data_.summary.items; }
 
   // The last call.

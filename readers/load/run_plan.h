@@ -17,8 +17,8 @@
 
 namespace sealpoint::internal::load {
 
-// Fetches and verifies ranges of one plan, some at a time, with files and decoders that stay open.
-// Thread safety: one call at a time.
+// Reads and verifies ranges of one plan, in several calls, with files and decoders that remain
+// open. Thread safety: one call at a time.
 class RangeReader {
  public:
   // `source` names no ranges. Uses up to `threads` threads, as many as the budget allows.

@@ -51,8 +51,8 @@ struct BlobCheckInput {
 bool CheckBlobLength(const VerifyContext& context, const metadata::Metadata& index,
                      std::size_t blob);
 
-// All of a blob with the pinned length but its chunks: header, trailer, table, manifest, padding of
-// the sections. Each section is checked as long as something good pins it, whatever happened to the
+// Checks all of a blob with the pinned length except its chunks: header, trailer, table, manifest,
+// padding of the sections. Each section is checked if an intact section pins it, regardless of the
 // others.
 class BlobCheck {
  public:
@@ -67,7 +67,7 @@ class BlobCheck {
   Status CheckHeaderPins(const format::FileHeader& header) const;
   std::optional<format::Trailer> CheckTrailer();
   bool CheckTrailerPins(const format::Trailer& trailer, ByteSpan bytes);
-  // Yields where the chunk area ends, as far as the records say.
+  // Returns the end of the chunk area, as far as the records determine it.
   std::optional<std::uint64_t> CheckTable(std::vector<ScanUnit>& units);
   std::uint64_t WalkGroup(std::uint32_t group, std::uint64_t group_at, ByteSpan records,
                           BlobGroups& groups, RecordWalker& walker);
@@ -82,7 +82,7 @@ class BlobCheck {
 
   // The padding [begin, end) is zero (R-BLB-08).
   void CheckPadding(std::uint64_t begin, std::uint64_t end);
-  // Nothing if the bytes cannot be read, which is then among the findings.
+  // Empty if the bytes cannot be read; that is then one of the findings.
   std::optional<pipeline::RangeBytes> Read(std::uint64_t offset, std::uint64_t size);
   void Report(Status violation);
   // A violation at an offset of the file.

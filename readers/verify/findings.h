@@ -34,8 +34,8 @@ struct FindingLimits {
 };
 
 // Violations from many threads, in an order that does not depend on timing: by file, offset, rule.
-// Identical ones are listed once. Hostile content cannot ask for more memory than the limits say;
-// the verdict follows from all violations. Thread safety: all functions.
+// Identical ones are listed once. Hostile content cannot use more memory than the limits allow; the
+// verdict follows from all violations. Thread safety: all functions.
 class Findings {
  public:
   explicit Findings(FindingLimits limits = {},

@@ -15,12 +15,12 @@ namespace sealpoint::internal::verify {
 struct PinnedFiles {
   // False with a damaged marker or index; no file is then reported as a leftover.
   bool is_known = false;
-  // Null: nothing is pinned, so all files of an attempt are left over.
+  // Null: nothing is pinned, so all files of an attempt are leftovers.
   const format::Marker* marker = nullptr;
   const metadata::Metadata* index = nullptr;
 };
 
-// So many foreign files are noted, and so many leftovers: the first by name.
+// Maximum number of noted foreign files and of noted leftovers: the first by name.
 inline constexpr std::size_t kNotedMax = 1000;
 
 // Adds a note to the report for other files in the directory, by names alone: R-DIR-04 and

@@ -13,11 +13,11 @@
 
 namespace sealpoint::internal::verify {
 
-// Takes one violation at a time: there may be more of them than memory.
+// Receives one violation at a time, because all of them may not fit in memory.
 using ReportViolation = std::function<void(Status)>;
 
-// Tensors and objects of the index without bytes: no record tells of them, so some manifest must.
-// Thread safety: all functions.
+// Tensors and objects of the index without bytes: they have no records, so some manifest must name
+// them. Thread safety: all functions.
 class SeenEmpties {
  public:
   explicit SeenEmpties(const metadata::Metadata& index);

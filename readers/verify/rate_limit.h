@@ -24,7 +24,7 @@ class RateLimit {
       : bytes_per_second_(bytes_per_second), paid_until_(now) {}
 
   bool is_on() const { return bytes_per_second_ != 0; }
-  // Takes so many tokens, and says from when on they are the caller's.
+  // Takes this many tokens, and returns the time from which the caller may use them.
   Clock::time_point Take(std::uint64_t bytes, Clock::time_point now = Clock::now());
   // Takes them and waits.
   void Wait(std::uint64_t bytes);

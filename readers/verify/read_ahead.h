@@ -38,7 +38,7 @@ class ReadAhead {
     ByteSpan bytes;  // empty after a failed read; valid until the next call
     Status status;
   };
-  // Nothing after the end. Errors: no memory for the buffers.
+  // Empty after the end. Errors: no memory for the buffers.
   Result<std::optional<Part>> Next();
 
  private:
@@ -52,7 +52,8 @@ class ReadAhead {
     bool is_read = false;      // guarded by Sync::mutex
     Status status;             // likewise
   };
-  // Shared with the jobs, so that they can notify without the lock when this object may be gone.
+  // Shared with the jobs, so that they can notify without the lock even after this object was
+  // destroyed.
   struct Sync {
     std::mutex mutex;
     std::condition_variable changed;

@@ -27,7 +27,7 @@ struct CheckpointKey {
   friend auto operator<=>(const CheckpointKey&, const CheckpointKey&) = default;
 };
 
-// A file, whatever names it has. All zero where the storage does not know, which is no file.
+// Identity of a file, independent of its names. All zero if the storage does not know it.
 struct FileKey {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
@@ -56,7 +56,7 @@ class VerifiedChunksImpl final : public VerifiedChunks {
   // Ranges found intact in this blob, or in the same file of another checkpoint.
   ByteRanges KnownOf(const BlobKey& blob);
   void Add(const BlobKey& blob, std::uint64_t begin, std::uint64_t end);
-  // Whether there was a call of this with the file before. False for an unknown one.
+  // True if this was called with the file before. False for an unknown one.
   bool SeesAgain(const FileKey& file);
 
  private:

@@ -17,8 +17,8 @@ namespace sealpoint::internal::foreign {
 // An unreadable file is left out if its kind is unknown. Otherwise its error is thrown, or it
 // becomes Unread if reading continues.
 struct BesideOptions {
-  bool may_link = false;  // symbolic links may lead out of the directory
-  std::string index{};    // the name of the one that says which files are the model's
+  bool may_link = false;                 // symbolic links may lead out of the directory
+  std::string index{};                   // name of the index with the model's files
   std::set<std::string> format_names{};  // names that belong to the directory's format
 };
 void ReadBeside(const BesideOptions& options, SourceFiles& files, ForeignCheckpoint& state);

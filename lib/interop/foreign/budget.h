@@ -32,7 +32,7 @@ class Budget {
   explicit Budget(std::optional<std::uint64_t> told = {})
       : told_(told), max_(told.value_or(safetensors::DescriptionBytesMax(0))) {}
 
-  // The files of the checkpoint have so many bytes.
+  // Adds to the budget for files of this size.
   void Allow(std::uint64_t file_bytes) {
     max_ = told_.value_or(safetensors::DescriptionBytesMax(file_bytes));
   }

@@ -16,7 +16,7 @@
 #include "sealpoint/interop.h"
 #include "sealpoint/storage.h"
 
-// Files of other formats, read as they are asked for. Everything throws Failure.
+// Files of other formats, read on demand. All functions throw Failure.
 
 namespace sealpoint {
 
@@ -49,8 +49,8 @@ class SourceFile {
   Budget& budget() const { return *budget_; }
   // Incomplete if the file ends before.
   std::string Read(std::uint64_t offset, std::uint64_t size) const;
-  // The same size at each of the offsets, one behind the other. By several threads if the file is
-  // far away.
+  // Reads the same size at each of the offsets and concatenates the results. Uses several threads
+  // for remote files.
   std::string ReadEach(const std::vector<std::uint64_t>& offsets, std::uint64_t size) const;
 
  private:
@@ -92,7 +92,7 @@ class SourceFiles {
   // The number of a file, which may not have been opened.
   std::size_t NumberOf(const std::string& path);
   std::vector<std::string> TakePaths() { return std::move(paths_); }
-  // Sorted by name, as it was when this was first asked.
+  // Sorted by name; the result of the first call is kept.
   std::vector<SourceEntry> List(const std::string& directory);
 
  private:

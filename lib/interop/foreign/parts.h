@@ -8,7 +8,7 @@
 
 #include "lib/interop/foreign/files.h"
 
-// Files and directories that are a state only together, told by their names.
+// Files and directories that form a state only together, recognised by their names.
 
 namespace sealpoint::internal::foreign {
 
@@ -16,7 +16,7 @@ namespace sealpoint::internal::foreign {
 // "model-#-of-00003.safetensors". Empty if the name is not that of a part.
 std::string FamilyOf(std::string_view name);
 
-// Throws Unsupported if the file's name says that its values have no form here.
+// Throws Unsupported if the file's name shows that its values have no form here.
 void CheckKind(const std::string& file);
 // The other files or directories of the state that the file is a part of. Throws Unsupported if
 // there are any, unless the options allow that.

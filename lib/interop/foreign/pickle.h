@@ -65,14 +65,14 @@ struct Pickled {
 std::string_view KindName(Pickled::Kind kind);
 std::string KindName(const Pickled& value);
 
-// Decodes one pickle of the protocols 2 to 5: instructions of other protocols, and those that would
-// build classes by other ways, are refused. Counts and lengths are bounded, and, while it is
-// decoded, the memory that its values take.
+// Decodes one pickle of protocols 2 to 5. Instructions of other protocols, and instructions that
+// build classes in other ways, are refused. Counts, lengths and the memory of the decoded values
+// are limited.
 class PickleDecoder {
  public:
   static constexpr std::uint64_t kInstructionsMax = 50'000'000;
 
-  // Whether a class or function may occur. Others are refused, unless `keeps_unknown`.
+  // Returns true if a class or function may occur. Others are refused, unless `keeps_unknown`.
   using IsKnown = std::function<bool(std::string_view name)>;
 
   // Borrows the bytes, which are the whole pickle. `budget`: gets the cost of all that is made.

@@ -44,8 +44,8 @@ class TorchArchive {
   virtual const Pickled& root() const = 0;
   virtual std::uint64_t pickle_begin() const = 0;
   virtual std::uint64_t pickle_size() const = 0;
-  // Where its elements lie: all of the tensor is one part. Throws Corrupt if the storage is not
-  // there, or has another size in bytes.
+  // Location of its elements: the whole tensor is one part. Throws Corrupt if the storage does not
+  // exist or has another size in bytes.
   ForeignPart PartOf(const StoredTensor& tensor) const;
 
  protected:

@@ -16,7 +16,7 @@
 
 namespace sealpoint::internal::foreign {
 
-// Whether a function of this name makes a tensor, or a parameter of one.
+// True if a function of this name creates a tensor or a parameter.
 bool MakesTensor(std::string_view function);
 
 // Makes a node of spec/tree.md of the value of an archive, at a path of the state, to which its
@@ -32,7 +32,7 @@ class TorchValues {
 
   // Throws Unsupported, too, if all of the value is of such a class.
   ForeignNode Node(const Pickled& value, ValuePath path);
-  // Nothing if all of the value is of such a class, and left out.
+  // Empty if the whole value is of such a class, and left out.
   std::optional<ForeignNode> NodeOrNothing(const Pickled& value, ValuePath path);
 
  private:
@@ -102,7 +102,7 @@ class TorchValues {
   ForeignCheckpoint& state_;
   ValuePath path_;               // of the value that is looked at
   std::uint64_t path_size_ = 0;  // of its text and of its parents' text, in bytes
-  std::size_t depth_ = 0;        // also of keys, which add nothing to the path
+  std::size_t depth_ = 0;        // also counts keys, which add nothing to the path
   std::uint64_t places_ = 0;
   std::map<StoredTensor, std::string> known_;    // tensors that share memory have one name
   std::map<std::string, std::string> storages_;  // the first name of each

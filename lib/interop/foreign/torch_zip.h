@@ -25,7 +25,7 @@ class Zip {
     std::string name;
     std::uint64_t begin = 0;  // of its bytes, in the file
     std::uint64_t size = 0;
-    std::optional<std::uint32_t> crc;  // nothing if its writer computed none
+    std::optional<std::uint32_t> crc;  // empty if its writer computed none
     std::string how;                   // other than as they are
   };
 
