@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one place that knows where the fields of the fixed structures are: spec/container.md sections
-// 2, 3 and 5. What encodes, decodes, verifies or damages a header, marker, trailer or record takes
-// the offsets from here. tests/unit/format has them once more, as numbers, to compare with.
+// The only definition of the field positions of the fixed structures: spec/container.md sections 2,
+// 3 and 5. All code that encodes, decodes, verifies or damages a header, marker, trailer or record
+// takes the offsets from here. tests/unit/format repeats them as numbers, for comparison.
 #ifndef SEALPOINT_LIB_FORMAT_FIELDS_H_
 #define SEALPOINT_LIB_FORMAT_FIELDS_H_
 

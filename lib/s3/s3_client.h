@@ -33,7 +33,7 @@ struct Call {
 };
 
 struct Answer {
-  Status status{};  // why there is no good reply
+  Status status{};  // reason of a missing or failed reply
   HttpReply reply{};
   ErrorBody error{};
   Outcome outcome = Outcome::kGood;

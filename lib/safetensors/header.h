@@ -25,7 +25,7 @@ struct HeaderTensor {
   std::string name;
   DType dtype = DType::kNone;
   Shape shape;
-  std::uint64_t begin = 0;  // in bytes behind the header
+  std::uint64_t begin = 0;  // in bytes after the header
   std::uint64_t end = 0;
   friend bool operator==(const HeaderTensor&, const HeaderTensor&) = default;
 };

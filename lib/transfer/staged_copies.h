@@ -53,7 +53,7 @@ class StagedCopies {
  private:
   struct StagingRingBuffer {
     MutableByteSpan memory;
-    device::DeviceCopies::Fence fence{};  // behind the copies out of it
+    device::DeviceCopies::Fence fence{};  // after the copies from it
   };
 
   StagedCopies(const DeliveryPlan& plan, std::shared_ptr<device::DeviceRuntime> runtime);
