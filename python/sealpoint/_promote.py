@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command ``sealpoint promote``: promotes local checkpoints of an ended job to their final place."""
+"""The command ``sealpoint promote``: what an ended training left on local disks goes to its final place."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from sealpoint._sealpoint import printable
 from sealpoint._series import Series
 from sealpoint._verify import verify
 
-# For several checkpoints, the exit status is the first of these that occurs.
+# The exit status of several checkpoints is the first of these that one of them has.
 _STATUSES = (1, 5, 4, 3, 2)
 _WAIT_DEFAULT_SECONDS = 600.0
 _MEMORY_PER_THREAD_BYTES = 8 << 20
@@ -40,10 +40,8 @@ def _seconds(text: str) -> float:
 
 
 def _place_of(local: str, final: str, is_adopted: bool) -> str:
-    """Returns the final place of this series' copies.
-
-    Raises InvalidArgumentError if the two places overlap, or the local copies are not known to belong to this series.
-    """
+    """Where the copies of this series are. Errors: InvalidArgumentError (the two places overlap; there are copies, and they are
+    not known to be of this series)."""
     folder, series, record = _sealpoint.find_staged_copies(local, final)
     if is_adopted:
         return local
@@ -60,10 +58,8 @@ def _place_of(local: str, final: str, is_adopted: bool) -> str:
 
 
 def _candidates(local: Series, final: Series) -> list[tuple[_sealpoint.SeriesEntry, str]]:
-    """Lists the checkpoints on the local disk, newest first, each with a decision.
-
-    A checkpoint older than the newest in the final place may have been pruned there.
-    """
+    """What is on the local disk, newest first, and what is to become of it. An older one than the newest in the final place
+    may have been pruned there."""
     there = final.list()
     unread = next((entry.problem for entry in there if entry.verdict == "unreadable"), None)
     if unread is not None:
