@@ -9,7 +9,7 @@
 
 namespace sealpoint::internal::device {
 
-// What memory of the host is counted in; the smallest page that Linux has.
+// Unit of host memory; the smallest page size of Linux.
 inline constexpr std::uint64_t kPageBytes = 4096;
 
 // Anonymous memory for staging: aligned to pages, to huge pages from their size on; backed by huge

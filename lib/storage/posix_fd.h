@@ -13,8 +13,8 @@
 
 namespace sealpoint::internal::storage {
 
-// Owns a file descriptor. The destructor closes it and ignores errors, so that it is no way to end
-// writing: close(2) is where NFS and quotas report a failed write.
+// Owns a file descriptor. The destructor closes it and ignores errors. Do not rely on it after
+// writing, because NFS and quotas report failed writes from close(2).
 class UniqueFd {
  public:
   UniqueFd() = default;
@@ -42,7 +42,7 @@ Status SyncDirectoryFd(int directory_fd, const std::string& path);
 // memory.
 //
 // O_DIRECT is never passed to open(2): with O_CREAT a file system without direct I/O fails with
-// EINVAL only after it has created the file, which would be left behind.
+// EINVAL only after it has created the file, which would then remain.
 bool SetDirect(int fd, bool direct);
 
 // InvalidArgument unless offset, size and address are multiples of kDirectIoAlignmentBytes.

@@ -335,7 +335,7 @@ def export_pretrained(model: Any, checkpoint: Path, directory: Path, *, part: st
 
     The folder has the config, safetensors files with an index if there are several, and the other files of the model and its
     tokenizer. It gets its name once it is complete and durable, and does not exist after an error; the next export to the same
-    path removes the remains of a killed one. Rank 0 reads and writes, and needs memory for all weights; ``sealpoint convert
+    path removes the remains of a killed one. Rank 0 reads and writes, and needs memory for all weights; ``ckpt convert
     --to hf`` streams instead. Collective: all ranks call it.
 
     Args:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Positions of parameters in the buckets of Megatron's distributed optimizer, for ``sealpoint convert --buckets``."""
+"""Positions of parameters in the buckets of Megatron's distributed optimizer, for ``ckpt convert --buckets``."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _buckets_of(optimizer: Any, prefix: str, metadata_of: dict[Any, Any]) -> Ite
 def bucket_layout(optimizer: Any, model_sharded_state_dict: Any) -> dict[str, Any]:
     """Returns the position of each parameter in the buckets of the format ``dp_reshardable``.
 
-    Checkpoints of that format do not record it. Write the result as JSON for ``sealpoint convert --buckets``. It applies to any
+    Checkpoints of that format do not record it. Write the result as JSON for ``ckpt convert --buckets``. It applies to any
     checkpoint of the same model with the same tensor, pipeline and expert parallelism. Collective: all ranks call it, and all get
     the complete result.
 
