@@ -430,7 +430,7 @@ class Checkpoint(Mapping[str, Tensor]):
         return is_text(name) and self._handle.has_tensor(str(name))
 
     def find(self, *patterns: str) -> list[Tensor]:
-        """Lists the tensors whose full name matches a pattern: ``*`` matches any characters including dots, ``?`` matches one.
+        """Lists the tensors with names that match a pattern: ``*`` matches any characters including dots, ``?`` matches one.
 
         Raises NotFoundError if a pattern matches nothing.
         """

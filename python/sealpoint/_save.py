@@ -148,7 +148,7 @@ class BlobWriter:
 
         Args:
             directory: Created if missing.
-            attempt: Id shared by all writers and the commit (``new_attempt``). Default: assigned by the commit.
+            attempt: Id shared by all writers and the commit (``new_attempt``). None: not known yet.
             step: Training step.
             size_max_bytes: Maximum size of a blob. Default: 64 GiB.
             engine: Staging memory and threads. Default: shared by all saves of the process.

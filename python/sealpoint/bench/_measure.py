@@ -137,7 +137,7 @@ class Run:
             _disk.remove(self.place.join(f"{part}-{peer}"))
 
     def peers(self) -> list[str]:
-        """Yields the peers that have not failed, each with its share of the time."""
+        """Returns the peers that have not failed so far."""
         failed = {part.rpartition(": ")[2] for part in self.results.failed}
         return [one for one in self.options.peers if one not in failed]
 

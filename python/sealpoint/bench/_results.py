@@ -71,7 +71,7 @@ class Row:
     figures: dict[str, Figures] = dataclasses.field(default_factory=dict)
 
     def times_as_fast(self, peer: str) -> Spread | None:
-        """Returns Sealpoint's speed relative to a peer, over the counted rounds that both have."""
+        """Returns how many times as fast as a peer Sealpoint is, over the rounds that both have and that count for the peer."""
         ours, theirs = self.figures.get(OURS), self.figures.get(peer)
         if ours is None or theirs is None or peer == OURS:
             return None
@@ -80,7 +80,7 @@ class Row:
 
 
 class Slower(NamedTuple):
-    """``ratios``: Sealpoint's relative speed by faster peer, slowest first."""
+    """``ratios``: by faster peer, how many times as fast Sealpoint is, slowest first."""
 
     row: Row
     ratios: list[tuple[str, Spread]]

@@ -58,7 +58,7 @@ class Report:
         source_digest: Digest that protects the bytes of the source; they were verified with it.
         unprotected_count: Number of source tensors without a digest, which cannot be verified.
         verified_bytes: Bytes compared between source and destination; None if not requested.
-        needed_bytes: Disk space reserved beforehand.
+        needed_bytes: Required disk space, checked before writing.
         seconds: Duration.
         left_out: Items next to the source that were neither read nor excluded by the caller.
         missing: Tensors in the source's index that no file has, permitted by ``allow_missing``.
@@ -144,14 +144,14 @@ def convert(
         dtype: Convert all floating-point tensors to this dtype, such as "bf16" or "bfloat16". A value that the dtype cannot
             represent is an error.
         drop_unknown: Leave out pickled values of unknown classes, and DCP and Megatron tensors with dtypes that the
-            destination lacks. False: they are errors.
+            format lacks. False: they are errors.
         per_rank: Patterns of names that differ by rank, in a DCP directory with metadata per rank.
         allow_part: Convert one of several files of a state (``consolidated.00.pth``, ``mp_rank_00``) alone, and list the
             others in ``left_out``. False: an error.
         allow_missing: Patterns of tensors that may be in the source's index but in none of its files; listed in
             ``missing``. Others are errors.
-        metadata_memory_bytes: Maximum memory for names, values and tensor locations. Default: 16 times the size of this
-            data in the source's files, plus 64 MiB.
+        metadata_memory_bytes: Maximum memory for names, values and tensor locations. Default: 16 times the size of the
+            files that have them, plus 64 MiB.
         max_shard_bytes: Maximum size of a file of "hf". A larger tensor gets its own file.
         codec: Codec of "sealpoint".
         threads: Number of threads that copy. Default: the number of processors, at most 4; 8 for object stores.

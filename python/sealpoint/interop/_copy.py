@@ -427,7 +427,7 @@ def _write_parts(parts: list[Part], filling: _Filling, output: Output, work: Wor
 
 
 def compare(source: State, target: State, work: Work) -> int:
-    """Reads both and compares every element. Returns the size of each. Raises CorruptError, which names the tensor."""
+    """Reads both and compares every element. Returns the compared size in bytes. Raises CorruptError, which names the tensor."""
     if list(sorted(source.tensors)) != list(sorted(target.tensors)):
         differing = min(source.tensors.keys() ^ target.tensors.keys())
         raise CorruptError("only one of source and destination has it", path=target.path, tensor=differing)

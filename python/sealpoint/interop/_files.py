@@ -87,7 +87,7 @@ class FileSet:
             return self._files[path]
 
     def open_again(self, path: str) -> SourceFile:
-        """Opens a file again. Raises NotFoundError, NotACheckpointError (not a regular file) and IoError."""
+        """Opens a file for native reads. Raises NotFoundError, NotACheckpointError (not a regular file) and IoError."""
         if not _uri.is_uri(path) and os.path.exists(path) and not os.path.isfile(path):  # a pipe must not make this wait
             raise NotACheckpointError("not a regular file", path=path)
         return self._source.open(path)

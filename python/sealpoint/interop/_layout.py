@@ -15,7 +15,7 @@ _ALIGNMENT = 64
 _MAX_16, _MAX_32 = 0xFFFF, 0xFFFFFFFF
 _LOCAL, _CENTRAL = "<4sHHHHHIIIHH", "<4sHHHHHHIIIHHHHHII"
 _CRC_IN_CENTRAL, _CRC_BEHIND = 16, 4  # offsets of the CRC-32
-_FLAGS, _FLAGS_BEHIND = 0x0800, 0x0808  # names are UTF-8; CRC-32 and sizes follow the bytes, a data descriptor
+_FLAGS, _FLAGS_BEHIND = 0x0800, 0x0808  # names are UTF-8; CRC-32 and sizes follow the bytes, as in torch
 
 
 class Part:

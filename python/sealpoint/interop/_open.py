@@ -110,10 +110,7 @@ def open_unchecked(path: Path, reading: Reading, goes_on: bool) -> State:
 
 
 def check_read(state: State) -> State:
-    """Checks a state for unreadable values. Unknown values in sidecar files are left out.
-
-    Raises the errors of all others.
-    """
+    """Raises the first error of an unreadable value. Unknown values in sidecar files are left out instead."""
     names: set[str] = set()
     for path, node in leaves(state.tree):
         for unread in unread_of(node):

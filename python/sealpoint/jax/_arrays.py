@@ -115,7 +115,7 @@ def target_of(like: Any, key: str) -> tuple[Target, list[Slot]]:
 
 
 def stored_like(shape: Numbers, dtype: str, key: str) -> Any:
-    """Returns the default template of a stored tensor. Raises MismatchError."""
+    """Returns the template of a stored tensor if the caller gives none. Raises MismatchError."""
     found = numpy_dtype(dtype)
     if found is None:
         raise MismatchError(f"dtype is {dtype}, which JAX does not have", tensor=key)

@@ -130,7 +130,7 @@ def _state_of(flat: torch.Tensor, name: str, metadata: Any, begin: int, is_owner
 
 
 def correct_order(optimizer: Any) -> None:
-    """Returns the owner of each state if a group has both 32-bit and 16-bit parameters.
+    """Corrects the map from parameters to states if a group has both 32-bit and 16-bit parameters.
 
     The optimizer keeps the states of 32-bit parameters first but numbers them in buffer order, which would assign a parameter the
     state of another. Other groups are already in the right order.

@@ -84,7 +84,9 @@ def load(state_dict: State, path: Path, **options: Unpack[LoadKeywords]) -> Load
         share_chunks: True: one rank reads data that several need and sends it to the others. False: each rank reads all
             of its data, which is faster for ranks that share a page cache. None: True if the ranks span several hosts.
             Must be equal on all ranks.
-        process_group, deadline, memory_budget_bytes, progress: As for ``save`` and ``Checkpoint.read``.
+        process_group, deadline: As for ``save``.
+        memory_budget_bytes: Maximum staging memory per rank. Default: 256 MiB.
+        progress: As for ``Checkpoint.read``.
 
     Raises:
         NotFoundError: the path does not exist.

@@ -162,7 +162,7 @@ class Matching:
             self._changes.append(partial(put, _values.in_container_of(live, self._value(node, path))))
 
     def _is_replaced(self, live: Any, node: Node, path: Path) -> bool:
-        """Tells whether a value is replaced as a whole. Values whose keys differ by rank are replaced per rank."""
+        """Tells whether a value is replaced as a whole. Values with different keys per rank are replaced per rank."""
         if not (path or self._within) or (text_of(path) in self._united and not _values.is_empty(live)):
             return False
         return _values.are_replaced(live, node, has_strict_keys=self._within in ("strict", "optimizer"))

@@ -195,7 +195,7 @@ class Copies:
         self._found: list[tuple[str, Any, list[dict[Any, str]]]] = []
 
     def note(self, path: str, state: Any) -> None:
-        """Records the state dicts before the load. State dicts by parameter name come from get_state_dict and its counterpart."""
+        """Records a state dict before the load. Skips state dicts by parameter name: they come from get_state_dict."""
         groups = _groups_of(state)
         if groups is not None and all(type(number) is int for group in groups for number in group["params"]):
             self._found.append((path, groups, _values_of(groups)))

@@ -80,7 +80,7 @@ def _joined(ranges: Ranges) -> Ranges:
 def ranges_of(shape: Sequence[int], mesh_shape: Sequence[int], coordinate: Sequence[int], placements: Any) -> list[Ranges]:
     """Returns the elements of each dimension held by a rank of a mesh, in the order of its local tensor.
 
-    A strided shard is split twice: into ``split_factor`` parts, each of which is chunked over the ranks.
+    A strided shard is split twice: into ``split_factor`` parts, and each part is chunked over the ranks.
     """
     held: list[Ranges] = [[(0, size)] if size > 0 else [] for size in shape]
     for mesh_dim, placement in enumerate(placements):
