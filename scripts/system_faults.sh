@@ -23,8 +23,8 @@ failed=()
 for test in "${tests[@]}"; do
   status=0
   python3 "tests/system/${test}_test.py" "$programs/system_save_probe" "$programs/system_save_probe_mpi" \
-    "$build/examples/train_char_lm/train_char_lm" "$programs/system_call_faults" "$build/tools/ckpt-verify/ckpt-verify" "$launcher" \
-    "$build/tools/ckpt-inspect/ckpt-inspect" "$programs/libsystem_preload_shim.so" --all || status=$?
+    "$build/examples/train_char_lm/train_char_lm" "$programs/system_call_faults" "$build/tools/ckpt/ckpt" "$launcher" \
+    "$programs/libsystem_preload_shim.so" --all || status=$?
   # 77: the machine does not offer what the test needs, as it said.
   if [ "$status" -ne 0 ] && [ "$status" -ne 77 ]; then failed+=("$test"); fi
 done

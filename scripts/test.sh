@@ -93,7 +93,7 @@ stage_builds() {
     -D SEALPOINT_BUILD_BENCHMARKS=ON -D SEALPOINT_WITH_CUDA=OFF -D SEALPOINT_WERROR=ON -D CMAKE_UNITY_BUILD_BATCH_SIZE=0 \
     >build/plain.configure.log
   cmake --build build/plain
-  build/plain/tools/ckpt-verify/ckpt-verify --version
+  build/plain/tools/ckpt/ckpt --version
   scripts/build_cost.sh --quick
 }
 

@@ -162,7 +162,7 @@ void Resumption::LookForStrays(const std::string& folder, const FinalSeries& ser
            Code::kInvalidArgument, "R-STG-13", "checkpoints here ",
            *recorded ? StrCat("are copies for ", **recorded) : "have no record of their series",
            ", and are not promoted to ", final_,
-           "; if they are of this training: sealpoint promote --adopt ", folder, " ", final_)});
+           "; if they are of this training: ckpt promote --adopt ", folder, " ", final_)});
 }
 
 // Newest first; the same on all ranks. A marker that could not be read may be the newest

@@ -72,7 +72,7 @@ def _describe_other(path: str) -> str:
         return ""
     what, is_read = kind
     word = printable(path)
-    return f"it is {what}; `sealpoint convert {word} DST` converts it, `sealpoint ls {word}` shows it" if is_read else what
+    return f"it is {what}; `ckpt convert {word} DST` converts it, `ckpt ls {word}` shows it" if is_read else what
 
 
 def _describe_directory(path: str) -> str:

@@ -325,7 +325,7 @@ def export_pretrained(model: Any, checkpoint: Path, directory: Path, *, part: st
     they are several, and what else the model and its tokenizer have. Returns its path.
 
     It has its name when it is whole and on the disk, and is not there after an error; what a killed process left the next
-    export to it removes. Rank 0 reads and writes, and needs memory for all weights; ``sealpoint convert --to hf`` streams.
+    export to it removes. Rank 0 reads and writes, and needs memory for all weights; ``ckpt convert --to hf`` streams.
     All ranks call it.
 
     Args:

@@ -33,4 +33,5 @@ NB_MODULE(_sealpoint, m) {
   BindFiles(m);
   BindRepack(m);
   BindObjectStore(m);
+  BindCommand(m);
 }

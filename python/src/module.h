@@ -28,6 +28,7 @@ void BindInterop(nanobind::module_& m);
 void BindFiles(nanobind::module_& m);
 void BindRepack(nanobind::module_& m);
 void BindObjectStore(nanobind::module_& m);
+void BindCommand(nanobind::module_& m);
 
 }  // namespace sealpoint::python
 

@@ -27,7 +27,6 @@
 #include "python/src/target.h"
 #include "python/src/tensor_source.h"
 #include "python/src/watch.h"
-#include "sealpoint/promote.h"
 #include "sealpoint/staged_saves.h"
 
 namespace sealpoint::python {
@@ -213,22 +212,6 @@ nb::tuple ResumeTogether(nb::object communicator, nb::handle local, nb::handle f
   return nb::make_tuple(promoted, passed_over);
 }
 
-// What one process has of a checkpoint. (blobs copied, bytes copied, blobs found, was committed)
-nb::tuple PromoteAlone(nb::handle local, nb::handle final, std::uint64_t bytes_here, int threads,
-                       std::uint64_t memory_budget_bytes, std::optional<double> deadline,
-                       nb::handle progress) {
-  const std::string from = PathOf(local);
-  const std::string to = PathOf(final);
-  Watch watch(progress);
-  const PromoteOptions options{.threads = threads,
-                               .memory_budget_bytes = memory_budget_bytes,
-                               .deadline = DeadlineOf(deadline),
-                               .on_progress = watch.OnPromote(bytes_here)};
-  const PromoteReport report = Value(watch.Run([&] { return Promote(from, to, options); }));
-  return nb::make_tuple(report.blobs_copied, report.bytes_copied, report.blobs_found,
-                        report.was_committed);
-}
-
 // What (saver.*function)(…) returns for the request.
 template <typename Function>
 auto RunSave(const SaverHandle& handle, const SaveRequest& request, Function function) {
@@ -318,14 +301,6 @@ void BindSaver(nb::module_& m) {
            nb::sig("def take_promotions(self) -> list[tuple[str, BaseException | None]]"),
            "Those of this rank that are over and were not taken before: final directory, error.")
       .def("close", &SaverHandle::Close, "Gives up what is pending. Further calls fail.");
-  m.def("promote", PromoteAlone, nb::arg("local"), nb::arg("final"), nb::kw_only(),
-        nb::arg("bytes_here"), nb::arg("threads"), nb::arg("memory_budget_bytes"),
-        nb::arg("deadline").none(), nb::arg("progress").none(),
-        nb::sig("def promote(local: object, final: object, *, bytes_here: int, threads: int, "
-                "memory_budget_bytes: int, deadline: float | None, progress: object) -> tuple[int, "
-                "int, int, bool]"),
-        "Copies what is here of a checkpoint; see Promote of the library. Blobs and bytes copied, "
-        "blobs found, whether it was committed.");
   m.def(
       "find_staged_copies", FindCopies, nb::arg("local"), nb::arg("final"),
       nb::sig("def find_staged_copies(local: object, final: object) -> tuple[str, str, str | "

@@ -44,7 +44,7 @@ class Checks:
     def json(self, *words):
         done = self.run(words[0], "--json", *words[1:])
         document = json.loads(done.stdout)
-        self.expect(f"{words}: exit status", done.returncode == document["exit_status"] and document["version"] == 1, done)
+        self.expect(f"{words}: exit status", done.returncode == document["exit_status"] and document["version"] == 2, done)
         return document
 
 
@@ -157,7 +157,7 @@ def check_stats(checks):
 def check_diff(checks):
     for name in SAME:
         document = checks.json("diff", "one", name)
-        checks.expect(f"diff one {name}", document["exit_status"] == 0 and document["same"]
+        checks.expect(f"diff one {name}", document["exit_status"] == 0 and document["is_same"]
                       and not any(one["change"] != "none" for one in document["tensors"]), document)
         # Digests tell where cuts are the same, whatever the codec.
         checks.expect(f"payload of {name}", (document["payload_bytes_read"] == 0) == (name in ("one", "coded")), document)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the examples of one file as their first lines say.
 
-Usage: one_file_test.py MPIEXEC FOLDER_OF_EXAMPLES CKPT_VERIFY [unittest arguments]
+Usage: one_file_test.py MPIEXEC FOLDER_OF_EXAMPLES CKPT [unittest arguments]
 """
 
 import os
@@ -13,7 +13,7 @@ import sys
 import tempfile
 import unittest
 
-MPIEXEC, EXAMPLES, CKPT_VERIFY = None, None, None
+MPIEXEC, EXAMPLES, CKPT = None, None, None
 
 
 class OneFileTest(unittest.TestCase):
@@ -33,7 +33,7 @@ class OneFileTest(unittest.TestCase):
         return sorted(path.parent.name[:17] for path in (self.folder / series).glob("*/COMMIT"))
 
     def verify(self, *arguments):
-        done = subprocess.run([CKPT_VERIFY, *arguments], cwd=self.folder, text=True, capture_output=True, check=False)
+        done = subprocess.run([CKPT, "verify", *arguments], cwd=self.folder, text=True, capture_output=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def errors_of(self, lines, ranks, begin):
@@ -110,5 +110,5 @@ class OwnCollectivesTest(OneFileTest):
 
 
 if __name__ == "__main__":
-    MPIEXEC, EXAMPLES, CKPT_VERIFY = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
+    MPIEXEC, EXAMPLES, CKPT = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
     unittest.main(argv=[sys.argv[0], *sys.argv[4:]])

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: see scripts
 
 import sealpoint  # noqa: E402
 import sealpoint.torch as sp  # noqa: E402
-from sealpoint.__main__ import main  # noqa: E402
+from conftest import command  # noqa: E402
 
 SLIPS = 200
 
@@ -41,8 +41,7 @@ def committed(root):
 
 
 def promote(local, final, *options):
-    sys.argv = ["sealpoint", "promote", *options, "--wait", "1", str(local), str(final)]
-    main()
+    command("promote", *options, "--wait", "1", local, final)
 
 
 def abandon(place):

@@ -55,7 +55,7 @@ def test_the_command_of_the_readme_takes_its_training_to_torch(tmp_path, monkeyp
     from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
 
     page = pathlib.Path(os.environ["SEALPOINT_SOURCE_DIR"], "README.md").read_text()
-    command = re.search(r"`sealpoint (convert run \w+ --to dcp)`", page)[1].split()
+    command = re.search(r"`ckpt (convert run \w+ --to dcp)`", page)[1].split()
     block, ends = re.subn(r"\b1001\b", "101", blocks_of("README.md")[0])
     assert ends == 1
     monkeypatch.chdir(tmp_path)

@@ -34,7 +34,7 @@ class StagesTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.root = pathlib.Path(folder.name)
         (self.root / "scripts").mkdir()
-        (self.root / "build/plain/tools/ckpt-verify").mkdir(parents=True)
+        (self.root / "build/plain/tools/ckpt").mkdir(parents=True)
         (self.root / "bin").mkdir()
         self.calls = self.root / "calls"
         self.calls.touch()
@@ -43,7 +43,7 @@ class StagesTest(unittest.TestCase):
         names = ("install_packages.sh", "testing_table.py", "fuzz.sh", "python_env.sh", "mutants.py", "tidy.py", "each_source.py",
                  "build_cost.sh", "demo.sh", "model.sh", "newest_torch.sh", "frameworks.sh", "peers.sh", "scale.sh", "wheels.sh",
                  "debian.sh", "site.sh")
-        for name in [*stubs, *(f"scripts/{one}" for one in names), "build/plain/tools/ckpt-verify/ckpt-verify"]:
+        for name in [*stubs, *(f"scripts/{one}" for one in names), "build/plain/tools/ckpt/ckpt"]:
             (self.root / name).write_text(STUB)
             (self.root / name).chmod(0o755)
 

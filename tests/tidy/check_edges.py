@@ -18,6 +18,8 @@ from python_edges import check_rooms
 
 LIBRARY = ("include", "lib", "readers")
 PROGRAMS = ("tools", "examples", "benchmarks", "python")
+# The extension of Python is the program ckpt, too.
+PROGRAMS_IN = {"python": ("tools/",)}
 # Modules that see the public headers alone, as programs do.
 FACES = ("lib/c/",)
 OTHERS = ("tests", "fuzz", "cmake", "scripts", "schema", ".ci")
@@ -138,7 +140,7 @@ def check_include(root, edges, name, target):
     if target.startswith("sealpoint/") and not owner:
         return f"{target} has no owner in cmake/module_edges.txt"
     if top in PROGRAMS:
-        own = target.startswith((top + "/", "sealpoint/")) or ((root / name).parent / target).exists()
+        own = target.startswith((*PROGRAMS_IN.get(top, ()), top + "/", "sealpoint/")) or ((root / name).parent / target).exists()
         inside = target.split("/")[0] in LIBRARY + PROGRAMS + OTHERS
         return f"a program uses include/sealpoint only, not {target}" if inside and not own else None
     if top == "include":
