@@ -48,10 +48,9 @@ def make_parser() -> Parser:
         prog="ckpt convert",
         description="Converts a checkpoint: DCP, Megatron, safetensors, torch.save, Sealpoint.",
         epilog="In a PATTERN * matches any characters, including dots, ? a single one. See docs/guides/convert.md for "
-        "recipes. Exit status: 0 done, 1 the "
-        "source is corrupt or the comparison failed, 2 uncommitted, 3 unsupported or beyond a limit, 4 any other error, 5 "
-        "incomplete, 6 done except for items listed as left out, 64 wrong usage, or refused, 70 a bug, 74 standard "
-        "output could not be written, 128 + n ended by the signal n.",
+        "recipes. Exit status: 0 done, 1 the source is corrupt or the comparison failed, 2 uncommitted, 3 unsupported or "
+        "beyond a limit, 4 any other error, 5 incomplete, 6 done except for items listed as left out, 64 wrong usage, or "
+        "refused, 70 a bug, 74 standard output could not be written, 128 + n ended by the signal n.",
     )
     parser.add_argument("source", metavar="SRC", help="file or directory of any known format")
     parser.add_argument("destination", metavar="DST", help="result; must not exist")
