@@ -21,8 +21,8 @@ class Adder {
         "--values and --object, and verifies it before printing.");
     app_.footer(kFooter);
     app_.add_option("PATH", options_.path,
-                    "A checkpoint of any known format, or a series of\nthose of Sealpoint: a "
-                    "directory, a file or a URL")
+                    "A checkpoint of any known format, or a series of\nSealpoint: a directory, a "
+                    "file or a URL")
         ->required()
         ->type_name("");
     AddSubjects();
@@ -96,17 +96,16 @@ class Adder {
 
   void AddForeign() {
     app_.add_option("--per-rank", options_.per_rank,
-                    "Of a directory of DCP with metadata per rank: each\n"
-                    "rank has its own of these names")
+                    "For DCP with metadata per rank: names that each rank\n"
+                    "has for itself")
         ->type_name("PATTERN")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     app_.add_option_function<std::uint64_t>(
             "--metadata-memory",
             [&options = options_](std::uint64_t bytes) { options.metadata_memory_bytes = bytes; },
-            "For names, values and places of tensors of other\n"
-            "formats (default: 16 times what the files have, and\n"
-            "64MiB)")
+            "Memory for metadata of other formats (default: 16\n"
+            "times the size in the files, plus 64MiB)")
         ->type_name("SIZE")
         ->transform(CLI::AsSizeValue(true));
   }
