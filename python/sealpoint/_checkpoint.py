@@ -676,7 +676,7 @@ def open_own(
     raise_limits: int = 1,
     must_be_alone: bool = False,
 ) -> Checkpoint:
-    """The same, whatever else is in the directory, unless it must be alone there."""
+    """Opens a checkpoint as ``open`` does. With ``must_be_alone``, other checkpoints in the directory are an error."""
     check(check_files=check_files, direct_io=direct_io, memory_budget_bytes=memory_budget_bytes, raise_limits=raise_limits)
     count = load_threads(threads)
     if must_be_alone:
