@@ -69,7 +69,7 @@ class Blob(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Estimated cost of a read. ``text`` has one line per file."""
+    """Predicted cost of a read. ``text`` has one line per file."""
 
     summary: _sealpoint.PlanSummary
     text: str
@@ -477,7 +477,7 @@ class Checkpoint(Mapping[str, Tensor]):
         return self._read(items, contract, threads, convert, isolate, progress)
 
     def plan(self, requests: Iterable[str] | Mapping[str, Any] | None = None) -> Plan:
-        """Estimates the cost of a read in bytes, files and requests. Reads chunk records but no payload.
+        """Computes the cost of a read in bytes, files and requests. Reads chunk records but no payload.
 
         Args:
             requests: Names, or ``{name: box}``. Default: everything.

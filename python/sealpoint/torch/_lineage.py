@@ -22,8 +22,8 @@ def provenance() -> dict[str, str | int]:
 class Lineage:
     """The checkpoints that a job saved or resumed from.
 
-    The newest checkpoint of its series is one of them, unless another job saves. Kept by the rank that reads the series. The outcome
-    of a failed save may be unknown, so the save after it is not checked.
+    The newest checkpoint of its series is one of them, unless another job saves. Kept by the rank that reads the series. The
+    outcome of a failed save may be unknown, so the save after it is not checked.
     """
 
     def __init__(self) -> None:
