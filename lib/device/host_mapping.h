@@ -9,8 +9,12 @@
 
 namespace sealpoint::internal {
 
-// What memory of the host is counted in; the smallest page that Linux has.
+// Sizes of staging memory are multiples of it: the smallest page that Linux has.
 inline constexpr std::uint64_t kPageBytes = 4096;
+
+// The page of this system, of which memory takes whole ones: kPageBytes, or 64 KiB on many hosts
+// with aarch64. Thread-safe.
+std::uint64_t SystemPageBytes();
 
 // Anonymous memory for staging: aligned to pages, to huge pages from their size on; backed by huge
 // pages where offered; every page present; absent in forked children. `size_bytes` is a positive

@@ -9,13 +9,13 @@
 #include "lib/base/checked_math.h"
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
+#include "lib/device/host_mapping.h"
 #include "lib/transfer/host_delivery.h"
 
 namespace sealpoint::internal {
 namespace {
 
 constexpr std::size_t kWindowsMax = 3;
-constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kBufferMinBytes = 64 * kKiB;
 
 // So many digests may one range need.
