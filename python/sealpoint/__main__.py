@@ -115,7 +115,7 @@ def _run_verify(arguments: list[str]) -> int:
 
 def _run_list(arguments: list[str]) -> int:
     parser = _MainParser(prog="sealpoint")
-    version = f"sealpoint {sealpoint.__version__} (format version {_sealpoint.format_version})"
+    version = f"sealpoint {sealpoint.__version__} (format version {_sealpoint.format_version}; {_sealpoint.instruction_sets()})"
     parser.add_argument("--version", action="version", version=version)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("path", nargs="?")

@@ -13,6 +13,7 @@ NB_MODULE(_sealpoint, m) {
   m.doc() = "The compiled part of sealpoint. Programs import sealpoint.";
   m.attr("version") = Text(sealpoint::VersionString());
   m.attr("format_version") = sealpoint::kFormatVersionWritten;
+  m.def("instruction_sets", [] { return Text(sealpoint::InstructionSets()); });
   BindStatus(m);
   BindReports(m);
   BindContract(m);
