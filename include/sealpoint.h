@@ -3,7 +3,7 @@
 #define SEALPOINT_C_H_
 
 // Sealpoint for C, and for every language that calls C. C99 and C++; one header, one library
-// (libsealpoint_c.so). docs/c.md shows programs in C, Rust and Go.
+// (libsealpoint_c.so). docs/guides/c.md shows programs in C, Rust and Go.
 //
 // What holds for all functions:
 //
@@ -44,7 +44,7 @@ extern "C" {
 
 // ---- Values -------------------------------------------------------------------------------------
 
-// What went wrong, as far as a caller acts differently on it. docs/c.md and status.h say more.
+// What went wrong, as far as a caller acts differently on it; see docs/guides/c.md and status.h.
 enum {
   SEALPOINT_OK = 0,
   SEALPOINT_INVALID_ARGUMENT = 1,  // the caller's argument is wrong
@@ -284,7 +284,7 @@ typedef int32_t (*sealpoint_progress_function)(void* user, const sealpoint_progr
 SEALPOINT_C_API int32_t sealpoint_create_directories(sealpoint_string path,
                                                      sealpoint_error** error);
 
-// What is empty is taken from the environment and from the profile, as docs/object-stores.md says.
+// Empty fields are taken from the environment and the profile (docs/guides/object-stores.md).
 typedef struct sealpoint_s3_options {
   uint32_t struct_size;
   uint32_t no_retries;  // 1: each request is tried once
@@ -853,7 +853,7 @@ typedef struct sealpoint_communicator_table {
   // `outgoing` has an entry for each rank; each rank receives from every rank.
   int32_t (*all_to_all)(void* user, sealpoint_call* call, const sealpoint_bytes* outgoing);
   // The element-wise maximum over the ranks, in place. MPI_MAX of MPI_UINT64_T compares as signed
-  // in MPICH 4.0, which the first collective call reports (SEALPOINT_COMM); see docs/c.md.
+  // in MPICH 4.0, which the first collective call reports (SEALPOINT_COMM); see docs/guides/c.md.
   int32_t (*all_reduce_max)(void* user, sealpoint_call* call, uint64_t* values, uint64_t count);
   // The time that one call may take; 0: no limit. It begins with 30 minutes.
   void (*set_deadline)(void* user, int64_t milliseconds);

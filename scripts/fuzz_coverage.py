@@ -5,7 +5,7 @@
   scripts/fuzz_coverage.py FILE.lcov UNCOVERED
 
 Prints the lines of each module and how many of them were run, and writes the others into UNCOVERED. Where
-SEALPOINT_RESULTS names a folder, the counts go there as a row of the table in docs/testing-counts.md.
+SEALPOINT_RESULTS names a folder, the counts go there as a row of the table in docs/evidence/testing-counts.md.
 """
 
 import json

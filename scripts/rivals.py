@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What Sealpoint and others do when a bit flips, when a save is killed, and on another mesh: the table of docs/comparison.md.
+"""What Sealpoint and others do when a bit flips, when a save is killed, and on another mesh, for docs/evidence/comparison.md.
 
   PYTHONPATH=build/python/python build/venv/bin/python scripts/rivals.py [--only NAMES] [--flips N] [--kills N] [--mib N]
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The table of counted runs in docs/testing-counts.md, made of what the runs wrote (tests/support/process/results.h).
+"""The table of counted runs in docs/evidence/testing-counts.md, made of what the runs wrote (tests/support/process/results.h).
 
   scripts/testing_table.py FOLDER            puts the runs of FOLDER into the table; others stay as they are
   scripts/testing_table.py --check FOLDER    compares the exact rows among the runs of FOLDER with the table
@@ -13,7 +13,7 @@ import pathlib
 import re
 import sys
 
-PAGE = pathlib.Path(__file__).resolve().parents[1] / "docs/testing-counts.md"
+PAGE = pathlib.Path(__file__).resolve().parents[1] / "docs/evidence/testing-counts.md"
 BEGIN, END = "<!-- counted runs: begin -->\n", "<!-- counted runs: end -->\n"
 HEAD = "| run | counted | repeat it with |\n|---|---|---|\n"
 ROW = re.compile(r"^\| <a id=\"([a-z0-9-]+)\"></a>")
@@ -47,7 +47,7 @@ def main(arguments):
         return 0
     stale = [run["row"] for run in runs if run["exact"] and rows.get(run["row"]) != cells(run)]
     for name in stale:
-        print(f"docs/testing-counts.md: row {name} is not what this run counted; update it with scripts/testing_table.py")
+        print(f"docs/evidence/testing-counts.md: row {name} is not what this run counted; update it with scripts/testing_table.py")
     return 1 if stale else 0
 
 

@@ -47,7 +47,7 @@ make_compilers() {  # processor
     printf '#!/bin/sh\nexec "%s" -m ziglang %s %s "$@"\n' "$tools/venv/bin/python" "$kind" "$options" >"$place/bin/$kind"
     chmod +x "$place/bin/$kind"
   done
-  for header in "$root"/usr/include/{zstd,zstd_errors,zdict,xxhash}.h "$root/usr/include/flatbuffers"; do
+  for header in "$root"/usr/include/{zstd,zstd_errors,zdict,xxhash}.h "$root"/usr/include/{flatbuffers,CLI,fmt,nlohmann}; do
     ln -sfn "$header" "$place/include/"
   done
   # Headers of Python on Debian lead there.
@@ -90,8 +90,10 @@ build_wheel() {  # interpreter, version, processor
     --wheel-dir "$raw" "-Ccmake.define.CMAKE_CXX_FLAGS=-include cstdio" \
     "-Ccmake.define.CMAKE_AR=$place/bin/ar" "-Ccmake.define.CMAKE_RANLIB=$place/bin/ranlib" \
     "-Ccmake.define.CMAKE_PROJECT_INCLUDE=$place/own_headers.cmake" "-Ccmake.define.SEALPOINT_SBOM_LLVM=$llvm" "${other[@]}"
-  # Refuses what needs a later glibc.
-  PATH="$tools/venv/bin:$PATH" auditwheel repair --only-plat --plat "manylinux_${glibc/./_}_$3" --wheel-dir "$out" "$raw"/*.whl
+  # Refuses what needs a later glibc. Of another processor it knows no names, but finds the least glibc.
+  local platform=manylinux_${glibc/./_}_$3
+  [ "$3" = "$here" ] || platform=auto
+  PATH="$tools/venv/bin:$PATH" auditwheel repair --only-plat --plat "$platform" --wheel-dir "$out" "$raw"/*.whl
 }
 
 # Installed into an empty environment, it says what it is made of, saves and reads.
@@ -104,7 +106,8 @@ check_wheel() {  # interpreter, wheel
   (cd "$place" && "$place/venv/bin/python" -c '
 import sealpoint
 sealpoint.save({"w": b"abcd"}, "checkpoint")
-assert sealpoint.verify("checkpoint").ok and bytes(sealpoint.open("checkpoint")["w"].tobytes()) == b"abcd"')
+assert sealpoint.verify("checkpoint").ok and bytes(sealpoint.open("checkpoint")["w"].tobytes()) == b"abcd"'
+    "$place/venv/bin/ckpt" verify checkpoint && "$place/venv/bin/sealpoint" convert checkpoint weights.safetensors)
   rm -rf "$place"
 }
 
@@ -132,7 +135,7 @@ for version in 3.11 3.12; do
   fi
   for processor in $processors; do
     build_wheel "$python" "$version" "$processor"
-    wheel=$(ls "$out"/sealpoint-*-"cp${version/./}"-*"$processor.whl")
+    wheel=$(ls "$out"/sealpoint-*-"cp${version/./}"-*"manylinux_${glibc/./_}_$processor.whl")
     if [ "$processor" = "$here" ]; then
       check_wheel "$python" "$wheel"
       echo "$wheel: $(stat -c %s "$wheel") bytes; installed into an empty environment, it saves and reads."

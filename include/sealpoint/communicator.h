@@ -71,6 +71,11 @@ class SEALPOINT_EXPORT Communicator {
   // Implementations begin with kDefaultDeadline. Local: set the same on all ranks.
   virtual void set_deadline(std::chrono::milliseconds deadline) = 0;
 
+  // Whether the program compares every collective call between the ranks before it makes the call,
+  // as the Python package does. The library then skips exchanges that would only compare it again.
+  // The same on all ranks.
+  virtual bool calls_are_compared() const { return false; }
+
   // Errors of all of these: Comm, Timeout.
   virtual Status Barrier() = 0;
   // `bytes` is read on `root` and replaced elsewhere; sizes need not agree beforehand.

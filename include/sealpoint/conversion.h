@@ -18,9 +18,9 @@ enum class Rounding : std::uint8_t {
   kNearestEven,
 };
 
-// A change of dtype that a reader asks for. docs/loading.md has the table of what converts to what:
-// integers, floating-point dtypes, and complex dtypes among themselves. bool, f4_e2m1x2 and what is
-// not registered do not convert.
+// A change of dtype that a reader asks for. docs/guides/loading.md has the table of what converts
+// to what: integers, floating-point dtypes, and complex dtypes among themselves. bool, f4_e2m1x2
+// and what is not registered do not convert.
 struct Conversion {
   DType to{};
   Rounding rounding = Rounding::kExact;

@@ -17,8 +17,8 @@
 #include "sealpoint/status.h"
 
 // Buckets that speak the protocol of Amazon S3. In a library of its own, which links libcurl: the
-// target sealpoint::s3 (docs/install.md). docs/object-stores.md says what the variables of the
-// environment mean and what each error asks for.
+// target sealpoint::s3 (docs/start/install.md). docs/guides/object-stores.md says what the
+// variables of the environment mean and what each error asks for.
 
 namespace sealpoint {
 
@@ -52,7 +52,7 @@ struct S3Options {
   // "http://host:port"; else HTTPS_PROXY, or http_proxy (in this spelling) for endpoints of
   // http://. Hosts of NO_PROXY are asked without it.
   std::string proxy{};
-  CredentialsProvider credentials{};  // else the chain of docs/object-stores.md
+  CredentialsProvider credentials{};  // else the chain of docs/guides/object-stores.md
 
   // The size of each part of an upload but the last, 5 MiB to 5 GiB; an object has at most 10,000
   // parts. EngineOptions::memory_budget_bytes needs room for one part of each blob.

@@ -19,8 +19,7 @@
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
 
-// Models in the format safetensors, as Hugging Face has them: tensors without digests. interop.h
-// makes checkpoints of them, and them of checkpoints.
+// Models in the safetensors format of Hugging Face: tensors without digests.
 
 namespace sealpoint {
 

@@ -17,6 +17,7 @@
 #include "sealpoint/declaration.h"
 #include "sealpoint/engine.h"
 #include "sealpoint/export.h"
+#include "sealpoint/id.h"
 #include "sealpoint/phases.h"
 #include "sealpoint/staged_saves.h"
 #include "sealpoint/status.h"
@@ -63,6 +64,11 @@ struct SaveOptions {
   // given here: Save knows them. Comm and Timeout, which say that a communicator failed,
   // become Cancelled.
   Status failure{};
+  // For a caller that compares each save and its options between the ranks beforehand
+  // (Communicator::calls_are_compared), and gathers Declaration::ComputeDigest() of all ranks with
+  // that: a digest of these, the same on all ranks. With SaverOptions::find_replicas the save then
+  // needs no first exchange of its own. `failure` may still be set, on any rank.
+  std::optional<Digest> declarations{};
 };
 
 struct SaverOptions {

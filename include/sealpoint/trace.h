@@ -22,7 +22,7 @@ struct TraceOptions {
 // the rank; its thread 0 is the one that makes the trace, the training thread, and thread 1
 // those of a saver. An event "save" spans the phases of a save on a thread, "load" those of a
 // load. Times are those of the system's clock, so that traces of several ranks can be
-// put together (docs/tracing.md).
+// put together (docs/guides/tracing.md).
 //
 // Events are in the file as soon as they are over: what a process that dies leaves can be read, for
 // the format lets the closing bracket be missing. A file system that fails ends the trace and

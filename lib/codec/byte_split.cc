@@ -14,7 +14,7 @@
 #include "lib/base/macros.h"
 #include "lib/codec/chunk_codec.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::codec {
 namespace {
 
 // Element sizes are powers of two: an element of N bytes is split by separating even from odd bytes
@@ -201,4 +201,4 @@ std::string_view ByteSplitInstructions() {
 #endif
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::codec

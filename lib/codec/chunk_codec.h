@@ -11,7 +11,7 @@
 #include "sealpoint/codec.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::codec {
 
 // Encodes and decodes single chunks (rules R-COD-*: one zstd frame, content size declared, window
 // at most the chunk, no dictionary, nothing after the frame, smaller than the raw bytes). The
@@ -58,6 +58,6 @@ void JoinBytes(std::uint32_t element_size, ByteSpan split, MutableByteSpan raw);
 // The name of the vector instructions that both use, "NEON". Static text.
 std::string_view ByteSplitInstructions();
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::codec
 
 #endif  // SEALPOINT_LIB_CODEC_CHUNK_CODEC_H_

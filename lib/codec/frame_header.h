@@ -9,7 +9,7 @@
 #include "sealpoint/bytes.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::codec {
 
 // What the header of a zstd frame declares (RFC 8878, section 3.1.1.1). Parsed here, since the
 // window size is not in zstd's stable interface, and no version of zstd checks the sizes of all
@@ -31,6 +31,6 @@ Result<FrameHeader> ParseFrameHeader(ByteSpan stored);
 // `stored`.
 Status CheckBlocks(ByteSpan stored, const FrameHeader& header);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::codec
 
 #endif  // SEALPOINT_LIB_CODEC_FRAME_HEADER_H_

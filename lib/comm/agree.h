@@ -8,7 +8,7 @@
 #include "sealpoint/communicator.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::comm {
 
 // True if the communicator failed (Comm, Timeout), so that the ranks may no longer be in step.
 // After that no collective is safe: it may pair with another one of a rank that is ahead or behind.
@@ -30,6 +30,6 @@ struct Agreement {
 };
 Agreement Agree(Communicator& comm, const Status& local_status);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::comm
 
 #endif  // SEALPOINT_LIB_COMM_AGREE_H_

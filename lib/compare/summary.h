@@ -15,7 +15,7 @@
 // Statistics of the values of some elements, in three ways: dtypes of at most two bytes are counted
 // by their bits, floats are summed in blocks by vectors, all else is decoded value by value.
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::compare {
 
 // How many finite values but zeros have an exponent, by the biased exponent of a double.
 using Exponents = std::array<std::uint64_t, 2048>;
@@ -45,6 +45,6 @@ inline constexpr std::size_t kBlockValues = 4096;
 ValueStatistics SumFloats(ByteSpan bytes, Exponents& exponents);
 ValueStatistics SumDoubles(ByteSpan bytes, Exponents& exponents);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::compare
 
 #endif  // SEALPOINT_LIB_COMPARE_SUMMARY_H_

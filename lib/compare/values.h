@@ -8,7 +8,7 @@
 #include "sealpoint/bytes.h"
 #include "sealpoint/dtype.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::compare {
 
 // Elements whose values are best decoded at once: they stay in the cache.
 inline constexpr std::uint64_t kElementsAtOnce = 4096;
@@ -20,6 +20,6 @@ bool HasValues(DType dtype);
 // and of f4_e2m1x2 (its low half first), 0 or 1 of a bool. Precondition: HasValues, whole elements.
 void DecodeValues(DType dtype, ByteSpan elements, std::vector<double>& values);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::compare
 
 #endif  // SEALPOINT_LIB_COMPARE_VALUES_H_

@@ -12,7 +12,7 @@
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::container {
 
 // The blobs of an index, opened when they are needed; the latest few stay open, since a checkpoint
 // may have more blobs than a process may have files. They are closed when nothing more can be
@@ -20,7 +20,7 @@ namespace sealpoint::internal {
 // Thread safety: all functions.
 class BlobFiles {
  public:
-  BlobFiles(const Directory& directory, const Metadata& index, IoMode mode)
+  BlobFiles(const Directory& directory, const metadata::Metadata& index, IoMode mode)
       : BlobFiles(directory, index, mode, nullptr) {}
 
   // The same blobs in another mode, with open files of its own. If it needs those of this one, they
@@ -51,7 +51,7 @@ class BlobFiles {
     std::deque<OpenFile> files_;  // oldest first
   };
 
-  BlobFiles(const Directory& directory, const Metadata& index, IoMode mode,
+  BlobFiles(const Directory& directory, const metadata::Metadata& index, IoMode mode,
             std::shared_ptr<OpenFiles> others)
       : directory_(directory), index_(index), mode_(mode), others_(std::move(others)) {}
   Result<File> Check(std::uint32_t blob, std::unique_ptr<ReadableFile> opened);
@@ -59,12 +59,12 @@ class BlobFiles {
   bool CloseFiles();
 
   const Directory& directory_;
-  const Metadata& index_;
+  const metadata::Metadata& index_;
   const IoMode mode_;
   const std::shared_ptr<OpenFiles> open_ = std::make_shared<OpenFiles>();
   const std::shared_ptr<OpenFiles> others_;  // those it was made from; or null
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::container
 
 #endif  // SEALPOINT_LIB_CONTAINER_BLOB_FILES_H_

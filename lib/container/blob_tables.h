@@ -16,12 +16,12 @@
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::container {
 
 // Chunks of one shard, by what the index says of it.
 struct ShardChunks {
-  ShardRef shard;
-  ShardShape shape;
+  metadata::ShardRef shard;
+  format::ShardShape shape;
   std::uint32_t first_chunk = 0;
   std::uint32_t count = 0;
 };
@@ -32,12 +32,13 @@ struct ShardChunks {
 // Thread safety: all functions.
 class BlobTables {
  public:
-  BlobTables(const Directory& directory, const Metadata& index);
+  BlobTables(const Directory& directory, const metadata::Metadata& index);
 
   // The records of these chunks, which are checked against the shard (R-REC-*) and are in the
   // blob's chunk area. Adds what had to be read of the table to `bytes_read`.
   // Precondition: the chunks exist by the index. Errors: Corrupt, Unsupported, Incomplete, Io.
-  Result<std::vector<ChunkRecord>> Load(const ShardChunks& chunks, std::uint64_t& bytes_read);
+  Result<std::vector<format::ChunkRecord>> Load(const ShardChunks& chunks,
+                                                std::uint64_t& bytes_read);
 
   // The blobs that the tables are read from.
   const BlobFiles& files() const { return files_; }
@@ -48,7 +49,7 @@ class BlobTables {
   // What a blob's table is read with.
   struct Table {
     std::uint32_t blob = 0;
-    BlobPin pin;
+    metadata::BlobPin pin;
     std::uint64_t& bytes_read;
   };
   Result<Bytes> Read(const Table& table, std::uint64_t offset, std::uint64_t size);
@@ -61,7 +62,7 @@ class BlobTables {
   void Keep(std::uint64_t key, const SharedBytes& bytes);
 
   const Directory& directory_;
-  const Metadata& index_;
+  const metadata::Metadata& index_;
   BlobFiles files_;
   std::mutex mutex_;
   std::unordered_map<std::uint64_t, SharedBytes> cache_;
@@ -69,6 +70,6 @@ class BlobTables {
   std::uint64_t cached_bytes_ = 0;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::container
 
 #endif  // SEALPOINT_LIB_CONTAINER_BLOB_TABLES_H_

@@ -18,7 +18,7 @@
 // The checks of a checkpoint from outside in, in the order of spec/container.md: directory, marker,
 // index, lengths of the blobs. Errors carry the rule, the file's path and the offset in it.
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::container {
 
 // Errors: NotFound (R-DIR-01: missing, or no directory), Io.
 Result<std::unique_ptr<Directory>> OpenCheckpointDirectory(const Storage& storage,
@@ -30,7 +30,7 @@ bool IsNoFile(const Directory& directory, std::string_view name);
 
 struct MarkerFile {
   Bytes bytes;
-  Marker marker;
+  format::Marker marker;
 };
 
 // Reads one byte more than a marker has, at most. A void marker is a good one: see CheckCommitted.
@@ -40,31 +40,33 @@ Result<MarkerFile> ReadMarker(const Directory& directory);
 // The same checks on bytes that were read elsewhere. `directory_path` is for errors only.
 Result<MarkerFile> DecodeMarkerFile(const std::string& directory_path, Bytes bytes);
 // Uncommitted (R-MRK-09) for a void marker.
-Status CheckCommitted(const std::string& directory_path, const Marker& marker);
+Status CheckCommitted(const std::string& directory_path, const format::Marker& marker);
 
 struct IndexFile {
   std::shared_ptr<const Bytes> bytes;  // the whole file
-  Metadata metadata;                   // decoded in place
+  metadata::Metadata metadata;         // decoded in place
 };
 
 // R-MRK-05 to R-MRK-08, R-HDR-*, R-IDX-*. Allocates the length that the marker pins, once the limit
 // allows it and the file was found to have it. Precondition: a committed marker.
 // Errors: Incomplete, Corrupt, Unsupported, LimitExceeded, Io.
-Result<IndexFile> ReadIndex(const Directory& directory, const Marker& marker, const Limits& limits);
+Result<IndexFile> ReadIndex(const Directory& directory, const format::Marker& marker,
+                            const Limits& limits);
 // The first part of it: the bytes, whose length alone was compared.
-Result<Bytes> ReadIndexBytes(const Directory& directory, const Marker& marker,
+Result<Bytes> ReadIndexBytes(const Directory& directory, const format::Marker& marker,
                              const Limits& limits);
-Result<IndexFile> DecodeIndexFile(const std::string& directory_path, const Marker& marker,
+Result<IndexFile> DecodeIndexFile(const std::string& directory_path, const format::Marker& marker,
                                   Bytes bytes, const Limits& limits);
 
 // R-BLB-01 and R-BLB-09, the length of each blob: one error per blob that is missing or short
 // (Incomplete), longer (Corrupt), or cannot be looked at (Io), in the order of the index.
-std::vector<Status> FindFileViolations(const Directory& directory, const Metadata& index);
+std::vector<Status> FindFileViolations(const Directory& directory, const metadata::Metadata& index);
 // One error for all of them: that of the first, corrupt before incomplete before the rest, whose
 // message names the others too.
-Status CheckFiles(const Directory& directory, const Metadata& index);
+Status CheckFiles(const Directory& directory, const metadata::Metadata& index);
 // The verification of one blob's length. `what` is the length found.
-Status CheckBlobSize(const std::string& directory_path, const BlobPin& pin, std::uint64_t found);
+Status CheckBlobSize(const std::string& directory_path, const metadata::BlobPin& pin,
+                     std::uint64_t found);
 
 // A directory whose marker and index were verified.
 struct CommittedFiles {
@@ -84,6 +86,6 @@ Result<CommittedFiles> OpenCommitted(const Storage& storage, const std::string& 
                                      const Limits& limits, bool check_files,
                                      std::optional<GivenFiles> given = {});
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::container
 
 #endif  // SEALPOINT_LIB_CONTAINER_OPEN_CHECKPOINT_H_

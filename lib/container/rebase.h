@@ -7,7 +7,7 @@
 
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::container {
 
 // An error whose offset counts from byte `base` of the file, with the offset in the file. Without
 // an offset it gets `base`.
@@ -21,6 +21,6 @@ inline Status Rebased(const Status& error, std::uint64_t base) {
       .AtObject(place.object);
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::container
 
 #endif  // SEALPOINT_LIB_CONTAINER_REBASE_H_

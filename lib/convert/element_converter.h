@@ -10,7 +10,7 @@
 #include "sealpoint/conversion.h"
 #include "sealpoint/dtype.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::convert {
 
 struct Number;
 
@@ -61,6 +61,6 @@ class ElementConverter {
   std::uint32_t target_component_size_ = 0;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::convert
 
 #endif  // SEALPOINT_LIB_CONVERT_ELEMENT_CONVERTER_H_

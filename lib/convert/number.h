@@ -16,7 +16,7 @@
 // integer arithmetic, so that the program's floating-point mode (rounding, flush to zero) cannot
 // change what is loaded. Keep it so: one conversion through a float register would.
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::convert {
 
 struct Number {
   enum class Kind : std::uint8_t { kFinite, kInfinite, kNan };
@@ -224,6 +224,6 @@ struct IntegerCodec {
   }
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::convert
 
 #endif  // SEALPOINT_LIB_CONVERT_NUMBER_H_

@@ -11,7 +11,7 @@
 #include "lib/base/errors.h"
 #include "lib/device/cuda_driver.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::device {
 
 // The kernels of digest_kernels.cu, loaded into a context.
 struct DigestKernels {
@@ -48,6 +48,6 @@ struct CudaDevice {
 // driver does not take them), remembered.
 Result<DigestKernels> LoadDigestKernels(CudaDevice& device);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::device
 
 #endif  // SEALPOINT_LIB_DEVICE_CUDA_DEVICE_H_

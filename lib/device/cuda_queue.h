@@ -12,7 +12,7 @@
 #include "lib/device/cuda_device.h"
 #include "lib/device/device_runtime.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::device {
 
 // Events of a device that are used again: making one costs more than recording it. All calls with
 // the device's context current. Thread safety: all functions.
@@ -76,6 +76,6 @@ class CudaQueue final : public CopyQueue {
   std::uint64_t last_ticket_ = 0;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::device
 
 #endif  // SEALPOINT_LIB_DEVICE_CUDA_QUEUE_H_

@@ -17,7 +17,7 @@
 #include "lib/device/staging_pool.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::device {
 
 // What one writer or reader has queued on devices: a queue per device, and tickets that tell when
 // the copies have arrived. Small copies share a ticket, since each ticket costs an event. The host
@@ -111,6 +111,6 @@ class DeviceCopies {
   Status failure_;                            // the first
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::device
 
 #endif  // SEALPOINT_LIB_DEVICE_DEVICE_COPIES_H_

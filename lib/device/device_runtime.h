@@ -11,7 +11,7 @@
 #include "sealpoint/id.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::device {
 
 // Rows of equal length in device memory: row r is at data + r*pitch_bytes. On the host the same
 // rows are back to back. The pitch of a source may be anything, zero and negative included; rows of
@@ -132,6 +132,6 @@ class DeviceRuntime {
   virtual Result<std::unique_ptr<DeviceFile>> OpenFile(int descriptor) = 0;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::device
 
 #endif  // SEALPOINT_LIB_DEVICE_DEVICE_RUNTIME_H_

@@ -6,7 +6,7 @@
 
 // The digests of many chunks in three steps, each of independent threads that store one number or
 // one digest. Plain C++17 for the host and for nvcc; digest_kernels.cu runs them on a device.
-namespace sealpoint::internal {
+namespace sealpoint::internal::device {
 
 // All pointers are addresses of the device. Chunks as in DeviceChunks.
 struct DigestJob {
@@ -82,6 +82,6 @@ SEALPOINT_ON_BOTH void FinishChunk(const DigestJob& job, std::uint64_t chunk) {
   job.digests[chunk * 2 + 1] = xxh3::Swap64(hash.low);
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::device
 
 #endif  // SEALPOINT_LIB_DEVICE_DIGEST_JOB_H_

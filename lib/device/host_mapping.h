@@ -7,7 +7,7 @@
 #include "sealpoint/bytes.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::device {
 
 // Sizes of staging memory are multiples of it: the smallest page that Linux has.
 inline constexpr std::uint64_t kPageBytes = 4096;
@@ -24,6 +24,6 @@ Result<MutableByteSpan> MapHostMemory(std::uint64_t size_bytes);
 // Gives back exactly what MapHostMemory returned.
 void UnmapHostMemory(MutableByteSpan bytes);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::device
 
 #endif  // SEALPOINT_LIB_DEVICE_HOST_MAPPING_H_

@@ -11,7 +11,7 @@
 #include "lib/device/device_runtime.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::device {
 
 // Idle copy queues, kept because making one is slow. Thread safety: all functions.
 class QueuePool {
@@ -43,6 +43,6 @@ class QueuePool {
   std::vector<std::unique_ptr<CopyQueue>> idle_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::device
 
 #endif  // SEALPOINT_LIB_DEVICE_QUEUE_POOL_H_

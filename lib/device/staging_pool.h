@@ -11,7 +11,7 @@
 #include "sealpoint/bytes.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::device {
 
 class StagingPool;
 
@@ -114,6 +114,6 @@ class StagingPool {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::device
 
 #endif  // SEALPOINT_LIB_DEVICE_STAGING_POOL_H_

@@ -8,7 +8,7 @@
 #include "sealpoint/digest.h"
 #include "sealpoint/id.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::digest {
 
 // Streaming XXH3-128. Reusable: Finish() resets. Holds one aligned state, allocates only when made.
 // After a move only destruction and assignment are allowed. Thread safety: one caller at a time.
@@ -32,6 +32,6 @@ class Hasher {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::digest
 
 #endif  // SEALPOINT_LIB_DIGEST_HASHER_H_

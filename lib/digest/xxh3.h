@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::digest {
 
 // XXH3-128 with seed 0, compiled for one instruction set. A packaged libxxhash is compiled for the
 // oldest processor of its architecture, where XXH3 runs at a quarter of the speed, and has the
@@ -33,6 +33,6 @@ const Xxh3* const* SupportedXxh3();
 // The fastest of them. Thread-safe.
 const Xxh3& FastestXxh3();
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::digest
 
 #endif  // SEALPOINT_LIB_DIGEST_XXH3_H_

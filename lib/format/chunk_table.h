@@ -11,7 +11,7 @@
 #include "sealpoint/digest.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::format {
 
 struct ChunkRecord {
   std::uint64_t offset = 0;  // in the blob
@@ -56,6 +56,6 @@ struct ShardShape {
 Status CheckShardRecords(const ShardShape& shard, std::uint32_t first_chunk,
                          std::span<const ChunkRecord> records);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::format
 
 #endif  // SEALPOINT_LIB_FORMAT_CHUNK_TABLE_H_

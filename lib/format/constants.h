@@ -13,7 +13,7 @@
 
 #include "sealpoint/id.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::format {
 
 inline constexpr std::uint32_t kFormatVersion = 1;
 // The draft, which ended with 1.0.0-rc1. ckpt copy alone reads it (lib/repack/draft.h).
@@ -75,6 +75,6 @@ constexpr std::uint64_t ShardAlignment(std::uint64_t raw_size) {
   return raw_size >= kLargeShardSize ? kLargeShardAlignment : kSmallShardAlignment;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::format
 
 #endif  // SEALPOINT_LIB_FORMAT_CONSTANTS_H_

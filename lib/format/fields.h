@@ -11,7 +11,7 @@
 
 #include "lib/format/constants.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::format {
 
 struct Field {
   std::size_t at = 0;  // offset from the begin of the structure
@@ -123,6 +123,6 @@ static_assert(FieldsFill(0, kRecordSize,
                           RecordFields::kReserved, RecordFields::kSourceBlob,
                           RecordFields::kRawDigest, RecordFields::kStoredDigest}));
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::format
 
 #endif  // SEALPOINT_LIB_FORMAT_FIELDS_H_

@@ -11,7 +11,7 @@
 #include "sealpoint/id.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::format {
 
 struct FeatureMasks {
   std::uint64_t compat = 0;
@@ -54,6 +54,6 @@ bool RaiseDraftHeader(MutableByteSpan header, FileKind kind);
 // The header digest as stored. Precondition: a decoded header.
 Digest StoredHeaderDigest(ByteSpan header);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::format
 
 #endif  // SEALPOINT_LIB_FORMAT_FILE_HEADER_H_

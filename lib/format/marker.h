@@ -8,7 +8,7 @@
 
 #include "lib/format/file_header.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::format {
 
 enum class MarkerKind : std::uint32_t { kCommit = 1, kVoid = 2 };
 
@@ -39,6 +39,6 @@ Result<Marker> DecodeMarker(ByteSpan bytes);
 // or the marker is of another kind.
 std::optional<Marker> DecodeLineage(ByteSpan bytes);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::format
 
 #endif  // SEALPOINT_LIB_FORMAT_MARKER_H_

@@ -11,7 +11,7 @@
 #include "sealpoint/digest.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::format {
 
 // The last 256 bytes of a blob. Offsets that follow from other fields are left out: see
 // BlobSections.
@@ -65,6 +65,6 @@ Status CheckExtension(const Trailer& trailer, const FeatureMasks& features);
 // The trailer's own digest as stored, which the index pins.
 Digest StoredTrailerDigest(ByteSpan trailer);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::format
 
 #endif  // SEALPOINT_LIB_FORMAT_TRAILER_H_

@@ -9,7 +9,7 @@
 #include "sealpoint/bytes.h"
 #include "sealpoint/region.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::layout {
 
 // An N-dimensional strided copy of whole elements: extent in elements, strides and offsets in bytes
 // (strides may be negative, or zero on the source side of a save). Copies made by the functions
@@ -102,6 +102,6 @@ void VisitRows(const StridedCopy& copy, const Visit& visit) {
   }
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::layout
 
 #endif  // SEALPOINT_LIB_LAYOUT_BOX_COPY_H_

@@ -9,7 +9,7 @@
 
 #include "sealpoint/region.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::layout {
 
 // A tensor cut by planes: per dimension the strictly ascending interior cut positions in
 // (0, shape[d]); the cells are the boxes between, numbered row-major (cell-major order of shards).
@@ -51,6 +51,6 @@ struct GridMatch {
 // and O(n) memory for n regions, whatever their values.
 std::optional<GridMatch> MatchGrid(const Shape& shape, std::span<const Region> regions);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::layout
 
 #endif  // SEALPOINT_LIB_LAYOUT_GRID_H_

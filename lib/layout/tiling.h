@@ -14,7 +14,7 @@
 #include "sealpoint/region.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::layout {
 
 // Exact tiling by signed corner sums. The indicator function of a half-open box is the signed sum
 // of the indicators of the 2^ndim orthants at its corners, and orthant indicators are linearly
@@ -52,6 +52,6 @@ constexpr std::uint64_t TilingCornerCountMax(const Limits& limits, std::size_t s
   return std::min(limits.tiling_corner_count_max, per_shard.value_or(~std::uint64_t{0}));
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::layout
 
 #endif  // SEALPOINT_LIB_LAYOUT_TILING_H_

@@ -8,7 +8,7 @@
 
 #include "sealpoint/region.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::layout {
 
 // Exact tiling as a sum to which every rank contributes what it holds itself.
 //
@@ -52,6 +52,6 @@ class TilingSum {
   std::array<std::uint64_t, 2> sums_{};  // each below 2^61 - 1
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::layout
 
 #endif  // SEALPOINT_LIB_LAYOUT_TILING_SUM_H_

@@ -12,7 +12,7 @@
 #include "sealpoint/region.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::layout {
 
 // Bytes of a memory view, counted from its first one.
 struct TouchedBytes {
@@ -38,6 +38,6 @@ template <typename Byte>
 Status CheckView(const BasicMemoryView<Byte>& view, const Region& region, DType dtype,
                  std::uint32_t element_size);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::layout
 
 #endif  // SEALPOINT_LIB_LAYOUT_VIEW_CHECKS_H_

@@ -11,7 +11,7 @@
 #include "sealpoint/limits.h"
 #include "sealpoint/region.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 
 // A stored grid that is read in place, without allocating, whatever its size.
 class GridView {
@@ -102,6 +102,6 @@ bool ForEachGridShard(Numbers shape, const fb::Grid& grid, Visit visit) {
   });
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata
 
 #endif  // SEALPOINT_LIB_METADATA_GRID_VIEW_H_

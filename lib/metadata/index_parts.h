@@ -18,7 +18,7 @@
 // manifests. Messages are encoded with lib/base/wire.h. They refer to a blob by its number, which
 // is its position among all blobs sorted by id.
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 
 // Appends one entry per tensor and object of this blob to the message for the owner of its name.
 void EncodeEntries(const Metadata& manifest, std::uint32_t blob,
@@ -38,6 +38,6 @@ Result<Bytes> MergeEntries(std::span<const Bytes> received, std::span<const Blob
 Result<Bytes> JoinIndex(std::span<const ByteSpan> parts, std::span<const BlobPin> pins,
                         const IndexAttributes& attributes, const Limits& limits);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata
 
 #endif  // SEALPOINT_LIB_METADATA_INDEX_PARTS_H_

@@ -14,7 +14,7 @@
 
 // The messages of index_parts.h. Errors of reading are Comm.
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 
 // One tensor or object of a message: kind, name, then the rest, whose form depends on the kind.
 struct Frame {
@@ -79,6 +79,6 @@ Result<MergedEntry> DecodeMerged(const Frame& frame);
 Result<std::shared_ptr<const TensorGeometry>> DecodeGeometry(std::string_view bytes,
                                                              std::uint64_t shard_count);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata
 
 #endif  // SEALPOINT_LIB_METADATA_INDEX_PARTS_CODEC_H_

@@ -12,7 +12,7 @@
 #include "lib/metadata/metadata.h"
 #include "lib/metadata/tensor_table.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 
 struct ManifestObject {
   std::string name{};
@@ -64,6 +64,6 @@ class ManifestBuilder {
   std::vector<ManifestObject> objects_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata
 
 #endif  // SEALPOINT_LIB_METADATA_MANIFEST_BUILDER_H_

@@ -7,7 +7,7 @@
 #include "lib/metadata/index_attributes.h"
 #include "lib/metadata/metadata.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 
 // What one blob contributes to an index.
 struct BlobContribution {
@@ -26,6 +26,6 @@ struct BlobContribution {
 Result<Bytes> EncodeIndex(std::span<const BlobContribution> blobs,
                           const IndexAttributes& attributes, const Limits& limits);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata
 
 #endif  // SEALPOINT_LIB_METADATA_MERGE_MANIFESTS_H_

@@ -22,7 +22,7 @@
 // Verified views of a manifest or an index: nothing is copied out of the FlatBuffer, so that
 // opening costs one pass. No generated type appears here.
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 
 struct BlobPin {
   BlobId id{};
@@ -42,8 +42,8 @@ enum class MetadataKind : std::uint8_t { kManifest, kIndex };
 enum class UnknownFields : std::uint8_t { kRefuse, kSkip };
 // By the header of the file that holds the FlatBuffer: its unknown compat bits announce such
 // fields.
-constexpr UnknownFields UnknownFieldsUnder(const FeatureMasks& features) {
-  return HasUnknownCompat(features) ? UnknownFields::kSkip : UnknownFields::kRefuse;
+constexpr UnknownFields UnknownFieldsUnder(const format::FeatureMasks& features) {
+  return format::HasUnknownCompat(features) ? UnknownFields::kSkip : UnknownFields::kRefuse;
 }
 
 // A manifest or an index that passed every rule R-IDX-*. Immutable, movable, thread safe.
@@ -100,6 +100,6 @@ class Metadata {
   std::uint64_t total_shard_count_ = 0;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata
 
 #endif  // SEALPOINT_LIB_METADATA_METADATA_H_

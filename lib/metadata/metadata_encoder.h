@@ -15,7 +15,7 @@
 #include "lib/metadata/metadata.h"
 #include "lib/metadata/texts_less.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 
 // Gives lib/metadata the generated root table of decoded metadata.
 struct MetadataTables {
@@ -63,7 +63,7 @@ class MetadataEncoder {
   void AddObject(std::string_view name, std::string_view media_type, std::uint64_t size,
                  fb::ShardRef shard, std::uint8_t chunk_size_log2);
 
-  EncodedGeometry AddGrid(const Grid& grid);
+  EncodedGeometry AddGrid(const layout::Grid& grid);
   // `runs` is empty if each shard is the full run of its box.
   EncodedGeometry AddBoxList(Numbers boxes, Numbers runs);
   // Returns no offset for an empty list.
@@ -91,6 +91,6 @@ class MetadataEncoder {
   std::map<std::vector<std::string>, flatbuffers::Offset<FbStrings>, TextsLess> placements_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata
 
 #endif  // SEALPOINT_LIB_METADATA_METADATA_ENCODER_H_

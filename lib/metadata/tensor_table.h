@@ -14,7 +14,7 @@
 #include "lib/metadata/texts_less.h"
 #include "sealpoint/dtype.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 
 // What a manifest says of a tensor, apart from its shards. Borrows.
 struct TensorAttributes {
@@ -76,6 +76,6 @@ class TensorTable {
   std::vector<Place> places_;  // as many as a power of two, at most half of them taken
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata
 
 #endif  // SEALPOINT_LIB_METADATA_TENSOR_TABLE_H_

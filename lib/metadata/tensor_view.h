@@ -15,7 +15,7 @@
 
 // The entries of a verified manifest or index. No generated type appears here.
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 
 class Metadata;
 
@@ -73,6 +73,6 @@ class ObjectView {
 // The number of chunks, and so of records, of `raw_size` bytes: ceil(raw_size / chunk_size).
 std::uint64_t ChunkCount(std::uint64_t raw_size, std::uint64_t chunk_size);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata
 
 #endif  // SEALPOINT_LIB_METADATA_TENSOR_VIEW_H_

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 
 // Orders lists of texts; a map so ordered is searched without making a list of what is looked for.
 struct TextsLess {
@@ -15,6 +15,6 @@ struct TextsLess {
   }
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata
 
 #endif  // SEALPOINT_LIB_METADATA_TEXTS_LESS_H_

@@ -15,7 +15,7 @@
 #include "lib/metadata/generated_types.h"
 #include "lib/metadata/metadata.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 
 // What is being verified. `manifest` or `index` is the root of the buffer, the other is null.
 struct VerifyInput {
@@ -70,6 +70,6 @@ Status VerifyGrid(const VerifyInput& input, const CheckedTensor& tensor);
 // Precondition: at least one shard.
 Status VerifyBoxList(const VerifyInput& input, const CheckedTensor& tensor);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata
 
 #endif  // SEALPOINT_LIB_METADATA_VERIFY_METADATA_H_

@@ -11,7 +11,7 @@
 #include "sealpoint/phases.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::observe {
 
 // Measures the phases of one save or load and reports them to the callback. One phase at a time.
 class PhaseRecorder {
@@ -56,6 +56,6 @@ class PhaseRecorder {
   std::chrono::steady_clock::time_point begin_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::observe
 
 #endif  // SEALPOINT_LIB_OBSERVE_PHASE_RECORDER_H_

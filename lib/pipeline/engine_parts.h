@@ -16,27 +16,27 @@
 #include "lib/pipeline/thread_pool.h"
 #include "sealpoint/engine.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::pipeline {
 
 // Idle codecs. The contexts of a codec are large, so they are kept for the next save. Thread
 // safety: all functions.
 class CodecPool {
  public:
-  std::unique_ptr<ChunkCodec> Take() {
+  std::unique_ptr<codec::ChunkCodec> Take() {
     const std::lock_guard lock(mutex_);
-    if (idle_.empty()) return std::make_unique<ChunkCodec>();
-    std::unique_ptr<ChunkCodec> codec = std::move(idle_.back());
+    if (idle_.empty()) return std::make_unique<codec::ChunkCodec>();
+    std::unique_ptr<codec::ChunkCodec> codec = std::move(idle_.back());
     idle_.pop_back();
     return codec;
   }
-  void Return(std::unique_ptr<ChunkCodec> codec) {
+  void Return(std::unique_ptr<codec::ChunkCodec> codec) {
     const std::lock_guard lock(mutex_);
     idle_.push_back(std::move(codec));
   }
 
  private:
   std::mutex mutex_;
-  std::vector<std::unique_ptr<ChunkCodec>> idle_;
+  std::vector<std::unique_ptr<codec::ChunkCodec>> idle_;
 };
 
 // The members of an Engine. Their order is that of construction: the pool outlives the threads,
@@ -46,9 +46,9 @@ struct EngineParts : public PartMemory {
   EngineOptions options;
   std::shared_ptr<Storage> storage;
   // CudaRuntime(). Tests replace it before the first use.
-  std::shared_ptr<DeviceRuntime> device;
-  QueuePool queues;  // of `device`
-  std::unique_ptr<StagingPool> pool;
+  std::shared_ptr<device::DeviceRuntime> device;
+  device::QueuePool queues;  // of `device`
+  std::unique_ptr<device::StagingPool> pool;
   std::unique_ptr<ThreadPool> io;
   CodecPool codecs;
   int owner_pid = 0;
@@ -91,10 +91,10 @@ struct EngineParts : public PartMemory {
   std::uint64_t extra_buffers_ = 0;  // taken for further parts
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::pipeline
 
 namespace sealpoint {
-struct Engine::Parts final : internal::EngineParts {};
+struct Engine::Parts final : internal::pipeline::EngineParts {};
 }  // namespace sealpoint
 
 #endif  // SEALPOINT_LIB_PIPELINE_ENGINE_PARTS_H_

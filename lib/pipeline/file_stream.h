@@ -19,7 +19,7 @@
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::pipeline {
 
 // Writes a file strictly forward through staging buffers: the caller fills one buffer (copying and
 // hashing) while threads of `io` write the previous ones. Never seeks back, so the same stream
@@ -37,9 +37,9 @@ class FileStream {
  public:
   // All arguments outlive the stream. Jobs of `io` must not wait for the stream, which waits for
   // them.
-  FileStream(WritableFile& file, StagingPool& pool, ThreadPool& io);
+  FileStream(WritableFile& file, device::StagingPool& pool, ThreadPool& io);
   // Without a file.
-  FileStream(StagingPool& pool, ThreadPool& io);
+  FileStream(device::StagingPool& pool, ThreadPool& io);
   // Buffers that a stream with a file has at most, unless they are held: those that wait for the
   // threads of `io` keep them busy, and more would be memory for nothing.
   static std::uint64_t BuffersMax(const ThreadPool& io);
@@ -52,7 +52,7 @@ class FileStream {
 
   // Copies `bytes` to the stream; the second form hashes them in the same pass.
   Status Append(ByteSpan bytes);
-  Status Append(ByteSpan bytes, Hasher& hasher);
+  Status Append(ByteSpan bytes, digest::Hasher& hasher);
   Status AppendZeros(std::uint64_t count);
   // Appends memory of the caller, which must be there until WaitForBorrowed returned, without a
   // staging buffer: threads of `io`, and this one while they are busy, copy, hash and write it in
@@ -109,7 +109,7 @@ class FileStream {
   // wait for them.
   Status CheckFailed();
   struct FilledBuffer {
-    StagingBuffer buffer;
+    device::StagingBuffer buffer;
     std::uint64_t offset = 0;  // in the file
     std::uint64_t size = 0;
   };
@@ -119,12 +119,12 @@ class FileStream {
   // Submits the held buffers that may be written, in their order.
   void SubmitHeld();
   void Submit(FilledBuffer filled);
-  Result<StagingBuffer> AcquireBuffer();
+  Result<device::StagingBuffer> AcquireBuffer();
 
-  StagingPool& pool_;
+  device::StagingPool& pool_;
   ThreadPool& io_;
   std::shared_ptr<Shared> shared_;
-  StagingBuffer buffer_;
+  device::StagingBuffer buffer_;
   std::uint64_t buffer_offset_ = 0;  // file offset of the buffer's first byte
   std::uint64_t filled_ = 0;         // bytes used in the buffer
   bool is_bound_ = false;
@@ -133,6 +133,6 @@ class FileStream {
   std::function<Result<bool>()> drain_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::pipeline
 
 #endif  // SEALPOINT_LIB_PIPELINE_FILE_STREAM_H_

@@ -10,8 +10,8 @@ namespace sealpoint {
 
 std::string_view InstructionSets() {
   static const std::string text =
-      internal::StrCat("XXH3 by ", internal::FastestXxh3().instructions, ", byte split by ",
-                       internal::ByteSplitInstructions());
+      internal::StrCat("XXH3 by ", internal::digest::FastestXxh3().instructions, ", byte split by ",
+                       internal::codec::ByteSplitInstructions());
   return text;
 }
 

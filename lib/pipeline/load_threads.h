@@ -8,7 +8,7 @@
 
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::pipeline {
 
 // The threads that an option named `name` asks for: `threads`, or, for kThreadsAuto, as many as one
 // of `processes` that share their processors uses for so many bytes. Errors: InvalidArgument.
@@ -22,6 +22,6 @@ std::string ProcessorsText();
 // so: 1 if it does not, or if the processes of this host are bound to processors of their own.
 int ProcessesByEnvironment();
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::pipeline
 
 #endif  // SEALPOINT_LIB_PIPELINE_LOAD_THREADS_H_

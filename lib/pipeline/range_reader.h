@@ -9,12 +9,12 @@
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::pipeline {
 
 // The bytes of a file range in scratch memory. `bytes` is inside of `buffer`; both are empty for
 // an empty range.
 struct RangeBytes {
-  StagingBuffer buffer;
+  device::StagingBuffer buffer;
   MutableByteSpan bytes;
 };
 
@@ -28,9 +28,9 @@ Result<MutableByteSpan> ReadRangeInto(const ReadableFile& file, MutableByteSpan 
 // was asked for. May wait for scratch memory. Thread safety: any. Errors: those of ReadAt and
 // AcquireScratch; Incomplete if the file is too short, which is checked before memory is taken for
 // a length that may come from a hostile file.
-Result<RangeBytes> ReadRange(const ReadableFile& file, StagingPool& pool, std::uint64_t offset,
-                             std::uint64_t length);
+Result<RangeBytes> ReadRange(const ReadableFile& file, device::StagingPool& pool,
+                             std::uint64_t offset, std::uint64_t length);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::pipeline
 
 #endif  // SEALPOINT_LIB_PIPELINE_RANGE_READER_H_

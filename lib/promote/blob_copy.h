@@ -10,12 +10,13 @@
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::promote {
 
 // Whether the directory, which says `info` of the blob's name, has the blob: a file with the pinned
 // length and the pinned trailer. Errors: Corrupt (R-STG-03: another file has its name), those of
 // the storage.
-Result<bool> HasBlob(const Directory& directory, const BlobPin& pin, const Result<EntryInfo>& info);
+Result<bool> HasBlob(const Directory& directory, const metadata::BlobPin& pin,
+                     const Result<EntryInfo>& info);
 
 struct BlobCopyOptions {
   PublishMethod publish = PublishMethod::kNone;  // of the target
@@ -28,12 +29,13 @@ struct BlobCopyOptions {
 // gets its name when it is whole and durable; a directory sync has to follow. False if somebody
 // else's copy got the name first. After an error nothing of this copy is left. Errors: Corrupt,
 // Incomplete, Unsupported (a damaged blob), those of both storages.
-Result<bool> CopyBlob(const Directory& from, Directory& to, const BlobPin& pin,
+Result<bool> CopyBlob(const Directory& from, Directory& to, const metadata::BlobPin& pin,
                       const BlobCopyOptions& options);
 
 // The same verification of a blob where it is.
-Status VerifyBlob(const Directory& directory, const BlobPin& pin, const BlobCopyOptions& options);
+Status VerifyBlob(const Directory& directory, const metadata::BlobPin& pin,
+                  const BlobCopyOptions& options);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::promote
 
 #endif  // SEALPOINT_LIB_PROMOTE_BLOB_COPY_H_

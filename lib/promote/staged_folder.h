@@ -12,7 +12,7 @@
 // The local copies of a series: they lie in a folder of their own below the local place, with a
 // record of the place that they are to go to (spec/staged.md, R-STG-13).
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::promote {
 
 inline constexpr std::string_view kStagedRecordName = "sealpoint.staged";
 
@@ -38,6 +38,6 @@ Status CheckIsCopy(const Storage& storage, const std::string& local, const std::
 // R-STG-08: the checkpoint is whole and durable there. Errors: those of opening and syncing it.
 Status CheckIsDurable(const Storage& storage, const std::string& final, const Limits& limits);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::promote
 
 #endif  // SEALPOINT_LIB_PROMOTE_STAGED_FOLDER_H_

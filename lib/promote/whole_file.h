@@ -10,7 +10,7 @@
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::promote {
 
 // A file that appears under its name when it is whole and durable (R-STG-03), so that its length
 // says all to other processes. In a file system it is written under another name of the same form,
@@ -42,6 +42,6 @@ class WholeFile {
   std::unique_ptr<WritableFile> file_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::promote
 
 #endif  // SEALPOINT_LIB_PROMOTE_WHOLE_FILE_H_

@@ -11,7 +11,7 @@
 #include "sealpoint/region.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::repack {
 
 // What becomes a shard: elements of one tensor that fit into the memory of a thread.
 struct ShardPiece {
@@ -40,6 +40,6 @@ std::vector<std::span<const ShardPiece>> Divide(std::span<const ShardPiece> piec
 // How many of the first of these fit into the memory together; at least one if there is one.
 std::size_t CountThatFit(std::span<const ShardPiece> pieces, std::uint64_t memory_bytes);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::repack
 
 #endif  // SEALPOINT_LIB_REPACK_PIECES_H_

@@ -8,7 +8,7 @@
 #include "sealpoint/repack.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::repack {
 
 // Whether an earlier call made it: `directory` has a committed checkpoint with the `repack.`
 // entries of `provenance`. Errors: AlreadyExists (R-CMT-01: it has another marker), Io.
@@ -21,6 +21,6 @@ Result<bool> IsMadeAlready(const Storage& storage, const Directory& directory,
 // what it does not pin is removed.
 Result<RepackReport> Rewrite(RewriteJob job, const std::string& to, const RepackOptions& options);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::repack
 
 #endif  // SEALPOINT_LIB_REPACK_REWRITE_H_

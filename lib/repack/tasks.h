@@ -18,7 +18,7 @@
 
 // What a new checkpoint is to hold, and of what it is made.
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::repack {
 
 using Sources = std::vector<std::unique_ptr<Checkpoint>>;
 
@@ -79,6 +79,6 @@ ProvenanceList WithOrigin(const ProvenanceList& provenance, const Sources& sourc
 // What the options choose, for `repack.how`: " codec=zstd …".
 std::string DescribeChoices(const RepackOptions& options);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::repack
 
 #endif  // SEALPOINT_LIB_REPACK_TASKS_H_

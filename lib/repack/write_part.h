@@ -11,7 +11,7 @@
 #include "sealpoint/blob_writer.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::repack {
 
 struct PartMemory {
   std::uint64_t size_bytes = 0;  // at most, unless a single element is larger
@@ -24,6 +24,6 @@ struct PartMemory {
 Status WritePieces(const RewriteJob& job, std::span<const ShardPiece> pieces,
                    const PartMemory& memory, BlobWriter& writer);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::repack
 
 #endif  // SEALPOINT_LIB_REPACK_WRITE_PART_H_

@@ -12,7 +12,7 @@
 
 // What an answer of the server means: whether to ask again, and what a person can do.
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::s3 {
 
 struct Operation {
   std::string_view name{};    // "PutObject"
@@ -43,6 +43,6 @@ Outcome OutcomeOf(const HttpReply& reply, const ErrorBody& error, bool has_sessi
 Status AnswerError(const Settings& settings, const Operation& operation, const std::string& key,
                    const HttpReply& reply, const ErrorBody& error);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::s3
 
 #endif  // SEALPOINT_LIB_S3_ANSWER_H_

@@ -11,10 +11,10 @@
 #include "lib/s3/settings.h"
 #include "sealpoint/s3.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::s3 {
 
-// The chain of docs/object-stores.md: the first source that is there answers, and its error is the
-// error, since another identity is not what the caller set up.
+// The chain of docs/guides/object-stores.md: the first source that is there answers, and its error
+// is the error, since another identity is not what the caller set up.
 CredentialsProvider DefaultCredentials(const Settings& settings);
 
 // Its sources; nothing if this one is not set up.
@@ -63,6 +63,6 @@ class CredentialsCache {
   std::chrono::system_clock::time_point asked_at_{};
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::s3
 
 #endif  // SEALPOINT_LIB_S3_CREDENTIALS_H_

@@ -16,7 +16,7 @@
 
 // HTTP over libcurl, of which nothing is seen here.
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::s3 {
 
 struct HttpOptions {
   std::string ca_file{};
@@ -83,6 +83,6 @@ class HttpClient {
   std::unique_ptr<Loop> loop_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::s3
 
 #endif  // SEALPOINT_LIB_S3_HTTP_CLIENT_H_

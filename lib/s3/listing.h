@@ -12,7 +12,7 @@
 
 // Answers that list. Errors: Io.
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::s3 {
 
 // More than the longest keys of a page come to, each byte as %XX.
 inline constexpr std::size_t kListingSizeMax = 16 * kMiB;
@@ -30,6 +30,6 @@ Result<UploadPage> ParseUploadPage(std::string_view xml);
 // What DeleteObjects says was left; ok() if nothing was.
 Status ParseDeleteAnswer(std::string_view xml);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::s3
 
 #endif  // SEALPOINT_LIB_S3_LISTING_H_

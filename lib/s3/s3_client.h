@@ -16,7 +16,7 @@
 #include "lib/s3/settings.h"
 #include "lib/s3/sigv4.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::s3 {
 
 struct Call {
   Operation operation{};
@@ -72,6 +72,6 @@ class S3Client {
   RetryQueue retries_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::s3
 
 #endif  // SEALPOINT_LIB_S3_S3_CLIENT_H_

@@ -14,7 +14,7 @@
 #include "lib/s3/s3_client.h"
 #include "sealpoint/object_store.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::s3 {
 
 // A multipart upload. Parts are sent as they come, as many at once as the store has requests.
 class S3Upload final : public ObjectUpload {
@@ -54,6 +54,6 @@ class S3Upload final : public ObjectUpload {
 Status AbortS3Upload(S3Client& client, const std::string& key, const std::string& id);
 Status PutS3Object(S3Client& client, const std::string& key, ByteSpan content);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::s3
 
 #endif  // SEALPOINT_LIB_S3_S3_UPLOAD_H_

@@ -11,7 +11,7 @@
 #include "sealpoint/s3.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::s3 {
 
 // The variable's value, empty if it is not set.
 std::string Variable(const char* name);
@@ -50,6 +50,6 @@ struct Settings {
 };
 Result<Settings> MakeSettings(std::string_view bucket, S3Options options);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::s3
 
 #endif  // SEALPOINT_LIB_S3_SETTINGS_H_

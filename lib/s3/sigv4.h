@@ -16,7 +16,7 @@
 
 // AWS Signature Version 4, in the form of S3: the path is encoded once and not normalised.
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::s3 {
 
 inline constexpr std::string_view kUnsignedPayload = "UNSIGNED-PAYLOAD";
 
@@ -52,6 +52,6 @@ struct SignedRequest {
 // headers, and the value of Authorization; nothing but the date without an access key.
 void Sign(const S3Credentials& credentials, const SigningScope& scope, SignedRequest& request);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::s3
 
 #endif  // SEALPOINT_LIB_S3_SIGV4_H_

@@ -8,7 +8,7 @@
 
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::s3 {
 
 // Calls on_end("ListBucketResult/Contents/Key", text) at the end of each element, with the text
 // that stands directly in it, in the order of the document. Documents with a DOCTYPE, and elements
@@ -20,6 +20,6 @@ Status ReadXml(std::string_view document,
 // Text within an element.
 std::string XmlEscape(std::string_view text);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::s3
 
 #endif  // SEALPOINT_LIB_S3_XML_READER_H_

@@ -7,7 +7,7 @@
 #include "sealpoint/dtype.h"
 #include "sealpoint/region.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::safetensors {
 
 // What safetensors calls a dtype; empty if it has none: complex numbers but of two f32.
 std::string_view SafetensorsDTypeName(DType dtype);
@@ -19,6 +19,6 @@ DType DTypeOfSafetensors(std::string_view name);
 bool ShapeOfSafetensors(DType dtype, Shape& shape);
 bool ShapeToSafetensors(DType dtype, Shape& shape);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::safetensors
 
 #endif  // SEALPOINT_LIB_SAFETENSORS_DTYPE_NAME_H_

@@ -15,7 +15,7 @@
 // The header of a file of safetensors: eight bytes with the length of a text in JSON, and the text.
 // What follows are the tensors. No I/O here.
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::safetensors {
 
 inline constexpr std::uint64_t kSafetensorsLengthBytes = 8;
 
@@ -50,6 +50,6 @@ std::string EncodeSafetensorsHeader(const StringPairs& metadata,
 // Sorts by key. False if a key is there twice.
 bool SortUnique(StringPairs& pairs);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::safetensors
 
 #endif  // SEALPOINT_LIB_SAFETENSORS_HEADER_H_

@@ -16,7 +16,7 @@
 // The index of a model in several files: a text in JSON, of safetensors or of torch.save. No I/O
 // here.
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::safetensors {
 
 // The file of each tensor, sorted by tensor. Errors: Corrupt (no index; a name of a file that leads
 // out of the directory).
@@ -57,6 +57,6 @@ std::string MissingFile(const std::vector<std::string>& names);
 // "model-00001-of-00003.safetensors"; numbers begin with 1.
 std::string NumberedFile(std::size_t number, std::size_t count);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::safetensors
 
 #endif  // SEALPOINT_LIB_SAFETENSORS_INDEX_FILE_H_

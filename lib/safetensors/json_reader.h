@@ -10,7 +10,7 @@
 
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::safetensors {
 
 // Reads JSON (RFC 8259) from front to back, without a tree of it in memory. Strict: UTF-8 without a
 // byte order mark, strings that are text, nesting of at most `depth_max`. After the first error
@@ -74,6 +74,6 @@ class JsonReader {
   Status status_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::safetensors
 
 #endif  // SEALPOINT_LIB_SAFETENSORS_JSON_READER_H_

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::safetensors {
 
 enum class JsonCharacters : std::uint8_t { kUtf8, kAscii };
 
@@ -15,6 +15,6 @@ enum class JsonCharacters : std::uint8_t { kUtf8, kAscii };
 void AppendJson(std::string& out, std::string_view text,
                 JsonCharacters characters = JsonCharacters::kUtf8);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::safetensors
 
 #endif  // SEALPOINT_LIB_SAFETENSORS_JSON_TEXT_H_

@@ -15,7 +15,7 @@
 #include "sealpoint/safetensors.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::safetensors {
 
 // A file of a model, and its header.
 struct OpenedFile {
@@ -73,7 +73,7 @@ class Model final : public SafetensorsModel {
 
   const std::string path_;
   SafetensorsOptions options_;
-  const std::size_t open_files_max_ = OpenFilesFor(128);
+  const std::size_t open_files_max_ = storage::OpenFilesFor(128);
   std::shared_ptr<BlockCache> blocks_;
   bool is_directory_ = false;
   std::string index_name_;
@@ -92,6 +92,6 @@ Status CopyFromFile(const ReadableFile& file, const SafetensorsPart& part, const
                     const Box& box, std::uint32_t element_size,
                     const MutableMemoryView& destination);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::safetensors
 
 #endif  // SEALPOINT_LIB_SAFETENSORS_MODEL_H_

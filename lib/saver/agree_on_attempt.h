@@ -5,7 +5,7 @@
 #include "sealpoint/communicator.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 
 // AgreeOnStatus for what this rank did in the directory of an attempt. `is_missing`: it failed
 // because the directory, or a file of the attempt in it, is not there. After a failure of the
@@ -13,6 +13,6 @@ namespace sealpoint::internal {
 // misses it; that rank gets the failure of the communicator, which is the cause, as its error.
 Status AgreeOnAttempt(Communicator& comm, const Status& local_status, bool is_missing);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver
 
 #endif  // SEALPOINT_LIB_SAVER_AGREE_ON_ATTEMPT_H_

@@ -25,7 +25,7 @@
 #include "sealpoint/saver.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 
 class PromotionQueue;
 
@@ -59,17 +59,17 @@ class BackgroundSave {
         deadline_(saver.background_deadline) {}
 
   // For the training thread before the save is queued, and between is_bound and SetStaged.
-  PhaseRecorder& recorder() { return recorder_; }
+  observe::PhaseRecorder& recorder() { return recorder_; }
   std::uint64_t tensor_bytes = 0;  // that this rank writes
 
   // Before it is queued: what may be linked.
   void SetFrozen(std::vector<FrozenGroup> groups) { frozen_groups_ = std::move(groups); }
   // Before it is queued: `writer` has everything, or `status` says why not.
-  void SetStaged(std::unique_ptr<StagedWriter> writer, Status status);
+  void SetStaged(std::unique_ptr<writer::StagedWriter> writer, Status status);
   // Streamed: once this is true, the training thread fills writer() and calls SetStaged. The writer
   // is null if an earlier step failed.
   bool is_bound() const;
-  BlobWriterImpl* writer() { return writer_.get(); }
+  writer::BlobWriterImpl* writer() { return writer_.get(); }
   // Groups that need not be written: their blobs are linked.
   const std::set<std::string>& linked_groups() const { return linked_groups_; }
   void SetStaged(Status status);
@@ -115,10 +115,11 @@ class BackgroundSave {
   const SaveOptions options_;
   std::atomic<bool> is_cancelled_ = false;
   std::atomic<bool> has_begun_ = false;
-  PhaseRecorder recorder_;
+  observe::PhaseRecorder recorder_;
   PolledDeadline deadline_;
-  std::unique_ptr<StagedWriter> staged_writer_;  // absent when streamed, and once it is bound
-  std::unique_ptr<BlobWriterImpl> writer_;
+  std::unique_ptr<writer::StagedWriter>
+      staged_writer_;  // absent when streamed, and once it is bound
+  std::unique_ptr<writer::BlobWriterImpl> writer_;
 
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
@@ -127,6 +128,6 @@ class BackgroundSave {
   std::optional<Result<CommitInfo>> result_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver
 
 #endif  // SEALPOINT_LIB_SAVER_BACKGROUND_SAVE_H_

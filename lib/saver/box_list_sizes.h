@@ -10,7 +10,7 @@
 #include "sealpoint/limits.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 
 // The size of a box list of the shards of one tensor.
 struct BoxListSize {
@@ -30,6 +30,6 @@ BoxListSize LargestShareOf(const Declaration& declaration);
 Result<bool> AllFitBoxLists(Communicator& comm, const Declaration& declaration,
                             const SavePlan& plan, const Limits& limits);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver
 
 #endif  // SEALPOINT_LIB_SAVER_BOX_LIST_SIZES_H_

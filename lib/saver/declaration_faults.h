@@ -9,7 +9,7 @@
 #include "sealpoint/communicator.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 
 // Faults of declarations that one rank found among the names that it owns.
 class DeclarationFaults {
@@ -28,6 +28,6 @@ class DeclarationFaults {
   Status first_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver
 
 #endif  // SEALPOINT_LIB_SAVER_DECLARATION_FAULTS_H_

@@ -10,7 +10,7 @@
 #include "sealpoint/limits.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 
 // Collective. Whether the declarations of all ranks fit together, found without exchanging them
 // (spec/decisions/0012). Each rank hashes what it holds into one sum (lib/layout/tiling_sum.h), and
@@ -28,6 +28,6 @@ Result<bool> FastCheckDeclarations(Communicator& comm, const Declaration& declar
                                    const SavePlan& plan, std::span<const int> writer_ranks,
                                    const Limits& limits);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver
 
 #endif  // SEALPOINT_LIB_SAVER_FAST_CHECK_DECLARATIONS_H_

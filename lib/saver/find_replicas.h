@@ -11,7 +11,7 @@
 #include "sealpoint/declaration.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 
 // What one list of ranks holds in common, as numbers in one rank's declaration, in an order that is
 // the same on all of these ranks: tensors by name and region, objects by name.
@@ -49,6 +49,6 @@ Result<Sources> SelectSources(const FoundReplicas& found, const Sources& held);
 // What is to be compared: by the replicas that `declaration` lists, and these objects.
 ItemsByHolders FindSharedItems(const Declaration& declaration, SharedObjects shared_objects);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver
 
 #endif  // SEALPOINT_LIB_SAVER_FIND_REPLICAS_H_

@@ -25,7 +25,7 @@
 // (spec/commit.md, 2.7). Nothing here is collective: each rank looks after the blobs that it would
 // write.
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 
 bool IsFrozen(const SaverOptions& options, std::string_view group);
 // Whether any blob of an older checkpoint may be linked.
@@ -47,7 +47,8 @@ struct FrozenGroup {
   Digest ComputeKey() const;
 };
 // `grouped`: this rank's plan, and what is known of learned groups. Errors: Device.
-Result<std::vector<FrozenGroup>> DigestFrozen(EngineParts& engine, const SaverOptions& options,
+Result<std::vector<FrozenGroup>> DigestFrozen(pipeline::EngineParts& engine,
+                                              const SaverOptions& options,
                                               const GroupedPlan& grouped, const Sources& sources);
 
 // The plan without the shards of these groups.
@@ -63,7 +64,7 @@ class FrozenBlobs {
     std::vector<BlobSummary> summaries{};
   };
   // The attempt's parent, once a group has asked for it; of one save.
-  using OpenedParent = std::optional<Result<CommittedFiles>>;
+  using OpenedParent = std::optional<Result<container::CommittedFiles>>;
   // Into the directory of the attempt, which is synced. All blobs of the group or, if one cannot be
   // linked, none: then the result is empty, whatever the reason. Errors: those of the sync.
   Result<Linked> Link(const Storage& storage, const Attempt& attempt, const SaverOptions& options,
@@ -79,6 +80,6 @@ class FrozenBlobs {
 // Removes links that were made here.
 void RemoveLinks(Directory& directory, const std::vector<BlobSummary>& linked);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver
 
 #endif  // SEALPOINT_LIB_SAVER_FROZEN_BLOBS_H_

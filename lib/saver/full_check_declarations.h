@@ -10,7 +10,7 @@
 #include "sealpoint/limits.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 
 // Collective. Proves before the first payload byte that the declarations of all ranks describe each
 // tensor alike, that the ranks that hold a region are exactly those that its replica lists name,
@@ -25,6 +25,6 @@ Status FullCheckDeclarations(Communicator& comm, const Declaration& declaration,
                              const SavePlan& plan, std::span<const int> writer_ranks,
                              const Limits& limits);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver
 
 #endif  // SEALPOINT_LIB_SAVER_FULL_CHECK_DECLARATIONS_H_

@@ -15,7 +15,7 @@
 #include "sealpoint/saver.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 
 // What the groups of a declaration may not begin with while the saver learns.
 inline constexpr std::string_view kLearnedGroupPrefix = "sealpoint.learned.";
@@ -35,7 +35,7 @@ class LearnedFrozen {
   // the plan accordingly. A plan that is grouped as in the call before is not made anew. All is
   // forgotten if `declaration`, the digest of that of `sources`, is another one than before.
   // Errors: InvalidArgument (a group that has such a name), Device.
-  Result<GroupedPlan> Look(EngineParts& engine, const SaverOptions& options,
+  Result<GroupedPlan> Look(pipeline::EngineParts& engine, const SaverOptions& options,
                            const Digest& declaration, const std::shared_ptr<const SavePlan>& plan,
                            const Sources& sources);
 
@@ -49,7 +49,7 @@ class LearnedFrozen {
 
   Status Begin(const SaverOptions& options, const SavePlan& plan, const Sources& sources);
   // True if a shard came to a group or left one.
-  Result<bool> Compare(EngineParts& engine, const SavePlan& plan, const Sources& sources);
+  Result<bool> Compare(pipeline::EngineParts& engine, const SavePlan& plan, const Sources& sources);
   bool Learn(const std::vector<std::size_t>& equal, std::uint64_t bytes);
   SavePlan MakeGrouped(const SavePlan& plan) const;
 
@@ -60,6 +60,6 @@ class LearnedFrozen {
   std::shared_ptr<const SavePlan> grouped_{};
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver
 
 #endif  // SEALPOINT_LIB_SAVER_LEARNED_FROZEN_H_

@@ -16,7 +16,7 @@
 // ranks times tensors (spec/decisions/0011): every rank sends what its blobs hold under a name to
 // the rank that owns this name; the owner merges it; rank 0 gets only merged parts.
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 
 // Collective. Returns what this rank must send to rank 0: the pins of its own blobs, and the
 // tensors and objects whose names it owns, merged. Errors are the same on all ranks: those of
@@ -36,13 +36,13 @@ Bytes EncodeForCommitter(std::span<const BlobSummary> local_blobs, ByteSpan part
 
 // What rank 0 received from all ranks.
 struct GatheredParts {
-  std::vector<CommittedBlob> blobs{};  // ascending by id
-  std::vector<ByteSpan> parts{};       // of the messages
+  std::vector<writer::CommittedBlob> blobs{};  // ascending by id
+  std::vector<ByteSpan> parts{};               // of the messages
 };
 Result<GatheredParts> DecodeForCommitter(std::span<const Bytes> messages);
-Result<Bytes> JoinGathered(const GatheredParts& gathered, const IndexAttributes& attributes,
-                           const Limits& limits);
+Result<Bytes> JoinGathered(const GatheredParts& gathered,
+                           const metadata::IndexAttributes& attributes, const Limits& limits);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver
 
 #endif  // SEALPOINT_LIB_SAVER_MERGE_AT_OWNERS_H_

@@ -10,7 +10,7 @@
 #include "sealpoint/bytes.h"
 #include "sealpoint/digest.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 
 // The rank that owns the name of a tensor or object: all ranks send to it what they declare under
 // this name, and it checks or merges that. Every rank computes the same owner without asking.
@@ -20,6 +20,6 @@ inline std::size_t OwnerRank(std::string_view name, int size) {
                                   static_cast<std::uint64_t>(size));
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver
 
 #endif  // SEALPOINT_LIB_SAVER_OWNER_RANK_H_

@@ -10,7 +10,7 @@
 #include "sealpoint/saver.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 
 // What all ranks of an attempt share once the preflight has passed.
 struct Attempt {
@@ -46,6 +46,6 @@ Result<Attempt> RunStagedPreflight(Storage& storage, Communicator& comm, const S
 // as they were made for it and nothing is left in them. Not collective.
 void RemoveEmptyDirectories(const Attempt& attempt);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver
 
 #endif  // SEALPOINT_LIB_SAVER_PREFLIGHT_H_

@@ -17,29 +17,29 @@
 #include "lib/saver/background_save.h"
 #include "lib/storage/path.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 
 Status DropLocal(Storage& storage, const std::string& directory, const std::string& final) {
   const auto pass = [](const Status& removed) {
     return removed.code() == Code::kNotFound ? Status() : removed;
   };
-  SEALPOINT_RETURN_IF_ERROR(pass(CheckIsCopy(storage, directory, final)));
-  const auto parent = storage.OpenDirectory(ParentPath(directory));
+  SEALPOINT_RETURN_IF_ERROR(pass(promote::CheckIsCopy(storage, directory, final)));
+  const auto parent = storage.OpenDirectory(storage::ParentPath(directory));
   if (!parent.ok()) return pass(parent.error());
-  const std::string name(LastComponent(directory));
+  const std::string name(storage::LastComponent(directory));
   const auto opened = (*parent)->OpenSubdirectory(name);
   if (!opened.ok()) return pass(opened.error());
   SEALPOINT_ASSIGN_OR_RETURN(const auto entries, (*opened)->List());
   const bool is_kept = std::any_of(entries.begin(), entries.end(), [](const EntryInfo& entry) {
-    return ParseName(entry.name).kind == NameKind::kKeep;
+    return format::ParseName(entry.name).kind == format::NameKind::kKeep;
   });
   if (is_kept) return {};
-  SEALPOINT_RETURN_IF_ERROR(pass((*opened)->Remove(kMarkerName)));
+  SEALPOINT_RETURN_IF_ERROR(pass((*opened)->Remove(format::kMarkerName)));
   bool has_foreign = false;
   for (const EntryInfo& entry : entries) {
-    const NameKind kind = ParseName(entry.name).kind;
-    has_foreign = has_foreign || kind == NameKind::kForeign;
-    if (kind == NameKind::kForeign || kind == NameKind::kMarker) continue;
+    const format::NameKind kind = format::ParseName(entry.name).kind;
+    has_foreign = has_foreign || kind == format::NameKind::kForeign;
+    if (kind == format::NameKind::kForeign || kind == format::NameKind::kMarker) continue;
     SEALPOINT_RETURN_IF_ERROR(pass((*opened)->Remove(entry.name)));
   }
   return has_foreign ? Status() : pass((*parent)->RemoveSubdirectory(name));
@@ -152,16 +152,17 @@ bool PromotionQueue::CanBeTriedAgain(const Status& failed) const {
 }
 
 Promotion PromotionQueue::Run(const StagedCommit& staged) {
-  const auto report = PromoteGiven(staged.local, staged.final,
-                                   {.from_storage = storage_,
-                                    .to_storage = storage_,
-                                    .blobs = staged.blobs,
-                                    .threads = options_.promote_threads,
-                                    .memory_budget_bytes = options_.promote_memory_bytes,
-                                    .deadline = options_.promote_deadline,
-                                    .limits = options_.limits,
-                                    .on_progress = [this](std::uint64_t) { return !is_closed_; }},
-                                   GivenFiles{.marker = staged.marker, .index = staged.index});
+  const auto report =
+      promote::PromoteGiven(staged.local, staged.final,
+                            {.from_storage = storage_,
+                             .to_storage = storage_,
+                             .blobs = staged.blobs,
+                             .threads = options_.promote_threads,
+                             .memory_budget_bytes = options_.promote_memory_bytes,
+                             .deadline = options_.promote_deadline,
+                             .limits = options_.limits,
+                             .on_progress = [this](std::uint64_t) { return !is_closed_; }},
+                            container::GivenFiles{.marker = staged.marker, .index = staged.index});
   return {.directory = staged.final,
           .step = staged.step,
           .status = report.status(),
@@ -175,7 +176,7 @@ void PromotionQueue::DropPromoted(const StagedCommit& staged) {
   promoted_.push_back({.local = staged.local, .final = staged.final});
   while (promoted_.size() > static_cast<std::size_t>(options_.keep_local)) {
     const StagedCommit& oldest = promoted_.front();
-    if (!CheckIsDurable(*storage_, oldest.final, options_.limits).ok()) return;
+    if (!promote::CheckIsDurable(*storage_, oldest.final, options_.limits).ok()) return;
     if (!DropLocal(*storage_, oldest.local, oldest.final).ok()) return;
     promoted_.pop_front();
   }
@@ -204,4 +205,4 @@ void PromotionQueue::Close() {
   }
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver

@@ -21,7 +21,7 @@
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 
 // Removes a promoted checkpoint from local storage, unless a KEEP file is in it; foreign files
 // stay. What another process removes meanwhile is no error. Precondition: `final` is durable.
@@ -76,6 +76,6 @@ class PromotionQueue {
   std::thread thread_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver
 
 #endif  // SEALPOINT_LIB_SAVER_PROMOTION_QUEUE_H_

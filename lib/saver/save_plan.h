@@ -8,7 +8,7 @@
 
 #include "sealpoint/declaration.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 
 // The part of a held region that this rank writes; it has the region's box.
 struct PlannedShard {
@@ -47,6 +47,6 @@ Result<SavePlan> MakeSavePlan(const Declaration& declaration, int rank, int size
 // Whether `rank` is one of `writer_ranks`, which ascend; an empty list means all ranks.
 bool Writes(std::span<const int> writer_ranks, int rank);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver
 
 #endif  // SEALPOINT_LIB_SAVER_SAVE_PLAN_H_

@@ -16,7 +16,7 @@
 #include "sealpoint/saver.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 
 // The background saves of one saver, in strict FIFO order: a save posts no collective before its
 // predecessor has its verdict, because all ranks must post the same collectives in the same order.
@@ -86,6 +86,6 @@ class SaveQueue {
 std::unique_ptr<PendingSave> MakePendingSave(std::shared_ptr<SaveQueue> queue,
                                              std::shared_ptr<BackgroundSave> save);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver
 
 #endif  // SEALPOINT_LIB_SAVER_SAVE_QUEUE_H_

@@ -22,7 +22,7 @@
 #include "sealpoint/saver.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 
 // Remembers in `broken` that the communicator failed, if `why` says so and nothing did before.
 // Returns `why`.
@@ -39,7 +39,7 @@ std::string DescribeSave(const SaveTarget& target, const SaveOptions& save, Phas
 // What a writer is told of a save before its attempt is known; it tells the recorder, which
 // outlives it.
 BlobWriterOptions WriterOptionsOf(const SaverOptions& options, const SaveOptions& save,
-                                  PhaseRecorder& recorder);
+                                  observe::PhaseRecorder& recorder);
 
 // One attempt at a checkpoint, in which all ranks take the steps of spec/commit.md together, in the
 // calling thread or after it. All functions are collective unless they say otherwise; all ranks
@@ -48,7 +48,7 @@ class SaveRun {
  public:
   // Borrows everything.
   SaveRun(Engine& engine, Communicator& comm, const SaverOptions& options, const SaveTarget& target,
-          const SaveOptions& save, PhaseRecorder& recorder, FrozenBlobs& frozen)
+          const SaveOptions& save, observe::PhaseRecorder& recorder, FrozenBlobs& frozen)
       : engine_(engine),
         comm_(comm),
         options_(options),
@@ -68,15 +68,15 @@ class SaveRun {
   // R-CMT-08: what all ranks write together fits.
   Status CheckFreeSpace(std::uint64_t tensor_bytes);
   // A writer for this attempt. Not collective.
-  Result<std::unique_ptr<BlobWriterImpl>> CreateWriter() const;
+  Result<std::unique_ptr<writer::BlobWriterImpl>> CreateWriter() const;
   // From the end of the payload to the verdict. `writer` has all of it, or is null where this rank
   // has `local_status` to report.
-  Result<CommitInfo> Commit(BlobWriterImpl* writer, Status local_status);
+  Result<CommitInfo> Commit(writer::BlobWriterImpl* writer, Status local_status);
   // After the success of a staged save: what it is promoted with. Not collective.
   StagedCommit TakeStaged() { return std::move(staged_); }
   // After an agreed failure before publication every rank removes its own files; the last one out
   // is rank 0, which removes the directory if that left it empty. Returns `why`.
-  Status Fail(BlobWriterImpl* writer, Status cause);
+  Status Fail(writer::BlobWriterImpl* writer, Status cause);
 
   // Not collective. Says of a failure of the communicator which save and phase it ended, and
   // remembers it.
@@ -95,7 +95,8 @@ class SaveRun {
   Status PlaceOnNode(Status& broken);
   void PublishOnNode();
   void RemoveFromNode();
-  Result<CommitInfo> CommitAndBroadcast(BlobWriterImpl* writer, const std::vector<Bytes>& gathered);
+  Result<CommitInfo> CommitAndBroadcast(writer::BlobWriterImpl* writer,
+                                        const std::vector<Bytes>& gathered);
   Status Unknown(const Status& cause);
 
   Engine& engine_;
@@ -103,7 +104,7 @@ class SaveRun {
   const SaverOptions& options_;
   const SaveTarget& target_;
   const SaveOptions& save_;
-  PhaseRecorder& recorder_;
+  observe::PhaseRecorder& recorder_;
   FrozenBlobs& frozen_;
   std::vector<FrozenBlobs::Linked> linked_{};  // that this rank made
   Attempt attempt_;
@@ -113,6 +114,6 @@ class SaveRun {
   std::vector<std::string> own_files_{};  // that PlaceOnNode made
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver
 
 #endif  // SEALPOINT_LIB_SAVER_SAVE_RUN_H_

@@ -13,7 +13,7 @@
 
 // Which checkpoints of a series stay. Pure: no storage, no clock.
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::series {
 
 // R-SER-14.
 Status CheckPolicy(const RetentionPolicy& policy);
@@ -44,6 +44,6 @@ std::vector<PruneDecision> DecideRetention(const SeriesListing& listing,
                                            const RetentionPolicy& policy,
                                            const std::vector<CheckpointSummary>& summaries);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::series
 
 #endif  // SEALPOINT_LIB_SERIES_RETENTION_H_

@@ -10,7 +10,7 @@
 // What removes gets the series as an open directory, and no path: a link that somebody puts in the
 // place of a checkpoint is never followed.
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::series {
 
 // Files of our names in a directory of a series. Errors: those of the storage.
 Result<std::vector<EntryInfo>> ListOurFiles(const Storage& storage, const SeriesEntry& entry);
@@ -27,6 +27,6 @@ Status MakeSureOfANewerOne(const Storage& storage, std::vector<SeriesEntry>::con
 // marker is another one now, R-SER-21), NotFound (it has no marker any more), Io.
 Status DeleteCommitted(Directory& series, const SeriesEntry& entry);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::series
 
 #endif  // SEALPOINT_LIB_SERIES_SERIES_REMOVAL_H_

@@ -10,7 +10,7 @@
 #include "sealpoint/series.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::series {
 
 // True for names that SeriesDirectoryName makes.
 bool IsSeriesDirectoryName(std::string_view name);
@@ -57,6 +57,6 @@ Result<std::optional<Bytes>> ReadMarkerBytes(const Directory& directory);
 // NotFound becomes Io: only a series without a checkpoint is NotFound (R-SER-20).
 Status NeverNotFound(Status status);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::series
 
 #endif  // SEALPOINT_LIB_SERIES_SERIES_SCAN_H_

@@ -11,7 +11,7 @@
 
 // The steps of the commit protocol (spec/commit.md) that concern files only.
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 
 // The error of a publication that may have taken effect all the same (R-CMT-07).
 Status WithUnknownOutcome(Status error);
@@ -48,6 +48,6 @@ Status PublishByPut(Directory& directory, std::string_view name, ByteSpan conten
 Status WriteAndPublish(Directory& directory, PublishMethod method, std::string_view unpublished,
                        std::string_view to, ByteSpan content);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage
 
 #endif  // SEALPOINT_LIB_STORAGE_DURABLE_H_

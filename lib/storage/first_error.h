@@ -6,7 +6,7 @@
 
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 
 // Remembers the first error of a file for all threads that write it. After it nothing may be
 // attempted on the file: the kernel reports a lost page once and then marks it clean, so that a
@@ -32,6 +32,6 @@ class FirstError {
   Status error_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage
 
 #endif  // SEALPOINT_LIB_STORAGE_FIRST_ERROR_H_

@@ -18,7 +18,7 @@
 #include "sealpoint/object_store.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 
 // What the directories of an object storage share.
 struct ObjectTree {
@@ -89,6 +89,6 @@ class ObjectDirectory final : public Directory {
   mutable Listing large_;   // what listings said of objects that no front of an object covers
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage
 
 #endif  // SEALPOINT_LIB_STORAGE_OBJECT_DIRECTORY_H_

@@ -8,7 +8,7 @@
 #include "sealpoint/object_store.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 
 // What one request brings when an object is opened whose length is not known.
 inline constexpr std::size_t kObjectFrontBytes = 64 * kKiB;
@@ -32,6 +32,6 @@ class ObjectReadableFile final : public ReadableFile {
   const IoMode mode_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage
 
 #endif  // SEALPOINT_LIB_STORAGE_OBJECT_READABLE_FILE_H_

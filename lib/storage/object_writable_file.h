@@ -12,7 +12,7 @@
 #include "sealpoint/object_store.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 
 // An object that is being written. WriteAt fills the buffers of parts, at any offset and from
 // several threads; whole parts are handed to an upload strictly in their order. What is smaller
@@ -72,6 +72,6 @@ class ObjectWritableFile final : public WritableFile {
   std::unique_ptr<ObjectUpload> upload_;  // of whoever is_sending_
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage
 
 #endif  // SEALPOINT_LIB_STORAGE_OBJECT_WRITABLE_FILE_H_

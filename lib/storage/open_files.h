@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 
 // How many files may stay open for reading: a fourth of what the process may have open, and no more
 // than `most`.
@@ -17,6 +17,6 @@ inline std::size_t OpenFilesFor(std::size_t most) {
   return std::clamp<std::size_t>(limit.rlim_cur / 4, 1, most);
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage
 
 #endif  // SEALPOINT_LIB_STORAGE_OPEN_FILES_H_

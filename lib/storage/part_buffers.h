@@ -12,7 +12,7 @@
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 
 // Memory of one part. What it holds at first is not defined.
 using PartBuffer = std::unique_ptr<std::byte[]>;
@@ -50,6 +50,6 @@ class PartBuffers {
   std::vector<PartBuffer> unused_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage
 
 #endif  // SEALPOINT_LIB_STORAGE_PART_BUFFERS_H_

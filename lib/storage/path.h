@@ -8,7 +8,7 @@
 
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 
 // InvalidArgument unless `name` is one path component: not empty, not "." or "..", without '/' and
 // NUL. The error's path is `directory` plus the name.
@@ -36,6 +36,6 @@ std::string_view LastComponent(std::string_view path);
 // for "s3://b".
 std::vector<std::string> PathPrefixes(std::string_view path);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage
 
 #endif  // SEALPOINT_LIB_STORAGE_PATH_H_

@@ -7,7 +7,7 @@
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 
 // Whether two paths lead to one directory, or one of them into the other. Errors: Io.
 Result<bool> Overlap(const Storage& a_storage, std::string_view a, const Storage& b_storage,
@@ -20,6 +20,6 @@ Status CheckApart(const Storage& from_storage, std::string_view from, const Stor
 // What Storage::Locate answers where a path is nothing but its text.
 Location LocateByText(std::string_view root, std::string_view path);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage
 
 #endif  // SEALPOINT_LIB_STORAGE_PLACE_H_

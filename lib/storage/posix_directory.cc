@@ -18,7 +18,7 @@
 #include "lib/base/macros.h"
 #include "lib/storage/path.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 namespace {
 
 constexpr mode_t kFileMode = 0666;  // narrowed by the umask
@@ -232,4 +232,4 @@ Result<SpaceInfo> PosixDirectory::FreeSpace() const {
   return space;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage

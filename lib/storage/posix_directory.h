@@ -11,7 +11,7 @@
 #include "lib/storage/posix_file.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 
 // All names are resolved relative to the open directory, so that it may be renamed meanwhile.
 class PosixDirectory final : public Directory {
@@ -55,6 +55,6 @@ class PosixDirectory final : public Directory {
   const std::string path_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage
 
 #endif  // SEALPOINT_LIB_STORAGE_POSIX_DIRECTORY_H_

@@ -13,7 +13,7 @@
 #include "lib/base/checked_math.h"
 #include "lib/base/errors.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 namespace {
 
 // Since Linux 6.6 tmpfs takes O_DIRECT and copies as before.
@@ -110,4 +110,4 @@ Status CheckFileRange(std::uint64_t offset, std::uint64_t size_bytes) {
                          " exceed the greatest file offset");
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage

@@ -13,7 +13,7 @@
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 
 // Owns a file descriptor. The destructor closes it and ignores errors, so that it is no way to end
 // writing: close(2) is where NFS and quotas report a failed write.
@@ -71,6 +71,6 @@ Status CheckDirectAlignment(std::uint64_t offset, std::uint64_t size_bytes, cons
 // InvalidArgument if the offset of some byte of the range does not fit off_t.
 Status CheckFileRange(std::uint64_t offset, std::uint64_t size_bytes);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage
 
 #endif  // SEALPOINT_LIB_STORAGE_POSIX_FD_H_

@@ -10,7 +10,7 @@
 #include "lib/storage/posix_fd.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 
 // What each call makes durable on Linux (fsync(2), open(2), close(2)):
 //   pwrite   nothing. The data is in the page cache, or with O_DIRECT in the device's cache, and
@@ -69,6 +69,6 @@ class PosixReadableFile final : public ReadableFile {
   mutable DirectIo direct_io_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage
 
 #endif  // SEALPOINT_LIB_STORAGE_POSIX_FILE_H_

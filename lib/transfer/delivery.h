@@ -8,7 +8,7 @@
 #include "sealpoint/bytes.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 
 class Delivery;
 
@@ -84,6 +84,6 @@ class NoDelivery final : public Delivery {
   const MutableByteSpan memory_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer
 
 #endif  // SEALPOINT_LIB_TRANSFER_DELIVERY_H_

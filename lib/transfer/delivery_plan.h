@@ -19,7 +19,7 @@
 #include "sealpoint/region.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 
 // How the elements of a copy come to their destination.
 enum class CopyWay : std::uint8_t {
@@ -38,7 +38,7 @@ class PlanCopy {
   PlanCopy() = default;
   // `converted_part` is a number in DeliveryPlan::converted_parts, or kAsStored. Precondition:
   // normalized.
-  PlanCopy(StridedCopy copy, std::byte* target, int device,
+  PlanCopy(layout::StridedCopy copy, std::byte* target, int device,
            std::uint32_t converted_part = kAsStored)
       : element_size_(copy.element_size),
         source_offset_bytes_(copy.source_offset_bytes),
@@ -46,7 +46,8 @@ class PlanCopy {
         target_(target),
         device_(device),
         converted_part_(converted_part) {
-    if (!copy.is_contiguous()) strided_ = std::make_shared<const StridedCopy>(std::move(copy));
+    if (!copy.is_contiguous())
+      strided_ = std::make_shared<const layout::StridedCopy>(std::move(copy));
   }
 
   // Never changes: it is chosen when the plan is made.
@@ -63,14 +64,14 @@ class PlanCopy {
   template <typename Use>
   auto With(const Use& use) const {
     if (strided_ != nullptr) return use(*strided_);
-    StridedCopy contiguous;
+    layout::StridedCopy contiguous;
     contiguous.element_size = element_size_;
     contiguous.source_offset_bytes = source_offset_bytes_;
     contiguous.target_offset_bytes = target_offset_bytes_;
     return use(contiguous);
   }
   std::uint64_t byte_count() const {
-    return With([](const StridedCopy& copy) { return copy.byte_count(); });
+    return With([](const layout::StridedCopy& copy) { return copy.byte_count(); });
   }
   std::byte* target() const { return target_; }
   int device() const { return device_; }  // of the target
@@ -94,7 +95,7 @@ class PlanCopy {
   std::uint32_t converted_part() const { return converted_part_; }
 
  private:
-  std::shared_ptr<const StridedCopy> strided_;  // null: contiguous
+  std::shared_ptr<const layout::StridedCopy> strided_;  // null: contiguous
   std::uint64_t element_size_ = 0;
   std::int64_t source_offset_bytes_ = 0;
   std::int64_t target_offset_bytes_ = 0;
@@ -105,7 +106,7 @@ class PlanCopy {
 
 // An item that is converted to another dtype.
 struct PlanConversion {
-  ElementConverter converter;
+  convert::ElementConverter converter;
   Region region;
 };
 
@@ -183,6 +184,6 @@ struct DeliveryPlan {
   }
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer
 
 #endif  // SEALPOINT_LIB_TRANSFER_DELIVERY_PLAN_H_

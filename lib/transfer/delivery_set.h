@@ -14,13 +14,13 @@
 #include "lib/transfer/direct_delivery.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 
 // What the deliveries of one plan work with. All of it outlives them.
 struct DeliveryContext {
   const DeliveryPlan& plan;
-  StagingPool& pool;
-  std::shared_ptr<DeviceRuntime> devices;  // null if the plan is for the host alone
+  device::StagingPool& pool;
+  std::shared_ptr<device::DeviceRuntime> devices;  // null if the plan is for the host alone
   DirectFiles::OpenBlob open_direct{};
 };
 
@@ -52,7 +52,7 @@ class DeliverySet {
  private:
   Status OpenQueued(const DeliveryContext& context, const DeliveryOptions& options);
 
-  StagingBuffer memory_;
+  device::StagingBuffer memory_;
   std::optional<DirectFiles> direct_files_;
   std::vector<std::unique_ptr<Delivery>> deliveries_;  // destroyed first: they use the others
 };
@@ -66,6 +66,6 @@ Result<std::unique_ptr<Delivery>> OpenReceived(const DeliveryContext& context,
 // decoded chunk, since undoing the byte split takes a second buffer.
 int AffordableThreads(const DeliveryPlan& plan, int threads, std::uint64_t memory_budget_bytes);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer
 
 #endif  // SEALPOINT_LIB_TRANSFER_DELIVERY_SET_H_

@@ -15,7 +15,7 @@
 #include "sealpoint/digest.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 
 // Whether the copy puts the chunk's raw bytes, as they are stored, into contiguous device memory.
 inline bool IsWholeOnDevice(const PlanChunk& chunk, const PlanCopy& copy) {
@@ -67,13 +67,13 @@ class DeviceDelivery : public Delivery {
   const DeliveryPlan& plan() const { return plan_; }
   // The chunks of the current range are in device memory, and nobody has verified them.
   Status AddDirect();
-  DeviceCopies& queued() { return copies_->queued(); }
+  device::DeviceCopies& queued() { return copies_->queued(); }
 
  private:
   struct Window {
     MutableByteSpan memory{};
     std::span<Digest> digests{};
-    DeviceCopies::Fence fence{};
+    device::DeviceCopies::Fence fence{};
     const PlanRange* range = nullptr;
     RangeFetcher* fetcher = nullptr;          // of the range
     bool is_direct = false;                   // not read by the host
@@ -83,7 +83,7 @@ class DeviceDelivery : public Delivery {
   struct Series {
     int device = kHostDevice;
     std::uint32_t name = 0;
-    DeviceChunks chunks{};
+    device::DeviceChunks chunks{};
     std::size_t first_digest = 0;
   };
 
@@ -109,8 +109,8 @@ class DeviceDelivery : public Delivery {
 class StagedDelivery final : public Delivery {
  public:
   // `buffer_max_bytes` bounds a buffer, of which there are two.
-  StagedDelivery(const DeliveryPlan& plan, std::unique_ptr<StagedCopies> copies, StagingPool& pool,
-                 std::uint64_t buffer_max_bytes);
+  StagedDelivery(const DeliveryPlan& plan, std::unique_ptr<StagedCopies> copies,
+                 device::StagingPool& pool, std::uint64_t buffer_max_bytes);
 
   Result<FetchTarget> Prepare(const PlanRange&, RangeFetcher&) override { return FetchTarget(); }
   Status Begin(const PlanChunk& chunk, ByteSpan raw) override;
@@ -118,12 +118,12 @@ class StagedDelivery final : public Delivery {
 
  private:
   const DeliveryPlan& plan_;
-  StagingPool& pool_;
+  device::StagingPool& pool_;
   const std::uint64_t buffer_bytes_;
-  StagingBuffer memory_;  // outlives the copies
+  device::StagingBuffer memory_;  // outlives the copies
   std::unique_ptr<StagedCopies> copies_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer
 
 #endif  // SEALPOINT_LIB_TRANSFER_DEVICE_DELIVERY_H_

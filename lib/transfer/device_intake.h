@@ -13,7 +13,7 @@
 #include "sealpoint/bytes.h"
 #include "sealpoint/digest.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 
 // Copies device memory into the stream. Bytes are hashed once they have arrived, in the order of
 // the file, while later copies are still running; until then the stream does not write them
@@ -40,7 +40,7 @@ class DeviceIntake final : public Intake {
   struct Part {
     ByteSpan bytes{};          // of one chunk
     std::uint64_t offset = 0;  // in the file
-    DeviceCopies::Point arrival{};
+    device::DeviceCopies::Point arrival{};
   };
   // Queues one copy for the next bytes, whatever chunks they are of: each copy keeps the link idle
   // for a few microseconds.
@@ -49,12 +49,12 @@ class DeviceIntake final : public Intake {
   void HoldStream();
 
   const IntakeContext context_;
-  Hasher hasher_;
+  digest::Hasher hasher_;
   std::deque<Chunk> chunks_;
   std::deque<Part> parts_;                          // of the chunks, in their order
   std::deque<std::vector<Digest>> device_digests_;  // by shard
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer
 
 #endif  // SEALPOINT_LIB_TRANSFER_DEVICE_INTAKE_H_

@@ -15,7 +15,7 @@
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 
 // Chunks of a range that a device can read at once: back to back in its memory as in the file.
 struct DirectRun {
@@ -35,24 +35,24 @@ class DirectFiles {
  public:
   // Opens a blob for direct I/O.
   using OpenBlob = std::function<Result<std::shared_ptr<const ReadableFile>>(std::uint32_t blob)>;
-  DirectFiles(OpenBlob open_blob, std::shared_ptr<DeviceRuntime> devices)
+  DirectFiles(OpenBlob open_blob, std::shared_ptr<device::DeviceRuntime> devices)
       : open_blob_(std::move(open_blob)), devices_(std::move(devices)) {}
 
   // Null if the host must read the blob.
-  std::shared_ptr<DeviceFile> Open(std::uint32_t blob);
+  std::shared_ptr<device::DeviceFile> Open(std::uint32_t blob);
   // Devices could not read it after all.
   void Refuse(std::uint32_t blob);
 
  private:
   struct Entry {
     std::uint32_t blob = 0;
-    std::shared_ptr<const ReadableFile> file{};  // outlives what is made of its descriptor
-    std::unique_ptr<DeviceFile> device_file{};   // null if devices cannot read it
+    std::shared_ptr<const ReadableFile> file{};         // outlives what is made of its descriptor
+    std::unique_ptr<device::DeviceFile> device_file{};  // null if devices cannot read it
   };
   std::shared_ptr<Entry> Make(std::uint32_t blob);
 
   const OpenBlob open_blob_;
-  const std::shared_ptr<DeviceRuntime> devices_;
+  const std::shared_ptr<device::DeviceRuntime> devices_;
   std::mutex mutex_;
   std::deque<std::shared_ptr<Entry>> open_;  // guarded; oldest first
 };
@@ -74,6 +74,6 @@ class DirectDelivery final : public DeviceDelivery {
   bool callers_are_done_ = false;  // with what was on their streams
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer
 
 #endif  // SEALPOINT_LIB_TRANSFER_DIRECT_DELIVERY_H_

@@ -11,7 +11,7 @@
 #include "sealpoint/bytes.h"
 #include "sealpoint/digest.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 
 // Copies host memory into the stream and hashes it in the same pass, strided memory gathered first.
 class CopyIntake final : public Intake {
@@ -21,7 +21,7 @@ class CopyIntake final : public Intake {
 
  private:
   const IntakeContext context_;
-  Hasher hasher_;
+  digest::Hasher hasher_;
 };
 
 // Writes dense host memory block by block without a staging buffer: a copy there would be a second
@@ -74,6 +74,6 @@ class SnapshotIntake final : public Intake {
 // overlap.
 void CopyPastCaches(ByteSpan from, MutableByteSpan to);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer
 
 #endif  // SEALPOINT_LIB_TRANSFER_HOST_INTAKE_H_

@@ -11,14 +11,14 @@
 #include "lib/transfer/source_reader.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 
 // What the intakes of one file work with. All of it outlives them (`copies` unless it was stopped).
 struct IntakeContext {
-  EngineParts& engine;
-  DeviceCopies& copies;
-  FileStream& stream;  // of the file
-  ChunkSink& chunks;   // its table
+  pipeline::EngineParts& engine;
+  device::DeviceCopies& copies;
+  pipeline::FileStream& stream;  // of the file
+  ChunkSink& chunks;             // its table
   // Devices also compute the digests of their memory, before the copy, and the two are compared.
   bool checks_copies = false;
 };
@@ -52,6 +52,6 @@ class Intake {
   virtual Result<bool> CompleteOldest() { return false; }
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer
 
 #endif  // SEALPOINT_LIB_TRANSFER_INTAKE_H_

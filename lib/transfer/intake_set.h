@@ -12,7 +12,7 @@
 #include "lib/transfer/intake.h"
 #include "sealpoint/bytes.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 
 // Shards below this size share staging buffers: many are written at once. Larger ones of dense host
 // memory need none in a file that is not direct.
@@ -46,6 +46,6 @@ class IntakeSet {
   const std::array<Intake*, 3> late_{&device_, &borrow_, &snapshot_};
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer
 
 #endif  // SEALPOINT_LIB_TRANSFER_INTAKE_SET_H_

@@ -12,7 +12,7 @@
 #include "sealpoint/bytes.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 
 // Puts the requested parts of chunks into messages to other ranks, and hands the chunks on to the
 // delivery of this rank.
@@ -61,6 +61,6 @@ class SendDelivery final : public Delivery {
 Status DeliverParts(const DeliveryPlan& plan, const PlanChunk& chunk, const ChunkParts& parts,
                     ByteSpan packed, Bytes& scratch, Delivery& local);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer
 
 #endif  // SEALPOINT_LIB_TRANSFER_SEND_DELIVERY_H_

@@ -10,7 +10,7 @@
 #include "sealpoint/codec.h"
 #include "sealpoint/digest.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 
 // How a shard's bytes are cut and coded.
 struct ShardEncoding {
@@ -46,6 +46,6 @@ class ChunkSink {
   ~ChunkSink() = default;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer
 
 #endif  // SEALPOINT_LIB_TRANSFER_SHARD_ENCODING_H_

@@ -9,7 +9,7 @@
 #include "sealpoint/memory_view.h"
 #include "sealpoint/region.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 
 // Delivers the bytes of a region in row-major (run) order. Dense memory is handed out as it lies;
 // strided memory is gathered, a part at a time, into a small buffer that stays in the cache.
@@ -32,7 +32,7 @@ class SourceReader {
   const std::byte* position() const { return source_.data + position_; }
   // For device memory: queues a copy of the next bytes. Precondition: at most remaining_bytes(),
   // and whole elements if the memory is strided.
-  Status QueueNext(CopyQueue& queue, MutableByteSpan to);
+  Status QueueNext(device::CopyQueue& queue, MutableByteSpan to);
 
  private:
   Region region_;
@@ -44,6 +44,6 @@ class SourceReader {
   Bytes gathered_;  // of the host's strided memory
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer
 
 #endif  // SEALPOINT_LIB_TRANSFER_SOURCE_READER_H_

@@ -15,7 +15,7 @@
 #include "sealpoint/digest.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 
 // Staging buffers hold what cannot be copied from the raw bytes.
 inline constexpr std::uint64_t kStagingBufferMaxBytes = 4 * kMiB;
@@ -33,7 +33,7 @@ class StagedCopies {
   // Makes the queues and orders them behind the streams of the plan's destinations. The plan must
   // outlive the result.
   static Result<std::unique_ptr<StagedCopies>> Open(const DeliveryPlan& plan,
-                                                    std::shared_ptr<DeviceRuntime> runtime);
+                                                    std::shared_ptr<device::DeviceRuntime> runtime);
 
   // The ring: equal buffers of at least StagingBufferBytes each. Precondition: all copies are
   // finished.
@@ -44,30 +44,30 @@ class StagedCopies {
   // buffers, part by part.
   Status Queue(const PlanChunk& chunk, const PlanCopy& copy, ByteSpan raw, bool raw_stays);
   // Queues digests behind all copies to that device; `to` as in CopyQueue::QueueDigests.
-  Status QueueDigests(int device, std::uint32_t name, const DeviceChunks& chunks,
+  Status QueueDigests(int device, std::uint32_t name, const device::DeviceChunks& chunks,
                       std::span<Digest> to);
 
   // To wait for what was queued; labels are numbers in DeliveryPlan::names.
-  DeviceCopies& queued() { return queued_; }
+  device::DeviceCopies& queued() { return queued_; }
 
  private:
   struct StagingRingBuffer {
     MutableByteSpan memory;
-    DeviceCopies::Fence fence{};  // behind the copies out of it
+    device::DeviceCopies::Fence fence{};  // behind the copies out of it
   };
 
-  StagedCopies(const DeliveryPlan& plan, std::shared_ptr<DeviceRuntime> runtime);
+  StagedCopies(const DeliveryPlan& plan, std::shared_ptr<device::DeviceRuntime> runtime);
   Result<MutableByteSpan> Stage(std::uint64_t size_bytes);
-  Status Place(int device, std::uint32_t name, const StridedCopy& place, const std::byte* staging,
-               std::byte* target);
+  Status Place(int device, std::uint32_t name, const layout::StridedCopy& place,
+               const std::byte* staging, std::byte* target);
 
   const DeliveryPlan& plan_;
   std::vector<StagingRingBuffer> ring_;
   std::size_t filled_ = 0;          // the buffer that is being filled
   std::uint64_t filled_bytes_ = 0;  // of it
-  DeviceCopies queued_;
+  device::DeviceCopies queued_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer
 
 #endif  // SEALPOINT_LIB_TRANSFER_STAGED_COPIES_H_

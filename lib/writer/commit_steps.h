@@ -14,7 +14,7 @@
 #include "sealpoint/commit.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::writer {
 
 // AlreadyExists if the directory holds a marker, void or not, readable or not (R-CMT-01).
 Status CheckNoMarker(Directory& directory);
@@ -27,7 +27,7 @@ Status CheckParent(const std::optional<ParentRef>& parent);
 
 // What the committer knows of a blob: fixed in size, whatever the blob holds.
 struct CommittedBlob {
-  BlobPin pin{};
+  metadata::BlobPin pin{};
   AttemptId attempt{};  // zero if its writer did not know it
   friend bool operator==(const CommittedBlob&, const CommittedBlob&) = default;
 };
@@ -38,7 +38,7 @@ Result<std::vector<CommittedBlob>> CommittedBlobsOf(std::span<const BlobSummary>
 Status CheckBlobsAreThere(const Directory& directory, std::span<const CommittedBlob> blobs);
 
 // Makes the FlatBuffer of the index.
-using IndexMaker = std::function<Result<Bytes>(const IndexAttributes& attributes)>;
+using IndexMaker = std::function<Result<Bytes>(const metadata::IndexAttributes& attributes)>;
 
 // Called when index and marker are durable, before the publication; an error ends the commit.
 using BeforePublication = std::function<Status(ByteSpan index_file, ByteSpan marker)>;
@@ -50,7 +50,7 @@ using BeforePublication = std::function<Status(ByteSpan index_file, ByteSpan mar
 // have done so (R-STG-01).
 Result<CommitInfo> RunCommit(Directory& directory, PublishMethod method,
                              const CommitOptions& options, std::span<const CommittedBlob> blobs,
-                             const IndexMaker& make_index, PhaseRecorder& recorder,
+                             const IndexMaker& make_index, observe::PhaseRecorder& recorder,
                              const BeforePublication& before_publication = {});
 
 // Writes index and unpublished marker durably, if the method of publication needs that one, and
@@ -64,6 +64,6 @@ Status PublishMarker(Directory& directory, PublishMethod method, const AttemptId
 // Removes what WriteIndexAndMarker made.
 void RemoveOwnFiles(Directory& directory, std::vector<std::string>& own_files);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::writer
 
 #endif  // SEALPOINT_LIB_WRITER_COMMIT_STEPS_H_

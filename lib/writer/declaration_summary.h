@@ -19,7 +19,7 @@
 #include "lib/writer/held_tensors.h"
 #include "sealpoint/declaration.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::writer {
 
 // What planning needs of a slot, made once when it is declared; planning looks at no more of it
 // than this. Hashes of 128 bits.
@@ -141,10 +141,10 @@ void DeclarationSummary::ForEachTensor(const Visit& visit) const {
   }
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::writer
 
 namespace sealpoint {
-struct Declaration::Summary final : internal::DeclarationSummary {};
+struct Declaration::Summary final : internal::writer::DeclarationSummary {};
 }  // namespace sealpoint
 
 #endif  // SEALPOINT_LIB_WRITER_DECLARATION_SUMMARY_H_

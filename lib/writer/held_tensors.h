@@ -14,7 +14,7 @@
 #include "lib/base/text_arena.h"
 #include "sealpoint/declaration.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::writer {
 
 // The parts of a HeldTensor, wherever they lie. Borrows.
 struct HeldView {
@@ -88,6 +88,6 @@ class HeldTensorTable {
   std::vector<const TensorSpec*> kinds_;                        // keys of the map, by number
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::writer
 
 #endif  // SEALPOINT_LIB_WRITER_HELD_TENSORS_H_

@@ -13,7 +13,7 @@
 #include "sealpoint/id.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::writer {
 
 // A writer whose directory is not known yet: what is added stays in staging buffers until Bind.
 class StagedWriter final : public StateWriter {
@@ -21,8 +21,8 @@ class StagedWriter final : public StateWriter {
   // Takes over `reserved_buffer_count` buffers that EngineParts::TryReserve set apart, at least
   // what StagingEstimate says of all that will be added, with a part of that size for each blob if
   // it is not 0.
-  StagedWriter(EngineParts& engine, std::uint64_t reserved_buffer_count, BlobWriterOptions options,
-               std::uint64_t part_size_bytes = 0);
+  StagedWriter(pipeline::EngineParts& engine, std::uint64_t reserved_buffer_count,
+               BlobWriterOptions options, std::uint64_t part_size_bytes = 0);
   ~StagedWriter() override;
 
   // Forgets what was added of these groups, before Bind.
@@ -40,12 +40,12 @@ class StagedWriter final : public StateWriter {
   Result<OpenedBlob> OpenBlob() override;
   Status PutAside(const OpenedBlob& full) override;
 
-  EngineParts& engine_;
+  pipeline::EngineParts& engine_;
   const std::uint64_t part_size_bytes_;
   std::uint64_t reserved_buffer_count_;
   std::vector<std::unique_ptr<BlobStream>> blobs_;  // in order of creation
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::writer
 
 #endif  // SEALPOINT_LIB_WRITER_STAGED_WRITER_H_

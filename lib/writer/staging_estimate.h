@@ -9,7 +9,7 @@
 
 #include "sealpoint/blob_writer.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::writer {
 
 // How many staging buffers a StagedWriter fills at most, computed before the
 // first byte is copied. Must count every byte that BlobStream puts into its stream.
@@ -33,6 +33,6 @@ class StagingEstimate {
   std::set<std::string, std::less<>> groups_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::writer
 
 #endif  // SEALPOINT_LIB_WRITER_STAGING_ESTIMATE_H_

@@ -23,7 +23,7 @@
 #include "sealpoint/region.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::writer {
 
 // What is known of a state before it is added.
 struct ExpectedState {
@@ -69,19 +69,20 @@ class StateWriter {
   };
   // What outlives the change from a staged writer to one with a directory, and never moves.
   struct Core {
-    Core(EngineParts& engine_parts, BlobWriterOptions writer_options);
+    Core(pipeline::EngineParts& engine_parts, BlobWriterOptions writer_options);
 
-    EngineParts& engine;
+    pipeline::EngineParts& engine;
     BlobWriterOptions options;
-    std::map<std::string, OpenedBlob> open{};                                // by group, one each
-    std::vector<OpenedBlob> full{};                                          // not ended yet
-    std::unique_ptr<TensorTable> tensors = std::make_unique<TensorTable>();  // as first added
+    std::map<std::string, OpenedBlob> open{};  // by group, one each
+    std::vector<OpenedBlob> full{};            // not ended yet
+    std::unique_ptr<metadata::TensorTable> tensors =
+        std::make_unique<metadata::TensorTable>();  // as first added
     std::set<std::string, std::less<>> objects{};
     std::uint64_t bytes_staged = 0;
     Status failure{};
     bool is_finished = false;
     bool checks_copies = false;
-    DeviceCopies copies;
+    device::DeviceCopies copies;
   };
 
   explicit StateWriter(std::unique_ptr<Core> core) : core_(std::move(core)) {}
@@ -126,6 +127,6 @@ class StateWriter {
   bool is_adding_state_ = false;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::writer
 
 #endif  // SEALPOINT_LIB_WRITER_STATE_WRITER_H_

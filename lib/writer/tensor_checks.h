@@ -11,7 +11,7 @@
 #include "sealpoint/region.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::writer {
 
 // What the caller says of a tensor or an object, checked before the first byte. All InvalidArgument
 // (LimitExceeded for sizes beyond 64 bits), with the tensor as the place.
@@ -29,10 +29,10 @@ Status CheckMemory(const MemoryView& source, const Region& region, const TensorS
 // Bytes per element: as stated, else the registered size. Precondition: CheckTensorSpec.
 std::uint32_t ElementSize(const TensorSpec& tensor);
 // What a manifest says of it. Borrows the specification. Precondition: CheckTensorSpec.
-TensorAttributes AttributesOf(const TensorSpec& tensor);
+metadata::TensorAttributes AttributesOf(const TensorSpec& tensor);
 // Precondition: CheckTensorSpec, so nothing overflows.
 bool IsEmpty(const TensorSpec& tensor);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::writer
 
 #endif  // SEALPOINT_LIB_WRITER_TENSOR_CHECKS_H_

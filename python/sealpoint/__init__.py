@@ -16,6 +16,7 @@ except ImportError as error:
 
     raise ImportError(without_extension(error), name="sealpoint._sealpoint") from None
 
+from sealpoint import _uri
 from sealpoint._checkpoint import Blob, Checkpoint, Chunks, Objects, Plan, Shard, Tensor, open
 from sealpoint._errors import (
     AlreadyExistsError,
@@ -39,7 +40,7 @@ from sealpoint._errors import (
     UnsupportedError,
 )
 from sealpoint._mapped import HostCopy
-from sealpoint._repack import RepackReport, RepairedBlob, RepairReport, ThinReport, copy, merge, repair, thin
+from sealpoint._repack import RepackReport, RepairReport, RepairedBlob, ThinReport, copy, merge, repair, thin
 from sealpoint._save import BlobWriter, commit, list_blobs, new_attempt, read_summary, save
 from sealpoint._sealpoint import (
     CommitInfo,
@@ -112,3 +113,12 @@ __all__ = [
     "thin",
     "verify",
 ]
+
+
+def _register_obstore() -> None:
+    from sealpoint.storage import obstore
+
+    obstore.register_all()
+
+
+_uri.default_stores.append(_register_obstore)

@@ -10,13 +10,15 @@ import os
 import re
 import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from sealpoint._errors import ArgumentTypeError, InvalidArgumentError
 
 Path = str | bytes | os.PathLike[str]
 # Values are stored as text, numbers as repr() writes them.
 Provenance = Mapping[str, str | float | bool]
+
+T = TypeVar("T")
 
 THREADS_MAX = 1024
 _U32_MAX, _U64_MAX = 2**32 - 1, 2**64 - 1
@@ -118,11 +120,19 @@ def _sequence(has_type: Callable[[Any], bool], has_value: Callable[[Any], bool],
     )
 
 
+_parents: list[type] = []
+
+
+def may_be_parent(cls: type[T]) -> type[T]:
+    """Lets instances of a class be given as ``parent``."""
+    _parents.append(cls)
+    return cls
+
+
 def _is_parent(value: Any) -> bool:
-    from sealpoint._checkpoint import Checkpoint
     from sealpoint._sealpoint import CommitInfo
 
-    return isinstance(value, (Checkpoint, CommitInfo)) or (
+    return isinstance(value, (*_parents, CommitInfo)) or (
         isinstance(value, tuple) and len(value) in (2, 3) and isinstance(value[0], str) and is_integer(value[1])
         and all(isinstance(one, str) for one in value[2:])
     )

@@ -13,8 +13,8 @@ from types import EllipsisType, TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
 
 from sealpoint import _dlpack, _sealpoint, _uri
+from sealpoint._arguments import check, is_text, listed, load_threads, may_be_parent, path_of
 from sealpoint._arguments import Path as Path
-from sealpoint._arguments import check, is_text, listed, load_threads, path_of
 from sealpoint._dtypes import numpy, numpy_dtype
 from sealpoint._errors import (
     ArgumentTypeError,
@@ -34,11 +34,10 @@ OnMismatch = Literal["error", "report", "allow"]
 Rounding = Literal["exact", "nearest"]
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from sealpoint._dtypes import Array
 
     # Integers, slices and "...", alone or in a tuple.
     Index = int | slice | EllipsisType | tuple[int | slice | EllipsisType, ...]
-    Array = NDArray[Any]
 
 _Out = TypeVar("_Out")
 
@@ -364,6 +363,7 @@ class Objects(Mapping[str, bytes]):
         return f"<sealpoint.Objects: {len(self)} of {self._checkpoint.path!r}>"
 
 
+@may_be_parent
 class Checkpoint(Mapping[str, Tensor]):
     """A committed checkpoint, open for reading: a mapping of names, in order, to lazy tensors.
 

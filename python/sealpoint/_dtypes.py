@@ -5,9 +5,14 @@ from __future__ import annotations
 
 import importlib
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sealpoint._sealpoint import foreign_dtypes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
 
 _ROWS = foreign_dtypes()
 ITEM_SIZE = {name: size for name, size, *_ in _ROWS}

@@ -7,6 +7,7 @@ They are made of plain values, so that they can be pickled and sent to another p
 from __future__ import annotations
 
 import builtins
+from collections.abc import Callable
 from typing import ClassVar
 
 
@@ -162,11 +163,13 @@ class InternalError(Error):
     code = "Internal"
 
 
+# What is at a path, in plain words; of ``_places``.
+describe_place: Callable[[str], str] = lambda path: ""
+
+
 def _with_place(message: str, path: str) -> str:
     """With what is at the path, in plain words, before it."""
-    from sealpoint._places import describe
-
-    found = describe(path)
+    found = describe_place(path)
     return message if not found or message.startswith(found) else f"{found} ({message})"
 
 

@@ -12,8 +12,7 @@ from sealpoint import _sealpoint
 from sealpoint._dtypes import numpy, numpy_dtype
 
 if TYPE_CHECKING:
-    from sealpoint._checkpoint import Array
-
+    from sealpoint._dtypes import Array
 
 _ALIGNMENT = 64  # bytes; a cache line
 

@@ -11,8 +11,9 @@ import fnmatch
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, TypedDict
 
+from sealpoint._arguments import Path, Provenance
 from sealpoint._machine import memory_bytes
-from sealpoint._save import BLOB_SIZE_MAX_DEFAULT_BYTES, CHUNK_SIZE_DEFAULT_BYTES, Codec
+from sealpoint._save import CHUNK_SIZE_DEFAULT_BYTES, Codec, Parent
 
 SAVE_BUDGET_MIN_BYTES = 8 << 20  # two staging buffers
 DEADLINE_DEFAULT_SECONDS = 1800.0
@@ -67,11 +68,8 @@ class StoreOptions:
     def saver_arguments(self) -> dict[str, Any]:
         """What a ``_sealpoint.Saver`` is made of, beside engine and communicator; values can be keys. Nothing is staged."""
         return {
-            "find_replicas": True,
             "compare_replicas": self.compare_replicas,
-            "blob_size_max_bytes": BLOB_SIZE_MAX_DEFAULT_BYTES,
             "writer_ranks": (),
-            "check_device_copies": False,
             "deadline": self.deadline,
             "background_deadline": self.background_deadline,
             "keep_local": 0,
@@ -85,6 +83,19 @@ class StoreOptions:
     @property
     def encoding(self) -> tuple[Codec, int, int]:
         return (self.codec, self.codec_level, self.chunk_size_bytes)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SaveOptions(StoreOptions):
+    """A save of many ranks: also where it goes."""
+
+    series: bool = False
+    step: int | None = None
+    parent: Parent = None
+    provenance: Provenance | None = None
+    allow_empty: bool = False
+    allow_fallback: bool = False
+    staged: Path | None = None
 
 
 def default_budget(ranks_here: int) -> int:

@@ -8,7 +8,7 @@ import difflib
 import os
 import re
 
-from sealpoint import _sealpoint, _uri
+from sealpoint import _errors, _sealpoint, _uri
 from sealpoint._errors import Error
 from sealpoint._sealpoint import printable
 
@@ -37,6 +37,9 @@ def describe(path: str) -> str:
 def _names(directory: str) -> list[str]:
     with os.scandir(directory or ".") as entries:
         return [entry.name for entry, _ in zip(entries, range(_NAMES_MAX), strict=False)]
+
+
+_errors.describe_place = describe
 
 
 def _describe_missing(path: str) -> str:
@@ -69,7 +72,7 @@ def _describe_other(path: str) -> str:
         return ""
     what, is_read = kind
     word = printable(path)
-    return f"it is {what}; `sealpoint convert {word} DST` converts it, `sealpoint ls {word}` shows it" if is_read else what
+    return f"it is {what}; `ckpt convert {word} DST` converts it, `ckpt ls {word}` shows it" if is_read else what
 
 
 def _describe_directory(path: str) -> str:

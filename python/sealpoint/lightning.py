@@ -18,13 +18,12 @@ from typing import Any
 
 import torch
 
-from sealpoint import _sealpoint, _uri, _url_files
+from sealpoint import _directories, _sealpoint, _uri, _url_files
 from sealpoint._arguments import path_of
 from sealpoint._checkpoint import open_own
 from sealpoint._errors import AlreadyExistsError, InvalidArgumentError, UnsupportedError
 from sealpoint._options import Frozen, StoreOptions
 from sealpoint._save import Codec
-from sealpoint.torch import _directories
 from sealpoint.torch._arguments import check
 from sealpoint.torch._load import load_full
 from sealpoint.torch._options import SaveKeywords
@@ -78,7 +77,7 @@ def _remove_from_store(path: str) -> None:
 class SealpointCheckpointIO(_base()):  # type: ignore[misc]
     """Saves the dict of a Trainer as a checkpoint of this library: a directory where Lightning has a file.
 
-    Paths may be URLs of object stores, which Lightning lists by fsspec (docs/frameworks.md).
+    Paths may be URLs of object stores, which Lightning lists by fsspec (docs/guides/frameworks.md).
 
     Strategies that shard a checkpoint over ranks (``FSDPStrategy(state_dict_type="sharded")``, ``ModelParallelStrategy``)
     do not use plugins of this kind.

@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 import torch
 
-from sealpoint import _tree, _uri
+from sealpoint import _directories, _tree, _uri
 from sealpoint._arguments import Provenance, path_of
 from sealpoint._checkpoint import Checkpoint, Path
 from sealpoint._checkpoint import open_own as open_checkpoint
@@ -31,16 +31,15 @@ from sealpoint._tree import PerRank
 from sealpoint._tree_paths import entries_of
 from sealpoint.accelerate import RESUME_CONTRACT, check_supported, unwrapped
 from sealpoint.interop._destination import check_room, prepare, publishing, sync_directory
-from sealpoint.torch import _directories, _shards
+from sealpoint.torch import _shards
 from sealpoint.torch._arguments import check
 from sealpoint.torch._checkpointer import Checkpointer, log_findings
 from sealpoint.torch._dtypes import DTYPE_OF
 from sealpoint.torch._load import load
 from sealpoint.torch._options import Contract, ResumeKeywords
+from sealpoint.torch._promotions import resume_promotions
 from sealpoint.torch._random import random_states, set_random_states
 from sealpoint.torch._session import session_of
-from sealpoint.torch._staged import resume_promotions
-from sealpoint.torch._state import run_on_first
 
 try:
     _transformers: Any = import_module("transformers")
@@ -274,7 +273,7 @@ class SealpointTrainer(_transformers.Trainer):  # type: ignore[misc]
 def _ask_first(kind: str, path: Any, make: Callable[[], Any], deadline: float | None = DEADLINE_DEFAULT_SECONDS) -> Any:
     """What make() returns on rank 0, or its error, on all ranks."""
     with session_of(None).call(kind, path, deadline=deadline) as call:
-        return run_on_first(call, make)
+        return call.run_on_first(make)
 
 
 def _step_of(path: Any) -> int | None:
@@ -326,7 +325,7 @@ def export_pretrained(model: Any, checkpoint: Path, directory: Path, *, part: st
     they are several, and what else the model and its tokenizer have. Returns its path.
 
     It has its name when it is whole and on the disk, and is not there after an error; what a killed process left the next
-    export to it removes. Rank 0 reads and writes, and needs memory for all weights; ``sealpoint convert --to hf`` streams.
+    export to it removes. Rank 0 reads and writes, and needs memory for all weights; ``ckpt convert --to hf`` streams.
     All ranks call it.
 
     Args:

@@ -13,7 +13,6 @@ NB_MODULE(_sealpoint, m) {
   m.doc() = "The compiled part of sealpoint. Programs import sealpoint.";
   m.attr("version") = Text(sealpoint::VersionString());
   m.attr("format_version") = sealpoint::kFormatVersionWritten;
-  m.def("instruction_sets", [] { return Text(sealpoint::InstructionSets()); });
   BindStatus(m);
   BindReports(m);
   BindContract(m);
@@ -28,9 +27,11 @@ NB_MODULE(_sealpoint, m) {
   BindVerify(m);
   BindSeries(m);
   BindSaver(m);
+  BindCommunicator(m);
   BindCollectiveReader(m);
   BindInterop(m);
   BindFiles(m);
   BindRepack(m);
   BindObjectStore(m);
+  BindCommand(m);
 }

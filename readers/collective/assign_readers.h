@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::collective {
 
 // A range of bytes of a blob.
 struct BlobBytes {
@@ -44,6 +44,6 @@ struct RequestedBytes {
 // matter. Precondition: ranges are not empty; those of one rank do not overlap.
 RequestedBytes AssignReaders(const std::vector<RankBytes>& requested, int rank_count);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::collective
 
 #endif  // SEALPOINT_READERS_COLLECTIVE_ASSIGN_READERS_H_

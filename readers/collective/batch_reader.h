@@ -16,7 +16,7 @@
 #include "sealpoint/bytes.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::collective {
 
 // What was read in one batch.
 struct BatchData {
@@ -36,26 +36,26 @@ struct BatchData {
 class BatchReader {
  public:
   // Holds the chunks of this rank if the plan is not for the host alone.
-  BatchReader(const CheckpointImpl& checkpoint, const ReadPlanData& plan, int threads,
+  BatchReader(const load::CheckpointImpl& checkpoint, const load::ReadPlanData& plan, int threads,
               int rank_count);
 
   // `data` is overwritten; its memory is reused. Errors: those of reading and converting.
   // `ahead` has the ranges of this batch and its neighbours.
   Status Read(const std::vector<ChunkToRead>& to_read, const ReadingBatch& batch,
-              RangesAhead& ahead, BatchData& data);
+              load::RangesAhead& ahead, BatchData& data);
   // Borrows this and the ranges.
-  std::unique_ptr<RangesAhead> Ahead(std::span<const PlanRange> ranges) {
+  std::unique_ptr<load::RangesAhead> Ahead(std::span<const transfer::PlanRange> ranges) {
     return ranges_->Ahead(ranges);
   }
 
  private:
-  const ReadPlanData& plan_;
+  const load::ReadPlanData& plan_;
   const std::size_t rank_count_;
-  HostDelivery local_;
-  const std::unique_ptr<RangeReader> ranges_;
+  transfer::HostDelivery local_;
+  const std::unique_ptr<load::RangeReader> ranges_;
   Bytes kept_;  // the last chunk, if the next batch sends more of it
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::collective
 
 #endif  // SEALPOINT_READERS_COLLECTIVE_BATCH_READER_H_

@@ -10,7 +10,7 @@
 #include "sealpoint/read_plan.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::collective {
 
 // Checks the requests of all ranks as one: which stored tensors no rank requests, and which are
 // requested only in part. Rank (i mod size) checks tensor i, so that nothing grows with ranks times
@@ -18,10 +18,11 @@ namespace sealpoint::internal {
 // its findings are included. Returns the findings of all ranks, sorted and without duplicates.
 // Errors, the same on all ranks: Mismatch (the forbidden difference of the first tensor, and how
 // many there are), Comm, Timeout.
-Result<std::vector<LoadFinding>> CheckContractTogether(Communicator& comm, const Metadata& index,
-                                                       const ResolvedRequest& local_request,
+Result<std::vector<LoadFinding>> CheckContractTogether(Communicator& comm,
+                                                       const metadata::Metadata& index,
+                                                       const load::ResolvedRequest& local_request,
                                                        const LoadContract& contract);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::collective
 
 #endif  // SEALPOINT_READERS_COLLECTIVE_COLLECTIVE_CONTRACT_H_

@@ -20,7 +20,7 @@
 #include "readers/load/checkpoint_impl.h"
 #include "sealpoint/collective_reader.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::collective {
 
 // One collective load on one rank. Chunks that no other rank needs each reads alone, and they agree
 // on the outcome. What several ranks need one of them reads, and sends to the others: the ranks
@@ -31,11 +31,11 @@ namespace sealpoint::internal {
 // converting, the same on all ranks; Cancelled (of a callback that threw); Comm, Timeout.
 class CollectiveLoad {
  public:
-  CollectiveLoad(Communicator& comm, const CheckpointImpl& checkpoint, const ReadPlanData& plan,
-                 const CollectiveLoadOptions& options)
+  CollectiveLoad(Communicator& comm, const load::CheckpointImpl& checkpoint,
+                 const load::ReadPlanData& plan, const CollectiveLoadOptions& options)
       : comm_(comm), checkpoint_(checkpoint), plan_(plan), options_(options) {}
 
-  Status Run(PhaseRecorder& phases, CollectiveLoadReport& report);
+  Status Run(observe::PhaseRecorder& phases, CollectiveLoadReport& report);
   // What this rank would do in Run, without reading or exchanging payload.
   Result<RankLoad> DryRun();
 
@@ -44,18 +44,18 @@ class CollectiveLoad {
   struct SharedChunk {
     ReadingOrder::Place place;
     std::size_t chunk = 0;
-    std::size_t range = 0;              // in ranges_.shared
-    std::optional<ChunkParts> parts{};  // that this rank needs; once they were looked for
+    std::size_t range = 0;                        // in ranges_.shared
+    std::optional<transfer::ChunkParts> parts{};  // that this rank needs; once they were looked for
   };
   // A window of the reading order.
   struct Window {
     std::uint64_t end = 0;               // position
     std::vector<ChunkToRead> to_read{};  // by this rank
     std::vector<ReadingBatch> batches{};
-    std::size_t batch_count = 0;      // of the rank that has the largest number
-    ExpectedChunks expected;          // from other ranks
-    std::vector<PlanRange> ranges{};  // of all batches
-    std::unique_ptr<RangesAhead> ahead{};
+    std::size_t batch_count = 0;                // of the rank that has the largest number
+    ExpectedChunks expected;                    // from other ranks
+    std::vector<transfer::PlanRange> ranges{};  // of all batches
+    std::unique_ptr<load::RangesAhead> ahead{};
   };
   // A batch that is read, and then exchanged.
   struct SharedBatch {
@@ -74,8 +74,9 @@ class CollectiveLoad {
     return std::max<std::uint64_t>(1, options_.memory_budget_bytes / 4);
   }
 
-  Status ReadAlone(PhaseRecorder& phases, CollectiveLoadReport& report) const;
-  Status ReadShared(const ReadingOrder& order, PhaseRecorder& phases, CollectiveLoadReport& report);
+  Status ReadAlone(observe::PhaseRecorder& phases, CollectiveLoadReport& report) const;
+  Status ReadShared(const ReadingOrder& order, observe::PhaseRecorder& phases,
+                    CollectiveLoadReport& report);
   Result<ReadingOrder> PutInOrder();
   void SortChunks(const ReadingOrder& order);
   Result<std::shared_ptr<Window>> AgreeOnWindow(std::uint64_t begin, std::uint64_t end);
@@ -89,22 +90,22 @@ class CollectiveLoad {
   Status OpenDelivery();
   void CompleteDelivery();
   template <typename DeliverIt>
-  void Deliver(const PlanChunk& chunk, const DeliverIt& deliver_it);
+  void Deliver(const transfer::PlanChunk& chunk, const DeliverIt& deliver_it);
 
   Communicator& comm_;
-  const CheckpointImpl& checkpoint_;
-  const ReadPlanData& plan_;
+  const load::CheckpointImpl& checkpoint_;
+  const load::ReadPlanData& plan_;
   const CollectiveLoadOptions& options_;
   std::uint64_t all_bytes_requested_ = 0;  // by all ranks together
   DividedRanges ranges_;
-  std::vector<SharedChunk> shared_;     // by position
-  std::size_t next_ = 0;                // index into shared_
-  std::uint64_t bytes_done_ = 0;        // stored bytes of chunks that are at their destination
-  Bytes unpacked_;                      // scratch: the last chunk of which only parts arrived
-  Status delivered_;                    // the error of this rank in taking what arrived
-  std::unique_ptr<Delivery> delivery_;  // of what arrives; null after an error
+  std::vector<SharedChunk> shared_;  // by position
+  std::size_t next_ = 0;             // index into shared_
+  std::uint64_t bytes_done_ = 0;     // stored bytes of chunks that are at their destination
+  Bytes unpacked_;                   // scratch: the last chunk of which only parts arrived
+  Status delivered_;                 // the error of this rank in taking what arrived
+  std::unique_ptr<transfer::Delivery> delivery_;  // of what arrives; null after an error
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::collective
 
 #endif  // SEALPOINT_READERS_COLLECTIVE_COLLECTIVE_LOAD_H_

@@ -12,12 +12,12 @@
 #include "sealpoint/communicator.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::collective {
 
 // A chunk of which this rank requested parts from another.
 struct ExpectedChunk {
   std::size_t chunk = 0;  // in this rank's plan
-  ChunkParts parts;
+  transfer::ChunkParts parts;
 };
 
 // The chunks that this rank requested from each rank, in the order in which they arrive, which is
@@ -49,6 +49,6 @@ class ExpectedChunks {
 Result<std::uint64_t> ExchangeChunks(Communicator& comm, std::vector<Bytes>& messages,
                                      ExpectedChunks& expected, const ExpectedChunks::Take& take);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::collective
 
 #endif  // SEALPOINT_READERS_COLLECTIVE_EXCHANGE_CHUNKS_H_

@@ -9,7 +9,7 @@
 #include "readers/collective/chunk_request.h"
 #include "readers/load/read_plan_data.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::collective {
 
 // A place among the parts that a rank sends: chunk by chunk, and requester by requester.
 struct SendingPlace {
@@ -23,8 +23,8 @@ struct SendingPlace {
 struct ReadingBatch {
   SendingPlace begin{};
   SendingPlace end{};
-  std::vector<PlanRange> ranges{};  // of the rank's plan
-  std::size_t first_range = 0;      // so many are in the batches before it
+  std::vector<transfer::PlanRange> ranges{};  // of the rank's plan
+  std::size_t first_range = 0;                // so many are in the batches before it
 };
 
 struct BatchLimits {
@@ -35,11 +35,11 @@ struct BatchLimits {
 
 // Divides the chunks that a rank reads, which ascend. Those of which more is sent than a batch
 // holds are sent in several. `ranges` are those of the plan that the chunks name.
-std::vector<ReadingBatch> DivideIntoBatches(const ReadPlanData& plan,
-                                            const std::vector<PlanRange>& ranges,
+std::vector<ReadingBatch> DivideIntoBatches(const load::ReadPlanData& plan,
+                                            const std::vector<transfer::PlanRange>& ranges,
                                             const std::vector<ChunkToRead>& to_read,
                                             const BatchLimits& limits);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::collective
 
 #endif  // SEALPOINT_READERS_COLLECTIVE_READING_BATCH_H_

@@ -16,7 +16,7 @@
 #include "sealpoint/read_plan.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::load {
 
 // An item that is stored and passed the contract.
 struct ResolvedItem {
@@ -30,8 +30,8 @@ struct ResolvedRequest {
 };
 
 // Texts that the reports and errors of one process and of many ranks share.
-std::string DescribeUnexpected(const TensorView& tensor, std::string_view by_whom);
-std::string DescribeUncovered(const TensorView& tensor, const Uncovered& uncovered,
+std::string DescribeUnexpected(const metadata::TensorView& tensor, std::string_view by_whom);
+std::string DescribeUncovered(const metadata::TensorView& tensor, const Uncovered& uncovered,
                               std::string_view by_whom);
 // The error for `count` differences that the contract forbids. It names the first; `which` is what
 // is known of the others.
@@ -41,9 +41,9 @@ Status ForbiddenDifference(std::string_view tensor, std::string_view detail, std
 // Compares the request with what is stored. Errors: Mismatch (differences that the contract
 // forbids; the message names the first few and counts all by their kinds), InvalidArgument (region,
 // destination).
-Result<ResolvedRequest> ResolveRequest(const Metadata& index, const ReadRequest& request,
+Result<ResolvedRequest> ResolveRequest(const metadata::Metadata& index, const ReadRequest& request,
                                        const LoadContract& contract);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::load
 
 #endif  // SEALPOINT_READERS_LOAD_CONTRACT_H_

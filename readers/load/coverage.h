@@ -8,7 +8,7 @@
 
 #include "sealpoint/region.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::load {
 
 struct Uncovered {
   std::uint64_t count = 0;       // elements
@@ -20,6 +20,6 @@ struct Uncovered {
 // number at worst. Preconditions: the regions passed CheckRegion for `shape`.
 Uncovered FindUncovered(const Shape& shape, const std::vector<Region>& regions);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::load
 
 #endif  // SEALPOINT_READERS_LOAD_COVERAGE_H_

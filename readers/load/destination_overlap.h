@@ -9,7 +9,7 @@
 
 #include "readers/load/plan_builder.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::load {
 
 // Two of these destinations that share a byte of memory, by their numbers; nothing if none do.
 // Absent destinations and those without memory take no bytes.
@@ -21,6 +21,6 @@ namespace sealpoint::internal {
 std::optional<std::pair<std::size_t, std::size_t>> FindOverlap(
     std::span<const std::optional<Destination>* const> destinations);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::load
 
 #endif  // SEALPOINT_READERS_LOAD_DESTINATION_OVERLAP_H_

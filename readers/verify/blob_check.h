@@ -17,7 +17,7 @@
 #include "readers/verify/record_walker.h"
 #include "readers/verify/verify_context.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::verify {
 
 // The record groups of a whole blob.
 struct BlobGroups {
@@ -38,7 +38,7 @@ struct ScanUnit {
 // What the checks of all blobs have in common.
 struct BlobCheckInput {
   const VerifyContext& context;
-  const Marker& marker;
+  const format::Marker& marker;
   const ShardMap& map;
   SeenEmpties& empties;
   const CheckpointKey& checkpoint;
@@ -48,7 +48,8 @@ struct BlobCheckInput {
 
 // R-BLB-01 and R-BLB-09. Findings go to the context. True if the rest can be checked: a longer
 // file still holds all that is pinned.
-bool CheckBlobLength(const VerifyContext& context, const Metadata& index, std::size_t blob);
+bool CheckBlobLength(const VerifyContext& context, const metadata::Metadata& index,
+                     std::size_t blob);
 
 // All of a blob with the pinned length but its chunks: header, trailer, table, manifest, padding of
 // the sections. Each section is checked as long as something good pins it, whatever happened to the
@@ -62,10 +63,10 @@ class BlobCheck {
   void Run(Worker& worker, std::vector<ScanUnit>& units);
 
  private:
-  std::optional<FileHeader> CheckHeader(const Trailer& trailer);
-  Status CheckHeaderPins(const FileHeader& header) const;
-  std::optional<Trailer> CheckTrailer();
-  bool CheckTrailerPins(const Trailer& trailer, ByteSpan bytes);
+  std::optional<format::FileHeader> CheckHeader(const format::Trailer& trailer);
+  Status CheckHeaderPins(const format::FileHeader& header) const;
+  std::optional<format::Trailer> CheckTrailer();
+  bool CheckTrailerPins(const format::Trailer& trailer, ByteSpan bytes);
   // Yields where the chunk area ends, as far as the records say.
   std::optional<std::uint64_t> CheckTable(std::vector<ScanUnit>& units);
   std::uint64_t WalkGroup(std::uint32_t group, std::uint64_t group_at, ByteSpan records,
@@ -74,14 +75,15 @@ class BlobCheck {
   void CheckGroups(std::uint32_t first_group, std::uint32_t end_group,
                    const std::shared_ptr<BlobGroups>& groups, RecordWalker& walker,
                    std::vector<ScanUnit>& units);
-  void CheckAreaEnd(std::optional<std::uint64_t> last_end, const std::optional<Trailer>& trailer);
-  void CheckManifest(const Trailer& trailer, const BlobSections& sections,
-                     UnknownFields unknown_fields);
+  void CheckAreaEnd(std::optional<std::uint64_t> last_end,
+                    const std::optional<format::Trailer>& trailer);
+  void CheckManifest(const format::Trailer& trailer, const format::BlobSections& sections,
+                     metadata::UnknownFields unknown_fields);
 
   // The padding [begin, end) is zero (R-BLB-08).
   void CheckPadding(std::uint64_t begin, std::uint64_t end);
   // Nothing if the bytes cannot be read, which is then among the findings.
-  std::optional<RangeBytes> Read(std::uint64_t offset, std::uint64_t size);
+  std::optional<pipeline::RangeBytes> Read(std::uint64_t offset, std::uint64_t size);
   void Report(Status violation);
   // A violation at an offset of the file.
   void ReportAt(std::uint64_t offset, Code code, std::string_view rule, std::string message);
@@ -89,13 +91,13 @@ class BlobCheck {
   const BlobCheckInput& input_;
   const VerifyContext& context_;
   const std::size_t blob_;
-  const BlobPin pin_;
+  const metadata::BlobPin pin_;
   const std::string path_;
   std::unique_ptr<ReadableFile> file_;
   std::shared_ptr<const ChunkChoice> choice_;
   Worker* worker_ = nullptr;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::verify
 
 #endif  // SEALPOINT_READERS_VERIFY_BLOB_CHECK_H_

@@ -8,7 +8,7 @@
 #include <iterator>
 #include <map>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::verify {
 
 // A set of bytes of a file, as few ranges [begin, end) as possible.
 class ByteRanges {
@@ -41,6 +41,6 @@ class ByteRanges {
   std::map<std::uint64_t, std::uint64_t> ranges_;  // begin, end
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::verify
 
 #endif  // SEALPOINT_READERS_VERIFY_BYTE_RANGES_H_

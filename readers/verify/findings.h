@@ -15,7 +15,7 @@
 #include "sealpoint/status.h"
 #include "sealpoint/verify.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::verify {
 
 // Whose violation it is, in the order of the report.
 using FileRank = std::uint64_t;
@@ -74,6 +74,6 @@ class Findings {
   std::uint64_t omitted_elsewhere_ = 0;  // of files after those of omitted_
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::verify
 
 #endif  // SEALPOINT_READERS_VERIFY_FINDINGS_H_

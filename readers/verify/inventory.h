@@ -9,15 +9,15 @@
 #include "sealpoint/storage.h"
 #include "sealpoint/verify.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::verify {
 
 // Which files of a checkpoint belong in its directory.
 struct PinnedFiles {
   // With a damaged marker or index nobody knows: nothing is then called left over.
   bool is_known = false;
   // Null: nothing is pinned, so all files of an attempt are left over.
-  const Marker* marker = nullptr;
-  const Metadata* index = nullptr;
+  const format::Marker* marker = nullptr;
+  const metadata::Metadata* index = nullptr;
 };
 
 // So many foreign files are noted, and so many leftovers: the first by name.
@@ -27,6 +27,6 @@ inline constexpr std::size_t kNotedMax = 1000;
 // Errors: those of listing.
 Status NoteOtherFiles(const Directory& directory, const PinnedFiles& pinned, VerifyReport& report);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::verify
 
 #endif  // SEALPOINT_READERS_VERIFY_INVENTORY_H_

@@ -11,7 +11,7 @@
 #include "readers/verify/shard_map.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::verify {
 
 // Takes one violation at a time: there may be more of them than memory.
 using ReportViolation = std::function<void(Status)>;
@@ -20,7 +20,7 @@ using ReportViolation = std::function<void(Status)>;
 // Thread safety: all functions.
 class SeenEmpties {
  public:
-  explicit SeenEmpties(const Metadata& index);
+  explicit SeenEmpties(const metadata::Metadata& index);
 
   void SawTensor(std::size_t tensor);
   void SawObject(std::size_t object);
@@ -31,7 +31,7 @@ class SeenEmpties {
   void ForEachViolation(const ReportViolation& report) const;
 
  private:
-  const Metadata& index_;
+  const metadata::Metadata& index_;
   mutable std::mutex mutex_;
   std::vector<bool> tensors_;  // by number; true: seen, or not empty
   std::vector<bool> objects_;
@@ -40,9 +40,9 @@ class SeenEmpties {
 
 // R-BLB-07: reports what the manifest of a blob says and the index does not, and the other way
 // round. The errors have rule and tensor.
-void CompareManifest(const Metadata& manifest, const ShardMap& map, std::size_t blob,
+void CompareManifest(const metadata::Metadata& manifest, const ShardMap& map, std::size_t blob,
                      SeenEmpties& empties, const ReportViolation& report);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::verify
 
 #endif  // SEALPOINT_READERS_VERIFY_MANIFEST_CHECK_H_

@@ -9,7 +9,7 @@
 
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::verify {
 
 // A token bucket for the reads of all threads. It begins empty, so that many short verifications,
 // one after the other, keep to the limit as well, and holds the tokens of kCredit, so that a thread
@@ -41,6 +41,6 @@ class RateLimit {
 // The file, whose reads wait for `limit`, which outlives it. The file itself without a limit.
 std::unique_ptr<ReadableFile> Limited(std::unique_ptr<ReadableFile> file, RateLimit& limit);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::verify
 
 #endif  // SEALPOINT_READERS_VERIFY_RATE_LIMIT_H_

@@ -16,7 +16,7 @@
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::verify {
 
 // Reads a range of a file forward in parts, each of one buffer of the pool. While the caller
 // checks a part, a thread of `io` reads those after it, so that the disk does not wait for the
@@ -24,8 +24,8 @@ namespace sealpoint::internal {
 class ReadAhead {
  public:
   // All arguments outlive the object. The file is open as IoMode::kDirect: whole pages are read.
-  ReadAhead(const ReadableFile& file, StagingPool& pool, ThreadPool& io, std::uint64_t begin,
-            std::uint64_t end);
+  ReadAhead(const ReadableFile& file, device::StagingPool& pool, pipeline::ThreadPool& io,
+            std::uint64_t begin, std::uint64_t end);
   ~ReadAhead();  // Waits for reads under way.
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
@@ -46,7 +46,7 @@ class ReadAhead {
   // the processor's cache than they gain.
   static constexpr std::size_t kWindowCount = 3;
   struct Window {
-    StagingBuffer buffer;
+    device::StagingBuffer buffer;
     std::uint64_t offset = 0;  // of the first page
     std::uint64_t size = 0;    // whole pages
     bool is_read = false;      // guarded by Sync::mutex
@@ -64,8 +64,8 @@ class ReadAhead {
   Part PartOf(const Window& window) const;
 
   const ReadableFile& file_;
-  StagingPool& pool_;
-  ThreadPool& io_;
+  device::StagingPool& pool_;
+  pipeline::ThreadPool& io_;
   const std::uint64_t begin_;
   const std::uint64_t end_;
   std::uint64_t next_offset_;  // of the next read to be submitted
@@ -77,6 +77,6 @@ class ReadAhead {
   const std::shared_ptr<Sync> sync_ = std::make_shared<Sync>();
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::verify
 
 #endif  // SEALPOINT_READERS_VERIFY_READ_AHEAD_H_

@@ -11,11 +11,11 @@
 #include "sealpoint/bytes.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::verify {
 
 // A chunk whose record was found good.
 struct WalkedChunk {
-  ChunkRecord record;
+  format::ChunkRecord record;
   const ShardEntry* shard = nullptr;
   // End of the chunk before (or of the header): from there to the record's offset is padding.
   // Absent if the record before was not good.
@@ -47,7 +47,7 @@ class RecordWalker {
     const ShardEntry* shard = nullptr;
     std::uint32_t ordinal = 0;
     std::uint32_t chunk = 0;
-    ShardShape shape;
+    format::ShardShape shape;
   };
   Due Advance();
   Result<WalkedChunk> CheckRecord(const Due& due, ByteSpan bytes,
@@ -62,6 +62,6 @@ class RecordWalker {
   std::optional<std::uint64_t> last_end_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::verify
 
 #endif  // SEALPOINT_READERS_VERIFY_RECORD_WALKER_H_

@@ -17,7 +17,7 @@
 #include "sealpoint/storage.h"
 #include "sealpoint/verify.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::verify {
 
 // A checkpoint in one place. A copy has the same attempt and marker, and another path.
 struct CheckpointKey {
@@ -39,7 +39,7 @@ FileKey KeyOf(const ReadableFile& file);
 // A blob of a checkpoint, as the index pins it.
 struct BlobKey {
   CheckpointKey checkpoint;
-  BlobPin pin;
+  metadata::BlobPin pin;
   FileKey file;
 };
 
@@ -66,7 +66,7 @@ class VerifiedChunksImpl final : public VerifiedChunks {
     ByteRanges good;
   };
   struct KnownFile {
-    BlobPin pin;  // what it held then
+    metadata::BlobPin pin;  // what it held then
     ByteRanges good;
   };
   void AddTo(ByteRanges& ranges, std::uint64_t begin, std::uint64_t end);
@@ -80,6 +80,6 @@ class VerifiedChunksImpl final : public VerifiedChunks {
   std::size_t range_count_ = 0;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::verify
 
 #endif  // SEALPOINT_READERS_VERIFY_VERIFIED_CHUNKS_H_

@@ -21,7 +21,7 @@
 #include "sealpoint/storage.h"
 #include "sealpoint/verify.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::verify {
 
 // Counts checked bytes and tells the caller, whose function may throw to cancel the verification.
 // Thread safety: all functions.
@@ -53,8 +53,8 @@ inline constexpr std::uint64_t kReadSizeBytes = 4 * kMiB;
 // What a thread has for itself. Its pool is large enough for all that it holds at the same time: a
 // read, the stored bytes of a chunk and its raw bytes; nothing is mapped before it is needed.
 struct Worker {
-  std::unique_ptr<StagingPool> pool;
-  ChunkCodec codec;
+  std::unique_ptr<device::StagingPool> pool;
+  codec::ChunkCodec codec;
   // `read_size_bytes`: of one read of payload.
   static Result<Worker> Create(std::uint64_t read_size_bytes);
 };
@@ -82,9 +82,9 @@ struct VerifyContext {
 
 // All of [offset, offset + size) in parts, into memory of its own. Errors: those of ReadRange, Io
 // (no memory).
-Result<Bytes> ReadBytes(const ReadableFile& file, StagingPool& pool, std::uint64_t offset,
+Result<Bytes> ReadBytes(const ReadableFile& file, device::StagingPool& pool, std::uint64_t offset,
                         std::uint64_t size);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::verify
 
 #endif  // SEALPOINT_READERS_VERIFY_VERIFY_CONTEXT_H_

@@ -445,7 +445,7 @@ TEST_F(ProbeCalls, ALinkThatReportsAFailureIsNotReliedOn) {
 
 // Staging memory: only whole mappings are given out, and none is lost.
 TEST_F(SystemCalls, MemoryThatCannotBeHadIsAnError) {
-  const auto pool = internal::StagingPool::Create(64 * kKiB, 16 * kKiB).value();
+  const auto pool = internal::device::StagingPool::Create(64 * kKiB, 16 * kKiB).value();
   for (const int advice : {MADV_DONTFORK, MADV_POPULATE_WRITE}) {
     Fail({.call = "madvise", .end = std::to_string(advice), .error_number = ENOMEM});
     EXPECT_THAT(pool->Reserve(1), HasCode(Code::kIo));
@@ -457,9 +457,9 @@ TEST_F(SystemCalls, MemoryThatCannotBeHadIsAnError) {
 
 // Linux unmaps whole pages of the system, and refuses a range that begins within one.
 TEST_F(SystemCalls, WhatAnAlignedMappingHasTooMuchIsUnmappedInWholePages) {
-  const MutableByteSpan bytes = internal::MapHostMemory(2 * kMiB + 4096).value();
+  const MutableByteSpan bytes = internal::device::MapHostMemory(2 * kMiB + 4096).value();
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(last_unmapped) % kPageBytes, 0u);
-  internal::UnmapHostMemory(bytes);
+  internal::device::UnmapHostMemory(bytes);
 }
 
 // A tensor that is mapped: from its file, or copied into memory that is sealed.
@@ -539,19 +539,19 @@ class CodecWithoutMemory : public ::testing::Test {
   ~CodecWithoutMemory() override { failing_size_min = 0; }
 
   Status Encode(Codec codec, std::size_t size_min) {
-    internal::ChunkCodec encoder;
+    internal::codec::ChunkCodec encoder;
     failing_size_min = size_min;
     return encoder.Encode(codec, 1, 4, raw_, stored_).status();
   }
   Status Decode(Codec codec, std::size_t size_min) {
-    internal::ChunkCodec decoder;
-    const auto size = internal::ChunkCodec().Encode(codec, 1, 4, raw_, stored_);
+    internal::codec::ChunkCodec decoder;
+    const auto size = internal::codec::ChunkCodec().Encode(codec, 1, 4, raw_, stored_);
     failing_size_min = size_min;
     return decoder.Decode(codec, 4, ByteSpan(stored_).first(size.value()), raw_);
   }
 
   Bytes raw_ = Bytes(kMiB);
-  Bytes stored_ = Bytes(internal::ChunkCodec::EncodedSizeBound(kMiB));
+  Bytes stored_ = Bytes(internal::codec::ChunkCodec::EncodedSizeBound(kMiB));
 };
 
 TEST_F(CodecWithoutMemory, CannotEncode) {

@@ -43,7 +43,8 @@ TOOLS = {
     "strace": "strace", "gcovr": "gcovr", "jq": "jq", "curl": "curl", "xxd": "xxd", "make": "make",
     "unshare": "util-linux", "abidw": "abigail-tools", "abidiff": "abigail-tools", "shellcheck": "shellcheck",
     "dpkg-buildpackage": "dpkg-dev", "lintian": "lintian", "mmdebstrap": "mmdebstrap",
-    "qemu-aarch64-static": "qemu-user-static", "aarch64-linux-gnu-g++": "g++-aarch64-linux-gnu"
+    "qemu-aarch64-static": "qemu-user-static", "aarch64-linux-gnu-g++": "g++-aarch64-linux-gnu",
+    "doxygen": "doxygen"
 }
 # First component of an include -> package.
 HEADERS = {

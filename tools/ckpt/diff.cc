@@ -331,7 +331,7 @@ class Diff {
 
   void WriteReport() {
     json_.BeginObject();
-    json_.Field("same", report_.is_same());
+    json_.Field("is_same", report_.is_same());
     json_.BeginArray("tensors");
     for (const TensorDifference& one : report_.tensors) json_.Element(TensorToJson(one));
     json_.End();
@@ -349,8 +349,7 @@ class Diff {
     json_.Field("equal_object_count", report_.equal_object_count);
     json_.Field("table_bytes_read", report_.table_bytes_read);
     json_.Field("payload_bytes_read", report_.payload_bytes_read);
-    json_.Field("exit_status", report_.is_same() ? 0 : 1);
-    json_.End();
+    json_.Finish(report_.is_same() ? ExitStatus::kValid : ExitStatus::kDifferent);
   }
 
   DiffOptions& options_;

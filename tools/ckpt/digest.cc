@@ -57,8 +57,7 @@ class DigestCommand final : public Command {
     }
     if (json_) {
       json.End();
-      json.Field("exit_status", static_cast<int>(status));
-      json.End();
+      json.Finish(status);
     }
     return status;
   }

@@ -208,8 +208,7 @@ class Stats {
       if (!tensor.values) json.Element(tensor.name);
     }
     json.End();
-    json.Field("exit_status", static_cast<int>(status));
-    json.End();
+    json.Finish(status);
   }
 
   const StatsOptions& options_;

@@ -129,23 +129,21 @@ std::string_view ForeignFormat(const fs::path& path) {
   return found;
 }
 
-std::string HintForForeign(const fs::path& path, std::string_view shows) {
+std::string HintForForeign(const fs::path& path) {
   const std::string_view format = ForeignFormat(path);
   if (format.empty()) return "";
   const std::string name = Printable(path.string());
   return fmt::format(
-      "it looks like a checkpoint of {}; `{} {}` shows it, `sealpoint convert {} DST` of the "
-      "Python "
-      "package converts it",
-      format, shows, name, name);
+      "it looks like a checkpoint of {}; `ckpt ls {}` shows it, `ckpt convert {} DST` converts it",
+      format, name, name);
 }
 
 // For what is no directory; empty if it is one.
-std::string HintForOther(const fs::path& path, std::string_view shows) {
+std::string HintForOther(const fs::path& path) {
   if (IsMissing(path)) return HintForMissing(path);
   std::error_code error;
   if (fs::is_directory(path, error)) return "";
-  if (!IsCheckpointFile(path.filename())) return HintForForeign(path, shows);
+  if (!IsCheckpointFile(path.filename())) return HintForForeign(path);
   const fs::path parent = path.has_parent_path() ? path.parent_path() : ".";
   return fmt::format("it is a file of a checkpoint; give its directory, {}",
                      Printable(parent.string()));
@@ -153,9 +151,9 @@ std::string HintForOther(const fs::path& path, std::string_view shows) {
 
 }  // namespace
 
-std::string HintForCheckpoint(const std::string& path, std::string_view shows) {
+std::string HintForCheckpoint(const std::string& path) {
   if (IsUri(path)) return "";
-  if (std::string hint = HintForOther(path, shows); !hint.empty()) return hint;
+  if (std::string hint = HintForOther(path); !hint.empty()) return hint;
   std::uint64_t count = 0;
   std::string first;
   ForEachEntry(path, [&](const fs::directory_entry& entry) {
@@ -163,14 +161,14 @@ std::string HintForCheckpoint(const std::string& path, std::string_view shows) {
     const std::string name = entry.path().filename();
     if (count++ == 0 || name < first) first = name;
   });
-  if (count == 0) return HintForForeign(path, shows);
+  if (count == 0) return HintForForeign(path);
   return fmt::format("it is a series of {}, such as {}; ckpt verify --series checks all of them",
                      FormatCount(count, "checkpoint"), Printable(first));
 }
 
 std::string HintForSeries(const std::string& path, std::string_view otherwise) {
   if (IsUri(path)) return "";
-  if (std::string hint = HintForOther(path, "ckpt ls"); !hint.empty()) return hint;
+  if (std::string hint = HintForOther(path); !hint.empty()) return hint;
   if (!HoldsCheckpoint(path)) return "";
   return fmt::format("it is a checkpoint itself; {}", otherwise);
 }

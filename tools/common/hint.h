@@ -9,8 +9,7 @@ namespace sealpoint::tools {
 
 // What a person may have meant by a path at which no checkpoint (no series) was found: "did you
 // mean run7/step-…?". Empty if nothing comes to mind. Looks at names alone; reads no file.
-// `shows`: the command that shows checkpoints of other formats.
-std::string HintForCheckpoint(const std::string& path, std::string_view shows = "ckpt ls");
+std::string HintForCheckpoint(const std::string& path);
 // `otherwise`: what to do with a checkpoint that was given as a series.
 std::string HintForSeries(const std::string& path,
                           std::string_view otherwise = "give it without --series");

@@ -30,10 +30,12 @@ constexpr std::uint64_t kKept = 160;  // what is kept out of order
 class Budget {
  public:
   explicit Budget(std::optional<std::uint64_t> told = {})
-      : told_(told), max_(told.value_or(DescriptionBytesMax(0))) {}
+      : told_(told), max_(told.value_or(safetensors::DescriptionBytesMax(0))) {}
 
   // The files of the checkpoint have so many bytes.
-  void Allow(std::uint64_t file_bytes) { max_ = told_.value_or(DescriptionBytesMax(file_bytes)); }
+  void Allow(std::uint64_t file_bytes) {
+    max_ = told_.value_or(safetensors::DescriptionBytesMax(file_bytes));
+  }
   std::uint64_t max() const { return max_; }
 
   std::uint64_t used() const { return used_; }
@@ -42,7 +44,7 @@ class Budget {
   void Add(std::uint64_t cost, const std::string& path) {
     used_ = CappedAdd(used_, cost);
     if (used_ <= max_) return;
-    throw Failure{DescriptionTooLarge(max_).AtPath(path)};
+    throw Failure{safetensors::DescriptionTooLarge(max_).AtPath(path)};
   }
   void Release(std::uint64_t cost) { used_ -= cost; }
 

@@ -16,7 +16,7 @@ from sealpoint.bench._peers import INFOS, OURS
 from sealpoint.bench._results import Results, Row, bits_words, kills_words
 from sealpoint.bench._style import STYLE
 
-_BEGIN = '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<meta name="generator" content="sealpoint bench">\n'
+_BEGIN = '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<meta name="generator" content="ckpt bench">\n'
 
 _SCALE_MAX = 1.75
 
@@ -28,9 +28,9 @@ def make(results: Results, facts: dict[str, Any]) -> str:
         f"{_BEGIN}"
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>sealpoint bench: {_text(facts['path'])}</title>\n<style>{STYLE}</style>\n"
+        f"<title>ckpt bench: {_text(facts['path'])}</title>\n<style>{STYLE}</style>\n"
         f"<body>\n{''.join(parts)}"
-        f"<footer>Made by sealpoint bench, sealpoint {_text(facts['sealpoint'])}.</footer>\n</body>\n</html>\n"
+        f"<footer>Made by ckpt bench, sealpoint {_text(facts['sealpoint'])}.</footer>\n</body>\n</html>\n"
     )
 
 
@@ -178,7 +178,7 @@ class PageFile:
                 if opened.read(len(_BEGIN)) == _BEGIN.encode():
                     return
         raise AlreadyExistsError(
-            "a file is there that sealpoint bench did not write, expected a page of it or nothing: give another --html",
+            "a file is there that ckpt bench did not write, expected a page of it or nothing: give another --html",
             path=self.path,
         )
 

@@ -72,7 +72,7 @@ class Place:
     def _make(self) -> None:
         if self.is_url:
             self.is_made = True
-            _sealpoint.write_file(self.folder, "begun", b"sealpoint bench")
+            _sealpoint.write_file(self.folder, "begun", b"ckpt bench")
             return
         try:
             os.mkdir(self.folder, 0o700)
@@ -112,7 +112,7 @@ class Place:
                 return
             except (OSError, Error) as error:
                 if left == 0:
-                    write_error(f"sealpoint bench: {printable(self.folder)} was not removed: {error}\n")
+                    write_error(f"ckpt bench: {printable(self.folder)} was not removed: {error}\n")
             time.sleep(_WAIT_SECONDS)
 
 

@@ -160,7 +160,7 @@ def as_json(results: Results, facts: dict[str, Any]) -> dict[str, Any]:
         figures = {peer: {**one.spread()._asdict(), "seconds": [one.seconds[number] for number in one.counted()],
                        "from_storage": [one.from_storage[number] for number in one.counted() if number in one.from_storage]}
                    for peer, one in row.figures.items()}  # fmt: skip
-        rows.append({"operation": row.operation, "device": row.device, "bytes": row.nbytes, "figures": figures,
+        rows.append({"operation": row.operation, "device": row.device, "raw_bytes": row.nbytes, "figures": figures,
                      "sealpoint_is_times_as_fast": ratios})  # fmt: skip
     slower = [{"operation": one.row.operation, "device": one.row.device, "peer": peer, **ratio._asdict()}
               for one in results.slower() for peer, ratio in one.ratios]  # fmt: skip

@@ -5,7 +5,7 @@
     convert("checkpoint-of-dcp", "checkpoint")
     convert("checkpoint", "model", to="hf", match=["model.*"], rename=[("model.*", "*")])
 
-On the command line: ``sealpoint convert``, ``sealpoint ls``. docs/convert.md says what each format keeps.
+On the command line: ``ckpt convert``, ``ckpt ls``. docs/guides/convert.md says what each format keeps.
 """
 
 from sealpoint.interop._convert import Format, Report, convert

@@ -2,7 +2,7 @@
 """Buckets of Megatron's distributed optimizer (``dp_reshardable``), taken apart into state of parameters.
 
 A checkpoint does not say which parameter lies where in a bucket; a layout does, which ``sealpoint.megatron.bucket_layout``
-makes in a job of the same model on the same mesh. docs/convert.md has the form of the file.
+makes in a job of the same model on the same mesh. docs/guides/convert.md has the form of the file.
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ def convert(
         drop: patterns of what is left out; "optimizer" stands for the usual names of its state.
         rename: (pattern, name) pairs, of which the first that fits is used; a ``*`` in the name is what that of the
             pattern was. The state becomes one mapping of names.
-        mapping: a file of rules instead, which also take tensors apart: see docs/convert.md.
+        mapping: a file of rules instead, which also take tensors apart: see docs/guides/convert.md.
         mapping_back: the source has what the rules make; it becomes that of which they would make it.
         buckets: a file of ``sealpoint.megatron.bucket_layout``: optimizer state that Megatron stored in buckets becomes
             that of parameters. Comes before ``match``, ``drop`` and names.

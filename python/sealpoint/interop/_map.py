@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensors that are made of boxes of others: layers that lie in one tensor, parts that lie in one another.
 
-The rules are data: docs/convert.md has the form of the file.
+The rules are data: docs/guides/convert.md has the form of the file.
 """
 
 from __future__ import annotations

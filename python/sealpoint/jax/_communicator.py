@@ -9,15 +9,16 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sealpoint._communicator import Message
 from sealpoint._errors import CommError, TimeoutError
+from sealpoint._ranks.communicator import Message
+from sealpoint._ranks.rendezvous import FOREVER_SECONDS
 from sealpoint.jax._jax import distributed, jax
 
 # A value of the store is one gRPC message, so that long ones are several.
 _PART_BYTES = 4 << 20
 # Between looks at whether a call was interrupted, or another process left it.
 _LOOK_EVERY_SECONDS = 0.2
-_FOREVER_SECONDS = 10 * 365 * 24 * 3600.0
+STORE_NAME = "the store of jax.distributed"
 _LENGTH = struct.Struct("<Q")
 
 
@@ -48,14 +49,13 @@ class JaxCommunicator:
 
     Args:
         name: part of all keys; the same on all processes, and one that no other communicator of this job had.
-        look: called now and then by who waits for others; what it raises is the error of the call.
         deadline: seconds that each call may take; None: no limit.
     """
 
-    def __init__(self, name: str, look: Callable[[], None] | None = None, deadline: float | None = None) -> None:
+    def __init__(self, name: str, deadline: float | None = None) -> None:
         self.rank, self.size = jax.process_index(), jax.process_count()
         self.host = socket.gethostname()
-        self.look = look
+        self.look: Callable[[], None] | None = None
         self._client, self._name = client_of_store(), name
         self._interrupted: str | None = None
         self._call_count = 0
@@ -70,14 +70,14 @@ class JaxCommunicator:
         return f"<sealpoint.jax.JaxCommunicator: rank {self.rank} of {self.size}>"
 
     def set_deadline(self, seconds: float | None) -> None:
-        self._seconds = _FOREVER_SECONDS if seconds is None else seconds
+        self._seconds = FOREVER_SECONDS if seconds is None else seconds
 
     def interrupt(self, reason: str) -> None:
         self._interrupted = reason
 
     def duplicate_for_background(self) -> JaxCommunicator:
         self._duplicate_count += 1
-        return JaxCommunicator(f"{self._name}/background{self._duplicate_count}", None, self._seconds)
+        return JaxCommunicator(f"{self._name}/background{self._duplicate_count}", self._seconds)
 
     def _check(self) -> None:
         if self._interrupted is not None:
@@ -131,7 +131,7 @@ class JaxCommunicator:
                 raise TimeoutError(f"rank {source} did not come within {self._seconds:.4g} s", rank=self.rank)
 
     def _failed(self, error: Exception) -> CommError:
-        return CommError(f"store of jax.distributed: {' '.join(str(error).split())[:500]}", rank=self.rank)
+        return CommError(f"{STORE_NAME}: {' '.join(str(error).split())[:500]}", rank=self.rank)
 
     def broadcast(self, message: Message | None, root: int) -> Message | None:
         key = self._begin()

@@ -5,37 +5,15 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from sealpoint import _sealpoint, _tree
-from sealpoint._arguments import load_threads, path_of
-from sealpoint._checkpoint import Checkpoint, Path
-from sealpoint._errors import NotFoundError
+from sealpoint import _sealpoint
+from sealpoint._arguments import load_threads
+from sealpoint._checkpoint import Path
 from sealpoint._keywords import takes
-from sealpoint._tree_paths import kind_of
+from sealpoint._ranks.arguments import checked_call
+from sealpoint._ranks.loads import open_reader, read_tree, values_of_rank
 from sealpoint.jax._options import LoadKeywords, LoadOptions
 from sealpoint.jax._session import session, tells_other_processes
-from sealpoint.jax._state import Matched, stored_leaves
-
-
-def _tree_of(reader: _sealpoint.CollectiveReader) -> Any:
-    """Collective. A checkpoint without a tree has its tensors under their names."""
-    try:
-        return _tree.parse(reader.read_object(_tree.OBJECT))
-    except NotFoundError:
-        return {name: {_tree.KIND: "tensor", "name": name} for name in Checkpoint(reader.checkpoint(), 1)}
-
-
-def _rank_values(reader: _sealpoint.CollectiveReader, node: Any, rank: int) -> dict[str, Any]:
-    if not any(kind_of(one) == "per_rank" for _, one in stored_leaves(node)):
-        return {}
-    objects, name = Checkpoint(reader.checkpoint(), 1).objects, _tree.rank_object(rank)
-    return dict(_tree.parse(objects[name])) if name in objects else {}
-
-
-def _hear(problem: Exception | None) -> tuple[None, bytes]:
-    """What ``agree`` is given, so that an error of this process is one of all."""
-    if problem is not None:
-        raise problem
-    return None, b""
+from sealpoint.jax._state import Matched
 
 
 @tells_other_processes
@@ -58,31 +36,23 @@ def load(path: Path, like: Any, **options: Unpack[LoadKeywords]) -> Any:
     Errors, the same on all processes: MismatchError (missing, unexpected, dtype, shape, kind; names it), those of opening,
     CorruptError, TimeoutError, CommError.
     """
-    chosen, where, threads, problem = LoadOptions(**options), str(path), 1, None
-    try:
-        where, threads = path_of(path), load_threads(chosen.threads)
-    except Exception as error:  # the other processes hear of it in the first exchange
-        problem = error
-    same = (chosen.partial, chosen.convert, chosen.deadline)
-    with session().call(f"load {where!r}", same, chosen.deadline) as call:
-        call.agree(lambda: _hear(problem))
-        reader = _sealpoint.CollectiveReader(
-            call.communicator, where, check_files=True, direct_io=False, memory_budget_bytes=chosen.memory_budget_bytes
-        )
-        node = _tree_of(reader)
+    chosen = LoadOptions(**options)
+    with checked_call(session(), "load", path, chosen, same=("partial", "convert", "deadline")) as call:
+        reader = open_reader(call, path, chosen.memory_budget_bytes)
+        node = read_tree(reader)
 
         def match() -> tuple[Matched, bytes]:
-            return Matched(like, node, _rank_values(reader, node, call.rank), call.size, chosen), b""
+            return Matched(like, node, values_of_rank(reader, node, call.rank), call.size, chosen), b""
 
-        matched, _ = call.agree(match)
+        matched, _ = call.agree(match, "compared their states with the checkpoint")
         reader.load(
             slots=matched.slots,
             contract=_sealpoint.LoadContract(dtype="error", shape="error", coverage="error"),
             convert=chosen.convert,
-            threads=threads,
+            threads=load_threads(chosen.threads),
             memory_budget_bytes=chosen.memory_budget_bytes,
             share_chunks=False,  # payload does not pass through the store
             progress=chosen.progress,
         )
-        state, _ = call.agree(lambda: (matched.state(), b""))
+        state, _ = call.agree(lambda: (matched.state(), b""), "set the values of their states")
         return state

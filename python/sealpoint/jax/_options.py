@@ -8,7 +8,7 @@ from typing import Literal, TypedDict
 
 from sealpoint._arguments import Provenance
 from sealpoint._checkpoint import Progress
-from sealpoint._options import DEADLINE_DEFAULT_SECONDS, LOAD_BUDGET_DEFAULT_BYTES, StoreKeywords, StoreOptions
+from sealpoint._options import DEADLINE_DEFAULT_SECONDS, LOAD_BUDGET_DEFAULT_BYTES, StoreKeywords
 from sealpoint._save import Parent
 
 
@@ -27,18 +27,6 @@ class SaveAsyncKeywords(SaveKeywords, total=False):
     """See ``sealpoint.jax.save_async``."""
 
     background_deadline: float | None
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class SaveOptions(StoreOptions):
-    """A save."""
-
-    series: bool = False
-    step: int | None = None
-    parent: Parent = None
-    provenance: Provenance | None = None
-    allow_empty: bool = False
-    allow_fallback: bool = False
 
 
 class LoadKeywords(TypedDict, total=False):

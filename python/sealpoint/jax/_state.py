@@ -9,16 +9,19 @@ from typing import Any
 
 from sealpoint import _sealpoint, _tree
 from sealpoint._errors import InvalidArgumentError, MismatchError
+from sealpoint._options import SaveOptions
+from sealpoint._ranks.call import Call
+from sealpoint._ranks.saves import digest_of
 from sealpoint._tree import Node, Path, text_of
 from sealpoint._tree_paths import entries_of, kind_of, nest
 from sealpoint.jax import _arrays
 from sealpoint.jax._jax import jax
-from sealpoint.jax._options import LoadOptions, SaveOptions
-from sealpoint.jax._session import Call
+from sealpoint.jax._options import LoadOptions
 
 _KEYS = jax.tree_util
 # Keys of jax.random are stored as their words, beside the name of what makes numbers of them.
 KEY_DATA, KEY_IMPL = "key_data", "impl"
+_DECLARATION_BYTES = 16  # of a digest
 
 
 def path_of(keys: Any) -> Path:
@@ -49,6 +52,9 @@ def leaves_of(state: Any) -> tuple[list[tuple[Path, Any]], Any]:
 class Collected:
     """What this process saves of a pytree."""
 
+    state: _sealpoint.RankState
+    declarations: str | None
+
     def __init__(self, state: Any, call: Call, allow_pickle: bool) -> None:
         self.kept: list[Any] = []  # memory of the slots
         self.slots: list[_arrays.Slot] = []
@@ -73,32 +79,33 @@ class Collected:
         self.slots.extend(_arrays.source_slots(value, name, self.kept.append))
         return name
 
-    def state(self, options: SaveOptions, rank: int) -> _sealpoint.RankState:
-        """For the saver."""
-        state = _sealpoint.RankState(self.slots, options.encoding, options.frozen_among({slot.name for slot in self.slots}))
+    def declare(self, options: SaveOptions, rank: int) -> None:
+        """Makes ``state``, for the saver."""
+        names = {slot.name for slot in self.slots}
+        self.state = _sealpoint.RankState(self.slots, options.encoding, options.frozen_among(names))
         if rank == 0:
-            state.add_object(_tree.OBJECT, _tree.MEDIA_TYPE, _tree.dump(self.node))
+            self.state.add_object(_tree.OBJECT, _tree.MEDIA_TYPE, _tree.dump(self.node))
         if self.rank_values:
-            state.add_object(_tree.rank_object(rank), _tree.MEDIA_TYPE, _tree.dump(self.rank_values))
-        return state
+            self.state.add_object(_tree.rank_object(rank), _tree.MEDIA_TYPE, _tree.dump(self.rank_values))
 
 
-def collect(state: Any, call: Call, allow_pickle: bool, problem: Exception | None) -> Collected:
-    """Collective. ``problem`` of this process becomes an error of all. Errors: InvalidArgumentError (states that differ in
-    more than the elements of arrays)."""
+def collect(state: Any, call: Call, options: SaveOptions) -> Collected:
+    """Collective. Errors: InvalidArgumentError (states that differ in more than the elements of arrays)."""
 
     def make() -> tuple[Collected, bytes]:
-        if problem is not None:
-            raise problem
-        collected = Collected(state, call, allow_pickle)
-        return collected, hashlib.blake2b(_tree.dump(collected.node), digest_size=16).digest()
+        collected = Collected(state, call, options.allow_pickle)
+        collected.declare(options, call.rank)
+        declared = bytes.fromhex(collected.state.declaration_digest())
+        return collected, declared + hashlib.blake2b(_tree.dump(collected.node), digest_size=16).digest()
 
-    collected, answers = call.agree(make)
-    if any(one != answers[0] for one in answers):
-        trees = [_tree.parse(bytes(one)) for one in call.communicator.all_gather(_tree.dump(collected.node))]
-        _tree.merge(list(enumerate(trees)))  # names the first value that differs
-        other = next(rank for rank, one in enumerate(answers) if one != answers[0])
+    collected, answers = call.agree(make, "compared what they save")
+    trees = [one[_DECLARATION_BYTES:] for one in answers]
+    if any(one != trees[0] for one in trees):
+        nodes = [_tree.parse(bytes(one)) for one in call.all_gather(_tree.dump(collected.node), "compared what they save")]
+        _tree.merge(list(enumerate(nodes)))  # names the first value that differs
+        other = next(rank for rank, one in enumerate(trees) if one != trees[0])
         raise InvalidArgumentError(f"rank {other} does not have the same names as rank 0", rank=other)
+    collected.declarations = digest_of(one[:_DECLARATION_BYTES] for one in answers)
     return collected
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Unpack
 
+from sealpoint._directories import is_checkpoint
 from sealpoint._keywords import names_of, refuse_unknown, takes
 from sealpoint.megatron import _patch
 from sealpoint.megatron._buckets import bucket_layout
@@ -16,7 +17,6 @@ from sealpoint.megatron._newest import newest
 from sealpoint.megatron._options import EnableKeywords, Options
 from sealpoint.megatron._status import Status, status
 from sealpoint.torch._arguments import check
-from sealpoint.torch._directories import is_checkpoint
 
 disable = _patch.disable
 
@@ -27,7 +27,7 @@ def enable(**options: Unpack[EnableKeywords]) -> None:
 
     Saves go through it, sync and async, with FullyParallelSave or without; loads, if the directory holds such a checkpoint:
     others are loaded as always. All ranks call it, with the same arguments. It may be called again; ``disable`` undoes it.
-    Directories may be URLs of object stores (docs/megatron.md).
+    Directories may be URLs of object stores (docs/guides/megatron.md).
 
     Args:
         optimizer_regions: state of the distributed optimizer is stored as parts of the model's parameters, whatever

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where parameters are in the buckets of Megatron's distributed optimizer, for ``sealpoint convert --buckets``."""
+"""Where parameters are in the buckets of Megatron's distributed optimizer, for ``ckpt convert --buckets``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from sealpoint._errors import InvalidArgumentError
-from sealpoint._options import DEADLINE_DEFAULT_SECONDS
 from sealpoint.megatron._optimizer import metadata_by_parameter, parts_of, runs_of
 from sealpoint.torch._session import session_of
 from sealpoint.torch._state import agree
@@ -43,7 +42,7 @@ def _buckets_of(optimizer: Any, prefix: str, metadata_of: dict[Any, Any]) -> Ite
 def bucket_layout(optimizer: Any, model_sharded_state_dict: Any) -> dict[str, Any]:
     """Says which parameter is where in the buckets that the format ``dp_reshardable`` stores.
 
-    A checkpoint of that format does not say it. Written as JSON, this is what ``sealpoint convert --buckets`` takes, for
+    A checkpoint of that format does not say it. Written as JSON, this is what ``ckpt convert --buckets`` takes, for
     any checkpoint of the same model on the same tensor, pipeline and expert parallelism. All ranks call it, and all get
     the whole of it.
 
@@ -65,7 +64,7 @@ def bucket_layout(optimizer: Any, model_sharded_state_dict: Any) -> dict[str, An
                 found.update(_buckets_of(one, prefix, metadata_of))
         return True, json.dumps(found).encode()
 
-    with session_of(None).call("bucket_layout", deadline=DEADLINE_DEFAULT_SECONDS) as call:
+    with session_of(None).call("bucket_layout") as call:
         _, answers = agree(call, find, "exchanged their buckets")
     buckets: dict[str, Any] = {}
     for answer in answers:

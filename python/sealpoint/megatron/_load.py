@@ -14,9 +14,11 @@ from sealpoint import _sealpoint, _tree, _uri
 from sealpoint._arguments import load_threads
 from sealpoint._checkpoint import Checkpoint
 from sealpoint._checkpoint import open_own as open_checkpoint
+from sealpoint._directories import is_checkpoint
 from sealpoint._errors import Error, MismatchError, UncommittedError, UnsupportedError
 from sealpoint._native import BACKEND, CONFIG, backend_of, check_one
 from sealpoint._options import LOAD_BUDGET_DEFAULT_BYTES
+from sealpoint._ranks.loads import open_reader, read_tree
 from sealpoint._tree import Node
 from sealpoint._tree_paths import entries_of, kind_of
 from sealpoint.megatron import _mcore
@@ -24,12 +26,11 @@ from sealpoint.megatron._options import Options
 from sealpoint.megatron._save import COMMON_KEY, finish_staged, path_of, run_of
 from sealpoint.megatron._tensors import RunTensor, regions_to_load
 from sealpoint.torch._aliases import Destinations
-from sealpoint.torch._directories import is_checkpoint
 from sealpoint.torch._dtypes import DTYPE_OF
-from sealpoint.torch._load import check_widening, read_tree, rounding_of
+from sealpoint.torch._load import check_widening, rounding_of
 from sealpoint.torch._session import session_of
 from sealpoint.torch._shards import destination_of
-from sealpoint.torch._state import agree, run_on_first
+from sealpoint.torch._state import agree
 
 # The end of an object's unique key: its place among the shards, and how many there are.
 _OBJECT_KEY = re.compile(r".+/shard_[\d.]+_[\d.]+")
@@ -148,7 +149,7 @@ def are_ours(directory: str | os.PathLike[str], options: Options) -> bool:
     """The same, as rank 0 sees it. All ranks call it."""
     finish_staged(_uri.split(path_of(directory))[0], options)
     with session_of(None).call("look at", path_of(directory), deadline=options.deadline) as call:
-        return bool(run_on_first(call, lambda: is_ours(directory)))
+        return bool(call.run_on_first(lambda: is_ours(directory)))
 
 
 def load(state: Any, directory: str | os.PathLike[str], options: Options) -> Any:
@@ -156,11 +157,7 @@ def load(state: Any, directory: str | os.PathLike[str], options: Options) -> Any
     _mcore.utils.force_all_tensors_to_non_fp8(state)
     session = session_of(None)
     with session.call("load", path_of(directory), deadline=options.deadline) as call:
-        agree(call, lambda: (None, b""), "began the load")
-        reader = _sealpoint.CollectiveReader(
-            call.communicator, path_of(directory), check_files=True, direct_io=False,
-            memory_budget_bytes=LOAD_BUDGET_DEFAULT_BYTES,
-        )
+        reader = open_reader(call, path_of(directory), LOAD_BUDGET_DEFAULT_BYTES)
         checkpoint = Checkpoint(reader.checkpoint(), 1)
         tree = read_tree(reader)
 

@@ -9,16 +9,14 @@ from typing import Any
 
 from sealpoint import _uri
 from sealpoint._arguments import Path, path_of
+from sealpoint._directories import is_checkpoint, write
 from sealpoint._errors import UnsupportedError
 from sealpoint._native import BACKEND, CONFIG, check_one, native_files
-from sealpoint._options import DEADLINE_DEFAULT_SECONDS
+from sealpoint._ranks.staged_copies import finish_promotions
 from sealpoint._series import Series
 from sealpoint.megatron import _mcore
 from sealpoint.megatron._save import TRACKER, tracked
-from sealpoint.torch import _local_copies
-from sealpoint.torch._directories import is_checkpoint, write
 from sealpoint.torch._session import session_of
-from sealpoint.torch._state import run_on_first
 
 VERSION = 1
 _NAME = re.compile(r"iter_0*(\d+)|release")
@@ -46,9 +44,10 @@ def newest(
     folder = _uri.absolute(path_of(run, "run"))
     if staged is None:
         return _find(folder, allow_fallback)
-    _local_copies.finish(staged, keep_local, folder)
-    with session_of(None).call("find the newest of", folder, deadline=DEADLINE_DEFAULT_SECONDS) as call:
-        found = run_on_first(call, lambda: _find(folder, allow_fallback))
+    session = session_of(None)
+    finish_promotions(session, staged, keep_local, folder)
+    with session.call("find the newest of", folder) as call:
+        found = call.run_on_first(lambda: _find(folder, allow_fallback))
     return None if found is None else str(found)
 
 

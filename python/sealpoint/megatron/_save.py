@@ -12,21 +12,23 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from sealpoint import _arguments, _sealpoint, _tree, _uri
+from sealpoint import _arguments, _directories, _sealpoint, _tree, _uri
 from sealpoint._errors import InvalidArgumentError, UnsupportedError
+from sealpoint._ranks import staged_copies
+from sealpoint._ranks.call import Call
+from sealpoint._replacement import Run, provenance_of, removal_of, remove_replaceable
 from sealpoint._save_future import SaveFuture
 from sealpoint._tree import KIND
 from sealpoint.megatron import _mcore
 from sealpoint.megatron._optimizer import stored
 from sealpoint.megatron._options import Options
 from sealpoint.megatron._tensors import RunTensor, is_main, regions_to_save
-from sealpoint.torch import _directories, _local_copies, _shards
+from sealpoint.torch import _shards
 from sealpoint.torch._aliases import FirstNames
-from sealpoint.torch._make_way import Run, make_way, provenance_of, removal_of
 from sealpoint.torch._options import SaveOptions
 from sealpoint.torch._save import save_gathered, save_gathered_async
-from sealpoint.torch._session import Call, session_of
-from sealpoint.torch._state import Gathered, gather_agreed, run_on_first
+from sealpoint.torch._session import session_of
+from sealpoint.torch._state import Gathered, gather_agreed
 
 COMMON_KEY = "common_state"
 # The file in which Megatron notes the last iteration that is saved, and loads it by.
@@ -111,10 +113,10 @@ def _obstacle(directory: str) -> str | None:
     return f"{TRACKER} says {said!r}, and only what is ahead of that is replaced"
 
 
-def _make_way(directory: str, options: Options) -> list[str]:
+def _remove_replaceable(directory: str, options: Options) -> list[str]:
     step = step_of(directory)
     resume = "" if step is None else f", or write {step} into {_folder_of(directory)}/{TRACKER} to resume from it"
-    return make_way(
+    return remove_replaceable(
         directory, run_of(directory), replace=options.replace, obstacle=_obstacle(directory),
         way_out=f"sealpoint.megatron.enable(replace=True), or {removal_of(directory)}{resume}",
     )
@@ -128,10 +130,10 @@ def _gatherer(
     def gather(call: Call) -> ShardedState:
         rank, size = call.rank, call.size
         gathered = gather_agreed(lambda names: ShardedState(state, rank, size, options, names), call, options)
-        _local_copies.report(options.staged, _folder_of(directory))
+        staged_copies.log_failed_promotions(options.staged, _folder_of(directory))
         # Only once no rank has anything against its state; and no rank writes before.
-        replaced = list(run_on_first(call, lambda: list(_make_way(directory, options))))
-        _local_copies.make_way(options.staged, directory, replaced, options.replace)
+        replaced = list(call.run_on_first(lambda: list(_remove_replaceable(directory, options))))
+        staged_copies.remove_replaced(options.staged, directory, replaced, options.replace)
         provenance.update(provenance_of(replaced))
         return gathered
 
@@ -169,8 +171,8 @@ def is_ours_or_on_its_way(directory: str) -> bool:
 
 
 def finish_staged(folder: str, options: Options) -> None:
-    """Collective, if saves are staged; see ``_local_copies.finish``."""
-    _local_copies.finish(options.staged, options.keep_local, folder)
+    """Collective, if saves are staged; see ``_ranks.staged_copies``."""
+    staged_copies.finish_promotions(session_of(None), options.staged, options.keep_local, folder)
 
 
 def path_of(directory: str | os.PathLike[str]) -> str:

@@ -303,7 +303,7 @@ def _no_credentials(uri: str, text: str) -> str:
     hint = "profile files of AWS are not read: " if has_profile else "set one of these, or "
     return (
         f"no credentials: looked for {looked_for or 'those of the store'}, and those of the machine, which said: {text}; "
-        f"{hint}give a provider, as docs/object-stores.md says"
+        f"{hint}give a provider, as docs/guides/object-stores.md says"
     )
 
 

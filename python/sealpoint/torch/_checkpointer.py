@@ -34,18 +34,20 @@ from sealpoint._errors import (
 from sealpoint._keywords import names_of, refuse_unknown
 from sealpoint._options import DEADLINE_DEFAULT_SECONDS
 from sealpoint._places import describe
+from sealpoint._ranks.call import Call
+from sealpoint._ranks.promotions import await_promotions, take_promotions
 from sealpoint._save_future import SaveFuture
 from sealpoint._series import Series
 from sealpoint.torch import _lineage
-from sealpoint.torch._arguments import check, refuse
+from sealpoint.torch._arguments import check
 from sealpoint.torch._lineage import Lineage
 from sealpoint.torch._load import LoadReport, State, load
 from sealpoint.torch._options import CheckpointerKeywords, ResumeKeywords, SaveOptions
+from sealpoint.torch._promotions import resume_promotions
 from sealpoint.torch._save import save_gathered, save_gathered_async
 from sealpoint.torch._schedule import EXIT_STATUS, Clock, Look, Sigterm, period_of
-from sealpoint.torch._session import Call, check_is_not_one_of_many, session_of
-from sealpoint.torch._staged import await_promotions, resume_promotions, take_promotions
-from sealpoint.torch._state import Gathered, agree, collect, run_on_first
+from sealpoint.torch._session import check_is_not_one_of_many, session_of
+from sealpoint.torch._state import Gathered, agree, collect
 
 _log = logging.getLogger("sealpoint")
 # What a training has of its own, besides options of saves: the same on all ranks.
@@ -66,7 +68,7 @@ def _errors_of_all(kind: str, group: dist.ProcessGroup | None) -> Iterator[None]
         is_parallel = dist.is_available() and dist.is_initialized() and isinstance(group, (dist.ProcessGroup, type(None)))
         if not is_parallel or session_of(group).size == 1:
             raise
-        refuse(session_of(group), kind, error if isinstance(error, InvalidArgumentError) else InvalidArgumentError(str(error)))
+        session_of(group).refuse(kind, error if isinstance(error, InvalidArgumentError) else InvalidArgumentError(str(error)))
 
 
 def log_findings(report: LoadReport) -> None:
@@ -410,9 +412,8 @@ class Checkpointer:
     def _ask(self, kind: str, make: Callable[[], Any], **same: Any) -> Any:
         """What make() returns on rank 0. ``same``: arguments of the call, which must be the same on all ranks."""
         deadline = self._options.get("deadline", DEADLINE_DEFAULT_SECONDS)
-        with session_of(self._group).call(kind, self._directory, deadline=deadline) as call:
-            call.must_be_same(same)
-            return run_on_first(call, make)
+        with session_of(self._group).call(kind, self._directory, same=same, deadline=deadline) as call:
+            return call.run_on_first(make)
 
     def resume(
         self, state_dict: State, *, required: bool = False, allow_foreign: bool = False,

@@ -17,11 +17,11 @@ from typing import Any, TypeVar
 import torch
 import torch.distributed as dist
 
-from sealpoint._communicator import Message
 from sealpoint._errors import CommError, TimeoutError
+from sealpoint._ranks.communicator import Message
+from sealpoint._ranks.rendezvous import FOREVER_SECONDS, Rendezvous
 from sealpoint.torch._links import Links, Run, make_links
-from sealpoint.torch._lobby import Lobby, Waiters
-from sealpoint.torch._store import FOREVER_SECONDS
+from sealpoint.torch._rendezvous import StoreOfRanks, WaitReports
 
 # So much later than a call's own limit gloo gives up, and closes the connections: others must first hear why.
 _LATER = datetime.timedelta(seconds=10)
@@ -104,18 +104,15 @@ class TorchCommunicator:
         name = name_of_ranks(whole, ranks)
         _counts[purpose, name] += 1
         rank, size = ranks.index(dist.get_rank()), len(ranks)
-        lobby = Lobby(f"{purpose}/{name}/{_counts[purpose, name]}", rank, size)
-        seconds = FOREVER_SECONDS if deadline is None else deadline
-        links, _, own_name = lobby.meet("", seconds)
-        self._set_up(links, own_name, rank, size, None, deadline)
+        group = GlooGroup(f"{purpose}/{name}/{_counts[purpose, name]}", rank, size)
+        made, _ = Rendezvous(group).connect(0, "", FOREVER_SECONDS if deadline is None else deadline)
+        self._set_up(made._links, made._name, rank, size, deadline)
 
-    def _set_up(
-        self, links: Links, name: str, rank: int, size: int, look: Callable[[], None] | None, deadline: float | None
-    ) -> None:
+    def _set_up(self, links: Links, name: str, rank: int, size: int, deadline: float | None) -> None:
         _forget_ended()
-        self._links, self._name, self.look = links, name, look
-        self.rank, self.size = rank, size
-        self._waiters = Waiters(name, rank, size)
+        self._links, self._name, self.rank, self.size = links, name, rank, size
+        self.look: Callable[[], None] | None = None
+        self._reports = WaitReports(name, rank, size)
         self._exchange_count = 0
         self._duplicate_count = 0
         self.host = socket.gethostname()
@@ -123,13 +120,10 @@ class TorchCommunicator:
         self.set_deadline(deadline)
 
     @classmethod
-    def of_links(
-        cls, links: Links, name: str, rank: int, size: int, look: Callable[[], None] | None, deadline: float | None
-    ) -> TorchCommunicator:
-        """With a name that no other has. ``look`` is called now and then by who waits for others; what it raises is the
-        error of the call."""
+    def of_links(cls, links: Links, name: str, rank: int, size: int, deadline: float | None) -> TorchCommunicator:
+        """With a name that no other has."""
         made = cls.__new__(cls)
-        made._set_up(links, name, rank, size, look, deadline)
+        made._set_up(links, name, rank, size, deadline)
         return made
 
     def __repr__(self) -> str:
@@ -145,7 +139,7 @@ class TorchCommunicator:
         self._duplicate_count += 1
         name = f"{self._name}{self._duplicate_count}/"
         links = make_links(name, self.rank, self.size, time.monotonic() + self._seconds, self._check)
-        return TorchCommunicator.of_links(links, name, self.rank, self.size, None, self._seconds)
+        return TorchCommunicator.of_links(links, name, self.rank, self.size, self._seconds)
 
     def _check(self) -> None:
         if self._interrupted is not None:
@@ -175,7 +169,7 @@ class TorchCommunicator:
                     if work.is_completed():
                         work.wait()  # it failed, or it ended just after the slice
                         return
-                self._waiters.tell(self._exchange_count)
+                self._reports.tell(self._exchange_count)
                 self._check()
                 if time.monotonic() - started >= self._seconds:  # the limit of gloo is that of each of its messages
                     raise self._late(started)
@@ -185,13 +179,13 @@ class TorchCommunicator:
             raise CommError(f"gloo: {' '.join(str(error).split())}", rank=self.rank) from error
         finally:
             if work is None or work.is_completed():
-                self._waiters.tell_end(self._exchange_count)
+                self._reports.tell_end(self._exchange_count)
             else:
                 _abandoned.append((self._links, work))
 
     def _late(self, started: float) -> TimeoutError:
         passed = time.monotonic() - started
-        who = self._waiters.text_of_absent(self._exchange_count)
+        who = self._reports.text_of_absent(self._exchange_count)
         return TimeoutError(f"{who} did not come within {self._seconds:.4g} s ({passed:.1f} s passed)", rank=self.rank)
 
     def barrier(self) -> None:
@@ -292,3 +286,11 @@ class TorchCommunicator:
         parts = [_bytes_of(message) for message in messages if len(message) > 0]
         outgoing = torch.cat(parts) if parts else torch.empty(0, dtype=torch.uint8)
         return self._exchange(outgoing, sent, received)
+
+
+class GlooGroup(StoreOfRanks):
+    """Ranks that gloo connects; see ``_ranks.rendezvous.Group``."""
+
+    def connect(self, generation: int, end: float, check: Callable[[], None]) -> TorchCommunicator:
+        links, name = self.meet(generation, end, check)
+        return TorchCommunicator.of_links(links, name, self.rank, self.size, None)

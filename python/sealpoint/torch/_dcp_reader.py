@@ -21,6 +21,9 @@ from sealpoint._checkpoint import Checkpoint, Path
 from sealpoint._errors import CommError, CorruptError, Error, InvalidArgumentError, MismatchError, UnsupportedError
 from sealpoint._keywords import names_of, refuse_unknown
 from sealpoint._native import check_one
+from sealpoint._ranks.call import Call
+from sealpoint._ranks.loads import open_reader, read_tree
+from sealpoint._ranks.session import Session
 from sealpoint._tree import Node, text_of
 from sealpoint._tree_paths import kind_of
 from sealpoint.torch import _dcp_names, _differences, _optimizers, _shards
@@ -29,10 +32,10 @@ from sealpoint.torch._arguments import checked_call
 from sealpoint.torch._dcp_names import StoredState
 from sealpoint.torch._dcp_plan import is_in_boxes, live_value
 from sealpoint.torch._dtypes import DTYPE_OF
-from sealpoint.torch._load import check_widening, mask_of, read_tree, rounding_of, unmatched_of
+from sealpoint.torch._load import check_widening, mask_of, rounding_of, unmatched_of
 from sealpoint.torch._options import LoadOptions, ReaderKeywords
-from sealpoint.torch._session import Call, Session, session_of
-from sealpoint.torch._state import agree, look_first
+from sealpoint.torch._session import session_of
+from sealpoint.torch._state import agree
 
 
 class _Open(NamedTuple):
@@ -103,11 +106,7 @@ class StorageReader(storage.StorageReader):
         session = session_of(self._group, is_alone=self._no_dist)
         try:
             with checked_call(session, "load", path, self._options, same=("deadline", "convert")) as call:
-                agree(call, lambda: (None, look_first(call, path, check_one)), "began the load")
-                reader = _sealpoint.CollectiveReader(
-                    call.communicator, path, check_files=True, direct_io=False,
-                    memory_budget_bytes=self._options.memory_budget_bytes,
-                )
+                reader = open_reader(call, path, self._options.memory_budget_bytes, check_one)
                 stored = StoredState(read_tree(reader), Checkpoint(reader.checkpoint(), 1))
         except Error as error:
             self._failure = error

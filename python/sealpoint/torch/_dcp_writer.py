@@ -16,14 +16,15 @@ from sealpoint._checkpoint import Path
 from sealpoint._errors import InvalidArgumentError, UnsupportedError
 from sealpoint._keywords import names_of, refuse_unknown
 from sealpoint._native import check_none
+from sealpoint._ranks.call import Call
+from sealpoint._ranks.loads import check_on_first
 from sealpoint._save import parent_of
 from sealpoint.torch import _dcp_names, _dcp_plain
 from sealpoint.torch._aliases import FirstNames
 from sealpoint.torch._dcp_plan import PlannedState
 from sealpoint.torch._options import SaveOptions, WriterKeywords
 from sealpoint.torch._save import save_gathered
-from sealpoint.torch._session import Call
-from sealpoint.torch._state import gather_agreed, look_first
+from sealpoint.torch._state import gather_agreed
 
 _MEMORY_BUDGET_BYTES = 256 << 20
 # Saves may be on another thread than the others of the process.
@@ -136,7 +137,7 @@ class StorageWriter(storage.StorageWriter):
         return info
 
     def _planned(self, plan: SavePlan, planner: SavePlanner, call: Call, names: FirstNames) -> PlannedState:
-        look_first(call, _dcp_names.path_text(self._path, "the StorageWriter"), check_none)
+        check_on_first(call, _dcp_names.path_text(self._path, "the StorageWriter"), check_none)
         return PlannedState(plan, planner, call.rank, call.size, self._options.allow_pickle, names)
 
     def finish(self, metadata: Metadata, results: list[list[storage.WriteResult]]) -> None:

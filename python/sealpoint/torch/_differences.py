@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from sealpoint._errors import MismatchError
 from sealpoint._hints import extra_part, nearest
-from sealpoint.torch._session import Call
+from sealpoint._ranks.call import Call
 from sealpoint.torch._shards import Slot
 
 _NAMED_MAX = 5  # of each kind

@@ -11,7 +11,7 @@ from typing import Any
 from torch.nn.parallel import DistributedDataParallel
 
 from sealpoint import _tree
-from sealpoint.torch._session import Call
+from sealpoint._ranks.call import Call
 
 _log = logging.getLogger("sealpoint")
 _SHOWN_MAX = 3

@@ -30,15 +30,9 @@ from torch._C._distributed_c10d import (
 )
 
 from sealpoint._errors import CommError, Error, TimeoutError
-from sealpoint.torch._store import (
-    LOOK_FIRST_SECONDS,
-    STORE_SECONDS,
-    Aside,
-    look_max_seconds,
-    own_store,
-    run_aside,
-    text_of_absent,
-)
+from sealpoint._ranks.background import BackgroundCall, run_with_deadline
+from sealpoint._ranks.rendezvous import STORE_SECONDS
+from sealpoint.torch._store import LOOK_FIRST_SECONDS, STORE_NAME, look_max_seconds, own_store, text_of_absent
 
 # More ranks are connected as a grid: each to all others has n² connections, and n - 1 descriptors on each rank.
 MESH_RANKS_MAX = 256
@@ -47,7 +41,6 @@ CONNECT_SECONDS = 60.0
 # Descriptors of a group beside its connections, and some that the process may open meanwhile.
 _SPARE_DESCRIPTORS = 32
 _ADDRESSES_MAX = 8
-_STORE = "the store of torch.distributed"
 T = TypeVar("T")
 
 # Runs one call of a group, by its options; what ends it early is an exception.
@@ -183,7 +176,7 @@ def make_links(name: str, rank: int, size: int, end: float, check: Callable[[], 
     except BaseException:
         stop.set()
         with contextlib.suppress(Error):  # so that one who comes later does not try to connect
-            run_aside(lambda: PrefixStore(name, own_store()).set("gone", f"rank {rank}"), STORE_SECONDS, _STORE)
+            run_with_deadline(lambda: PrefixStore(name, own_store()).set("gone", f"rank {rank}"), STORE_SECONDS, STORE_NAME)
         raise
     seconds = min(CONNECT_SECONDS, end - time.monotonic())
     connect_end = time.monotonic() + seconds
@@ -207,17 +200,17 @@ def _wait(
 ) -> T:
     """What call() returns, by the end; after each ``look`` seconds check() is called. Errors: TimeoutError (what text() says),
     CommError; those of check()."""
-    made = Aside(call)
+    made = BackgroundCall(call)
     while not made.wait(min(look, max(0.0, end - time.monotonic()) + 0.001)):
         check()
         if time.monotonic() > end:
-            raise TimeoutError(run_aside(text, STORE_SECONDS, _STORE), rank=rank)
+            raise TimeoutError(run_with_deadline(text, STORE_SECONDS, STORE_NAME), rank=rank)
     try:
         return made.result()
     except RuntimeError as error:
         check()
         if time.monotonic() > end:
-            raise TimeoutError(run_aside(text, STORE_SECONDS, _STORE), rank=rank) from error
+            raise TimeoutError(run_with_deadline(text, STORE_SECONDS, STORE_NAME), rank=rank) from error
         raise CommError(f"gloo: {' '.join(str(error).split())}", rank=rank) from error
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Iterable, MutableMapping, Sequence
 from typing import Any, NamedTuple, Protocol, Unpack
 
@@ -16,14 +17,16 @@ from sealpoint._errors import CorruptError, InvalidArgumentError, MismatchError,
 from sealpoint._keywords import refuses_unknown, takes
 from sealpoint._native import check_one
 from sealpoint._options import LOAD_BUDGET_DEFAULT_BYTES, Conversion
+from sealpoint._ranks.call import Call
+from sealpoint._ranks.loads import open_reader, read_tree, tree_of_names, values_of_rank
 from sealpoint.torch import _differences, _optimizers, _parameters, _shards, _versions
-from sealpoint.torch._arguments import check, checked_call, tells_other_ranks
+from sealpoint.torch._arguments import check, checked_call
 from sealpoint.torch._dtypes import DTYPE_OF
 from sealpoint.torch._matching import Matching
 from sealpoint.torch._options import Contract, LoadKeywords, LoadOptions
 from sealpoint.torch._rename import Renaming, part_of
-from sealpoint.torch._session import Call, session_of
-from sealpoint.torch._state import UNITED, agree, look_first
+from sealpoint.torch._session import session_of, tells_other_ranks
+from sealpoint.torch._state import UNITED, agree
 
 # Options that must be the same on all ranks.
 _SAME = ("contract", "all_ranks", "rename", "convert", "share_chunks", "deadline")
@@ -86,19 +89,16 @@ def load(state_dict: State, path: Path, **options: Unpack[LoadKeywords]) -> Load
     what differs and names the first few paths), InvalidArgumentError, UnsupportedError, IoError, TimeoutError, CommError.
     """
     chosen = LoadOptions(**options)
+    if chosen.contract is None:
+        chosen = dataclasses.replace(chosen, contract=Contract())
     with checked_call(session_of(chosen.process_group), "load", path, chosen, same=_SAME) as call, torch.inference_mode(False):
         return _load(call, state_dict, path, chosen)
 
 
 def _load(call: Call, state: State, path: Path, options: LoadOptions) -> LoadReport:
-    # The library's own exchanges need all ranks in this call.
-    agree(call, lambda: (None, look_first(call, path, check_one)), "began the load")
-    communicator, contract = call.communicator, options.contract or Contract()
     budget = options.memory_budget_bytes or LOAD_BUDGET_DEFAULT_BYTES
-    spans_hosts = call.spans_hosts()
-    reader = _sealpoint.CollectiveReader(
-        communicator, path, check_files=True, direct_io=False, memory_budget_bytes=budget
-    )
+    reader, contract = open_reader(call, path, budget, check_one), options.contract
+    assert contract is not None
     node = read_tree(reader)
     versions, parameters = _read_tree_object(reader, _versions.OBJECT), _read_tree_object(reader, _parameters.OBJECT)
     united = dict.fromkeys(_read_tree_object(reader, UNITED))
@@ -110,8 +110,8 @@ def _load(call: Call, state: State, path: Path, options: LoadOptions) -> LoadRep
         of_all_ranks = None if of_all_ranks is None else [renaming.keys(values) for values in of_all_ranks]
 
     def make() -> tuple[Matching, bytes]:
-        rank, size = communicator.rank, communicator.size
-        rank_values = _values_of_rank(reader, node, rank) if of_all_ranks is None else {}
+        rank, size = call.rank, call.size
+        rank_values = values_of_rank(reader, node, rank) if of_all_ranks is None else {}
         rank_values = rank_values if renaming is None else renaming.keys(rank_values)
         matching = Matching(node, rank_values, rank, size, contract, options.allow_pickle, _look_in(reader), versions, parameters,
                             united, of_all_ranks)
@@ -144,7 +144,7 @@ def _load(call: Call, state: State, path: Path, options: LoadOptions) -> LoadRep
         convert=rounding_of(options.convert),
         threads=load_threads(options.threads),
         memory_budget_bytes=budget,
-        share_chunks=spans_hosts if options.share_chunks is None else options.share_chunks,
+        share_chunks=call.spans_hosts() if options.share_chunks is None else options.share_chunks,
         progress=options.progress,
     )
     if any(answer[0] for answer in answers):
@@ -182,19 +182,6 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-def read_tree(reader: _sealpoint.CollectiveReader) -> Any:
-    """The tree of a checkpoint; collective. One without a tree has its tensors under their names."""
-    try:
-        return _tree.parse(reader.read_object(_tree.OBJECT))
-    except NotFoundError:
-        return _tree_of_names(Checkpoint(reader.checkpoint(), 1))
-
-
-def _tree_of_names(names: Iterable[str]) -> dict[str, Any]:
-    """The tree of tensors without one, each under its name."""
-    return {name: {_tree.KIND: "tensor", "name": name} for name in names}
-
-
 def _read_tree_object(reader: _sealpoint.CollectiveReader, name: str) -> Any:
     """What was noted beside the tree, such as the versions of modules; collective."""
     if name not in Checkpoint(reader.checkpoint(), 1).objects:
@@ -206,16 +193,6 @@ def _values_of_all_ranks(reader: _sealpoint.CollectiveReader, node: Any) -> list
     """The objects of all ranks that saved; collective, so that each is read once."""
     count = max((one["size"] for one in _tree.nodes_of(node, ("per_rank",))), default=0)
     return [_tree.parse(reader.read_object(_tree.rank_object(rank))) for rank in range(count)]
-
-
-def _values_of_rank(reader: _sealpoint.CollectiveReader, node: Any, rank: int) -> dict[str, Any]:
-    """What the rank of this number gave to ``per_rank``."""
-    objects = Checkpoint(reader.checkpoint(), 1).objects
-    name = _tree.rank_object(rank)
-    if name not in objects or not any(_tree.nodes_of(node, ("per_rank",))):
-        return {}
-    values: dict[str, Any] = _tree.parse(objects[name])
-    return values
 
 
 def _look_in(reader: _sealpoint.CollectiveReader) -> _optimizers.Look:
@@ -279,7 +256,7 @@ def load_full(path: Path, *, keys: Sequence[str] | None = None, device: torch.de
     check_one(path_of(path))
     with open_checkpoint(path) as checkpoint, torch.inference_mode(False):
         has_tree = _tree.OBJECT in checkpoint.objects
-        tree = _tree.parse(bytes(checkpoint.objects[_tree.OBJECT])) if has_tree else _tree_of_names(checkpoint)
+        tree = _tree.parse(bytes(checkpoint.objects[_tree.OBJECT])) if has_tree else tree_of_names(checkpoint)
         tree = _with_rank_values(tree if keys is None else part_of(tree, keys), _rank_values(checkpoint), ())
         names: Iterable[str] = checkpoint if keys is None else {one["name"]: None for one in _tree.nodes_of(tree, ("tensor",))}
         tensors: dict[str, torch.Tensor] = {}

@@ -10,7 +10,7 @@ import torch.distributed as dist
 from torch.distributed.tensor import DTensor
 
 from sealpoint._errors import InvalidArgumentError
-from sealpoint.torch._session import Call
+from sealpoint._ranks.call import Call
 
 # The names of the tensors on each mesh, by its ranks.
 Meshes = dict[tuple[int, ...], list[str]]

@@ -9,6 +9,7 @@ from typing import Any, TypedDict
 
 import torch.distributed as dist
 
+from sealpoint import _options
 from sealpoint._arguments import Provenance
 from sealpoint._checkpoint import OnMismatch, Path, Progress
 from sealpoint._errors import InvalidArgumentError
@@ -18,7 +19,6 @@ from sealpoint._options import (
     PROMOTE_MEMORY_DEFAULT_BYTES,
     Conversion,
     StoreKeywords,
-    StoreOptions,
 )
 from sealpoint._save import Parent
 
@@ -71,20 +71,13 @@ class CheckpointerKeywords(StoreKeywords, total=False):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SaveOptions(StoreOptions):
-    """A save: also where it goes, and who takes part."""
+class SaveOptions(_options.SaveOptions):
+    """A save: also who takes part, and what only torch has."""
 
     process_group: dist.ProcessGroup | None = None
     no_dist: bool = False
-    series: bool = False
-    step: int | None = None
-    parent: Parent = None
-    provenance: Provenance | None = None
-    allow_empty: bool = False
-    allow_fallback: bool = False
     writer_ranks: Sequence[int] = ()
     first_rank: Sequence[str] = ()
-    staged: Path | None = None
     keep_local: int = 0
     unpromoted_max: int = 3
     unpromoted_wait: float = 60.0

@@ -3,91 +3,52 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Unpack
+from collections.abc import Callable
+from typing import Any, Unpack
 
 from sealpoint import _sealpoint
-from sealpoint._arguments import provenance_of
 from sealpoint._checkpoint import Path
 from sealpoint._keywords import takes
 from sealpoint._native import check_none
-from sealpoint._save import parent_of
+from sealpoint._ranks import saves
+from sealpoint._ranks.call import Call
+from sealpoint._ranks.loads import check_on_first
+from sealpoint._ranks.session import Session
 from sealpoint._save_future import SaveFuture
-from sealpoint.torch._arguments import checked_call, tells_other_ranks
+from sealpoint.torch._arguments import checked_call
 from sealpoint.torch._options import SaveAsyncKeywords, SaveKeywords, SaveOptions
-from sealpoint.torch._session import Call, Session, check_is_not_one_of_many, session_of
-from sealpoint.torch._staged import watch, watch_save
-from sealpoint.torch._state import Gathered, collect, look_first
+from sealpoint.torch._session import check_is_not_one_of_many, session_of, tells_other_ranks
+from sealpoint.torch._state import Gathered, collect
 
 # Options that must be the same on all ranks.
-_SAME = ("series", "compare_replicas", "allow_empty", "allow_fallback", "writer_ranks", "first_rank", "deadline",
-         "background_deadline", "keep_local", "unpromoted_max", "unpromoted_wait", "promote_memory_bytes", "frozen",
-         "full_every")  # fmt: skip
+_SAME = (*saves.SAME, "writer_ranks", "first_rank", "keep_local", "unpromoted_max", "unpromoted_wait", "promote_memory_bytes")
 
 Gather = Callable[[Call], Gathered]
 
 
-class _Prepared(NamedTuple):
-    """A save of all ranks whose states were gathered, and which none of them refused."""
-
-    call: Call
-    session: Session
-    saver: _sealpoint.Saver
-    arguments: dict[str, Any]  # of the saver's functions
-
-
-@contextlib.contextmanager
-def _prepared(kind: str, gather: Gather, path: Path, options: SaveOptions, purpose: str) -> Iterator[_Prepared]:
-    """Owns what the memory of the state is borrowed from, until the save returns."""
+def _session(options: SaveOptions, purpose: str = "") -> Session:
     if options.no_dist is not True:
         check_is_not_one_of_many(options.process_group)
-    session = session_of(options.process_group, purpose=purpose, is_alone=options.no_dist is True)
-    with checked_call(session, kind, path, options, same=_SAME) as call:
-        gathered = gather(call)
-        arguments = {
-            "target": (path, options.series, parent_of(options.parent)),
-            "state": gathered.state,
-            "step": options.step,
-            "mesh": [],
-            "provenance": provenance_of(options.provenance),
-            "allow_empty": options.allow_empty,
-            "allow_fallback": options.allow_fallback,
-            "local": options.staged,
-        }
-        yield _Prepared(call, session, session.saver(options), arguments)
+    return session_of(options.process_group, purpose=purpose, is_alone=options.no_dist is True)
 
 
 def save_gathered(gather: Gather, path: Path, options: SaveOptions, purpose: str = "") -> _sealpoint.CommitInfo:
     """Saves what gather() returns on each rank (see ``gather_agreed``)."""
-    with _prepared("save", gather, path, options, purpose) as prepared:
-        info = prepared.saver.save(**prepared.arguments)
-        if options.staged is not None:
-            watch(prepared.saver)
-        return info
+    session = _session(options, purpose)
+    with checked_call(session, "save", path, options, same=_SAME) as call:
+        return saves.save(session, gather(call), path, options)
 
 
 def save_gathered_async(gather: Gather, path: Path, options: SaveOptions) -> SaveFuture:
     """The same, in the background."""
-    with _prepared("save_async", gather, path, options, "") as prepared:
-        pending = prepared.saver.save_async(**prepared.arguments)
-        session, saver, is_staged = prepared.session, prepared.saver, options.staged is not None
-
-        def end(error: BaseException | None) -> None:
-            if error is not None:
-                session.note_failure(saver, error)
-            elif is_staged:
-                watch(saver)
-
-        future = SaveFuture(pending, saver, prepared.call.text, end)
-        if is_staged:
-            watch_save(future)
-        return future
+    session = _session(options)
+    with checked_call(session, "save_async", path, options, same=_SAME) as call:
+        return saves.save_async(session, gather(call), path, options, call.text)
 
 
 def _look_at(path: Path, options: SaveOptions) -> Callable[[Call], Any]:
     """What looks whether a checkpoint of another program is in the directory of a save."""
-    return lambda call: None if options.series else look_first(call, path, check_none)
+    return lambda call: None if options.series else check_on_first(call, path, check_none)
 
 
 @tells_other_ranks
@@ -119,7 +80,7 @@ def save(state_dict: Any, path: Path, **options: Unpack[SaveKeywords]) -> _sealp
             that is not trained: those that are as in the checkpoint before are linked from there, not written. In a series
             that is the newest one, else ``parent``, which must say where it is. Or "learned": those that did not change
             between saves of this process are taken for such. It compares digests at its saves 1, 2, 4, 8 and so on, which
-            cost a pass over the memory; a new process begins anew. See docs/durability.md.
+            cost a pass over the memory; a new process begins anew. See docs/reference/durability.md.
         full_every: at most so many checkpoints share one file of them; the next one writes it anew. (Object stores copy.)
         staged: a directory on a disk of this node, which may differ by rank: the save is committed there, on the disks
             of all nodes together, and copied to ``path`` behind the training; see ``wait_for_promotions``,

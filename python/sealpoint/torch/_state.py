@@ -8,23 +8,23 @@ import functools
 import hashlib
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import torch
 
-from sealpoint import _arguments, _sealpoint, _tree
-from sealpoint._agreement import ANSWER, ERROR, dump_error, parse_error
-from sealpoint._errors import Error, InvalidArgumentError
+from sealpoint import _sealpoint, _tree
+from sealpoint._errors import InvalidArgumentError
 from sealpoint._options import StoreOptions
+from sealpoint._ranks.call import Call
+from sealpoint._ranks.saves import digest_of
 from sealpoint._tree import Node, Path, text_of
 from sealpoint.torch import _first_rank, _meshes, _parameters, _shards, _subclasses, _versions
 from sealpoint.torch._aliases import FirstNames, identity_of
 from sealpoint.torch._options import SaveOptions
-from sealpoint.torch._session import Call
 
 UNITED = _tree.UNITED  # the object with the paths of mappings whose keys differed by rank
 _HAS_ALIASES, _MAY_DIFFER, _IS_ON_MESH = 1, 2, 4
-_NAMES_BYTES = 8  # of a digest
+_NAMES_BYTES, _DECLARATION_BYTES = 8, 16  # of digests
 T = TypeVar("T")
 
 
@@ -82,6 +82,7 @@ class Gathered:
     node: Node
     rank_values: dict[str, Node]  # see per_rank
     state: _sealpoint.RankState  # all of it, for the saver; see gather_agreed
+    declarations: str | None = None  # see _ranks.saves.Held
 
     def __init__(self, names: FirstNames) -> None:
         self.names = names
@@ -122,47 +123,10 @@ class Collected(Gathered):
         return name
 
 
-def agree(communicator: Call, make: Callable[[], tuple[T, bytes]], what: str) -> tuple[T, list[bytes]]:
-    """What make() returns, and the answers (its second value) of all ranks. Collective.
-
-    What goes wrong on one rank is an error of all, and names that rank. So is a rank that makes another call. ``what``: see
-    ``Call``.
-    """
-    made: T | None = None
-    error: Exception | None = None
-    try:
-        with torch.no_grad():  # DTensor.to_local() costs a fifth of what it does for autograd
-            made, answer = make()
-        message = ANSWER + answer
-    except Exception as failed:  # the others must not wait for this rank, whatever it is
-        error, message = failed, ERROR + dump_error(failed, communicator.rank, communicator.host)
-    answers = [bytes(one) for one in communicator.all_gather(message, what)]
-    for one in answers:
-        if one[:1] == ERROR:
-            raise parse_error(one[1:]) from error
-    communicator.check_same()
-    return cast(T, made), [one[1:] for one in answers]
-
-
-def run_on_first(communicator: Call, make: Callable[[], Node]) -> Node:
-    """What make() returns on rank 0, on all ranks; or its error. Collective."""
-    what = "waited for what rank 0 found"
-    _, answers = agree(communicator, lambda: (None, _tree.dump(make()) if communicator.rank == 0 else b""), what)
-    return _tree.parse(answers[0])
-
-
-def look_first(communicator: Call, path: _arguments.Path, check: Callable[[str], None]) -> bytes:
-    """Runs check(path) on rank 0; within what ``agree`` runs. What cannot be looked at is left to the call itself.
-
-    Returns: no bytes to gather.
-    """
-    if communicator.rank == 0:
-        try:
-            check(_arguments.path_of(path))
-        except OSError as error:
-            if isinstance(error, Error):
-                raise
-    return b""
+def agree(call: Call, make: Callable[[], tuple[T, bytes]], what: str) -> tuple[T, list[bytes]]:
+    """``call.agree``, without autograd, for which DTensor.to_local() takes five times as long."""
+    with torch.no_grad():
+        return call.agree(make, what)
 
 
 def collect(
@@ -192,29 +156,36 @@ def gather_agreed(gather: Gather[G], communicator: Call, options: StoreOptions) 
     optimizers by number, or by names if ranks have other parameters. A further exchange finds the first ranks of tensors
     that may differ.
     """
-    gathered, own, answers, flags = _gather(gather, communicator, options, FirstNames(True))
+    gathered, answers, flags = _gather(gather, communicator, options, FirstNames(True))
     if flags & _IS_ON_MESH and not options.compare_replicas:
         _meshes.check_names(gathered.meshes, communicator)
     is_same, is_by_name = _is_same(answers), _has_other_parameters(answers)
     if is_by_name or (flags & _HAS_ALIASES and not is_same):
         names = FirstNames(is_used=not flags & _HAS_ALIASES or is_same, is_by_name=is_by_name)
-        gathered, own, answers, flags = _gather(gather, communicator, options, names)
+        gathered, answers, flags = _gather(gather, communicator, options, names)
         is_same = _is_same(answers)
     if flags & _MAY_DIFFER:
         _leave_to_first_rank(gathered, communicator, options)
     if not is_same:
         _unite(answers, communicator, gathered)
-    if is_same or communicator.rank == 0:
-        tree = own if is_same else _tree.dump(gathered.node)
-        gathered.state.add_object(_tree.OBJECT, _tree.MEDIA_TYPE, tree)
-        notes = gathered.notes
+    if flags & _MAY_DIFFER or not is_same:
+        gathered.declarations = None
+        gathered.state = _state_of(gathered, options, communicator.rank, has_tree=is_same or communicator.rank == 0)
+    return gathered
+
+
+def _state_of(gathered: Gathered, options: StoreOptions, rank: int, *, has_tree: bool) -> _sealpoint.RankState:
+    """The slots of a rank, and its objects."""
+    frozen = options.frozen_among({slot.name for slot in gathered.slots})
+    state, notes = _sealpoint.RankState(gathered.slots, options.encoding, frozen), gathered.notes
+    if has_tree:
+        state.add_object(_tree.OBJECT, _tree.MEDIA_TYPE, _tree.dump(gathered.node))
         for name, content in ((_versions.OBJECT, notes.versions), (_parameters.OBJECT, notes.parameters), (UNITED, notes.united)):
             if content:
-                gathered.state.add_object(name, _tree.MEDIA_TYPE, _tree.dump(content))
+                state.add_object(name, _tree.MEDIA_TYPE, _tree.dump(content))
     if gathered.rank_values:
-        values = _tree.dump(gathered.rank_values)
-        gathered.state.add_object(_tree.rank_object(communicator.rank), _tree.MEDIA_TYPE, values)
-    return gathered
+        state.add_object(_tree.rank_object(rank), _tree.MEDIA_TYPE, _tree.dump(gathered.rank_values))
+    return state
 
 
 def _is_same(answers: list[bytes]) -> bool:
@@ -227,30 +198,32 @@ def _has_other_parameters(answers: list[bytes]) -> bool:
     return len(found) > 1
 
 
-def _gather(
-    gather: Gather[G], communicator: Call, options: StoreOptions, names: FirstNames
-) -> tuple[G, bytes, list[bytes], int]:
-    """What gather() returns, its tree, the digests of all ranks (names of parameters, tree), and the flags that some rank set."""
+def _gather(gather: Gather[G], communicator: Call, options: StoreOptions, names: FirstNames) -> tuple[G, list[bytes], int]:
+    """What gather() returns, the digests of all ranks (names of parameters, tree), and the flags that some rank set.
 
-    def make() -> tuple[tuple[G, bytes], bytes]:
+    Its ``state`` is that of ranks which are all the same.
+    """
+
+    def make() -> tuple[G, bytes]:
         gathered = gather(names)
-        frozen = options.frozen_among({slot.name for slot in gathered.slots})
-        gathered.state = _sealpoint.RankState(gathered.slots, options.encoding, frozen)
-        own, notes = _tree.dump(gathered.node), gathered.notes
-        digest = hashlib.blake2b(own + _tree.dump(notes.versions), digest_size=16).digest()
+        gathered.state = _state_of(gathered, options, communicator.rank, has_tree=True)
+        notes = gathered.notes
+        digest = hashlib.blake2b(_tree.dump(gathered.node) + _tree.dump(notes.versions), digest_size=16).digest()
         of_names = _digest(_tree.dump(notes.short_names)) if notes.short_names else bytes(_NAMES_BYTES)
         flags = (_HAS_ALIASES if gathered.names.found > 0 else 0) | (_MAY_DIFFER if gathered.of_first_rank else 0)
         flags |= _IS_ON_MESH if gathered.meshes else 0
-        return (gathered, own), bytes([flags]) + _fits(patterns, gathered) + of_names + digest
+        declared = bytes.fromhex(gathered.state.declaration_digest())
+        return gathered, bytes([flags]) + _fits(patterns, gathered) + declared + of_names + digest
 
     patterns = _patterns_of(options)
-    (gathered, own), answers = agree(communicator, make, "compared what they save")
+    gathered, answers = agree(communicator, make, "compared what they save")
     for number, one in enumerate(patterns):
         if not any(answer[1 + number] for answer in answers):
             raise InvalidArgumentError(f"the pattern {one!r} of frozen or first_rank fits no tensor of any rank; [ and ] are a "
                                        "class of characters, and [[] is a bracket")
-    return (gathered, own, [one[1 + len(patterns) :] for one in answers],
-            functools.reduce(operator.or_, (one[0] for one in answers)))
+    flags, answers = functools.reduce(operator.or_, (one[0] for one in answers)), [one[1 + len(patterns) :] for one in answers]
+    gathered.declarations = digest_of(one[:_DECLARATION_BYTES] for one in answers)
+    return gathered, [one[_DECLARATION_BYTES:] for one in answers], flags
 
 
 def _patterns_of(options: StoreOptions) -> list[str]:
@@ -273,8 +246,6 @@ def _leave_to_first_rank(gathered: Gathered, communicator: Call, options: StoreO
     writers = getattr(options, "writer_ranks", ())
     left = _first_rank.names_of_others(gathered.of_first_rank, communicator, writers)
     gathered.slots = [slot for slot in gathered.slots if slot.name not in left]
-    frozen = options.frozen_among({slot.name for slot in gathered.slots})
-    gathered.state = _sealpoint.RankState(gathered.slots, options.encoding, frozen)
 
 
 def _unite(answers: list[bytes], communicator: Call, collected: Gathered) -> None:
@@ -282,21 +253,16 @@ def _unite(answers: list[bytes], communicator: Call, collected: Gathered) -> Non
     trees = [answer[_NAMES_BYTES:] for answer in answers]
     is_first = trees.index(trees[communicator.rank]) == communicator.rank
     own = _tree.dump([collected.node, collected.notes.versions]) if is_first else b""
-    gathered = communicator.gather(own, 0, "united what they save")
-    outcome = b""
-    if gathered is not None:
-        try:
-            pairs = [(rank, _tree.parse(bytes(one))) for rank, one in enumerate(gathered) if len(one) > 0]
+    parts = communicator.gather(own, 0, "united what they save")
+
+    def unite() -> tuple[None, bytes]:
+        pairs = [(rank, _tree.parse(bytes(one))) for rank, one in enumerate(parts or []) if len(one) > 0]
+        if pairs:
             collected.node = _tree.merge([(rank, node) for rank, (node, _) in pairs])
             collected.notes.united = list(_tree.united_paths([node for _, (node, _) in pairs]))
-            for _, (_, versions) in pairs:
-                for path, found in versions.items():
-                    collected.notes.versions[path] = found | collected.notes.versions.get(path, {})
-        except Error as failed:
-            outcome = dump_error(failed, communicator.rank, communicator.host)
-    received = communicator.broadcast(outcome if communicator.rank == 0 else None, 0, "united what they save")
-    if communicator.rank != 0:
-        assert received is not None
-        outcome = bytes(received)
-    if outcome:
-        raise parse_error(outcome)
+        for _, (_, versions) in pairs:
+            for path, found in versions.items():
+                collected.notes.versions[path] = found | collected.notes.versions.get(path, {})
+        return None, b""
+
+    communicator.agree(unite, "united what they save")

@@ -17,22 +17,21 @@ from typing import Any, Literal
 
 import torch.distributed as dist
 
-from sealpoint import _uri, _url_files
+from sealpoint import _directories, _uri, _url_files
 from sealpoint._arguments import path_of
 from sealpoint._checkpoint import open_own as open_checkpoint
 from sealpoint._errors import Error, UnsupportedError
 from sealpoint._keywords import refuse_unknown
 from sealpoint._native import check_one, native_files
-from sealpoint._options import DEADLINE_DEFAULT_SECONDS, Frozen, StoreOptions
+from sealpoint._options import Frozen, StoreOptions
+from sealpoint._ranks import staged_copies
+from sealpoint._replacement import Run, provenance_of, removal_of, remove_replaceable
 from sealpoint._series import Series
-from sealpoint.torch import _directories, _local_copies
 from sealpoint.torch._arguments import check
 from sealpoint.torch._load import load
-from sealpoint.torch._make_way import Run, make_way, provenance_of, removal_of
 from sealpoint.torch._options import Contract, SaveKeywords
 from sealpoint.torch._save import save, save_async
 from sealpoint.torch._session import session_of
-from sealpoint.torch._state import run_on_first
 
 try:
     _titan: Any = import_module("torchtitan")
@@ -154,9 +153,9 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
         if to_hf:
             _uri.local(checkpoint_id, "the folder", "exports for Hugging Face are files that torchtitan writes")
             return super().dcp_save(state_dict, checkpoint_id, async_mode, enable_garbage_collection, to_hf)
-        _local_copies.report(self.options.staged, _uri.absolute(self.folder))
+        staged_copies.log_failed_promotions(self.options.staged, _uri.absolute(self.folder))
         found = _STEP.fullmatch(_uri.split(checkpoint_id)[1])
-        parent, replaced = self._make_way(checkpoint_id)
+        parent, replaced = self._replace(checkpoint_id)
         options: SaveKeywords = {
             "step": None if found is None else int(found[1]), "parent": parent, "provenance": provenance_of(replaced),
             "codec": self.options.codec, "compare_replicas": self.options.compare_replicas,
@@ -214,10 +213,10 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
                     self._run.note_load(checkpoint.attempt, checkpoint.sequence, path_of(checkpoint_id))
             return is_own
 
-        with session_of(None).call("look at", checkpoint_id, deadline=DEADLINE_DEFAULT_SECONDS) as call:
-            return bool(run_on_first(call, look))
+        with session_of(None).call("look at", checkpoint_id) as call:
+            return bool(call.run_on_first(look))
 
-    def _make_way(self, checkpoint_id: str) -> tuple[tuple[str, int, str] | None, list[Any]]:
+    def _replace(self, checkpoint_id: str) -> tuple[tuple[str, int, str] | None, list[Any]]:
         """Which checkpoint the new one follows: the newest one in its folder. Removes what is to be replaced, and returns
         what that and those before it had replaced."""
 
@@ -228,22 +227,24 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
             if self.options.staged is not None and self._run.latest is not None:
                 known.append(self._run.latest)  # which may be on its way
             newest = [list(one) for one in sorted(known, key=lambda one: one[1])[-1:]]
-            replaced = make_way(
+            replaced = remove_replaceable(
                 checkpoint_id, self._run, replace=self.options.replace,
                 obstacle=None if self._run.latest else "this run resumed from nothing in this folder, and saved nothing",
                 way_out=f"replace=True of the manager, {removal_of(checkpoint_id)}, or a load_step from which it follows",
             )
             return [newest, list(replaced)]
 
-        with session_of(None).call("make way for", checkpoint_id, deadline=DEADLINE_DEFAULT_SECONDS) as call:
-            newest, replaced = run_on_first(call, find)
-        _local_copies.make_way(self.options.staged, checkpoint_id, list(replaced), self.options.replace)
+        with session_of(None).call("replace", checkpoint_id) as call:
+            newest, replaced = call.run_on_first(find)
+        staged_copies.remove_replaced(self.options.staged, checkpoint_id, list(replaced), self.options.replace)
         return (tuple(newest[0]) if newest else None), list(replaced)
 
     def load(self, *args: Any, **kwargs: Any) -> bool:
         """As torchtitan's; what is newer on local disks is in the folder before. All ranks call it."""
         if self.enable:
-            _local_copies.finish(self.options.staged, self.options.keep_local, _uri.absolute(self.folder))
+            staged_copies.finish_promotions(
+                session_of(None), self.options.staged, self.options.keep_local, _uri.absolute(self.folder)
+            )
         with _looking_at_urls():
             return bool(super().load(*args, **kwargs))
 
@@ -261,8 +262,8 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
                 _refuse_natives(path)
             return -1
 
-        with session_of(None).call("find the newest of", path, deadline=DEADLINE_DEFAULT_SECONDS) as call:
-            step = run_on_first(call, find)
+        with session_of(None).call("find the newest of", path) as call:
+            step = call.run_on_first(find)
         return int(step) if step >= 0 or _uri.is_uri(path) else int(super()._find_load_step(folder))
 
     def _purge_stale_checkpoints(self) -> None:

@@ -20,12 +20,15 @@ class Adder {
         "Shows what a checkpoint, or a series of them, holds. Reads payload only for\n"
         "--values and --object, and prints none that was not verified.");
     app_.footer(kFooter);
-    app_.add_option("PATH", options_.path, "Directory of a checkpoint or of a series")
+    app_.add_option("PATH", options_.path,
+                    "A checkpoint of any known format, or a series of\nthose of Sealpoint: a "
+                    "directory, a file or a URL")
         ->required()
         ->type_name("");
     AddSubjects();
     AddPlan();
     AddDetails();
+    AddForeign();
   }
 
  private:
@@ -88,6 +91,23 @@ class Adder {
                   "reads all tables");
     app_.add_flag("--all", options_.all, "All values, all notes");
     app_.add_flag("--json", options_.json, "Print one JSON document, also after an error");
+  }
+
+  void AddForeign() {
+    app_.add_option("--per-rank", options_.per_rank,
+                    "Of a directory of DCP with metadata per rank: each\n"
+                    "rank has its own of these names")
+        ->type_name("PATTERN")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    app_.add_option_function<std::uint64_t>(
+            "--metadata-memory",
+            [&options = options_](std::uint64_t bytes) { options.metadata_memory_bytes = bytes; },
+            "For names, values and places of tensors of other\n"
+            "formats (default: 16 times what the files have, and\n"
+            "64MiB)")
+        ->type_name("SIZE")
+        ->transform(CLI::AsSizeValue(true));
   }
 
   CLI::App& app_;

@@ -104,8 +104,7 @@ ExitStatus ShowMade(bool is_json, const std::string& path, const RepackReport& r
   json.BeginObject();
   WriteMade(json, path, report, options);
   if (more) more(json);
-  json.Field("exit_status", 0);
-  json.End();
+  json.Finish(ExitStatus::kValid);
   return ExitStatus::kValid;
 }
 

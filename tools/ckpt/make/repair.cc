@@ -42,10 +42,7 @@ class Repair {
       return Fail(program_, report_.status, has_looked ? "" : HintForCheckpoint(path),
                   is_json_ ? &json_ : nullptr);
     }
-    if (is_json_) {
-      json_.Field("exit_status", 0);
-      json_.End();
-    }
+    if (is_json_) json_.Finish(ExitStatus::kValid);
     return ExitStatus::kValid;
   }
 

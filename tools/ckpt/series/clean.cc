@@ -189,8 +189,7 @@ class Cleaning {
     }
     json_.End();
     json_.Field("uploads_are_seen", uploads_problem_.ok());
-    json_.Field("exit_status", static_cast<int>(status_));
-    json_.End();
+    json_.Finish(status_);
   }
 
   const std::string path_;

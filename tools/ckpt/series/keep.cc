@@ -66,7 +66,7 @@ class KeepCommand : public Command {
       const Result<bool> changed = SetKeptAt(path, is_kept_);
       if (!changed) status = Worse(status, StatusOfError(changed.error()));
       if (is_json_) {
-        Json one = {{"path", path}, {"changed", changed && *changed}};
+        Json one = {{"path", path}, {"is_changed", changed && *changed}};
         if (!changed) one["error"] = StatusToJson(changed.error());
         json.Element(one);
       } else if (!changed) {
@@ -78,8 +78,7 @@ class KeepCommand : public Command {
     }
     if (is_json_) {
       json.End();
-      json.Field("exit_status", static_cast<int>(status));
-      json.End();
+      json.Finish(status);
     }
     return status;
   }

@@ -69,10 +69,7 @@ class Pruning {
     if (!error.ok()) {
       return Fail(program_, error, HintForTyped(options_.series), options_.json ? &json_ : nullptr);
     }
-    if (options_.json) {
-      json_.Field("exit_status", 0);
-      json_.End();
-    }
+    if (options_.json) json_.Finish(ExitStatus::kValid);
     return ExitStatus::kValid;
   }
 

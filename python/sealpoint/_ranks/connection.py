@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The connections of a group of ranks, which are made again after an error."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from sealpoint._errors import Error, TimeoutError
+from sealpoint._ranks.background import run_with_deadline
+from sealpoint._ranks.communicator import Communicator, SelfCommunicator
+from sealpoint._ranks.rendezvous import Group, Left, Rendezvous
+
+# How long a rank that fails waits for the store, which has at most a few words to take.
+_LEAVE_SECONDS = 2.0
+T = TypeVar("T")
+
+
+class Connection:
+    """Shared by the calls of a group of ranks: a communicator, and the way to the next one."""
+
+    def __init__(self, group: Group[Communicator] | None) -> None:
+        """``group``: None for this process alone."""
+        self.rank, self.size, self.host = 0, 1, SelfCommunicator().host
+        self.rendezvous: Rendezvous[Communicator] | None = None
+        if group is not None:
+            self.rank, self.size, self.rendezvous = group.rank, group.size, Rendezvous(group)
+        self.communicator: Communicator | None = None
+        self.generation = 0  # of the communicator
+        self.call_count = 0
+        self.hosts: list[bytes] = []  # of all ranks, digests of their names, since the first call
+        self.is_broken = False
+
+    def _ask(self, question: Callable[[Rendezvous[Communicator]], T]) -> T | None:
+        """question(rendezvous), if the store answers. Errors: TimeoutError, CommError."""
+        rendezvous = self.rendezvous
+        if rendezvous is None:
+            return None
+        try:
+            return run_with_deadline(lambda: question(rendezvous), _LEAVE_SECONDS, rendezvous.group.store_name)
+        except TimeoutError:
+            rendezvous.group.forget_connection()
+            raise
+
+    def end_of_generation(self) -> Left | None:
+        """Why other ranks left the generation; None: it has not ended. Errors: TimeoutError, CommError (of the store)."""
+        return self._ask(lambda rendezvous: rendezvous.end_of(self.generation))
+
+    def communicator_for(self, key: str, look: Callable[[], None], end: float) -> Communicator:
+        """That of the group, or a new one. Collective if there is none, or if it was left."""
+        if self.is_broken:
+            self._ask(lambda rendezvous: rendezvous.leave(self.generation, Left("", "a save in the background failed", False)))
+            self.drop()
+        if self.communicator is None and self.rendezvous is None:
+            self.communicator = SelfCommunicator()
+        elif self.communicator is None:
+            assert self.rendezvous is not None
+            seconds = end - time.monotonic()
+            self.communicator, self.generation = self.rendezvous.connect(self.generation, key, seconds)
+        assert self.communicator is not None
+        self.communicator.look = look
+        return self.communicator
+
+    def drop(self) -> None:
+        """Local: forgets the communicator."""
+        self.communicator, self.is_broken = None, False
+
+    def leave(self, left: Left) -> None:
+        """Local: the connections are given up, and other ranks are told why."""
+        with contextlib.suppress(Error):  # ranks that cannot be told find out by the deadline
+            self._ask(lambda rendezvous: rendezvous.leave(self.generation, left))
+        self.drop()  # now, since others see at once that connections are closed, and ask why

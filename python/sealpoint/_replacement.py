@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checkpoints that a training may replace, in directories that its framework names.
+
+A training that was killed between a commit and the framework's note of it, or that was rolled back, saves to the same
+directories again. Its own checkpoints there, ahead of the one that it resumed from, are replaced.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from sealpoint import _directories, _sealpoint, _uri
+from sealpoint._checkpoint import open_own as open_checkpoint
+from sealpoint._errors import AlreadyExistsError, Error
+from sealpoint._native import MARKER, native_files, some
+from sealpoint._series import Series
+
+# Provenance of a checkpoint: which others it, and those before it, took the place of: "attempt:parent" of each, the newest
+# first. What followed one of them is still known to be of this training.
+REPLACED = "lineage.replaced"
+_REPLACED_MAX = 256
+_NOTE_SIZE_MAX_BYTES = _REPLACED_MAX * 66
+
+
+class Run:
+    """What this process resumed from and saved in one folder of checkpoints."""
+
+    def __init__(self) -> None:
+        # (attempt, sequence, directory) of what was last loaded or saved.
+        self.latest: tuple[str, int, str] | None = None
+        self.resumed: tuple[str, int] | None = None
+        self.loaded: set[str] = set()
+        self.saved: set[str] = set()
+        self.on_their_way: set[str] = set()  # directories whose checkpoints were committed on local disks
+
+    def note_load(self, attempt: str, sequence: int, directory: str) -> None:
+        self.latest, self.resumed = (attempt, sequence, directory), (attempt, sequence)
+        self.loaded.add(attempt)
+
+    def note_save(self, attempt: str, sequence: int, directory: str) -> None:
+        self.latest = (attempt, sequence, directory)
+        self.saved.add(attempt)
+
+
+def removal_of(directory: str) -> str:
+    """What a person does."""
+    return f"{'delete' if _uri.is_uri(directory) else 'rm -r'} {directory}"
+
+
+def remove_replaceable(directory: str, run: Run, *, replace: bool, obstacle: str | None, way_out: str) -> list[str]:
+    """Removes a checkpoint that is in the directory, if it may go; one process calls it.
+
+    Returns what it and those before it had taken the place of, and itself, for the provenance of the next one.
+
+    Args:
+        replace: any checkpoint goes, a native one as well, unless a file KEEP pins it.
+        obstacle: why the framework wants to keep it; None: it does not.
+        way_out: what a person can do, for the error.
+
+    Errors: AlreadyExistsError, those of ``Series.list``.
+    """
+    if not _uri.is_directory(directory):
+        return []
+    is_there = _uri.exists(directory, MARKER)
+    natives = native_files(directory)
+    if not is_there and not natives:
+        return _noted(directory)
+    if replace:
+        if _uri.exists(directory, "KEEP"):
+            raise AlreadyExistsError("the checkpoint here is not replaced: a file KEEP pins it", path=directory)
+        _directories.remove(directory)
+        return []
+    if natives:
+        raise AlreadyExistsError(
+            f"a native checkpoint is in this directory ({some(natives)}), and is not replaced; way out: {way_out}",
+            path=directory,
+        )
+    folder, name = _uri.split(directory)
+    entries = Series(folder).list()
+    found = [one for one in entries if one.name == name]
+    before = _replaced_before(entries)
+    why = obstacle or (_why_not(found[0], entries, run, before) if found else "its marker is not a file")
+    if why is not None:
+        raise AlreadyExistsError(
+            f"a checkpoint is in this directory, and is not replaced: {why}; way out: {way_out}", path=directory
+        )
+    entry = found[0]
+    replaced = [f"{entry.attempt}:{entry.parent or ''}", *before.get(str(entry.attempt), [])][:_REPLACED_MAX]
+    # A process that is killed before the next commit has said nowhere else what was here.
+    _directories.write(directory, _directories.NOTE, " ".join(replaced))
+    _directories.remove(directory)
+    return replaced
+
+
+def _noted(directory: str) -> list[str]:
+    """What a process that was killed after a deletion had noted."""
+    try:
+        return _uri.read(directory, _directories.NOTE, _NOTE_SIZE_MAX_BYTES).decode().split()[:_REPLACED_MAX]
+    except (FileNotFoundError, UnicodeDecodeError):
+        return []
+
+
+def _why_not(
+    entry: _sealpoint.SeriesEntry, entries: list[_sealpoint.SeriesEntry], run: Run, before: dict[str, list[str]]
+) -> str | None:
+    """Why a checkpoint stays; None: it is ahead of what this run resumed from, and of the same lineage."""
+    if entry.verdict != "committed":
+        return "its marker is void" if entry.is_void else f"its marker is {entry.verdict}"
+    if entry.is_kept:
+        return "a file KEEP pins it"
+    if not _uri.is_uri(entry.path) and os.path.islink(entry.path):
+        return "it is a symbolic link"
+    if entry.attempt in run.loaded:
+        return "this run loaded it"
+    if run.resumed is not None and entry.sequence <= run.resumed[1]:
+        return f"it is not newer than what this run resumed from (sequence {run.resumed[1]})"
+    if run.latest is None:
+        others = [one for one in entries if one.verdict == "committed" and one is not entry]
+        if others or entry.parent is not None:
+            return "this run resumed from nothing in this folder, and saved nothing"
+        return None
+    return _why_not_of_the_run(entry, entries, run, before)
+
+
+def _why_not_of_the_run(
+    entry: _sealpoint.SeriesEntry, entries: list[_sealpoint.SeriesEntry], run: Run, before: dict[str, list[str]]
+) -> str | None:
+    """Why not, for a run that resumed or saved: the checkpoint must follow from that, and another one must stay whole."""
+    def pairs(attempt: str) -> list[tuple[str, str | None]]:
+        return [(one.partition(":")[0], one.partition(":")[2] or None) for one in before.get(attempt, [])]
+
+    parents = dict(pair for attempt in before for pair in pairs(attempt))
+    parents.update({str(one.attempt): one.parent for one in entries if one.verdict == "committed"})
+    known = run.saved if run.resumed is None else run.saved | {run.resumed[0]}
+    # What followed one whose place a known one took follows the known one, too.
+    roots = known | {attempt for one in known for attempt, _ in pairs(one)}
+    at, seen = entry.attempt, set[str]()
+    while at is not None and at not in roots and at not in seen:
+        seen.add(at)
+        at = parents.get(at)
+    if at not in roots:
+        return "it does not follow from what this run resumed from or saved"
+    stays = [one for one in entries if one is not entry and one.attempt in known and one.verdict == "committed"]
+    problems: list[str] = []
+    for one in stays:
+        try:
+            with open_checkpoint(one.path):
+                _directories.sync(one.path)
+                _directories.sync(_uri.split(one.path)[0])
+                return None
+        except (Error, OSError) as error:
+            problems.append(str(error))
+    if not stays and run.resumed is None:
+        return None  # the only one that this run saved
+    return "of what this run resumed from and saved no other checkpoint is whole" + "".join(f": {one}" for one in problems)
+
+
+def _replaced_before(entries: list[_sealpoint.SeriesEntry]) -> dict[str, list[str]]:
+    """By attempt of a committed checkpoint: whose places it and those before it took."""
+    found = {}
+    for entry in entries:
+        if entry.verdict != "committed":
+            continue
+        try:
+            with open_checkpoint(entry.path, check_files=False) as checkpoint:
+                found[str(entry.attempt)] = checkpoint.provenance.get(REPLACED, "").split()
+        except Error:
+            continue  # a damaged one vouches for nobody
+    return found
+
+
+def provenance_of(replaced: list[Any]) -> dict[str, str]:
+    return {REPLACED: " ".join(replaced)} if replaced else {}
