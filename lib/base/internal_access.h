@@ -24,8 +24,8 @@ class DeclarationSummary;
 struct DecodedSummary;
 }  // namespace internal::writer
 
-// What the library's own modules see of public classes, which name no internal type themselves.
-// Each function is defined in the module that owns the class.
+// Gives the library's own modules access to internals of public classes, which name no internal
+// type themselves. Each function is defined in the module that owns the class.
 class InternalAccess {
  public:
   static internal::pipeline::EngineParts& PartsOf(const Engine& engine);

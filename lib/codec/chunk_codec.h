@@ -39,11 +39,11 @@ class ChunkCodec {
   Result<std::size_t> Encode(Codec codec, int level, std::uint32_t element_size, ByteSpan raw,
                              MutableByteSpan out);
 
-  // Decodes `stored`, whose digest the caller has checked, into exactly `raw`; kNone copies. Never
-  // writes past `raw`; allocates by the size of `raw`, never by what the frame declares, and only
-  // after the frame's header and length were checked. `raw` is unspecified after an error.
-  // Precondition: element_size >= 1. Errors: Corrupt with the broken rule of spec/container.md;
-  // Unsupported for an unknown codec; Io (out of memory).
+  // Decodes `stored`, after the caller has checked its digest, into exactly `raw`; kNone copies.
+  // Never writes past `raw`. Allocates by the size of `raw`, never by the size declared in the
+  // frame, and only after checking the frame's header and length. `raw` is unspecified after an
+  // error. Precondition: element_size >= 1. Errors: Corrupt with the broken rule of
+  // spec/container.md; Unsupported for an unknown codec; Io (out of memory).
   Status Decode(Codec codec, std::uint32_t element_size, ByteSpan stored, MutableByteSpan raw);
 
  private:

@@ -6,7 +6,7 @@
 
 namespace sealpoint::internal::comm {
 
-// The name of this machine; "unknown" if the system does not say.
+// The name of this machine; "unknown" if the system does not report it.
 std::string HostName();
 
 }  // namespace sealpoint::internal::comm

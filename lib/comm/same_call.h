@@ -13,19 +13,19 @@
 
 namespace sealpoint::internal::comm {
 
-// What all ranks must have in common that begin a collective call.
+// Properties that all ranks must have in common when they begin a collective call.
 struct CollectiveCall {
   struct Argument {
     std::string_view name;
     std::string value;  // as text, for the message
   };
   std::string_view kind;                // "save", "load", …
-  std::vector<Argument> arguments;      // the first of them say which save, which load
+  std::vector<Argument> arguments;      // the first ones identify the save or load
   std::string_view rule{};              // that is broken if an argument differs; empty: none
-  std::size_t named_arguments_max = 1;  // so many of them are named with the kind
+  std::size_t named_arguments_max = 1;  // number of arguments named together with the kind
 };
 
-// What the ranks reduce to the maximum in the same message.
+// Numbers that the ranks reduce to the maximum in the same message.
 inline constexpr std::size_t kCallFlagCount = 4;
 using CallFlags = std::array<std::uint64_t, kCallFlagCount>;
 

@@ -15,7 +15,7 @@ namespace sealpoint::internal::comm {
 // A text of more than 64 KiB is cut. A host without a rank is dropped, since Status cannot hold it.
 Bytes EncodeStatus(const Status& status);
 
-// Returns nothing if the bytes are not exactly one encoded Status with a known code.
+// Empty if the bytes are not exactly one encoded Status with a known code.
 std::optional<Status> DecodeStatus(ByteSpan bytes);
 
 }  // namespace sealpoint::internal::comm

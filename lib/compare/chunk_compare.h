@@ -10,9 +10,9 @@
 
 namespace sealpoint::internal::compare {
 
-// What the tables of two checkpoints say of a tensor that both have.
+// Comparison of the tables of two checkpoints for a tensor that both have.
 struct ChunkComparison {
-  std::vector<Region> changed;  // chunks whose digests differ
+  std::vector<Region> changed;  // chunks with different digests
   std::vector<Region> unknown;  // cut differently: the payload has to be compared
   std::uint64_t table_bytes_read = 0;
 };
@@ -22,7 +22,7 @@ Result<ChunkComparison> CompareChunks(const load::CheckpointImpl& first, std::si
                                       const load::CheckpointImpl& second,
                                       std::size_t second_tensor);
 
-// Whether the bytes of two objects of one size are equal; adds to both what was read.
+// True if two objects of the same size have the same bytes; adds the bytes read to both.
 Result<bool> ObjectsAreEqual(const load::CheckpointImpl& first, const metadata::ObjectView& object,
                              const load::CheckpointImpl& second, const metadata::ObjectView& other,
                              std::uint64_t& table_bytes_read, std::uint64_t& payload_bytes_read);

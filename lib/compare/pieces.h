@@ -28,7 +28,7 @@ struct TensorPiece {
   std::uint64_t size_bytes = 0;
 };
 
-// A block of the content digest: pieces of whole tensors are whole blocks, but for the last.
+// A block of the content digest: pieces of whole tensors are whole blocks, except for the last.
 inline constexpr std::uint64_t kBlockBytes = 64 * kKiB;
 
 // Appends the region in pieces, in its order: runs of at most 64 MiB.
@@ -45,7 +45,7 @@ std::uint64_t BytesOf(std::span<const TensorPiece> pieces);
 using PieceBatch = std::pair<std::size_t, std::size_t>;
 std::vector<PieceBatch> BatchesOf(std::span<const TensorPiece> pieces);
 
-// A checkpoint whose tensors are read.
+// A checkpoint and its tensors to read.
 struct Side {
   const Checkpoint& checkpoint;
   // By the number in a TensorPiece that of the tensor here; null: the same.
@@ -150,7 +150,7 @@ Status ForEachPiece(const std::array<Side, kSides>& sides, std::span<const Tenso
       });
 }
 
-// The tensors that the options ask for, ascending.
+// The tensors selected by the options, ascending.
 Result<std::vector<std::size_t>> SelectTensors(const Checkpoint& checkpoint,
                                                const ContentOptions& options);
 

@@ -18,7 +18,7 @@
 
 namespace sealpoint::internal::container {
 
-// Chunks of one shard, by what the index says of it.
+// Chunks of one shard, located by the index.
 struct ShardChunks {
   metadata::ShardRef shard;
   format::ShardShape shape;
@@ -26,17 +26,16 @@ struct ShardChunks {
   std::uint32_t count = 0;
 };
 
-// The chunk records of all blobs, read when they are needed and verified by the digests that the
-// index pins: the group list of a blob, and those groups of 64 records that are touched. Verified
-// bytes are kept, the latest 64 MiB of them. Borrows directory and index.
-// Thread safety: all functions.
+// The chunk records of all blobs, read on demand and verified by the digests in the index: the
+// group list of a blob, and the groups of 64 records that are used. The latest 64 MiB of verified
+// bytes are kept. Borrows directory and index. Thread safety: all functions.
 class BlobTables {
  public:
   BlobTables(const Directory& directory, const metadata::Metadata& index);
 
-  // The records of these chunks, which are checked against the shard (R-REC-*) and are in the
-  // blob's chunk area. Adds what had to be read of the table to `bytes_read`.
-  // Precondition: the chunks exist by the index. Errors: Corrupt, Unsupported, Incomplete, Io.
+  // Returns the records of these chunks, checked against the shard (R-REC-*) and the blob's chunk
+  // area. Adds the table bytes read to `bytes_read`. Precondition: the chunks exist in the index.
+  // Errors: Corrupt, Unsupported, Incomplete, Io.
   Result<std::vector<format::ChunkRecord>> Load(const ShardChunks& chunks,
                                                 std::uint64_t& bytes_read);
 
@@ -46,7 +45,7 @@ class BlobTables {
  private:
   using SharedBytes = std::shared_ptr<const Bytes>;
 
-  // What a blob's table is read with.
+  // State for reading a blob's table.
   struct Table {
     std::uint32_t blob = 0;
     metadata::BlobPin pin;

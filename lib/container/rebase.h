@@ -9,8 +9,8 @@
 
 namespace sealpoint::internal::container {
 
-// An error whose offset counts from byte `base` of the file, with the offset in the file. Without
-// an offset it gets `base`.
+// Converts an error offset that counts from byte `base` of the file to an offset in the file. An
+// error without offset gets `base`.
 inline Status Rebased(const Status& error, std::uint64_t base) {
   const Place& place = error.place();
   return Status(error.code(), error.message())

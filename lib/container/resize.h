@@ -9,8 +9,8 @@
 
 namespace sealpoint::internal::container {
 
-// Resizes to a length that a file or a caller asked for. Errors: Io where there is no memory; the
-// bytes are then as before.
+// Resizes to a length requested by a file or a caller. Errors: Io if out of memory; the bytes are
+// then unchanged.
 Status ResizeBytes(Bytes& bytes, std::uint64_t size);
 
 }  // namespace sealpoint::internal::container

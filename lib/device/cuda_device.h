@@ -20,8 +20,8 @@ struct DigestKernels {
   cuda::Function* finish_chunks = nullptr;
 };
 
-// A device whose primary context is retained, which it stays until the process ends: to release it
-// then would race with the driver's own end.
+// A device with a retained primary context. It stays retained until the process ends, because
+// releasing it then would race with the driver's shutdown.
 struct CudaDevice {
   const cuda::Driver& driver;
   const int number;
@@ -30,7 +30,7 @@ struct CudaDevice {
   const pid_t owner = getpid();
 
   std::mutex mutex{};
-  // Guarded: the kernels, or why there are none, once they were asked for.
+  // Guarded: the kernels or the reason for their absence, once requested.
   std::optional<Result<DigestKernels>> kernels{};
 
   // In a forked child the driver is in an unknown state and must not be called.
@@ -44,8 +44,8 @@ struct CudaDevice {
   }
 };
 
-// The kernels of the device, loaded when first asked for. Errors: Device (this build has none, the
-// driver does not take them), remembered.
+// The kernels of the device, loaded on first use. Errors, which are remembered: Device (this build
+// has no kernels, or the driver rejects them).
 Result<DigestKernels> LoadDigestKernels(CudaDevice& device);
 
 }  // namespace sealpoint::internal::device

@@ -25,7 +25,7 @@ class CudaEvents {
 
   // Comes back when the last owner lets go.
   Result<std::shared_ptr<cuda::Event>> Take();
-  // Destroys the events that have come back; all others last until the process ends.
+  // Destroys the returned events; all others exist until the process ends.
   void DestroyIdle();
 
  private:

@@ -34,7 +34,7 @@ SEALPOINT_ON_BOTH std::uint64_t DigestSumCount(const DigestJob& job) {
   return blocks * xxh3::kLanes;
 }
 
-// First step, thread of [0, DigestSumCount): what one block adds to one lane.
+// First step, thread of [0, DigestSumCount): contribution of one block to one lane.
 SEALPOINT_ON_BOTH void SumBlock(const DigestJob& job, std::uint64_t thread) {
   const std::uint64_t blocks_per_chunk = xxh3::ScrambledBlocks(job.chunk_size);
   const std::uint64_t block = thread / xxh3::kLanes;

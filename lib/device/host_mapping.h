@@ -9,11 +9,10 @@
 
 namespace sealpoint::internal::device {
 
-// Sizes of staging memory are multiples of it: the smallest page that Linux has.
+// Unit of sizes of staging memory; the smallest page size of Linux.
 inline constexpr std::uint64_t kPageBytes = 4096;
 
-// The page of this system, of which memory takes whole ones: kPageBytes, or 64 KiB on many hosts
-// with aarch64. Thread-safe.
+// Page size of this system: kPageBytes, or 64 KiB on many aarch64 hosts. Thread-safe.
 std::uint64_t SystemPageBytes();
 
 // Anonymous memory for staging: aligned to pages, to huge pages from their size on; backed by huge

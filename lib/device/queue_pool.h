@@ -31,8 +31,8 @@ class QueuePool {
     }
     return runtime.MakeQueue(device);
   }
-  // Precondition: nothing runs on the queue and nothing on it has failed. The next user of a queue
-  // with a copy under way would see its failure, or have its buffer overwritten.
+  // Precondition: no operation runs on the queue, and none has failed. Otherwise the next user
+  // would see the failure, or its buffer could be overwritten.
   void Return(std::unique_ptr<CopyQueue> queue) {
     const std::lock_guard lock(mutex_);
     idle_.push_back(std::move(queue));

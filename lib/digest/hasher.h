@@ -23,8 +23,8 @@ class Hasher {
   // The digest of all bytes since construction or the last Finish().
   Digest Finish();
 
-  // Copies `from` to `to` and hashes the copied bytes, those of `to`, so that a bad copy is found,
-  // in blocks of 64 KiB while they are in the cache. Precondition: equal sizes, no overlap.
+  // Copies `from` to `to` and hashes the copied bytes in `to`, so that a bad copy is detected, in
+  // blocks of 64 KiB while they are in the cache. Precondition: equal sizes, no overlap.
   void CopyAndUpdate(ByteSpan from, MutableByteSpan to);
 
  private:

@@ -2,8 +2,8 @@
 #ifndef SEALPOINT_LIB_DIGEST_XXH3_VARIANT_H_
 #define SEALPOINT_LIB_DIGEST_XXH3_VARIANT_H_
 
-// For the sources of the variants alone: all of xxHash as static functions, which use what the
-// options of the compiler allow.
+// Only for the sources of the variants: all of xxHash as static functions, compiled with the
+// options of the variant.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 

@@ -34,9 +34,9 @@ MarkerBytes EncodeMarker(const Marker& marker);
 // whole file, or the first kMarkerSize + 1 bytes of a longer one, by which its length is refused.
 Result<Marker> DecodeMarker(ByteSpan bytes);
 
-// What a whole commit marker of any version of the format says: attempt, kind, parent and sequence,
-// whose places no version changes (spec/container.md section 8). Nothing if the bytes are damaged,
-// or the marker is of another kind.
+// The fields of a whole commit marker that have the same position in every format version: attempt,
+// kind, parent and sequence (spec/container.md section 8). Empty if the bytes are damaged or the
+// marker is of another kind.
 std::optional<Marker> DecodeLineage(ByteSpan bytes);
 
 }  // namespace sealpoint::internal::format

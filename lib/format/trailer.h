@@ -55,7 +55,7 @@ using TrailerBytes = std::array<std::byte, kTrailerSize>;
 // Precondition: the trailer's sizes agree with ComputeSections.
 TrailerBytes EncodeTrailer(const Trailer& trailer);
 
-// Checks R-BLB-02, R-BLB-04, R-IDX-08, and R-HDR-06 but for the extension. Precondition:
+// Checks R-BLB-02, R-BLB-04, R-IDX-08, and R-HDR-06 except for the extension. Precondition:
 // bytes.size() == kTrailerSize.
 Result<Trailer> DecodeTrailer(ByteSpan bytes);
 

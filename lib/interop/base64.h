@@ -12,7 +12,7 @@ namespace sealpoint::internal::interop {
 
 // RFC 4648, with padding.
 std::string EncodeBase64(ByteSpan bytes);
-// Nothing if the text is not exactly what the encoder makes.
+// Empty if the text differs from the encoder's output.
 std::optional<Bytes> DecodeBase64(std::string_view text);
 
 }  // namespace sealpoint::internal::interop

@@ -21,7 +21,7 @@ std::vector<std::uint64_t> RowMajorStrides(const std::vector<std::uint64_t>& ext
 
 bool BoxContains(const Box& outer, const Box& inner);
 
-// Nothing if they share no element.
+// Empty if they share no element.
 std::optional<Box> IntersectBoxes(const Box& a, const Box& b);
 
 // The elements of a region as disjoint boxes in tensor coordinates, ascending in the region's

@@ -30,16 +30,16 @@ struct TilingFault {
   std::vector<std::size_t> holders;
 };
 
-// Returns nothing if `regions` tile the shape exactly. An empty tensor is tiled by no region at
-// all, every other one needs at least one. Precondition: each region passed CheckRegion for the
+// Returns nothing if `regions` tile the shape exactly. An empty tensor is tiled by an empty list,
+// every other one needs at least one region. Precondition: each region passed CheckRegion for the
 // shape. Errors: LimitExceeded if the shape's element count does not fit 64 bits, or if the corners
-// (those of the tensor included) exceed `corner_count_max`, which bounds time and memory;
+// (including those of the tensor) exceed `corner_count_max`, which bounds time and memory;
 // InvalidArgument if an empty tensor has regions.
 Result<std::optional<TilingFault>> FindTilingFault(const Shape& shape,
                                                    std::span<const Region> regions,
                                                    std::uint64_t corner_count_max);
-// The same for regions that are made on demand, so that no list of them takes memory. Takes at most
-// 8 bytes for each begin and each end in a divided dimension, and 16 per corner.
+// The same for regions generated on demand, without a list of them. Uses at most 8 bytes for each
+// begin and each end in a divided dimension, and 16 per corner.
 Result<std::optional<TilingFault>> FindTilingFault(
     const Shape& shape, std::size_t region_count,
     const std::function<Region(std::size_t)>& region_at, std::uint64_t corner_count_max);

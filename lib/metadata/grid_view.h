@@ -13,7 +13,7 @@
 
 namespace sealpoint::internal::metadata {
 
-// A stored grid that is read in place, without allocating, whatever its size.
+// A stored grid that is read in place, without allocation regardless of its size.
 class GridView {
  public:
   // Preconditions: at most kNdimMax dimensions, one cut count for each, and as many cuts as the

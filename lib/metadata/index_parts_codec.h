@@ -16,7 +16,7 @@
 
 namespace sealpoint::internal::metadata {
 
-// One tensor or object of a message: kind, name, then the rest, whose form depends on the kind.
+// One tensor or object of a message: kind, name, then the rest in a form that depends on the kind.
 struct Frame {
   enum class Kind : std::uint64_t { kTensor, kObject } kind = Kind::kTensor;
   std::string_view name{};
@@ -26,7 +26,7 @@ struct Frame {
 void AppendFrame(Frame::Kind kind, std::string_view name, ByteSpan rest, Bytes& out);
 // The frames borrow the message.
 Status ReadFrames(ByteSpan message, std::vector<Frame>& frames);
-// Sorts tensors before objects, each by name. Frames of one name stay in no particular order.
+// Sorts tensors before objects, each by name. Frames with equal names are in no particular order.
 void SortFrames(std::vector<Frame>& frames);
 
 // The part of a tensor's frame that does not describe its shards.

@@ -28,7 +28,7 @@ struct EncodedManifest {
   std::shared_ptr<const void> owner{};
 };
 
-// Collects what one blob holds, and encodes its manifest: tensors and objects by name, shards by
+// Collects the tensors and objects of one blob and encodes its manifest: by name, with shards by
 // region; deterministic. The caller has validated the values (names, regions); the result is
 // checked by Metadata::DecodeManifest before use. Borrows the table, which may grow meanwhile.
 class ManifestBuilder {
@@ -46,8 +46,8 @@ class ManifestBuilder {
   EncodedManifest Encode();
 
  private:
-  // Its numbers begin at `numbers` in numbers_: offset and extent of the box, begin and end of the
-  // run. Equal ones that come one after the other are kept once.
+  // Its numbers start at `numbers` in numbers_: offset and extent of the box, begin and end of the
+  // run. Adjacent equal sequences are stored once.
   struct Shard {
     std::uint32_t tensor = 0;
     std::uint32_t first_record = 0;

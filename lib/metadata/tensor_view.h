@@ -39,7 +39,7 @@ class TensorView {
   std::size_t shard_count() const;
   ShardRef shard_ref(std::size_t shard) const;
   bool is_grid() const;
-  // True if it is stored in one shard and `region`, which lies within it, is all of it.
+  // True if it is stored in one shard and `region` covers it completely.
   bool IsOneShard(const Region& region) const;
   // Calls visit(number, region) for all shards in stored order, without making a list. O(shards).
   void ForEachShard(const std::function<void(std::size_t shard, Region region)>& visit) const;

@@ -6,7 +6,7 @@
 
 namespace sealpoint::internal::metadata {
 
-// Orders lists of texts; a map so ordered is searched without making a list of what is looked for.
+// Orders lists of texts. It allows searching a map without making a list of the texts to find.
 struct TextsLess {
   using is_transparent = void;
   template <typename A, typename B>

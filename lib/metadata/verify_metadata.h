@@ -17,7 +17,7 @@
 
 namespace sealpoint::internal::metadata {
 
-// What is being verified. `manifest` or `index` is the root of the buffer, the other is null.
+// The verified buffer. `manifest` or `index` is its root; the other is null.
 struct VerifyInput {
   ByteSpan buffer;
   const Limits& limits;
@@ -52,7 +52,7 @@ Status VerifyBuffer(MetadataKind kind, ByteSpan buffer, const Limits& limits);
 // of vectors.
 Status VerifyFields(const VerifyInput& input);
 
-// Checks R-IDX-04 to R-IDX-24. Returns the number of shards, those of objects included.
+// Checks R-IDX-04 to R-IDX-24. Returns the number of shards, including those of objects.
 Result<std::uint64_t> VerifyMeaning(const VerifyInput& input);
 
 // A tensor that passed R-IDX-09 to R-IDX-11.

@@ -39,9 +39,9 @@ class CodecPool {
   std::vector<std::unique_ptr<codec::ChunkCodec>> idle_;
 };
 
-// The members of an Engine. Their order is that of construction: the pool outlives the threads,
-// whose jobs hold its buffers. Parts of uploads are counted in the budget of the pool: for one part
-// of each blob room is set apart, and more are taken while staging keeps what it gains from.
+// The members of an Engine, in order of construction: the pool outlives the threads, because their
+// jobs hold its buffers. Parts of uploads are counted in the pool's budget. One part per blob is
+// reserved; more are taken as long as staging keeps the memory it benefits from.
 struct EngineParts : public PartMemory {
   EngineOptions options;
   std::shared_ptr<Storage> storage;
@@ -57,19 +57,19 @@ struct EngineParts : public PartMemory {
   Status CheckUsable() const;
 
   // Counts a blob that is being written. Each blob may hold one partly filled staging buffer while
-  // another blob waits for one. So there must be at least one buffer more than open blobs: then one
-  // is always free or being written, and no writer waits for another for ever. Where the blob is
-  // uploaded in parts of `part_size_bytes` (else 0), room for one is set apart, too: waits for
-  // buffers that are lent, after `drain` (FileStream::SetDrain) has nothing left. InvalidArgument
-  // if the budget has too few. After success ReturnBlobPermit must follow.
+  // another blob waits for one. There must therefore be at least one more buffer than open blobs:
+  // one buffer is then always free or being written, and no writer waits forever. If the blob is
+  // uploaded in parts of `part_size_bytes` (else 0), one part is reserved as well: waits for lent
+  // buffers after `drain` (FileStream::SetDrain) has nothing left. InvalidArgument if the budget is
+  // too small. After success ReturnBlobPermit must follow.
   Status TakeBlobPermit(std::uint64_t part_size_bytes, const std::function<Result<bool>()>& drain);
   void ReturnBlobPermit(std::uint64_t part_size_bytes);
 
-  // Reserves `count` buffers for a save that fills them before it can write any, if enough are left
-  // for the others to proceed; else false. After success ConvertReservation must follow, once the
-  // blobs of that save are written like others: it returns the buffers and takes slots for the
-  // blobs in one step, so that no other save can take the room between the two. Where blobs are
-  // uploaded, `count` has the room of their parts (BuffersOf) in it, for which it waits.
+  // Reserves `count` buffers for a save that fills them before it can write any, if enough remain
+  // for the other saves to proceed; otherwise returns false. After success ConvertReservation must
+  // follow, once the blobs of that save are written normally: it returns the buffers and takes
+  // slots for the blobs in one step, so that no other save can take the space in between. If blobs
+  // are uploaded, `count` includes the space of their parts (BuffersOf), and the call waits for it.
   bool TryReserve(std::uint64_t count);
   void ConvertReservation(std::uint64_t count, std::uint64_t blob_count,
                           std::uint64_t part_size_bytes = 0);

@@ -11,8 +11,8 @@
 
 namespace sealpoint::internal::promote {
 
-// Promote, with marker and index that somebody else read, and PromoteOptions::blobs: `from` may
-// lack both files, and be gone if nothing is to be copied any more.
+// Promote with marker and index supplied by the caller, and PromoteOptions::blobs. `from` may lack
+// both files, and need not exist if no blob remains to be copied.
 Result<PromoteReport> PromoteGiven(const std::string& from, const std::string& to,
                                    const PromoteOptions& options,
                                    std::optional<container::GivenFiles> given);

@@ -11,7 +11,7 @@
 
 namespace sealpoint::internal::repack {
 
-// In which dtype elements of `dtype` are summed up; nothing if they are not averaged.
+// Dtype for summing elements of `dtype`; empty if they are not averaged.
 std::optional<DType> AccumulatorOf(DType dtype, MergeOptions::Accumulate accumulate);
 
 // `sum` = weight * sum, and `sum` += weight * values. `size_bytes` of elements of a dtype that

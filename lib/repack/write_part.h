@@ -19,7 +19,7 @@ struct PartMemory {
 };
 
 // Reads the pieces from all sources that have them, verifies, compares or sums them up, and adds
-// them to the writer, as many at a time as fit. Errors: Mismatch (a tensor differs that is not
+// them to the writer, as many together as fit. Errors: Mismatch (a tensor differs and is not
 // averaged), those of Checkpoint::Load and of the writer.
 Status WritePieces(const RewriteJob& job, std::span<const ShardPiece> pieces,
                    const PartMemory& memory, BlobWriter& writer);

@@ -12,7 +12,7 @@
 #include "lib/s3/s3_client.h"
 #include "sealpoint/object_store.h"
 
-// What is read of one object.
+// Reads of one object.
 
 namespace sealpoint::internal::s3 {
 

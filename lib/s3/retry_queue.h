@@ -11,8 +11,8 @@
 
 namespace sealpoint::internal::s3 {
 
-// Runs functions later, one at a time, on a thread that the first of them starts. The destructor
-// drops what has not run.
+// Runs functions later, one at a time, on a thread started by the first of them. The destructor
+// discards functions that have not run.
 class RetryQueue {
  public:
   RetryQueue() = default;

@@ -86,8 +86,8 @@ class Model final : public SafetensorsModel {
   std::vector<SafetensorsDuplicate> duplicates_;
 };
 
-// Copies the elements of `requested`, which lies in `part`, from where the part lies in the file to
-// where they lie in memory that holds `box`.
+// Copies the elements of `requested`, a subset of `part`, from their position in the file to their
+// position in memory that holds `box`.
 Status CopyFromFile(const ReadableFile& file, const SafetensorsPart& part, const Box& requested,
                     const Box& box, std::uint32_t element_size,
                     const MutableMemoryView& destination);

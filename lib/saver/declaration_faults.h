@@ -17,9 +17,9 @@ class DeclarationFaults {
   // Success adds nothing.
   void Add(std::string_view name, const Status& status);
 
-  // Collective. Success if no rank found any; else on all ranks the fault of the least name, with
-  // the rank that caused it as its place if one did (never the owner's, who only found it), and the
-  // number of the others.
+  // Collective. Success if no rank found a fault. Otherwise returns on all ranks the fault with the
+  // least name and the number of other faults; the place is the rank that caused it, if any, never
+  // the owner that found it.
   Status Agree(Communicator& comm) const;
 
  private:

@@ -12,8 +12,8 @@
 
 namespace sealpoint::internal::saver {
 
-// The rank that owns the name of a tensor or object: all ranks send to it what they declare under
-// this name, and it checks or merges that. Every rank computes the same owner without asking.
+// The rank that owns the name of a tensor or object: all ranks send their declarations of this name
+// to it, and it checks or merges them. Every rank computes the same owner without communication.
 inline std::size_t OwnerRank(std::string_view name, int size) {
   const Digest digest = ComputeDigest(AsBytes(name));
   return static_cast<std::size_t>(LoadLe<std::uint64_t>(digest.bytes, 0) %

@@ -14,10 +14,10 @@
 
 namespace sealpoint::internal::saver {
 
-// A digest of what each of these shards holds, in their order: that of the digests of its chunks.
-// So memory of a device, which digests chunks, and memory of the host have the same one. Dense
-// memory of a device that computes digests is digested there; all other device memory is copied to
-// the host for it, a chunk at a time. Host memory is digested by the caller's thread and
+// Digests of these shards, in their order. The digest of a shard is that of the digests of its
+// chunks, so device memory, which digests chunks, and host memory have the same one. Dense memory
+// of a device that computes digests is digested there; other device memory is copied to the host,
+// one chunk at a time. Host memory is digested by the caller's thread and
 // EngineOptions::io_thread_count others.
 //
 // Local. Errors: Device. Preconditions: memory is bound to all slots, and none is empty.

@@ -13,7 +13,7 @@ namespace sealpoint::internal::saver {
 // Errors: InvalidArgument. `size`: the number of ranks.
 Status CheckOptions(const SaverOptions& options, int size);
 
-// What all ranks must name alike that begin a save (R-CMT-17).
+// Values that must be equal on all ranks that begin a save (R-CMT-17).
 comm::CollectiveCall CallOf(std::string_view kind, const SaverOptions& options,
                             const SaveTarget& target, const SaveOptions& save);
 

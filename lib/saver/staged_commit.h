@@ -13,7 +13,7 @@
 
 namespace sealpoint::internal::saver {
 
-// What a rank knows of a staged save that was committed on local storage, and promotes it with.
+// A rank's data about a staged save that was committed on local storage, for its promotion.
 struct StagedCommit {
   std::string local{};  // directory
   std::string final{};

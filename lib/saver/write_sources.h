@@ -25,15 +25,15 @@ std::string LearnedGroupName(std::uint32_t number);
 void CopySpec(const writer::DeclarationSummary& summary, const PlannedShard& shard,
               TensorSpec& tensor);
 
-// What a planned shard is, and where it is in memory.
+// A planned shard and its position in memory.
 struct ShardSource {
   Region region{};
   MemoryView view{};
 };
 ShardSource SourceOf(const Sources& sources, const PlannedShard& shard);
 
-// Gives the writer what this rank writes: the shards of the plan, empty tensors and all objects.
-// When it returns, the sources may change: everything was copied, device memory too.
+// Passes this rank's data to the writer: the shards of the plan, empty tensors and all objects.
+// When it returns, everything was copied, including device memory, and the sources may change.
 // Preconditions: CheckSources passed; the plan is that of the declaration.
 Status WriteSources(const SaverOptions& options, writer::StateWriter& writer, const SavePlan& plan,
                     const Sources& sources);

@@ -10,7 +10,7 @@
 
 namespace sealpoint::internal::series {
 
-// Bytes of files of which some have several names (EntryInfo::file_number): each counts once.
+// Total bytes of files; files with several names (EntryInfo::file_number) are counted once.
 class DistinctBytes {
  public:
   // Returns by how much they grew.

@@ -8,10 +8,10 @@
 
 namespace sealpoint::internal::storage {
 
-// Remembers the first error of a file for all threads that write it. After it nothing may be
-// attempted on the file: the kernel reports a lost page once and then marks it clean, so that a
-// second fsync may succeed although the data is gone ("Can applications recover from fsync
-// failures?", USENIX ATC 2020).
+// Remembers the first error of a file for all threads that write it. After an error the file must
+// not be used: the kernel reports a lost page once and then marks it clean, so a second fsync may
+// succeed although the data is lost ("Can applications recover from fsync failures?", USENIX ATC
+// 2020).
 class FirstError {
  public:
   // The error that poisoned the file, else success.

@@ -9,8 +9,8 @@
 
 namespace sealpoint::internal::storage {
 
-// How many files may stay open for reading: a fourth of what the process may have open, and no more
-// than `most`.
+// Number of files that may stay open for reading: a quarter of the process's limit, and at most
+// `most`.
 inline std::size_t OpenFilesFor(std::size_t most) {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return most;

@@ -43,7 +43,7 @@ class PosixDirectory final : public Directory {
   Result<std::unique_ptr<PosixWritableFile>> CreatePosixFile(std::string_view name, IoMode mode);
 
  private:
-  // A link whose target cannot be looked at, though it may be there.
+  // Treatment of a link with a target that cannot be examined but may exist.
   enum class OnLostTarget : std::uint8_t { kError, kNoSize };
 
   PosixDirectory(UniqueFd fd, std::string_view path) : fd_(std::move(fd)), path_(path) {}

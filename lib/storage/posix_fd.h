@@ -15,8 +15,8 @@
 
 namespace sealpoint::internal::storage {
 
-// Owns a file descriptor. The destructor closes it and ignores errors, so that it is no way to end
-// writing: close(2) is where NFS and quotas report a failed write.
+// Owns a file descriptor. The destructor closes it and ignores errors. Do not rely on it after
+// writing, because NFS and quotas report failed writes from close(2).
 class UniqueFd {
  public:
   UniqueFd() = default;
@@ -44,7 +44,7 @@ Status SyncDirectoryFd(int directory_fd, const std::string& path);
 // it. Thread safety: all functions.
 //
 // O_DIRECT is never passed to open(2): with O_CREAT a file system without direct I/O fails with
-// EINVAL only after it has created the file, which would be left behind.
+// EINVAL only after it has created the file, which would then remain.
 class DirectIo {
  public:
   // `fd` stays open for the last call. Off unless `mode` is kDirect; off if the file system refuses
@@ -52,8 +52,8 @@ class DirectIo {
   DirectIo(int fd, IoMode mode);
 
   bool is_on() const { return is_on_.load(std::memory_order_relaxed); }
-  // Whether it is on for a request of `size_bytes` at `offset` to or from `address`. Turns it off
-  // if the device asks for a larger alignment than these have.
+  // Whether it is on for this request. Turns it off if the file requires a larger alignment than
+  // the request has.
   bool IsOnFor(std::uint64_t offset, std::uint64_t size_bytes, const void* address);
   // After EINVAL. False if the flag cannot be changed.
   bool TurnOff();

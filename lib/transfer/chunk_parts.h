@@ -14,9 +14,9 @@
 namespace sealpoint::internal::transfer {
 
 // The raw bytes of a chunk that one rank requests from another: ascending byte ranges that do not
-// touch. Ranges of equal length at equal distances, as rows, columns and blocks of a matrix leave
-// them, are stored as one pattern. The whole chunk is requested if parts would save little, or if
-// their description would be too long.
+// touch. Equal ranges at equal distances, as from rows, columns and blocks of a matrix, are stored
+// as one pattern. The whole chunk is requested if parts would save little, or if their description
+// would be too long.
 class ChunkParts {
  public:
   // All of a chunk of this size.

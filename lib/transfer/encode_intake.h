@@ -17,7 +17,7 @@ namespace sealpoint::internal::transfer {
 // Encodes chunks of any memory: each is copied and hashed, encoded, and appended to the stream.
 class EncodeIntake final : public Intake {
  public:
-  // What lies on a device is brought by `device`.
+  // `device` copies data from device memory.
   EncodeIntake(const IntakeContext& context, DeviceIntake& device)
       : context_(context), device_(device) {}
   ~EncodeIntake() override;

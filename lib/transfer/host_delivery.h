@@ -12,8 +12,8 @@
 
 namespace sealpoint::internal::transfer {
 
-// Converts the elements of a planned copy, at once or part by part. Parts must come in row-major
-// order: an element that does not convert is named by how many were converted before it.
+// Converts the elements of a planned copy, at once or in parts. Parts must be passed in row-major
+// order: a failing element is identified by the number of elements converted before it.
 class ConvertedCopy {
  public:
   ConvertedCopy(const DeliveryPlan& plan, const PlanChunk& chunk, const PlanCopy& copy,

@@ -22,9 +22,8 @@ struct ReturnBlobPermit {
 // One of EngineParts::TakeBlobPermit, or of ConvertReservation.
 using BlobPermit = std::unique_ptr<pipeline::EngineParts, ReturnBlobPermit>;
 
-// A blob that is being written (spec/container.md §5): its file and what goes into it. Opening,
-// adding (stream), End, Finish follow each other. After the first error only destruction is
-// allowed.
+// A blob that is being written (spec/container.md §5): its file and its contents. The sequence is:
+// open, add (stream), End, Finish. After the first error only destruction is allowed.
 class BlobFile {
  public:
   // Creates `<blob id>.blob` with a fresh id. `directory` outlives the file. `part_size_bytes`:

@@ -21,8 +21,8 @@
 
 namespace sealpoint::internal::writer {
 
-// Where each byte of a blob lies (spec/container.md §5): header, shards as they come, table,
-// manifest, trailer. Arithmetic only: it knows no payload and no file.
+// Position of each byte of a blob (spec/container.md §5): header, shards in order of arrival,
+// table, manifest, trailer. Arithmetic only; no payload and no file.
 class BlobLayout final : public transfer::ChunkSink {
  public:
   // Borrows the tensors, which may grow meanwhile.
@@ -34,13 +34,13 @@ class BlobLayout final : public transfer::ChunkSink {
 
   // Where the next byte goes.
   std::uint64_t offset() const { return offset_; }
-  // The length of the blob if it ended now, but for the alignment of its end.
+  // Length of the blob if it ended now, without the alignment of its end.
   std::uint64_t projected_size() const;
-  // Room that one more shard or object needs at most, its declaration included, beside its payload
-  // and records.
+  // Maximum space for one more shard or object and its declaration, without its payload and
+  // records.
   static std::uint64_t RoomToDeclare(const metadata::TensorAttributes& tensor);
   static std::uint64_t RoomToDeclare(std::string_view object, std::string_view media_type);
-  // What its payload and records need.
+  // Space for its payload and records.
   static std::uint64_t RoomForBytes(const transfer::ShardEncoding& encoding);
 
   // Begins a shard, whose chunks follow `padding` zeros. Errors: LimitExceeded.
@@ -52,18 +52,18 @@ class BlobLayout final : public transfer::ChunkSink {
   std::size_t AddChunk(const transfer::StoredChunk& chunk) override;
   void SetDigest(std::size_t record, const Digest& raw) override;
 
-  // What the manifest says.
+  // Declarations for the manifest.
   void DeclareTensor(std::uint32_t tensor);
   void DeclareShard(std::uint32_t tensor, const Region& region, std::uint32_t first_record);
   void DeclareObject(std::string_view name, std::string_view media_type,
                      const transfer::ShardEncoding& encoding, std::uint32_t first_record);
 
-  // Appends what follows the chunks: pieces of bytes, with zeros before them. Nothing can be added
-  // any more, and the tensors are not needed. Memory goes as its bytes are appended. Errors: those
-  // of `append`; LimitExceeded.
+  // Appends everything after the chunks: pieces of bytes, preceded by zeros. Nothing can be added
+  // afterwards, and the tensors are no longer needed. Memory is freed as its bytes are appended.
+  // Errors: those of `append`; LimitExceeded.
   using Append = std::function<Status(std::uint64_t zeros, ByteSpan bytes)>;
   Status End(const Append& append);
-  // Afterwards, once: header, trailer and manifest, of which a summary is made.
+  // Afterwards, once: header, trailer and manifest, for the summary.
   Bytes TakeSummary();
 
  private:

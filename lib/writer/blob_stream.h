@@ -22,15 +22,15 @@
 
 namespace sealpoint::internal::writer {
 
-// The bytes of one blob on their way from memory into its file: header, then shards as they come,
-// then the rest. They are written strictly forward and never read back or seeked in, so that the
+// Transfers the bytes of one blob from memory to its file: header, then shards in order of arrival,
+// then the rest. They are written strictly forward without reading back or seeking, so that the
 // same bytes could go to a pipe or an object store; only the header of a staged blob is replaced,
 // in memory, before its first byte is written. After the first error only Release and destruction
 // are allowed.
 class BlobStream {
  public:
-  // What a blob works with, which outlives it (`copies` unless it was stopped): the tensors are
-  // those of all blobs of a writer; copies bring what lies in device memory.
+  // Objects used by a blob. They must outlive it (`copies` only until it was stopped). The tensors
+  // are those of all blobs of a writer; copies transfer data from device memory.
   struct Context {
     pipeline::EngineParts& engine;
     device::DeviceCopies& copies;
@@ -46,11 +46,11 @@ class BlobStream {
   static Result<std::unique_ptr<BlobStream>> Create(const Context& context,
                                                     const format::FileHeader& header,
                                                     WritableFile& file);
-  // Without a file: what is added stays in staging buffers, which were set apart
+  // Without a file: added data stays in staging buffers, which were reserved
   // (EngineParts::TryReserve), until Bind.
   static Result<std::unique_ptr<BlobStream>> CreateStaged(const Context& context,
                                                           const format::FileHeader& header);
-  // Lets the writes begin, once. Nothing may be added any more.
+  // Starts the writes, once. Nothing may be added afterwards.
   void Bind(WritableFile& file, const AttemptId& attempt);
 
   const BlobId& id() const { return layout_.id(); }
@@ -68,12 +68,13 @@ class BlobStream {
   Status Release() { return intakes_.Release(); }
   Result<bool> CompleteOldest() { return intakes_.CompleteOldest(); }
 
-  // Table, manifest, trailer; flush. Nothing can be added any more, and the tensors are not needed.
+  // Writes table, manifest and trailer, and flushes. Nothing can be added afterwards, and the
+  // tensors are no longer needed.
   Status End();
   // Afterwards, once. See BlobLayout.
   Bytes TakeSummary() { return layout_.TakeSummary(); }
 
-  // See FileStream. What is still in a buffer is written by End.
+  // See FileStream. End writes the data that is still in a buffer.
   bool WaitForWrites(std::chrono::milliseconds longest) { return stream_.WaitForWrites(longest); }
   std::uint64_t bytes_written() const { return stream_.bytes_written(); }
 

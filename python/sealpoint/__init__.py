@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints of distributed training: parallel writes, one commit, strict reads.
+"""Checkpoints for distributed training: parallel writes, one atomic commit, strict reads.
 
     import numpy, sealpoint
     sealpoint.save({"w": numpy.ones((4, 8))}, "checkpoint", step=1)
     with sealpoint.open("checkpoint") as checkpoint:
-        rows = checkpoint["w"][0:2, :]  # reads and verifies only what it needs
+        rows = checkpoint["w"][0:2, :]  # reads and verifies only the bytes it needs
 
-Needs neither numpy nor torch to be imported.
+Importing this package imports neither numpy nor torch.
 """
 
 try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Directories whose names a framework chooses."""
+"""Checkpoint directories with names chosen by a framework."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from sealpoint._native import BACKEND, CONFIG, MARKER, backend_of, native_files
 
 _ATTEMPT_FILES = re.compile(r"[0-9a-f]{32}\.(blob|index|commit)")
 _PROBES = re.compile(r"[0-9a-f]{32}\.probe[a-z0-9.-]*")
-# A later version of the format may have other kinds: such files go with their checkpoint, and not before.
+# Later versions of the format may add file kinds. Such files are removed together with their checkpoint, not before.
 _UNKNOWN_KINDS = re.compile(r"[0-9a-f]{32}\.[a-z0-9-]{1,16}")
-# A list of checkpoints that were deleted from a directory for a new one, until that is committed; see ``_replacement``.
+# Lists the checkpoints deleted to make room for a new one, until that is committed; see ``_replacement``.
 NOTE = "replaced.sealpoint"
-# What Megatron writes beside a checkpoint if it is asked for digests of its files.
+# Written by Megatron next to a checkpoint if digests of its files are enabled.
 _INTEGRITY = "integrity.json"
 
 
 def is_checkpoint(path: str | os.PathLike[str]) -> bool:
-    """Whether a directory is, or was to become, a checkpoint of this library, and not one of DCP's."""
+    """Tells whether a directory is a complete or partial checkpoint of this library, and not a DCP checkpoint."""
     names = _uri.list_names(os.fspath(path))
     if MARKER in names and (_uri.is_uri(os.fspath(path)) or os.path.exists(os.path.join(path, MARKER))):
         return True
@@ -32,11 +32,11 @@ def is_checkpoint(path: str | os.PathLike[str]) -> bool:
 
 
 def remove(path: str | os.PathLike[str]) -> None:
-    """Takes a checkpoint out of its directory, a native one (see ``native_files``) as well; does nothing if there is none.
+    """Removes the checkpoint in a directory, including a native one (see ``native_files``). Does nothing if there is none.
 
-    What makes it one goes first, so that nothing loads what a crash leaves: of Megatron's it is metadata.json, then the
-    marker, or the metadata of a native one. Only files with names of the formats go. Errors: InvalidArgumentError (a
-    symbolic link), OSError.
+    Removes the identifying file first, so that a crash leaves nothing loadable: metadata.json of Megatron, then the marker,
+    or the metadata of a native checkpoint. Only files with names of these formats are removed. Raises InvalidArgumentError (a
+    symbolic link) and OSError.
     """
     natives = native_files(path)
     if not natives and not _uri.exists(os.fspath(path), MARKER):
@@ -50,9 +50,10 @@ def remove(path: str | os.PathLike[str]) -> None:
 
 
 def remove_leftovers(path: str | os.PathLike[str]) -> None:
-    """Takes away what attempts that were killed left beside a committed checkpoint: files that its index does not name.
+    """Removes the remains of killed attempts next to a committed checkpoint: files absent from its index.
 
-    One process calls it, after the commit: no other attempt can be committed there any more. What fails is a warning.
+    One process calls it after the commit, when no other attempt can be committed there any more. Failures are logged as
+    warnings.
     """
     try:
         names = [name for name in _uri.list_names(os.fspath(path)) if _is_own(name) or name == NOTE]
@@ -69,7 +70,7 @@ def _is_own(name: str) -> bool:
 
 
 def _unlink(path: str | os.PathLike[str], is_meant: Callable[[str], object]) -> None:
-    """Removes files, and makes that durable."""
+    """Removes files durably."""
     names = [name for name in _uri.list_names(os.fspath(path)) if is_meant(name)]
     if not names:
         return
@@ -81,7 +82,7 @@ def _unlink(path: str | os.PathLike[str], is_meant: Callable[[str], object]) -> 
 
 
 def write(directory: str, name: str, text: str) -> None:
-    """A whole file in the place of another one, durably and at once."""
+    """Replaces a file durably and atomically."""
     if _uri.is_uri(directory):
         return _sealpoint.write_file(directory, name, text.encode())
     path = os.path.join(directory, name)
@@ -94,7 +95,7 @@ def write(directory: str, name: str, text: str) -> None:
 
 
 def sync(path: str | os.PathLike[str]) -> None:
-    """Makes the names in a directory durable; in an object store they are."""
+    """Makes the names in a directory durable. A no-op in an object store."""
     if _uri.is_uri(os.fspath(path)):
         return
     handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints that a training may replace, in directories that its framework names.
+"""Replaceable checkpoints in framework-named directories.
 
-A training that was killed between a commit and the framework's note of it, or that was rolled back, saves to the same
-directories again. Its own checkpoints there, ahead of the one that it resumed from, are replaced.
+A training that was rolled back, or killed between a commit and the framework's note of it, saves to the same directories
+again. It may replace its own checkpoints there that follow the one it resumed from.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from sealpoint._errors import AlreadyExistsError, Error
 from sealpoint._native import MARKER, native_files, some
 from sealpoint._series import Series
 
-# Provenance of a checkpoint: which others it, and those before it, took the place of: "attempt:parent" of each, the newest
-# first. What followed one of them is still known to be of this training.
+# Provenance entry with the replaced checkpoints of a checkpoint and its predecessors, as "attempt:parent", newest first.
+# Successors of a replaced checkpoint are thereby still known to belong to this training.
 REPLACED = "lineage.replaced"
 _REPLACED_MAX = 256
 _NOTE_SIZE_MAX_BYTES = _REPLACED_MAX * 66
 
 
 class Run:
-    """What this process resumed from and saved in one folder of checkpoints."""
+    """The checkpoints that this process loaded and saved in one folder."""
 
     def __init__(self) -> None:
-        # (attempt, sequence, directory) of what was last loaded or saved.
+        # (attempt, sequence, directory) of the last load or save.
         self.latest: tuple[str, int, str] | None = None
         self.resumed: tuple[str, int] | None = None
         self.loaded: set[str] = set()
         self.saved: set[str] = set()
-        self.on_their_way: set[str] = set()  # directories whose checkpoints were committed on local disks
+        self.on_their_way: set[str] = set()  # directories with a checkpoint committed on local disks
 
     def note_load(self, attempt: str, sequence: int, directory: str) -> None:
         self.latest, self.resumed = (attempt, sequence, directory), (attempt, sequence)
@@ -44,21 +44,22 @@ class Run:
 
 
 def removal_of(directory: str) -> str:
-    """What a person does."""
+    """Describes how a user removes it."""
     return f"{'delete' if _uri.is_uri(directory) else 'rm -r'} {directory}"
 
 
 def remove_replaceable(directory: str, run: Run, *, replace: bool, obstacle: str | None, way_out: str) -> list[str]:
-    """Removes a checkpoint that is in the directory, if it may go; one process calls it.
-
-    Returns what it and those before it had taken the place of, and itself, for the provenance of the next one.
+    """Removes the checkpoint in a directory if it is replaceable. One process calls it.
 
     Args:
-        replace: any checkpoint goes, a native one as well, unless a file KEEP pins it.
-        obstacle: why the framework wants to keep it; None: it does not.
-        way_out: what a person can do, for the error.
+        replace: Remove any checkpoint, including a native one, unless a KEEP file pins it.
+        obstacle: Reason of the framework to keep it, or None.
+        way_out: Advice for the error message.
 
-    Errors: AlreadyExistsError, those of ``Series.list``.
+    Returns:
+        The removed checkpoint and the ones that it and its predecessors replaced, for the provenance of the next one.
+
+    Raises AlreadyExistsError, and the errors of ``Series.list``.
     """
     if not _uri.is_directory(directory):
         return []
@@ -87,14 +88,14 @@ def remove_replaceable(directory: str, run: Run, *, replace: bool, obstacle: str
         )
     entry = found[0]
     replaced = [f"{entry.attempt}:{entry.parent or ''}", *before.get(str(entry.attempt), [])][:_REPLACED_MAX]
-    # A process that is killed before the next commit has said nowhere else what was here.
+    # The only record of the removed checkpoint if the process is killed before the next commit.
     _directories.write(directory, _directories.NOTE, " ".join(replaced))
     _directories.remove(directory)
     return replaced
 
 
 def _noted(directory: str) -> list[str]:
-    """What a process that was killed after a deletion had noted."""
+    """Reads the record left by a process that was killed after a deletion."""
     try:
         return _uri.read(directory, _directories.NOTE, _NOTE_SIZE_MAX_BYTES).decode().split()[:_REPLACED_MAX]
     except (FileNotFoundError, UnicodeDecodeError):
@@ -104,7 +105,7 @@ def _noted(directory: str) -> list[str]:
 def _why_not(
     entry: _sealpoint.SeriesEntry, entries: list[_sealpoint.SeriesEntry], run: Run, before: dict[str, list[str]]
 ) -> str | None:
-    """Why a checkpoint stays; None: it is ahead of what this run resumed from, and of the same lineage."""
+    """Explains why a checkpoint must stay. None: it follows the one this run resumed from, in the same lineage."""
     if entry.verdict != "committed":
         return "its marker is void" if entry.is_void else f"its marker is {entry.verdict}"
     if entry.is_kept:
@@ -126,14 +127,14 @@ def _why_not(
 def _why_not_of_the_run(
     entry: _sealpoint.SeriesEntry, entries: list[_sealpoint.SeriesEntry], run: Run, before: dict[str, list[str]]
 ) -> str | None:
-    """Why not, for a run that resumed or saved: the checkpoint must follow from that, and another one must stay whole."""
+    """Explains why a run that resumed or saved must not replace it: it must follow, and another complete one must remain."""
     def pairs(attempt: str) -> list[tuple[str, str | None]]:
         return [(one.partition(":")[0], one.partition(":")[2] or None) for one in before.get(attempt, [])]
 
     parents = dict(pair for attempt in before for pair in pairs(attempt))
     parents.update({str(one.attempt): one.parent for one in entries if one.verdict == "committed"})
     known = run.saved if run.resumed is None else run.saved | {run.resumed[0]}
-    # What followed one whose place a known one took follows the known one, too.
+    # Successors of a checkpoint that a known one replaced also count as successors of the known one.
     roots = known | {attempt for one in known for attempt, _ in pairs(one)}
     at, seen = entry.attempt, set[str]()
     while at is not None and at not in roots and at not in seen:
@@ -152,12 +153,12 @@ def _why_not_of_the_run(
         except (Error, OSError) as error:
             problems.append(str(error))
     if not stays and run.resumed is None:
-        return None  # the only one that this run saved
+        return None  # the only one saved by this run
     return "of what this run resumed from and saved no other checkpoint is whole" + "".join(f": {one}" for one in problems)
 
 
 def _replaced_before(entries: list[_sealpoint.SeriesEntry]) -> dict[str, list[str]]:
-    """By attempt of a committed checkpoint: whose places it and those before it took."""
+    """Returns, by attempt of each committed checkpoint, the ones that it and its predecessors replaced."""
     found = {}
     for entry in entries:
         if entry.verdict != "committed":
@@ -166,7 +167,7 @@ def _replaced_before(entries: list[_sealpoint.SeriesEntry]) -> dict[str, list[st
             with open_checkpoint(entry.path, check_files=False) as checkpoint:
                 found[str(entry.attempt)] = checkpoint.provenance.get(REPLACED, "").split()
         except Error:
-            continue  # a damaged one vouches for nobody
+            continue  # a damaged one proves nothing
     return found
 
 

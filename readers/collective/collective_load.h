@@ -22,13 +22,14 @@
 
 namespace sealpoint::internal::collective {
 
-// One collective load on one rank. Chunks that no other rank needs each reads alone, and they agree
-// on the outcome. What several ranks need one of them reads, and sends to the others: the ranks
-// agree on a window of the reading order, request the chunks that they need from the ranks that
-// read them, and read and exchange those in batches of bounded memory; while a batch is exchanged
-// and copied, the next is read and verified. They agree on the outcome of each. Every rank takes
-// every step, whatever its own outcome. Used once; collective. Errors: those of reading and
-// converting, the same on all ranks; Cancelled (of a callback that threw); Comm, Timeout.
+// One collective load on one rank. A chunk that only one rank needs is read by that rank alone; the
+// ranks then agree on the outcome. A chunk that several ranks need is read by one of them and sent
+// to the others. For this the ranks agree on a window of the reading order, request the chunks that
+// they need from their readers, and read and exchange them in batches of bounded memory. While a
+// batch is exchanged and copied, the next is read and verified. They agree on the outcome of each
+// batch. Every rank takes every step, regardless of its own outcome. Used once; collective. Errors:
+// those of reading and converting, the same on all ranks; Cancelled (a callback threw); Comm,
+// Timeout.
 class CollectiveLoad {
  public:
   CollectiveLoad(Communicator& comm, const load::CheckpointImpl& checkpoint,
@@ -36,7 +37,7 @@ class CollectiveLoad {
       : comm_(comm), checkpoint_(checkpoint), plan_(plan), options_(options) {}
 
   Status Run(observe::PhaseRecorder& phases, CollectiveLoadReport& report);
-  // What this rank would do in Run, without reading or exchanging payload.
+  // Computes the cost of Run on this rank without reading or exchanging payload.
   Result<RankLoad> DryRun();
 
  private:
@@ -68,8 +69,8 @@ class CollectiveLoad {
     }
   };
 
-  // A quarter of the budget each for what is read, what is sent meanwhile, and what arrives; the
-  // last for what one batch may take beyond its share.
+  // A quarter of the budget each for data being read, sent and received; the last quarter for the
+  // excess of one batch beyond its share.
   std::uint64_t share() const {
     return std::max<std::uint64_t>(1, options_.memory_budget_bytes / 4);
   }
@@ -101,9 +102,9 @@ class CollectiveLoad {
   std::vector<SharedChunk> shared_;  // by position
   std::size_t next_ = 0;             // index into shared_
   std::uint64_t bytes_done_ = 0;     // stored bytes of chunks that are at their destination
-  Bytes unpacked_;                   // scratch: the last chunk of which only parts arrived
-  Status delivered_;                 // the error of this rank in taking what arrived
-  std::unique_ptr<transfer::Delivery> delivery_;  // of what arrives; null after an error
+  Bytes unpacked_;                   // scratch: the last chunk that arrived only in parts
+  Status delivered_;                 // this rank's error in delivering received data
+  std::unique_ptr<transfer::Delivery> delivery_;  // for received data; null after an error
 };
 
 }  // namespace sealpoint::internal::collective

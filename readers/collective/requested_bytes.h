@@ -11,9 +11,9 @@
 
 namespace sealpoint::internal::collective {
 
-// The requests of all ranks, of which each gives its plan. Those of a blob are joined, and dealt to
-// readers, at rank (blob mod size), then all ranks get the result; so no rank ever holds the ranges
-// of all ranks before they are joined. Collective. Errors: Comm, Timeout.
+// Combines the requests of all ranks; each passes its plan. Requests for a blob are joined and
+// assigned to readers at rank (blob mod size), then all ranks get the result, so that no rank holds
+// the separate ranges of all ranks. Collective. Errors: Comm, Timeout.
 Result<RequestedBytes> JoinRequests(Communicator& comm, const load::ReadPlanData& plan);
 
 // The ranges of a plan, cut where chunks that other ranks need as well begin and end.

@@ -68,16 +68,16 @@ class CheckpointImpl final : public Checkpoint {
   Result<LoadReport> Read(const ReadPlan& plan, const ReadOptions& options) const override;
   Result<Bytes> ReadObject(std::string_view name) const override;
 
-  // Where device memory lies; tests put a stand-in here before the first use.
+  // Sets the devices; tests use it to install a fake before the first use.
   void UseDevices(std::shared_ptr<device::DeviceRuntime> devices) { devices_ = std::move(devices); }
 
-  // The records of chunks of this index (BlobTables::Load), for what compares digests.
+  // The records of chunks of this index (BlobTables::Load), for digest comparisons.
   Result<std::vector<format::ChunkRecord>> ChunkRecords(const container::ShardChunks& chunks,
                                                         std::uint64_t& bytes_read) const {
     return tables_.Load(chunks, bytes_read);
   }
 
-  // The blobs, read through the page cache, for what maps them.
+  // The blobs, read through the page cache, for mapping.
   container::BlobFiles BufferedBlobs() const { return tables_.files().InMode(IoMode::kBuffered); }
 
   // For the collective reader.
@@ -91,7 +91,7 @@ class CheckpointImpl final : public Checkpoint {
   Result<transfer::DeviceBytes> Run(const ReadPlanData& plan, const ReadOptions& options,
                                     std::uint64_t memory_budget_bytes,
                                     observe::PhaseRecorder& phases) const;
-  // Reads some of the plan's ranges, or parts of them; the phase goes on.
+  // Reads some of the plan's ranges, or parts of them, within the current phase.
   Result<transfer::DeviceBytes> RunRanges(const ReadPlanData& plan,
                                           std::span<const transfer::PlanRange> ranges,
                                           const ReadOptions& options,

@@ -19,11 +19,10 @@
 
 namespace sealpoint::internal::load {
 
-// What the readers of one plan share.
+// State shared by the readers of one plan.
 struct PlanSource {
   const ReadPlanData& plan;
-  std::span<const transfer::PlanRange>
-      ranges;  // those that are read: all of the plan, or parts of them
+  std::span<const transfer::PlanRange> ranges;  // ranges to read: all of the plan, or parts of them
   const metadata::Metadata& index;
   std::string directory_path;  // for errors
   container::BlobFiles& files;
@@ -31,9 +30,9 @@ struct PlanSource {
   std::shared_ptr<device::DeviceRuntime> device;
 };
 
-// Fetches ranges and verifies their chunks. One per thread: it keeps the decoder and a buffer.
-// Errors carry rule, tensor, file and offset: Corrupt (R-CHK-01, R-CHK-02, R-COD-*), Incomplete,
-// Io; those of the delivery.
+// Reads ranges and verifies their chunks. One per thread: it keeps the decoder and a buffer. Errors
+// have rule, tensor, file and offset: Corrupt (R-CHK-01, R-CHK-02, R-COD-*), Incomplete, Io; those
+// of the delivery.
 class ChunkReader final : public transfer::RangeFetcher {
  public:
   explicit ChunkReader(const PlanSource& source) : source_(source) {}
@@ -47,8 +46,7 @@ class ChunkReader final : public transfer::RangeFetcher {
   Status FetchToScratch(const transfer::PlanRange& range, transfer::Delivery& delivery);
   Status FetchInPieces(const ReadableFile& file, const transfer::PlanRange& range,
                        transfer::Delivery& delivery);
-  // Reads chunks of the range, which lie back to back, to `to`, and compares their stored bytes
-  // with their digests.
+  // Reads adjacent chunks of the range to `to`, and compares their stored bytes with their digests.
   Status Read(const ReadableFile& file, std::span<const transfer::PlanChunk> chunks,
               MutableByteSpan to);
   Status VerifyAll(const transfer::PlanRange& range, ByteSpan bytes, transfer::Delivery& delivery);

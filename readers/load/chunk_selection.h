@@ -9,7 +9,7 @@
 
 namespace sealpoint::internal::load {
 
-// A chunk of a shard and what is requested of it.
+// A chunk of a shard and its requested part.
 struct SelectedChunk {
   std::uint64_t chunk = 0;  // number in the shard
   Region region;            // its elements

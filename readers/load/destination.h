@@ -33,8 +33,8 @@ struct Destination {
   int device = kHostDevice;
   void* stream = nullptr;  // of a device
   bool is_plan_only = false;
-  // Added to the offset that an element's strides give: not 0 for a view with an origin, nor for a
-  // run, whose first element is not that of its box.
+  // Added to the offset given by an element's strides. Nonzero for a view with an origin, and for a
+  // run, because its first element is not that of its box.
   std::int64_t shift_bytes = 0;
   std::shared_ptr<const convert::ElementConverter>
       converter{};  // if its dtype is not the stored one
@@ -46,7 +46,7 @@ struct Destination {
   // (CheckDestination).
   static Destination Make(const MutableMemoryView& view, const Region& region,
                           std::uint32_t element_size);
-  // A dense view of what is dense.
+  // A dense view of dense data.
   static Destination Make(const MutableMemoryView& view, std::shared_ptr<const StridedRegion> dense,
                           std::uint32_t element_size);
 };

@@ -26,18 +26,18 @@ namespace sealpoint::internal::load {
 // touched. Borrows index and tables.
 class PlanBuilder {
  public:
-  // No range is longer than `range_size_max`, but for one of a single chunk.
+  // No range exceeds `range_size_max`, except for a range of a single chunk.
   PlanBuilder(const metadata::Metadata& index, container::BlobTables& tables,
               std::uint64_t range_size_max);
 
-  // Makes room for as many items, so that the lists do not grow step by step: for a moment each
-  // step takes up to three times what it had.
+  // Reserves space for this many items, so that the lists do not grow step by step: each step
+  // temporarily takes up to three times the previous memory.
   void Reserve(std::size_t item_count);
   // Preconditions: a valid region and destination of this tensor.
   Status AddTensor(const metadata::TensorView& tensor, const Destination& destination);
   // All chunks of an object, without copies.
   Status AddObject(const metadata::ObjectView& object);
-  // Counts an item that needs nothing.
+  // Counts an item that needs no data.
   void AddNothing() { ++data_.summary.items; }
 
   // The last call.

@@ -21,11 +21,12 @@ class RangesAhead {
   RangesAhead(container::BlobFiles& files, std::span<const transfer::PlanRange> ranges)
       : files_(files), ranges_(ranges) {}
 
-  // Before range `i` is read. What cannot be opened is not told; whoever reads it gets the error.
+  // Call before range `i` is read. Files that cannot be opened are skipped; reading them returns
+  // the error.
   void Reach(std::size_t i);
 
  private:
-  // Those that are to be told when range `i` is read, and that nobody else tells: [first, second).
+  // Ranges to announce when range `i` is read and that no other thread announces: [first, second).
   std::pair<std::size_t, std::size_t> Take(std::size_t i);
 
   container::BlobFiles& files_;

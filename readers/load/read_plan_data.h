@@ -15,13 +15,13 @@
 
 namespace sealpoint::internal::load {
 
-// What a load reads, and where it goes.
+// The reads of a load and their destinations.
 struct ReadPlanData : transfer::DeliveryPlan {
   AttemptId attempt;
   std::vector<std::string> blob_names;  // of all blobs that are read, ascending
   std::vector<LoadFinding> findings;
   PlanSummary summary;
-  // A tensor whose destination is none, in `names`: such a plan cannot be read.
+  // A tensor with a plan-only destination, in `names`: such a plan cannot be read.
   std::optional<std::uint32_t> plan_only_name{};
 
   // InvalidArgument if a destination has no memory (MutableMemoryView::PlanOnly).

@@ -17,15 +17,15 @@
 
 namespace sealpoint::internal::load {
 
-// Fetches and verifies ranges of one plan, some at a time, with files and decoders that stay open.
-// Thread safety: one call at a time.
+// Reads and verifies ranges of one plan, in several calls, with files and decoders that remain
+// open. Thread safety: one call at a time.
 class RangeReader {
  public:
   // `source` names no ranges. Uses up to `threads` threads, as many as the budget allows.
   RangeReader(const PlanSource& source, container::BlobFiles files, int threads,
               std::uint64_t memory_budget_bytes);
 
-  // Several threads call the delivery at a time. The ranges are those of `ahead` from number
+  // Several threads call the delivery simultaneously. The ranges are those of `ahead` from number
   // `first` on.
   Status Read(std::span<const transfer::PlanRange> ranges, transfer::Delivery& delivery,
               RangesAhead& ahead, std::size_t first);

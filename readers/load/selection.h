@@ -18,7 +18,8 @@ struct TensorRange {
   std::size_t end = 0;
 };
 
-// The tensors whose names begin with this; they stand together, since names ascend. O(log n).
+// The tensors with names that begin with `prefix`; they are adjacent, because names ascend. O(log
+// n).
 TensorRange TensorsWithPrefix(const metadata::Metadata& index, std::string_view prefix);
 
 // The numbers of the tensors that match one of the patterns, ascending. Errors: InvalidArgument

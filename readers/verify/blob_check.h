@@ -25,7 +25,7 @@ struct BlobGroups {
   std::vector<bool> is_bad;  // by group: reported already
 };
 
-// Consecutive record groups of a blob whose chunks one thread reads in one go.
+// Consecutive record groups of a blob; one thread reads their chunks in one pass.
 struct ScanUnit {
   std::size_t blob = 0;
   std::uint32_t first_group = 0;
@@ -35,7 +35,7 @@ struct ScanUnit {
   std::shared_ptr<const ChunkChoice> choice;
 };
 
-// What the checks of all blobs have in common.
+// Data shared by the checks of all blobs.
 struct BlobCheckInput {
   const VerifyContext& context;
   const format::Marker& marker;
@@ -51,15 +51,15 @@ struct BlobCheckInput {
 bool CheckBlobLength(const VerifyContext& context, const metadata::Metadata& index,
                      std::size_t blob);
 
-// All of a blob with the pinned length but its chunks: header, trailer, table, manifest, padding of
-// the sections. Each section is checked as long as something good pins it, whatever happened to the
+// Checks all of a blob with the pinned length except its chunks: header, trailer, table, manifest,
+// padding of the sections. Each section is checked if an intact section pins it, regardless of the
 // others.
 class BlobCheck {
  public:
   BlobCheck(const BlobCheckInput& input, std::size_t blob);
 
-  // Findings go to the context. If the level is full, appends what is to be read of the chunk
-  // area to `units`.
+  // Reports findings to the context. At the full level, appends the parts of the chunk area to read
+  // to `units`.
   void Run(Worker& worker, std::vector<ScanUnit>& units);
 
  private:
@@ -67,7 +67,7 @@ class BlobCheck {
   Status CheckHeaderPins(const format::FileHeader& header) const;
   std::optional<format::Trailer> CheckTrailer();
   bool CheckTrailerPins(const format::Trailer& trailer, ByteSpan bytes);
-  // Yields where the chunk area ends, as far as the records say.
+  // Returns the end of the chunk area, as far as the records determine it.
   std::optional<std::uint64_t> CheckTable(std::vector<ScanUnit>& units);
   std::uint64_t WalkGroup(std::uint32_t group, std::uint64_t group_at, ByteSpan records,
                           BlobGroups& groups, RecordWalker& walker);
@@ -82,7 +82,7 @@ class BlobCheck {
 
   // The padding [begin, end) is zero (R-BLB-08).
   void CheckPadding(std::uint64_t begin, std::uint64_t end);
-  // Nothing if the bytes cannot be read, which is then among the findings.
+  // Empty if the bytes cannot be read; that is then one of the findings.
   std::optional<pipeline::RangeBytes> Read(std::uint64_t offset, std::uint64_t size);
   void Report(Status violation);
   // A violation at an offset of the file.

@@ -29,7 +29,7 @@ class ByteRanges {
   void Add(const ByteRanges& more) {
     for (const auto& [begin, end] : more.ranges_) Add(begin, end);
   }
-  // Whether all of [begin, end) is there.
+  // True if all of [begin, end) is included.
   bool Contains(std::uint64_t begin, std::uint64_t end) const {
     const auto next = ranges_.upper_bound(begin);
     return next != ranges_.begin() && std::prev(next)->second >= end;

@@ -13,18 +13,18 @@
 
 namespace sealpoint::internal::verify {
 
-// Takes one violation at a time: there may be more of them than memory.
+// Receives one violation at a time, because all of them may not fit in memory.
 using ReportViolation = std::function<void(Status)>;
 
-// Tensors and objects of the index without bytes: no record tells of them, so some manifest must.
-// Thread safety: all functions.
+// Tensors and objects of the index without bytes: they have no records, so some manifest must name
+// them. Thread safety: all functions.
 class SeenEmpties {
  public:
   explicit SeenEmpties(const metadata::Metadata& index);
 
   void SawTensor(std::size_t tensor);
   void SawObject(std::size_t object);
-  // A manifest could not be used: what it would have named is unknown.
+  // Records that a manifest could not be used; the tensors it would have named are unknown.
   void MissedManifest();
 
   // R-BLB-07 for each that no manifest names; none if a manifest was missed.
@@ -38,8 +38,8 @@ class SeenEmpties {
   bool missed_manifest_ = false;
 };
 
-// R-BLB-07: reports what the manifest of a blob says and the index does not, and the other way
-// round. The errors have rule and tensor.
+// R-BLB-07: reports differences between the manifest of a blob and the index. The errors have rule
+// and tensor.
 void CompareManifest(const metadata::Metadata& manifest, const ShardMap& map, std::size_t blob,
                      SeenEmpties& empties, const ReportViolation& report);
 

@@ -18,8 +18,8 @@
 
 namespace sealpoint::internal::verify {
 
-// Reads a range of a file forward in parts, each of one buffer of the pool. While the caller
-// checks a part, a thread of `io` reads those after it, so that the disk does not wait for the
+// Reads a range of a file forward in parts, each of one buffer of the pool. While the caller checks
+// a part, a thread of `io` reads the following parts, so that the disk does not wait for the
 // digest. A range of one part is read in place by the caller. One caller.
 class ReadAhead {
  public:
@@ -30,15 +30,15 @@ class ReadAhead {
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
 
-  // Bytes of the range in the file's order. After a failed read `size` bytes at `offset` are
-  // missing, and the next part can be had all the same.
+  // Bytes of the range in file order. After a failed read, `size` bytes at `offset` are missing,
+  // and the next part is still available.
   struct Part {
     std::uint64_t offset = 0;
     std::uint64_t size = 0;
     ByteSpan bytes;  // empty after a failed read; valid until the next call
     Status status;
   };
-  // Nothing after the end. Errors: no memory for the buffers.
+  // Empty after the end. Errors: no memory for the buffers.
   Result<std::optional<Part>> Next();
 
  private:
@@ -52,7 +52,8 @@ class ReadAhead {
     bool is_read = false;      // guarded by Sync::mutex
     Status status;             // likewise
   };
-  // Shared with the jobs, so that they can notify without the lock when this object may be gone.
+  // Shared with the jobs, so that they can notify without the lock even after this object was
+  // destroyed.
   struct Sync {
     std::mutex mutex;
     std::condition_variable changed;

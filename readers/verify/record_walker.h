@@ -13,7 +13,7 @@
 
 namespace sealpoint::internal::verify {
 
-// A chunk whose record was found good.
+// A chunk with an intact record.
 struct WalkedChunk {
   format::ChunkRecord record;
   const ShardEntry* shard = nullptr;
@@ -25,8 +25,9 @@ struct WalkedChunk {
   std::uint64_t end() const { return record.offset + record.stored_size; }
 };
 
-// Follows the records of one blob in order and checks each by what the index says of the shards.
-// After a bad record it goes on with the next one. A value: a copy continues from the same place.
+// Iterates over the records of one blob in order and checks each against the shards in the index.
+// After a bad record it continues with the next one. A value: a copy continues from the same
+// position.
 class RecordWalker {
  public:
   // `area_limit`: no chunk ends after it. The map outlives the walker.
@@ -35,7 +36,7 @@ class RecordWalker {
   // The next record: R-REC-01 to R-REC-05 and R-COD-01. Offsets of errors count from its first
   // byte; the tensor is set. Precondition: record_number() < the blob's record count.
   Result<WalkedChunk> Next(ByteSpan record);
-  // Passes over records whose bytes are not to be trusted; same precondition for each.
+  // Skips records with untrusted bytes; same precondition for each.
   void Skip(std::uint32_t count);
 
   std::uint32_t record_number() const { return record_number_; }

@@ -27,8 +27,8 @@ struct ShardEntry {
 // index. Immutable; thread safe.
 class ShardMap {
  public:
-  // Holds the blobs whose flag is set; there is one flag for each blob of the index. A map of blobs
-  // whose files are missing would take memory for claims that nothing backs.
+  // Includes only blobs with a set flag; there is one flag for each blob of the index. A map of
+  // missing blobs would use memory for unverified claims.
   ShardMap(const metadata::Metadata& index, const std::vector<std::uint8_t>& wanted_blobs);
 
   const metadata::Metadata& index() const { return *index_; }

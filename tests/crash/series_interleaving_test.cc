@@ -389,7 +389,7 @@ TEST(CrashSeries, EveryAnswerWasRightAtSomeMoment) {
   auto counts = totals.crashes.ForResults();
   counts.insert(counts.begin(), {{"schedules", totals.schedules}, {"answers", totals.answers}});
   RecordRun({.row = "crash-series",
-             .title = "Orders of a lister and others who save, delete and clean up in the series",
+             .title = "Orders of a lister and of saves, deletions and clean-ups in the series",
              .command = "ctest --test-dir build/dev -R crash.series",
              .counts = counts,
              .exact = false});
@@ -438,7 +438,7 @@ TEST(CrashSeries, AllAtOnce) {
   const Totals totals = RunAtRandom({AskAll, ReadTwice, save, PruneThrice, CleanUpTwice}, 80, 20);
   EXPECT_EQ(totals.wrong, "");
   RecordRun({.row = "crash-series-random",
-             .title = "Lister, reader, saver, pruning and clean-up in orders that are drawn",
+             .title = "Lister, reader, saver, pruning and clean-up in random orders",
              .command = "ctest --test-dir build/dev -R crash.series",
              .counts = {{"orders", totals.schedules},
                         {"answers", totals.answers},

@@ -166,7 +166,8 @@ TEST(ReadFaultsTest, ResumeNeverTakesAnOlderOneUnasked) {
   }));
   RecordRun(
       {.row = "fault-read",
-       .title = "Storage faults under loads, verifications, commits of others' blobs, resumes",
+       .title =
+           "Storage faults under loads, verifications, resumes, commits of other writers' blobs",
        .command = "ctest --test-dir build/dev -R fault.read",
        .counts = {{"operations", sum.operations}, {"faults injected", sum.faults}},
        .exact = false});  // two threads may open the same file at once

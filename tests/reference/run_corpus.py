@@ -88,7 +88,7 @@ def content_faults(program, row, folder):
 
 def record_run(counts):
     """Writes the row of this run for the table in docs/evidence/testing-counts.md (tests/support/process/results.h)."""
-    run = {"row": "reference-corpus", "title": "The corpus, verified and loaded by a second reader",
+    run = {"row": "reference-corpus", "title": "The corpus, verified and loaded by the second reader",
            "command": "ctest --test-dir build/dev -R reference.corpus", "exact": True, "counts": counts}
     if os.environ.get("SEALPOINT_RESULTS"):
         pathlib.Path(os.environ["SEALPOINT_RESULTS"], f"{run['row']}.json").write_text(json.dumps(run) + "\n")

@@ -591,4 +591,4 @@ def cannot_run():
 
 
 if __name__ == "__main__":
-    system_job.main("preload", "Faults at the functions that touch files, by a preloaded shim", cannot_run)
+    system_job.main("preload", "Faults at file functions, by a preloaded shim", cannot_run)

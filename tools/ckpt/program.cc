@@ -22,8 +22,8 @@ constexpr const char* kProgram = "ckpt";
 // The first argument of the completion files of shells.
 constexpr std::string_view kComplete = "__complete";
 
-const CommandEntry kConvert("convert", "Makes a checkpoint of one format of that of another.");
-const CommandEntry kBench("bench", "Measures Sealpoint on a storage, beside other ways to save.");
+const CommandEntry kConvert("convert", "Converts a checkpoint between formats.");
+const CommandEntry kBench("bench", "Measures Sealpoint and other ways to save on your storage.");
 
 std::vector<const CommandEntry*> SortedEntries() {
   std::vector<const CommandEntry*> entries;
@@ -47,7 +47,7 @@ class Program {
   Program() : app_("", kProgram) {
     AddStandardFlags(app_, kProgram);
     app_.description(
-        "Looks after checkpoints. `ckpt COMMAND --help` and `man ckpt-COMMAND` say more.");
+        "Manages checkpoints. See `ckpt COMMAND --help` and `man ckpt-COMMAND` for details.");
     app_.require_subcommand(1);
     for (const CommandEntry* entry : SortedEntries()) Add(*entry);
   }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of the arguments of saves and loads of many ranks, for any framework."""
+"""Argument checks of collective saves and loads, for any framework."""
 
 from __future__ import annotations
 
@@ -74,22 +74,23 @@ _RULES: dict[str, Rule] = {
     "keep": (lambda value: value is None or _is_integer(value, 2), "an integer of at least 2, or None"),
     "on_error": (lambda value: value in ("raise", "warn"), "raise or warn"),
 }
-# Other functions of the package take these, too, and have their rules.
+# Other functions of the package take these too, and have their own rules.
 _PATHS = ("path", "directory")
 _COMMON = ("step", "parent", "codec", "codec_level", "keep_best", "progress")
 
 
 def check(rules: Mapping[str, Rule] = NO_RULES, /, **arguments: Any) -> None:
-    """Errors: InvalidArgumentError, which names the argument; UnsupportedError (a URL). An argument without a rule must be a bool.
+    """Checks the arguments. An argument without a rule must be a bool.
 
-    ``rules``: of arguments that one framework alone has.
+    ``rules`` has rules of arguments specific to a framework. Raises InvalidArgumentError, which names the argument, and
+    UnsupportedError for a URL.
     """
     for name, value in arguments.items():
         try:
             _check_one(name, value, rules)
         except Error:
             raise
-        except Exception as error:  # of a comparison with it, or of its own conversion to a path
+        except Exception as error:  # raised by a comparison, or by the conversion to a path
             failed = " ".join(f"{type(error).__name__}: {error}".split())
             raise InvalidArgumentError(f"{name} is {reprlib.repr(value)}, expected another one: {failed}") from error
 
@@ -109,7 +110,7 @@ def _check_one(name: str, value: Any, rules: Mapping[str, Rule]) -> None:
             raise InvalidArgumentError(f"{name} is {reprlib.repr(value)}, expected {expected}")
 
 
-# How arguments are compared between ranks, if not as they are.
+# Transformations applied before arguments are compared between ranks.
 _COMPARED: dict[str, Callable[[Any], Any]] = {
     "writer_ranks": list,
     "first_rank": list,
@@ -130,12 +131,12 @@ def _as_it_is(value: Any) -> Any:
 def checked_call(
     session: Session, kind: str, path: Any, options: Any, *, same: Collection[str], rules: Mapping[str, Rule] = NO_RULES
 ) -> Iterator[Call]:
-    """A call of all ranks. A wrong option on one of them is the error of all.
+    """Begins a collective call. A wrong option on one rank is an error on all.
 
     Args:
-        options: a dataclass of options, with ``deadline`` and ``memory_budget_bytes``.
-        same: names of the options that must be the same on all ranks; ``path`` and ``step`` must be, too.
-        rules: of options that the framework alone has.
+        options: Dataclass of options, with ``deadline`` and ``memory_budget_bytes``.
+        same: Names of the options that must be equal on all ranks, in addition to ``path`` and ``step``.
+        rules: Rules of framework-specific options.
     """
     values = {name: value for name, value in vars(options).items() if name != "process_group"}
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls on threads of their own."""
+"""Calls on dedicated threads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class BackgroundCall(Generic[T]):
-    """A call on a thread of its own, since a wait in C++ notices neither Ctrl-C nor a deadline.
+    """A call on a dedicated thread, because a wait in C++ notices neither Ctrl-C nor a deadline.
 
     An abandoned thread does not keep the process alive.
     """
@@ -33,18 +33,18 @@ class BackgroundCall(Generic[T]):
         self._ended.set()
 
     def wait(self, seconds: float) -> bool:
-        """Whether the call has ended, after so long at most."""
+        """Waits up to the given time; tells whether the call has ended."""
         return self._ended.wait(max(0.0, seconds))
 
     def result(self) -> T:
-        """Once the call has ended."""
+        """Returns the result. Valid once the call has ended."""
         if self._error is not None:
             raise self._error
         return self._result[0]
 
 
 def run_with_deadline(call: Callable[[], T], seconds: float, what: str) -> T:
-    """Returns the result of call(). Errors: TimeoutError (names ``what``); a RuntimeError of the framework becomes a CommError."""
+    """Returns the result of call(). Raises TimeoutError, which names ``what``; a framework's RuntimeError becomes a CommError."""
     background = BackgroundCall(call)
     if not background.wait(seconds):
         raise TimeoutError(f"{what} did not end within {seconds:.4g} s")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One call that all ranks make together."""
+"""One collective call of all ranks."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from sealpoint._ranks.communicator import Communicator, Message
 from sealpoint._ranks.connection import Connection
 from sealpoint._ranks.rendezvous import FOREVER_SECONDS, Left, MovedError
 
-# While a rank waits for others it looks in the store whether one of them left.
+# Interval of checks, while a rank waits, whether another rank left.
 _LOOK_FIRST_SECONDS, _LOOK_MAX_SECONDS = 0.05, 1.0
-_WHY_MAX = 1000  # characters of the reason that other ranks are told
-# Before the first message of a call: how many calls this rank made, and digests of this one and of its host.
+_WHY_MAX = 1000  # maximum characters of the reason sent to other ranks
+# Precedes the first message of a call: number of calls by this rank, and digests of the call and of its host.
 _HEAD = struct.Struct("<Q16s16s")
-# How an answer begins.
+# First byte of an answer.
 _ERROR, _ANSWER = b"E", b"A"
 T = TypeVar("T")
 
@@ -33,17 +33,17 @@ def _digest(data: bytes) -> bytes:
 
 
 class Call:
-    """A call of all ranks, whose first exchange must be ``agree``: it compares the calls of the ranks, so that the library
-    need not (see ``Communicator::calls_are_compared``), and makes new connections if others left the old ones before.
+    """A collective call, with ``agree`` as its first exchange.
 
-    An exception that leaves the call on this rank alone is told to the others at once. ``what`` of an exchange names
-    the work of the ranks in errors: "compared what they save".
+    ``agree`` compares the calls of the ranks, so that the library does not need to (see
+    ``Communicator::calls_are_compared``), and reconnects if other ranks left the previous connections. An exception on this
+    rank alone is sent to the others immediately. Errors name the work of an exchange, such as "compared what they save".
     """
 
     def __init__(
         self, connection: Connection, kind: str, path: Any, step: Any, same: Mapping[str, Any], deadline: float | None
     ) -> None:
-        """``same``: arguments that must be the same on all ranks."""
+        """Begins the call. ``same`` has the arguments that must be equal on all ranks."""
         self._connection, self._deadline = connection, deadline
         self.rank, self.size, self.host = connection.rank, connection.size, connection.host
         self._path = "" if path is None else os.fsdecode(path)
@@ -51,19 +51,19 @@ class Call:
         self.text = f"{kind}{'' if step is None else f' of step {step}'}{target}"
         self._same = [(name, repr(value)) for name, value in same.items()]
         self._has_begun = False
-        self._doing: str | None = None  # in the exchange that this rank is in; None: the library's own, whose errors say it
-        self._calls: list[bytes] = []  # of all ranks, if they differ
+        self._doing: str | None = None  # the current exchange; None: an exchange of the library, which names its own work
+        self._calls: list[bytes] = []  # calls of all ranks, if they differ
         self._next_look, self._look_every = 0.0, _LOOK_FIRST_SECONDS
         self._looking: BackgroundCall[Left | None] | None = None
 
     @property
     def _key(self) -> str:
-        """Identifies this call: the same on all ranks once they began it, and before, unless a rank missed a call."""
+        """Key of this call: equal on all ranks after the first exchange, and before it unless a rank missed a call."""
         return f"{self._connection.call_count}/{hashlib.blake2b(self.text.encode(), digest_size=8).hexdigest()}"
 
     @property
     def communicator(self) -> Communicator:
-        """After the first exchange."""
+        """The communicator. Valid after the first exchange."""
         communicator = self._connection.communicator
         assert communicator is not None
         return communicator
@@ -71,14 +71,14 @@ class Call:
     def agree(self, make: Callable[[], tuple[T, bytes]], what: str) -> tuple[T, list[bytes]]:
         """Returns the first value of make(), and the second one, its answer, of all ranks. Collective.
 
-        An error of one rank is raised on all, and names that rank. So is a difference between the calls of the ranks.
+        An error of one rank is raised on all ranks and names its rank. So is a difference between the calls of the ranks.
         """
         made: T | None = None
         error: Exception | None = None
         try:
             made, answer = make()
             message = _ANSWER + answer
-        except Exception as failed:  # the others must not wait for this rank, whatever the error is
+        except Exception as failed:  # other ranks must not wait for this one, regardless of the error
             error, message = failed, _ERROR + self._encoded(failed)
         answers = [bytes(one) for one in self.all_gather(message, what)]
         for one in answers:
@@ -89,14 +89,14 @@ class Call:
         return cast(T, made), [one[1:] for one in answers]
 
     def _encoded(self, raised: Exception) -> bytes:
-        """A foreign exception comes from code of the caller, or of a framework."""
+        """Encodes an error. Foreign exceptions come from the caller's code or a framework."""
         if not isinstance(raised, Error):
             text = f"{type(raised).__name__}: {' '.join(str(raised).split())}"
             raised = InvalidArgumentError(text.encode("utf-8", "backslashreplace").decode())
         return _sealpoint.encode_error(raised, self.rank, self.host)
 
     def run_on_first(self, make: Callable[[], Any]) -> Any:
-        """Returns on all ranks the result of make() on rank 0, or raises its error. Collective."""
+        """Returns the result of make() on rank 0 on all ranks, or raises its error. Collective."""
         _, answers = self.agree(
             lambda: (None, _tree.dump(make()) if self.rank == 0 else b""), "waited for what rank 0 found"
         )
@@ -109,18 +109,18 @@ class Call:
         return messages
 
     def gather(self, message: Message, root: int, what: str) -> Sequence[Message] | None:
-        """After the first exchange."""
+        """Gathers one message per rank. Valid after the first exchange."""
         self._doing = what
         messages = self.communicator.gather(message, root)
         self._doing = None
         return messages
 
     def spans_hosts(self) -> bool:
-        """Whether the ranks are on several hosts. After the first exchange. Local."""
+        """Tells whether the ranks span several hosts. Valid after the first exchange. Local."""
         return len(set(self._connection.hosts)) > 1
 
     def _begin(self, message: bytes) -> list[bytes]:
-        """The first exchange. It puts the ranks in step, if one of them made fewer calls than another."""
+        """Runs the first exchange. Realigns the ranks if one of them made fewer calls."""
         named = _digest(_sealpoint.encode_call(self.text, self._same, ""))
         message = _HEAD.pack(self._connection.call_count, named, _digest(self.host.encode())) + message
         seconds = FOREVER_SECONDS if self._deadline is None else self._deadline
@@ -131,7 +131,7 @@ class Call:
             try:
                 answers = [bytes(one) for one in communicator.all_gather(message)]
                 heads = [_HEAD.unpack_from(answer) for answer in answers]
-                # Here, since an answer may be that of a call in which its rank left the group.
+                # Checked here, because an answer may belong to a call in which its rank left the group.
                 if any(digest != named for _, digest, _ in heads):
                     own = _sealpoint.encode_call(self.text, self._same, self.host)
                     self._calls = [bytes(one) for one in communicator.all_gather(own)]
@@ -147,7 +147,7 @@ class Call:
         return [answer[_HEAD.size :] for answer in answers]
 
     def _was_left(self, error: Error) -> bool:
-        """Whether others left the group before this call. Errors: CommError (in this very call, and why)."""
+        """Tells whether others left the group before this call. Raises CommError, with the reason, if they left this very call."""
         if isinstance(error, MovedError):
             return True
         left = self._connection.end_of_generation()
@@ -165,7 +165,7 @@ class Call:
         elif self._looking.wait(0):
             looked, self._looking = self._looking, None
             self._next_look, self._look_every = now + self._look_every, min(2 * self._look_every, _LOOK_MAX_SECONDS)
-            with contextlib.suppress(RuntimeError):  # of the store, whose host may be gone; the exchange finds out
+            with contextlib.suppress(RuntimeError):  # of the store, if its host is gone; the exchange detects that too
                 left = looked.result()
                 if left is not None and left.call == self._key:
                     raise CommError(left.why)
@@ -173,7 +173,7 @@ class Call:
                     raise MovedError("other ranks left this group")
 
     def end(self, error: BaseException) -> None:
-        """This rank leaves the call by an error. Unless all ranks have the same error, their group cannot be used any more."""
+        """Ends the call with an error on this rank. Unless all ranks have the same error, their group becomes unusable."""
         if not isinstance(error, Error):
             text = self._named(" ".join(f"{type(error).__name__}: {error}".split()))
             return self._leave(text, False)
@@ -186,7 +186,7 @@ class Call:
         except Error:
             can_tell = False
         if left is not None and left.call == self._key and not (is_late and left.is_late):  # else both waited for a third rank
-            text = left.why  # the cause of the error of this rank
+            text = left.why  # the cause of this rank's error
         error.message, error.args = text, (text, *error.args[1:])
         if can_tell:
             self._leave(text, is_late)
@@ -197,7 +197,7 @@ class Call:
         self._connection.leave(Left(self._key, f"rank {self.rank} left {text}"[:_WHY_MAX], is_late))
 
     def _named(self, text: str) -> str:
-        """Prefixes the call, and the work of the ranks in it. Errors of the library's own exchanges name both."""
+        """Prefixes the error with the call and its current work. Errors of library exchanges already have both."""
         if self._doing is None and self._path and self._path in text:
             return text
         return f"{self.text}{'' if self._doing is None else f', while the ranks {self._doing}'}: {text}"

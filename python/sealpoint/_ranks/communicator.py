@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A group of processes, as saves and loads of many ranks need it."""
+"""The interface of process groups for collective saves and loads."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ Message = bytes | bytearray | memoryview
 
 
 class Communicator(Protocol):
-    """A group of ranks, through which metadata travels, and in a load the parts of one chunk that several ranks request.
+    """A group of ranks. Transfers metadata, and in a load the shared parts of a chunk.
 
-    All functions below ``set_deadline``, but ``interrupt``, are collective: all ranks call them in the same order.
-    Each returns within the deadline; after an exception the group must not be used again. They are called on one
-    thread at a time, which need not be the main one, and never by two threads at once. Messages may be empty, may
-    differ in size from rank to rank, and may exceed 2 GiB; they are readable only during the call.
+    All functions below ``set_deadline`` except ``interrupt`` are collective: all ranks call them in the same order. Each
+    returns within the deadline. After an exception the group must not be used again. Calls come from one thread at a time,
+    not necessarily the main thread. Messages may be empty, may differ in size between ranks, may exceed 2 GiB, and are
+    readable only during the call.
     """
 
-    # Called now and then while a rank waits for others; its exception becomes that of the exchange.
+    # Called from time to time while a rank waits for others; its exception becomes the error of the exchange.
     look: Callable[[], None] | None
 
     @property
@@ -30,33 +30,33 @@ class Communicator(Protocol):
     def host(self) -> str: ...
 
     def set_deadline(self, seconds: float | None) -> None:
-        """How long one call may take; None: no limit. Local."""
+        """Sets the timeout of each call in seconds; None: no timeout. Local."""
 
     def barrier(self) -> None: ...
 
     def broadcast(self, message: Message | None, root: int) -> Message | None:
-        """The root's message; the root itself may return None."""
+        """Sends the root's message to all ranks. The root itself may receive None."""
 
     def gather(self, message: Message, root: int) -> Sequence[Message] | None:
-        """One message per rank on the root."""
+        """Returns one message per rank on the root."""
 
     def all_gather(self, message: Message) -> Sequence[Message]: ...
 
     def all_to_all(self, messages: Sequence[Message]) -> Sequence[Message]:
-        """``messages`` has one per destination; the result has one per source."""
+        """Sends ``messages``, one per destination; returns one per source."""
 
     def all_reduce_max(self, values: Sequence[int]) -> Sequence[int]:
-        """Element-wise maxima of numbers in [0, 2**64)."""
+        """Returns element-wise maxima of numbers in [0, 2**64)."""
 
     def duplicate_for_background(self) -> Communicator:
-        """The same ranks once more, for a thread in the background; messages of the two never meet."""
+        """Returns a second communicator of the same ranks for a background thread; their messages never mix."""
 
     def interrupt(self, reason: str) -> None:
-        """The call that is under way, and all later ones, raise an exception soon. Local, from any thread."""
+        """Makes the current and all later calls raise an exception soon. Local; callable from any thread."""
 
 
 class SelfCommunicator:
-    """One rank."""
+    """A communicator of one rank."""
 
     rank = 0
     size = 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The connections of a group of ranks, which are made again after an error."""
+"""The connections of a group of ranks, renewed after an error."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from sealpoint._ranks.background import run_with_deadline
 from sealpoint._ranks.communicator import Communicator, SelfCommunicator
 from sealpoint._ranks.rendezvous import Group, Left, Rendezvous
 
-# How long a rank that fails waits for the store, which has at most a few words to take.
+# Maximum wait of a failing rank for the store, which has to take only a short message.
 _LEAVE_SECONDS = 2.0
 T = TypeVar("T")
 
 
 class Connection:
-    """Shared by the calls of a group of ranks: a communicator, and the way to the next one."""
+    """The communicator of a group, and the rendezvous for the next one. Shared by the calls of the group."""
 
     def __init__(self, group: Group[Communicator] | None) -> None:
-        """``group``: None for this process alone."""
+        """Connects lazily. ``group`` is None for this process alone."""
         self.rank, self.size, self.host = 0, 1, SelfCommunicator().host
         self.rendezvous: Rendezvous[Communicator] | None = None
         if group is not None:
             self.rank, self.size, self.rendezvous = group.rank, group.size, Rendezvous(group)
         self.communicator: Communicator | None = None
-        self.generation = 0  # of the communicator
+        self.generation = 0  # generation of the communicator
         self.call_count = 0
-        self.hosts: list[bytes] = []  # of all ranks, digests of their names, since the first call
+        self.hosts: list[bytes] = []  # digests of the host names of all ranks, known after the first call
         self.is_broken = False
 
     def _ask(self, question: Callable[[Rendezvous[Communicator]], T]) -> T | None:
-        """question(rendezvous), if the store answers. Errors: TimeoutError, CommError."""
+        """Returns question(rendezvous). Raises TimeoutError and CommError if the store does not answer."""
         rendezvous = self.rendezvous
         if rendezvous is None:
             return None
@@ -45,11 +45,14 @@ class Connection:
             raise
 
     def end_of_generation(self) -> Left | None:
-        """Why other ranks left the generation; None: it has not ended. Errors: TimeoutError, CommError (of the store)."""
+        """Returns why other ranks left the generation, or None if it has not ended.
+
+        Raises TimeoutError and CommError of the store.
+        """
         return self._ask(lambda rendezvous: rendezvous.end_of(self.generation))
 
     def communicator_for(self, key: str, look: Callable[[], None], end: float) -> Communicator:
-        """That of the group, or a new one. Collective if there is none, or if it was left."""
+        """Returns the group's communicator. Collective if it has to be created or was left."""
         if self.is_broken:
             self._ask(lambda rendezvous: rendezvous.leave(self.generation, Left("", "a save in the background failed", False)))
             self.drop()
@@ -64,11 +67,11 @@ class Connection:
         return self.communicator
 
     def drop(self) -> None:
-        """Local: forgets the communicator."""
+        """Forgets the communicator. Local."""
         self.communicator, self.is_broken = None, False
 
     def leave(self, left: Left) -> None:
-        """Local: the connections are given up, and other ranks are told why."""
+        """Closes the connections and tells other ranks the reason. Local."""
         with contextlib.suppress(Error):  # ranks that cannot be told find out by the deadline
             self._ask(lambda rendezvous: rendezvous.leave(self.generation, left))
-        self.drop()  # now, since others see at once that connections are closed, and ask why
+        self.drop()  # now: other ranks notice closed connections immediately, and ask for the reason

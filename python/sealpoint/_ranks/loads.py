@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints that all ranks read together."""
+"""Collective reads of checkpoints."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sealpoint._ranks.call import Call
 
 
 def check_on_first(call: Call, path: Path, check: Callable[[str], None]) -> None:
-    """Runs check(path) on rank 0; within a function that ``agree`` runs. An unreadable place is left to the call itself."""
+    """Runs check(path) on rank 0, within a function that ``agree`` runs. An unreadable path is left to the call itself."""
     if call.rank == 0:
         try:
             check(path_of(path))
@@ -26,7 +26,7 @@ def check_on_first(call: Call, path: Path, check: Callable[[str], None]) -> None
 def open_reader(
     call: Call, path: Path, memory_budget_bytes: int, check: Callable[[str], None] | None = None
 ) -> _sealpoint.CollectiveReader:
-    """Collective: the first exchange of the call. ``check``: run on rank 0 before, with the path."""
+    """Opens the checkpoint as the first exchange of a call. Collective. ``check`` runs on rank 0 before, with the path."""
 
     def begin() -> tuple[None, bytes]:
         if check is not None:
@@ -38,7 +38,7 @@ def open_reader(
 
 
 def read_tree(reader: _sealpoint.CollectiveReader) -> Any:
-    """The tree of a checkpoint; collective. One without a tree has its tensors under their names."""
+    """Reads the tree of a checkpoint; without one, uses tensor names. Collective."""
     try:
         return _tree.parse(reader.read_object(_tree.OBJECT))
     except NotFoundError:
@@ -46,12 +46,12 @@ def read_tree(reader: _sealpoint.CollectiveReader) -> Any:
 
 
 def tree_of_names(names: Iterable[str]) -> dict[str, Any]:
-    """The tree of tensors without one, each under its name."""
+    """Returns the tree of a checkpoint without one: each tensor under its name."""
     return {name: {_tree.KIND: "tensor", "name": name} for name in names}
 
 
 def values_of_rank(reader: _sealpoint.CollectiveReader, node: Any, rank: int) -> dict[str, Any]:
-    """The stored values of ``per_rank`` of the rank of this number. Local."""
+    """Reads the ``per_rank`` values of a rank. Local."""
     objects = Checkpoint(reader.checkpoint(), 1).objects
     name = _tree.rank_object(rank)
     if name not in objects or not any(_tree.nodes_of(node, ("per_rank",))):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Staged saves: how their promotions from local disks to the final place end."""
+"""Outcomes of staged saves: promotions from local disks to the final place."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sealpoint._save_future import SaveFuture
 _log = logging.getLogger("sealpoint")
 _WAIT_SECONDS = 1.0
 _lock = threading.Lock()
-# Savers with promotions under way, which give them up when they go; and how promotions ended, until somebody hears it.
+# Savers with running promotions, which they would cancel when deleted; and unobserved outcomes.
 _savers: list[_sealpoint.Saver] = []
 _saves: list[SaveFuture] = []
 _over: list[tuple[str, BaseException | None]] = []
@@ -28,24 +28,24 @@ _pid = os.getpid()
 
 
 def watch(saver: _sealpoint.Saver) -> None:
-    """Keeps the saver, which has committed a staged save, until all that it promotes is over. For any thread."""
+    """Keeps a saver with a committed staged save alive until its promotions have ended. Callable from any thread."""
     with _lock:
         if saver not in _savers:
             _savers.append(saver)
 
 
 def watch_save(save: SaveFuture) -> None:
-    """A staged save in the background: its saver is to be watched when it has ended."""
+    """Watches the saver of a staged background save once that has ended."""
     with _lock:
         _saves.append(save)
 
 
 def _collect() -> bool:
-    """True if nothing is under way."""
+    """Collects outcomes. Returns True if no promotion is running."""
     with _lock:
         _saves[:] = [one for one in _saves if not concurrent.futures.Future.done(one)]
         for saver in list(_savers):
-            is_over = saver.wait_for_promotions(0)  # before they are taken, so that none is left behind
+            is_over = saver.wait_for_promotions(0)  # before the outcomes are taken, so that none is missed
             _over.extend(saver.take_promotions())
             if is_over:
                 _savers.remove(saver)
@@ -53,7 +53,7 @@ def _collect() -> bool:
 
 
 def take_promotions(series: str | None = None) -> list[tuple[str, BaseException | None]]:
-    """Final directory and error of promotions that are over and were not taken before; ``series``: only of this directory."""
+    """Takes the final directory and error of each ended promotion, once. ``series`` selects one directory."""
     _collect()
     prefix = "" if series is None else os.path.join(_uri.absolute(series), "")
     with _lock:
@@ -63,7 +63,7 @@ def take_promotions(series: str | None = None) -> list[tuple[str, BaseException 
 
 
 def await_promotions(timeout: float | None) -> bool:
-    """Waits until nothing is under way on this rank, or so long. True if nothing is."""
+    """Waits until no promotion of this rank is running, or the timeout. Returns True if none is running."""
     end = None if timeout is None else time.monotonic() + timeout
     while not _collect():
         left = _WAIT_SECONDS if end is None else min(_WAIT_SECONDS, end - time.monotonic())
@@ -79,10 +79,16 @@ def await_promotions(timeout: float | None) -> bool:
 
 
 def wait_for_promotions(timeout: float | None = None) -> bool:
-    """Waits until all staged saves of this process are in their final places, or so long. Local: for each rank itself.
+    """Waits until all staged saves of this process are promoted to their final places. Not collective: each rank calls it.
 
-    Returns False if some are still under way. Errors: the first of those that failed, with the path of its final directory
-    as a note; the local copy stays, the next staged save tries again, and so does ``resume_promotions`` in the next job.
+    Args:
+        timeout: Maximum wait in seconds. None: no limit.
+
+    Returns:
+        False if some promotions are still running.
+
+    Raises the first error of a failed promotion, with the path of its final directory as a note. The local copy stays. The
+    next staged save retries it, and so does ``resume_promotions`` in the next job.
     """
     check(deadline=timeout)
     is_over = await_promotions(timeout)
@@ -97,7 +103,7 @@ def wait_for_promotions(timeout: float | None = None) -> bool:
 
 
 def resume(session: Session, staged: Path, series: Path, keep_local: int) -> list[str]:
-    """See ``sealpoint.torch.resume_promotions``. Collective."""
+    """Implements ``sealpoint.torch.resume_promotions``. Collective."""
 
     def checked() -> tuple[tuple[str, str], bytes]:
         check(path=series, staged=staged, keep_local=keep_local)
@@ -116,7 +122,7 @@ def resume(session: Session, staged: Path, series: Path, keep_local: int) -> lis
 
 @atexit.register
 def _end() -> None:
-    """Before savers are closed. A process that ends normally waits for what it promotes."""
+    """Waits at normal exit for running promotions, before savers are closed."""
     if os.getpid() != _pid:
         return
     await_promotions(None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where ranks connect to each other, again after each error."""
+"""Rendezvous: ranks connect to each other, and reconnect after each error."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ from sealpoint._ranks.background import run_with_deadline
 from sealpoint._ranks.communicator import Communicator
 
 FOREVER_SECONDS = 10 * 365 * 86400.0
-# How long after a deadline the store may take to answer.
+# Time that the store may take to answer, beyond a deadline.
 STORE_SECONDS = 1.0
 C_co = TypeVar("C_co", bound=Communicator, covariant=True)
 
 
 class MovedError(CommError):
-    """Other ranks left the generation that this rank uses, or waits for."""
+    """Other ranks left the generation that this rank uses or waits for."""
 
 
 class Group(Protocol[C_co]):
-    """Ranks of one framework: the store that they share, and how they are connected.
+    """The ranks of a framework: their shared store, and a way to connect them.
 
-    Functions may be called on any thread, and wait as long as the store does.
+    Callable from any thread. Calls wait as long as the store does.
     """
 
     rank: int
     size: int
-    store_name: str  # in errors
+    store_name: str  # for errors
 
     def put(self, key: str, value: str) -> None:
-        """Sets the key, unless it is set. A key is seen by these ranks alone."""
+        """Sets a key unless it is set. Only these ranks see it."""
 
     def get(self, key: str) -> str | None: ...
 
     def forget_connection(self) -> None:
-        """Local: the store did not answer by this connection."""
+        """Drops the connection to the store, which did not answer. Local."""
 
     def connect(self, generation: int, end: float, check: Callable[[], None]) -> C_co:
-        """A communicator of its own for each generation. All ranks call it. ``end``: by the monotonic clock.
+        """Connects a new communicator for a generation. Collective. ``end`` is by the monotonic clock.
 
-        A rank that waits for others calls ``check`` now and then. Errors: those of check(); TimeoutError (names the ranks
-        that did not come), CommError; MovedError (keys of an earlier job are in the store).
+        A waiting rank calls ``check`` from time to time. Raises the errors of check(), TimeoutError (names the absent ranks),
+        CommError, and MovedError (the store has keys of an earlier job).
         """
 
 
@@ -58,22 +58,22 @@ class Left(NamedTuple):
 
 
 class Rendezvous(Generic[C_co]):
-    """The communicators of a group, one after the other, counted by generations.
+    """The successive communicators of a group, numbered by generation.
 
-    A rank that leaves a call by an error ends the generation before it raises. So all other ranks notice, and meet in the
-    next generation. All functions but ``connect`` wait for the store, so they are for ``run_with_deadline``.
+    A rank that leaves a call with an error ends the generation before it raises. All other ranks notice this and meet in the
+    next generation. All methods except ``connect`` wait for the store; call them via ``run_with_deadline``.
     """
 
     def __init__(self, group: Group[C_co]) -> None:
         self.group = group
 
     def end_of(self, generation: int) -> Left | None:
-        """None: this generation has not ended."""
+        """Returns how a generation ended, or None if it has not."""
         found = self.group.get(f"left/{generation}")
         return None if found is None else Left(*json.loads(found))
 
     def leave(self, generation: int, left: Left) -> None:
-        """This rank will not use the generation again."""
+        """Announces that this rank will not use the generation again."""
         while True:
             self.group.put(f"left/{generation}", json.dumps(left))
             first = self.end_of(generation)
@@ -82,7 +82,10 @@ class Rendezvous(Generic[C_co]):
             generation += 1  # it had ended before this call; ranks that make this call meet in the next one
 
     def current(self, generation: int, call: str) -> int:
-        """The first generation from this one on that has not ended. Errors: CommError (another rank left this very call)."""
+        """Returns the first generation, from this one on, that has not ended.
+
+        Raises CommError if another rank left this very call.
+        """
         while (left := self.end_of(generation)) is not None:
             if call and left.call == call:
                 raise CommError(left.why)
@@ -90,9 +93,9 @@ class Rendezvous(Generic[C_co]):
         return generation
 
     def connect(self, generation: int, call: str, seconds: float) -> tuple[C_co, int]:
-        """A communicator of the current generation, and that. All ranks call it.
+        """Returns a communicator of the current generation, and the generation. Collective.
 
-        Errors: CommError (another rank left this very call), TimeoutError (names the ranks that did not come).
+        Raises CommError (another rank left this very call) and TimeoutError (names the absent ranks).
         """
         stop, end = threading.Event(), time.monotonic() + seconds
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Saves of states that all ranks agreed on."""
+"""Saves of states that all ranks have agreed on."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from sealpoint._ranks.session import Session
 from sealpoint._save import parent_of
 from sealpoint._save_future import SaveFuture
 
-# Options that must be the same on all ranks.
+# Options that must be equal on all ranks.
 SAME = ("series", "compare_replicas", "allow_empty", "allow_fallback", "deadline", "background_deadline", "frozen",
         "full_every", "staged")  # fmt: skip
 
 
 class Held(Protocol):
-    """The part of a state that a rank holds."""
+    """The part of a state held by a rank."""
 
     state: _sealpoint.RankState
-    # ``digest_of`` all ranks; None: not known, so that the library compares the declarations.
+    # ``digest_of`` all ranks. None: unknown, so the library compares the declarations.
     declarations: str | None
 
 
 def digest_of(declarations: Iterable[bytes]) -> str:
-    """One digest of the declarations' digests of all ranks, in rank order."""
+    """Digests the declaration digests of all ranks, in rank order."""
     return hashlib.blake2b(b"".join(declarations), digest_size=16).hexdigest()
 
 
@@ -47,7 +47,7 @@ def _request(held: Held, path: Path, options: SaveOptions) -> _sealpoint.SaveReq
 
 
 def save(session: Session, held: Held, path: Path, options: SaveOptions) -> _sealpoint.CommitInfo:
-    """Collective, within a call that has begun. The memory of ``held`` is borrowed until this returns."""
+    """Saves within a call that has begun. Collective. Borrows the memory of ``held`` until it returns."""
     saver = session.saver(options)
     info = saver.save(_request(held, path, options))
     if options.staged is not None:
@@ -56,7 +56,7 @@ def save(session: Session, held: Held, path: Path, options: SaveOptions) -> _sea
 
 
 def save_async(session: Session, held: Held, path: Path, options: SaveOptions, text: str) -> SaveFuture:
-    """As ``save``, but returns when the state is copied. ``text``: of the call."""
+    """Saves as ``save`` does, but returns once the state is copied. ``text`` describes the call."""
     saver = session.saver(options)
     pending = saver.save_async(_request(held, path, options))
     is_staged = options.staged is not None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""State of a group of ranks between its calls: connections, staging memory, savers."""
+"""State of a group of ranks between calls: connections, staging memory, savers."""
 
 from __future__ import annotations
 
@@ -24,13 +24,18 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Session(Connection):
-    """The first call of the ranks connects them, and the next call after an error connects them again."""
+    """A session of a group. The first call connects the ranks; the first call after an error reconnects them."""
 
     def __init__(self, group: Group[Communicator] | None, job_size: Callable[[], int]) -> None:
-        """``group``: None for this process alone. ``job_size``: counts the ranks of the job, for the share of memory."""
+        """Creates the session.
+
+        Args:
+            group: None for this process alone.
+            job_size: Number of ranks of the job, for the share of memory.
+        """
         super().__init__(group)
         self.pid = os.getpid()
-        self.turn = threading.RLock()  # of the thread that saves or loads
+        self.turn = threading.RLock()  # held by the thread that saves or loads
         self._job_size = job_size
         self._savers: dict[Any, _sealpoint.Saver] = {}
         self._engine: _sealpoint.Engine | None = None
@@ -40,7 +45,7 @@ class Session(Connection):
         self, kind: str, path: Any = None, *, step: Any = None, same: Mapping[str, Any] | None = None,
         deadline: float | None = DEADLINE_DEFAULT_SECONDS
     ) -> Iterator[Call]:
-        """A call of all ranks, named by kind, step and path. See ``Call``."""
+        """Begins a collective call with this kind, step and path. See ``Call``."""
         with self.turn:
             self.call_count += 1
             call = Call(self, kind, path, step, same or {}, deadline)
@@ -61,17 +66,17 @@ class Session(Connection):
         raise AssertionError
 
     def drop(self) -> None:
-        """Also the savers; each stays as long as a save of it goes on in the background."""
+        """Closes the connections and forgets the savers. A saver survives until its background save ends."""
         super().drop()
         self._savers = {}
 
     def note_failure(self, saver: _sealpoint.Saver, error: BaseException) -> None:
-        """A save in the background failed: if its group did, the next call connects anew. For any thread."""
+        """Records the failure of a background save. If its group failed, the next call reconnects. Callable from any thread."""
         if isinstance(error, Error) and error.code in ("Comm", "Timeout") and saver in list(self._savers.values()):
             self.is_broken = True
 
     def saver(self, options: StoreOptions) -> _sealpoint.Saver:
-        """The same options on all ranks. After the first exchange of a call."""
+        """Returns the saver for these options, which are equal on all ranks. Call it after the first exchange of a call."""
         if self._engine is None:
             here = ranks_here(self.hosts, self.hosts[self.rank], self._job_size())
             self._engine = _sealpoint.Engine(memory_budget_bytes=options.memory_budget_bytes or default_budget(here))
@@ -82,14 +87,14 @@ class Session(Connection):
         return self._savers[key]
 
     def close(self) -> None:
-        """Local."""
+        """Closes the session. Local."""
         for saver in list(self._savers.values()):
             saver.close()
         self._savers = {}
 
 
 def tells_ranks(session_of: Callable[[Mapping[str, Any]], Session]) -> Callable[[F], F]:
-    """Makes wrong keywords of a function an error of all ranks that call it. ``session_of``: given the keywords."""
+    """Makes wrong keywords of a function an error on all calling ranks. ``session_of`` maps the keywords to a session."""
 
     def tell(name: str, keywords: Mapping[str, Any], error: InvalidArgumentError) -> None:
         session = session_of(keywords)
@@ -100,14 +105,18 @@ def tells_ranks(session_of: Callable[[Mapping[str, Any]], Session]) -> Callable[
 
 
 class Sessions:
-    """The sessions of one framework in this process, for as long as it lives."""
+    """The sessions of a framework in this process."""
 
     def __init__(self, job: Callable[[], Any], hint: str = "") -> None:
-        """``job``: returns the object by which the framework knows all ranks; None: there are no others."""
+        """Creates an empty set of sessions.
+
+        Args:
+            job: Returns the framework's identity of all ranks, or None if this process is alone.
+        """
         self._job, self._hint = job, hint
         self._sessions: dict[Any, Session] = {}
         self._making = threading.RLock()
-        self._job_of_parent: Any = None  # a forked child must use neither its connections nor its rank
+        self._job_of_parent: Any = None  # a forked child must not use its connections or its rank
         os.register_at_fork(after_in_child=self._after_fork)
         _all.append(self)
 
@@ -115,7 +124,7 @@ class Sessions:
         self._making, self._job_of_parent = threading.RLock(), self._job()
 
     def get(self, key: Any, make: Callable[[], Session], *, is_alone: bool) -> Session:
-        """The session of this key. Errors: InvalidArgumentError (a forked child of a rank, unless it ``is_alone``)."""
+        """Returns the session of this key. Raises InvalidArgumentError in a forked child of a rank, unless ``is_alone``."""
         if not is_alone and self._job_of_parent is not None and self._job() is self._job_of_parent:
             raise InvalidArgumentError(f"this process was forked from a rank, whose connections it cannot use{self._hint}")
         with self._making:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Staged saves in directories that a framework names: a local copy has the name of the final directory."""
+"""Staged saves in framework-named directories: a local copy has the name of its final directory."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _log = logging.getLogger("sealpoint")
 
 
 def finish_promotions(session: Session, staged: Path | None, keep_local: int, folder: str) -> None:
-    """Promotes what an earlier job left on local disks. All ranks call it, before they look for what to load."""
+    """Finishes the promotions of an earlier job. All ranks call it before they look for a checkpoint to load."""
     if staged is not None:
         resume(session, staged, folder, keep_local)
 
 
 def log_failed_promotions(staged: Path | None, folder: str) -> None:
-    """Logs promotions of this rank that failed, which the next staged save tries again."""
+    """Logs failed promotions of this rank; the next staged save retries them."""
     if staged is None:
         return
     for directory, error in take_promotions(folder):
@@ -36,15 +36,15 @@ def remove_replaced(staged: Path | None, directory: str, replaced: list[str], is
     """Removes the local copy of a checkpoint that was removed from its final directory. Each rank calls it.
 
     Args:
-        replaced: as ``_replacement.remove_replaceable`` returned it.
-        is_any: whatever is there goes, as with ``replace``.
+        replaced: Result of ``_replacement.remove_replaceable``.
+        is_any: Remove any local copy, as with ``replace``.
     """
     if staged is None:
         return
     folder, name = _uri.split(directory)
     local = os.path.join(_sealpoint.find_staged_copies(path_of(staged, "staged"), folder)[0], name)
     attempts = {one.partition(":")[0] for one in replaced}
-    # Ranks of one node do the same, at the same time.
+    # The ranks of one node do the same concurrently.
     with contextlib.suppress(FileNotFoundError):
         if _directories.is_checkpoint(local) and (is_any or _attempt_of(local) in attempts):
             _directories.remove(local)
@@ -55,4 +55,4 @@ def _attempt_of(local: str) -> str | None:
         with open_own(local, check_files=False) as checkpoint:
             return str(checkpoint.attempt)
     except Error:
-        return None  # never committed: it blocks nothing
+        return None  # never committed, so it blocks nothing

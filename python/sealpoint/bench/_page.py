@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One page of HTML about a run: no script, and nothing is fetched."""
+"""One HTML page about a run, without scripts or external resources."""
 
 from __future__ import annotations
 
@@ -145,10 +145,13 @@ def _details(facts: dict[str, Any]) -> str:
 
 
 class PageFile:
-    """Where the page goes. A page of an earlier run is replaced, and no other file is."""
+    """The output page. Replaces a page of an earlier run, and no other file."""
 
     def __init__(self, path: str) -> None:
-        """Tries it before anything is measured. Errors: AlreadyExistsError, InvalidArgumentError, NotFoundError, IoError."""
+        """Checks the path before the measurements.
+
+        Raises AlreadyExistsError, InvalidArgumentError, NotFoundError and IoError.
+        """
         self.path = local_path_of(path, "--html", "a page is written to a file")
         folder, name = os.path.split(os.path.abspath(self.path))
         if os.path.isdir(self.path):
@@ -161,7 +164,7 @@ class PageFile:
         os.unlink(self._other)
 
     def write(self, page: str) -> None:
-        """It appears whole or not at all. Errors: as above."""
+        """Writes the page atomically. Raises as above."""
         self._write(page)
         try:
             self._check_replaced()

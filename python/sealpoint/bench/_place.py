@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folder that a run makes for itself, and removes. Nothing else is written, nor removed."""
+"""The temporary folder of a run. Nothing else is written or removed."""
 
 from __future__ import annotations
 
@@ -41,11 +41,13 @@ def _signals_wait() -> Iterator[None]:
 
 
 class Place:
-    """A context manager, which removes ``folder`` if ``make`` made it."""
+    """A context manager that removes ``folder`` if ``make`` created it."""
 
     def __init__(self, path: str, needed_bytes: int, size_option: str) -> None:
-        """``size_option``: what asks for so many bytes. Errors: NotFoundError, InvalidArgumentError, UnsupportedError (a URL
-        of an unknown scheme)."""
+        """Checks the place. ``size_option`` is the option that determines the size.
+
+        Raises NotFoundError, InvalidArgumentError and UnsupportedError (a URL with an unknown scheme).
+        """
         self.path = path_of(path)
         self.is_url = _uri.is_uri(self.path)
         self._needed_bytes, self._size_option = needed_bytes, size_option
@@ -65,7 +67,7 @@ class Place:
         return self
 
     def make(self) -> None:
-        """Errors: IoError, NoSpaceError, those of the storage."""
+        """Creates the folder. Raises IoError, NoSpaceError, and the errors of the storage."""
         with _signals_wait():  # until what is made is known
             self._make()
 
@@ -95,7 +97,7 @@ class Place:
 
     @property
     def is_memory(self) -> bool:
-        """Its files are in memory, whatever posix_fadvise is told."""
+        """Tells whether its files are in memory, where posix_fadvise has no effect."""
         return self.file_system.split()[0] in ("tmpfs", "ramfs")
 
     def join(self, name: str) -> str:
@@ -129,7 +131,7 @@ def _file_system_of(path: str) -> str:
 
 
 def lines_of(path: str) -> list[str]:
-    """A file of /proc; none if it cannot be read."""
+    """Returns the lines of a /proc file; none if it cannot be read."""
     try:
         with open(path, encoding="utf-8", errors="replace") as opened:
             return opened.read().splitlines()

@@ -47,17 +47,17 @@ def make_parser() -> Parser:
     parser = Parser(
         prog="ckpt convert",
         description="Converts a checkpoint: DCP, Megatron, safetensors, torch.save, Sealpoint.",
-        epilog="Patterns: * is any characters, also dots; ? is one. docs/guides/convert.md has recipes. Exit status: 0 done, 1 the "
-        "source is corrupt or the comparison failed, 2 uncommitted, 3 unsupported or beyond a limit, 4 any other error, 5 "
-        "incomplete, 6 done but for what is named as left out, 64 wrong usage, or refused, 70 a bug, 74 standard "
-        "output could not be written, 128 + n ended by the signal n.",
+        epilog="In a PATTERN * matches any characters, including dots, ? a single one. See docs/guides/convert.md for "
+        "recipes. Exit status: 0 done, 1 the source is corrupt or the comparison failed, 2 uncommitted, 3 unsupported or "
+        "beyond a limit, 4 any other error, 5 incomplete, 6 done except for items listed as left out, 64 wrong usage, or "
+        "refused, 70 a bug, 74 standard output could not be written, 128 + n ended by the signal n.",
     )
     parser.add_argument("source", metavar="SRC", help="file or directory of any known format")
-    parser.add_argument("destination", metavar="DST", help="what is made; must not exist")
+    parser.add_argument("destination", metavar="DST", help="result; must not exist")
     parser.add_argument(
         "--to",
         choices=FORMATS,
-        help="its format (default: by the suffix of DST: .safetensors; .pt, .pth, .bin, .ckpt: torch; none: sealpoint)",
+        help="format of DST (default: by its suffix: .safetensors; .pt, .pth, .bin, .ckpt: torch; none: sealpoint)",
     )
     parser.add_argument(
         "--match", action="append", default=[], metavar="PATTERN", help="convert only these names; repeatable"
@@ -67,8 +67,8 @@ def make_parser() -> Parser:
         action="append",
         default=[],
         metavar="PATTERN",
-        help="leave these names out, and files beside those of the format; repeatable; 'optimizer' stands for the usual "
-        "names of its state",
+        help="leave out matching names and sidecar files; repeatable; 'optimizer' stands for the usual names of optimizer "
+        "state",
     )
     parser.add_argument(
         "--rename",
@@ -76,50 +76,50 @@ def make_parser() -> Parser:
         default=[],
         type=_rule,
         metavar="PATTERN=NAME",
-        help="new names; a * in NAME is what that of the pattern was; repeatable, the first that fits is used",
+        help="rename tensors; a * in NAME inserts the match of the * in PATTERN; repeatable, the first match applies",
     )
     parser.add_argument("--mapping", metavar="FILE", help="a file of rules that rename, split and unstack tensors")
-    parser.add_argument("--back", action="store_true", help="use the mapping the other way round: join what it takes apart")
+    parser.add_argument("--back", action="store_true", help="apply the mapping in reverse: join the tensors that it splits")
     parser.add_argument(
-        "--buckets", metavar="FILE", help="where parameters lie in Megatron's buckets, by sealpoint.megatron.bucket_layout"
+        "--buckets", metavar="FILE", help="locations of parameters in Megatron's buckets, from sealpoint.megatron.bucket_layout"
     )
-    parser.add_argument("--tensors-only", action="store_true", help="leave out all values but tensors")
+    parser.add_argument("--tensors-only", action="store_true", help="leave out all values except tensors")
     parser.add_argument("--drop-unknown", action="store_true",
-                        help="leave out values of unknown classes, and DCP tensors of dtypes that the format lacks")
+                        help="leave out values of unknown classes, and DCP tensors with dtypes that the target lacks")
     parser.add_argument(
         "--per-rank",
         action="append",
         default=[],
         metavar="PATTERN",
-        help="each rank has its own of these names, in a directory of DCP with metadata per rank; repeatable",
+        help="for DCP with metadata per rank: names that each rank has for itself; repeatable",
     )
     parser.add_argument("--allow-part", action="store_true",
-                        help="SRC is one of several files that are one state: convert it alone, with status 6")
+                        help="convert SRC even if it is one of several files of one state, with status 6")
     parser.add_argument("--allow-missing", action="append", default=[], metavar="PATTERN",
-                        help="go on without these tensors, which the index of SRC names and no file has; repeatable")
+                        help="continue without these tensors if the index of SRC names them but no file has them; repeatable")
     parser.add_argument(
-        "--dtype", help="of all floating-point tensors, such as bf16 or bfloat16; refused if a value would change"
+        "--dtype", help="dtype of all floating-point tensors, such as bf16 or bfloat16; refused if a value would change"
     )
     parser.add_argument(
         "--max-shard-size",
         type=size_of,
         default=SHARD_BYTES_DEFAULT,
         metavar="SIZE",
-        help="of a file of --to hf (default: 5GB)",
+        help="maximum size of a file with --to hf (default: 5GB)",
     )
-    parser.add_argument("--codec", choices=("none", "zstd", "bytesplit+zstd"), default="none", help="of --to sealpoint")
-    parser.add_argument("-j", "--threads", type=int, help=f"that copy (default: the processors, at most {THREADS_DEFAULT})")
+    parser.add_argument("--codec", choices=("none", "zstd", "bytesplit+zstd"), default="none", help="codec with --to sealpoint")
+    parser.add_argument("-j", "--threads", type=int, help=f"threads that copy (default: all processors, at most {THREADS_DEFAULT})")
     parser.add_argument(
         "--memory",
         type=size_of,
         default=_copy.MEMORY_DEFAULT_BYTES,
         metavar="SIZE",
-        help="for tensors under way (default: 256MiB)",
+        help="memory for tensors in transit (default: 256MiB)",
     )
     parser.add_argument("--metadata-memory", type=size_of, metavar="SIZE",
-                        help="for names, values and places of tensors (default: 16 times what the files have, and 64MiB)")
-    parser.add_argument("--verify", action="store_true", help="read source and destination again, and compare")
-    parser.add_argument("--dry-run", action="store_true", help="write nothing; say what would be")
+                        help="memory for metadata of tensors (default: 16 times the size in the files, plus 64MiB)")
+    parser.add_argument("--verify", action="store_true", help="read source and destination again and compare them")
+    parser.add_argument("--dry-run", action="store_true", help="show the result without writing anything")
     parser.add_argument("--json", action="store_true", help="print one JSON document, also after an error")
     return parser
 

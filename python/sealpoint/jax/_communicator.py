@@ -14,16 +14,16 @@ from sealpoint._ranks.communicator import Message
 from sealpoint._ranks.rendezvous import FOREVER_SECONDS
 from sealpoint.jax._jax import distributed, jax
 
-# A value of the store is one gRPC message, so that long ones are several.
+# A value of the store is one gRPC message, so longer ones are split.
 _PART_BYTES = 4 << 20
-# Between looks at whether a call was interrupted, or another process left it.
+# Interval of checks whether a call was interrupted or another process left it.
 _LOOK_EVERY_SECONDS = 0.2
 STORE_NAME = "the store of jax.distributed"
 _LENGTH = struct.Struct("<Q")
 
 
 def client_of_store() -> Any:
-    """The client of the coordination service; None: jax.distributed.initialize was not called, so this process is alone."""
+    """Returns the client of the coordination service, or None if jax.distributed is not initialized and this process is alone."""
     return distributed.global_state.client
 
 
@@ -43,13 +43,13 @@ def _unpack(data: bytes, count: int) -> list[bytes]:
 class JaxCommunicator:
     """The processes of ``jax.distributed``, which exchange metadata through its key-value store.
 
-    No device takes part, and no group of JAX is used, so that a training goes on meanwhile. Each exchange takes some
-    milliseconds and passes through the process that runs the coordination service: the payload of a checkpoint does not
-    go this way. After an error the object must not be used again.
+    Uses neither devices nor JAX collectives, so training can continue. Each exchange takes some milliseconds and passes
+    through the process that runs the coordination service; payload never does. After an error the object must not be used
+    again.
 
     Args:
-        name: part of all keys; the same on all processes, and one that no other communicator of this job had.
-        deadline: seconds that each call may take; None: no limit.
+        name: Prefix of all keys: equal on all processes, and unique in this job.
+        deadline: Timeout in seconds of each call. None: no timeout.
     """
 
     def __init__(self, name: str, deadline: float | None = None) -> None:
@@ -60,8 +60,8 @@ class JaxCommunicator:
         self._interrupted: str | None = None
         self._call_count = 0
         self._duplicate_count = 0
-        # Keys that this process set, in the call under way and since the last one in which all took part; nobody needs
-        # those of calls before it.
+        # Keys set by this process in the current call, and since the last call in which all took part. Earlier keys are no
+        # longer needed.
         self._new_keys: list[str] = []
         self._old_keys: list[str] = []
         self.set_deadline(deadline)
@@ -86,7 +86,7 @@ class JaxCommunicator:
             self.look()
 
     def _begin(self) -> str:
-        """The beginning of this call's keys."""
+        """Returns the key prefix of this call."""
         if self._interrupted is not None:
             raise CommError(f"the communicator was interrupted: {self._interrupted}", rank=self.rank)
         self._end = time.monotonic() + self._seconds
@@ -94,7 +94,7 @@ class JaxCommunicator:
         return f"{self._name}/{self._call_count}"
 
     def _all_took_part(self) -> None:
-        """Every process is in this call, and so has done with the calls before it."""
+        """Deletes the keys of earlier calls: every process is in this call, and has therefore finished them."""
         for key in self._old_keys:
             self._client.key_value_delete(key)
         self._old_keys, self._new_keys = self._new_keys, []
@@ -149,7 +149,7 @@ class JaxCommunicator:
         return [message if rank == root else self._get(f"{key}/{rank}", rank) for rank in range(self.size)]
 
     def all_gather(self, message: Message) -> Sequence[Message]:
-        """By way of rank 0: two requests of each process, instead of one for each other one."""
+        """Gathers via rank 0: two requests per process instead of one per pair."""
         key = self._begin()
         if self.rank == 0:
             messages = [bytes(message), *(self._get(f"{key}/{rank}", rank) for rank in range(1, self.size))]

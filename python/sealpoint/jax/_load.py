@@ -19,22 +19,31 @@ from sealpoint.jax._state import Matched
 @tells_other_processes
 @takes(LoadKeywords, LoadOptions)
 def load(path: Path, like: Any, **options: Unpack[LoadKeywords]) -> Any:
-    """Returns a pytree of the structure of ``like``, with the stored values. All processes call it.
+    """Loads a pytree with the structure of ``like``. Collective: all processes call it.
 
-    What was saved by any number of processes and devices, by JAX, torch or another program, is loaded in the shardings that
-    are asked for. Each process reads the boxes of its devices, once, and every byte is verified. On the CPU the memory that
-    was read becomes that of the arrays; for other devices it is copied there.
+    The checkpoint may have been saved by any number of processes and devices, by JAX, torch or another program. It is loaded
+    with the requested shardings. Each process reads the boxes of its devices once, and every byte is verified. On the CPU
+    the arrays take over the memory that was read; for other devices it is copied there.
 
     Args:
-        like: a pytree of arrays, or of ``jax.ShapeDtypeStruct`` with a sharding (``jax.eval_shape`` makes them without
-            memory), arrays of numpy, keys, and values of the type that is expected. Without a sharding: the first device of
-            this process.
-        partial: stored places that ``like`` does not have are left out, and not an error.
-        convert: dtypes may differ: "exact" takes values that fit, "nearest" rounds. None: they are errors.
-        allow_pickle, threads, memory_budget_bytes, deadline, progress: as for ``sealpoint.torch.load``.
+        path: Directory or URL of the checkpoint.
+        like: Pytree of arrays, ``jax.ShapeDtypeStruct`` with a sharding (from ``jax.eval_shape``, without memory), numpy
+            arrays, keys, and values of the expected types. Without a sharding: the first device of this process.
+        partial: Allow stored places that ``like`` does not have.
+        convert: "exact" converts dtypes if each value fits; "nearest" rounds. Default: different dtypes are errors.
+        allow_pickle, threads, memory_budget_bytes, deadline, progress: As for ``sealpoint.torch.load``.
 
-    Errors, the same on all processes: MismatchError (missing, unexpected, dtype, shape, kind; names it), those of opening,
-    CorruptError, TimeoutError, CommError.
+    Returns:
+        The pytree with the stored values.
+
+    Raises:
+        MismatchError: a place is missing or unexpected, or differs in dtype, shape or kind. Names it.
+        CorruptError: a digest does not match.
+        TimeoutError: a process did not answer within ``deadline``.
+        CommError: the communication between processes failed.
+        Error: as for ``sealpoint.open``.
+
+    Errors are the same on all processes.
     """
     chosen = LoadOptions(**options)
     with checked_call(session(), "load", path, chosen, same=("partial", "convert", "deadline")) as call:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What saves and loads of JAX are to be like, beside what ``sealpoint._options`` has for any framework."""
+"""Options of JAX saves and loads, in addition to the common ones in ``sealpoint._options``."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class LoadKeywords(TypedDict, total=False):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LoadOptions:
-    """A load."""
+    """Options of a load."""
 
     partial: bool = False
     allow_pickle: bool = False

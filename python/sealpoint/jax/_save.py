@@ -20,23 +20,30 @@ from sealpoint.jax._state import collect
 @tells_other_processes
 @takes(SaveKeywords, SaveOptions)
 def save(state: Any, path: Path, **options: Unpack[SaveKeywords]) -> _sealpoint.CommitInfo:
-    """Saves a pytree of all processes as one checkpoint, which is durable when this returns. All processes call it.
+    """Saves a pytree of all processes as one checkpoint, which is durable on return.
 
-    Several processes are those of ``jax.distributed``; without it, the devices of this one are all.
+    Collective: all processes of ``jax.distributed`` call it. Without jax.distributed it saves the state of this process.
 
     Args:
-        state: a pytree of arrays of JAX in any sharding, arrays of numpy, keys of ``jax.random``, numbers, strings and
-            other small values. The same structure on all processes. Names of tensors are the paths of their leaves, joined
-            by dots, as ``sealpoint.torch`` has them. What several devices hold is stored once; ``per_rank`` marks values
-            that differ by process. Arrays on GPUs and TPUs are copied to the host first.
-        path: the new checkpoint's directory, made if it is missing; with ``series`` the directory of the series.
-        series, step, parent, provenance, codec, codec_level, chunk_size_bytes, allow_empty, allow_fallback: as for
+        state: Pytree of JAX arrays with any sharding, numpy arrays, ``jax.random`` keys, numbers, strings and other small
+            values, with the same structure on all processes. Tensor names are the leaf paths joined by dots, as in
+            ``sealpoint.torch``. Replicated values are stored once; ``per_rank`` marks values that differ by process.
+            Arrays on GPUs and TPUs are copied to the host first.
+        path: Directory of the new checkpoint, created if missing. With ``series``, directory of the series.
+        series, step, parent, provenance, codec, codec_level, chunk_size_bytes, allow_empty, allow_fallback: As for
             ``sealpoint.save``.
-        compare_replicas, allow_pickle, frozen, full_every, deadline, memory_budget_bytes: as for ``sealpoint.torch.save``.
+        compare_replicas, allow_pickle, frozen, full_every, deadline, memory_budget_bytes: As for ``sealpoint.torch.save``.
 
-    Errors, the same on all processes: InvalidArgumentError, UnsupportedError (a value of another type, a dtype such as int4;
-    names its path), AlreadyExistsError, NoSpaceError, IoError, TimeoutError, CommError. There is no such checkpoint then,
-    unless ``unknown_outcome``.
+    Raises:
+        InvalidArgumentError: an argument is invalid, or replicas differ.
+        UnsupportedError: a value has an unsupported type, or a dtype such as int4. Names its path.
+        AlreadyExistsError: the directory already has a checkpoint.
+        NoSpaceError: the storage is full.
+        IoError: the storage failed.
+        TimeoutError: a process did not answer within ``deadline``.
+        CommError: the communication between processes failed.
+
+    Errors are the same on all processes. The checkpoint then does not exist, unless ``unknown_outcome`` is true.
     """
     chosen = SaveOptions(**options)
     ranks = session()
@@ -47,12 +54,13 @@ def save(state: Any, path: Path, **options: Unpack[SaveKeywords]) -> _sealpoint.
 @tells_other_processes
 @takes(SaveAsyncKeywords, SaveOptions)
 def save_async(state: Any, path: Path, **options: Unpack[SaveAsyncKeywords]) -> SaveFuture:
-    """As ``save``, but returns when the state is copied: its arrays may be donated at once, and training goes on meanwhile.
+    """Saves as ``save`` does, but returns once the state is copied: arrays may be donated immediately, and training continues.
 
-    Errors of the arguments, and of processes that disagree, are raised here; all others come from the future.
+    Collective. Invalid arguments and disagreements between processes are raised here; all other errors come from the
+    future.
 
     Args:
-        background_deadline: seconds that the save may take once this returned; None: no limit.
+        background_deadline: Timeout in seconds of the save after this call returned. None: no timeout.
     """
     chosen = SaveOptions(**options)
     ranks = session()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The session of the processes of jax.distributed."""
+"""The session of the jax.distributed processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PREFIX = "sealpoint"
 
 
 class _Processes:
-    """See ``_ranks.rendezvous.Group``. A communicator of JAX is a prefix of keys, so nothing connects it."""
+    """See ``_ranks.rendezvous.Group``. A JAX communicator is a key prefix, so there is nothing to connect."""
 
     store_name = STORE_NAME
 
@@ -22,7 +22,7 @@ class _Processes:
         self.rank, self.size = jax.process_index(), jax.process_count()
 
     def forget_connection(self) -> None:
-        pass  # the client has a deadline of its own
+        pass  # the client has its own deadline
 
     def put(self, key: str, value: str) -> None:
         try:
@@ -44,7 +44,7 @@ class _Processes:
 
 
 def _job() -> Any:
-    """Asks JAX nothing that would begin to use its devices."""
+    """Identifies the job without calling JAX functions that would initialize devices."""
     return client_of_store() if (distributed.global_state.num_processes or 1) > 1 else None
 
 
@@ -52,7 +52,7 @@ _sessions = Sessions(_job)
 
 
 def session() -> Session:
-    """That of this process. Errors: InvalidArgumentError (in a forked child of a job with several processes)."""
+    """Returns the session of this process. Raises InvalidArgumentError in a forked child of a multi-process job."""
     job = _job()
 
     def make() -> Session:

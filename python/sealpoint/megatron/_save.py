@@ -40,10 +40,10 @@ _runs: dict[str, Run] = {}  # by folder of checkpoints
 
 
 class ShardedState(Gathered):
-    """What one rank has to save of a sharded state dict: tensors by key, objects by unique key, in one flat mapping.
+    """The part of a sharded state dict saved by one rank, as one flat mapping: tensors by key, objects by unique key.
 
-    With compare_replicas all replicas of tensors take part, so that they can be compared and share the bytes; else only
-    those that Megatron calls main. Of objects it is always the main one.
+    With compare_replicas all replicas of tensors take part, for comparison and to distribute the bytes; otherwise only the main
+    ones. For objects only the main replica takes part.
     """
 
     def __init__(self, state: Any, rank: int, size: int, options: Options, names: FirstNames) -> None:
@@ -92,13 +92,13 @@ class ShardedState(Gathered):
 
 
 def step_of(directory: str) -> int | None:
-    """By the name that Megatron gives directories, which is the same on all ranks."""
+    """Returns the step in Megatron's directory name, which is the same on all ranks."""
     found = re.fullmatch(r"iter_0*(\d+)", _uri.split(directory)[1])
     return None if found is None else int(found[1])
 
 
 def tracked(folder: str) -> str | None:
-    """What Megatron's tracker says: an iteration, or "release"; None: there is none."""
+    """Returns the content of Megatron's tracker: an iteration, or "release"; None if there is no tracker."""
     try:
         return _uri.read(folder, TRACKER, _TRACKER_SIZE_MAX_BYTES).decode(errors="replace").strip()
     except FileNotFoundError:
@@ -152,7 +152,7 @@ def _folder_of(directory: str) -> str:
 
 
 def run_of(directory: str) -> Run:
-    """What this process did in the folder that the directory is in."""
+    """Returns the record of this process's loads and saves in the parent of the directory."""
     return _runs.setdefault(_folder_of(directory), Run())
 
 
@@ -166,17 +166,18 @@ def _end(directory: str, info: _sealpoint.CommitInfo, options: Options) -> None:
 
 
 def is_ours_or_on_its_way(directory: str) -> bool:
-    """Whether what this process saved there is of this library, be it committed in its final place or not yet."""
+    """Tells whether this process saved a checkpoint of this library there, committed in place or still being promoted."""
     return directory in run_of(directory).on_their_way or _directories.is_checkpoint(directory)
 
 
 def finish_staged(folder: str, options: Options) -> None:
-    """Collective, if saves are staged; see ``_ranks.staged_copies``."""
+    """Finishes promotions of an earlier job. Collective, if saves are staged; see ``_ranks.staged_copies``."""
     staged_copies.finish_promotions(session_of(None), options.staged, options.keep_local, folder)
 
 
 def path_of(directory: str | os.PathLike[str]) -> str:
-    """Errors: those of a path; UnsupportedError (a URL, and a Megatron-LM that keeps its tracker by os and open)."""
+    """Returns the path. Raises as for any path; UnsupportedError for a URL if this Megatron-LM writes its tracker via os and open.
+    """
     path = _arguments.path_of(directory, "directory")
     training = sys.modules.get(_TRAINING)
     if _uri.is_uri(path) and training is not None and not hasattr(training, "maybe_msc"):
@@ -189,7 +190,7 @@ def path_of(directory: str | os.PathLike[str]) -> str:
 
 
 def save(state: Any, directory: str | os.PathLike[str], options: Options) -> _sealpoint.CommitInfo:
-    """All ranks call it. Errors: those of ``sealpoint.torch.save``, the same on all ranks."""
+    """Saves a sharded state dict. Collective. Raises as ``sealpoint.torch.save`` does, the same on all ranks."""
     path, provenance = path_of(directory), dict[str, str]()
     info = save_gathered(_gatherer(state, path, options, provenance), path, _of_save(path, options, provenance))
     _end(path, info, options)
@@ -197,16 +198,16 @@ def save(state: Any, directory: str | os.PathLike[str], options: Options) -> _se
 
 
 def save_async(state: Any, directory: str | os.PathLike[str], options: Options) -> SaveFuture:
-    """Returns when the state is copied, and may change."""
+    """Saves in the background. Returns once the state is copied and may change."""
     path, provenance = path_of(directory), dict[str, str]()
     return save_gathered_async(_gatherer(state, path, options, provenance), path, _of_save(path, options, provenance))
 
 
 def request_of(future: SaveFuture, directory: str | os.PathLike[str], options: Options, request: Any) -> Any:
-    """An AsyncRequest of Megatron (of this class) for a save that is under way.
+    """Returns a Megatron AsyncRequest (of this class) for a running save.
 
-    Its worker only waits for the end, so that queues of Megatron, which look at nothing else, see it. The first
-    function that finalizes it raises the error of the save, on all ranks: Megatron counts the checkpoint only then.
+    Its worker only waits for the end, for Megatron's queues, which watch only the worker. The first finalize function raises the
+    error of the save on all ranks, because Megatron counts the checkpoint only after it.
     """
     running = _running_file(future)
 
@@ -225,7 +226,7 @@ def _running_file(future: SaveFuture) -> str:
 
 
 def wait_for(running: str, trainer: int) -> None:
-    """In a worker of Megatron: returns when the file is gone, or the process that made it."""
+    """Waits in a Megatron worker until the file, or the process that created it, is gone."""
     while os.path.exists(running):
         try:
             os.kill(trainer, 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints of torch: state dicts of any layout, saved and loaded by all ranks together.
+"""Checkpoints for torch: state dicts in any layout, saved and loaded collectively.
 
     import sealpoint.torch as sp
     sp.save({"model": model.state_dict(), "step": step}, "checkpoint")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What arguments must be that only torch has."""
+"""Rules for torch-specific arguments."""
 
 from __future__ import annotations
 

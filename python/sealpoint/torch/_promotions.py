@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Promotions that an earlier job did not finish."""
+"""Promotions left unfinished by an earlier job."""
 
 from __future__ import annotations
 
@@ -13,17 +13,25 @@ from sealpoint.torch._session import session_of
 def resume_promotions(
     staged: Path, series: Path, *, keep_local: int = 0, process_group: dist.ProcessGroup | None = None
 ) -> list[str]:
-    """Finishes what an earlier job left on local disks; returns the names of what was promoted. All ranks call it.
+    """Finishes the promotions of an earlier job from local disks. Collective: all ranks call it.
 
-    Before the newest checkpoint of the series is looked for: what is newer on local disks, and whole over all nodes
-    together, is in the series afterwards, whatever number of ranks there is. What is not is logged ("sealpoint", as a
-    warning).
+    Call it before looking for the newest checkpoint of the series. Newer checkpoints that are complete across all nodes
+    are then in the series, for any number of ranks. Incomplete ones are logged as warnings ("sealpoint").
 
     Args:
-        staged: the local directory, as for ``save``; may differ by rank.
-        series: the directory that the saves were to go to.
-        keep_local: how many of the local copies stay.
+        staged: Local directory, as for ``save``. May differ by rank.
+        series: Final directory of the saves.
+        keep_local: Number of local copies to keep.
 
-    Errors, the same on all ranks: InvalidArgumentError, IoError, CommError, TimeoutError.
+    Returns:
+        The names of the promoted checkpoints.
+
+    Raises:
+        InvalidArgumentError: an argument is invalid.
+        IoError: the storage failed.
+        CommError: the communication between ranks failed.
+        TimeoutError: a rank did not answer in time.
+
+    Errors are the same on all ranks.
     """
     return promotions.resume(session_of(process_group), staged, series, keep_local)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How ranks of a process group find each other, and who waits for whom: by the store of torch.distributed."""
+"""Rendezvous of a process group, and reports of waiting ranks, via the store of torch.distributed."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from sealpoint._ranks.rendezvous import STORE_SECONDS, MovedError
 from sealpoint.torch._links import Links, make_links
 from sealpoint.torch._store import LOOK_FIRST_SECONDS, STORE_NAME, look_max_seconds, named, own_store, text_of_absent
 
-# How long a rank that waited too long waits for the store to say for whom.
+# Time that a timed-out rank waits for the store to name the absent ranks.
 _ABSENT_SECONDS = 0.5
 
 
 class StoreOfRanks:
-    """The store as some ranks share it; see ``_ranks.rendezvous.Group``."""
+    """The store as shared by some ranks; see ``_ranks.rendezvous.Group``."""
 
     store_name = STORE_NAME
 
     def __init__(self, name: str, rank: int, size: int) -> None:
-        """``name``: the same on all of the ranks, and on no others."""
+        """Opens the store. ``name`` is equal on all of the ranks, and unique to them."""
         self.name, self.rank, self.size = f"sealpoint/{name}/", rank, size
         self._connection: Any = None
 
@@ -47,14 +47,14 @@ class StoreOfRanks:
         return str(self._store().get(key).decode()) if self._store().check([key]) else None
 
     def meet(self, generation: int, end: float, check: Callable[[], None]) -> tuple[Links, str]:
-        """Connections between all of the ranks, and a name that no others have. All ranks call it.
+        """Connects all of the ranks and returns a unique name. Collective.
 
-        Errors: those of check(); TimeoutError (names the ranks that did not come), CommError, MovedError.
+        Raises the errors of check(), TimeoutError (names the absent ranks), CommError and MovedError.
         """
         store = self._store()
         arrived = [f"{generation}/rank{rank}" for rank in range(self.size)]
         complete = f"{generation}/complete"
-        # Not that of an earlier job, which had the same store.
+        # Distinguishes this job from an earlier one with the same store.
         token = secrets.token_hex(8)
         store.set(arrived[self.rank], token)
         self._wait(arrived if self.rank == 0 else [complete], end, check, arrived)
@@ -78,42 +78,41 @@ class StoreOfRanks:
 
 
 class WaitReports:
-    """Which ranks of a group wait in which of its exchanges, as each reports to the store. So a time-out can name the
-    ranks that did not come.
+    """Reports of the exchange in which each rank of a group waits, so that a timeout can name the absent ranks.
 
-    A rank reports it once it waits, and when that is over: exchanges that end soon cost nothing.
+    A rank reports only after it has waited for a while, so short exchanges cost nothing.
     """
 
     def __init__(self, name: str, rank: int, size: int) -> None:
         self._name, self._rank, self._size = f"{name}waits/", rank, size
         self._writing: BackgroundCall[None] | None = None
-        self._number = 0  # of the exchange, as the store has it; negative once it is over
+        self._number = 0  # number of the exchange in the store; negative once it has ended
 
     def tell(self, number: int) -> None:
-        """This rank waits in the exchange of this number. Local; does not wait for the store."""
+        """Reports that this rank waits in this exchange. Local; does not wait for the store."""
         if self._number == number:
             return
         before, self._number = self._writing, number
         self._writing = BackgroundCall(lambda: self._write(before, number))
 
     def tell_end(self, number: int) -> None:
-        """It waits no longer, if it reported that it does."""
+        """Reports the end of the wait, if its begin was reported."""
         if self._number == number:
             self.tell(-number)
 
     def _write(self, before: BackgroundCall[None] | None, number: int) -> None:
-        if before is None or before.wait(STORE_SECONDS):  # else the store does not answer
+        if before is None or before.wait(STORE_SECONDS):  # otherwise the store does not answer
             PrefixStore(self._name, own_store()).set(str(self._rank), str(number))
 
     def absent(self, number: int) -> list[int]:
-        """Other ranks that neither wait nor have passed that exchange, as far as they reported. For ``run_with_deadline``."""
+        """Returns the other ranks that neither wait in nor have passed the exchange. Call it via ``run_with_deadline``."""
         store = PrefixStore(self._name, own_store())
         others = [rank for rank in range(self._size) if rank != self._rank]
         reported = {rank: int(store.get(str(rank))) if store.check([str(rank)]) else 0 for rank in others}
         return [rank for rank in others if -number < reported[rank] <= 0]
 
     def text_of_absent(self, number: int) -> str:
-        """"rank 2 of 3", or "a rank" if the store does not answer, or all came."""
+        """Formats the absent ranks: "rank 2 of 3", or "a rank" if the store does not answer or all arrived."""
         with contextlib.suppress(Error):
             if absent := run_with_deadline(lambda: self.absent(number), _ABSENT_SECONDS, STORE_NAME):
                 return named(absent, self._size)

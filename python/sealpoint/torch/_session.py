@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sessions of process groups of torch."""
+"""The sessions of torch process groups."""
 
 from __future__ import annotations
 
@@ -24,10 +24,13 @@ _sessions = Sessions(_world, "; expected no_dist=True")
 
 
 def session_of(group: dist.ProcessGroup | None, *, purpose: str = "", is_alone: bool = False) -> Session:
-    """That of the group; None: of all ranks, or of this process alone if torch.distributed is not in use. Local.
+    """Returns the session of a group. None: all ranks, or this process alone without torch.distributed. Local.
 
-    Threads that save at the same time have different purposes. ``is_alone``: of this process, whatever others there are.
-    Errors: InvalidArgumentError.
+    Args:
+        purpose: Separates threads that save concurrently.
+        is_alone: Return the session of this process alone, regardless of other ranks.
+
+    Raises InvalidArgumentError.
     """
     if group is not None and not isinstance(group, dist.ProcessGroup):
         raise InvalidArgumentError(
@@ -47,8 +50,10 @@ def session_of(group: dist.ProcessGroup | None, *, purpose: str = "", is_alone: 
 
 
 def check_is_not_one_of_many(group: dist.ProcessGroup | None) -> None:
-    """Errors: InvalidArgumentError: this process is one of several, and torch.distributed does not know the others, so that
-    each of them would save alone, into one place. Local."""
+    """Raises InvalidArgumentError if this is one of several processes unknown to torch.distributed. Local.
+
+    Otherwise each process would save alone, to the same place.
+    """
     size = os.environ.get("WORLD_SIZE", "")
     if group is None and size.isdecimal() and int(size) > 1 and _world() is None:
         raise InvalidArgumentError(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a state dict to slots and a tree."""
+"""Converts a state dict into slots and a tree."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from sealpoint.torch import _first_rank, _meshes, _parameters, _shards, _subclas
 from sealpoint.torch._aliases import FirstNames, identity_of
 from sealpoint.torch._options import SaveOptions
 
-UNITED = _tree.UNITED  # the object with the paths of mappings whose keys differed by rank
+UNITED = _tree.UNITED  # object with the paths of mappings with different keys per rank
 _HAS_ALIASES, _MAY_DIFFER, _IS_ON_MESH = 1, 2, 4
-_NAMES_BYTES, _DECLARATION_BYTES = 8, 16  # of digests
+_NAMES_BYTES, _DECLARATION_BYTES = 8, 16  # sizes of digests
 T = TypeVar("T")
 
 
 def is_stateful(value: Any) -> bool:
-    """As torch.distributed.checkpoint has it: an object with a state of its own."""
+    """Tells whether an object has its own state, as torch.distributed.checkpoint defines it."""
     return callable(getattr(value, "state_dict", None)) and callable(getattr(value, "load_state_dict", None))
 
 
 class Notes:
-    """What is noted of the objects in a state, beside their state dicts.
+    """Records about the objects in a state, in addition to their state dicts.
 
     Args:
-        is_by_name: the state of optimizers is taken by names of parameters.
+        is_by_name: Take the state of optimizers by parameter name.
     """
 
     def __init__(self, state: Any, *, is_by_name: bool) -> None:
@@ -49,7 +49,7 @@ class Notes:
         self._is_by_name = is_by_name
 
     def state_of(self, value: Any, path: Path) -> Any:
-        """The state of an object."""
+        """Returns the state of an object."""
         groups = _parameters.named_groups(value, self.names)
         if groups is None:
             return value.state_dict()
@@ -61,7 +61,7 @@ class Notes:
 
 
 def plain_state(value: Any, notes: Notes | None = None, path: Path = ()) -> Any:
-    """With the state dicts of what has one, wherever in the state."""
+    """Replaces each stateful object in the state by its state dict."""
     if is_stateful(value):
         value = _parameters.of_rank(value)
         return plain_state(value.state_dict() if notes is None else notes.state_of(value, path), notes, path)
@@ -77,11 +77,11 @@ def plain_state(value: Any, notes: Notes | None = None, path: Path = ()) -> Any:
 
 
 class Gathered:
-    """What a rank has to save."""
+    """The part of a state that a rank saves."""
 
     node: Node
     rank_values: dict[str, Node]  # see per_rank
-    state: _sealpoint.RankState  # all of it, for the saver; see gather_agreed
+    state: _sealpoint.RankState  # complete, for the saver; see gather_agreed
     declarations: str | None = None  # see _ranks.saves.Held
 
     def __init__(self, names: FirstNames) -> None:
@@ -90,11 +90,11 @@ class Gathered:
         self.kept: list[torch.Tensor] = []  # memory of the slots
         self.notes = Notes({}, is_by_name=False)
         self.meshes: _meshes.Meshes = {}  # with compare_replicas=False
-        self.of_first_rank: set[str] = set()  # names of those that the first rank stores which has them
+        self.of_first_rank: set[str] = set()  # names stored as the first rank with the tensor holds it
 
 
 class Collected(Gathered):
-    """A state dict that is to be saved."""
+    """A state dict to save."""
 
     def __init__(self, state: Any, rank: int, size: int, options: SaveOptions, names: FirstNames) -> None:
         super().__init__(names)
@@ -124,7 +124,7 @@ class Collected(Gathered):
 
 
 def agree(call: Call, make: Callable[[], tuple[T, bytes]], what: str) -> tuple[T, list[bytes]]:
-    """``call.agree``, without autograd, for which DTensor.to_local() takes five times as long."""
+    """Calls ``call.agree`` without autograd, which makes DTensor.to_local() five times as slow."""
     with torch.no_grad():
         return call.agree(make, what)
 
@@ -132,9 +132,9 @@ def agree(call: Call, make: Callable[[], tuple[T, bytes]], what: str) -> tuple[T
 def collect(
     state: Any, communicator: Call, options: SaveOptions, look: Callable[[Call], Any] = lambda call: None
 ) -> Collected:
-    """What this rank saves; see ``gather_agreed``.
+    """Collects this rank's part of a save; see ``gather_agreed``.
 
-    ``look``: called first; its error is one of all ranks.
+    ``look`` is called first; its error is raised on all ranks.
     """
 
     def gather(names: FirstNames) -> Collected:
@@ -149,12 +149,12 @@ Gather = Callable[[FirstNames], G]
 
 
 def gather_agreed(gather: Gather[G], communicator: Call, options: StoreOptions) -> G:
-    """What gather() returns, with its ``state``: the slots, and this rank's objects.
+    """Returns the result of gather() with its ``state``: the slots, and this rank's objects.
 
-    Collective: one exchange of a digest; if trees differ, they are united on rank 0. A tensor at several places is
-    stored once if all ranks see it at the same ones; else, after a second exchange, at each place. So is the state of
-    optimizers by number, or by names if ranks have other parameters. A further exchange finds the first ranks of tensors
-    that may differ.
+    Collective: one exchange of a digest. If trees differ, they are united on rank 0. A tensor at several places is stored once
+    if all ranks have it at the same places; otherwise, after a second exchange, at each place. Likewise, optimizer state is
+    stored by number, or by name if ranks have different parameters. A further exchange finds the first ranks of tensors that
+    may differ.
     """
     gathered, answers, flags = _gather(gather, communicator, options, FirstNames(True))
     if flags & _IS_ON_MESH and not options.compare_replicas:
@@ -175,7 +175,7 @@ def gather_agreed(gather: Gather[G], communicator: Call, options: StoreOptions) 
 
 
 def _state_of(gathered: Gathered, options: StoreOptions, rank: int, *, has_tree: bool) -> _sealpoint.RankState:
-    """The slots of a rank, and its objects."""
+    """Builds the slots and objects of a rank."""
     frozen = options.frozen_among({slot.name for slot in gathered.slots})
     state, notes = _sealpoint.RankState(gathered.slots, options.encoding, frozen), gathered.notes
     if has_tree:
@@ -193,15 +193,15 @@ def _is_same(answers: list[bytes]) -> bool:
 
 
 def _has_other_parameters(answers: list[bytes]) -> bool:
-    """Whether the optimizers of ranks have other parameters, as in stages of a pipeline."""
+    """Tells whether ranks have optimizers of different parameters, as in pipeline stages."""
     found = {answer[:_NAMES_BYTES] for answer in answers} - {bytes(_NAMES_BYTES)}
     return len(found) > 1
 
 
 def _gather(gather: Gather[G], communicator: Call, options: StoreOptions, names: FirstNames) -> tuple[G, list[bytes], int]:
-    """What gather() returns, the digests of all ranks (names of parameters, tree), and the flags that some rank set.
+    """Returns the result of gather(), the digests of all ranks (parameter names, tree), and the flags set on any rank.
 
-    Its ``state`` is that of ranks which are all the same.
+    Its ``state`` is valid if all ranks are equal.
     """
 
     def make() -> tuple[G, bytes]:
@@ -227,12 +227,12 @@ def _gather(gather: Gather[G], communicator: Call, options: StoreOptions, names:
 
 
 def _patterns_of(options: StoreOptions) -> list[str]:
-    """The patterns of names of tensors that an option has; the same on all ranks."""
+    """Returns the tensor name patterns of an option; the same on all ranks."""
     return [*options.frozen_patterns, *getattr(options, "first_rank", ())]
 
 
 def _fits(patterns: list[str], gathered: Gathered) -> bytes:
-    """A byte per pattern: whether a tensor of this rank has a name that it fits."""
+    """Returns one byte per pattern: whether it matches a tensor of this rank."""
     names = {slot.name for slot in gathered.slots} if patterns else set()
     return bytes(any(fnmatch.fnmatchcase(name, one) for name in names) for one in patterns)
 
@@ -242,14 +242,14 @@ def _digest(data: bytes) -> bytes:
 
 
 def _leave_to_first_rank(gathered: Gathered, communicator: Call, options: StoreOptions) -> None:
-    """Leaves tensors that may differ by rank to the first rank that has them, of those that write. Collective."""
+    """Assigns tensors that may differ to the first writing rank that has them. Collective."""
     writers = getattr(options, "writer_ranks", ())
     left = _first_rank.names_of_others(gathered.of_first_rank, communicator, writers)
     gathered.slots = [slot for slot in gathered.slots if slot.name not in left]
 
 
 def _unite(answers: list[bytes], communicator: Call, collected: Gathered) -> None:
-    """Makes one tree on rank 0, of one of each kind that there is. Errors: InvalidArgumentError, the same on all ranks."""
+    """Merges one tree of each kind on rank 0. Raises InvalidArgumentError, the same on all ranks."""
     trees = [answer[_NAMES_BYTES:] for answer in answers]
     is_first = trees.index(trees[communicator.rank]) == communicator.rank
     own = _tree.dump([collected.node, collected.notes.versions]) if is_first else b""

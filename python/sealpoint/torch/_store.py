@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The store of torch.distributed: how it is asked, and which ranks came, by their keys in it."""
+"""The store of torch.distributed: access, and arrivals of ranks by their keys."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch.distributed.distributed_c10d import _get_default_store
 from sealpoint._errors import UnsupportedError
 
 STORE_NAME = "the store of torch.distributed"
-# Between looks at what other ranks do: at first, at most, and so that ranks together ask the store so often per second.
+# Polling intervals: the first, the longest, and a bound on the combined polling rate of all ranks.
 LOOK_FIRST_SECONDS, _LOOK_MAX_SECONDS = 0.002, 0.2
 _LOOKS_PER_SECOND = 2048
 _NAMED_MAX = 8
@@ -21,14 +21,15 @@ _NO_STORE = (
 
 
 def look_max_seconds(size: int) -> float:
-    """Between looks of each of so many ranks."""
+    """Returns the longest polling interval of each rank."""
     return max(_LOOK_MAX_SECONDS, size / _LOOKS_PER_SECOND)
 
 
 def own_store() -> Any:
-    """The store of torch.distributed by a connection of our own: a call that waits on it holds up no other.
+    """Opens a private connection to the store of torch.distributed, so that waiting calls block no other.
 
-    Errors: UnsupportedError (there is none)."""
+    Raises UnsupportedError if there is none.
+    """
     try:
         store = _get_default_store()
     except (ValueError, RuntimeError) as error:
@@ -39,7 +40,7 @@ def own_store() -> Any:
 
 
 def text_of_absent(store: Any, arrived: list[str], all_came: str) -> str:
-    """Which ranks did not set their keys, or ``all_came``."""
+    """Formats the ranks that have not set their keys, or returns ``all_came``."""
     absent = [rank for rank, key in enumerate(arrived) if not store.check([key])]
     return f"{named(absent, len(arrived))} did not come to make the groups" if absent else all_came
 

@@ -62,27 +62,26 @@ class Options:
 
 
 class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[misc]
-    """torchtitan's manager, whose checkpoints are those of this library: ``step-N`` in its folder, as always.
+    """A torchtitan checkpoint manager that writes checkpoints of this library to ``step-N`` in its folder.
 
-    All of torchtitan's settings keep their meaning. ``async`` and ``async_with_pinned_mem`` both mean a save in the
-    background, with groups of its own, of what the state was when the call returned. Only committed steps are found; of
-    old ones the newest ``keep_latest_k`` committed ones stay, and what goes loses its marker first. Checkpoints of DCP
-    are still loaded, and never deleted; exports for Hugging Face are those of torchtitan. Its folder and its
-    ``initial_load_path`` may be URLs of object stores.
+    All torchtitan settings keep their meaning. ``async`` and ``async_with_pinned_mem`` both save in the background, with private
+    groups, the state at the time of the call. Only committed steps are found. The newest ``keep_latest_k`` committed steps are
+    kept; deletion removes the marker first. DCP checkpoints can still be loaded and are never deleted. Exports for Hugging Face
+    are torchtitan's own. The folder and ``initial_load_path`` may be URLs of object stores.
 
-    Settings of its own:
-        codec, compare_replicas, allow_pickle: as for ``sealpoint.torch.save``.
-        writer_ranks: ranks that write, ascending, such as those of one HSDP replica; none: all.
-        replace: a step that is there already is replaced, also one of DCP, but for one with a file KEEP. Off: only what
-            followed the step that this run resumed from is, as after a roll-back; all else is an AlreadyExistsError.
-        convert: as for ``sealpoint.torch.load``; "widen" lets a run begin with an export in bf16.
-        threads: that read and verify, per rank.
-        staged: a directory on a disk of each node: a save is over when it is committed there, in a directory for its folder,
-            and is copied to the folder behind the training; ``load`` first finishes what an earlier job left there. A copy
-            that failed is logged, and tried again with the next save.
-        keep_local: how many of these local checkpoints stay once they are in the folder.
-        frozen, full_every: as for ``sealpoint.torch.save``: what did not change since the newest step of the folder is
-            linked from there. Of "learned" a list of this one word, since the command line gives lists.
+    Additional settings:
+        codec, compare_replicas, allow_pickle: As for ``sealpoint.torch.save``.
+        writer_ranks: Ranks that write, ascending, such as the ranks of one HSDP replica. Default: all.
+        replace: Replace an existing step, including a DCP checkpoint, unless a KEEP file pins it. False: replace only steps
+            that follow the one this run resumed from, as after a rollback; others raise AlreadyExistsError.
+        convert: As for ``sealpoint.torch.load``; "widen" allows a run to start from a bf16 export.
+        threads: Number of threads per rank that read and verify.
+        staged: Directory on a node-local disk. A save is committed there, in a subdirectory for its folder, and then copied
+            to the folder in the background. ``load`` first finishes promotions of an earlier job. A failed promotion is
+            logged and retried with the next save.
+        keep_local: Number of local checkpoints to keep after their promotion.
+        frozen, full_every: As for ``sealpoint.torch.save``: unchanged tensors are linked from the newest step of the
+            folder. Pass "learned" as a one-element list, because the command line passes lists.
     """
 
     # For versions without configurations of managers; see ``enable``.
@@ -149,7 +148,7 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
 
     def dcp_save(self, state_dict: dict[str, Any], checkpoint_id: str, async_mode: Any,
                  enable_garbage_collection: bool = False, to_hf: bool = False) -> Any:
-        """Saves the state of all ranks; returns a future if async_mode says so. All ranks call it."""
+        """Saves the state of all ranks. Returns a future if async_mode requests it. Collective: all ranks call it."""
         if to_hf:
             _uri.local(checkpoint_id, "the folder", "exports for Hugging Face are files that torchtitan writes")
             return super().dcp_save(state_dict, checkpoint_id, async_mode, enable_garbage_collection, to_hf)
@@ -190,7 +189,7 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
             _directories.remove_leftovers(checkpoint_id)
 
     def dcp_load(self, state_dict: dict[str, Any], checkpoint_id: str, from_hf: bool, from_quantized: bool) -> None:
-        """Fills the state. All ranks call it."""
+        """Fills the state. Collective: all ranks call it."""
         if from_hf or not self._is_ours(checkpoint_id):
             return super().dcp_load(state_dict, checkpoint_id, from_hf, from_quantized)  # type: ignore[no-any-return]
         load(state_dict, checkpoint_id, contract=Contract.partial(), convert=self.options.convert,
@@ -240,7 +239,7 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
         return (tuple(newest[0]) if newest else None), list(replaced)
 
     def load(self, *args: Any, **kwargs: Any) -> bool:
-        """As torchtitan's; what is newer on local disks is in the folder before. All ranks call it."""
+        """Loads as torchtitan does, after promoting newer local checkpoints. Collective: all ranks call it."""
         if self.enable:
             staged_copies.finish_promotions(
                 session_of(None), self.options.staged, self.options.keep_local, _uri.absolute(self.folder)
@@ -287,7 +286,7 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
             self._purge = None
 
     def close(self) -> None:
-        """Waits for deletions."""
+        """Waits for running deletions."""
         self._wait_for_purge()
         super().close()
 
@@ -316,9 +315,9 @@ def _refuse_natives(folder: str) -> None:
 
 
 def enable(**options: Any) -> None:
-    """Lets trainers of torchtitan 0.2 use the manager, with these settings (see ``SealpointCheckpointManager``).
+    """Makes torchtitan 0.2 trainers use the manager, with these settings (see ``SealpointCheckpointManager``).
 
-    Called before torchtitan.train is imported or run. With later versions ``config.checkpoint`` says it.
+    Call it before torchtitan.train is imported or run. With later versions set ``config.checkpoint`` instead.
     """
     if _HAS_CONFIG:
         raise UnsupportedError("this torchtitan takes SealpointCheckpointManager.Config as config.checkpoint, not enable()")

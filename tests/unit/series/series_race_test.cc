@@ -246,7 +246,7 @@ TEST(SeriesRaceTest, EveryAnswerWasRightAtSomeMoment) {
     }
   }
   RecordRun({.row = "series-race",
-             .title = "Listings of a series beside savers and prunings, enumerated",
+             .title = "Listings of a series during saves and prunings, enumerated",
              .command = "ctest --test-dir build/dev -R unit.series",
              .counts = {{"interleavings", runs}},
              .exact = false});

@@ -31,11 +31,12 @@ namespace sealpoint::tools::promote {
 namespace {
 
 constexpr const char* kFooter =
-    "With several nodes it runs on all of them at once: the one that sees the blobs of all nodes\n"
-    "in SERIES commits. The local copies stay; the next training that resumes removes them.\n"
+    "With several nodes, run it on all of them simultaneously: the one that sees the blobs of all\n"
+    "nodes in SERIES commits. Local copies stay until the next training resumes and removes them.\n"
     "Exit status: 0 done, or nothing to do, 1 corrupt, 2 uncommitted, 3 unsupported, 4 could not\n"
-    "be read or written, or nothing found, 5 incomplete: blobs of another node did not come, and\n"
-    "the next call goes on, 64 usage, or refused, 74 standard output could not be written.";
+    "be read or written, or nothing found, 5 incomplete: blobs of another node are missing "
+    "(repeat\n"
+    "the command to continue), 64 usage, or refused, 74 standard output could not be written.";
 constexpr std::uint64_t kMemoryPerThread = 8 * kMiB;
 constexpr double kWaitMaxSeconds = 1e9;
 
@@ -264,21 +265,22 @@ class PromoteCommand final : public Command {
  public:
   void Describe(CLI::App& app) override {
     app.description(
-        "Brings what a training left on a local disk to its series: the checkpoints that are\n"
-        "newer than all there. Each byte is verified on the way, and what is there already is\n"
-        "not copied again.");
+        "Promotes checkpoints from a local disk to their series. Copies those newer than every\n"
+        "checkpoint in the series, verifies each byte, and skips existing blobs.");
     app.footer(kFooter);
-    app.add_option("LOCAL", options_.local, "The local directory, as `staged` of the training")
+    app.add_option("LOCAL", options_.local,
+                   "The local directory, the argument `staged` of the training")
         ->required()
         ->type_name("");
     app.add_option("SERIES", options_.final_series, "The series: a directory or a URL")
         ->required()
         ->type_name("");
     app.add_flag("--adopt", options_.adopts,
-                 "LOCAL itself holds the checkpoints: they have no\n"
-                 "record of their series, or it was moved since");
-    app.add_flag("--dry-run", options_.dry_run, "Say what would be done");
-    app.add_option("--wait", options_.wait_seconds, "Seconds for other nodes, each (default: 600)")
+                 "LOCAL itself holds the checkpoints, without a record\n"
+                 "of their series or with an outdated one");
+    app.add_flag("--dry-run", options_.dry_run, "Show the promotions without copying");
+    app.add_option("--wait", options_.wait_seconds,
+                   "Seconds to wait for other nodes, per checkpoint\n(default: 600)")
         ->type_name("S")
         ->check([](const std::string& text) {
           double seconds = 0;
@@ -287,7 +289,7 @@ class PromoteCommand final : public Command {
                      ? std::string()
                      : text + " is not a number of seconds, expected more than 0 and less than 1e9";
         });
-    app.add_option("-j,--threads", options_.threads, "Threads that copy (default: 2)")
+    app.add_option("-j,--threads", options_.threads, "Number of copying threads (default: 2)")
         ->type_name("N")
         ->check(CLI::Range(1, kThreadsMax));
     AddMemory(app, options_.memory_bytes);
