@@ -3,7 +3,8 @@
 # Makes build/aarch64-sysroot: the headers and libraries of scripts/packages.txt from Debian 12 for arm64, and its Python with
 # packages of python/requirements.txt, unpacked and not installed. The preset aarch64 compiles with them, and qemu runs programs
 # with them; build/aarch64-sysroot/usr/bin/python is that Python. Does nothing if it is there already.
-# Needs mmdebstrap, an archive of Debian and a package index for pip; changes nothing outside build/.
+# Needs mmdebstrap, an archive of Debian and a package index for pip; changes nothing outside build/. Exit status 77: the archive
+# cannot be reached.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 sysroot=$PWD/build/aarch64-sysroot
@@ -14,7 +15,10 @@ stamp=$(cat - "$0" <<<"$packages $python_packages" | sha256sum)
 [ "$stamp" != "$(cat "$sysroot/stamp" 2>/dev/null)" ] || exit 0
 
 rm -rf "$sysroot" "$sysroot.part"
-mmdebstrap --quiet --variant=extract --architectures=arm64 --include="${packages//$'\n'/,}" bookworm "$sysroot.part"
+mmdebstrap --quiet --variant=extract --architectures=arm64 --include="${packages//$'\n'/,}" bookworm "$sysroot.part" || {
+  echo "No sysroot for aarch64: the archive of Debian gave no packages." >&2
+  exit 77
+}
 # Absolute links would lead to the libraries of this machine.
 find "$sysroot.part" -type l -lname '/*' -printf '%p %l\n' | while read -r link target; do
   ln -sfnr "$sysroot.part$target" "$link"

@@ -99,7 +99,11 @@ stage_builds() {
 
 # g++ for aarch64, in pieces of many sources; qemu runs the tests, twice: with pages of 4 KiB and of 64 KiB.
 stage_aarch64() {
-  scripts/aarch64_sysroot.sh
+  local status=0
+  scripts/aarch64_sysroot.sh || status=$?
+  # Without a network there is nothing to compile with.
+  [ "$status" -ne 77 ] || return 0
+  [ "$status" -eq 0 ]
   workflow aarch64
 }
 
