@@ -3,16 +3,17 @@
 # Builds Sealpoint as users do and runs the tests that show that it works (docs/evidence/testing.md says which, and why these).
 #   scripts/test.sh             packages gcc python: 15 minutes at most, from nothing, on two cores
 #   scripts/test.sh --all       these, and what --rest runs: all that a commit must pass
-#   scripts/test.sh --rest      deep sanitizers threads minimal frameworks builds aarch64 mutants lint site demo
-#   scripts/test.sh --nightly   enumerations models mutants-full newest-torch frameworks-full fuzz-long presets aarch64-full
-#                               peers release scale: hours
+#   scripts/test.sh --rest      deep sanitizers threads minimal frameworks builds mutants lint site demo
+#   scripts/test.sh --nightly   enumerations models mutants-full newest-torch frameworks-full fuzz-long presets aarch64
+#                               aarch64-full peers release scale: hours
 #   scripts/test.sh STAGE...    the named ones of all these
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 product_stages=(packages gcc python)
-rest_stages=(deep sanitizers threads minimal frameworks builds aarch64 mutants lint site demo)
-nightly_stages=(enumerations models mutants-full newest-torch frameworks-full fuzz-long presets aarch64-full peers release scale)
+rest_stages=(deep sanitizers threads minimal frameworks builds mutants lint site demo)
+nightly_stages=(enumerations models mutants-full newest-torch frameworks-full fuzz-long presets aarch64 aarch64-full peers release
+  scale)
 all_stages=("${product_stages[@]}" "${rest_stages[@]}")
 
 # One more test than there are processors: where ranks are killed or deadlines pass, tests wait most of the time.

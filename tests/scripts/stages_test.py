@@ -17,9 +17,9 @@ import unittest
 
 SCRIPT = pathlib.Path(sys.argv.pop())
 PRODUCT = ["packages", "gcc", "python"]
-REST = ["deep", "sanitizers", "threads", "minimal", "frameworks", "builds", "aarch64", "mutants", "lint", "site", "demo"]
+REST = ["deep", "sanitizers", "threads", "minimal", "frameworks", "builds", "mutants", "lint", "site", "demo"]
 NIGHTLY = ["enumerations", "models", "mutants-full", "newest-torch", "frameworks-full", "fuzz-long", "presets",
-           "aarch64-full", "peers", "release", "scale"]
+           "aarch64", "aarch64-full", "peers", "release", "scale"]
 # Writes down how it was called; FAILING is an expression for beginnings of calls.
 STUB = """#!/bin/bash
 call="$(basename "$0") $*"
