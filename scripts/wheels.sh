@@ -78,14 +78,13 @@ build_wheel() {  # interpreter, version, processor
   if [ "$3" != "$here" ]; then
     "$venv/bin/python" -m zipfile -e "$(ls "$tools/raw-$2-$here"/*.whl)" "$raw-stub"
     other=("-Ccmake.define.CMAKE_TOOLCHAIN_FILE=$place/toolchain.cmake"
-      "-Ccmake.define.SEALPOINT_PYTHON_STUB=$raw-stub/sealpoint/_sealpoint.pyi"
-      "-Ccmake.define.NB_SUFFIX=.cpython-${2/./}-$3-linux-gnu.so")
+      "-Ccmake.define.SEALPOINT_PYTHON_STUB=$raw-stub/sealpoint/_sealpoint.pyi")
   fi
   local llvm  # whose libc++ gets into the wheel
   llvm=$("$place/bin/c++" --version | sed -n 's/^clang version \([0-9.]*\).*/\1/p')
   # nanobind takes for granted that other headers bring <cstdio>.
   env -u PYTHONPATH PATH="$venv/bin:$PATH" CC="$place/bin/cc" CXX="$place/bin/c++" CMAKE_BUILD_PARALLEL_LEVEL="$jobs" \
-    _PYTHON_HOST_PLATFORM="linux-$3" \
+    _PYTHON_HOST_PLATFORM="linux-$3" SETUPTOOLS_EXT_SUFFIX=".cpython-${2/./}-$3-linux-gnu.so" \
     "$venv/bin/pip" wheel "$out"/sealpoint-*.tar.gz --quiet --disable-pip-version-check --no-deps --no-build-isolation \
     --wheel-dir "$raw" "-Ccmake.define.CMAKE_CXX_FLAGS=-include cstdio" \
     "-Ccmake.define.CMAKE_AR=$place/bin/ar" "-Ccmake.define.CMAKE_RANLIB=$place/bin/ranlib" \
@@ -140,6 +139,7 @@ for version in 3.11 3.12; do
       check_wheel "$python" "$wheel"
       echo "$wheel: $(stat -c %s "$wheel") bytes; installed into an empty environment, it saves and reads."
     else
+      python3 -m zipfile -l "$wheel" | grep -E "_sealpoint\.(abi3|cpython-[0-9]+-$processor-linux-gnu)\.so" >/dev/null
       echo "$wheel: $(stat -c %s "$wheel") bytes."
     fi
   done
