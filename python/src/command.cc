@@ -17,6 +17,8 @@
 namespace sealpoint::python {
 namespace {
 
+namespace nb = nanobind;
+
 // A signal ends the process at once, as it does any program; the interpreter would only note it.
 class DefaultSignal {
  public:
