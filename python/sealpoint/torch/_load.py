@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Collection, Iterable, MutableMapping, Sequence
 from typing import Any, NamedTuple, Protocol, Unpack
 
@@ -106,10 +107,18 @@ def load(state_dict: State, path: Path, **options: Unpack[LoadKeywords]) -> Load
     if chosen.contract is None:
         chosen = dataclasses.replace(chosen, contract=Contract())
     with checked_call(session_of(chosen.process_group), "load", path, chosen, same=_SAME) as call, torch.inference_mode(False):
-        return _load(call, state_dict, path, chosen)
+        report, copies = _load(call, state_dict, path, chosen)
+    for copy in copies:
+        warnings.warn(
+            f"the hyper-parameters of {copy} were loaded into a copy, as which state_dict() returns them: call the "
+            f"optimizer's load_state_dict() with it, or give the optimizer itself in the state",
+            RuntimeWarning, stacklevel=3,  # the caller of the decorated function
+        )
+    return report
 
 
-def _load(call: Call, state: State, path: Path, options: LoadOptions) -> LoadReport:
+def _load(call: Call, state: State, path: Path, options: LoadOptions) -> tuple[LoadReport, list[str]]:
+    """Returns the report, and the paths of Matching.apply."""
     budget = options.memory_budget_bytes or LOAD_BUDGET_DEFAULT_BYTES
     reader, contract = open_reader(call, path, budget, check_one), options.contract
     assert contract is not None
@@ -164,13 +173,10 @@ def _load(call: Call, state: State, path: Path, options: LoadOptions) -> LoadRep
     if any(answer[0] for answer in answers):
         agree(call, lambda: (matching.destinations.compare(), b""), "compared what was loaded twice")
 
-    def apply() -> tuple[None, bytes]:
-        matching.apply()
-        return None, b""
-
-    agree(call, apply, "set the values of their states")  # load_state_dict() of the caller may fail on one rank
+    # load_state_dict() of the caller may fail on one rank.
+    copies, _ = agree(call, lambda: (matching.apply(), b""), "set the values of their states")
     return LoadReport(report.plan.bytes_requested, report.bytes_read, report.bytes_received,
-                      matching.findings + list(report.findings))
+                      matching.findings + list(report.findings)), copies
 
 
 def rounding_of(convert: Conversion | None) -> Rounding | None:

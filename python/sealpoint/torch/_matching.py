@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import copy
 import operator
-import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
 from functools import partial
 from typing import Any
@@ -66,19 +65,15 @@ class Matching:
         self._names = _parameters.names_in(state)
         self._place(partial(operator.setitem, state, slice(None)), state, self._tree, ())  # of a list; others change within
 
-    def apply(self) -> None:
+    def apply(self) -> list[str]:
+        """Sets all values. Returns the paths of state dicts of optimizers whose hyper-parameters changed in the copy alone."""
         self.destinations.mark_changed()
         for change in self._changes:
             change()
         for whole, stateful, (state,) in self._loads:
             stateful.load_state_dict(state)
             _parameters.note_load(whole)
-        for path in self._copies.changed():
-            warnings.warn(
-                f"the hyper-parameters of {path} were loaded into a copy, as which state_dict() returns them: call the "
-                f"optimizer's load_state_dict() with it, or give the optimizer itself in the state",
-                RuntimeWarning, stacklevel=7,
-            )
+        return self._copies.changed()
 
     def _refuse_tensor(self, name: str) -> Any:
         raise CorruptError("a value has a tensor within it", tensor=name)

@@ -192,17 +192,17 @@ class Copies:
     """State dicts of optimizers passed without the optimizer, which does not see changes to their groups."""
 
     def __init__(self) -> None:
-        self._found: list[tuple[str, Any, list[dict[Any, str]]]] = []
+        self._found: list[tuple[str, Any, list[dict[Any, str]]]] = []  # (path, state dict, values of its groups)
 
     def note(self, path: str, state: Any) -> None:
         """Records a state dict before the load. Skips state dicts by parameter name: they come from get_state_dict."""
         groups = _groups_of(state)
         if groups is not None and all(type(number) is int for group in groups for number in group["params"]):
-            self._found.append((path, groups, _values_of(groups)))
+            self._found.append((path, state, _values_of(groups)))
 
     def changed(self) -> list[str]:
         """Returns the paths of state dicts with changed hyper-parameters."""
-        return [path for path, groups, before in self._found if _values_of(groups) != before]
+        return [path for path, state, before in self._found if _values_of(_groups_of(state) or []) != before]
 
 
 def _values_of(groups: list[Any]) -> list[dict[Any, str]]:
