@@ -217,6 +217,10 @@ class SEALPOINT_EXPORT Directory {
   // taken; durable at once. After any other error the outcome is unknown until `name` was read
   // back. Unsupported where Probe does not say kPutIfAbsent.
   virtual Status PutIfAbsent(std::string_view name, ByteSpan content);
+  // Makes the file `name` of these bytes in one step, in place of the file that has the name, if
+  // any; durable at once. Not for checkpoint files, which are never replaced. Errors: Unsupported
+  // (the storage cannot replace), NoSpace, Io.
+  virtual Status Replace(std::string_view name, ByteSpan content);
   // Gives a regular file of another directory of this storage the same name here, too (link(2)):
   // both names then have one content, and removing one leaves the other whole. Not durable before
   // Sync(). An object store copies instead, by itself and not through this process, and replaces:
@@ -266,6 +270,13 @@ class SEALPOINT_EXPORT Storage {
   // Gives one of them up: it never becomes a file, and its parts are freed. Success if it is
   // complete or gone by now. Errors: Io, Unsupported.
   virtual Status AbortUnfinished(std::string_view path, const UnfinishedFile& file);
+  // Makes a file durable that another program wrote, or a directory with all its content. Follows
+  // no link in it. Success where files are durable once they are written. Errors: NotFound, Io.
+  virtual Status SyncAll(std::string_view path);
+  // Gives the file or directory `from` the path `to` in one step, durably. An empty directory may
+  // be replaced by a directory; nothing else is. Errors: AlreadyExists, NotFound, Unsupported
+  // (object stores; a file on a file system without links), Io (also: on another file system).
+  virtual Status Move(std::string_view from, std::string_view to);
   // Nothing needs to be there. Without an override a path is its text. Errors: Io, those of a path
   // with a scheme as above.
   virtual Result<Location> Locate(std::string_view path) const;
@@ -301,6 +312,11 @@ SEALPOINT_EXPORT Result<std::shared_ptr<Storage>> StorageFor(std::string_view pa
 
 // Each call goes to StorageFor(its path): what is used where no storage is named.
 SEALPOINT_EXPORT std::shared_ptr<Storage> DefaultStorage();
+
+// Removes the file, link or directory at `path`, a directory with all its content, durably. Follows
+// no link. Success if nothing is there. A checkpoint goes by RemoveCheckpoint (series.h) first.
+// Errors: InvalidArgument (a root), Io.
+SEALPOINT_EXPORT Status RemoveAll(Storage& storage, std::string_view path);
 
 // Joins with one '/' between.
 SEALPOINT_EXPORT std::string JoinPath(std::string_view directory, std::string_view name);

@@ -34,7 +34,8 @@ MPI_HEADERS = ("include/sealpoint/mpi_communicator", "include/sealpoint/detail/m
 # (pattern, path prefixes where it is allowed, why not elsewhere)
 BANNED = (
     # The file of ckpt verify --state is no part of a checkpoint, and to be replaced.
-    (r"(?<![\w.>])rename(at)?\s*\(", ("tools/ckpt/verify/state.cc",), "rename replaces silently; publish through the storage"),
+    (r"(?<![\w.>])rename(at)?\s*\(", ("lib/storage/posix_", "tools/ckpt/verify/state.cc"),
+     "rename replaces silently; publish through the storage"),
     (r"\bposix_fallocate\b", (), "it writes zeros where the file system cannot allocate; use fallocate"),
     (r"(?<![\w.>])(fsync|fdatasync|syncfs|sync_file_range)\s*\(",
      ("lib/storage/", "benchmarks/common/raw_file.cc", "tools/ckpt/verify/state.cc"), "durability is the storage's affair"),
