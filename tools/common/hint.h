@@ -7,9 +7,8 @@
 
 namespace sealpoint::tools {
 
-// What a person may have meant by a path at which no checkpoint (no series) was found: "did you
-// mean run7/step-…?". Empty if nothing comes to mind. Looks at names alone; reads no file.
-// `shows`: the command that shows checkpoints of other formats.
+// What is at a path where no checkpoint (no series) was found (DescribePlace of interop.h); empty
+// if nothing is to be said. `shows`: the command that shows checkpoints of other formats.
 std::string HintForCheckpoint(const std::string& path, std::string_view shows = "ckpt ls");
 // `otherwise`: what to do with a checkpoint that was given as a series.
 std::string HintForSeries(const std::string& path,
