@@ -313,6 +313,11 @@ SEALPOINT_EXPORT Result<std::shared_ptr<Storage>> StorageFor(std::string_view pa
 // Each call goes to StorageFor(its path): what is used where no storage is named.
 SEALPOINT_EXPORT std::shared_ptr<Storage> DefaultStorage();
 
+// What a path leads to; nothing if nothing is there. A link that leads to neither a file nor a
+// directory is kSymlink. Errors: those of a storage that cannot look.
+SEALPOINT_EXPORT Result<std::optional<EntryInfo>> StatPath(const Storage& storage,
+                                                           std::string_view path);
+
 // Removes the file, link or directory at `path`, a directory with all its content, durably. Follows
 // no link. Success if nothing is there. A checkpoint goes by RemoveCheckpoint (series.h) first.
 // Errors: InvalidArgument (a root), Io.

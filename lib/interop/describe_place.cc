@@ -81,11 +81,11 @@ bool IsOwn(std::string_view name) {
          kind == NameKind::kUnpublishedMarker;
 }
 
-std::string Shown(const std::string& name) { return Printable(name); }
+bool IsFolder(const EntryInfo& entry) { return entry.kind == EntryKind::kDirectory; }
 
 std::string Listed(std::span<const std::string> names) {
   std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + Shown(name);
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + Printable(name);
   return text;
 }
 
@@ -105,12 +105,11 @@ class PlaceReader {
 
   PlaceDescription Describe() {
     if (path_.empty()) return {};
-    if (Open(path_).ok()) return OfDirectory();
-    const auto parent = storage_->OpenDirectory(ParentPath(path_));
-    const std::string name(LastComponent(path_));
-    const auto entry = parent.ok() ? (*parent)->Stat(name) : parent.error();
-    if (entry.ok()) return {PlaceKind::kOther, OfFile(name)};
-    return {PlaceKind::kMissing, OfMissing()};
+    const auto entry = StatPath(*storage_, path_);
+    if (!entry.ok()) return {};
+    if (!*entry) return {PlaceKind::kMissing, OfMissing()};
+    if ((*entry)->kind != EntryKind::kDirectory) return {PlaceKind::kOther, OfFile((*entry)->name)};
+    return Open(path_).ok() ? OfDirectory() : PlaceDescription();
   }
 
  private:
@@ -126,9 +125,8 @@ class PlaceReader {
   }
 
   bool IsFile(const std::string& path) const {
-    const auto parent = storage_->OpenDirectory(ParentPath(path));
-    const auto entry = parent.ok() ? (*parent)->Stat(LastComponent(path)) : parent.error();
-    return entry.ok() && entry->kind != EntryKind::kDirectory;
+    const auto entry = StatPath(*storage_, path);
+    return entry.ok() && *entry && (*entry)->kind != EntryKind::kDirectory;
   }
 
   // Empty if a directory on the way cannot be looked at: the path may exist.
@@ -140,23 +138,25 @@ class PlaceReader {
       missing = std::exchange(parent, ParentPath(parent));
       opened = Open(parent);
     }
-    const std::string what = StrCat("there is no ", Shown(path_), ": ");
-    if (!opened.ok()) return IsFile(parent) ? StrCat(what, Shown(parent), " is a file") : "";
+    const std::string what = StrCat("there is no ", Printable(path_), ": ");
+    if (!opened.ok()) return IsFile(parent) ? StrCat(what, Printable(parent), " is a file") : "";
     const std::string name(LastComponent(missing));
     const bool is_here = parent == "." && !missing.starts_with("./");
     const std::string near = MostAlike(name, entries_);
     return StrCat(
         what,
-        is_here ? StrCat("nothing in the working directory is named ", Shown(name))
-                : StrCat(Shown(parent), " exists, and nothing in it is named ", Shown(name)),
+        is_here
+            ? StrCat("nothing in the working directory is named ", Printable(name))
+            : StrCat(Printable(parent), " exists, and nothing in it is named ", Printable(name)),
         near.empty()
             ? ""
-            : StrCat("; did you mean ", Shown(is_here ? near : JoinPath(parent, near)), "?"));
+            : StrCat("; did you mean ", Printable(is_here ? near : JoinPath(parent, near)), "?"));
   }
 
   std::string OfFile(const std::string& name) {
     if (IsOwn(name)) {
-      return StrCat("it is a file of a checkpoint; give its directory, ", Shown(ParentPath(path_)));
+      return StrCat("it is a file of a checkpoint; give its directory, ",
+                    Printable(ParentPath(path_)));
     }
     const std::string foreign = OfForeign();
     return foreign.empty() ? "it is a file, and no checkpoint of a known format" : foreign;
@@ -165,7 +165,7 @@ class PlaceReader {
   std::string OfForeign() {
     const auto kind = KindOf(path_);
     if (!kind) return "";
-    const std::string word = Shown(path_);
+    const std::string word = Printable(path_);
     if (!kind->is_read) return kind->what;
     return StrCat("it is ", kind->what, "; `sealpoint convert ", word, " DST` converts it, `",
                   options_.shows, " ", word, "` shows it");
@@ -180,8 +180,7 @@ class PlaceReader {
     });
     std::ranges::sort(entries_, {}, &EntryInfo::name);
     if (entries_.size() > kOpenedMax) entries_.resize(kOpenedMax);
-    const Names folders =
-        Select([](const EntryInfo& entry) { return entry.kind == EntryKind::kDirectory; });
+    const Names folders = Select(IsFolder);
     if (HoldsCheckpoints(path_, folders)) return {PlaceKind::kSeries, OfSeries()};
     std::string text = OfForeign();
     if (text.empty()) text = OfCheckpoints(folders);
@@ -193,7 +192,7 @@ class PlaceReader {
   std::string OfSeries() {
     const auto newest = Series(path_, storage_).Newest({.allow_fallback = true});
     if (!newest.ok()) return "it is a series, of which no checkpoint can be opened";
-    return StrCat("it is a series; its newest checkpoint is ", Shown(newest->entry.name),
+    return StrCat("it is a series; its newest checkpoint is ", Printable(newest->entry.name),
                   options_.opens_series);
   }
 
@@ -207,7 +206,7 @@ class PlaceReader {
     const std::span<const std::string> all(found);
     return StrCat("a folder of ", found.size(), " checkpoints of other programs (",
                   Listed(all.last(std::min(found.size(), kShownMax))),
-                  "), expected one of them, such as ", Shown(JoinPath(path_, found.back())));
+                  "), expected one of them, such as ", Printable(JoinPath(path_, found.back())));
   }
 
   std::string OfFolderOfSeries(const Names& folders) {
@@ -215,13 +214,12 @@ class PlaceReader {
     for (const std::string& name : folders) {
       const std::string place = JoinPath(path_, name);
       if (!Open(place).ok()) continue;
-      const Names inner =
-          Select([](const EntryInfo& entry) { return entry.kind == EntryKind::kDirectory; });
+      const Names inner = Select(IsFolder);
       if (HoldsCheckpoints(place, inner)) found.push_back(name);
     }
     if (found.empty()) return "";
     return StrCat("a folder with series in it (", ListedFirst(found),
-                  "), expected one of them, such as ", Shown(JoinPath(path_, found.front())));
+                  "), expected one of them, such as ", Printable(JoinPath(path_, found.front())));
   }
 
   // A Trainer without safetensors leaves such, or a training that stores a file per epoch.
@@ -236,7 +234,7 @@ class PlaceReader {
     std::ranges::sort(found);
     if (found.size() == 1) {
       return StrCat("a folder with a file of torch.save, expected that file: ",
-                    Shown(JoinPath(path_, found.front())));
+                    Printable(JoinPath(path_, found.front())));
     }
     return StrCat("a folder with ", found.size(), " files of torch.save (", ListedFirst(found),
                   "), expected one of them, if each is a state of its own");

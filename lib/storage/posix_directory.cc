@@ -205,9 +205,13 @@ Status PosixDirectory::Replace(std::string_view name, ByteSpan content) {
       ::renameat(fd_.get(), temporary.c_str(), fd_.get(), std::string(name).c_str()) != 0) {
     status = ErrnoError("renameat", errno).AtPath(JoinPath(path_, name));
   }
-  if (status.ok()) return Sync();
-  if (status.code() != Code::kAlreadyExists) static_cast<void>(Remove(temporary));
-  return status;
+  if (!status.ok()) {
+    if (status.code() != Code::kAlreadyExists) static_cast<void>(Remove(temporary));
+    return status;
+  }
+  // Where directories cannot be synced a crash brings the older file back, at most.
+  Status synced = Sync();
+  return synced.code() == Code::kUnsupported ? Status() : synced;
 }
 
 Status PosixDirectory::LinkFrom(std::string_view directory, std::string_view name,

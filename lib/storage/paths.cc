@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
@@ -28,6 +32,27 @@ Status RemoveEntry(Directory& parent, const EntryInfo& entry) {
 
 }  // namespace
 }  // namespace internal
+
+Result<std::optional<EntryInfo>> StatPath(const Storage& storage, std::string_view path) {
+  const std::string parent = internal::ParentPath(path);
+  const std::string_view name = internal::LastComponent(path);
+  const auto directory = storage.OpenDirectory(parent);
+  auto entry = directory.ok() ? (*directory)->Stat(name) : directory.error();
+  if (!entry.ok() && entry.error().code() == Code::kNotFound) return std::optional<EntryInfo>();
+  if (entry.ok() && entry->kind != EntryKind::kSymlink) return std::optional(*std::move(entry));
+  if (!directory.ok() && parent != path) {
+    const auto above = StatPath(storage, parent);
+    const bool is_below_file = above.ok() && *above && (*above)->kind != EntryKind::kDirectory;
+    if (is_below_file) return std::optional<EntryInfo>();
+  }
+  // A root has no name, and what is below an unreadable directory can be opened.
+  if (storage.OpenDirectory(path).ok()) {
+    return std::optional(EntryInfo{.name = std::string(name), .kind = EntryKind::kDirectory});
+  }
+  if (!entry.ok()) return entry.error();
+  if ((*directory)->OpenForRead(name, IoMode::kBuffered).ok()) entry->kind = EntryKind::kFile;
+  return std::optional(*std::move(entry));
+}
 
 Status RemoveAll(Storage& storage, std::string_view path) {
   const std::string name(internal::LastComponent(path));
