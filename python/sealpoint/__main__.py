@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 import sealpoint
-from sealpoint import _sealpoint, _uri
+from sealpoint import _paths, _sealpoint
 from sealpoint._command import STATUS_OF_VERDICT, Parser, run, threads_of, write_line
 from sealpoint._promote import run_promote
 from sealpoint._sealpoint import printable
@@ -130,7 +130,7 @@ def _run_list(arguments: list[str]) -> int:
 
 def _check_command(parser: Parser, words: list[str]) -> None:
     """`sealpoint lss PATH`: a word that is neither a command nor a path."""
-    if not words or words[0].startswith("-") or _uri.is_uri(words[0]) or os.path.lexists(words[0]):
+    if not words or words[0].startswith("-") or not _paths.is_local(words[0]) or os.path.lexists(words[0]):
         return
     near = difflib.get_close_matches(words[0], _COMMANDS, 1)
     if near or (len(words) > 1 and not words[1].startswith("-")):

@@ -164,9 +164,9 @@ class InternalError(Error):
 
 def _with_place(message: str, path: str) -> str:
     """With what is at the path, in plain words, before it."""
-    from sealpoint._places import describe
+    from sealpoint import _sealpoint
 
-    found = describe(path)
+    found = _sealpoint.describe_place(path)
     return message if not found or message.startswith(found) else f"{found} ({message})"
 
 
@@ -187,7 +187,6 @@ def make_error(
 ) -> Error:
     """The exception of a code; called by the compiled module."""
     cls = _CLASSES.get(code, InternalError)
-    is_object = cls is IoError and message == "not a directory, but an object"
-    if (cls in (NotFoundError, NotACheckpointError) or is_object) and path is not None and tensor is object is None:
+    if cls in (NotFoundError, NotACheckpointError) and path is not None and tensor is object is None:
         message = _with_place(message, path)
     return cls(message, rule, path, offset, tensor, object, rank, host, unknown_outcome)

@@ -3,16 +3,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import math
-import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
-from sealpoint import _checkpoint, _sealpoint, _uri
+from sealpoint import _checkpoint, _paths, _sealpoint
 from sealpoint._arguments import Path, check, listed, path_of
-from sealpoint._errors import InvalidArgumentError
-from sealpoint._places import describe
+from sealpoint._errors import InvalidArgumentError, IoError
 
 
 class Newest(NamedTuple):
@@ -54,13 +53,19 @@ class Series:
 
     def list(self) -> list[_sealpoint.SeriesEntry]:
         """Committed ones, newest first, then the others by name. A directory that does not exist has none."""
-        self._check_directory()
-        return _sealpoint.series_list(self.path)
+        with self._naming_files():
+            return _sealpoint.series_list(self.path)
 
-    def _check_directory(self) -> None:
-        """Errors: InvalidArgumentError (a file; says which, and what converts it)."""
-        if not _uri.is_uri(self.path) and os.path.isfile(self.path):
-            raise InvalidArgumentError(f"expected a directory of checkpoints; {describe(self.path)}", path=self.path)
+    @contextlib.contextmanager
+    def _naming_files(self) -> Iterator[None]:
+        """Errors: InvalidArgumentError (the path is that of a file; says which, and what converts it)."""
+        try:
+            yield
+        except IoError:
+            if _paths.kind_of(self.path) != "file":
+                raise
+            found = _sealpoint.describe_place(self.path)
+            raise InvalidArgumentError(f"expected a directory of checkpoints; {found}", path=self.path) from None
 
     def newest(self, *, allow_fallback: bool = False) -> Newest | None:
         """The newest committed checkpoint whose files are there; None if nothing was ever committed. IoError if neither the
@@ -72,8 +77,8 @@ class Series:
                 error is raised.
         """
         check(allow_fallback=allow_fallback)
-        self._check_directory()
-        found = _sealpoint.series_newest(self.path, allow_fallback)
+        with self._naming_files():
+            found = _sealpoint.series_newest(self.path, allow_fallback)
         return None if found is None else Newest(*found)
 
     def open_newest(self, *, allow_fallback: bool = False, **options: Any) -> _checkpoint.Checkpoint | None:

@@ -7,7 +7,7 @@ import json
 import re
 from typing import Any
 
-from sealpoint import _uri
+from sealpoint import _paths, _sealpoint
 from sealpoint._arguments import Path, path_of
 from sealpoint._errors import UnsupportedError
 from sealpoint._native import BACKEND, CONFIG, check_one, native_files
@@ -16,7 +16,7 @@ from sealpoint._series import Series
 from sealpoint.megatron import _mcore
 from sealpoint.megatron._save import TRACKER, tracked
 from sealpoint.torch import _local_copies
-from sealpoint.torch._directories import is_checkpoint, write
+from sealpoint.torch._directories import is_checkpoint
 from sealpoint.torch._session import session_of
 from sealpoint.torch._state import run_on_first
 
@@ -43,7 +43,7 @@ def newest(
     Errors: those of ``Series.newest``; MismatchError (a native checkpoint is in the same directory); UnsupportedError (the
     newest one has a name that Megatron's tracker cannot say).
     """
-    folder = _uri.absolute(path_of(run, "run"))
+    folder = _paths.absolute(path_of(run, "run"))
     if staged is None:
         return _find(folder, allow_fallback)
     _local_copies.finish(staged, keep_local, folder)
@@ -67,11 +67,11 @@ def _find(folder: str, allow_fallback: bool) -> str | None:
     if native is not None and _iteration(native) > _iteration(found.entry.name):
         return native
     check_one(found.entry.path)
-    if not _uri.exists(found.entry.path, CONFIG):
+    if _paths.kind_of(f"{found.entry.path}/{CONFIG}") is None:
         write_config(_mcore.serialization.CheckpointingConfig(BACKEND, VERSION), found.entry.path)
     text = match[1] or match[0]
     if tracked(folder) != text:
-        write(folder, TRACKER, text)
+        _sealpoint.write_file(f"{folder}/{TRACKER}", text.encode())
     return str(found.entry.path)
 
 
@@ -85,10 +85,10 @@ def _tracked_native(folder: str) -> str | None:
 
 
 def _iteration(path: str) -> int:
-    match = _NAME.fullmatch(_uri.split(path)[1])
+    match = _NAME.fullmatch(_paths.split(path)[1])
     return int(match[1] or 0) if match is not None else 0
 
 
 def write_config(config: Any, directory: str) -> None:
     """Megatron's metadata.json, by which it knows a checkpoint."""
-    write(directory, CONFIG, json.dumps(vars(config)))
+    _sealpoint.write_file(f"{directory}/{CONFIG}", json.dumps(vars(config)).encode())

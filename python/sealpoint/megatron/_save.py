@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import pathlib
 import re
 import sys
 import tempfile
@@ -12,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from sealpoint import _arguments, _sealpoint, _tree, _uri
+from sealpoint import _arguments, _paths, _sealpoint, _tree
 from sealpoint._errors import InvalidArgumentError, UnsupportedError
 from sealpoint._save_future import SaveFuture
 from sealpoint._tree import KIND
@@ -91,16 +90,14 @@ class ShardedState(Gathered):
 
 def step_of(directory: str) -> int | None:
     """By the name that Megatron gives directories, which is the same on all ranks."""
-    found = re.fullmatch(r"iter_0*(\d+)", _uri.split(directory)[1])
+    found = re.fullmatch(r"iter_0*(\d+)", _paths.split(directory)[1])
     return None if found is None else int(found[1])
 
 
 def tracked(folder: str) -> str | None:
     """What Megatron's tracker says: an iteration, or "release"; None: there is none."""
-    try:
-        return _uri.read(folder, TRACKER, _TRACKER_SIZE_MAX_BYTES).decode(errors="replace").strip()
-    except FileNotFoundError:
-        return None
+    text = _sealpoint.read_file(f"{folder}/{TRACKER}", _TRACKER_SIZE_MAX_BYTES)
+    return None if text is None else text.decode(errors="replace").strip()
 
 
 def _obstacle(directory: str) -> str | None:
@@ -146,7 +143,7 @@ def _of_save(directory: str, options: Options, provenance: dict[str, str]) -> Sa
 
 
 def _folder_of(directory: str) -> str:
-    return _uri.split(directory)[0]
+    return _paths.split(directory)[0]
 
 
 def run_of(directory: str) -> Run:
@@ -177,7 +174,7 @@ def path_of(directory: str | os.PathLike[str]) -> str:
     """Errors: those of a path; UnsupportedError (a URL, and a Megatron-LM that keeps its tracker by os and open)."""
     path = _arguments.path_of(directory, "directory")
     training = sys.modules.get(_TRAINING)
-    if _uri.is_uri(path) and training is not None and not hasattr(training, "maybe_msc"):
+    if not _paths.is_local(path) and training is not None and not hasattr(training, "maybe_msc"):
         raise UnsupportedError(
             f"the directory is a URL, but this Megatron-LM, of megatron-core {_mcore.version}, writes {TRACKER} as a file "
             "of this machine; expected a directory, or Megatron-LM of megatron-core 0.19",
@@ -218,7 +215,7 @@ def _running_file(future: SaveFuture) -> str:
     """A file that is there as long as the save runs."""
     handle, path = tempfile.mkstemp(prefix="sealpoint-save-")
     os.close(handle)
-    future.add_done_callback(lambda _: pathlib.Path(path).unlink(missing_ok=True))
+    future.add_done_callback(lambda _: _sealpoint.remove_path(path))
     return path
 
 

@@ -12,7 +12,7 @@ import time
 
 import torch.distributed as dist
 
-from sealpoint import _sealpoint, _uri
+from sealpoint import _paths, _sealpoint
 from sealpoint._arguments import path_of
 from sealpoint._checkpoint import Path
 from sealpoint._options import BACKGROUND_DEADLINE_DEFAULT_SECONDS, DEADLINE_DEFAULT_SECONDS
@@ -59,9 +59,9 @@ def _collect() -> bool:
 def take_promotions(series: str | None = None) -> list[tuple[str, BaseException | None]]:
     """Final directory and error of those that are over and were not taken before; ``series``: only of this directory."""
     _collect()
-    prefix = "" if series is None else os.path.join(_uri.absolute(series), "")
+    prefix = "" if series is None else os.path.join(_paths.absolute(series), "")
     with _lock:
-        taken = [one for one in _over if _uri.absolute(one[0]).startswith(prefix)]
+        taken = [one for one in _over if _paths.absolute(one[0]).startswith(prefix)]
         _over[:] = [one for one in _over if one not in taken]
         return taken
 
