@@ -24,7 +24,7 @@ install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/sealpointConfig.cmake.in sealpointConfig.cmake
                               INSTALL_DESTINATION ${sealpoint_config_dir})
-# A minor version may break callers (docs/policy.md).
+# A minor version may break callers (docs/reference/policy.md).
 write_basic_package_version_file(sealpointConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/sealpointConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/sealpointConfigVersion.cmake
               ${PROJECT_SOURCE_DIR}/cmake/SealpointZstd.cmake DESTINATION ${sealpoint_config_dir})

@@ -12,7 +12,7 @@
 namespace sealpoint::fuzz {
 namespace {
 
-using internal::ChunkCodec;
+using internal::codec::ChunkCodec;
 
 constexpr std::uint64_t kRawMax = 1 * kMiB;
 
@@ -39,7 +39,7 @@ void CheckDecoding(InputReader& input) {
   const bool as_declared = input.TakeBool();
   std::uint64_t raw_size = input.Take32() % (kRawMax + 1);
   const ByteSpan stored = input.rest();
-  const auto header = internal::ParseFrameHeader(stored);
+  const auto header = internal::codec::ParseFrameHeader(stored);
   if (!header.ok()) RequireAnswer(header.error());
   if (as_declared && header.ok() && header->content_size_bytes.value_or(kRawMax + 1) <= kRawMax) {
     raw_size = *header->content_size_bytes;
@@ -79,8 +79,8 @@ void CheckRoundTrip(InputReader& input) {
 
   Bytes split(raw.size());
   Bytes joined(raw.size());
-  internal::SplitBytes(element_size, raw, split);
-  internal::JoinBytes(element_size, split, joined);
+  internal::codec::SplitBytes(element_size, raw, split);
+  internal::codec::JoinBytes(element_size, split, joined);
   Require(joined == raw, "splitting is not undone by joining");
 
   ChunkCodec& codec = UsedCodec();

@@ -13,13 +13,17 @@
 namespace sealpoint::fuzz {
 namespace {
 
+namespace metadata = internal::metadata;
+
+namespace format = internal::format;
+
 void CheckHeader(ByteSpan file) {
-  const auto header = internal::DecodeHeader(
-      file.first(std::min(file.size(), internal::kHeaderSizeMax)), internal::FileKind::kIndex);
+  const auto header = format::DecodeHeader(
+      file.first(std::min(file.size(), format::kHeaderSizeMax)), format::FileKind::kIndex);
   if (!header.ok()) RequireAnswer(header.error());
 }
 
-void Check(const Result<internal::Metadata>& metadata) {
+void Check(const Result<metadata::Metadata>& metadata) {
   if (!metadata.ok()) return RequireAnswer(metadata.error());
   WalkMetadata(*metadata);
 }
@@ -34,14 +38,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const ByteSpan input = fuzz::AsInput(data, size);
   const auto file = std::make_shared<Bytes>(input.begin(), input.end());
   fuzz::CheckHeader(*file);
-  if (file->size() < internal::kHeaderSize) return 0;
-  testing::ResealHeader(MutableByteSpan(*file).first(internal::kHeaderSize));
+  if (file->size() < format::kHeaderSize) return 0;
+  testing::ResealHeader(MutableByteSpan(*file).first(format::kHeaderSize));
   fuzz::CheckHeader(*file);
-  const ByteSpan buffer = ByteSpan(*file).subspan(internal::kHeaderSize);
-  fuzz::Check(internal::Metadata::Decode(internal::MetadataKind::kIndex, file, buffer, {}));
-  fuzz::Check(internal::Metadata::Decode(internal::MetadataKind::kIndex, file, buffer, {},
-                                         internal::UnknownFields::kSkip));
+  const ByteSpan buffer = ByteSpan(*file).subspan(format::kHeaderSize);
+  fuzz::Check(metadata::Metadata::Decode(metadata::MetadataKind::kIndex, file, buffer, {}));
+  fuzz::Check(metadata::Metadata::Decode(metadata::MetadataKind::kIndex, file, buffer, {},
+                                         metadata::UnknownFields::kSkip));
   fuzz::Check(
-      internal::Metadata::DecodeManifest(file, buffer, {.record_count = 3, .shard_count = 3}, {}));
+      metadata::Metadata::DecodeManifest(file, buffer, {.record_count = 3, .shard_count = 3}, {}));
   return 0;
 }

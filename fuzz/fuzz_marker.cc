@@ -11,11 +11,13 @@
 namespace sealpoint::fuzz {
 namespace {
 
+namespace format = internal::format;
+
 void Check(ByteSpan bytes) {
-  const Result<internal::Marker> marker = internal::DecodeMarker(bytes);
+  const Result<format::Marker> marker = format::DecodeMarker(bytes);
   if (!marker.ok()) return RequireAnswer(marker.error());
-  internal::MarkerBytes again = internal::EncodeMarker(*marker);
-  constexpr std::size_t kExtension = internal::MarkerFields::kExtension.at;
+  format::MarkerBytes again = format::EncodeMarker(*marker);
+  constexpr std::size_t kExtension = format::MarkerFields::kExtension.at;
   std::ranges::copy(bytes.subspan(kExtension), again.begin() + kExtension);
   testing::ResealMarker(again);
   Require(std::ranges::equal(again, bytes), "an accepted marker has a second encoding");
@@ -30,7 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const ByteSpan input = fuzz::AsInput(data, size);
   fuzz::Check(input);
   Bytes repaired(input.begin(), input.end());
-  repaired.resize(internal::kMarkerSize);
+  repaired.resize(format::kMarkerSize);
   testing::ResealMarker(repaired);
   fuzz::Check(repaired);
   return 0;

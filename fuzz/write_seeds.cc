@@ -39,14 +39,14 @@ void AppendLe(Bytes& bytes, std::uint64_t value, int count) {
 // The manifest behind its blob's counts, and each coded chunk behind its declared length.
 void WritePartsOfBlob(const fs::path& folder, const std::string& name, ByteSpan file,
                       const testing::MiniBlob& blob) {
-  const internal::BlobSections& at = blob.sections;
+  const internal::format::BlobSections& at = blob.sections;
   if (at.manifest_end > file.size()) return;  // of a blob that was cut
   Bytes counts;
   AppendLe(counts, blob.records.size(), 4);
   AppendLe(counts, blob.records.empty() ? 0 : blob.records.back().shard + 1, 4);
   Write(folder / "manifest" / name,
         Joined(counts, file.subspan(at.manifest, at.manifest_end - at.manifest)));
-  for (const internal::ChunkRecord& record : blob.records) {
+  for (const internal::format::ChunkRecord& record : blob.records) {
     if (record.codec == Codec::kNone || record.offset + record.stored_size > file.size()) continue;
     Bytes head = {std::byte{0}, static_cast<std::byte>(record.codec), std::byte{3}, std::byte{0}};
     AppendLe(head, record.raw_size, 4);

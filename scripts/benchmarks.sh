@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds the benchmarks and prints the figures of docs/benchmarks.md. Writes only below the build folder, which lies
+# Builds the benchmarks and prints the figures of docs/evidence/benchmarks.md. Writes only below the build folder, which lies
 # on the file system that is measured, or below $BENCH_DIR.
 #
 #   scripts/benchmarks.sh [save|background|plan|load|verify|index|small|codec|content]...     default: all

@@ -71,7 +71,7 @@ python3 -m venv /venv
 /venv/bin/pip install --no-index /use/*.whl
 cd /tmp
 /venv/bin/python -c 'import sealpoint; sealpoint.save({"w": b"abcd"}, "checkpoint")'
-/venv/bin/sealpoint verify checkpoint
+/venv/bin/ckpt verify checkpoint
 COMMANDS
 }
 

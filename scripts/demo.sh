@@ -5,7 +5,7 @@
 # background. A second act does so with PyTorch, if scripts/python_env.sh made an environment with it.
 # In the end it compares two steps and makes a page about the training.
 #   scripts/demo.sh              leaves everything in build/demo, or in $DEMO_DIR
-# Every expectation is checked; the exit status is 0 only if all of them hold. docs/demo.md shows what
+# Every expectation is checked; the exit status is 0 only if all of them hold. docs/start/demo.md shows what
 # it prints.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -16,8 +16,7 @@ logs=$demo/logs
 owner=$demo/.made-by-sealpoint-demo
 train=$build/examples/train_char_lm/train_char_lm
 ckpt=$build/tools/ckpt/ckpt
-inspect=$build/tools/ckpt-inspect/ckpt-inspect
-verify=$build/tools/ckpt-verify/ckpt-verify
+ckpt=$build/tools/ckpt/ckpt
 
 steps=50
 save_every=10
@@ -141,17 +140,17 @@ crash() {
 }
 
 check_series() {
-  heading "What the crash left:  ckpt-verify --series series   (reads and checks every byte)"
-  show series "$verify" --series series
-  expect_status 0 "ckpt-verify of the series"
+  heading "What the crash left:  ckpt verify --series series   (reads and checks every byte)"
+  show series "$ckpt" verify --series series
+  expect_status 0 "ckpt verify of the series"
   expect_line series ' \(full\): 2 valid, 1 uncommitted; '
   expect_line series "step-0*$crash_at-[0-9a-f]*: uncommitted, [1-9][0-9.]* [kM]?B left over\$"
 }
 
 show_plan() {
-  heading "What 3 data-parallel ranks would read of the newest:  ckpt-inspect --plan data=3 ..."
-  show plan "$inspect" --plan data=3 "$1"
-  expect_status 0 "ckpt-inspect --plan"
+  heading "What 3 data-parallel ranks would read of the newest:  ckpt ls --plan data=3 ..."
+  show plan "$ckpt" ls --plan data=3 "$1"
+  expect_status 0 "ckpt ls --plan"
   expect_line plan '^placement +12 tensors as stored$'
 }
 
@@ -174,9 +173,9 @@ resume() {
 }
 
 show_series() {
-  heading "The series now:  ckpt-inspect series"
-  show inspect "$inspect" series
-  expect_status 0 "ckpt-inspect of the series"
+  heading "The series now:  ckpt ls series"
+  show inspect "$ckpt" ls series
+  expect_status 0 "ckpt ls of the series"
   expect_line inspect ': 5 committed, 1 uncommitted$'
 }
 
@@ -204,8 +203,8 @@ compare() {
     "$(state_of $steps done resume-1)" "$(state_of $steps done reference)"
   answer "all that was saved in the background identical to what was saved at the same steps before" \
     saved_states_are_the_same
-  show background "$verify" --series background
-  expect_status 0 "ckpt-verify of what was saved in the background"
+  show background "$ckpt" verify --series background
+  expect_status 0 "ckpt verify of what was saved in the background"
   train resume-background 2 data=1,tensor=2 $steps --checkpoints background --resume
   answer "loaded parameters and optimizer state identical to what was saved" same_text \
     "$(state_of $steps saved reference)" "$(state_of $steps "resumed from" resume-background)"
@@ -214,7 +213,7 @@ compare() {
 # Flips the lowest bit in the middle of a blob that holds a part of the tensor. Weights are in blobs
 # of their own, apart from the optimizer's state, and this one is most of them. Prints the file.
 flip_one_bit() {  # checkpoint, tensor
-  "$inspect" --json --tensor "$2" "$1" | python3 -c '
+  "$ckpt" ls --json --tensor "$2" "$1" | python3 -c '
 import json, os, sys
 name = json.load(sys.stdin)["tensors"][0]["shards"][0]["blob"] + ".blob"
 with open(os.path.join(sys.argv[1], name), "r+b") as blob:
@@ -226,12 +225,12 @@ print(name)' "$1"
 
 flip() {
   local blob tensor=model.hidden.weight
-  heading "Flip one bit in a copy of the newest checkpoint:  ckpt-verify flipped"
+  heading "Flip one bit in a copy of the newest checkpoint:  ckpt verify flipped"
   cp -r "$(of_step $steps)" flipped
   blob=$(flip_one_bit flipped $tensor)
-  show flipped "$verify" flipped
+  show flipped "$ckpt" verify flipped
   printf '   exit status %s\n' "$status"
-  expect_status 1 "ckpt-verify of the damaged copy"
+  expect_status 1 "ckpt verify of the damaged copy"
   expect_line flipped "^corrupt: .*$blob:[0-9]+ tensor \"$tensor\""
   expect_line flipped ': corrupt \(full\): 1 violation$'
 }

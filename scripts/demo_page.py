@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Puts what scripts/demo.sh printed into docs/demo.md:  scripts/demo.sh | scripts/demo_page.py
+"""Puts what scripts/demo.sh printed into docs/start/demo.md:  scripts/demo.sh | scripts/demo_page.py
 
 Passes its input on. The page is changed only if the demo came to its end.
 """
@@ -9,7 +9,7 @@ import pathlib
 import re
 import sys
 
-PAGE = pathlib.Path(__file__).resolve().parents[1] / "docs/demo.md"
+PAGE = pathlib.Path(__file__).resolve().parents[1] / "docs/start/demo.md"
 BEGIN, END = "<!-- demo:begin -->\n", "<!-- demo:end -->\n"
 
 
@@ -20,7 +20,7 @@ def main():
         sys.stdout.flush()
         printed += line
     if not re.search(r"^All as expected, ", printed, re.M):
-        sys.stderr.write("the demo failed; docs/demo.md stays as it is\n")
+        sys.stderr.write("the demo failed; docs/start/demo.md stays as it is\n")
         return 1
     printed = re.sub(r" are in .*/build/demo$", " are in build/demo", printed, flags=re.M)
     before, rest = PAGE.read_text().split(BEGIN)

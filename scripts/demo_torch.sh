@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The second act of scripts/demo.sh, which sources this: the same with PyTorch, if build/venv has it.
-# shellcheck shell=bash disable=SC2154 # root, logs, status and verify are the demo's
+# shellcheck shell=bash disable=SC2154 # root, ckpt, logs and status are the demo's
 torch_python=$root/build/venv/bin/python
 torch_package=$root/build/python
 
@@ -32,8 +32,8 @@ torch_act() {
   heading "PyTorch: FSDP2 on 4 ranks, saves in the background; rank 3 is killed as step 30 is saved"
   train_torch torch-crash 4 fsdp 40 --die-at 30
   expect_status 1 "the training of which a rank is killed"
-  show torch-series "$verify" --series torch
-  expect_status 0 "ckpt-verify of what it left"
+  show torch-series "$ckpt" verify --series torch
+  expect_status 0 "ckpt verify of what it left"
   expect_line torch-series '^torch/step-000000000020-[0-9a-f]{8}: valid \(full\)'
   expect_line torch-series ' \(full\): 2 valid, '
 

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What only a machine with a GPU can show, in one command of at most ten minutes there (docs/testing.md).
+# What only a machine with a GPU can show, in one command of at most ten minutes there (docs/evidence/testing.md).
 #   scripts/device_check.sh build [FOLDER]       here: makes FOLDER (default build/device-check) with all that is needed there,
 #                                                and FOLDER.tar.gz; needs the CUDA Toolkit
 #   FOLDER/device_check.sh run [FOLDER]          there: needs bash, coreutils, awk, grep and the driver; prints a table for
-#                                                docs/benchmarks.md, which with all output is in FOLDER/results
+#                                                docs/evidence/benchmarks.md, which with all output is in FOLDER/results
 #   scripts/device_check.sh gather BUILD FOLDER  as build, of what a build folder has
 # Exit status of run: 0 all passed; 1 something failed, or took too long; 77 there is no device.
 # DEVICE_CHECK_SECONDS (570) bounds the whole run, DEVICE_CHECK_STEP_SECONDS each step; SEALPOINT_CUDA_RATE_MIB (1024) is the

@@ -44,7 +44,7 @@ check_targets() {
   done
 }
 
-# A row of the table in docs/testing-counts.md: name, title, command, counts.
+# A row of the table in docs/evidence/testing-counts.md: name, title, command, counts.
 record() {
   echo "[ counted  ] $2: ${4//\"/}"
   if [ -n "${SEALPOINT_RESULTS:-}" ]; then

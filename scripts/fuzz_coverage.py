@@ -5,7 +5,7 @@
   scripts/fuzz_coverage.py FILE.lcov UNCOVERED
 
 Prints the lines of each module and how many of them were run, and writes the others into UNCOVERED. Where
-SEALPOINT_RESULTS names a folder, the counts go there as a row of the table in docs/testing-counts.md.
+SEALPOINT_RESULTS names a folder, the counts go there as a row of the table in docs/evidence/testing-counts.md.
 """
 
 import json
@@ -46,8 +46,8 @@ def main(arguments):
         total = sum(len(lines) for lines in of_module.values())
         covered = sum(count > 0 for lines in of_module.values() for count in lines.values())
         print(f"{module:16} {covered:5} of {total:5} lines, {100 * covered / max(total, 1):5.1f} %")
-        counts[f"lines of {module}"] = total
-        counts[f"of these run in {module}"] = covered
+        counts[f"{module} lines"] = total
+        counts[f"{module} lines run"] = covered
         text += "".join(uncovered_text(name, lines) for name, lines in of_module.items())
     pathlib.Path(arguments[1]).write_text(text)
     folder = os.environ.get("SEALPOINT_RESULTS")

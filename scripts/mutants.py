@@ -144,7 +144,7 @@ def keep_results(row, title, options, exact, counts):
 def report(counts, options, seconds):
     print(f"{counts['mutants']} mutants: {counts['killed']} killed, {counts['equivalent']} equivalent, "
           f"{counts['alive']} alive; {seconds:.0f} s")
-    title = "Protective steps taken out" + (", the quick part" if options.quick else "")
+    title = "Protective steps removed" + (", the quick part" if options.quick else "")
     if not options.sample:
         keep_results("mutants-quick" if options.quick else "mutants", title, options, True, counts)
 
@@ -191,7 +191,7 @@ def run_matrix(chosen, everything, options):
     for group, counts in kill_matrix.summarise(everything, verdicts, group_of).items():
         print(f"{group}: " + "; ".join(f"{what}: {count:,}" for what, count in counts.items()))
         row = f"kills-{'quick' if options.quick else 'all'}-{group.replace('.', '-').replace('_', '-')}"
-        keep_results(row, f"Mutants ({part}) that tests of {group} kill", options, False, counts)
+        keep_results(row, f"Mutants ({part}) killed by {group} tests", options, False, counts)
 
 
 def main():

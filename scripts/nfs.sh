@@ -16,7 +16,7 @@ root=$work/root
 seconds=${SECONDS_MAX:-3000}
 servers=(nfs-kernel-server nfs-common nfs-ganesha nfs-ganesha-vfs rpcbind)
 probe=$build/tests/system/system_save_probe
-verify=$build/tools/ckpt-verify/ckpt-verify
+ckpt=$build/tools/ckpt/ckpt
 
 skip() {
   echo "skipped: $1"
@@ -69,9 +69,9 @@ make_root() {
     put "${program#./}"
     ln -sf "/${program#./}" "$root/bin/$(basename "$program")"
   done
-  cp "$probe" "$verify" "$root/bin/"
+  cp "$probe" "$ckpt" "$root/bin/"
   put_libraries "$probe"
-  put_libraries "$verify"
+  put_libraries "$ckpt"
   cp -r "$work"/unpacked/usr/lib/*/{ganesha,libnfsidmap} "$root/usr/lib/x86_64-linux-gnu/"
   for program in "$root"/usr/lib/x86_64-linux-gnu/ganesha/*.so; do put_libraries "$program"; done
   cp tests/system/nfs_guest.sh "$root/init"
@@ -149,7 +149,7 @@ if [ "${1:-}" = -h ]; then
   sed -n '3,10s/^# *//p' scripts/nfs.sh
   exit 0
 fi
-[ -x "$probe" ] && [ -x "$verify" ] || skip "no programs in $build: build system_save_probe and ckpt"
+[ -x "$probe" ] && [ -x "$ckpt" ] || skip "no programs in $build: build system_save_probe and ckpt"
 [ "$(uname -m)" = x86_64 ] || skip "the guest is for x86_64"
 command -v apt-get >/dev/null || skip "no apt-get"
 if ! command -v qemu-system-x86_64 >/dev/null; then

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Measures Sealpoint beside other ways to save a training, in alternating rounds (docs/benchmarks.md). Called as
+# Measures Sealpoint beside other ways to save a training, in alternating rounds (docs/evidence/benchmarks.md). Called as
 #   scripts/benchmarks.sh peers [ARGUMENT...]
 # Builds the Python package in build/python, and puts what python/requirements-peers.txt names into build/peers-packages; a
 # package that pip cannot get is said to be absent, and its peer is left out.

@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What Sealpoint and others do when a bit flips, when a save is killed, and on another mesh: the table of docs/comparison.md.
+"""Compares Sealpoint with alternatives: bit flips, killed saves, another number of ranks (docs/evidence/comparison.md).
 
   PYTHONPATH=build/python/python build/venv/bin/python scripts/rivals.py [--only NAMES] [--flips N] [--kills N] [--mib N]
 
-Each saves the same state, a weight and its optimizer's moment cut by rows and a count, from two ranks, by its own functions
-with their defaults. One that is not installed is said to be absent. Exit status: 0; 1 if Sealpoint is absent, or if its row is
-not as it has to be; 64 for a mistake in the arguments.
+Each contender saves the same state from two ranks: a weight and its optimizer moment, cut by rows, and a count. It uses its own
+functions with their defaults. Contenders that are not installed are reported as absent. Exit status: 0; 1 if Sealpoint is absent
+or its row is not as required; 64 for an error in the arguments.
 
-Bits: one bit of a whole checkpoint is flipped and the checkpoint is loaded, for N places evenly over the bytes of the tensors
-and N over all others, each time on a new copy.
-Kills: over a checkpoint of generation 1 a save of generation 2 goes to the same path. It is killed by SIGKILL at N moments
-evenly over the time that such a save takes; every second time rank 1 is stopped at that moment, and all are killed a second
-later, as when one node hangs and the job is ended. Then it is loaded again. Sealpoint refuses to save to the same path, which
-is checked; there generation 2 goes beside generation 1 into their series.
-Mesh: what two ranks saved is loaded by three, each its rows.
+Bits: flips one bit of a checkpoint and loads it, at N places spread evenly over the bytes of the tensors and at N over all other
+bytes, each time on a new copy.
+Kills: saves generation 2 to the path of a checkpoint of generation 1, and kills the save by SIGKILL at N moments spread evenly
+over the duration of such a save. Every second time rank 1 is stopped at that moment and all ranks are killed a second later, as
+when one node hangs and the job is ended. Then the checkpoint is loaded again. Sealpoint refuses to save to the same path, which is
+checked; its generation 2 is saved next to generation 1 in a series.
+Mesh: three ranks load the checkpoint of two, each its own rows.
 """
 
 import argparse
@@ -643,7 +643,7 @@ def kinds_of(errors):
 def bits_cell(tally):
     errors, total = errors_in(tally), sum(tally.values())
     parts = [f"{sum(errors.values())} errors ({kinds_of(errors)})"] if errors else []
-    parts += [f"{tally[what]} {words}" for what, words in (("wrong", "**loaded wrong**"), ("old", "loaded right"))
+    parts += [f"{tally[what]} {words}" for what, words in (("wrong", "**wrong data**"), ("old", "correct"))
               if tally.get(what)]
     return f"of {total}: " + ", ".join(parts)
 
@@ -652,17 +652,17 @@ def kills_cell(tally, refusal):
     errors, total = errors_in(tally), sum(tally.values())
     parts = [f"{tally[what]} {words}" for what, words in (
         ("old", "old"), ("new", "new"), ("mixed", "**old and new mixed**"), ("wrong", "**neither**")) if tally.get(what)]
-    parts += [f"{sum(errors.values())} **nothing loads** ({kinds_of(errors)})"] if errors else []
-    said = "" if refusal is None else f"; to the same path: `{refusal.partition(':')[0]}`"
+    parts += [f"{sum(errors.values())} **unloadable** ({kinds_of(errors)})"] if errors else []
+    said = "" if refusal is None else f"; same path: `{refusal.partition(':')[0]}`"
     return f"of {total}: " + ", ".join(parts) + said
 
 
 def mesh_cell(text):
-    return "right" if text == "old" else f"**{text}**" if text in STATES else f"`{text.partition(':')[0]}`"
+    return "correct" if text == "old" else f"**{text}**" if text in STATES else f"`{text.partition(':')[0]}`"
 
 
 def table(rows):
-    lines = ["| | one bit of a tensor | one bit of anything else | killed while it overwrites | 2 ranks' on 3 |",
+    lines = ["| | bit flip in a tensor | bit flip elsewhere | killed while overwriting | saved by 2 ranks, loaded by 3 |",
              "|---|---|---|---|---|"]
     for row in rows:
         cells = [row["version"] if row["version"].startswith(row["title"]) else f"{row['title']} ({row['version']})",

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Prints what saving and loading a training of 10^12 parameters costs, without its payload (docs/scale.md).
+# Prints what saving and loading a training of 10^12 parameters costs, without its payload (docs/evidence/scale.md).
 #   scripts/scale.sh                     all three trainings on 16,384 ranks: an hour or more on two cores, 8 GB of memory
 #   scripts/scale.sh megatron            one of megatron, hsdp, experts, or with ten times the parameters megatron-10t and so on
 #   scripts/scale.sh hsdp 8              with an eighth of the data ranks; also compares the index with that of all summaries

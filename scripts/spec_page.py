@@ -54,7 +54,11 @@ class Page:
     def _section(self, name, file, number):
         if (file, number) not in self.sections:
             raise Broken(f"{name}.md refers to section {number} of {file}.md, which is not there")
-        return f"{file}-{number.replace('.', '-')}"
+        return self.address(file, f"{file}-{number.replace('.', '-')}")
+
+    def address(self, chapter, anchor=None):
+        """Target of a link to a chapter, or to an anchor in it; chapter None: the list of decisions."""
+        return f"#{anchor or chapter}"
 
     def _link(self, name, match):
         """What a reference becomes."""
@@ -62,39 +66,44 @@ class Page:
         if match["code"]:
             return match[0]
         if match["own"]:
-            return f"[{match[0]}](#{self._section(name, name, match['own'])})"
+            return f"[{match[0]}]({self._section(name, name, match['own'])})"
         if file is not None:
             if file not in self.texts:
                 raise Broken(f"{name}.md refers to {file}.md, which is no chapter")
-            return f"[{match[0]}](#{self._section(name, file, match['section']) if match['section'] else file})"
+            return f"[{match[0]}]({self._section(name, file, match['section']) if match['section'] else self.address(file)})"
         if rule is not None:
             if rule not in self.rules:
                 raise Broken(f"{name}.md refers to {rule}, which no chapter states")
-            return f"[{rule}](#{rule.lower()})"
+            return f"[{rule}]({self.address(self.rules[rule], rule.lower())})"
         if match["target"] is not None:
             target = match["target"].removesuffix(".md")
             if target not in self.texts:
                 raise Broken(f"{name}.md links to {match['target']}, which is no chapter")
-            return f"[{match['text']}](#{target})"
+            return f"[{match['text']}]({self.address(target)})"
         number = match["decision"] or match["record"]
         if number not in self.decisions:
             raise Broken(f"{name}.md refers to decision {number}, which is not there")
-        return f"[{match[0]}](#decision-{number})"
+        return f"[{match[0]}]({self.address(None, f'decision-{number}')})"
+
+    def heading(self, name, marks, number, text):
+        """A heading, with the anchor of its section. Those of the files are a level lower in the page."""
+        if number:
+            return f'<a id="{name}-{number.replace(".", "-")}"></a>\n\n{marks}# {number} {text}'
+        return f"{marks}# {text}"
 
     def _line(self, name, line):
         rule = _stated(name, line)
         heading = re.match(r"(#+) (?:(\d+(?:\.\d+)?)\.? )?(.*)", line)
-        if heading and heading[2]:
-            return f'<a id="{name}-{heading[2].replace(".", "-")}"></a>\n\n{heading[1]}# {heading[2]} {heading[3]}'
         if heading:
-            return f"{heading[1]}# {heading[3]}"
+            return self.heading(name, *heading.groups())
         if rule is None:
             return REFERENCE.sub(lambda match: self._link(name, match), line)
         before, after = line.split(rule, 1)
         linked = REFERENCE.sub(lambda match: self._link(name, match), after)
         return f'{before}<a id="{rule.lower()}"></a>{rule}{linked}'
 
-    def _chapter(self, name):
+    def chapter(self, name):
+        """The lines of a chapter, with links."""
         in_code = False
         for line in self.texts[name].splitlines():
             if line.startswith("```"):
@@ -107,7 +116,7 @@ class Page:
         lines += [f"- [{title}](#{name})" for name, title in titles.items()]
         lines += ["- [The schema](#schema)", "- [Decisions](#decisions)", ""]
         for name in CHAPTERS:
-            lines += [f'<a id="{name}"></a>', "", *self._chapter(name), ""]
+            lines += [f'<a id="{name}"></a>', "", *self.chapter(name), ""]
         lines += ['<a id="schema"></a>', "", "## The schema", "", "```", (ROOT / SCHEMA).read_text().rstrip(), "```", ""]
         lines += ['<a id="decisions"></a>', "", "## Decisions", "", "Their reasons are in `spec/decisions`.", ""]
         lines += [f'- <a id="decision-{number}"></a>{number}: {title}' for number, title in self.decisions.items()]

@@ -4,7 +4,7 @@
 #   scripts/system_faults.sh              all of them, about half an hour on two cores
 #   scripts/system_faults.sh NAME...      some of: kill errors strace space stopped_rank exit power_cut preload
 # BUILD=path names another build folder. Root is needed for power_cut, and for space where user namespaces are off.
-# What is counted goes into the folder named by SEALPOINT_RESULTS (docs/testing-counts.md).
+# What is counted goes into the folder named by SEALPOINT_RESULTS (docs/evidence/testing-counts.md).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -23,8 +23,8 @@ failed=()
 for test in "${tests[@]}"; do
   status=0
   python3 "tests/system/${test}_test.py" "$programs/system_save_probe" "$programs/system_save_probe_mpi" \
-    "$build/examples/train_char_lm/train_char_lm" "$programs/system_call_faults" "$build/tools/ckpt-verify/ckpt-verify" "$launcher" \
-    "$build/tools/ckpt-inspect/ckpt-inspect" "$programs/libsystem_preload_shim.so" --all || status=$?
+    "$build/examples/train_char_lm/train_char_lm" "$programs/system_call_faults" "$build/tools/ckpt/ckpt" "$launcher" \
+    "$programs/libsystem_preload_shim.so" --all || status=$?
   # 77: the machine does not offer what the test needs, as it said.
   if [ "$status" -ne 0 ] && [ "$status" -ne 77 ]; then failed+=("$test"); fi
 done

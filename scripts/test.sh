@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds Sealpoint as users do and runs the tests that show that it works (docs/testing.md says which, and why these).
+# Builds Sealpoint as users do and runs the tests that show that it works (docs/evidence/testing.md says which, and why these).
 #   scripts/test.sh             packages gcc python: 15 minutes at most, from nothing, on two cores
 #   scripts/test.sh --all       these, and what --rest runs: all that a commit must pass
-#   scripts/test.sh --rest      deep sanitizers threads minimal frameworks builds mutants lint demo
+#   scripts/test.sh --rest      deep sanitizers threads minimal frameworks builds mutants lint site demo
 #   scripts/test.sh --nightly   enumerations models mutants-full newest-torch frameworks-full fuzz-long presets peers release
 #                               scale: hours
 #   scripts/test.sh STAGE...    the named ones of all these
@@ -11,7 +11,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 product_stages=(packages gcc python)
-rest_stages=(deep sanitizers threads minimal frameworks builds mutants lint demo)
+rest_stages=(deep sanitizers threads minimal frameworks builds mutants lint site demo)
 nightly_stages=(enumerations models mutants-full newest-torch frameworks-full fuzz-long presets peers release scale)
 all_stages=("${product_stages[@]}" "${rest_stages[@]}")
 
@@ -27,7 +27,7 @@ export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file
 export CCACHE_IGNOREOPTIONS=-Werror
 # Without a home Go has no cache, and builds nothing.
 export GOCACHE=${GOCACHE:-$PWD/build/go-cache}
-# Where runs write what they counted (docs/testing-counts.md).
+# Where runs write what they counted (docs/evidence/testing-counts.md).
 export SEALPOINT_RESULTS=$PWD/build/results
 mkdir -p "$SEALPOINT_RESULTS"
 
@@ -93,7 +93,7 @@ stage_builds() {
     -D SEALPOINT_BUILD_BENCHMARKS=ON -D SEALPOINT_WITH_CUDA=OFF -D SEALPOINT_WERROR=ON -D CMAKE_UNITY_BUILD_BATCH_SIZE=0 \
     >build/plain.configure.log
   cmake --build build/plain
-  build/plain/tools/ckpt-verify/ckpt-verify --version
+  build/plain/tools/ckpt/ckpt --version
   scripts/build_cost.sh --quick
 }
 
@@ -110,6 +110,9 @@ stage_lint() {
   cmake --build build/tidy --target sealpoint_schema_generated
   scripts/tidy.py build/tidy
 }
+
+# The site of the documentation, without a dead link.
+stage_site() { scripts/site.sh; }
 
 # The demonstration of README.
 # With the name by which the presets call the compiler: another one finds none of their objects in the cache.

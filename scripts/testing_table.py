@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The table of counted runs in docs/testing-counts.md, made of what the runs wrote (tests/support/process/results.h).
+"""Generates the table of docs/evidence/testing-counts.md from the results of test runs (tests/support/process/results.h).
 
-  scripts/testing_table.py FOLDER            puts the runs of FOLDER into the table; others stay as they are
-  scripts/testing_table.py --check FOLDER    compares the exact rows among the runs of FOLDER with the table
+  scripts/testing_table.py FOLDER            replaces the rows of the runs in FOLDER; other rows stay as they are
+  scripts/testing_table.py --check FOLDER    compares the table with the exact counts of the runs in FOLDER
 
-Runs write into the folder that SEALPOINT_RESULTS names; scripts/test.sh uses build/results.
+Runs write into the folder in SEALPOINT_RESULTS; scripts/test.sh uses build/results.
 """
 
 import json
@@ -13,7 +13,7 @@ import pathlib
 import re
 import sys
 
-PAGE = pathlib.Path(__file__).resolve().parents[1] / "docs/testing-counts.md"
+PAGE = pathlib.Path(__file__).resolve().parents[1] / "docs/evidence/testing-counts.md"
 BEGIN, END = "<!-- counted runs: begin -->\n", "<!-- counted runs: end -->\n"
 HEAD = "| run | counted | repeat it with |\n|---|---|---|\n"
 ROW = re.compile(r"^\| <a id=\"([a-z0-9-]+)\"></a>")
@@ -21,7 +21,7 @@ ROW = re.compile(r"^\| <a id=\"([a-z0-9-]+)\"></a>")
 
 def cells(run):
     counted = "; ".join(f"{what}: {count:,}" for what, count in run["counts"].items())
-    about = "" if run["exact"] else " (one run; differs from run to run)"
+    about = "" if run["exact"] else " (varies)"
     return f"| <a id=\"{run['row']}\"></a>{run['title']} | {counted}{about} | `{run['command']}` |\n"
 
 
@@ -47,7 +47,7 @@ def main(arguments):
         return 0
     stale = [run["row"] for run in runs if run["exact"] and rows.get(run["row"]) != cells(run)]
     for name in stale:
-        print(f"docs/testing-counts.md: row {name} is not what this run counted; update it with scripts/testing_table.py")
+        print(f"docs/evidence/testing-counts.md: row {name} differs from this run; update it with scripts/testing_table.py")
     return 1 if stale else 0
 
 

@@ -42,7 +42,7 @@ make_tools() {
     chmod +x "$tools/bin/$kind"
   done
   local header
-  for header in /usr/include/{zstd,zstd_errors,zdict,xxhash}.h /usr/include/flatbuffers; do
+  for header in /usr/include/{zstd,zstd_errors,zdict,xxhash}.h /usr/include/{flatbuffers,CLI,fmt,nlohmann}; do
     ln -sfn "$header" "$tools/include/"
   done
   # Headers of Python on Debian lead there.
@@ -89,7 +89,8 @@ check_wheel() {  # interpreter, wheel
   (cd "$place" && "$place/venv/bin/python" -c '
 import sealpoint
 sealpoint.save({"w": b"abcd"}, "checkpoint")
-assert sealpoint.verify("checkpoint").ok and bytes(sealpoint.open("checkpoint")["w"].tobytes()) == b"abcd"')
+assert sealpoint.verify("checkpoint").ok and bytes(sealpoint.open("checkpoint")["w"].tobytes()) == b"abcd"'
+    "$place/venv/bin/ckpt" verify checkpoint && "$place/venv/bin/sealpoint" convert checkpoint weights.safetensors)
   rm -rf "$place"
 }
 

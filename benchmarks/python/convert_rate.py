@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""sealpoint convert of a checkpoint of torch.distributed.checkpoint into safetensors, beside cp and fsync of the same files.
+"""ckpt convert of a checkpoint of torch.distributed.checkpoint into safetensors, beside cp and fsync of the same files.
 
   PYTHONPATH=build/python/python build/venv/bin/python benchmarks/python/convert_rate.py [--folder DIR] [--rounds N]
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ckpt-verify's work at full level (O_DIRECT, every digest compared) against an unverified O_DIRECT
-// read of the same files by the same number of threads. One process; prints one line per
+// The work of ckpt verify at full level (O_DIRECT, every digest compared) against an unverified
+// O_DIRECT read of the same files by the same number of threads. One process; prints one line per
 // thread count.
 #include <atomic>
 #include <cstdio>

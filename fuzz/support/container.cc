@@ -14,7 +14,9 @@
 namespace sealpoint::fuzz {
 namespace {
 
-using internal::ChunkRecord;
+namespace format = internal::format;
+
+using format::ChunkRecord;
 using testing::HostileMetadata;
 
 constexpr std::size_t kFileMax = 64 * kKiB;
@@ -97,10 +99,10 @@ void ChangeId(InputReader& input, Id128& id) {
   }
 }
 
-void ChangeHeader(InputReader& input, internal::FileHeader& header) {
+void ChangeHeader(InputReader& input, format::FileHeader& header) {
   switch (input.Take8() % 6) {
     case 0:
-      header.kind = static_cast<internal::FileKind>(input.Take8() % 6);
+      header.kind = static_cast<format::FileKind>(input.Take8() % 6);
       break;
     case 1:
       header.features.compat = input.TakeNumber(header.features.compat);
@@ -181,10 +183,10 @@ void RepairDigests(const Bytes& file, std::vector<ChunkRecord>& records) {
   }
 }
 
-void ChangeMarker(InputReader& input, internal::Marker& marker) {
+void ChangeMarker(InputReader& input, format::Marker& marker) {
   switch (input.Take8() % 10) {
     case 0:
-      marker.kind = static_cast<internal::MarkerKind>(input.Take8() % 4);
+      marker.kind = static_cast<format::MarkerKind>(input.Take8() % 4);
       break;
     case 1:
       return ChangeNumber(input, marker.features.compat);
@@ -215,7 +217,7 @@ class Changer {
       : changes_(std::move(changes)), repairs_(repairs), blob_count_(blob_count) {}
 
   void Hook(testing::MiniHooks& hooks) {
-    After(hooks.blob_header, [this](int blob, internal::FileHeader& header) {
+    After(hooks.blob_header, [this](int blob, format::FileHeader& header) {
       Apply(Part::kBlobHeader, blob, [&](InputReader& input) { ChangeHeader(input, header); });
     });
     After(hooks.chunk_area, [this](int blob, Bytes& area) {
@@ -244,7 +246,7 @@ class Changer {
       Apply(Part::kIndexTables, 0, [&](InputReader& input) { ChangeIndex(input, bytes); });
       Apply(Part::kIndexBytes, 0, [&](InputReader& input) { ChangeBytes(input, bytes); });
     });
-    After(hooks.marker, [this](internal::Marker& marker) {
+    After(hooks.marker, [this](format::Marker& marker) {
       Apply(Part::kMarker, 0, [&](InputReader& input) { ChangeMarker(input, marker); });
     });
   }
@@ -269,9 +271,9 @@ class Changer {
 
   // The header in front stays.
   static void ChangePayload(InputReader& input, Bytes& area) {
-    Bytes payload(area.begin() + internal::kHeaderSize, area.end());
+    Bytes payload(area.begin() + format::kHeaderSize, area.end());
     ChangeBytes(input, payload);
-    area.resize(internal::kHeaderSize);
+    area.resize(format::kHeaderSize);
     area.insert(area.end(), payload.begin(), payload.end());
   }
 

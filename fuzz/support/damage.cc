@@ -63,7 +63,7 @@ Damage TakeDamage(InputReader& input) {
 std::uint64_t BeginOf(const Seals& seals, const std::string& name, unsigned part) {
   for (const Seals::Blob& blob : seals.blobs) {
     if (blob.name != name) continue;
-    const internal::BlobSections& at = blob.sections;
+    const internal::format::BlobSections& at = blob.sections;
     const std::uint64_t begins[] = {0, at.table, at.records, at.manifest, at.trailer};
     return begins[part % std::size(begins)];
   }

@@ -12,6 +12,8 @@
 namespace sealpoint::fuzz {
 namespace {
 
+namespace metadata = internal::metadata;
+
 using testing::HostileBlob;
 using testing::HostileGrid;
 using testing::HostileMetadata;
@@ -279,18 +281,18 @@ void MendMetadata(unsigned which, HostileMetadata& metadata) {
 }
 
 std::optional<HostileMetadata> TryTranscribeIndex(ByteSpan buffer) {
-  if (!internal::VerifyBuffer(internal::MetadataKind::kIndex, buffer, kLimits).ok()) return {};
+  if (!metadata::VerifyBuffer(metadata::MetadataKind::kIndex, buffer, kLimits).ok()) return {};
   const fb::Index* const root = fb::GetIndex(buffer.data());
-  const internal::VerifyInput input{.buffer = buffer, .limits = kLimits, .index = root};
-  if (!internal::VerifyFields(input).ok() || !IsSmall(*root)) return {};
+  const metadata::VerifyInput input{.buffer = buffer, .limits = kLimits, .index = root};
+  if (!metadata::VerifyFields(input).ok() || !IsSmall(*root)) return {};
   return testing::TranscribeIndex(buffer);
 }
 
 std::optional<HostileMetadata> TryTranscribeManifest(ByteSpan buffer) {
-  if (!internal::VerifyBuffer(internal::MetadataKind::kManifest, buffer, kLimits).ok()) return {};
+  if (!metadata::VerifyBuffer(metadata::MetadataKind::kManifest, buffer, kLimits).ok()) return {};
   const auto* const root = flatbuffers::GetRoot<fb::Manifest>(buffer.data());
-  const internal::VerifyInput input{.buffer = buffer, .limits = kLimits, .manifest = root};
-  if (!internal::VerifyFields(input).ok() || !IsSmall(*root)) return {};
+  const metadata::VerifyInput input{.buffer = buffer, .limits = kLimits, .manifest = root};
+  if (!metadata::VerifyFields(input).ok() || !IsSmall(*root)) return {};
   return testing::TranscribeManifest(buffer);
 }
 

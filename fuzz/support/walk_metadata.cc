@@ -8,9 +8,11 @@
 namespace sealpoint::fuzz {
 namespace {
 
-using internal::Metadata;
-using internal::MetadataKind;
-using internal::ShardRef;
+namespace metadata = internal::metadata;
+
+using metadata::Metadata;
+using metadata::MetadataKind;
+using metadata::ShardRef;
 
 void RequireReference(const Metadata& metadata, const ShardRef& ref) {
   if (metadata.kind() == MetadataKind::kManifest) {
@@ -21,7 +23,7 @@ void RequireReference(const Metadata& metadata, const ShardRef& ref) {
   Require(ref.first_record < metadata.blob(ref.blob).record_count, "a shard without record");
 }
 
-void WalkTensor(const Metadata& metadata, const internal::TensorView& tensor) {
+void WalkTensor(const Metadata& metadata, const metadata::TensorView& tensor) {
   const Shape shape = tensor.shape();
   const std::vector<Region> regions = tensor.regions();
   Require(regions.size() == tensor.shard_count(), "regions and shards differ in number");
@@ -44,13 +46,13 @@ void WalkTensor(const Metadata& metadata, const internal::TensorView& tensor) {
 
 void WalkMetadata(const Metadata& metadata) {
   for (std::size_t i = 0; i < metadata.tensor_count(); ++i) {
-    const internal::TensorView tensor = metadata.tensor(i);
+    const metadata::TensorView tensor = metadata.tensor(i);
     Require(metadata.FindTensor(tensor.name()) == i, "a tensor is not found by its name");
     (void)tensor.placement();
     WalkTensor(metadata, tensor);
   }
   for (std::size_t i = 0; i < metadata.object_count(); ++i) {
-    const internal::ObjectView object = metadata.object(i);
+    const metadata::ObjectView object = metadata.object(i);
     Require(metadata.FindObject(object.name()) == i, "an object is not found by its name");
     Require(!object.media_type().empty(), "an object without media type");
     if (object.size() != 0) RequireReference(metadata, object.shard_ref());

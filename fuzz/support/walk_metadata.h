@@ -8,7 +8,7 @@ namespace sealpoint::fuzz {
 
 // Calls every accessor of an accepted index or manifest, and requires that the results are
 // consistent: regions lie in their tensors, an index's regions tile them, references exist.
-void WalkMetadata(const internal::Metadata& metadata);
+void WalkMetadata(const internal::metadata::Metadata& metadata);
 
 }  // namespace sealpoint::fuzz
 

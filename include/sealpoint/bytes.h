@@ -12,8 +12,8 @@
 
 namespace sealpoint {
 
-// Borrowed bytes; the caller keeps the memory alive for as long as the function that takes the
-// span says.
+// Borrowed bytes. The function that takes the span documents how long the caller must keep the
+// memory alive.
 using ByteSpan = std::span<const std::byte>;
 using MutableByteSpan = std::span<std::byte>;
 using Bytes = std::vector<std::byte>;

@@ -44,7 +44,7 @@ struct ShardInfo {
   friend bool operator==(const ShardInfo&, const ShardInfo&) = default;
 };
 
-// How the chunks of a tensor are stored.
+// Storage statistics of the chunks of a tensor.
 struct StoredChunks {
   struct CodecCount {
     Codec codec{};
@@ -54,7 +54,7 @@ struct StoredChunks {
   std::uint64_t chunk_count = 0;
   std::uint64_t raw_bytes = 0;
   std::uint64_t stored_bytes = 0;
-  std::vector<CodecCount> codecs{};  // those that chunks have, ascending
+  std::vector<CodecCount> codecs{};  // codecs in use, ascending
   friend bool operator==(const StoredChunks&, const StoredChunks&) = default;
 };
 
@@ -75,55 +75,57 @@ struct BlobInfo {
 struct OpenOptions {
   std::shared_ptr<Storage> storage{};  // DefaultStorage() if null
   Limits limits{};
-  // Stat every blob, so that an incomplete copy is found here.
+  // Stat every blob, so that an incomplete copy is detected on opening.
   bool check_files = true;
-  // Read payload past the page cache if the file system can.
+  // Bypass the page cache for payload reads, if the file system supports it.
   bool direct_io = false;
-  // Bound on staging memory of reads, at least 64 KiB; one chunk per thread is needed at least.
+  // Staging memory for reads; at least 64 KiB, and at least one chunk per thread is used.
   std::uint64_t memory_budget_bytes = 256 * kMiB;
 };
 
 struct ReadOptions {
-  int threads = kThreadsAuto;  // that read and verify; at most kThreadsMax
-  // Write to destinations only what was verified already. Off: chunks that a dense destination
-  // takes whole are read in place, and after an error the content of destinations is unspecified.
-  // Always on for device memory, except with gpudirect_storage: nothing is copied there before it
-  // was verified on the host.
+  int threads = kThreadsAuto;  // read and verify threads; at most kThreadsMax
+  // Write only verified data to destinations. If false, chunks that fit entirely into a dense
+  // destination are read in place, and after an error the content of destinations is unspecified.
+  // Always on for device memory, except with gpudirect_storage: data is verified on the host before
+  // it is copied to the device.
   bool isolate = false;
-  // Also verify what arrived in device memory, on the device, which costs a pass over its memory. A
-  // chunk can be verified there if all its bytes go, as they are stored, to one range of memory: in
-  // dense destinations (or those of dense rows) all chunks that are requested whole, unless they
-  // are converted. LoadReport::bytes_verified_on_device counts these bytes. Errors: Device (what
-  // arrived is not what was verified on the host; names tensor, file and offset), Unsupported
-  // (before anything is read: a device of the plan computes no digests).
+  // Also verify data after its copy to device memory, on the device. This costs one pass over the
+  // device memory. It applies to every chunk that is requested whole, is not converted, and goes to
+  // one range of memory: a dense destination, or one with dense rows.
+  // LoadReport::bytes_verified_on_device counts these bytes. Errors: Device (the data differs from
+  // the data verified on the host; with tensor, file and offset), Unsupported (a device of the plan
+  // computes no digests; before any read).
   bool verify_on_device = false;
-  // Let devices read by themselves what needs no work of the host (NVIDIA's GPUDirect Storage,
-  // whose library is looked for at run time), and verify it where it arrived: ranges of whole
-  // chunks without a codec whose bytes all go to dense memory of devices that compute digests. All
-  // else is read as without it, and so is what this machine, its library or its file system cannot
-  // read this way; LoadReport::bytes_by_gpudirect_storage counts the bytes that were. They are in
-  // the destination before they are verified, so `isolate` switches it off. Errors: as without it;
-  // Device, if what arrived is not what the file holds. This has not run on a real device yet.
+  // Let devices read directly through NVIDIA's GPUDirect Storage (its library is loaded at run
+  // time) and verify the data in device memory. This applies to ranges of whole chunks without a
+  // codec that go to dense memory of devices that compute digests. Everything else, and all data
+  // that this machine, its library or its file system cannot read this way, is read as usual.
+  // LoadReport::bytes_by_gpudirect_storage counts the direct bytes. They reach the destination
+  // before they are verified, so `isolate` disables this option. Errors: as without it; Device if
+  // the received data differs from the file. Not yet tested on a real device.
   bool gpudirect_storage = false;
   PhaseCallback on_phase{};
 };
 
-// A committed checkpoint, open for reading. Marker and index are verified when it is made; payload
-// when it is read. Single process; needs no communicator. Immutable. Thread safety: all functions.
+// A committed checkpoint, open for reading. Marker and index are verified when it is opened,
+// payload when it is read. Single process; needs no communicator. Immutable. Thread safety: all
+// functions.
 class SEALPOINT_EXPORT Checkpoint {
  public:
   // Errors: NotFound, NotACheckpoint, Uncommitted, Incomplete, Corrupt, Unsupported, LimitExceeded,
   // Io; InvalidArgument (options).
   static Result<std::unique_ptr<Checkpoint>> Open(const std::string& path,
                                                   OpenOptions options = {});
-  // As Open, from marker and index bytes that somebody else read and sent; they are verified alike.
+  // Like Open, but takes the bytes of marker and index from the caller, for example as sent by
+  // another process. They are verified in the same way.
   static Result<std::unique_ptr<Checkpoint>> OpenFrom(const std::string& path, Bytes marker,
                                                       Bytes index, OpenOptions options = {});
   virtual ~Checkpoint() = default;
   Checkpoint(const Checkpoint&) = delete;
   Checkpoint& operator=(const Checkpoint&) = delete;
 
-  // The verified files, to be sent to others.
+  // The verified files, for sending to other processes.
   virtual ByteSpan marker_bytes() const = 0;
   virtual ByteSpan index_bytes() const = 0;
 
@@ -141,54 +143,53 @@ class SEALPOINT_EXPORT Checkpoint {
   // Sorted by name. tensor(i) builds one description; tensors() all of them.
   virtual std::size_t tensor_count() const = 0;
   virtual TensorInfo tensor(std::size_t i) const = 0;
-  // Its name alone, without a copy; valid while the checkpoint lives.
+  // Name of tensor(i) without a copy; valid while the checkpoint exists.
   virtual std::string_view tensor_name(std::size_t i) const = 0;
   std::vector<TensorInfo> tensors() const;
   virtual std::optional<TensorInfo> FindTensor(std::string_view name) const = 0;  // O(log n)
-  // Those whose names begin with this. O(log n + matches).
+  // Tensors with names that begin with `prefix`. O(log n + matches).
   virtual std::vector<TensorInfo> TensorsWithPrefix(std::string_view prefix) const = 0;
-  // Those whose names match at least one of the patterns as a whole, each once. `*` matches any
-  // characters (also none; also dots and slashes), `?` one character, and the character after a
-  // backslash, like all others, itself. The text before the first `*` or `?` is searched for, so
-  // that the cost is that of the names that begin with it. Errors: NotFound (a
-  // pattern that matches nothing), InvalidArgument (a backslash at the end).
+  // Tensors with names that match at least one pattern completely, each once. `*` matches any
+  // characters (including none, dots and slashes), `?` one character, and a backslash quotes the
+  // next character. The text before the first wildcard is looked up, so the cost is proportional to
+  // the number of names with that prefix. Errors: NotFound (a pattern without a match),
+  // InvalidArgument (a backslash at the end).
   virtual Result<std::vector<TensorInfo>> MatchTensors(
       const std::vector<std::string>& patterns) const = 0;
-  // Their numbers instead, ascending: for callers that look at one after the other.
+  // Like MatchTensors, but returns the tensors' positions in ascending order, for callers that
+  // process one tensor after the other.
   virtual Result<std::vector<std::size_t>> MatchTensorNumbers(
       const std::vector<std::string>& patterns) const = 0;
   virtual std::size_t object_count() const = 0;
   virtual ObjectInfo object(std::size_t i) const = 0;
   std::vector<ObjectInfo> objects() const;
   virtual std::optional<ObjectInfo> FindObject(std::string_view name) const = 0;
-  // As MatchTensors, for objects; looks at all names.
+  // Like MatchTensors, for objects. Scans all names.
   virtual Result<std::vector<ObjectInfo>> MatchObjects(
       const std::vector<std::string>& patterns) const = 0;
-  // Codecs and stored size of a tensor. Reads the records of its chunks (64 B each; they are
+  // Returns codecs and stored size of a tensor. Reads the records of its chunks (64 bytes each,
   // verified against the index) and no payload. Errors: NotFound, and those of Open for the tables.
   virtual Result<StoredChunks> TensorChunks(std::string_view tensor) const = 0;
   // In stored order. Errors: NotFound.
   virtual Result<std::vector<ShardInfo>> Shards(std::string_view tensor) const = 0;
-  // The same one after the other, without a list of them, which may take far more memory than the
-  // index does.
+  // Like Shards, but visits one shard after the other. Use it for tensors with many shards: a list
+  // may take far more memory than the index.
   virtual Status ForEachShard(std::string_view tensor,
                               const std::function<void(const ShardInfo&)>& visit) const = 0;
 
-  // Which ranges of which files the requests need. Reads the chunk records it needs (they are
-  // verified against the index). Errors: Mismatch (contract), InvalidArgument (region outside the
-  // shape; a destination that is null, or of another size or dtype), and those of Open for the
-  // tables.
+  // Computes the file ranges that a request needs. Reads the chunk records, which are verified
+  // against the index. Errors: Mismatch (contract), InvalidArgument (a region outside the shape; a
+  // destination that is null, or of the wrong size or dtype), and those of Open for the tables.
   virtual Result<ReadPlan> Plan(const ReadRequest& request,
                                 const LoadContract& contract = {}) const = 0;
-  // Runs a plan of this checkpoint. Success is returned only after everything that was touched is
-  // verified and has arrived; nothing is left on the streams of destinations in device memory,
-  // after an error neither. Damage in chunks that the plan does not touch does not matter. Errors:
-  // Corrupt, Incomplete, Io, Device, …
+  // Executes a plan of this checkpoint. Success means that all requested data is verified and in
+  // place. Nothing remains queued on the streams of device destinations, even after an error.
+  // Damage in chunks outside the plan is not detected. Errors: Corrupt, Incomplete, Io, Device, …
   virtual Result<LoadReport> Read(const ReadPlan& plan, const ReadOptions& options = {}) const = 0;
   // Plan and Read in one call.
   Result<LoadReport> Load(const ReadRequest& request, const LoadContract& contract = {},
                           const ReadOptions& options = {}) const;
-  // The verified bytes of an object. Errors: NotFound, and those of Read.
+  // Returns the verified bytes of an object. Errors: NotFound, and those of Read.
   virtual Result<Bytes> ReadObject(std::string_view name) const = 0;
 
  protected:

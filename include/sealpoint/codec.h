@@ -13,9 +13,9 @@ namespace sealpoint {
 enum class Codec : std::uint16_t {
   kNone = 0,
   kZstd = 1,
-  // Bytes of equal significance are brought together (all first bytes of the elements, then all
-  // second bytes, …), then zstd. Level 1 is a preset made for floating-point data, faster and
-  // smaller on it than the other levels.
+  // Groups the bytes of elements by significance (all first bytes, then all second bytes, …) and
+  // applies zstd. Level 1 is a preset for floating-point data: faster and smaller than other
+  // levels.
   kByteSplitZstd = 2,
 };
 

@@ -20,106 +20,108 @@
 namespace sealpoint {
 
 struct CollectiveLoadOptions {
-  // Bound on the chunks that one rank holds at a time: read but not sent to all, being sent, and
-  // received but not copied. One chunk of each is always held. What threads read and
-  // verify with is OpenOptions::memory_budget_bytes.
+  // Memory for chunks on one rank: chunks that are read but not sent, being sent, or received but
+  // not copied. One chunk of each kind is always held. Threads read and verify within
+  // OpenOptions::memory_budget_bytes.
   std::uint64_t memory_budget_bytes = 256 * kMiB;
-  int threads = kThreadsAuto;  // that read and verify, per rank; at most kThreadsMax
-  // A chunk that several ranks need is read by one of them, which sends it to the others; all read
-  // about the same number of bytes. Off: each rank reads all that it needs, and nothing is sent;
-  // faster where the storage gives every rank the same bytes as fast as memory does, such as a page
-  // cache that the ranks share. The same on all ranks.
+  int threads = kThreadsAuto;  // read and verify threads per rank; at most kThreadsMax
+  // Read each chunk on one rank only and send it to the other ranks that need it; all ranks read
+  // about the same number of bytes. If false, each rank reads every chunk it needs and nothing is
+  // sent. This is faster if the storage serves every rank at memory speed, such as a shared page
+  // cache. Must be the same on all ranks.
   bool share_chunks = true;
   PhaseCallback on_phase{};
 };
 
 struct CollectiveLoadReport {
-  // What this rank requested, and would have read alone.
+  // This rank's request, and the cost of reading it alone.
   PlanSummary plan{};
-  // What the contract said to report, over all ranks: the same on each.
+  // Differences that the contract reports, over all ranks; the same on each rank.
   std::vector<LoadFinding> findings{};
-  std::uint64_t bytes_read = 0;      // stored bytes of chunks that this rank fetched
-  std::uint64_t bytes_received = 0;  // decoded, that came from other ranks
-  // Over all ranks: stored bytes of chunks that were fetched, and of those that any rank requested.
-  // They are equal, since no chunk is read twice, unless share_chunks is off.
+  std::uint64_t bytes_read = 0;      // stored bytes of chunks that this rank read
+  std::uint64_t bytes_received = 0;  // decoded bytes that came from other ranks
+  // Totals over all ranks: stored bytes of the chunks that were read, and of the chunks that any
+  // rank requested. They are equal unless share_chunks is false, because no chunk is read twice.
   std::uint64_t all_bytes_read = 0;
   std::uint64_t all_bytes_requested = 0;
-  std::uint64_t exchange_count = 0;  // of chunks between ranks
+  std::uint64_t exchange_count = 0;  // exchanges of chunks between ranks
   PhaseReport phases{};
 };
 
-// What a collective load costs one rank.
+// Cost of a collective load on one rank.
 struct RankLoad {
   std::string host{};
-  PlanSummary alone{};  // its request, and what that costs if it reads alone
-  // What it reads in the collective load for itself and for other ranks.
+  PlanSummary alone{};  // its request, and the cost of reading it alone
+  // Reads of this rank in the collective load, for itself and for other ranks.
   std::uint64_t bytes_read = 0;
   std::uint64_t requests = 0;
   std::uint64_t files = 0;
-  std::uint64_t bytes_received = 0;  // decoded, that come from other ranks
+  std::uint64_t bytes_received = 0;  // decoded bytes that come from other ranks
   friend bool operator==(const RankLoad&, const RankLoad&) = default;
 };
 
-// What a collective load costs, before it runs: the same on all ranks.
+// Predicted cost of a collective load. The same on all ranks.
 struct SEALPOINT_EXPORT CollectiveLoadPlan {
   std::vector<RankLoad> ranks{};
-  std::vector<LoadFinding> findings{};  // what the contract said to report, over all ranks
+  std::vector<LoadFinding> findings{};  // differences that the contract reports, over all ranks
   // Sums over the ranks.
   std::uint64_t bytes_requested = 0;
   std::uint64_t bytes_read_alone = 0;
   std::uint64_t bytes_read = 0;
-  std::uint64_t bytes_received = 0;  // what ranks send each other
-  // bytes_read / bytes_requested; less than 1 if ranks request the same. 0 if nothing is requested.
+  std::uint64_t bytes_received = 0;  // bytes sent between ranks
+  // bytes_read / bytes_requested: below 1 if ranks request the same data; 0 if nothing is
+  // requested.
   double amplification = 0;
 
-  // A line with the sums, then one per rank. For people.
+  // Human-readable: one line with the sums, then one line per rank.
   std::string ToString() const;
   friend bool operator==(const CollectiveLoadPlan&, const CollectiveLoadPlan&) = default;
 };
 
-// A committed checkpoint, read by all ranks of a communicator together: marker and index are read
-// once and sent to all; each requested chunk is read and verified by exactly one of the ranks that
-// need it, which sends it to the others, balanced by bytes, in batches of bounded memory; while one
-// is exchanged and copied, the next is read, on a thread that never calls the communicator. If no
-// two ranks need the same chunk, as on the mesh that saved, each reads its own, and nothing is
-// sent. The ranks may be another number, in another layout, than those that saved.
+// Reads a committed checkpoint with all ranks of a communicator. Marker and index are read once and
+// sent to all ranks. Each requested chunk is read and verified by exactly one of the ranks that
+// need it, which sends it to the others. Reads are balanced by bytes and run in batches of bounded
+// memory. While one batch is exchanged and copied, a thread that never calls the communicator reads
+// the next. If no two ranks need the same chunk, as on the mesh that saved, each rank reads its own
+// chunks and nothing is sent. The number of ranks and their layout may differ from the save.
 //
 // All ranks of the communicator call Open, Plan, Load and ReadObject in the same order. Every rank
-// makes the same sequence of collective calls whatever its own outcome; the error of one rank
-// becomes the same error on all, naming the rank on which it happened first. Thread safety: one
-// call at a time. The communicator outlives the reader.
+// makes the same sequence of collective calls regardless of its own outcome. An error on one rank
+// becomes the same error on all ranks and names the rank on which it happened first.
+//
+// Thread safety: one call at a time. The communicator must outlive the reader.
 class SEALPOINT_EXPORT CollectiveReader {
  public:
-  // All ranks pass the same path, letter by letter; else all get InvalidArgument with two of them.
-  // Errors: those of Checkpoint::Open, Comm, Timeout. Files are checked by rank 0 alone.
+  // All ranks pass exactly the same path; otherwise all get InvalidArgument, which names two of the
+  // paths. Rank 0 alone checks the files. Errors: those of Checkpoint::Open, Comm, Timeout.
   static Result<std::unique_ptr<CollectiveReader>> Open(Communicator& comm, const std::string& path,
                                                         const OpenOptions& options = {});
   virtual ~CollectiveReader() = default;
   CollectiveReader(const CollectiveReader&) = delete;
   CollectiveReader& operator=(const CollectiveReader&) = delete;
 
-  // For all that one rank can do alone.
+  // The checkpoint, for operations that one rank performs alone.
   virtual const Checkpoint& checkpoint() const = 0;
 
-  // Fills the destinations of every rank's own request; requests may overlap, nest or be equal, and
-  // be empty. The contract is that of all requests together: a tensor is unexpected if no rank
-  // requests it, and covered if the ranks together touch all its elements. All ranks pass the same
-  // contract; else all get InvalidArgument. After an error the content of destinations is
+  // Fills the destinations of every rank's own request. Requests may overlap, nest, be equal or be
+  // empty. The contract applies to all requests together: a tensor is unexpected if no rank
+  // requests it, and covered if the ranks together request all its elements. All ranks pass the
+  // same contract; otherwise all get InvalidArgument. After an error the content of destinations is
   // unspecified. Errors: those of Checkpoint::Plan and Read, Comm, Timeout.
   virtual Result<CollectiveLoadReport> Load(const ReadRequest& request,
                                             const LoadContract& contract = {},
                                             const CollectiveLoadOptions& options = {}) = 0;
 
-  // What Load would cost with the same arguments: each rank's requests, and what each would read.
-  // Tables are read and ranks agree as in Load; no payload is read or sent. Errors: those of Load
-  // before its first byte.
+  // Computes the cost of Load with the same arguments: the request and the reads of each rank.
+  // Tables are read and ranks exchange messages as in Load; no payload is read or sent. Errors:
+  // those that Load returns before reading payload.
   virtual Result<CollectiveLoadPlan> Plan(const ReadRequest& request,
                                           const LoadContract& contract = {},
                                           const CollectiveLoadOptions& options = {}) = 0;
 
-  // The verified bytes of an object, read by one rank and sent to all. All ranks pass the same
-  // name; else all get InvalidArgument. Errors: NotFound, those of Read, Comm, Timeout; the same on
-  // all ranks.
+  // Returns the verified bytes of an object, read by one rank and sent to all. All ranks pass the
+  // same name; otherwise all get InvalidArgument. Errors, the same on all ranks: NotFound, those of
+  // Read, Comm, Timeout.
   virtual Result<Bytes> ReadObject(std::string_view name) = 0;
 
  protected:

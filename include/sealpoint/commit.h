@@ -23,19 +23,19 @@ namespace sealpoint {
 using ProvenanceList = std::vector<std::pair<std::string, std::string>>;
 
 struct CommitOptions {
-  AttemptId attempt{};  // zero: a fresh random id
+  AttemptId attempt{};  // zero: a new random id
   std::uint64_t step = kNoStep;
   std::optional<ParentRef> parent{};
   MeshAxes mesh{};              // provenance only
   ProvenanceList provenance{};  // unique keys, "sealpoint." is reserved; values are UTF-8
-  // A checkpoint without tensors and objects is refused (InvalidArgument): usually the
-  // program forgot to declare, or to add, anything.
+  // Allows a checkpoint without tensors and objects. By default that is InvalidArgument, because
+  // the program probably forgot to declare or add them.
   bool allow_empty = false;
   Limits limits{};
   PhaseCallback on_phase{};
-  // Blobs may have been written for another attempt: those of an older checkpoint that the caller
-  // linked into this directory, which it synced afterwards. Without it such a blob is an error,
-  // since mostly it is the summary of an attempt that failed.
+  // Allows blobs that were written for another attempt: blobs of an older checkpoint that the
+  // caller linked into this directory before syncing it. By default such a blob is an error,
+  // because its summary usually belongs to a failed attempt.
   bool reuses_blobs = false;
 };
 
@@ -50,7 +50,7 @@ struct CommitInfo {
   std::uint64_t raw_bytes = 0;    // of tensors and objects
   std::uint64_t total_bytes = 0;  // of the blobs
   std::uint64_t index_bytes = 0;
-  // Blobs that were written for another attempt, which this one links; the bytes of their files.
+  // Linked blobs that were written for another attempt, and the size of their files.
   std::uint64_t reused_blob_count = 0;
   std::uint64_t reused_bytes = 0;
   PhaseReport report{};  // of this process
@@ -58,34 +58,35 @@ struct CommitInfo {
   ParentRef as_parent() const { return {attempt, sequence}; }
 };
 
-// Makes the blobs of these summaries one checkpoint, or does nothing. Exactly one process calls it,
-// when all blobs are finished. Follows spec/commit.md: every blob is stat'ed, the index is built,
-// passes the reader's whole check, and is written and synced; the marker is written, synced and
-// published exclusively; the directory is synced around the publication.
+// Commits the blobs of these summaries as one checkpoint, or changes nothing. Exactly one process
+// calls it, after all blobs are finished. Follows spec/commit.md: it stats every blob; builds the
+// index, checks it as a reader does, writes and syncs it; writes and syncs the marker and publishes
+// it exclusively; and syncs the directory before and after the publication.
 //
-// Errors: InvalidArgument (holes, overlaps, disagreeing declarations; tensor and blobs are named;
-// nothing to commit, a blob of another attempt), AlreadyExists (the directory has a marker),
-// Incomplete (a blob is missing or short), Unsupported (no exclusive publication here; a blob with
-// features that this version does not know), LimitExceeded, NoSpace, Io. On an error before
-// publication its own files are removed, the blobs stay. If the outcome of the publication could
-// not be established by reading the marker back, OutcomeIsUnknown(error) is true and nothing was
+// Errors: InvalidArgument (holes, overlaps or conflicting declarations, with tensor and blobs;
+// nothing to commit; a blob of another attempt), AlreadyExists (the directory has a marker),
+// Incomplete (a blob is missing or short), Unsupported (no exclusive publication on this storage; a
+// blob with unknown features), LimitExceeded, NoSpace, Io. After an error before the publication,
+// the files made by this call are removed and the blobs are kept. If reading the marker back could
+// not establish the outcome of the publication, OutcomeIsUnknown(error) is true and nothing is
 // removed. Durability: after success the checkpoint survives a crash.
 SEALPOINT_EXPORT Result<CommitInfo> Commit(Storage& storage, const std::string& directory,
                                            const CommitOptions& options,
                                            std::span<const BlobSummary> summaries);
 
-// True for the error of a commit or save of which nobody can say whether it took effect: look at
+// True if it is unknown whether the commit or save that returned this error took effect. Inspect
 // the directory later; do not delete anything.
 SEALPOINT_EXPORT bool OutcomeIsUnknown(const Status& error);
 
-// Reads a summary back from a finished blob; verifies header, trailer and manifest.
-// Errors: NotFound, Incomplete (too short to be a blob), NotACheckpoint, Corrupt, Unsupported,
-// LimitExceeded, Io. That the blob is durable, its writer must have said (R-CMT-25).
+// Reads a summary back from a finished blob and verifies header, trailer and manifest. It cannot
+// tell whether the blob is durable; its writer must have confirmed that (R-CMT-25). Errors:
+// NotFound, Incomplete (too short to be a blob), NotACheckpoint, Corrupt, Unsupported,
+// LimitExceeded, Io.
 SEALPOINT_EXPORT Result<BlobSummary> ReadSummary(const Storage& storage,
                                                  const std::string& directory, const BlobId& blob,
                                                  const Limits& limits = {});
 
-// Ids of the files in a directory whose names are those of blobs, ascending.
+// Returns the ids of all files in a directory that are named like blobs, in ascending order.
 SEALPOINT_EXPORT Result<std::vector<BlobId>> ListBlobs(const Storage& storage,
                                                        const std::string& directory);
 

@@ -17,44 +17,44 @@ namespace sealpoint {
 
 class Communicator;
 
-// A communicator for one thread in the background (Communicator::DuplicateForBackground). That
-// thread makes the collective calls; if only the program's own thread may speak to other ranks,
-// as with MPI, they are carried out inside Progress, which that one calls now and then.
+// A communicator for one background thread (Communicator::DuplicateForBackground). The background
+// thread makes the collective calls. If only the program's own thread may communicate, as with MPI,
+// the calls are executed inside Progress, which that thread calls regularly.
 //
 // Thread safety: Progress and Interrupt may be called while the background thread is in a call of
-// communicator(). The destructor must not: that thread has ended, or makes no call any more.
+// communicator(). Destroy the object only after that thread has ended or makes no further call.
 class SEALPOINT_EXPORT BackgroundCommunicator {
  public:
   virtual ~BackgroundCommunicator() = default;
   BackgroundCommunicator(const BackgroundCommunicator&) = delete;
   BackgroundCommunicator& operator=(const BackgroundCommunicator&) = delete;
 
-  // For the background thread alone, but for the plain accessors.
+  // For the background thread only, except for the plain accessors.
   virtual Communicator& communicator() = 0;
-  // Carries on what the background thread is in, and waits for nobody. Local: ranks need not call
-  // it equally often, but a call of one rank ends only after all have begun theirs. True if
-  // something moved, and a further call at once may move more.
+  // Local. Advances the background thread's current call without waiting. Ranks need not call it
+  // equally often, but a call on one rank completes only after all ranks have started theirs.
+  // Returns true if there was progress and another call may make more at once.
   virtual bool Progress() = 0;
-  // False if the calls of the background thread end though nobody calls Progress, as those of
-  // threads do, or of a process group that any thread may drive. The same on all ranks.
+  // False if calls of the background thread complete without Progress, as for threads or for a
+  // process group that any thread may drive. The same on all ranks.
   virtual bool needs_progress() const { return true; }
-  // The call that is under way and all later ones return `reason`, whose code must be kComm or
-  // kTimeout, since other ranks may be anywhere then. Local; the others notice at their deadline,
-  // or earlier if the implementation can tell them.
+  // Local. The current call and all later ones return `reason`. Its code must be kComm or kTimeout,
+  // because the ranks may no longer be in step. Other ranks notice at their deadline, or earlier if
+  // the implementation can notify them.
   virtual void Interrupt(const Status& reason) = 0;
 
  protected:
   BackgroundCommunicator() = default;
 };
 
-// What the collective layer needs of a group of processes: metadata travels through it, payload of
-// a save never does. Implementations: SelfCommunicator, ThreadCommunicators, MpiCommunicator
+// A group of processes. Metadata travels through it, the payload of a save never does.
+// Implementations: SelfCommunicator, ThreadCommunicators, MpiCommunicator
 // (sealpoint/mpi_communicator.h), or the caller's own.
 //
 // Every function that is not a plain accessor is collective: all ranks call it, in the same order.
-// A rank that fails does not leave: it takes part to the end (see AgreeOnStatus). Each call returns
-// within the deadline; after Timeout or Comm the communicator must not be used again, since ranks
-// may disagree on where they are. Messages may exceed 2 GiB.
+// A rank that fails continues to take part (see AgreeOnStatus). Each call returns within the
+// deadline. After Timeout or Comm the communicator must not be used again, because the ranks may no
+// longer be in step. Messages may exceed 2 GiB.
 //
 // Thread safety: one call at a time.
 class SEALPOINT_EXPORT Communicator {
@@ -67,53 +67,60 @@ class SEALPOINT_EXPORT Communicator {
   virtual int size() const = 0;
   virtual const std::string& host() const = 0;  // of this rank
 
-  // Time that one collective call may take before it returns Timeout; kForever (zero): no limit.
-  // Implementations begin with kDefaultDeadline. Local: set the same on all ranks.
+  // Local. Sets the maximum duration of one collective call, after which it returns Timeout;
+  // kForever (zero): no limit. Default: kDefaultDeadline. Set the same value on all ranks.
   virtual void set_deadline(std::chrono::milliseconds deadline) = 0;
 
-  // Errors of all of these: Comm, Timeout.
+  // True if the program compares every collective call between the ranks before making it, as the
+  // Python package does. The library then skips exchanges that would only repeat the comparison.
+  // Must be the same on all ranks.
+  virtual bool calls_are_compared() const { return false; }
+
+  // All of the following functions may return Comm and Timeout.
   virtual Status Barrier() = 0;
-  // `bytes` is read on `root` and replaced elsewhere; sizes need not agree beforehand.
+  // Sends `bytes` from `root`; on other ranks `bytes` is replaced. Sizes may differ beforehand.
   virtual Status Broadcast(Bytes& bytes, int root) = 0;
-  // Returns one entry per rank, in rank order, on `root`; an empty vector elsewhere.
+  // Returns one entry per rank, in rank order, on `root`; an empty vector on other ranks.
   virtual Result<std::vector<Bytes>> Gather(ByteSpan bytes, int root) = 0;
-  // As Gather, on every rank.
+  // Like Gather, on every rank.
   virtual Result<std::vector<Bytes>> AllGather(ByteSpan bytes) = 0;
-  // `outgoing` has one entry per destination rank; returns one entry per source rank. Taken by
-  // value: move large messages in, and an implementation may send from that very memory.
+  // `outgoing` has one entry per destination rank; returns one entry per source rank. It is passed
+  // by value so that large messages can be moved in; an implementation may send from that memory
+  // directly.
   virtual Result<std::vector<Bytes>> AllToAll(std::vector<Bytes> outgoing) = 0;
-  // Element-wise maximum over the ranks; all ranks pass the same count.
+  // Element-wise maximum over the ranks; all ranks pass the same number of values.
   virtual Result<std::vector<std::uint64_t>> AllReduceMax(
       const std::vector<std::uint64_t>& values) = 0;
 
-  // Collective. The same ranks once more, for saves in the background (Saver::SaveAsync); messages
-  // of the two never mix. It has this one's deadline, counted for each call from when the
-  // background thread makes it, and, if Progress carries the call, as PolledDeadline does: time in
-  // which the program does not call Progress is not the fault of other ranks. Errors: Comm,
-  // Timeout; Unsupported if an implementation has none, as here.
+  // Creates a communicator of the same ranks for background saves (Saver::SaveAsync). Messages of
+  // the two never mix. It has the same deadline, counted for each call from the time that the
+  // background thread makes it. If Progress executes the calls, time is counted as by
+  // PolledDeadline: gaps between calls of Progress are not charged to other ranks. Errors: Comm,
+  // Timeout; Unsupported (the default implementation).
   virtual Result<std::unique_ptr<BackgroundCommunicator>> DuplicateForBackground();
 
  protected:
   Communicator() = default;
 };
 
-// How a rank that fails keeps the others company: it hands in its error as the others hand in
-// success, and all ranks go on with the same answer. Collective: all ranks call, whatever happened
-// to them; use it around anything that ranks do alone between two collective calls.
+// Agrees on one outcome. Each rank passes its own status, and all ranks return the same result. Use
+// it around local work between two collective calls, so that a rank that fails does not leave the
+// others waiting. Collective: all ranks call it regardless of their outcome.
 //
-// Returns success if all ranks hand in success. Else every rank gets the same Status: that of the
-// lowest rank that failed, with this rank and its host as the place (unless it names one already),
-// and with OutcomeIsUnknown as it was there. Costs one AllReduceMax of one number; only a failure
-// costs a Broadcast as well.
-// Errors besides: Comm, Timeout. If the communicator itself fails, each rank returns its own error,
-// or that of the communicator if it had none; then the ranks may differ.
+// Returns success if all ranks pass success. Otherwise every rank gets the Status of the lowest
+// rank that failed, with that rank and its host as the place (unless the status already names one),
+// and with its OutcomeIsUnknown. Costs one AllReduceMax of one number; a failure also costs one
+// Broadcast.
+//
+// Further errors: Comm, Timeout. If the communicator itself fails, results may differ: each rank
+// returns its own error, or the communicator's error if it had none.
 SEALPOINT_EXPORT Status AgreeOnStatus(Communicator& comm, const Status& local_status);
 
-// One rank, no communication.
+// A communicator of one rank. It exchanges no messages.
 SEALPOINT_EXPORT std::unique_ptr<Communicator> SelfCommunicator();
 
-// `size` communicators, one per rank, for threads of this process. They share state that lives as
-// long as the last of them. Precondition: size >= 1.
+// Returns `size` communicators, one per rank, for threads of this process. Their shared state lives
+// as long as the last of them. Precondition: size >= 1.
 SEALPOINT_EXPORT std::vector<std::unique_ptr<Communicator>> ThreadCommunicators(int size);
 
 }  // namespace sealpoint

@@ -8,19 +8,19 @@
 
 namespace sealpoint {
 
-// How a value is converted that the destination's dtype does not have.
+// Conversion of values that the destination's dtype cannot represent.
 enum class Rounding : std::uint8_t {
-  // An error that names the element. Converting back gives the same value; a NaN stays a NaN.
+  // Fails and names the element. Converting back gives the same value; a NaN remains a NaN.
   kExact,
-  // A floating-point dtype takes the nearest of its values, of two the one whose last bit is 0.
-  // Beyond its greatest it takes infinity, or NaN if it has no infinity (as torch does). Any
-  // other dtype converts exactly all the same.
+  // Rounds to the nearest value of a floating-point dtype, ties to even. Values out of range become
+  // infinity, or NaN if the dtype has no infinity (as in torch). Conversion to any other dtype must
+  // still be exact.
   kNearestEven,
 };
 
-// A change of dtype that a reader asks for. docs/loading.md has the table of what converts to what:
-// integers, floating-point dtypes, and complex dtypes among themselves. bool, f4_e2m1x2 and what is
-// not registered do not convert.
+// A change of dtype requested by a reader. Integers, floating-point dtypes and complex dtypes
+// convert among themselves; see the table in docs/guides/loading.md. bool, f4_e2m1x2 and
+// unregistered dtypes do not convert.
 struct Conversion {
   DType to{};
   Rounding rounding = Rounding::kExact;

@@ -9,24 +9,24 @@
 
 namespace sealpoint {
 
-// As a deadline: no limit. Whatever hangs then hangs the program.
+// Deadline without a limit. The program hangs if storage or another rank hangs.
 inline constexpr std::chrono::milliseconds kForever{0};
 
-// Default for one collective call. The longest such wait is that of the first rank to finish
-// writing for the last one: half an hour covers 64 GiB on a rank that writes 40 MB/s while another
-// has nothing to write. It is also what torch.distributed gives its collectives by default.
+// Default for one collective call. The longest wait is that of the first rank to finish writing for
+// the last one. Half an hour covers 64 GiB on a rank that writes 40 MB/s while another rank has
+// nothing to write. It is also the default of torch.distributed.
 inline constexpr std::chrono::milliseconds kDefaultDeadline = std::chrono::minutes(30);
 
-// Default for a whole save in the background, from the end of the snapshot to the verdict: longer
-// than the interval between two checkpoints should be.
+// Default for a complete background save, from the end of the snapshot to the verdict. Longer than
+// the interval between two checkpoints should be.
 inline constexpr std::chrono::milliseconds kDefaultBackgroundDeadline = std::chrono::hours(2);
 
-// The most time between two calls that move a save in the background (Poll, Wait, calls of the
-// saver) that counts towards its deadlines. A program that trains for an hour between
-// two calls finds the save where it was, and not past its deadline.
+// Maximum time between two calls that advance a background save (Poll, Wait, calls of the saver)
+// that counts toward its deadlines. A program that trains for an hour between two calls therefore
+// does not exceed the deadline.
 inline constexpr std::chrono::milliseconds kPollGapMax = std::chrono::minutes(1);
 
-// A deadline for work that proceeds only while it is polled. Value type; thread safety: as int.
+// A deadline for work that only proceeds when polled. A value type; thread safety as for int.
 class PolledDeadline {
  public:
   using Clock = std::chrono::steady_clock;
@@ -34,15 +34,15 @@ class PolledDeadline {
   explicit PolledDeadline(std::chrono::milliseconds limit, Clock::time_point now = Clock::now())
       : limit_(limit), last_poll_(now) {}
 
-  // Counts the time since the last poll, at most kPollGapMax of it. True if the limit is
-  // reached; never with kForever.
+  // Adds the time since the last poll, at most kPollGapMax. Returns true if the limit is reached;
+  // never with kForever.
   bool IsOver(Clock::time_point now = Clock::now()) {
     counted_ += std::clamp<Clock::duration>(now - last_poll_, Clock::duration(0), kPollGapMax);
     last_poll_ = now;
     const auto counted = std::chrono::duration_cast<std::chrono::milliseconds>(counted_);
     return limit_ > kForever && counted >= limit_;
   }
-  // The time since the last poll does not count at all.
+  // Ignores the time since the last poll.
   void Resume(Clock::time_point now = Clock::now()) { last_poll_ = now; }
   std::chrono::milliseconds limit() const { return limit_; }
 

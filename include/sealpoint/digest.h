@@ -10,13 +10,13 @@
 
 namespace sealpoint {
 
-// Digest algorithms. Values are frozen in the file format (spec/registries.md). A checksum finds
-// damage; it is not authenticity (SECURITY.md).
+// Digest algorithms. Values are frozen in the file format (spec/registries.md). A checksum detects
+// corruption, not tampering (SECURITY.md).
 enum class DigestAlgorithm : std::uint16_t {
   kXxh3_128 = 1,
 };
 
-// XXH3-128 with seed 0 in canonical byte order, at memory speed. Thread safety: any.
+// XXH3-128 with seed 0 in canonical byte order, at memory speed. Thread-safe.
 SEALPOINT_EXPORT Digest ComputeDigest(ByteSpan bytes);
 
 }  // namespace sealpoint

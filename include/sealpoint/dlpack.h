@@ -11,7 +11,7 @@
 
 namespace sealpoint {
 
-// A dtype of DLPack, by the numbers of its DLDataType, which it never changes.
+// A DLPack dtype: the numbers of DLDataType, which are stable.
 struct DlpackDType {
   std::uint8_t code = 0;
   std::uint8_t bits = 0;  // of one lane
@@ -19,19 +19,19 @@ struct DlpackDType {
   bool operator==(const DlpackDType&) const = default;
 };
 
-// Each registered dtype has one; nothing if it is not registered.
+// Every registered dtype has a DLPack dtype. Empty if the dtype is not registered.
 SEALPOINT_EXPORT std::optional<DlpackDType> DlpackOf(DType dtype);
-// Nothing if the format has no such dtype.
+// Empty if the format has no such dtype.
 SEALPOINT_EXPORT std::optional<DType> DTypeOfDlpack(DlpackDType dtype);
 
-// Values of DLDeviceType, which DLPack never changes.
+// Values of DLDeviceType, which are stable.
 inline constexpr std::int32_t kDlpackCpu = 1;
 inline constexpr std::int32_t kDlpackCuda = 2;
 inline constexpr std::int32_t kDlpackCudaHost = 3;
 inline constexpr std::int32_t kDlpackCudaManaged = 13;
 
-// The first byte of an array that touches the bytes [lowest, end) around its element 0, which is at
-// data + byte_offset. Nothing if one of these is no address that a program can have.
+// Address of the first byte of an array that covers the bytes [lowest, end) relative to its element
+// 0, at data + byte_offset. Empty if any of these addresses is invalid.
 inline std::optional<std::byte*> DlpackBegin(void* data, std::uint64_t byte_offset,
                                              std::int64_t lowest, std::int64_t end) {
   std::int64_t first = 0;

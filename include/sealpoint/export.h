@@ -2,15 +2,15 @@
 #ifndef SEALPOINT_EXPORT_H_
 #define SEALPOINT_EXPORT_H_
 
-// Every public header includes this one, so that an older standard is one clear error.
+// Every public header includes this one, so that an older standard causes a single clear error.
 #if __cplusplus < 202002L
 #error "Sealpoint needs C++20: compile with -std=c++20 or later"
-// No such header exists: the compiler stops here, and reports nothing that only follows from it.
+// This header does not exist: the compiler stops here and reports no further errors.
 #include <sealpoint_needs_cxx20>
 #endif
 
-// Marks what the shared library exports; everything else is hidden. SEALPOINT_SHARED is defined by
-// the build of, and by every consumer of, the shared variant of the library.
+// Marks symbols exported from the shared library; all others are hidden. SEALPOINT_SHARED is
+// defined when building or using the shared library.
 #if defined(SEALPOINT_SHARED)
 #define SEALPOINT_EXPORT [[gnu::visibility("default")]]
 #else

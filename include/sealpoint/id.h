@@ -21,9 +21,9 @@ struct SEALPOINT_EXPORT Id128 {
 
   bool is_zero() const { return *this == Id128{}; }
   std::string ToHex() const;
-  // Takes exactly 32 lower-case hexadecimal digits, else InvalidArgument.
+  // Errors: InvalidArgument unless `hex` is exactly 32 lower-case hexadecimal digits.
   static Result<Id128> FromHex(std::string_view hex);
-  // Random bits from the system (getrandom). Errors: Io.
+  // Random bits from the operating system (getrandom). Errors: Io.
   static Result<Id128> Random();
 
   friend auto operator<=>(const Id128&, const Id128&) = default;
@@ -32,14 +32,14 @@ struct SEALPOINT_EXPORT Id128 {
 using AttemptId = Id128;
 using BlobId = Id128;
 
-// The value of a digest whose algorithm is known from the context. XXH3-128 is held in its
-// canonical (big-endian) form, so that hex output equals that of `xxhsum -H2`.
+// The value of a digest; the algorithm is known from the context. XXH3-128 is stored in its
+// canonical (big-endian) form, so that its hexadecimal form equals the output of `xxhsum -H2`.
 using Digest = Id128;
 
-// "No step": a checkpoint that was imported and belongs to no training step.
+// "No step": an imported checkpoint that belongs to no training step.
 inline constexpr std::uint64_t kNoStep = ~std::uint64_t{0};
 
-// A committed checkpoint that the next one follows.
+// The committed checkpoint that precedes a new one.
 struct ParentRef {
   AttemptId attempt{};
   std::uint64_t sequence = 0;

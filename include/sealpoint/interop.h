@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <initializer_list>
 #include <map>
 #include <memory>
@@ -16,30 +15,25 @@
 #include <vector>
 
 #include "sealpoint/bytes.h"
-#include "sealpoint/checkpoint.h"
-#include "sealpoint/codec.h"
-#include "sealpoint/commit.h"
 #include "sealpoint/dtype.h"
-#include "sealpoint/engine.h"
 #include "sealpoint/export.h"
 #include "sealpoint/region.h"
 #include "sealpoint/safetensors.h"
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
 
-// Foreign formats: what their checkpoints hold and where, and models of safetensors made of
-// checkpoints, and the reverse.
+// Foreign formats: the contents of their checkpoints and the location of each tensor's bytes.
 
 namespace sealpoint {
 
-// A value of a foreign checkpoint: a node of spec/tree.md, which is JSON whose members keep their
-// order. It takes 16 bytes and what it owns. Not copyable.
+// A value of a foreign checkpoint: a node of spec/tree.md, which is JSON with ordered members. It
+// takes 16 bytes plus the data it owns. Not copyable.
 class SEALPOINT_EXPORT ForeignNode {
  public:
   struct Member;
   using List = std::vector<ForeignNode>;
   using Members = std::vector<Member>;
-  // In the place of a node that could not be read: its position in ForeignCheckpoint::unread.
+  // Replaces a node that could not be read; refers to ForeignCheckpoint::unread.
   struct Unread {
     std::uint32_t position = 0;
   };
@@ -56,14 +50,14 @@ class SEALPOINT_EXPORT ForeignNode {
   ForeignNode(Unread unread);
   ForeignNode(List items);
   ForeignNode(Members members);
-  ForeignNode(std::initializer_list<Member> members);  // which are moved
+  ForeignNode(std::initializer_list<Member> members);  // moves the members
   // NOLINTEND(google-explicit-constructor)
   ~ForeignNode();
   ForeignNode(ForeignNode&& other) noexcept;
   ForeignNode& operator=(ForeignNode&& other) noexcept;
 
   bool is_null() const { return std::holds_alternative<std::monostate>(value_); }
-  // Null if it is something else.
+  // Null if the node has another type.
   const bool* if_bool() const { return std::get_if<bool>(&value_); }
   const std::int64_t* if_int() const { return std::get_if<std::int64_t>(&value_); }
   const double* if_float() const { return std::get_if<double>(&value_); }
@@ -74,7 +68,7 @@ class SEALPOINT_EXPORT ForeignNode {
   List* if_list() { return const_cast<List*>(std::as_const(*this).if_list()); }
   Members* if_object() { return const_cast<Members*>(std::as_const(*this).if_object()); }
 
-  // The member of an object; null if there is none. O(n).
+  // Returns the member of an object, or null if there is none. O(n).
   const ForeignNode* Find(std::string_view key) const;
 
  private:
@@ -91,10 +85,10 @@ class SEALPOINT_EXPORT ForeignNode {
 
 struct ForeignNode::Member {
   std::string key{};
-  mutable ForeignNode value{};  // so that it can be moved out of an initializer list
+  mutable ForeignNode value{};  // allows moving it out of an initializer list
 };
 
-// Here, where Member is complete: from C++23 on their bodies need the destructor of its vector.
+// Defined after Member is complete: from C++23 on, the bodies need the destructor of its vector.
 inline ForeignNode::ForeignNode() = default;
 inline ForeignNode::ForeignNode(std::nullptr_t) {}
 inline ForeignNode::ForeignNode(bool value) : value_(value) {}
@@ -106,12 +100,12 @@ inline ForeignNode::ForeignNode(std::string_view text) : ForeignNode(std::string
 inline ForeignNode::ForeignNode(const char* text) : ForeignNode(std::string(text)) {}
 inline ForeignNode::ForeignNode(Unread unread) : value_(unread) {}
 
-// What torch and numpy call a dtype; a name is empty if they have none.
+// Names of a dtype in torch and numpy; empty if they have none.
 struct ForeignDType {
   DType dtype = DType::kNone;
   std::string_view name{};           // in torch, numpy and ml_dtypes: "bfloat16"
-  std::string_view torch_storage{};  // a class of the module torch: "BFloat16Storage"
-  std::string_view numpy_code{};     // without a byte order: "f4"
+  std::string_view torch_storage{};  // class in the torch module: "BFloat16Storage"
+  std::string_view numpy_code{};     // without byte order: "f4"
 };
 
 // The registered dtypes, ascending by id.
@@ -119,50 +113,51 @@ SEALPOINT_EXPORT std::span<const ForeignDType> ForeignDTypes();
 
 struct ForeignOptions {
   std::shared_ptr<Storage> storage{};  // DefaultStorage() if null
-  // Values of classes that have no node, and tensors of DCP and Megatron whose dtype the format
-  // lacks, are left out, and noted; else they are Unread.
+  // Leave out values of classes that have no node, and tensors of DCP and Megatron with a dtype
+  // that this format lacks, and add a note for each. If false, they are Unread.
   bool drop_unknown = false;
-  // What cannot be read of a directory, or of a mapping in a pickle, becomes Unread, and is no
-  // error, so that it can be left out.
+  // Turn unreadable entries of a directory, or of a mapping in a pickle, into Unread instead of
+  // failing, so that the caller can leave them out.
   bool goes_on = false;
-  // Names of which each rank has its own, in directories of DCP with metadata per rank; patterns as
-  // of Checkpoint::MatchTensors. What ranks have of other names has to be the same.
+  // Names with separate values per rank, for DCP directories with per-rank metadata; patterns as in
+  // Checkpoint::MatchTensors. All other names must have the same value on all ranks.
   std::vector<std::string> per_rank{};
-  // A file that is one of several parts of a state (consolidated.00.pth, mp_rank_00) is read alone,
-  // and the others are left out; else that is Unsupported.
+  // Read a file alone that is one of several parts of a state (consolidated.00.pth, mp_rank_00),
+  // and leave out the other parts. If false, such a file is Unsupported.
   bool allow_part = false;
-  // Patterns of tensors that an index names and no file has: they are `missing`; else they are
-  // Corrupt, and a file that is not there Incomplete.
+  // Patterns of tensors that may be listed in an index without being in any file; they are reported
+  // as `missing`. For other tensors this is Corrupt, and a missing file is Incomplete.
   std::vector<std::string> allow_missing{};
-  // What the description may take of memory, in bytes; nothing: 16 times what the files have, and
-  // 64 MiB.
+  // Maximum memory in bytes for the description. Default: 16 times the size of the files, plus 64
+  // MiB.
   std::optional<std::uint64_t> metadata_memory_bytes{};
 };
 
-// Elements of a box of a tensor in a file.
+// Location in a file of the elements of a box of a tensor.
 struct ForeignPart {
   Box box{};
   std::size_t file = 0;           // in ForeignCheckpoint::paths
-  std::uint64_t entry_begin = 0;  // of the bytes that lie together there, in bytes
+  std::uint64_t entry_begin = 0;  // start of the entry (a contiguous range of the file), in bytes
   std::uint64_t entry_size = 0;
   std::string entry_name{};
   std::optional<std::uint32_t> crc{};  // CRC-32 of the entry
-  std::uint64_t begin = 0;             // of the elements, in bytes from that of the entry
-  std::optional<Shape> strides{};      // of the box, in elements; nothing: row-major and dense
-  // Only these elements of the dense box, half-open.
+  std::uint64_t begin = 0;             // first element, in bytes from the start of the entry
+  std::optional<Shape> strides{};      // of the box, in elements; empty: row-major and dense
+  // Half-open range of elements of the dense box; empty: all.
   std::optional<std::pair<std::uint64_t, std::uint64_t>> run{};
-  // The sign of each element is the other one in the file: of its imaginary part, or of the number.
+  // The file stores each element with the opposite sign: of the imaginary part of a complex dtype,
+  // otherwise of the number.
   bool flips_sign = false;
-  // The entry is what torch.save wrote of the part, to be looked into by ResolveParts.
+  // The entry is a torch.save file of the part; use ResolveParts to read it.
   bool is_item = false;
 };
 
 struct ForeignTensor {
   DType dtype = DType::kNone;
   Shape shape{};
-  // None of an empty tensor. They tile it.
+  // They tile the tensor. Empty for an empty tensor.
   std::vector<ForeignPart> parts{};
-  // The shape of which items are boxes, of a state that an old version of Megatron flattened.
+  // Shape that the items' boxes refer to, for state flattened by an old version of Megatron.
   std::optional<Shape> flattened_shape{};
 };
 
@@ -177,8 +172,8 @@ struct ForeignFile {
   std::string meaning{};
 };
 
-// What lies beside the files of a format and was not read. It may hold state unless it is text,
-// such as a configuration, or left over from another save.
+// A file that is not part of the format and was not read. It may hold state unless it is text, such
+// as a configuration, or left over from another save.
 struct ForeignLeftOut {
   std::string name{};
   std::uint64_t size_bytes = 0;
@@ -188,57 +183,56 @@ struct ForeignLeftOut {
 
 struct ForeignUnread {
   Status error{};
-  bool is_beside = false;  // of a file beside those of the format
+  bool is_beside = false;  // belongs to a file outside the format
 };
 
-// A leaf of the tree that is no tensor, and its value in short.
+// A leaf of the tree that is not a tensor, with an abbreviated value.
 struct ForeignValue {
   std::string name{};
   std::string brief{};
 };
 
-// Directories that stay open, since to open one in an object store is to list it.
+// Keeps directories open, because opening one in an object store lists it.
 class ForeignDirectories;
 
-// What a checkpoint of a foreign format holds.
+// Contents of a checkpoint of another format.
 struct ForeignCheckpoint {
   std::string format{};  // "safetensors", "hf", "torch", "hf_torch", "dcp", "megatron"
   std::string path{};
   std::optional<std::uint64_t> step{};
   std::map<std::string, ForeignTensor> tensors{};
-  ForeignNode tree{};  // a mapping, whose tensors are those above
-  // What nodes "per_rank" of the tree stand for, of each rank.
+  ForeignNode tree{};  // a mapping; its tensors are those above
+  // Values of the tree's "per_rank" nodes, one per rank.
   std::vector<ForeignNode> rank_values{};
   std::map<std::string, ForeignObject> objects{};
   std::vector<ForeignFile> files{};
-  std::string digest{};  // what protects the bytes of tensors, in words
+  std::string digest{};  // description of the digests that protect tensor data
   std::vector<std::string> notes{};
   std::vector<ForeignLeftOut> left_out{};
-  std::vector<std::string> missing{};  // tensors that an index names and no file has
-  // What the description may take, by the options or the files; nothing: 64 MiB.
+  std::vector<std::string> missing{};  // tensors that are listed in an index but in no file
+  // Maximum memory for the description, from the options or the size of the files; empty: 64 MiB.
   std::optional<std::uint64_t> metadata_memory_bytes{};
   std::vector<ForeignUnread> unread{};
-  std::vector<std::string> paths{};                   // of files with parts of tensors
-  std::shared_ptr<ForeignDirectories> directories{};  // of them, for ResolveParts; may be null
+  std::vector<std::string> paths{};  // files with parts of tensors
+  // directories of `paths`, for ResolveParts; may be null
+  std::shared_ptr<ForeignDirectories> directories{};
 };
 
-// Reads what a file or directory of safetensors, torch.save, torch.distributed.checkpoint or
-// Megatron-core holds; of tensors only where they are. No pickle is run. What the files describe
-// takes memory within the bound of the options. Nothing if the path is of no format that is known:
-// then nothing is wrong with it. Errors: of a known format, what is wrong with it, or with this
-// kind of it; of one that is known and not read, Unsupported, which says what it is and what makes
-// it readable.
+// Reads the description of a file or directory of safetensors, torch.save,
+// torch.distributed.checkpoint or Megatron-core. Tensor data is located, not read. Pickles are
+// never executed. Memory is bounded by the options. Returns an empty value, and no error, if the
+// path is of no known format. Errors: defects of a known format; Unsupported for a known format or
+// variant that cannot be read, with a way to make it readable.
 SEALPOINT_EXPORT Result<std::optional<ForeignCheckpoint>> ReadForeign(
     const std::string& path, const ForeignOptions& options = {});
 
-// What lies at a path, by names and first bytes: "a file of torch.save".
+// Kind of a foreign path, determined from names and first bytes: "a file of torch.save".
 struct ForeignKind {
   std::string what{};
-  bool is_read = false;  // ReadForeign reads it; else `what` is its error
+  bool is_read = false;  // ReadForeign supports it; otherwise `what` is the error message
 };
 
-// Nothing if it is of no format that is known. Errors: those of an object store that cannot be
-// looked at.
+// Empty if the path is of no known format. Errors: those of an object store that cannot be read.
 SEALPOINT_EXPORT Result<std::optional<ForeignKind>> KindOfForeign(
     const std::string& path, const ForeignOptions& options = {});
 
@@ -250,7 +244,6 @@ struct PlaceDescription {
 };
 
 struct DescribeOptions {
-  std::string shows = "sealpoint ls";  // the command that shows foreign checkpoints
   std::string opens_series{};          // follows the name of the newest checkpoint of a series
   std::shared_ptr<Storage> storage{};  // null: DefaultStorage()
 };
@@ -262,129 +255,54 @@ struct DescribeOptions {
 SEALPOINT_EXPORT PlaceDescription DescribePlace(const std::string& path,
                                                 const DescribeOptions& options = {});
 
-// The directory of the newest iteration, if the path is a folder of Megatron's iterations, which
-// ReadForeign looks into by itself. Errors: Corrupt (the file that names it), Io.
+// Returns the directory of the newest iteration if the path is a folder of Megatron iterations.
+// ReadForeign does this by itself. Errors: Corrupt (the file that names the iteration), Io.
 SEALPOINT_EXPORT Result<std::optional<std::string>> NewestMegatronIteration(
     const std::string& path);
 
-// The values of the tree, in order. Errors: Corrupt (a malformed node), LimitExceeded.
+// Lists the leaves of the tree that are not tensors, in order. Errors: Corrupt (a malformed node),
+// LimitExceeded.
 SEALPOINT_EXPORT Result<std::vector<ForeignValue>> ForeignValues(
     const ForeignCheckpoint& checkpoint);
 
-// The parts of a tensor, none of which is an item: looks into those that are. Adds to
-// ForeignCheckpoint::paths nothing. Errors: NotFound (no such tensor), those of the items, Corrupt
-// (an item holds something else). Thread safety: any calls at once.
+// Returns the parts of a tensor, with each item replaced by the parts found in it. Does not add to
+// ForeignCheckpoint::paths. Errors: NotFound (no such tensor), those of the items, Corrupt (an item
+// holds something else). Thread-safe.
 SEALPOINT_EXPORT Result<std::vector<ForeignPart>> ResolveParts(const ForeignCheckpoint& checkpoint,
                                                                const std::string& tensor,
                                                                const ForeignOptions& options = {});
 
-}  // namespace sealpoint
-
-// Checkpoints of models of safetensors, and models of checkpoints. Each element, name, dtype and
-// shape is kept as it is, or it is an error; nothing is cast. What `sealpoint convert` of the
-// Python package makes is the same.
-//
-// What is no tensor lies in the __metadata__ of a file of safetensors: objects of a checkpoint
-// under keys of their own, which other programs ignore, and what others had written there in the
-// object "safetensors.metadata". A checkpoint that is made here can be loaded by sealpoint.torch.
-
-namespace sealpoint {
-
-struct ImportOptions {
-  // Only tensors whose names match one of these as a whole (Checkpoint::MatchTensors has the form),
-  // and then no objects; empty: all.
-  std::vector<std::string> match{};
-  Codec codec = Codec::kNone;
-  std::uint64_t chunk_size_bytes = kChunkSizeDefaultBytes;
-  // Besides the engine's memory; at least 64 KiB. A larger tensor is stored in parts of about this
-  // size.
-  std::uint64_t buffer_size_bytes = 64 * kMiB;
-  // How the checkpoint is committed. The provenance gets "convert.from" besides: "safetensors", or
-  // "hf" for a directory.
-  CommitOptions commit{};
-  // Is called with the bytes of tensors that are done, on the caller's thread.
-  std::function<void(std::uint64_t bytes)> on_progress{};
-};
-
-// Makes a checkpoint of a model, in a directory that does not exist yet or is empty, on the storage
-// of the engine. One pass; memory does not depend on the size of the model. Single process. Errors:
-// AlreadyExists (the directory is not empty), NotFound (a pattern that matches nothing), Corrupt
-// (objects that are not what this library wrote), those of SafetensorsModel::Read, BlobWriter and
-// Commit. After an error nothing but the directory is left, unless OutcomeIsUnknown. Durability: of
-// Commit.
-SEALPOINT_EXPORT Result<CommitInfo> ImportSafetensors(Engine& engine, const SafetensorsModel& model,
-                                                      const std::string& directory,
-                                                      const ImportOptions& options = {});
-
-// New files of one directory for other programs, which read some file of them first: the last one.
-// On a file system all have other names until Publish. In an object store each is there when it is
-// closed; an object `.partial-` and eight digits, which is there meanwhile if they are several,
-// names them, and what a program that was killed left is removed by the next Create that makes
-// several. So two programs must not write to one place at the same time: the second would end the
-// first, with an error. Thread safety: files may be begun and written by several threads.
+// Publishes a set of new files in one directory for other programs, which read the last file first.
+// On a file system, all files have temporary names until Publish. In an object store, each file
+// appears when it is closed. If there are several, an object named `.partial-` and eight digits
+// lists them until Publish, so that the next Create of several files can remove files left by a
+// killed program. Two programs must therefore not write to one place simultaneously: the second
+// would make the first fail. Thread safety: several threads may begin and write files.
 class SEALPOINT_EXPORT NewFiles {
  public:
-  // Borrows the directory, which has no file of these `names`, but for those of Left. Errors:
-  // Unsupported (no exclusive publication here; an object store that ignores conditions), Io.
+  // Borrows the directory. None of `names` may exist in it, except files that Left returns. Errors:
+  // Unsupported (no exclusive publication; an object store that ignores conditions), Io.
   static Result<std::unique_ptr<NewFiles>> Create(Directory& directory,
                                                   std::vector<std::string> names);
-  // What Create would remove: of programs that were killed. Sorted. Errors: those of List, Io.
+  // Returns the files of killed programs that Create would remove, sorted. Errors: those of List,
+  // Io.
   static Result<std::vector<std::string>> Left(const Directory& directory);
-  // Removes the files that it made, unless Publish succeeded.
+  // Removes the files unless Publish succeeded.
   virtual ~NewFiles() = default;
   NewFiles(const NewFiles&) = delete;
   NewFiles& operator=(const NewFiles&) = delete;
 
-  // Begins the file of `names` with this number, the last when the others are closed. Borrows this.
-  // Errors: AlreadyExists, Io (also: another program has begun to write here).
+  // Begins file `names[number]`. Begin the last file only after all others are closed. The file
+  // borrows this object. Errors: AlreadyExists, Io (also if another program has begun to write
+  // here).
   virtual Result<std::unique_ptr<WritableFile>> Begin(std::size_t number) = 0;
-  // Gives all their names, in order, and makes these durable. Precondition: all are synced and
-  // closed. Errors: AlreadyExists (one of the names), Io.
+  // Gives all files their names, in order, and makes the names durable. Precondition: all files are
+  // synced and closed. Errors: AlreadyExists (one of the names), Io.
   virtual Status Publish() = 0;
 
  protected:
   NewFiles() = default;
 };
-
-struct ExportOptions {
-  // As of ImportOptions.
-  std::vector<std::string> match{};
-  // Leave out all that is no tensor.
-  bool tensors_only = false;
-  // A file of a directory gets no further tensor that would make it larger, of tensors alone. The
-  // default is that of Hugging Face, decimal.
-  std::uint64_t shard_size_max_bytes = 5'000'000'000;
-  // Besides what the checkpoint takes for reading; at least 64 KiB.
-  std::uint64_t buffer_size_bytes = 64 * kMiB;
-  // A file whose header is larger is refused, as other programs refuse it.
-  std::uint64_t header_size_max_bytes = 100'000'000;
-  ReadOptions read{};
-  // Where the model is written; DefaultStorage() if null.
-  std::shared_ptr<Storage> storage{};
-  // Is called with the bytes of tensors that are written, on the caller's thread.
-  std::function<void(std::uint64_t bytes)> on_progress{};
-};
-
-struct ExportReport {
-  std::vector<std::pair<std::string, std::uint64_t>> files{};  // name and size in bytes
-  std::uint64_t tensor_count = 0;
-  std::uint64_t raw_bytes = 0;     // of the tensors
-  std::uint64_t object_count = 0;  // that went into __metadata__
-  friend bool operator==(const ExportReport&, const ExportReport&) = default;
-};
-
-// Makes a model of a checkpoint. A path that ends in ".safetensors" becomes one file; any other a
-// directory, which may exist: with model.safetensors, or with model-00001-of-… and an index if
-// there is more than shard_size_max_bytes. Every byte of the checkpoint is verified before it is
-// written. One pass; memory does not depend on the size. Files are made by NewFiles, an index last.
-// Single process. Errors: AlreadyExists (a file of safetensors, or an index, is there
-// already), NotFound (a pattern that matches nothing), Unsupported (a dtype, or a name, that
-// safetensors lacks; a file system without exclusive publication), LimitExceeded (the header),
-// those of Checkpoint::Read, NoSpace, Io. After an error no file is left. Durability: after success
-// the files survive a crash.
-SEALPOINT_EXPORT Result<ExportReport> ExportSafetensors(const Checkpoint& checkpoint,
-                                                        const std::string& path,
-                                                        const ExportOptions& options = {});
 
 }  // namespace sealpoint
 

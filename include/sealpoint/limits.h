@@ -8,7 +8,7 @@
 
 namespace sealpoint {
 
-// Bounds that a reader (and the writer, before it commits) enforces before it allocates; passing
+// Limits that a reader (and the writer, before it commits) enforces before it allocates; exceeding
 // one is LimitExceeded. The defaults are those of spec/limits.md; callers may raise them.
 struct Limits {
   std::uint64_t index_size_max_bytes = 1 * kGiB;
@@ -17,20 +17,20 @@ struct Limits {
   std::uint64_t object_count_max = std::uint64_t{1} << 20;
   std::uint64_t blob_count_max = std::uint64_t{1} << 20;
   std::uint64_t shard_count_max = std::uint64_t{1} << 26;
-  // Records of all blobs together; a bit each is kept while the index is checked.
+  // Records of all blobs together. Checking the index needs one bit for each.
   std::uint64_t record_count_max = std::uint64_t{1} << 28;
   // Shards in one box list, and corners in its tiling check (2^ndim per box).
   std::uint64_t box_list_shard_count_max = std::uint64_t{1} << 16;
   std::uint64_t tiling_corner_count_max = std::uint64_t{1} << 20;
-  // The same per shard, so that the work stays linear in the size of an index: 6 divided dimensions
-  // and runs of 11 boxes need 704.
+  // Corners per shard, so that the work remains linear in the size of the index. 6 divided
+  // dimensions and runs of 11 boxes need 704.
   std::uint64_t tiling_corners_per_shard_max = std::uint64_t{1} << 10;
   std::uint64_t blob_size_max_bytes = std::uint64_t{1} << 50;
   friend bool operator==(const Limits&, const Limits&) = default;
 };
 
-// Each limit `factor` times as high, for checkpoints that are trusted and were written with raised
-// ones; at most what 64 bits hold.
+// Multiplies each limit by `factor`, saturating at 64 bits. For trusted checkpoints that were
+// written with raised limits.
 inline Limits RaisedLimits(std::uint64_t factor) {
   Limits limits;
   for (const auto limit :
@@ -46,14 +46,14 @@ inline Limits RaisedLimits(std::uint64_t factor) {
   return limits;
 }
 
-// Fixed by the format, not to be raised.
+// Fixed by the format; cannot be raised.
 inline constexpr std::uint32_t kNdimMax = 32;
 inline constexpr std::uint64_t kNameSizeMaxBytes = 1024;
 inline constexpr std::uint64_t kMediaTypeSizeMaxBytes = 255;
 inline constexpr std::uint64_t kProvenanceValueSizeMaxBytes = 64 * kKiB;
 inline constexpr std::uint64_t kChunkSizeMinBytes = 4 * kKiB;
 inline constexpr std::uint64_t kChunkSizeMaxBytes = 128 * kMiB;
-// The limit for a chunk with a codec, which a reader can only decode as a whole.
+// Maximum size of a chunk with a codec. A reader can only decode it as a whole.
 inline constexpr std::uint64_t kCodedChunkSizeMaxBytes = 16 * kMiB;
 inline constexpr std::uint64_t kChunkSizeDefaultBytes = 4 * kMiB;
 

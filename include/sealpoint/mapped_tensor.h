@@ -18,28 +18,27 @@
 namespace sealpoint {
 
 struct MapOptions {
-  int threads = kThreadsAuto;  // that read and verify; at most kThreadsMax
-  // Copy the verified bytes into memory that no process can change any more: an anonymous file
-  // (memfd) that is sealed against writing and resizing. Other processes of this host map it by
-  // MapSealed, and verify nothing again. Off: the pages of the blob's file are mapped.
+  int threads = kThreadsAuto;  // read and verify threads; at most kThreadsMax
+  // Copy the verified bytes into immutable memory: an anonymous file (memfd) sealed against writing
+  // and resizing. Other processes of this host map it with MapSealed without verifying again. If
+  // false, the pages of the blob's file are mapped.
   bool host_copy = false;
 };
 
-// A shard of a tensor in memory that may be read and not written.
+// A shard of a tensor in read-only memory.
 struct MappedShard {
   Region region{};
   ByteSpan bytes{};  // the region's elements, dense, in row-major order
 };
 
-// The stored bytes of one tensor, mapped and not copied. All its chunks were verified when it was
-// made, and they were read for that: later accesses read memory. It holds its own mapping; the
-// checkpoint may be closed meanwhile.
+// The stored bytes of one tensor, mapped instead of copied. All chunks were read and verified when
+// it was created; later accesses only read memory. It owns its mapping, so the checkpoint may be
+// closed. Immutable. Thread safety: all functions.
 //
-// What a mapping of a file cannot promise: if somebody overwrites the file in place, the new bytes
-// show; if somebody truncates it, an access ends the process with SIGBUS. No part of this library
-// does either: blobs are never changed, and a blob that is unlinked, as by a pruning, stays whole
-// as long as it is mapped. Where others may, MapOptions::host_copy. Immutable. Thread safety: all
-// functions.
+// A mapped file can still change: if another program overwrites it in place, the new bytes are
+// visible; if it truncates the file, an access ends the process with SIGBUS. This library does
+// neither: blobs are never changed, and a blob that is unlinked (by pruning, for example) remains
+// intact while it is mapped. If other programs may change files, use MapOptions::host_copy.
 class SEALPOINT_EXPORT MappedTensor {
  public:
   virtual ~MappedTensor() = default;
@@ -47,31 +46,32 @@ class SEALPOINT_EXPORT MappedTensor {
   MappedTensor& operator=(const MappedTensor&) = delete;
 
   virtual const TensorInfo& info() const = 0;
-  // In stored order, as Checkpoint::Shards has them.
+  // In stored order, as in Checkpoint::Shards.
   virtual std::span<const MappedShard> shards() const = 0;
-  // All its bytes in row-major order, if one shard is all of it; of an empty tensor, none.
+  // All bytes in row-major order, if a single shard covers the tensor. Zero bytes for an empty
+  // tensor.
   std::optional<ByteSpan> whole() const;
-  // The descriptor of the sealed memory of a host copy, open as long as this is; else nothing. For
-  // MapSealed in another process, which gets it by SCM_RIGHTS or as /proc/PID/fd/N.
+  // The descriptor of a host copy's sealed memory, open as long as this object; otherwise empty.
+  // Pass it to MapSealed in another process, via SCM_RIGHTS or as /proc/PID/fd/N.
   virtual std::optional<int> descriptor() const = 0;
 
  protected:
   MappedTensor() = default;
 };
 
-// Maps a tensor. Reads and verifies all of it; of a host copy, what was copied. `checkpoint` is one
-// that Checkpoint::Open made. Single process.
+// Maps a tensor. Reads and verifies all of it; for a host copy, the copied bytes are verified.
+// `checkpoint` must come from Checkpoint::Open. Single process.
 //
-// Errors: NotFound (no such tensor); Unsupported (not of a host copy: chunks with a codec, or a
-// storage whose files have no descriptors, such as an object store: read the tensor instead);
-// Corrupt, Incomplete (also: the file became shorter while it was mapped, which is an error and no
-// signal since Linux 5.14), Io; InvalidArgument (options).
+// Errors: NotFound (no such tensor); Unsupported (without host_copy: chunks with a codec, or a
+// storage without file descriptors, such as an object store; read the tensor instead); Corrupt,
+// Incomplete (also if the file became shorter while it was mapped; an error instead of a signal
+// since Linux 5.14), Io; InvalidArgument (options).
 SEALPOINT_EXPORT Result<std::shared_ptr<const MappedTensor>> MapTensor(
     const Checkpoint& checkpoint, std::string_view name, const MapOptions& options = {});
 
-// Maps the host copy that MapTensor made of this tensor of this checkpoint in a process that is
-// trusted to have verified it. The descriptor may be closed afterwards. Errors: NotFound,
-// InvalidArgument (memory that is not sealed, or not of this tensor's size), Io.
+// Maps the host copy that MapTensor made of this tensor and checkpoint in another process. That
+// process is trusted to have verified it. The descriptor may be closed afterwards. Errors:
+// NotFound, InvalidArgument (memory that is not sealed, or not of this tensor's size), Io.
 SEALPOINT_EXPORT Result<std::shared_ptr<const MappedTensor>> MapSealed(const Checkpoint& checkpoint,
                                                                        std::string_view name,
                                                                        int descriptor);

@@ -17,76 +17,74 @@ namespace sealpoint {
 // The device number of host memory.
 inline constexpr int kHostDevice = -1;
 
-// A lvalue container, array or span of elements that have a dtype (kDTypeOf), or of std::byte: raw
-// bytes of any dtype. A temporary container is none, because the view would outlive it.
+// An lvalue container, array or span of elements that have a dtype (kDTypeOf), or of std::byte for
+// raw bytes of any dtype. Excludes temporary containers, because the view would outlive them.
 template <typename Range>
 concept ElementRange = std::ranges::contiguous_range<Range> && std::ranges::sized_range<Range> &&
                        std::ranges::borrowed_range<Range> &&
                        (std::is_same_v<std::ranges::range_value_t<Range>, std::byte> ||
                         kDTypeOf<std::ranges::range_value_t<Range>> != DType::kNone);
 
-// The same, to be written to.
+// An ElementRange with writable elements.
 template <typename Range>
 concept MutableElementRange =
     ElementRange<Range> &&
     !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<Range>>>;
 
-// Memory of the host or of a CUDA device that holds, or is to receive, the elements of a region.
-// Borrowed: the caller keeps it alive, and a source unchanged, for as long as the call that takes
-// it says. A value type; the functions below never fail.
+// Host or CUDA device memory that holds or receives the elements of a region. Borrowed: the caller
+// keeps it alive, and a source unchanged, for as long as the called function documents. A value
+// type; the functions below never fail.
 //
-// A source that another thread changes all the same cannot make a checkpoint corrupt. Each byte is
-// read into a copy of the library's, and digest, codec and storage see that copy alone: what is
-// stored has the digests that are stored with it. It may mix what the source held at different
-// moments of the call, which nobody can tell later. Work on a device that changes it counts as such
-// a thread.
+// A source that is changed concurrently, by a thread or by work on a device, cannot corrupt a
+// checkpoint. Each byte is copied first, and digest, codec and storage use only the copy, so
+// digests always match the stored data. However, the stored tensor may mix old and new values; this
+// cannot be detected.
 //
-// What is checked before a byte moves, always as InvalidArgument with the tensor's name: the dtype
-// of a view that has one is that of the tensor (or, for a destination that is converted, the one
-// that it is converted to); a dense view has exactly the bytes of the region; each element of a
-// strided one is within its bytes, and elements of a strided destination do not overlap.
+// Before any byte moves, these conditions are checked; a violation is InvalidArgument with the
+// tensor's name. The dtype of the view, if set, is that of the tensor (or the target dtype of a
+// conversion). A dense view has exactly the size of the region. Each element of a strided view is
+// within its bytes, and elements of a strided destination do not overlap.
 //
-// Without strides the elements of the region are dense in row-major order (those of a run in run
-// order), from `data` on. With strides, one per dimension in bytes, element (i0, i1, …) of the
-// region's *box* is at data + origin_bytes + i0*strides[0] + i1*strides[1] + …, whatever part of
-// the box the run is. Strides may be negative; those of a destination are for plain boxes only and
-// must not make two elements share a byte: taken from the least on, each stride of an extent above
-// one steps, either way, over all that the elements of smaller strides span. Any alignment is fine.
+// Without strides, the elements of the region are dense in row-major order from `data` on; those of
+// a run are in run order. With strides (one per dimension, in bytes), element (i0, i1, …) of the
+// region's *box* is at data + origin_bytes + i0*strides[0] + i1*strides[1] + …, even if the region
+// is only a run of the box. Strides may be negative. Strided destinations are for plain boxes only,
+// and their elements must not overlap: in ascending order of absolute value, each stride of an
+// extent above 1 must be at least the span of the elements with smaller strides. Any alignment is
+// allowed.
 //
-// Device memory: `data` is an address of `device`, never dereferenced by the host. Memory and
-// stream belong to the device's primary context, as all that the CUDA runtime API makes.
-//   What must be complete. Work that was queued on `stream` before the call comes before every
-//   access to the memory; the call itself waits for nothing on the host. Nothing else is waited
-//   for: let `stream` wait for an event of each other stream that writes the memory (or reads it,
-//   if it is a destination), or synchronise, first.
-//   When the memory may be used again. When the call that takes the bytes has returned, on any
-//   stream: a source may be overwritten, a destination holds the bytes that were read. Nothing of
-//   the call is then left on `stream`.
-//   Ownership. Memory and stream stay the caller's and must exist until then. Nothing is ever
-//   queued on `stream` but an event record; copies run on streams of the library's own. The stream
-//   must not be being captured into a graph.
+// Device memory: `data` is an address of `device` and is never dereferenced by the host. Memory and
+// stream belong to the device's primary context, as for everything made by the CUDA runtime API.
+// - Synchronization: work queued on `stream` before the call precedes every access to the memory.
+//   The call does not wait for anything else. If other streams write the memory (or read it, for a
+//   destination), first make `stream` wait for their events, or synchronize.
+// - Completion: when the call that takes the bytes has returned, a source may be overwritten and a
+//   destination holds its data, on any stream. No work of the call is left on `stream`.
+// - Ownership: memory and stream belong to the caller and must exist until then. The library queues
+//   only event records on `stream`; copies run on its own streams. The stream must not be capturing
+//   a graph.
 template <typename Byte>
 struct BasicMemoryView {
   using Address = std::conditional_t<std::is_const_v<Byte>, const void*, void*>;
 
   Byte* data = nullptr;
-  // Size of the memory from `data` on, with all gaps between strided elements.
+  // Size of the memory from `data` on, including gaps between strided elements.
   std::size_t size_bytes = 0;
-  // The dtype of the elements; kNone: raw bytes, which pass for any dtype.
+  // Dtype of the elements; kNone: raw bytes, accepted for any dtype.
   DType dtype = DType::kNone;
   std::vector<std::int64_t> strides_bytes{};  // empty: dense
-  // Offset of element (0, 0, …) of the box from `data`: other than 0 if a stride is negative.
-  // Ignored for a dense view.
+  // Offset of element (0, 0, …) of the box from `data`; nonzero if a stride is negative. Ignored
+  // for a dense view.
   std::size_t origin_bytes = 0;
-  int device = kHostDevice;  // CUDA's number of the device, from 0
+  int device = kHostDevice;  // CUDA device number, from 0
   // The caller's cudaStream_t or CUstream; null is the (legacy) default stream of the device's
   // primary context. Ignored for host memory.
   void* stream = nullptr;
-  // See MutableMemoryView's PlanOnly.
+  // See PlanOnly.
   bool is_plan_only = false;
 
-  // Elements of a container, an array or a span: `Host(weights)`. The view has their dtype, but for
-  // std::byte none.
+  // Views the elements of a container, an array or a span: `Host(weights)`. The view has their
+  // dtype; none for std::byte.
   template <ElementRange Range>
     requires(std::is_const_v<Byte> || MutableElementRange<Range>)
   static BasicMemoryView Host(Range&& elements, std::vector<std::int64_t> strides_bytes = {},
@@ -98,7 +96,7 @@ struct BasicMemoryView {
     view.dtype = kDTypeOf<Element>;
     return view;
   }
-  // Raw memory of `size_bytes`.
+  // Views `size_bytes` of raw memory.
   static BasicMemoryView Host(Address data, std::size_t size_bytes,
                               std::vector<std::int64_t> strides_bytes = {},
                               std::size_t origin_bytes = 0) {
@@ -107,7 +105,8 @@ struct BasicMemoryView {
             .strides_bytes = std::move(strides_bytes),
             .origin_bytes = origin_bytes};
   }
-  // The same of a CUDA device. The elements of a span are addressed, never read, by the host.
+  // The same for a CUDA device. The host takes the address of the span's elements but never reads
+  // them.
   template <ElementRange Range>
     requires(std::is_const_v<Byte> || MutableElementRange<Range>)
   static BasicMemoryView Cuda(Range&& elements, int device, void* stream,
@@ -123,15 +122,15 @@ struct BasicMemoryView {
     BasicMemoryView view = Host(data, size_bytes, std::move(strides_bytes), origin_bytes);
     return std::move(view).OnDevice(device, stream);
   }
-  // A destination without memory, for a plan that is made to be looked at: Plan takes it for memory
-  // of the right size, Read and Load refuse it.
+  // A destination without memory, for plans that are only inspected: Plan treats it as memory of
+  // the right size, Read and Load refuse it.
   static BasicMemoryView PlanOnly()
     requires(!std::is_const_v<Byte>)
   {
     return {.is_plan_only = true};
   }
 
-  // The same memory as elements of another dtype, such as bf16 in std::uint16_t.
+  // The same memory with another dtype, for example bf16 stored as std::uint16_t.
   BasicMemoryView WithDType(DType other) && {
     dtype = other;
     return std::move(*this);
@@ -141,7 +140,7 @@ struct BasicMemoryView {
   bool is_host() const { return device == kHostDevice; }
   bool is_dense() const { return strides_bytes.empty(); }
 
-  // What may be written to may be read.
+  // Writable memory can be read.
   operator BasicMemoryView<const std::byte>() const  // NOLINT: as span<T> to span<const T>
     requires(!std::is_const_v<Byte>)
   {

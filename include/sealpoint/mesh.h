@@ -20,8 +20,8 @@ namespace sealpoint {
 using MeshAxes = std::vector<std::pair<std::string, std::uint32_t>>;
 
 // Ranks arranged on named axes. Rank numbers are row-major: the last axis changes fastest, as in
-// torch's DeviceMesh. A job whose ranks are ordered otherwise renumbers them (MPI_Comm_split). A
-// value type; const functions are safe from any thread.
+// torch's DeviceMesh. A job with another order must renumber its ranks (MPI_Comm_split). A value
+// type; const functions are safe from any thread.
 class SEALPOINT_EXPORT Mesh {
  public:
   // One rank, no axes.
@@ -29,19 +29,19 @@ class SEALPOINT_EXPORT Mesh {
 
   // Errors: InvalidArgument (an empty or repeated name, a size of 0, more than 2^31 - 1 ranks).
   static Result<Mesh> Create(MeshAxes axes);
-  // As a person writes it on a command line: "data=2,tensor=4". Errors: as Create's, and for what
-  // is not of this form.
+  // Parses the command-line form "data=2,tensor=4". Errors: those of Create, and InvalidArgument
+  // for any other form.
   static Result<Mesh> Parse(std::string_view text);
 
   const MeshAxes& axes() const { return axes_; }
-  // Ranks in all: the product of the sizes.
+  // Number of ranks: the product of the sizes.
   int size() const { return size_; }
-  // Position of an axis; nothing if there is none of this name.
+  // Position of an axis; empty if no axis has this name.
   std::optional<std::size_t> Find(std::string_view axis) const;
 
   // One coordinate per axis. Errors: InvalidArgument (no such rank).
   Result<std::vector<std::uint32_t>> CoordinatesOf(int rank) const;
-  // Errors: InvalidArgument (wrong count, a coordinate that is not below its axis' size).
+  // Errors: InvalidArgument (wrong number of coordinates; a coordinate not below its axis size).
   Result<int> RankAt(std::span<const std::uint32_t> coordinates) const;
 
   friend bool operator==(const Mesh&, const Mesh&) = default;

@@ -22,41 +22,41 @@
 namespace sealpoint {
 
 struct MpiCommunicatorOptions {
-  // Bytes that one MPI call may move per rank, at most 2^31-1, since MPI 3.1 counts in int. Longer
-  // messages go in several calls, those of AllToAll all at a time. The same on all ranks.
+  // Maximum number of bytes per rank in one MPI call, at most 2^31-1, because MPI 3.1 counts in
+  // int. Longer messages use several calls; those of AllToAll are all started at once. Must be the
+  // same on all ranks.
   std::size_t message_max_bytes = std::size_t{1} << 30;
-  // The deadline to begin with (set_deadline), which also bounds Create.
+  // Initial deadline (see set_deadline); it also applies to Create.
   std::chrono::milliseconds deadline = kDefaultDeadline;
 };
 
-// A Communicator on MPI (3.1 or later). It is header-only: compiled with the MPI of the
-// program that includes this file; the library links no MPI.
+// A Communicator on MPI (3.1 or later). It is header-only and compiled with the MPI of the
+// including program; the library does not link MPI.
 //
-// It works on a duplicate, so that its messages never meet those of the program. Every call is made
-// of non-blocking operations that are tested until done, which is what allows for a deadline, and
-// gives the processor away between the tests. They are collectives, but for what does not fit into
-// the first message of AllToAll: that goes straight from the caller's memory to its place, pair by
-// pair of ranks.
+// It uses a duplicate of the communicator, so that its messages never mix with those of the
+// program. Every call consists of non-blocking operations that are tested until they complete,
+// which makes deadlines possible, and yields the processor between tests. All operations are
+// collectives, except for data that exceeds the first message of AllToAll: this is sent directly
+// from the caller's memory to its destination, pair by pair of ranks.
 //
-// After Timeout or Comm no call does anything but return that error again. The operation that was
-// under way cannot be cancelled in MPI: its requests and its memory stay alive until the process
-// ends, and the duplicate is not freed. The content of the `bytes` of a Broadcast is then
-// unspecified.
+// After Timeout or Comm every call returns that error again. MPI cannot cancel the operation in
+// progress: its requests and memory stay allocated until the process ends, and the duplicate is not
+// freed. After an error the content of the `bytes` of Broadcast is unspecified.
 //
-// Threads: one call at a time; MPI_THREAD_FUNNELED is enough if all calls are made by the main
-// thread, else MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE, as the program's own calls demand. No
-// thread of the library's own ever calls MPI, also during saves in the background. So a program
-// that called MPI_Init, which gives MPI_THREAD_SINGLE, may save and load as well: that level's
-// promise of a process with one thread is broken, but not towards MPI.
+// Thread safety: one call at a time. MPI_THREAD_FUNNELED is enough if the main thread makes all
+// calls; otherwise use MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE, depending on the program's own
+// calls. The library's own threads never call MPI, not even during background saves. Programs that
+// called MPI_Init (MPI_THREAD_SINGLE) may therefore save and load too: the process then has several
+// threads, but only one that calls MPI.
 class MpiCommunicator final : public Communicator {
  public:
-  // Collective over `parent`, an intra-communicator that stays the caller's. MPI must be
+  // Collective over `parent`, an intra-communicator that remains the caller's. MPI must be
   // initialised. Errors: InvalidArgument, Comm, Timeout.
   static Result<std::unique_ptr<MpiCommunicator>> Create(MPI_Comm parent,
                                                          MpiCommunicatorOptions options = {});
 
-  // Collective, as MPI_Comm_free is; after an error, when MPI was finalized, and in a child after
-  // fork it does nothing.
+  // Collective, like MPI_Comm_free. Does nothing after an error, after MPI was finalized, and in a
+  // child after fork.
   ~MpiCommunicator() override;
 
   int rank() const override { return rank_; }
@@ -71,8 +71,8 @@ class MpiCommunicator final : public Communicator {
   Result<std::vector<Bytes>> AllToAll(std::vector<Bytes> outgoing) override;
   Result<std::vector<std::uint64_t>> AllReduceMax(
       const std::vector<std::uint64_t>& values) override;
-  // The duplicate's MPI calls are all made in its Progress, on the thread that calls it. Its
-  // destructor is collective as well.
+  // Progress makes all MPI calls of the duplicate, on the thread that calls it. Its destructor is
+  // also collective.
   Result<std::unique_ptr<BackgroundCommunicator>> DuplicateForBackground() override;
 
  private:
@@ -81,7 +81,7 @@ class MpiCommunicator final : public Communicator {
   using Clock = std::chrono::steady_clock;
   using Numbers = std::vector<std::uint64_t>;
 
-  // How many bytes come from each rank in one MPI call, and where they go in memory.
+  // Number of bytes from each rank in one MPI call, and their positions in memory.
   struct Layout {
     std::vector<int> counts;
     std::vector<int> starts;
@@ -90,13 +90,13 @@ class MpiCommunicator final : public Communicator {
     }
   };
 
-  // A collective begins with a message of the same size on all ranks: this head, and as much of
-  // the bytes as there is room for. Small messages need no second one.
+  // A collective starts with a message of the same size on all ranks: this head, followed by as
+  // many bytes as fit. Small messages need no second message.
   struct FirstHead {
     std::uint64_t size = 0;  // of all bytes
   };
 
-  // One operation under way, with all memory that MPI may touch until it is done.
+  // One operation in progress, with all memory that MPI may access until it completes.
   struct Operation {
     std::vector<MPI_Request> requests = {MPI_REQUEST_NULL};
     Bytes send;
@@ -109,7 +109,7 @@ class MpiCommunicator final : public Communicator {
     MPI_Comm duplicate = MPI_COMM_NULL;
 
     MPI_Request* request() { return requests.data(); }
-    std::uint64_t size_bytes() const;  // that are sent and received
+    std::uint64_t size_bytes() const;  // sent and received
   };
 
   MpiCommunicator(MPI_Comm comm, MpiCommunicatorOptions options);
@@ -135,7 +135,7 @@ class MpiCommunicator final : public Communicator {
                                                   std::unique_ptr<Operation> operation,
                                                   Start start);
 
-  // MPI_Test of each of them; sets `done` if all are. Returns the first code that is an error.
+  // Calls MPI_Test for each request; sets `done` if all are complete. Returns the first error code.
   static int TestAll(std::span<MPI_Request> requests, bool& done);
   std::size_t FirstRoom() const;
   static void PutFirst(const FirstHead& head, ByteSpan bytes, std::span<std::byte> message);
@@ -166,7 +166,7 @@ class MpiCommunicator final : public Communicator {
   std::chrono::milliseconds deadline_;
   Clock::time_point call_began_;
   Status broken_;
-  // Absent: calls are made by the thread that calls.
+  // null if calls are made by the calling thread
   std::shared_ptr<Handover> handover_;
 };
 

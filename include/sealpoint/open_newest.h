@@ -15,14 +15,15 @@
 namespace sealpoint {
 
 struct OpenNewestOptions {
-  // check_files is on whatever it says here.
+  // check_files is always on.
   OpenOptions open{};
-  // Go back to an older checkpoint if the newest is damaged or may not be known; what was passed
-  // over is reported. Off: that is an error. The same on all ranks (rank 0's counts).
+  // Fall back to an older checkpoint if the newest is damaged or cannot be identified; skipped
+  // checkpoints are reported. If false, that is an error. Must be the same on all ranks (rank 0's
+  // value counts).
   bool allow_fallback = false;
 };
 
-// A checkpoint that may be newer than the one that was opened.
+// A skipped checkpoint that may be newer than the opened one.
 struct PassedOverCheckpoint {
   std::string name{};  // of its directory in the series
   Status problem{};
@@ -30,20 +31,19 @@ struct PassedOverCheckpoint {
 };
 
 struct NewestCheckpoint {
-  // Null: nothing was ever committed in this series, so that training begins anew. No error ever
-  // looks like this.
+  // Null if no checkpoint was ever committed in this series: start training from the beginning. No
+  // error has this form.
   std::unique_ptr<CollectiveReader> reader{};
-  std::string name{};  // of the checkpoint's directory in the series; empty without a reader
+  std::string name{};  // directory name in the series; empty without a reader
   std::vector<PassedOverCheckpoint> passed_over{};
 };
 
-// Opens the newest checkpoint of a series whose marker, index and blob lengths are right
-// (Series::Newest) on all ranks, or says why not. Collective: all ranks call with the same
-// directory; rank 0 decides, and all get the same answer. A directory that does not exist is a
-// series without a checkpoint. A checkpoint that another process deletes meanwhile is no error: the
-// series is looked at again.
-// Errors: those of Series::Newest (but NotFound) and CollectiveReader::Open; InvalidArgument (the
-// ranks name different directories); Comm, Timeout.
+// Opens the newest checkpoint of a series with an intact marker and index and correct blob lengths
+// (Series::Newest) on all ranks. Collective: all ranks call with the same directory, rank 0
+// decides, and all get the same result. A directory that does not exist is an empty series. If
+// another process deletes the checkpoint during the call, the series is read again. Errors: those
+// of Series::Newest (except NotFound) and CollectiveReader::Open; InvalidArgument (the ranks name
+// different directories); Comm, Timeout.
 SEALPOINT_EXPORT Result<NewestCheckpoint> OpenNewest(Communicator& comm,
                                                      const std::string& series_directory,
                                                      const OpenNewestOptions& options = {});

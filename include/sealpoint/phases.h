@@ -13,44 +13,45 @@
 
 namespace sealpoint {
 
-// Steps of a save and of a load, in the order in which they run (in the background: plan and
-// snapshot first); the names are those of spec/commit.md. Always measured: two clock reads per
+// Phases of a save and of a load, in execution order (plan and snapshot come first in the
+// background). The names are those of spec/commit.md. Always measured, with two clock reads per
 // phase.
 enum class Phase : std::uint8_t {
   // A save.
-  kPreflight,   // directory, capabilities, same file system
-  kPlan,        // declarations compared, tiling proven, replicas divided
-  kSnapshot,    // of a save in the background: payload to memory of the engine
-  kWriteBlobs,  // payload to storage
-  kSyncBlobs,   // trailers written; blobs and the directory synced and closed
-  kAgree,       // every rank's outcome known to all; what blobs hold merged, and at rank 0
-  kCheckBlobs,  // rank 0: every blob is there with its length
-  kBuildIndex,  // rank 0: the index made of what was merged
-  kCheckIndex,  // rank 0: the reader's whole pass over the index bytes
-  kWriteIndex,  // rank 0: index and unpublished marker written, synced; directory synced
-  kPublish,     // rank 0: published as COMMIT; directory synced
-  kVerdict,     // the outcome is known to all ranks
+  kPreflight,   // directory, capabilities, same file system on all ranks
+  kPlan,        // compare declarations, prove the tiling, divide replicas
+  kSnapshot,    // background saves: copy payload to engine memory
+  kWriteBlobs,  // write payload to storage
+  kSyncBlobs,   // write trailers; sync and close blobs; sync the directory
+  kAgree,       // exchange outcomes; merge blob contents and collect them on rank 0
+  kCheckBlobs,  // rank 0: check existence and length of every blob
+  kBuildIndex,  // rank 0: build the index from the merged contents
+  kCheckIndex,  // rank 0: run the reader's full check of the index
+  kWriteIndex,  // rank 0: write and sync index and unpublished marker; sync the directory
+  kPublish,     // rank 0: publish as COMMIT; sync the directory
+  kVerdict,     // send the outcome to all ranks
   // A load.
-  kOpen,  // marker and index verified, blobs stat'ed
+  kOpen,  // verify marker and index; stat blobs
   kPlanRead,
-  kRead,  // fetched, verified, copied
+  kRead,  // read, verify, copy
 };
 
 // "write blobs", …
 SEALPOINT_EXPORT std::string_view PhaseName(Phase phase);
 
-// Sent at the begin and end of every phase and, in phases that move payload, now and then between.
+// Sent at the beginning and end of every phase, and periodically in phases that move payload.
 struct PhaseEvent {
   Phase phase = Phase::kPreflight;
   enum class Kind : std::uint8_t { kBegin, kProgress, kEnd } kind = Kind::kBegin;
   std::uint64_t bytes_done = 0;   // of this process, in this phase
-  std::uint64_t bytes_total = 0;  // 0 if it is not known or nothing is moved
-  // The step of the save, which tells apart saves that run at the same time. kNoStep in a load.
+  std::uint64_t bytes_total = 0;  // 0 if unknown or if no payload is moved
+  // Step of the save; distinguishes concurrent saves. kNoStep in a load.
   std::uint64_t step = kNoStep;
 };
 
-// Called on the thread that runs the phase (kProgress: on any thread, one at a time). Returns soon,
-// calls nothing of the object that sends it. One that throws cancels what runs (Code::kCancelled).
+// Called on the thread that runs the phase (kProgress: on any thread, one call at a time). Must
+// return soon and must not call the object that sends the event. Throwing cancels the operation
+// (Code::kCancelled).
 using PhaseCallback = std::function<void(const PhaseEvent&)>;
 
 struct PhaseTime {
@@ -60,7 +61,7 @@ struct PhaseTime {
   friend bool operator==(const PhaseTime&, const PhaseTime&) = default;
 };
 
-// Where the time of one save or load went on this process.
+// Duration of each phase of one save or load in this process.
 struct SEALPOINT_EXPORT PhaseReport {
   std::vector<PhaseTime> phases{};
 

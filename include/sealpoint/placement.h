@@ -16,49 +16,48 @@
 #include "sealpoint/region.h"
 #include "sealpoint/status.h"
 
-// How a tensor is placed on a mesh, as rules that make regions. The regions are the truth: they are
-// what is declared, proven and stored. The rules are a convenience that every rank evaluates for
-// itself without communication, in time that does not depend on the number of ranks (but for the
-// list of replicas).
+// Placement rules: they describe a tensor on a mesh and generate its regions. Only regions are
+// declared, checked and stored. Every rank evaluates the rules locally without communication, in
+// time that does not depend on the number of ranks (except for the list of replicas).
 
 namespace sealpoint {
 
-// How n positions are cut into k pieces.
+// Division of n positions into k pieces.
 enum class SplitRule : std::uint8_t {
-  // As torch.chunk, DTensor and FSDP2: pieces of ceil(n / k), the last ones shorter or empty.
+  // As torch.chunk, DTensor and FSDP2: pieces of ceil(n / k); the last ones are shorter or empty.
   kCeilChunk,
-  // Sizes differ by at most one, the longer ones first.
+  // Sizes differ by at most one, with the longer pieces first.
   kEven,
 };
 
-// Every rank along the axis holds the same.
+// All ranks along the axis hold the same data.
 struct Replicate {
   std::string axis{};
   friend bool operator==(const Replicate&, const Replicate&) = default;
 };
 
-// Only ranks with the caller's coordinate on the axis hold the tensor: a pipeline stage, or an
-// expert that is a tensor of its own.
+// Only ranks with the caller's coordinate on the axis hold the tensor, for example a pipeline
+// stage, or an expert with a tensor of its own.
 struct HoldHere {
   std::string axis{};
   friend bool operator==(const HoldHere&, const HoldHere&) = default;
 };
 
-// Dimension `dim` (of what earlier rules left) is cut into as many pieces as the axis has ranks.
-// Several rules may cut one dimension: tensor-parallel first and FSDP second is what DTensor
-// writes as [_StridedShard, Shard].
+// Splits dimension `dim`, as left by earlier rules, into one piece per rank of the axis. Several
+// rules may split one dimension: tensor-parallel first and FSDP second is [_StridedShard, Shard] in
+// DTensor.
 struct Shard {
   int dim = 0;
   std::string axis{};
   SplitRule rule = SplitRule::kCeilChunk;
-  // Positions that stay together, such as the rows of one attention head or of one query group;
-  // must divide the dimension.
+  // Number of adjacent positions to keep together, such as the rows of an attention head or of a
+  // query group. Must divide the dimension.
   std::uint64_t unit = 1;
   friend bool operator==(const Shard&, const Shard&) = default;
 };
 
-// The dimension consists of sections of these lengths (q, k, v; gate, up), each of which is cut
-// by itself; a rank holds its pieces one after the other: several boxes.
+// Splits each section of the dimension separately (q, k, v; gate, up), given the sections' lengths.
+// A rank holds its pieces in sequence, as several boxes.
 struct ShardSections {
   int dim = 0;
   std::string axis{};
@@ -67,8 +66,8 @@ struct ShardSections {
   friend bool operator==(const ShardSections&, const ShardSections&) = default;
 };
 
-// DTensor's _StridedShard: the dimension is first chunked into `split_factor` pieces, each of which
-// is cut along the axis; a rank holds its pieces one after the other.
+// DTensor's _StridedShard: divides the dimension into `split_factor` chunks and splits each of them
+// along the axis. A rank holds its pieces in sequence.
 struct StridedShard {
   int dim = 0;
   std::string axis{};
@@ -76,17 +75,18 @@ struct StridedShard {
   friend bool operator==(const StridedShard&, const StridedShard&) = default;
 };
 
-// From here on the dimension counts as `size` positions, those past its extent being padding that
-// is never stored (a vocabulary padded for tensor parallelism). Stands before the rules that cut.
+// Pads the dimension to `size` positions; padding is never stored. An example is a vocabulary
+// padded for tensor parallelism. Must precede the rules that split.
 struct Pad {
   int dim = 0;
   std::uint64_t size = 0;
   friend bool operator==(const Pad&, const Pad&) = default;
 };
 
-// What earlier rules left is flattened and cut over all ranks of these axes, the last axis fastest,
-// into ranges of ceil(elements / ranks) rounded up to `unit`: ZeRO, FSDP1, Megatron's distributed
-// optimizer. The last rule that cuts. Dimensions other than the first are whole boxes then.
+// Flattens the remainder of earlier rules and splits it over all ranks of these axes, the last axis
+// fastest, into ranges of ceil(elements / ranks) rounded up to `unit`: ZeRO, FSDP1, Megatron's
+// distributed optimizer. Must be the last rule that splits. Each dimension other than the first
+// must then be a single unpadded piece.
 struct ShardFlat {
   std::vector<std::string> axes{};
   std::uint64_t unit = 1;
@@ -95,22 +95,22 @@ struct ShardFlat {
 
 using PlacementRule =
     std::variant<Replicate, HoldHere, Shard, ShardSections, StridedShard, Pad, ShardFlat>;
-// Applied in this order. Every axis of the mesh is named exactly once: a forgotten axis would
-// silently make replicas.
+// Rules in order of application. Every axis of the mesh must be named exactly once, because an
+// omitted axis would silently create replicas.
 using Placement = std::vector<PlacementRule>;
 
-// "shard(dim 0, tensor, even)"; what is stored as provenance.
+// Returns for example "shard(dim 0, tensor, even)", the form stored as provenance.
 SEALPOINT_EXPORT std::string ToString(const PlacementRule& rule);
 SEALPOINT_EXPORT std::vector<std::string> ToStrings(const Placement& placement);
 
-// The inverse: the rule that a person or ToString wrote, for axes whose names have no blanks,
-// commas, parentheses or '='. More blanks do not matter; the split rule and a unit of 1 may be left
-// out. Whether the rule fits a mesh and a tensor is for PlaceTensor to say. Takes any text, in time
-// and memory linear in its length. Errors: InvalidArgument, with what is wrong.
+// Parses the form written by ToString or by a person. Axis names must not contain blanks, commas,
+// parentheses or '='. Additional blanks are ignored; the split rule and a unit of 1 may be omitted.
+// PlaceTensor checks whether the rule fits a mesh and a tensor. Accepts any text, in time and
+// memory linear in its length. Errors: InvalidArgument, with the reason.
 SEALPOINT_EXPORT Result<PlacementRule> ParsePlacementRule(std::string_view text);
 SEALPOINT_EXPORT Result<Placement> ParsePlacement(std::span<const std::string> texts);
 
-// A region of the global tensor, and its place in the local tensor.
+// A region of the global tensor and its position in the local tensor.
 struct LocalPart {
   Region region{};
   // Elements from the start of the local tensor to the first element of the region's box (of its
@@ -121,36 +121,35 @@ struct LocalPart {
   friend bool operator==(const LocalPart&, const LocalPart&) = default;
 };
 
-// What one rank has of one tensor.
+// Layout of one tensor on one rank.
 struct LocalLayout {
-  // Extents of the local tensor, row-major and dense, padding included; one dimension if it is
+  // Extents of the local tensor, row-major and dense, including padding; one dimension if it is
   // flat.
   Shape shape{};
-  // In local order; none if this rank has no element.
+  // In local order; empty if this rank has no element.
   std::vector<LocalPart> parts{};
-  // All ranks with exactly these parts, this one among them, ascending.
+  // All ranks with exactly these parts, including this one, ascending.
   std::vector<int> replicas{};
   friend bool operator==(const LocalLayout&, const LocalLayout&) = default;
 };
 
-// The layout of a tensor of this shape on one rank. Local; every rank gets what the others expect.
-// Errors: InvalidArgument (a rule that does not fit tensor or mesh: unknown or repeated axis, no
-// such dimension, sections that do not add up, a unit that does not divide, padding below the
-// extent, a flat cut of what is not contiguous), LimitExceeded (sizes beyond 64 bits).
+// Computes the layout on one rank of a tensor with this shape. Local; the results of all ranks are
+// consistent. Errors: InvalidArgument (a rule that does not fit tensor or mesh: unknown or repeated
+// axis, no such dimension, sections that do not add up, a unit that does not divide, padding below
+// the extent, a flat split of non-contiguous elements), LimitExceeded (sizes beyond 64 bits).
 SEALPOINT_EXPORT Result<LocalLayout> PlaceTensor(const Mesh& mesh, int rank, const Shape& shape,
                                                  const Placement& placement);
 
-// Memory of one part of the dense local tensor `local`, in the form that Sources::Bind and
-// ReadRequest::Add take. A part beyond the end of `local` gets memory that is too small for it, so
-// that they refuse it.
+// Memory of one part of the dense local tensor `local`, for Sources::Bind and ReadRequest::Add. A
+// part beyond the end of `local` gets memory that is too small, so that these calls refuse it.
 SEALPOINT_EXPORT MemoryView SourceOf(const LocalPart& part, const MemoryView& local,
                                      std::uint32_t element_size_bytes);
 SEALPOINT_EXPORT MutableMemoryView DestinationOf(const LocalPart& part,
                                                  const MutableMemoryView& local,
                                                  std::uint32_t element_size_bytes);
 
-// A tensor, or what tensor parallelism left of it, in a flat bucket: `box` of the tensor begins
-// `offset` elements after the bucket's start.
+// A tensor, or its tensor-parallel part, in a flat bucket. `box` starts `offset` elements after the
+// start of the bucket.
 struct BucketMember {
   Box box{};
   std::uint64_t offset = 0;
@@ -164,19 +163,20 @@ struct BucketPart {
   friend bool operator==(const BucketPart&, const BucketPart&) = default;
 };
 
-// Several tensors in one flat buffer of `size` elements, cut into `count` equal ranges of
-// ceil(size / count): what range `index` has of each. What no member covers is padding. Errors:
-// InvalidArgument (members that overlap, are empty or pass the size; index not below count).
+// Splits a flat buffer of `size` elements with several tensors into `count` equal ranges of
+// ceil(size / count), and returns the parts of each tensor in range `index`. Elements outside the
+// members are padding. Errors: InvalidArgument (members that overlap, are empty or exceed the size;
+// index not below count).
 SEALPOINT_EXPORT Result<std::vector<BucketPart>> PlaceBucket(std::span<const BucketMember> members,
                                                              std::uint64_t size,
                                                              std::uint64_t count,
                                                              std::uint64_t index);
 
-// Several tensors that are interleaved in one fused local buffer: each of its groups holds
-// `rows[c]` rows of tensor c, for all c one after the other (q, k and v of a query group in
-// Megatron's linear_qkv; gate and up with groups of a tensor-parallel rank). The local buffer has
-// groups [first_group, first_group + group_count). Per tensor, whose rows are those of all groups
-// and whose further extents are `row_shape`, its parts in this buffer. Errors: InvalidArgument (no
+// Locates several tensors interleaved in one fused local buffer. Each group of the buffer holds
+// `rows[c]` rows of tensor c, for all c in sequence (q, k and v of a query group in Megatron's
+// linear_qkv; gate and up with groups of a tensor-parallel rank). The buffer has groups
+// [first_group, first_group + group_count). Returns each tensor's parts in this buffer; a tensor
+// has the rows of all groups, and its other extents are `row_shape`. Errors: InvalidArgument (no
 // rows), LimitExceeded (sizes beyond 64 bits).
 SEALPOINT_EXPORT Result<std::vector<std::vector<LocalPart>>> PlaceFused(
     std::span<const std::uint64_t> rows, const Shape& row_shape, std::uint64_t first_group,

@@ -14,35 +14,35 @@
 
 namespace sealpoint {
 
-// How far a save or a load is, for a person.
+// Human-readable progress of a save or load.
 struct ProgressFigures {
-  std::string what{};             // "write blobs", "verify", …; empty: nothing is under way
+  std::string what{};             // "write blobs", "verify", …; empty if idle
   std::uint64_t step = kNoStep;   // of a save
   std::uint64_t bytes_done = 0;   // of this process
-  std::uint64_t bytes_total = 0;  // 0: not known, or nothing is moved
-  double bytes_per_second = 0;    // of the last seconds; 0: not known yet
-  // Absent if total or rate are not known.
+  std::uint64_t bytes_total = 0;  // 0 if unknown or if no payload is moved
+  double bytes_per_second = 0;    // over the last seconds; 0 if unknown
+  // Absent if total or rate is unknown.
   std::optional<double> seconds_left{};
 };
 
 enum class BarStyle : std::uint8_t { kAscii, kUtf8 };
 
-// One line of at most `width` columns, without control characters: bar, share, bytes, rate, time
-// left, as much of it as there is room for. Empty if nothing is under way.
+// Renders one line of at most `width` columns without control characters: bar, percentage, bytes,
+// rate and time left, as far as they fit. Empty if idle.
 SEALPOINT_EXPORT std::string RenderProgress(const ProgressFigures& figures, int width,
                                             BarStyle style);
 
-// Makes these figures out of events. If saves overlap it follows the phase that began last, and
-// when that has ended, the next one of which it hears.
+// Computes progress figures from events. If saves overlap, it follows the phase that started last;
+// when that ends, the next phase with an event.
 //
-// Thread safety: any calls from any threads.
+// Thread-safe.
 class SEALPOINT_EXPORT Progress {
  public:
   using Clock = std::chrono::steady_clock;
 
   // For a PhaseCallback.
   void OnPhase(const PhaseEvent& event, Clock::time_point now = Clock::now());
-  // For what has no phases, such as a verification.
+  // For operations without phases, such as a verification.
   void Set(std::string_view what, std::uint64_t bytes_done, std::uint64_t bytes_total,
            Clock::time_point now = Clock::now());
   void Reset();
@@ -57,8 +57,8 @@ class SEALPOINT_EXPORT Progress {
 
   mutable std::mutex mutex_;
   ProgressFigures figures_;
-  // The rate is an average whose weights fall with age. Those of no age yet are missing in the sum,
-  // so it is divided by what they add up to.
+  // The rate is an average with weights that decrease with age. At the beginning the weights do not
+  // add up to 1, so it is divided by their sum.
   double weighted_rate_ = 0;
   double weights_ = 0;
   std::uint64_t sampled_bytes_ = 0;
@@ -66,14 +66,14 @@ class SEALPOINT_EXPORT Progress {
 };
 
 // Keeps one line of a terminal up to date. Draws nothing if the file descriptor is not a terminal,
-// so it may be used always; nothing either in the first moments, since what is over at once would
-// only flicker.
+// so it can always be used, and nothing in the first moments, because short operations would only
+// flicker.
 //
-// Thread safety: any calls from any threads.
+// Thread-safe.
 class SEALPOINT_EXPORT ProgressLine {
  public:
   explicit ProgressLine(int fd = 2);  // stderr; borrowed
-  ~ProgressLine();                    // takes the line off
+  ~ProgressLine();                    // removes the line
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
@@ -81,10 +81,10 @@ class SEALPOINT_EXPORT ProgressLine {
 
   void OnPhase(const PhaseEvent& event);
   void Set(std::string_view what, std::uint64_t bytes_done, std::uint64_t bytes_total);
-  // Takes the line off and forgets what it showed.
+  // Removes the line and discards its content.
   void Clear();
-  // Takes the line off, and keeps it off until what is returned is destroyed: for other output to
-  // the terminal. Precondition: the calling thread doesn't hold it already.
+  // Removes the line until the returned lock is destroyed, for other output to the terminal.
+  // Precondition: the calling thread does not already hold it.
   [[nodiscard]] std::unique_lock<std::mutex> Hold();
 
  private:
@@ -98,7 +98,7 @@ class SEALPOINT_EXPORT ProgressLine {
   std::mutex mutex_;
   bool is_drawn_ = false;
   bool has_begun_ = false;
-  Progress::Clock::time_point next_{};  // not drawn before
+  Progress::Clock::time_point next_{};  // next time to draw
 };
 
 }  // namespace sealpoint

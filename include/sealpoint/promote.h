@@ -24,17 +24,17 @@ namespace sealpoint {
 struct PromoteOptions {
   std::shared_ptr<Storage> from_storage{};  // DefaultStorage() if null
   std::shared_ptr<Storage> to_storage{};    // DefaultStorage() if null
-  // The blobs that this process copies. Nothing: all that `from` has.
+  // Blobs that this process copies. Empty optional: all blobs in `from`.
   std::optional<std::vector<BlobId>> blobs{};
-  int threads = 2;  // that copy; at most kThreadsMax, and no more than there are blobs
-  // What all threads together hold of payload; at least 4 KiB for each.
+  int threads = 2;  // copy threads; at most kThreadsMax and the number of blobs
+  // Payload that all threads may hold in total; at least 4 KiB per thread.
   std::uint64_t memory_budget_bytes = 16 * kMiB;
-  // How long to wait, once the own blobs are copied, for those that other processes copy; kForever:
-  // no limit.
+  // Maximum time to wait for blobs of other processes after this process has copied its own;
+  // kForever: no limit.
   std::chrono::milliseconds deadline = kDefaultBackgroundDeadline;
   Limits limits{};
-  // Called with the bytes copied so far, on any thread, one call at a time. One that returns false
-  // or throws ends the promotion with Cancelled.
+  // Called with the number of bytes copied so far, on any thread, one call at a time. Returning
+  // false or throwing ends the promotion with Cancelled.
   std::function<bool(std::uint64_t bytes_copied)> on_progress{};
 };
 
@@ -44,28 +44,29 @@ struct PromoteReport {
   std::uint64_t step = kNoStep;
   std::uint64_t blobs_copied = 0;  // by this process
   std::uint64_t bytes_copied = 0;
-  std::uint64_t blobs_found = 0;  // of its own that were there, whole, and so were not copied
-  bool was_committed = false;     // `to` held the checkpoint when this process began
+  std::uint64_t blobs_found = 0;  // blobs of this process that were already copied
+  bool was_committed = false;     // `to` was already committed when the call began
 };
 
-// Copies a committed checkpoint to another directory, which may be of another storage: the same
-// attempt, blobs, index and marker, byte for byte (spec/staged.md). Each byte is
-// verified between reading and writing; a blob gets its name when it is whole and durable; the
-// marker is published last, exclusively. So `to` holds the checkpoint or nothing that counts as
-// one, and whoever calls again goes on: blobs that are there are not copied again.
+// Copies a committed checkpoint to another directory, possibly of another storage: the same
+// attempt, blobs, index and marker, byte for byte (spec/staged.md). Each byte is verified between
+// reading and writing. A blob gets its name once it is complete and durable, and the marker is
+// published last and exclusively. `to` is therefore never a partial checkpoint. Call again to
+// continue after an error; existing blobs are not copied again. `from` is never changed.
 //
-// Any number of processes may promote the same checkpoint at the same time, each the blobs that its
-// own `from` has: whoever sees all blobs in `to` publishes; the others find the marker. They need
-// no communicator. Returns when `to` is committed, durably. What crashes left there is removed.
+// Any number of processes may promote the same checkpoint simultaneously, each with the blobs in
+// its own `from`. A process that finds all blobs in `to` publishes; the others find the marker.
+// They need no communicator. Returns once `to` is durably committed, and removes leftovers of
+// crashed calls there.
 //
-// Errors: those of Checkpoint::Open for `from`, but for blobs that are not in it; Corrupt (a
-// damaged blob: rule and offset; or `to` has another file under a blob's name), AlreadyExists (`to`
-// has another marker, perhaps a void one), Incomplete (R-STG-10: another process gave up a blob,
-// and says why; what this one copied stays), Timeout (the blobs of other processes did not come;
-// names the first that is missing), Unsupported (no exclusive publication there), NoSpace, Io,
-// Cancelled, InvalidArgument (options; R-STG-12: `from` and `to` are one directory, or one is
-// within the other). `from` is never changed. After an error of the publication OutcomeIsUnknown
-// may be true; calling again finds out.
+// Errors: those of Checkpoint::Open for `from`, except for missing blobs; Corrupt (a damaged blob,
+// with rule and offset; or `to` has another file under a blob's name), AlreadyExists (`to` has
+// another marker, possibly a void one), Incomplete (R-STG-10: another process could not copy a blob
+// and recorded the reason; the blobs copied by this one are kept), Timeout (blobs of other
+// processes are missing; names the first), Unsupported (no exclusive publication at the
+// destination), NoSpace, Io, Cancelled, InvalidArgument (options; R-STG-12: `from` and `to` are the
+// same directory or nested). If publication fails, OutcomeIsUnknown may be true; call again to find
+// out.
 SEALPOINT_EXPORT Result<PromoteReport> Promote(const std::string& from, const std::string& to,
                                                const PromoteOptions& options = {});
 

@@ -20,61 +20,61 @@
 
 namespace sealpoint {
 
-// Elements of a stored tensor, and where they go.
+// Elements of a stored tensor and their destination.
 struct ReadItem {
   std::string tensor{};
-  // Absent: the whole tensor. Nothing is read of a region without elements, and its destination is
-  // not looked at; the contract counts it as a request.
+  // Absent: the whole tensor. A region without elements reads nothing and its destination is
+  // ignored; for the contract it counts as a request.
   std::optional<Region> region{};
   MutableMemoryView destination{};
-  // The region's place in `destination`, a dense local tensor (PlaceTensor). Absent: it is all of
-  // the destination, or is strided in it. Copies of the request share it.
+  // Position of the region in `destination`, a dense local tensor (PlaceTensor). Absent: the region
+  // is the whole destination, dense or strided. Copies of the request share it.
   std::shared_ptr<const LocalPart> part{};
-  // What the caller believes; compared under the LoadContract if present.
+  // Expected dtype and shape; checked according to the LoadContract if present.
   std::optional<DType> dtype{};
   std::optional<Shape> shape{};
-  // The destination holds elements of another dtype than the stored one: each is converted once its
-  // chunk is verified. Absent: bytes are never changed.
+  // Convert elements from the stored dtype to the destination's, after their chunk is verified.
+  // Absent: bytes are never changed.
   std::optional<Conversion> convert{};
 };
 
-// Many requests that are planned and read together. Borrows the destinations until the read
-// returned. Destinations must not share a byte (InvalidArgument). Strided ones may interleave if
-// they are boxes of one array, as columns of a matrix are; other strides whose address ranges
-// interleave, such as every row and every second row, count as overlapping.
+// Requests that are planned and read together. Borrows the destinations until the read returns.
+// Destinations must not share a byte (InvalidArgument). Strided destinations may interleave if they
+// are boxes of one array, such as columns of a matrix. Other strides with interleaving address
+// ranges, such as every row and every second row, count as overlapping.
 struct SEALPOINT_EXPORT ReadRequest {
   std::vector<ReadItem> items{};
 
-  // Never fail: Checkpoint::Plan compares the destinations with what is stored.
+  // These never fail: Checkpoint::Plan compares the destinations with the stored tensors.
   void Add(std::string_view tensor, MutableMemoryView destination);  // the whole tensor
   void Add(std::string_view tensor, Region region, MutableMemoryView destination);
   void Add(std::string_view tensor, Box box, MutableMemoryView destination);
-  // The parts of the dense local tensor `local` (PlaceTensor), in host memory or on a device;
+  // Adds the parts of the dense local tensor `local` (PlaceTensor), in host or device memory; adds
   // nothing if the layout has no parts.
   void Add(std::string_view tensor, const LocalLayout& layout, const MutableMemoryView& local);
 };
 
-// What happens when the stored checkpoint and the request differ. kError fails the whole load with
-// Mismatch before a byte is read; kReport goes on and lists it in the report; kAllow goes on.
+// Reaction to a difference between checkpoint and request. kError fails the whole load with
+// Mismatch before any byte is read; kReport continues and adds it to the report; kAllow continues.
 enum class OnMismatch : std::uint8_t { kError, kReport, kAllow };
 
-// Strict by default. "Goes on" never converts (only ReadItem::convert does) and never guesses:
+// Strict by default. Continuing never converts (only ReadItem::convert does) and never guesses.
 struct LoadContract {
-  // A requested tensor is not stored. Going on leaves the destination as it is.
+  // A requested tensor is not stored. If allowed, its destination is left unchanged.
   OnMismatch missing = OnMismatch::kError;
   // A stored tensor is requested by no item.
   OnMismatch unexpected = OnMismatch::kError;
-  // ReadItem::dtype differs. Going on copies the bytes unchanged, to a destination of raw bytes: a
-  // typed one must have the stored dtype. If the element sizes differ it is an error all the same.
-  // With ReadItem::convert the stored dtype is converted, whatever it is.
+  // ReadItem::dtype differs. If allowed, the bytes are copied unchanged to a destination of raw
+  // bytes; a typed destination must have the stored dtype. Different element sizes are always an
+  // error. ReadItem::convert accepts any stored dtype.
   OnMismatch dtype = OnMismatch::kError;
-  // ReadItem::shape differs. Going on reads the region, which must be within the stored shape.
+  // ReadItem::shape differs. If allowed, the region is read; it must be within the stored shape.
   OnMismatch shape = OnMismatch::kError;
-  // The items of a requested tensor together do not touch all its elements. Not an error of a
-  // partial load, so allowed unless asked.
+  // The items of a requested tensor do not cover all its elements. Allowed by default, as in
+  // partial loads.
   OnMismatch coverage = OnMismatch::kAllow;
 
-  // For reading some tensors of many.
+  // For reading a subset of the tensors.
   static LoadContract Partial() { return {.unexpected = OnMismatch::kAllow}; }
   friend bool operator==(const LoadContract&, const LoadContract&) = default;
 };
@@ -86,12 +86,12 @@ struct LoadFinding {
   friend bool operator==(const LoadFinding&, const LoadFinding&) = default;
 };
 
-// What a plan costs, before it runs.
+// Cost of a plan.
 struct SEALPOINT_EXPORT PlanSummary {
   std::uint64_t items = 0;
   std::uint64_t bytes_requested = 0;   // delivered to destinations, before any conversion
-  std::uint64_t bytes_read = 0;        // stored chunk bytes fetched
-  std::uint64_t table_bytes_read = 0;  // group lists and record groups (read while planning)
+  std::uint64_t bytes_read = 0;        // stored chunk bytes to read
+  std::uint64_t table_bytes_read = 0;  // group lists and record groups, read while planning
   std::uint64_t files = 0;
   std::uint64_t requests = 0;  // coalesced ranges
   std::uint64_t chunks = 0;
@@ -100,16 +100,17 @@ struct SEALPOINT_EXPORT PlanSummary {
   friend bool operator==(const PlanSummary&, const PlanSummary&) = default;
 };
 
-class InternalAccess;  // the library's own modules
+class InternalAccess;  // internal to the library
 
-// An immutable list of coalesced reads and copies. Copies share it. Holds the destinations'
-// addresses; valid with the checkpoint that made it. Thread safety: as a const object.
+// An immutable list of coalesced reads and copies. Copies share it. It holds the addresses of the
+// destinations and is valid as long as the checkpoint that made it. Thread safety: as a const
+// object.
 class SEALPOINT_EXPORT ReadPlan {
  public:
   PlanSummary Summary() const;
-  // The summary, then one line per file: ranges, bytes, tensors. For people.
+  // Human-readable: the summary, then one line per file with ranges, bytes and tensors.
   std::string Explain() const;
-  // What the contract said to report.
+  // Differences that the contract reports.
   const std::vector<LoadFinding>& findings() const&;
   std::vector<LoadFinding> findings() const&&;
 
@@ -123,9 +124,9 @@ class SEALPOINT_EXPORT ReadPlan {
 struct LoadReport {
   PlanSummary plan{};
   std::vector<LoadFinding> findings{};
-  // With ReadOptions::verify_on_device or gpudirect_storage: what was verified in device memory.
+  // Bytes verified in device memory (ReadOptions::verify_on_device or gpudirect_storage).
   std::uint64_t bytes_verified_on_device = 0;
-  // How many of these came by GPUDirect Storage, and were not verified on the host.
+  // Number of these bytes that were read by GPUDirect Storage and not verified on the host.
   std::uint64_t bytes_by_gpudirect_storage = 0;
   PhaseReport phases{};
 };

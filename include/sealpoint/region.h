@@ -12,10 +12,10 @@
 
 namespace sealpoint {
 
-// Values without hidden state: safe to use from any thread as long as nobody changes them.
+// Plain values; concurrent reads are safe.
 
 // Extents of a tensor, outermost dimension first; empty for a 0-d tensor (one element). A tensor
-// with an extent of 0 is empty; it is legal, and its regions have no element.
+// with an extent of 0 is legal and empty; its regions have no elements.
 using Shape = std::vector<std::uint64_t>;
 
 // An axis-aligned part of a tensor: per dimension the half-open interval
@@ -35,13 +35,13 @@ struct Run {
 };
 
 // A box and a contiguous run of its row-major elements. A plain box is its full run. ZeRO, FSDP1
-// and the Megatron distributed optimizer hold runs of a tensor-parallel box. A box may be given
-// wherever a region is expected, and means its full run.
+// and the Megatron distributed optimizer hold runs of a tensor-parallel box. A box converts
+// implicitly to a region with its full run.
 struct SEALPOINT_EXPORT Region {
   Box box{};
   Run run{};
 
-  // No element, of a tensor of no dimension; refused wherever a region is expected.
+  // No elements, of a 0-d tensor; refused wherever a region is expected.
   Region() = default;
   Region(Box full_box);  // NOLINT(google-explicit-constructor): as Of
   Region(Box part_of, Run elements) : box(std::move(part_of)), run(elements) {}
@@ -54,7 +54,7 @@ struct SEALPOINT_EXPORT Region {
 
   // Elements in the run. Never fails.
   std::uint64_t element_count() const { return run.end - run.begin; }
-  // "[0:4, 8:16]" and, for a part of a box, "[0:4, 8:16] run 5:20"; 0-d is "[]".
+  // "[0:4, 8:16]"; a run of a box is "[0:4, 8:16] run 5:20"; 0-d is "[]".
   std::string ToString() const;
 
   friend auto operator<=>(const Region&, const Region&) = default;
@@ -64,14 +64,14 @@ struct SEALPOINT_EXPORT Region {
 // fit 64 bits.
 SEALPOINT_EXPORT Result<std::uint64_t> ElementCount(const Shape& shape);
 
-// Takes any values, however hostile. False for a region that lies in the shape and has no element:
-// an extent or the run is 0. Nothing is held or loaded of it, so a rank without elements and a
-// tensor without elements need no branch of their own. Errors: InvalidArgument unless the box has
-// the shape's ndim and is within it, and the run within the box; also for Region() of a tensor of
-// no dimension; LimitExceeded if the shape's element count does not fit 64 bits.
+// Checks a region of a tensor. Accepts any values, including hostile ones. Returns false for a
+// valid region without elements, with an extent or run of 0. Such a region is neither held nor
+// loaded, so ranks and tensors without elements need no special case. Errors: InvalidArgument
+// unless the box has the shape's ndim and is within the shape, and the run is within the box; also
+// for Region() of a 0-d tensor; LimitExceeded if the shape's element count does not fit 64 bits.
 SEALPOINT_EXPORT Result<bool> HasElements(const Shape& shape, const Region& region);
 
-// The same, and InvalidArgument for a region without elements.
+// Like HasElements, but a region without elements is InvalidArgument.
 SEALPOINT_EXPORT Status CheckRegion(const Shape& shape, const Region& region);
 
 // "[8192, 8192]".

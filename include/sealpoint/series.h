@@ -19,151 +19,154 @@
 
 namespace sealpoint {
 
-// "step-000000000042-1f2e3d4c": the directory of a checkpoint in a series. Names are a courtesy to
-// people; what a directory holds is said by its marker alone, and any name is read.
+// Directory name of a checkpoint in a series, such as "step-000000000042-1f2e3d4c". Names are for
+// people only: the marker alone identifies a checkpoint, and readers accept any name.
 SEALPOINT_EXPORT std::string SeriesDirectoryName(std::uint64_t step, const AttemptId& attempt);
 
 // One directory of a series.
 struct SeriesEntry {
   std::string name{};  // within the series
   std::string path{};
-  // By the marker alone: committed, uncommitted (no marker, or void), corrupt, unsupported,
-  // unreadable.
+  // According to the marker alone: committed, uncommitted (no marker, or a void one), corrupt,
+  // unsupported or unreadable.
   Verdict verdict = Verdict::kUncommitted;
-  Status problem{};  // why it is not committed
+  Status problem{};  // reason if it is not committed
   bool is_void = false;
   bool is_kept = false;  // has a KEEP file
-  bool is_link = false;  // a symbolic link to a directory: read, and never removed
-  // Attempt, parent and sequence are known of one that is committed, and of one that is unsupported
-  // because another version of the format made it.
+  bool is_link = false;  // a symbolic link to a directory; it is read but never removed
+  // Attempt, parent and sequence are set if the checkpoint is committed, or if it is unsupported
+  // because another format version wrote it.
   AttemptId attempt{};
   AttemptId parent{};
   std::uint64_t sequence = 0;
   std::uint64_t step = kNoStep;
-  std::uint64_t size_bytes = 0;  // of all files of ours in the directory
+  std::uint64_t size_bytes = 0;  // of all Sealpoint files in the directory
 };
 
-// The directories of a series, looked at once.
+// A snapshot of the directories of a series.
 struct SEALPOINT_EXPORT SeriesListing {
   // Committed ones by descending (sequence, attempt), then the others by name.
   std::vector<SeriesEntry> entries{};
-  // Attempts that share their parent with another committed one (two jobs wrote at once).
+  // Attempts that share their parent with another committed one, because two jobs wrote
+  // simultaneously.
   std::vector<AttemptId> forks{};
-  // Names that are not directories of checkpoints; never touched. The first kForeignNamesMax of
-  // them, ascending, and how many there are.
+  // Names that are not checkpoint directories; they are never changed. The first kForeignNamesMax
+  // of them in ascending order, and the total count.
   static constexpr std::size_t kForeignNamesMax = 1000;
   std::vector<std::string> foreign{};
   std::uint64_t foreign_count = 0;
 
-  // Greatest sequence (on a fork: then greatest attempt id); nothing if none is committed.
+  // The entry with the greatest sequence (on a fork: then the greatest attempt id). Null if no
+  // checkpoint is committed.
   const SeriesEntry* newest() const;
-  // The first one that the storage failed to read (Io); nothing if all were read. It may be the
-  // newest, so that newest() is then a guess.
+  // The first entry that the storage failed to read (Io). Null if all were read. That entry may be
+  // newer than newest().
   const SeriesEntry* unread() const;
 };
 
 struct ResumeOptions {
-  // Go back to an older checkpoint if the newest one's files are missing or damaged, and pass by
-  // what may be newer but has no marker that says so. What was passed over is reported. Off: that
-  // is an error.
+  // Fall back to an older checkpoint if files of the newest one are missing or damaged, and skip
+  // directories without a readable marker, which may be newer. Skipped entries are reported. If
+  // false, each of these cases is an error.
   bool allow_fallback = false;
   Limits limits{};
 };
 
 struct ResumePoint {
   SeriesEntry entry{};
-  std::vector<SeriesEntry>
-      passed_over{};  // newer ones whose file-level check failed, and those whose marker does not
-                      // say how new they are; `problem` set
+  // Newer checkpoints that failed the file-level check, and directories without a readable
+  // sequence. Their `problem` is set.
+  std::vector<SeriesEntry> passed_over{};
 };
 
 struct PruneOptions {
-  bool dry_run = false;  // decide, and change nothing
+  bool dry_run = false;  // decide only; change nothing
   Limits limits{};
 };
 
-// Whether one directory of the series is kept or deleted, and why.
+// Decision to keep or delete one directory of the series, with reasons.
 struct PruneDecision {
   SeriesEntry entry{};
   bool keep = true;
-  // Each rule that keeps it ("one of the newest 2", "step 1000 is a multiple of 500", …), or why
-  // none does. At least one.
+  // The rules that keep it ("one of the newest 2", "step 1000 is a multiple of 500", …), or the
+  // reason why no rule does. At least one.
   std::vector<std::string> reasons{};
-  bool is_deleted = false;  // done, and durable
+  bool is_deleted = false;  // deleted durably
 };
 
 struct [[nodiscard]] PruneReport {
-  // Success, or the error that ended the deletion before the first directory (no decision has
+  // Success, or the error that stopped the deletion: before the first directory (no decision has
   // is_deleted) or after some.
   Status status{};
   // All directories of the series in the order of SeriesListing::entries. Empty if the series could
-  // not be listed, or the policy was refused.
+  // not be listed or the policy was refused.
   std::vector<PruneDecision> decisions{};
-  // By what is_deleted; in a dry run: by what would be deleted. A file that another directory of
-  // the series shares frees nothing.
+  // Bytes freed by the deleted directories; in a dry run, bytes that would be freed. Files shared
+  // with another directory of the series free nothing.
   std::uint64_t bytes_freed = 0;
 };
 
 struct [[nodiscard]] CleanUpReport {
-  std::uint64_t bytes_freed = 0;  // of files; how much an upload had sent no store says
-  // Uploads to an object store that were given up; names as those of Series::ListUnfinished.
+  std::uint64_t bytes_freed = 0;  // of files; stores do not report the size of unfinished uploads
+  // Aborted uploads to an object store, named as by Series::ListUnfinished.
   std::vector<UnfinishedFile> aborted{};
-  // Unsupported if the client of the store cannot list uploads (obstore's cannot): those of the
-  // attempt, if it had any, are left to the lifecycle rule of the bucket. Else success.
+  // Unsupported if the store's client cannot list uploads (obstore's cannot): the bucket's
+  // lifecycle rule must then remove any uploads of the attempt. Otherwise success.
   Status uploads{};
 };
 
-// A directory of checkpoints of one training. Stateless; every call looks at the storage anew.
-// Single process: with ranks, one of them calls and broadcasts. Thread safety: all functions.
+// A directory of checkpoints of one training. Stateless; every call reads the storage again. Single
+// process: with several ranks, call it on one rank and broadcast the result. Thread safety: all
+// functions.
 class SEALPOINT_EXPORT Series {
  public:
-  // `storage` null: DefaultStorage().
+  // `storage`: DefaultStorage() if null.
   explicit Series(std::string path, std::shared_ptr<Storage> storage = nullptr);
 
   const std::string& path() const { return path_; }
 
-  // A directory that does not exist is an empty series. Errors: Io.
+  // Lists the directories. A directory that does not exist is an empty series. Errors: Io.
   Result<SeriesListing> List() const;
-  // The newest committed checkpoint, after its marker, index and the lengths of its blobs were
-  // checked. Errors: NotFound (R-SER-20: nothing was committed here; for no other reason), Io (the
+  // Returns the newest committed checkpoint after checking its marker, its index and the lengths of
+  // its blobs. Errors: NotFound (R-SER-20: only if no checkpoint was ever committed here), Io (the
   // parent directory of the series does not exist either), InvalidArgument (the path is that of a
-  // checkpoint; names its parent directory), those of List; those of
-  // Checkpoint::Open for the newest one and for any whose marker is damaged, of an unknown version
-  // or unreadable, since it may be the newest.
+  // checkpoint; names its parent directory), those of List; those of Checkpoint::Open for the
+  // newest checkpoint, and for any with a marker that is damaged, unreadable or of an unknown
+  // version, because it may be newer.
   Result<ResumePoint> Newest(const ResumeOptions& options = {}) const;
 
-  // Removes a committed checkpoint in the safe order: marker, sync, the rest, sync, directory, sync
-  // of the parent; before that a newer one passes its file-level check and is synced. Only files of
-  // our names are removed: with foreign files inside, the directory stays. A damaged one is removed
-  // like a good one. Errors: InvalidArgument (it is the newest, no newer one is whole, KEEP is
-  // there, it was never committed, it is a symbolic link), NotFound, Io (also if its own marker
-  // or its KEEP cannot be seen, or none of the newer ones is whole and one cannot be read).
+  // Deletes a committed checkpoint in a safe order: marker, sync, other files, sync, directory,
+  // sync of the parent. A newer checkpoint must first pass the file-level check and is synced. Only
+  // Sealpoint files are removed; a directory with foreign files remains. Damaged checkpoints are
+  // deleted in the same way. Errors: InvalidArgument (it is the newest, no newer one is intact, it
+  // has a KEEP file, it was never committed, it is a symbolic link), NotFound, Io (also if its
+  // marker or KEEP file cannot be examined, or if no newer checkpoint is intact and one of them
+  // cannot be read).
   Status Delete(const std::string& name) const;
-  // Deletes the committed checkpoints that the policy does not keep, the oldest first, one after
-  // the other in the safe order of Delete, once a newer one was found whole and was synced.
-  // Attempts that were never committed, and what has a damaged marker, stay. Right beside savers,
-  // readers and other prunings of the same series: what another process removes meanwhile is not
-  // missed. Other branches of a fork than that of the newest stay (R-SER-15). Stops at the first
-  // error, and says what was done until then. Errors: InvalidArgument (the policy, R-SER-14: also a
-  // metric that no checkpoint has, if any would be deleted), those of List, and of any checkpoint
-  // that the storage failed to read, since it may be the newest or a better one: nothing is deleted
-  // then; those of Delete.
+  // Deletes committed checkpoints that the policy does not keep, oldest first and in the order of
+  // Delete, after checking that a newer one is intact and syncing it. Uncommitted attempts and
+  // directories with a damaged marker are kept, and so are branches of a fork other than the newest
+  // one's (R-SER-15). Safe to run concurrently with savers, readers and other prunings of the
+  // series; files that another process removes meanwhile are ignored. Stops at the first error and
+  // reports the deletions until then. Errors: InvalidArgument (the policy; R-SER-14: also a metric
+  // that no checkpoint has, if any would be deleted), those of List and Delete, and those of any
+  // checkpoint that the storage failed to read; nothing is deleted in that case, because it may be
+  // the newest or a better one.
   PruneReport Prune(const RetentionPolicy& policy, const PruneOptions& options = {}) const;
 
-  // Removes the files of an attempt that was never committed. Publishes a void marker first, so
-  // that a slow writer's own publication fails, and leaves that marker and the directory: were they
-  // removed as well, a writer that wakes up between the two could still publish. Called again on
-  // such a void directory it removes it whole; for that the caller must know that no writer of the
-  // attempt is alive. In an object store the attempt's unfinished uploads are given up as well,
-  // behind the void marker; one that has nothing else is an attempt, too.
-  // With foreign files inside, void marker and directory stay for good.
-  // Errors: InvalidArgument (it is committed, KEEP is there, it is a symbolic link), NotFound, Io,
-  // NoSpace.
+  // Removes the files of an uncommitted attempt. It first publishes a void marker, so that
+  // publication by a slow writer fails. The void marker and the directory remain, because a writer
+  // that resumes between their removal could still publish. A second call removes the void
+  // directory completely; make it only if no writer of the attempt is alive. In an object store,
+  // unfinished uploads of the attempt are also aborted, after the void marker is published; an
+  // attempt may consist of them alone. If there are foreign files, void marker and directory remain
+  // permanently. Errors: InvalidArgument (it is committed, it has a KEEP file, it is a symbolic
+  // link), NotFound, Io, NoSpace.
   Result<CleanUpReport> RemoveUncommitted(const std::string& name) const;
-  // Uploads to an object store that were begun below the series and neither completed nor given up;
-  // those of running saves are among them. "step-000000000042-1f2e3d4c/….blob" is of an attempt,
-  // which RemoveUncommitted takes by the name before the '/', or a leftover in a committed
-  // directory. Empty on a file system. Errors: Io, Unsupported (see CleanUpReport::uploads).
+  // Lists uploads below the series that were neither completed nor aborted, including those of
+  // running saves. A name such as "step-000000000042-1f2e3d4c/….blob" belongs to an attempt, which
+  // RemoveUncommitted removes by the part before '/', or is a leftover in a committed directory.
+  // Empty on a file system. Errors: Io, Unsupported (see CleanUpReport::uploads).
   Result<std::vector<UnfinishedFile>> ListUnfinished() const;
 
  private:
@@ -171,9 +174,9 @@ class SEALPOINT_EXPORT Series {
   std::shared_ptr<Storage> storage_;
 };
 
-// Makes the file KEEP in the directory of a checkpoint, or removes it (spec/series.md section 6):
-// what has one is neither deleted nor cleaned up. True if that changed anything; durable after
-// success in any case. Errors: NotFound, Io, NoSpace.
+// Creates or removes the file KEEP in a checkpoint directory (spec/series.md section 6). A
+// directory with this file is neither deleted nor cleaned up. Returns true if that changed
+// anything; durable after success in any case. Errors: NotFound, Io, NoSpace.
 SEALPOINT_EXPORT Result<bool> SetKept(Storage& storage, const std::string& directory, bool is_kept);
 
 // Files that RemoveCheckpoint removes besides, by names within the directory.
@@ -192,8 +195,8 @@ struct RemovalOptions {
 SEALPOINT_EXPORT Status RemoveCheckpoint(Storage& storage, const std::string& path,
                                          const RemovalOptions& options = {});
 
-// Publishes a void marker in a directory: it will never hold a checkpoint.
-// Errors: AlreadyExists (it has a marker), Unsupported, Io, NoSpace.
+// Publishes a void marker in a directory, so that it can never become a checkpoint. Errors:
+// AlreadyExists (it has a marker), Unsupported, Io, NoSpace.
 SEALPOINT_EXPORT Status PublishVoidMarker(Storage& storage, const std::string& directory);
 
 }  // namespace sealpoint

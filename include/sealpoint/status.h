@@ -14,31 +14,32 @@
 
 namespace sealpoint {
 
-// What went wrong, as far as a caller acts differently on it. The numeric values travel between
-// ranks and are stable; new codes are appended.
+// Error codes that callers may want to distinguish. The numeric values are exchanged between ranks
+// and are stable; new codes are appended.
 enum class Code : std::uint8_t {
   kOk = 0,
-  // The caller's argument is wrong: overlapping or missing regions, a name twice, null memory.
+  // A wrong argument: overlapping or missing regions, a duplicate name, null memory.
   kInvalidArgument = 1,
-  // What was asked for by name does not exist (a path, a tensor, an object).
+  // A path, tensor or object with the given name does not exist.
   kNotFound = 2,
   // The directory already holds a marker; nothing was changed.
   kAlreadyExists = 3,
-  // The bytes are not ours: wrong magic, no file of ours in the directory.
+  // Not a Sealpoint checkpoint: wrong magic, or no Sealpoint file in the directory.
   kNotACheckpoint = 4,
-  // No commit marker, or a void one: this checkpoint does not exist.
+  // No commit marker, or a void one: the checkpoint does not exist.
   kUncommitted = 5,
-  // The marker is good but a file that it pins is missing or too short, as after a partial copy.
+  // The marker is intact but a pinned file is missing or too short, for example after a partial
+  // copy.
   kIncomplete = 6,
-  // The bytes are not those that were committed. Restore this checkpoint or use an older one.
+  // The bytes differ from the committed ones. Restore this checkpoint or use an older one.
   kCorrupt = 7,
-  // Valid, but written with a version, feature or id that this build does not know.
+  // Valid, but written with a version, feature or id that this build does not support.
   kUnsupported = 8,
-  // A limit of spec/limits.md was passed; callers may raise the limit.
+  // A limit of spec/limits.md was exceeded; callers may raise the limit.
   kLimitExceeded = 9,
-  // What is stored does not fulfil the caller's LoadContract.
+  // The checkpoint does not fulfil the caller's LoadContract.
   kMismatch = 10,
-  // The storage reported an error; the message holds the operation and the errno.
+  // The storage reported an error; the message has the operation and the errno.
   kIo = 11,
   // The storage is full (ENOSPC, EDQUOT, no inodes).
   kNoSpace = 12,
@@ -48,28 +49,28 @@ enum class Code : std::uint8_t {
   kComm = 14,
   // A deadline passed.
   kTimeout = 15,
-  // The caller cancelled, or destroyed, what was under way.
+  // The caller cancelled or destroyed the operation.
   kCancelled = 16,
   // A bug in this library.
   kInternal = 17,
 };
 
-// "Corrupt", "NoSpace", …; the words that the documentation uses. Never fails.
+// "Corrupt", "NoSpace", …; the names used in the documentation. Never fails.
 SEALPOINT_EXPORT std::string_view CodeName(Code code);
 
-// Where it went wrong. Each part is optional; an absent part is not printed.
+// Location of an error. Each part is optional; an absent part is not printed.
 struct Place {
   std::string rule{};                     // id in spec/, such as "R-HDR-03"
-  std::string path{};                     // file, as given by the caller plus our file name
+  std::string path{};                     // path as given by the caller, plus the file name
   std::optional<std::uint64_t> offset{};  // byte offset in `path`
-  std::string tensor{};                   // tensor name; empty if the error is about an object
-  std::string object{};                   // object name; empty if it is about a tensor
-  std::optional<int> rank{};              // rank on which the first cause happened
-  std::string host{};                     // its host name
+  std::string tensor{};                   // tensor name; empty for an error about an object
+  std::string object{};                   // object name; empty for an error about a tensor
+  std::optional<int> rank{};              // rank of the first cause
+  std::string host{};                     // host name of that rank
   friend bool operator==(const Place&, const Place&) = default;
 };
 
-// The outcome of an operation that yields no value. A value type: copyable, comparable, printable.
+// The outcome of an operation without a value. A value type: copyable, comparable, printable.
 // Thread safety: as std::string.
 class [[nodiscard]] SEALPOINT_EXPORT Status {
  public:
@@ -80,26 +81,26 @@ class [[nodiscard]] SEALPOINT_EXPORT Status {
   Code code() const { return code_; }
   const std::string& message() const { return message_; }
   const Place& place() const { return place_; }
-  // True if nobody can say whether the operation took effect (see OutcomeIsUnknown in commit.h).
+  // True if it is unknown whether the operation took effect (see OutcomeIsUnknown in commit.h).
   bool has_unknown_outcome() const { return has_unknown_outcome_; }
-  // True if the process, or the machine, has as many open files as it may (EMFILE, ENFILE).
+  // True if the process or the machine has too many open files (EMFILE, ENFILE).
   bool is_out_of_files() const { return is_out_of_files_; }
 
-  // Builders that add a place to an error and keep what is already known, so that the innermost
-  // frame, which knows best, wins. They do nothing on success.
+  // Add location parts to an error. Parts that are already set are kept, because the innermost
+  // frame knows best. No effect on success.
   Status&& AtRule(std::string_view rule) &&;
   Status&& AtPath(std::string_view path) &&;
   Status&& AtOffset(std::uint64_t offset) &&;
-  // An error is about one tensor or one object: the first of the two calls counts.
+  // An error is about one tensor or one object: only the first of these two calls has an effect.
   Status&& AtTensor(std::string_view name) &&;
   Status&& AtObject(std::string_view name) &&;
   Status&& AtRank(int rank, std::string_view host) &&;
-  // Says of an error that the operation may have taken effect all the same.
+  // Marks an error whose operation may still have taken effect.
   Status&& WithUnknownOutcome() &&;
-  // Says of an error that it is one of too many open files: files that are kept open for speed are
-  // then closed, and the operation is tried again.
+  // Marks an error caused by too many open files: cached open files are then closed and the
+  // operation is retried.
   Status&& OutOfFiles() &&;
-  // For a caller that need not look, since a later call reports the error (Declaration, Sources).
+  // Ignores the status because a later call reports the error (Declaration, Sources).
   void IgnoreError() const {}
   // Puts "prefix: " before the message.
   Status&& Prefixed(std::string_view prefix) &&;
@@ -120,8 +121,8 @@ class [[nodiscard]] SEALPOINT_EXPORT Status {
 // Prints "sealpoint: value() of a failed Result: …" to stderr and aborts.
 [[noreturn]] SEALPOINT_EXPORT void AbortOnBadResultAccess(const Status& status);
 
-// A value or the Status that says why there is none; shaped like std::expected<T, Status>.
-// value() and operator* on an error are programming errors: they print the status and abort.
+// A value, or the Status of its failure; similar to std::expected<T, Status>. Calling value() or
+// operator* on an error is a programming error: it prints the status and aborts.
 template <typename T>
 class [[nodiscard]] Result {
  public:
@@ -138,7 +139,7 @@ class [[nodiscard]] Result {
 
   T& value() & { return Checked(); }
   const T& value() const& { return const_cast<Result*>(this)->Checked(); }
-  // By value, so that `for (auto& x : F().value())` iterates over something that lives.
+  // Returns by value, so that `for (auto& x : F().value())` iterates over a live object.
   T value() && { return std::move(Checked()); }
   T& operator*() & { return Checked(); }
   const T& operator*() const& { return const_cast<Result*>(this)->Checked(); }
@@ -146,11 +147,11 @@ class [[nodiscard]] Result {
   T* operator->() { return &Checked(); }
   const T* operator->() const { return &const_cast<Result*>(this)->Checked(); }
 
-  // The error, or the success Status if there is a value.
+  // The error, or a success Status if there is a value.
   const Status& error() const& { return has_value() ? OkStatus() : std::get<1>(state_); }
   Status error() && { return has_value() ? Status() : std::move(std::get<1>(state_)); }
   Status status() const { return error(); }
-  // As Status::IgnoreError.
+  // See Status::IgnoreError.
   void IgnoreError() const {}
 
   template <typename U>

@@ -8,19 +8,19 @@
 
 #include "sealpoint/export.h"
 
-// How the library and its tools write for people. Thread safety: all functions.
+// Text output of the library and its tools for people. Thread safety: all functions.
 
 namespace sealpoint {
 
-// The text as one line that cannot write to a terminal, whatever it holds: names in checkpoints and
-// in directories come from strangers. What could hide or move other text is escaped: bytes that are
-// not UTF-8 and the ASCII controls as \xNN, other controls, bidirectional controls, line separators
-// and all that Unicode calls default-ignorable (zero-width characters, fillers, variation
-// selectors, tags) as \u{NNNN}. All else stays, also backslashes, so that applying it twice changes
-// nothing. At most eight times as long as `text`.
+// Makes any text safe to print as one terminal line, for untrusted names in checkpoints and
+// directories. Characters that could hide or move other text are escaped. Bytes that are not UTF-8
+// and ASCII controls become \xNN. Other controls, bidirectional controls, line separators and all
+// default-ignorable characters of Unicode (zero-width characters, fillers, variation selectors,
+// tags) become \u{NNNN}. Everything else, including backslashes, is unchanged, so applying it twice
+// has no further effect. The result is at most eight times as long as `text`.
 SEALPOINT_EXPORT std::string Printable(std::string_view text);
 
-// "512 B", "15.4 MB": decimal units, as disks are sold.
+// "512 B", "15.4 MB": decimal units, as used for disks.
 SEALPOINT_EXPORT std::string BytesText(std::uint64_t bytes);
 
 }  // namespace sealpoint

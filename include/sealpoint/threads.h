@@ -6,15 +6,15 @@
 
 namespace sealpoint {
 
-// The greatest number of threads that an option may ask for; more is InvalidArgument, and so is
-// less than one, except for kThreadsAuto where an option names it. Each may hold memory of some MiB
-// from its start on.
+// Maximum value of thread options; a larger value is InvalidArgument, and so is a value below 1,
+// except for kThreadsAuto if an option allows it. Each thread may hold a few MiB of memory from its
+// start.
 inline constexpr int kThreadsMax = 1024;
 
-// As many threads as the processors that this process may use (its affinity mask), divided by the
-// ranks of its host that share them; 16 at most, and no more than one for each 4 MiB that is read.
-// A collective call counts those ranks; any other takes the number that the launcher of the job put
-// into the environment (Open MPI, MPICH, Slurm, torchrun), or 1.
+// Choose the number of threads automatically: the processors available to this process (its
+// affinity mask), divided by the ranks that share the host; at most 16, and at most one per 4 MiB
+// to read. Collective calls count these ranks; other calls use the number that the job's launcher
+// sets in the environment (Open MPI, MPICH, Slurm, torchrun), or 1.
 inline constexpr int kThreadsAuto = 0;
 
 }  // namespace sealpoint

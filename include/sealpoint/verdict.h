@@ -10,17 +10,17 @@
 
 namespace sealpoint {
 
-// What a directory turned out to be.
+// Result of examining a directory.
 enum class Verdict : std::uint8_t {
   kCommitted,    // valid at the level that was checked
   kUncommitted,  // no marker, or a void one
   kIncomplete,   // a pinned file is missing or short
   kCorrupt,
   kUnsupported,  // version, feature, id or limit beyond this build
-  kUnreadable,   // the storage failed, or there is no file of ours
+  kUnreadable,   // the storage failed, or the directory has no Sealpoint file
 };
 SEALPOINT_EXPORT std::string_view VerdictName(Verdict verdict);
-// The verdict that an error of Checkpoint::Open or of a read amounts to.
+// The verdict that corresponds to an error of Checkpoint::Open or of a read.
 SEALPOINT_EXPORT Verdict VerdictOf(const Status& error);
 
 }  // namespace sealpoint

@@ -7,8 +7,8 @@
 
 #include "sealpoint/export.h"
 
-// Version of these headers. SEALPOINT_VERSION is one number to compare with, 10000 * major +
-// 100 * minor + patch: #if SEALPOINT_VERSION >= 10000 is "1.0.0 or later, or a candidate of it".
+// Version of these headers. Compare with SEALPOINT_VERSION, which is 10000 * major + 100 * minor +
+// patch: `#if SEALPOINT_VERSION >= 10000` means 1.0.0 or later, or a candidate of it.
 #define SEALPOINT_VERSION_MAJOR 1
 #define SEALPOINT_VERSION_MINOR 0
 #define SEALPOINT_VERSION_PATCH 0
@@ -18,11 +18,11 @@
 
 namespace sealpoint {
 
-// Version of the format that this build writes. Counted apart from the package.
+// Version of the format that this build writes. Independent of the package version.
 inline constexpr std::uint32_t kFormatVersionWritten = 1;
 
-// Version of the library that is linked, "1.0.0" or "1.0.0-rc2". With a shared library it may be
-// another one than that of the headers. The text is static. Thread-safe.
+// Version of the linked library, "1.0.0" or "1.0.0-rc2". A shared library may have another version
+// than the headers. The text is static. Thread-safe.
 SEALPOINT_EXPORT std::string_view VersionString();
 
 }  // namespace sealpoint

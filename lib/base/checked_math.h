@@ -9,8 +9,7 @@
 
 namespace sealpoint::internal {
 
-// Arithmetic on numbers that come from a file or a caller. Returns nothing if the result does not
-// fit.
+// Arithmetic on numbers from a file or a caller. The result is empty if it does not fit.
 template <std::unsigned_integral T>
 constexpr std::optional<T> CheckedAdd(T a, T b) {
   T result{};
@@ -25,7 +24,7 @@ constexpr std::optional<T> CheckedMul(T a, T b) {
   return result;
 }
 
-// The product, or nothing if it exceeds `max`. Precondition: a > 0.
+// The product, or empty if it exceeds `max`. Precondition: a > 0.
 constexpr std::optional<std::uint64_t> MulUpTo(std::uint64_t a, std::uint64_t b,
                                                std::uint64_t max) {
   if (b > max / a) return std::nullopt;

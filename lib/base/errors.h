@@ -51,8 +51,8 @@ Status RuleError(Code code, std::string_view rule, const Parts&... parts) {
 // Corrupt: "<what> digest mismatch: computed <hex>, recorded <hex>".
 Status DigestError(std::string_view rule, std::string_view what, const Digest& computed,
                    const Digest& recorded);
-// Corrupt: "<what> digest mismatch: found <hex>, recorded <hex>", if the digest that is compared
-// is one that another file or section stores, and not one that was computed.
+// Corrupt: "<what> digest mismatch: found <hex>, recorded <hex>". For comparing a digest stored in
+// another file or section, instead of a computed one.
 Status StoredDigestError(std::string_view rule, std::string_view what, const Digest& found,
                          const Digest& recorded);
 

@@ -9,7 +9,7 @@
 
 namespace sealpoint::internal {
 
-// The least few of any number of values, which come in any order; the others are only counted.
+// The smallest few of any number of values, added in any order; the others are only counted.
 template <typename T>
 class FirstFew {
  public:

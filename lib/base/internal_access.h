@@ -11,24 +11,30 @@ class Declaration;
 class Engine;
 class ReadPlan;
 
-namespace internal {
+namespace internal::load {
+struct ReadPlanData;
+}  // namespace internal::load
+
+namespace internal::pipeline {
+struct EngineParts;
+}  // namespace internal::pipeline
+
+namespace internal::writer {
 class DeclarationSummary;
 struct DecodedSummary;
-struct EngineParts;
-struct ReadPlanData;
-}  // namespace internal
+}  // namespace internal::writer
 
-// What the library's own modules see of public classes, which name no internal type themselves.
-// Each function is defined in the module that owns the class.
+// Gives the library's own modules access to internals of public classes, which name no internal
+// type themselves. Each function is defined in the module that owns the class.
 class InternalAccess {
  public:
-  static internal::EngineParts& PartsOf(const Engine& engine);
-  static const internal::DeclarationSummary& SummaryOf(const Declaration& declaration);
-  static BlobSummary MakeSummary(internal::DecodedSummary decoded);
+  static internal::pipeline::EngineParts& PartsOf(const Engine& engine);
+  static const internal::writer::DeclarationSummary& SummaryOf(const Declaration& declaration);
+  static BlobSummary MakeSummary(internal::writer::DecodedSummary decoded);
   // Null for an empty summary (default-constructed).
-  static const internal::DecodedSummary* DecodedOf(const BlobSummary& summary);
-  static const internal::ReadPlanData& DataOf(const ReadPlan& plan);
-  static ReadPlan MakePlan(internal::ReadPlanData data);
+  static const internal::writer::DecodedSummary* DecodedOf(const BlobSummary& summary);
+  static const internal::load::ReadPlanData& DataOf(const ReadPlan& plan);
+  static ReadPlan MakePlan(internal::load::ReadPlanData data);
 };
 
 }  // namespace sealpoint

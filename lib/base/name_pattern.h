@@ -14,12 +14,12 @@ namespace sealpoint::internal {
 // A pattern of names, as Checkpoint::MatchTensors describes it.
 class NamePattern {
  public:
-  // Errors: InvalidArgument (nothing behind the last backslash).
+  // Errors: InvalidArgument (a backslash at the end).
   static Result<NamePattern> Parse(std::string_view text);
 
   // Precondition: well-formed UTF-8. Takes time for both lengths multiplied at most.
   bool Matches(std::string_view name) const;
-  // What every name that matches begins with.
+  // Prefix of every matching name.
   const std::string& prefix() const { return prefix_; }
 
  private:

@@ -10,9 +10,9 @@
 
 namespace sealpoint::internal {
 
-// Many texts, one after the other in a few large blocks: a std::string of its own would take 32
-// bytes and an allocation more. Texts stay where they are until the last copy of the arena that had
-// them is destroyed; a copy shares them.
+// Stores many texts in a few large blocks; a std::string each would take 32 more bytes and an
+// allocation. Texts do not move until the last copy of their arena is destroyed; copies share the
+// texts.
 class TextArena {
  public:
   TextArena() = default;

@@ -28,8 +28,8 @@ class WireWriter {
   void Put(std::string_view text);
   void Put(const Id128& id);
   void Put(const std::vector<std::uint64_t>& numbers);
-  // Encoded as stretches of equal steps if that is shorter, as it is for ranks along an axis of a
-  // mesh and for cuts at equal distances. Read by Sequence.
+  // Encoded as runs of equal steps if that is shorter, as for ranks along an axis of a mesh and for
+  // equidistant cuts. Read by Sequence.
   void PutSequence(std::span<const std::uint64_t> numbers);
 
  private:
@@ -39,8 +39,8 @@ class WireWriter {
 // The error for bytes that no rank of this version sends.
 Status MalformedMessage();
 
-// Reads values in the order in which they were written. Errors: Comm if the bytes are not what a
-// rank of this version sends. Allocates nothing for a count that the bytes cannot hold.
+// Reads values in the order in which they were written. Errors: Comm if the bytes were not sent by
+// a rank of this version. Never allocates for a count larger than the remaining bytes allow.
 class WireReader {
  public:
   explicit WireReader(ByteSpan bytes) : bytes_(bytes) {}
@@ -52,8 +52,8 @@ class WireReader {
   Result<ByteSpan> Span();
   Result<Id128> Id();
   Result<std::vector<std::uint64_t>> Numbers();
-  // Errors: also Comm if there are more than `count_max` numbers; a stretch takes no bytes per
-  // number, so the length of the message does not bound it.
+  // Errors: also Comm if there are more than `count_max` numbers. A run takes no bytes per number,
+  // so the length of the message does not limit them.
   Result<std::vector<std::uint64_t>> Sequence(std::uint64_t count_max);
 
  private:

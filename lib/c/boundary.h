@@ -2,7 +2,7 @@
 #ifndef SEALPOINT_LIB_C_BOUNDARY_H_
 #define SEALPOINT_LIB_C_BOUNDARY_H_
 
-// Where C meets C++: what each function of sealpoint.h is made of.
+// The boundary between C and C++: building blocks of every function of sealpoint.h.
 
 #include <algorithm>
 #include <cstdint>
@@ -37,8 +37,7 @@ namespace sealpoint::c_api {
 #define SEALPOINT_C_TRY(expression) \
   if (::sealpoint::Status status_of_try = (expression); !status_of_try.ok()) return status_of_try
 
-// The code of a status, and the object for it. If there is no memory for that: one that is always
-// there.
+// Returns the code of a status and its error object. Without memory it returns a static object.
 std::int32_t Report(const Status& status, sealpoint_error** error) noexcept;
 std::int32_t ReportNoMemory(sealpoint_error** error) noexcept;
 std::int32_t ReportException(const char* what, sealpoint_error** error) noexcept;
@@ -105,7 +104,7 @@ Status Take(const T* given, T& taken) {
   return {};
 }
 
-// Hands `filled` out as far as the caller's struct goes. Nothing if `out` is NULL.
+// Copies `filled` to the caller's struct up to its struct_size. Does nothing if `out` is NULL.
 template <typename T>
 Status Fill(T filled, T* out) {
   if (out == nullptr) return {};
@@ -142,8 +141,8 @@ inline sealpoint_bytes Out(ByteSpan bytes) { return {bytes.data(), bytes.size()}
 sealpoint_id Out(const Id128& id);
 Id128 In(const sealpoint_id& id);
 
-// A phase callback that calls the program's. One that asks for an end throws, which is how a C++
-// callback cancels.
+// A phase callback that calls the program's callback. If that requests cancellation, it throws,
+// because C++ callbacks cancel by throwing.
 PhaseCallback ProgressOf(sealpoint_progress_function function, void* user);
 void CallProgress(sealpoint_progress_function function, void* user, std::string_view phase,
                   std::uint64_t bytes_done, std::uint64_t bytes_total, std::uint64_t step);

@@ -14,7 +14,7 @@ struct sealpoint_checkpoint {
   using Texts = std::vector<std::pair<std::string, std::string>>;
 
   std::shared_ptr<const sealpoint::Checkpoint> checkpoint;
-  // What the C++ API gives by value, kept here so that C gets pointers that live.
+  // Results that the C++ API returns by value, cached so that C gets stable pointers.
   sealpoint::c_api::Lazy<std::vector<sealpoint::ObjectInfo>> objects;
   sealpoint::c_api::Lazy<Texts> provenance;
   sealpoint::c_api::Lazy<std::vector<std::pair<std::string, std::uint32_t>>> mesh;

@@ -13,7 +13,7 @@ Status TakeDlDtype(const sealpoint_dl_tensor& given, DType& taken) {
   return {Code::kUnsupported,
           "dtype of the array is DLPack's code " + std::to_string(given.dtype.code) + " with " +
               std::to_string(given.dtype.bits) + " bits and " + std::to_string(given.dtype.lanes) +
-              " lanes, expected one of docs/c.md"};
+              " lanes, expected one of docs/guides/c.md"};
 }
 
 Status TakeDlDevice(const sealpoint_dl_tensor& given, void* stream, MutableMemoryView& taken) {

@@ -28,7 +28,7 @@ Status TakeSource(const sealpoint_source* given, MemoryView& taken);
 Status TakeTensor(const sealpoint_tensor_spec* given, TensorSpec& taken);
 Status TakeMesh(const sealpoint_mesh_axis* axes, std::uint64_t count, MeshAxes& taken);
 Status TakeProvenance(const sealpoint_key_value* pairs, std::uint64_t count, ProvenanceList& taken);
-// Nothing if the attempt is zero.
+// Empty if the attempt is zero.
 std::optional<ParentRef> TakeParent(const sealpoint_id& attempt, std::uint64_t sequence);
 
 sealpoint_commit_info Out(const CommitInfo& info);
@@ -39,7 +39,7 @@ struct Array {
   Shape shape{};
 };
 Status TakeArray(const sealpoint_dl_tensor* given, void* stream, Array& taken);
-// Whether the array has the elements of the region, or of the whole tensor of `shape`.
+// Checks that the array has the elements of the region, or of the whole tensor of `shape`.
 Status CheckArrayShape(const Array& array, const std::optional<Region>& region, const Shape& shape);
 // The dtype for DLPack. Errors: Unsupported.
 Result<DlpackDType> DlDtypeOf(DType dtype);

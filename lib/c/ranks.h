@@ -8,7 +8,7 @@
 #include "sealpoint/communicator.h"
 #include "sealpoint/declaration.h"
 
-// All of these are shared with what is made of them, so that C may free things in any order.
+// All of these are shared with the objects made from them, so that C may free objects in any order.
 
 struct sealpoint_communicator {
   std::shared_ptr<sealpoint::Communicator> communicator;

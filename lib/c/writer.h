@@ -9,7 +9,7 @@
 #include "sealpoint/blob_writer.h"
 #include "sealpoint/engine.h"
 
-// Shared with what is made of it, so that C may free things in any order.
+// Shared with the objects made from it, so that C may free objects in any order.
 struct sealpoint_engine {
   std::shared_ptr<sealpoint::Engine> engine;
 };

@@ -9,7 +9,7 @@
 #include "lib/base/macros.h"
 #include "lib/codec/chunk_codec.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::codec {
 namespace {
 
 // Element sizes are powers of two: an element of N bytes is split by separating even from odd bytes
@@ -165,4 +165,4 @@ void JoinBytes(std::uint32_t element_size, ByteSpan split, MutableByteSpan raw) 
   CopyTail(element_size == 1 ? 0 : count * element_size, split, raw);
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::codec

@@ -13,7 +13,7 @@
 #include "lib/base/macros.h"
 #include "lib/codec/frame_header.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::codec {
 namespace {
 
 // The smallest window of zstd (RFC 8878, section 3.1.1.1.2).
@@ -72,8 +72,8 @@ Status CheckFrame(ByteSpan stored, std::size_t raw_size) {
 
 // For the byte split. Weights and moments have few matches, whose search takes half the time; the
 // entropy coder does the work. These parameters find cheap, long matches only: 1.7 times as fast on
-// bf16 as level 1 of zstd, and smaller (docs/benchmarks.md). Public parameters: any zstd decodes
-// it. The window is an upper bound: for a smaller chunk zstd takes a smaller one.
+// bf16 as level 1 of zstd, and smaller (docs/evidence/benchmarks.md). Public parameters: any zstd
+// decodes it. The window is an upper bound: for a smaller chunk zstd takes a smaller one.
 constexpr int kPresetLevel = 1;
 
 void UsePreset(ZSTD_CCtx* context) {
@@ -198,4 +198,4 @@ Status ChunkCodec::Decode(Codec codec, std::uint32_t element_size, ByteSpan stor
   return {};
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::codec

@@ -10,7 +10,7 @@
 #include "sealpoint/codec.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::codec {
 
 // Encodes and decodes single chunks (rules R-COD-*: one zstd frame, content size declared, window
 // at most the chunk, no dictionary, nothing after the frame, smaller than the raw bytes). The
@@ -38,11 +38,11 @@ class ChunkCodec {
   Result<std::size_t> Encode(Codec codec, int level, std::uint32_t element_size, ByteSpan raw,
                              MutableByteSpan out);
 
-  // Decodes `stored`, whose digest the caller has checked, into exactly `raw`; kNone copies. Never
-  // writes past `raw`; allocates by the size of `raw`, never by what the frame declares, and only
-  // after the frame's header and length were checked. `raw` is unspecified after an error.
-  // Precondition: element_size >= 1. Errors: Corrupt with the broken rule of spec/container.md;
-  // Unsupported for an unknown codec; Io (out of memory).
+  // Decodes `stored`, after the caller has checked its digest, into exactly `raw`; kNone copies.
+  // Never writes past `raw`. Allocates by the size of `raw`, never by the size declared in the
+  // frame, and only after checking the frame's header and length. `raw` is unspecified after an
+  // error. Precondition: element_size >= 1. Errors: Corrupt with the broken rule of
+  // spec/container.md; Unsupported for an unknown codec; Io (out of memory).
   Status Decode(Codec codec, std::uint32_t element_size, ByteSpan stored, MutableByteSpan raw);
 
  private:
@@ -55,6 +55,6 @@ class ChunkCodec {
 void SplitBytes(std::uint32_t element_size, ByteSpan raw, MutableByteSpan out);
 void JoinBytes(std::uint32_t element_size, ByteSpan split, MutableByteSpan raw);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::codec
 
 #endif  // SEALPOINT_LIB_CODEC_CHUNK_CODEC_H_

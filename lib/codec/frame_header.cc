@@ -8,7 +8,7 @@
 #include "lib/base/endian.h"
 #include "lib/base/errors.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::codec {
 namespace {
 
 constexpr std::uint32_t kFrameMagic = 0xfd2fb528;
@@ -97,4 +97,4 @@ Status CheckBlocks(ByteSpan stored, const FrameHeader& header) {
   return BadBlocks("does not end at the end of the ", stored.size(), " stored bytes");
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::codec

@@ -9,11 +9,10 @@
 #include "sealpoint/bytes.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::codec {
 
-// What the header of a zstd frame declares (RFC 8878, section 3.1.1.1). Parsed here, since the
-// window size is not in zstd's stable interface, and no version of zstd checks the sizes of all
-// blocks.
+// The header of a zstd frame (RFC 8878, section 3.1.1.1). Parsed here because the window size is
+// not in zstd's stable interface, and because no version of zstd checks the sizes of all blocks.
 struct FrameHeader {
   std::optional<std::uint64_t> content_size_bytes;
   std::uint64_t window_size_bytes = 0;
@@ -26,11 +25,11 @@ struct FrameHeader {
 // (a skippable frame does not count).
 Result<FrameHeader> ParseFrameHeader(ByteSpan stored);
 
-// R-COD-06: walks the headers of the frame's blocks up to its end, which must be that of `stored`
-// (RFC 8878, section 3.1.1.2). Decodes and allocates nothing. Precondition: the header is that of
-// `stored`.
+// R-COD-06: iterates over the headers of the frame's blocks to its end, which must be the end of
+// `stored` (RFC 8878, section 3.1.1.2). Decodes and allocates nothing. Precondition: `header` is
+// that of `stored`.
 Status CheckBlocks(ByteSpan stored, const FrameHeader& header);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::codec
 
 #endif  // SEALPOINT_LIB_CODEC_FRAME_HEADER_H_

@@ -12,7 +12,7 @@
 #include "lib/comm/status_codec.h"
 
 namespace sealpoint {
-namespace internal {
+namespace internal::comm {
 namespace {
 
 // The last byte of a broadcast result says what precedes it.
@@ -86,7 +86,7 @@ Agreement Agree(Communicator& comm, const Status& local_status) {
   return {.status = DecodeError(report, root)};
 }
 
-}  // namespace internal
+}  // namespace internal::comm
 
 // Every rank must come here, whatever its own outcome: this is the only way in which a rank that
 // failed may leave a sequence of collectives. A rank that returns before it leaves the others
@@ -94,7 +94,7 @@ Agreement Agree(Communicator& comm, const Status& local_status) {
 // with them. If the communicator itself fails, ranks may return different errors; each then prefers
 // its own one, which is nearer to the cause.
 Status AgreeOnStatus(Communicator& comm, const Status& local_status) {
-  internal::Agreement agreement = internal::Agree(comm, local_status);
+  internal::comm::Agreement agreement = internal::comm::Agree(comm, local_status);
   if (agreement.broken.ok()) return std::move(agreement.status);
   return local_status.ok() ? std::move(agreement.broken) : local_status;
 }

@@ -8,14 +8,14 @@
 #include "sealpoint/communicator.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::comm {
 
 // True if the communicator failed (Comm, Timeout), so that the ranks may no longer be in step.
 // After that no collective is safe: it may pair with another one of a rank that is ahead or behind.
 bool IsCommFailure(const Status& status);
 
-// Adds to a failure of the communicator what was under way, such as "save of step 7 to runs/a,
-// phase agree", and this rank. Returns other statuses unchanged.
+// Adds the operation in progress, such as "save of step 7 to runs/a, phase agree", and this rank to
+// a failure of the communicator. Returns other statuses unchanged.
 Status DescribeCommFailure(const Communicator& comm, Status status, std::string_view during);
 
 // One Broadcast of either a value or the error that `root` has instead. `at_root` is read on the
@@ -26,10 +26,10 @@ Result<Bytes> BroadcastResult(Communicator& comm, int root, Result<Bytes> at_roo
 // AgreeOnStatus with the two kinds of failure apart.
 struct Agreement {
   Status status{};  // that of all ranks, if the communicator did not fail
-  Status broken{};  // how the communicator failed; whatever the local status is
+  Status broken{};  // failure of the communicator, regardless of the local status
 };
 Agreement Agree(Communicator& comm, const Status& local_status);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::comm
 
 #endif  // SEALPOINT_LIB_COMM_AGREE_H_

@@ -5,7 +5,7 @@
 
 #include <array>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::comm {
 
 std::string HostName() {
   std::array<char, 256> name = {};
@@ -14,4 +14,4 @@ std::string HostName() {
   return name.data();
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::comm

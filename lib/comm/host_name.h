@@ -4,11 +4,11 @@
 
 #include <string>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::comm {
 
-// The name of this machine; "unknown" if the system does not say.
+// The name of this machine; "unknown" if the system does not report it.
 std::string HostName();
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::comm
 
 #endif  // SEALPOINT_LIB_COMM_HOST_NAME_H_

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,8 +12,10 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/base/wire.h"
+#include "lib/comm/status_codec.h"
+#include "sealpoint/detail/agreement.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::comm {
 namespace {
 
 // FNV-1a. Of two messages that differ the numbers differ, but for a chance of about 2^-64.
@@ -41,10 +45,11 @@ struct Said {
   std::vector<std::pair<std::string, std::string>> arguments;
 };
 
-// All but the host, which differs.
-Bytes Encode(const CollectiveCall& call) {
+// Without a host all ranks that make the same call have the same bytes.
+Bytes Encode(const CollectiveCall& call, std::string_view host = {}) {
   Bytes bytes;
   WireWriter out(bytes);
+  out.Put(host);
   out.Put(TextOf(call));
   out.Put(call.kind);
   for (const CollectiveCall::Argument& argument : call.arguments) {
@@ -81,26 +86,30 @@ Status Compare(const Said& first, const Said& other, int rank, std::string_view 
     const auto& [name, value] = first.arguments[i];
     const std::string& value_there = other.arguments[i].second;
     if (value == value_there) continue;
-    return at_rank(InvalidArgument("the ranks disagree in ", first.text, ": ", name, " is ", value,
+    return at_rank(InvalidArgument("the ranks disagree on ", first.text, ": ", name, " is ", value,
                                    " on rank 0, ", value_there, " on rank ", rank)
                        .AtRule(rule));
   }
   return {};
 }
 
-// Some rank makes another call: which, and how it differs.
-Status Explain(Communicator& comm, ByteSpan call, std::string_view rule) {
-  Bytes message;
-  WireWriter(message).Put(comm.host());
-  message.insert(message.end(), call.begin(), call.end());
-  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm.AllGather(message));
+// The first difference between the calls of the ranks, by rank; success if there is none.
+Status CompareAll(std::span<const Bytes> calls, std::string_view rule) {
   std::vector<Said> said;
-  for (const Bytes& message_of_rank : all) {
-    SEALPOINT_ASSIGN_OR_RETURN(Said decoded, Decode(message_of_rank));
+  for (const Bytes& call : calls) {
+    SEALPOINT_ASSIGN_OR_RETURN(Said decoded, Decode(call));
     said.push_back(std::move(decoded));
     const int rank = static_cast<int>(said.size()) - 1;
     SEALPOINT_RETURN_IF_ERROR(Compare(said.front(), said.back(), rank, rule));
   }
+  return {};
+}
+
+// Some rank makes another call: which, and how it differs.
+Status Explain(Communicator& comm, const CollectiveCall& call) {
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all,
+                             comm.AllGather(Encode(call, comm.host())));
+  SEALPOINT_RETURN_IF_ERROR(CompareAll(all, call.rule));
   return MalformedMessage();
 }
 
@@ -136,11 +145,35 @@ Result<CallFlags> BeginCall(Communicator& comm, const CollectiveCall& call, cons
   SEALPOINT_RETURN_IF_ERROR(CheckProbe(maxima.back()));
   const bool all_failed = maxima[2] == 0 && maxima[3] == 0;
   if (maxima[0] != ~maxima[1] || (maxima[2] != ~maxima[3] && !all_failed)) {
-    return Explain(comm, encoded, call.rule);
+    return Explain(comm, call);
   }
   CallFlags any{};
   std::copy_n(maxima.begin() + static_cast<std::ptrdiff_t>(first_flag), any.size(), any.begin());
   return any;
 }
 
-}  // namespace sealpoint::internal
+Status CheckSameCall(Communicator& comm, const CollectiveCall& call) {
+  return comm.calls_are_compared() ? Status() : BeginCall(comm, call).status();
+}
+
+}  // namespace sealpoint::internal::comm
+
+namespace sealpoint::detail {
+
+Bytes EncodeCall(const NamedCall& call, std::string_view host) {
+  internal::comm::CollectiveCall named{
+      .kind = call.text, .arguments = {}, .named_arguments_max = 0};
+  for (const auto& [name, value] : call.arguments) named.arguments.push_back({name, value});
+  return internal::comm::Encode(named, host);
+}
+
+Status CompareCalls(std::span<const Bytes> calls) { return internal::comm::CompareAll(calls, {}); }
+
+Bytes EncodeError(const Status& error) { return internal::comm::EncodeStatus(error); }
+
+Status DecodeError(ByteSpan bytes) {
+  const std::optional<Status> error = internal::comm::DecodeStatus(bytes);
+  return error && !error->ok() ? *error : internal::MalformedMessage();
+}
+
+}  // namespace sealpoint::detail

@@ -9,7 +9,7 @@
 #include "sealpoint/communicator.h"
 
 namespace sealpoint {
-namespace internal {
+namespace internal::comm {
 namespace {
 
 Status CheckIsSelf(int root) {
@@ -64,7 +64,7 @@ Result<std::unique_ptr<BackgroundCommunicator>> SelfCommunicatorImpl::DuplicateF
 }
 
 }  // namespace
-}  // namespace internal
+}  // namespace internal::comm
 
 Result<std::unique_ptr<BackgroundCommunicator>> Communicator::DuplicateForBackground() {
   return internal::MakeError(Code::kUnsupported,
@@ -72,7 +72,7 @@ Result<std::unique_ptr<BackgroundCommunicator>> Communicator::DuplicateForBackgr
 }
 
 std::unique_ptr<Communicator> SelfCommunicator() {
-  return std::make_unique<internal::SelfCommunicatorImpl>();
+  return std::make_unique<internal::comm::SelfCommunicatorImpl>();
 }
 
 }  // namespace sealpoint

@@ -11,7 +11,7 @@
 
 #include "lib/base/endian.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::comm {
 namespace {
 
 constexpr std::size_t kTextMaxBytes = 64 * kKiB;
@@ -95,4 +95,4 @@ std::optional<Status> DecodeStatus(ByteSpan bytes) {
   return status;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::comm

@@ -19,7 +19,7 @@
 #include "sealpoint/status.h"
 
 namespace sealpoint {
-namespace internal {
+namespace internal::comm {
 namespace {
 
 enum class Collective : std::uint8_t {
@@ -317,14 +317,15 @@ Result<std::unique_ptr<BackgroundCommunicator>> ThreadCommunicator::DuplicateFor
 }
 
 }  // namespace
-}  // namespace internal
+}  // namespace internal::comm
 
 std::vector<std::unique_ptr<Communicator>> ThreadCommunicators(int size) {
   SEALPOINT_CHECK(size >= 1);
-  auto group = std::make_shared<internal::ThreadGroup>(size);
+  auto group = std::make_shared<internal::comm::ThreadGroup>(size);
   std::vector<std::unique_ptr<Communicator>> communicators;
   for (int rank = 0; rank < size; ++rank) {
-    communicators.push_back(std::make_unique<internal::ThreadCommunicator>(group, rank, size));
+    communicators.push_back(
+        std::make_unique<internal::comm::ThreadCommunicator>(group, rank, size));
   }
   return communicators;
 }

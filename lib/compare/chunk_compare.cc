@@ -9,25 +9,26 @@
 #include "lib/base/macros.h"
 #include "lib/layout/region_algebra.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::compare {
 namespace {
 
 // The same bytes in both, cut alike.
 struct TwoShards {
-  const CheckpointImpl& first;
-  ShardRef first_ref;
-  const CheckpointImpl& second;
-  ShardRef second_ref;
-  ShardShape shape;
+  const load::CheckpointImpl& first;
+  metadata::ShardRef first_ref;
+  const load::CheckpointImpl& second;
+  metadata::ShardRef second_ref;
+  format::ShardShape shape;
 };
 
 // Calls `visit` with the number of each chunk whose digests differ.
 Status ForEachChange(const TwoShards& shards, std::uint64_t& table_bytes_read,
                      const std::function<void(std::uint64_t)>& visit) {
   constexpr std::uint64_t kRecordsAtOnce = 1 << 14;  // 1 MiB
-  const std::uint64_t chunk_count = ChunkCount(shards.shape.raw_size, shards.shape.chunk_size);
+  const std::uint64_t chunk_count =
+      metadata::ChunkCount(shards.shape.raw_size, shards.shape.chunk_size);
   for (std::uint64_t begin = 0; begin < chunk_count; begin += kRecordsAtOnce) {
-    ShardChunks chunks{
+    container::ShardChunks chunks{
         .shard = shards.first_ref,
         .shape = shards.shape,
         .first_chunk = static_cast<std::uint32_t>(begin),
@@ -44,10 +45,11 @@ Status ForEachChange(const TwoShards& shards, std::uint64_t& table_bytes_read,
 
 }  // namespace
 
-Result<ChunkComparison> CompareChunks(const CheckpointImpl& first, std::size_t first_tensor,
-                                      const CheckpointImpl& second, std::size_t second_tensor) {
-  const TensorView a = first.index().tensor(first_tensor);
-  const TensorView b = second.index().tensor(second_tensor);
+Result<ChunkComparison> CompareChunks(const load::CheckpointImpl& first, std::size_t first_tensor,
+                                      const load::CheckpointImpl& second,
+                                      std::size_t second_tensor) {
+  const metadata::TensorView a = first.index().tensor(first_tensor);
+  const metadata::TensorView b = second.index().tensor(second_tensor);
   ChunkComparison found;
   if (a.chunk_size() != b.chunk_size()) {
     found.unknown = a.regions();
@@ -70,15 +72,16 @@ Result<ChunkComparison> CompareChunks(const CheckpointImpl& first, std::size_t f
                            {.raw_size = count * a.element_size(), .chunk_size = a.chunk_size()}};
     status = ForEachChange(shards, found.table_bytes_read, [&](std::uint64_t chunk) {
       const std::uint64_t begin = chunk * chunk_elements;
-      found.changed.push_back(SubRun(region, begin, std::min(count, begin + chunk_elements)));
+      found.changed.push_back(
+          layout::SubRun(region, begin, std::min(count, begin + chunk_elements)));
     });
   });
   if (!status.ok()) return std::move(status).AtTensor(a.name());
   return found;
 }
 
-Result<bool> ObjectsAreEqual(const CheckpointImpl& first, const ObjectView& object,
-                             const CheckpointImpl& second, const ObjectView& other,
+Result<bool> ObjectsAreEqual(const load::CheckpointImpl& first, const metadata::ObjectView& object,
+                             const load::CheckpointImpl& second, const metadata::ObjectView& other,
                              std::uint64_t& table_bytes_read, std::uint64_t& payload_bytes_read) {
   if (object.size() == 0) return true;
   if (object.chunk_size() == other.chunk_size()) {
@@ -99,4 +102,4 @@ Result<bool> ObjectsAreEqual(const CheckpointImpl& first, const ObjectView& obje
   return a == b;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::compare

@@ -17,7 +17,7 @@
 #include "lib/compare/values.h"
 
 namespace sealpoint {
-namespace internal {
+namespace internal::compare {
 namespace {
 
 // A tensor of the first checkpoint, and what is found of it.
@@ -32,16 +32,16 @@ struct Pair {
 
 class Comparison {
  public:
-  Comparison(const CheckpointImpl& first, const CheckpointImpl& second,
+  Comparison(const load::CheckpointImpl& first, const load::CheckpointImpl& second,
              const CompareOptions& options)
       : first_(first), second_(second), options_(options), pairs_(first.tensor_count()) {}
 
   Result<CompareReport> Run() {
-    SEALPOINT_RETURN_IF_ERROR(CheckThreads("threads", options_.threads));
+    SEALPOINT_RETURN_IF_ERROR(pipeline::CheckThreads("threads", options_.threads));
     SEALPOINT_RETURN_IF_ERROR(MatchNames());
     SEALPOINT_RETURN_IF_ERROR(
-        ParallelFor(options_.threads, pairs_.size(),
-                    [this](int, std::size_t tensor) { return CompareTables(tensor); }));
+        pipeline::ParallelFor(options_.threads, pairs_.size(),
+                              [this](int, std::size_t tensor) { return CompareTables(tensor); }));
     SEALPOINT_RETURN_IF_ERROR(ReadPayload());
     SEALPOINT_RETURN_IF_ERROR(CompareObjects());
     AddTensors();
@@ -115,7 +115,7 @@ class Comparison {
     return ForEachPiece<DifferenceSums>(
         std::array{Side{first_}, Side{second_, &others}}, pieces, options_.threads, progress,
         [this](const TensorPiece& piece, const std::array<ByteSpan, 2>& bytes) {
-          const TensorView tensor = first_.index().tensor(piece.tensor);
+          const metadata::TensorView tensor = first_.index().tensor(piece.tensor);
           const bool numeric = options_.numeric && HasValues(tensor.dtype());
           return SumDifferences(tensor.dtype(), tensor.element_size(), bytes[0], bytes[1], numeric);
         },
@@ -144,8 +144,8 @@ class Comparison {
                                       std::optional<std::size_t> second) {
     if (!first) return ContentChange::kAdded;
     if (!second) return ContentChange::kRemoved;
-    const ObjectView a = first_.index().object(*first);
-    const ObjectView b = second_.index().object(*second);
+    const metadata::ObjectView a = first_.index().object(*first);
+    const metadata::ObjectView b = second_.index().object(*second);
     if (a.media_type() != b.media_type()) return ContentChange::kMediaType;
     if (a.size() != b.size()) return ContentChange::kBytes;
     SEALPOINT_ASSIGN_OR_RETURN(const bool is_equal,
@@ -193,8 +193,8 @@ class Comparison {
     return difference;
   }
 
-  const CheckpointImpl& first_;
-  const CheckpointImpl& second_;
+  const load::CheckpointImpl& first_;
+  const load::CheckpointImpl& second_;
   const CompareOptions& options_;
   std::vector<Pair> pairs_;       // by number of the first's tensor
   std::vector<bool> is_matched_;  // by number of the second's
@@ -202,7 +202,7 @@ class Comparison {
 };
 
 }  // namespace
-}  // namespace internal
+}  // namespace internal::compare
 
 bool CompareReport::is_same() const {
   return objects.empty() && std::ranges::all_of(tensors, [](const TensorDifference& one) {
@@ -212,12 +212,12 @@ bool CompareReport::is_same() const {
 
 Result<CompareReport> Compare(const Checkpoint& first, const Checkpoint& second,
                               const CompareOptions& options) {
-  const auto* const a = dynamic_cast<const internal::CheckpointImpl*>(&first);
-  const auto* const b = dynamic_cast<const internal::CheckpointImpl*>(&second);
+  const auto* const a = dynamic_cast<const internal::load::CheckpointImpl*>(&first);
+  const auto* const b = dynamic_cast<const internal::load::CheckpointImpl*>(&second);
   if (a == nullptr || b == nullptr) {
     return internal::InvalidArgument("a checkpoint of another class, expected Checkpoint::Open's");
   }
-  return internal::Comparison(*a, *b, options).Run();
+  return internal::compare::Comparison(*a, *b, options).Run();
 }
 
 }  // namespace sealpoint

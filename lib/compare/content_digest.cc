@@ -15,7 +15,7 @@
 // spec/content-digest.md.
 
 namespace sealpoint {
-namespace internal {
+namespace internal::compare {
 namespace {
 
 // What is hashed as one: a tag, then numbers, texts and digests.
@@ -45,7 +45,7 @@ class Node {
   Digest Finish() { return hasher_.Finish(); }
 
  private:
-  Hasher hasher_;
+  digest::Hasher hasher_;
 };
 
 std::vector<Digest> BlockDigests(ByteSpan bytes) {
@@ -124,13 +124,13 @@ Digest DigestOfAll(const ContentDigest& content) {
 }
 
 }  // namespace
-}  // namespace internal
+}  // namespace internal::compare
 
 std::string ContentDigest::ToString() const { return "spc1:" + digest.ToHex(); }
 
 Result<ContentDigest> ComputeContentDigest(const Checkpoint& checkpoint,
                                            const ContentOptions& options) {
-  using namespace internal;  // NOLINT: what this file is about
+  using namespace internal::compare;  // NOLINT: what this file is about
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::size_t> tensors,
                              SelectTensors(checkpoint, options));
   const std::vector<TensorPiece> pieces = PiecesOf(checkpoint, tensors);

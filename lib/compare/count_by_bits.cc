@@ -9,7 +9,7 @@
 #include "lib/compare/summary.h"
 #include "lib/compare/values.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::compare {
 namespace {
 
 // A sum that keeps what rounding loses: Neumaier, "Rundungsfehleranalyse einiger Verfahren zur
@@ -150,4 +150,4 @@ ValueStatistics CountByBits(DType dtype, ByteSpan bytes, Exponents& exponents) {
                                     : CountBits<std::uint16_t>(dtype, bytes, exponents);
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::compare

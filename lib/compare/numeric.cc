@@ -9,7 +9,7 @@
 
 #include "lib/compare/values.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::compare {
 namespace {
 
 std::uint64_t CountChanged(std::uint32_t element_size, ByteSpan first, ByteSpan second) {
@@ -92,4 +92,4 @@ DifferenceSums SumDifferences(DType dtype, std::uint32_t element_size, ByteSpan 
   return sums;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::compare

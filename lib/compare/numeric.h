@@ -8,7 +8,7 @@
 #include "sealpoint/compare.h"
 #include "sealpoint/dtype.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::compare {
 
 // Sums over elements of two tensors, which can be added up.
 struct DifferenceSums {
@@ -31,6 +31,6 @@ struct DifferenceSums {
 DifferenceSums SumDifferences(DType dtype, std::uint32_t element_size, ByteSpan first,
                               ByteSpan second, bool numeric);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::compare
 
 #endif  // SEALPOINT_LIB_COMPARE_NUMERIC_H_

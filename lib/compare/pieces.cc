@@ -10,7 +10,7 @@
 #include "lib/layout/region_algebra.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::compare {
 namespace {
 
 // Less is not worth a request, more not the memory.
@@ -35,7 +35,7 @@ void AppendPieces(std::size_t tensor, const TensorInfo& info, const Region& regi
   for (std::uint64_t begin = 0; begin < count; begin += most) {
     const std::uint64_t end = std::min(count, begin + most);
     pieces.push_back({.tensor = tensor,
-                      .region = SubRun(region, begin, end),
+                      .region = layout::SubRun(region, begin, end),
                       .size_bytes = (end - begin) * info.element_size});
   }
 }
@@ -75,7 +75,7 @@ std::vector<PieceBatch> BatchesOf(std::span<const TensorPiece> pieces) {
 
 Status PieceMemory::Reserve(std::uint64_t size_bytes) {
   const std::uint64_t size = size_bytes + kDirectIoAlignmentBytes;
-  return ResizeBytes(bytes_, std::max<std::uint64_t>(size, bytes_.size()));
+  return container::ResizeBytes(bytes_, std::max<std::uint64_t>(size, bytes_.size()));
 }
 
 MutableByteSpan PieceMemory::bytes() {
@@ -110,4 +110,4 @@ Result<std::vector<std::size_t>> SelectTensors(const Checkpoint& checkpoint,
   return all;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::compare

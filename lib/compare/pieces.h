@@ -19,7 +19,7 @@
 #include "sealpoint/checkpoint.h"
 #include "sealpoint/compare.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::compare {
 
 // Elements of a tensor that are read at once.
 struct TensorPiece {
@@ -28,7 +28,7 @@ struct TensorPiece {
   std::uint64_t size_bytes = 0;
 };
 
-// A block of the content digest: pieces of whole tensors are whole blocks, but for the last.
+// A block of the content digest: pieces of whole tensors are whole blocks, except for the last.
 inline constexpr std::uint64_t kBlockBytes = 64 * kKiB;
 
 // Appends the region in pieces, in its order: runs of at most 64 MiB.
@@ -45,7 +45,7 @@ std::uint64_t BytesOf(std::span<const TensorPiece> pieces);
 using PieceBatch = std::pair<std::size_t, std::size_t>;
 std::vector<PieceBatch> BatchesOf(std::span<const TensorPiece> pieces);
 
-// A checkpoint whose tensors are read.
+// A checkpoint and its tensors to read.
 struct Side {
   const Checkpoint& checkpoint;
   // By the number in a TensorPiece that of the tensor here; null: the same.
@@ -118,7 +118,7 @@ class InOrder {
 template <typename T, std::size_t kSides, typename Work, typename Take>
 Status ForEachPiece(const std::array<Side, kSides>& sides, std::span<const TensorPiece> pieces,
                     int threads, ContentProgress& progress, const Work& work, const Take& take) {
-  SEALPOINT_RETURN_IF_ERROR(CheckThreads("threads", threads));
+  SEALPOINT_RETURN_IF_ERROR(pipeline::CheckThreads("threads", threads));
   const std::vector<PieceBatch> batches = BatchesOf(pieces);
   std::vector<std::array<PieceMemory, kSides>> memory(static_cast<std::size_t>(threads));
   InOrder<std::vector<T>> results([&](std::size_t batch, std::vector<T> some) {
@@ -126,33 +126,34 @@ Status ForEachPiece(const std::array<Side, kSides>& sides, std::span<const Tenso
       take(pieces[batches[batch].first + i], std::move(some[i]));
     }
   });
-  return ParallelFor(threads, batches.size(), [&](int thread, std::size_t number) -> Status {
-    const auto [first, end] = batches[number];
-    const auto batch = pieces.subspan(first, end - first);
-    auto& own = memory[static_cast<std::size_t>(thread)];
-    for (std::size_t side = 0; side < kSides; ++side) {
-      SEALPOINT_RETURN_IF_ERROR(ReadBatch(sides[side], batch, own[side]));
-    }
-    std::vector<T> some;
-    std::uint64_t offset = 0;
-    for (const TensorPiece& piece : batch) {
-      std::array<ByteSpan, kSides> parts;
-      for (std::size_t side = 0; side < kSides; ++side) {
-        parts[side] = own[side].bytes().subspan(offset, piece.size_bytes);
-      }
-      some.push_back(work(piece, parts));
-      offset += piece.size_bytes;
-    }
-    SEALPOINT_RETURN_IF_ERROR(progress.Add(offset));
-    results.Put(number, std::move(some));
-    return {};
-  });
+  return pipeline::ParallelFor(
+      threads, batches.size(), [&](int thread, std::size_t number) -> Status {
+        const auto [first, end] = batches[number];
+        const auto batch = pieces.subspan(first, end - first);
+        auto& own = memory[static_cast<std::size_t>(thread)];
+        for (std::size_t side = 0; side < kSides; ++side) {
+          SEALPOINT_RETURN_IF_ERROR(ReadBatch(sides[side], batch, own[side]));
+        }
+        std::vector<T> some;
+        std::uint64_t offset = 0;
+        for (const TensorPiece& piece : batch) {
+          std::array<ByteSpan, kSides> parts;
+          for (std::size_t side = 0; side < kSides; ++side) {
+            parts[side] = own[side].bytes().subspan(offset, piece.size_bytes);
+          }
+          some.push_back(work(piece, parts));
+          offset += piece.size_bytes;
+        }
+        SEALPOINT_RETURN_IF_ERROR(progress.Add(offset));
+        results.Put(number, std::move(some));
+        return {};
+      });
 }
 
-// The tensors that the options ask for, ascending.
+// The tensors selected by the options, ascending.
 Result<std::vector<std::size_t>> SelectTensors(const Checkpoint& checkpoint,
                                                const ContentOptions& options);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::compare
 
 #endif  // SEALPOINT_LIB_COMPARE_PIECES_H_

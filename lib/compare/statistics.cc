@@ -45,7 +45,7 @@ void ValueStatistics::Add(const ValueStatistics& more) {
 
 Result<std::vector<TensorStatistics>> ComputeStatistics(const Checkpoint& checkpoint,
                                                         const ContentOptions& options) {
-  using namespace internal;  // NOLINT: what this file is about
+  using namespace internal::compare;  // NOLINT: what this file is about
   SEALPOINT_ASSIGN_OR_RETURN(std::vector<std::size_t> tensors, SelectTensors(checkpoint, options));
   std::vector<TensorStatistics> all;
   std::vector<std::size_t> positions(checkpoint.tensor_count());  // in `all`

@@ -14,7 +14,7 @@
 #include "lib/compare/summary.h"
 #include "lib/compare/values.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::compare {
 namespace {
 
 // Registers of 16 bytes are everywhere; the compiler makes instructions of operations on them.
@@ -247,4 +247,4 @@ ValueStatistics SumDoubles(ByteSpan bytes, Exponents& exponents) {
   return Sum<double>(bytes, exponents);
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::compare

@@ -7,7 +7,7 @@
 
 #include "lib/compare/values.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::compare {
 namespace {
 
 void CountNonfinite(double value, ValueStatistics& sums) {
@@ -134,4 +134,4 @@ ValueStatistics StatisticsOf(DType dtype, ByteSpan bytes) {
   return all;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::compare

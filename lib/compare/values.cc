@@ -10,7 +10,7 @@
 #include "lib/base/macros.h"
 #include "lib/convert/element_converter.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::compare {
 namespace {
 
 // Files are little-endian, as are the machines that the library supports.
@@ -47,7 +47,7 @@ void DecodeFp4(ByteSpan bytes, double* values) {
 template <typename Bits>
 const std::vector<float>& TableOf(DType dtype) {
   static const auto make = [](DType of) {
-    const auto converter = ElementConverter::Make(of, {.to = DType::kF32});
+    const auto converter = convert::ElementConverter::Make(of, {.to = DType::kF32});
     SEALPOINT_CHECK(converter.has_value());
     std::vector<float> table(std::size_t{1} << (8 * sizeof(Bits)));
     for (std::size_t i = 0; i < table.size(); ++i) {
@@ -145,4 +145,4 @@ void DecodeValues(DType dtype, ByteSpan elements, std::vector<double>& values) {
   }
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::compare

@@ -8,18 +8,19 @@
 #include "sealpoint/bytes.h"
 #include "sealpoint/dtype.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::compare {
 
-// Elements whose values are best decoded at once: they stay in the cache.
+// Number of elements to decode together, so that their values stay in the cache.
 inline constexpr std::uint64_t kElementsAtOnce = 4096;
 
-// Whether the elements are numbers: those of all registered dtypes are.
+// True if the elements are numbers, as for all registered dtypes.
 bool HasValues(DType dtype);
 
-// The values of these elements, each exact but for integers beyond 2^53: two of a complex number
-// and of f4_e2m1x2 (its low half first), 0 or 1 of a bool. Precondition: HasValues, whole elements.
+// The values of these elements, exact except for integers beyond 2^53. A complex number and
+// f4_e2m1x2 have two values (low half first); a bool is 0 or 1. Precondition: HasValues, whole
+// elements.
 void DecodeValues(DType dtype, ByteSpan elements, std::vector<double>& values);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::compare
 
 #endif  // SEALPOINT_LIB_COMPARE_VALUES_H_

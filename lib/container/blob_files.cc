@@ -11,7 +11,7 @@
 #include "lib/container/open_checkpoint.h"
 #include "lib/format/constants.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::container {
 namespace {
 
 constexpr std::size_t kOpenMax = 32;
@@ -50,7 +50,7 @@ bool BlobFiles::CloseFiles() {
 Result<std::shared_ptr<const ReadableFile>> BlobFiles::Open(std::uint32_t blob) {
   if (File file = open_->Find(blob)) return file;
   // Two threads may open the same blob; both files are good.
-  const std::string name = BlobName(index_.blob(blob).id);
+  const std::string name = format::BlobName(index_.blob(blob).id);
   Result<std::unique_ptr<ReadableFile>> opened = directory_.OpenForRead(name, mode_);
   // Other threads may close files, or take those that this one closed: hence several tries.
   for (int i = 0; i < kTriesMax && !opened && opened.error().is_out_of_files(); ++i) {
@@ -67,7 +67,7 @@ Result<std::shared_ptr<const ReadableFile>> BlobFiles::Open(std::uint32_t blob) 
 
 std::shared_ptr<const ReadableFile> BlobFiles::TryOpen(std::uint32_t blob) {
   if (File file = open_->Find(blob)) return file;
-  auto opened = directory_.OpenForRead(BlobName(index_.blob(blob).id), mode_);
+  auto opened = directory_.OpenForRead(format::BlobName(index_.blob(blob).id), mode_);
   if (!opened) return nullptr;
   return Check(blob, std::move(*opened)).value_or(nullptr);
 }
@@ -81,4 +81,4 @@ Result<std::shared_ptr<const ReadableFile>> BlobFiles::Check(std::uint32_t blob,
   return file;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::container

@@ -12,19 +12,18 @@
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::container {
 
-// The blobs of an index, opened when they are needed; the latest few stay open, since a checkpoint
-// may have more blobs than a process may have files. They are closed when nothing more can be
-// opened. Borrows directory and index.
-// Thread safety: all functions.
+// The blobs of an index, opened on demand. The latest few remain open, because a checkpoint may
+// have more blobs than a process may open files. They are closed when no further file can be
+// opened. Borrows directory and index. Thread safety: all functions.
 class BlobFiles {
  public:
-  BlobFiles(const Directory& directory, const Metadata& index, IoMode mode)
+  BlobFiles(const Directory& directory, const metadata::Metadata& index, IoMode mode)
       : BlobFiles(directory, index, mode, nullptr) {}
 
-  // The same blobs in another mode, with open files of its own. If it needs those of this one, they
-  // are closed, too.
+  // The same blobs in another mode, with its own open files. If it runs out of files, it also
+  // closes files of this object.
   BlobFiles InMode(IoMode mode) const { return {directory_, index_, mode, open_}; }
 
   // Errors: Incomplete (R-BLB-01: missing or short), Corrupt (R-BLB-09: longer), Io.
@@ -51,20 +50,20 @@ class BlobFiles {
     std::deque<OpenFile> files_;  // oldest first
   };
 
-  BlobFiles(const Directory& directory, const Metadata& index, IoMode mode,
+  BlobFiles(const Directory& directory, const metadata::Metadata& index, IoMode mode,
             std::shared_ptr<OpenFiles> others)
       : directory_(directory), index_(index), mode_(mode), others_(std::move(others)) {}
   Result<File> Check(std::uint32_t blob, std::unique_ptr<ReadableFile> opened);
-  // Closes what is open for speed only; false if nothing was.
+  // Closes files that are only open for speed; false if there were none.
   bool CloseFiles();
 
   const Directory& directory_;
-  const Metadata& index_;
+  const metadata::Metadata& index_;
   const IoMode mode_;
   const std::shared_ptr<OpenFiles> open_ = std::make_shared<OpenFiles>();
-  const std::shared_ptr<OpenFiles> others_;  // those it was made from; or null
+  const std::shared_ptr<OpenFiles> others_;  // open files of the object it was made from; or null
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::container
 
 #endif  // SEALPOINT_LIB_CONTAINER_BLOB_FILES_H_

@@ -14,7 +14,7 @@
 #include "lib/format/trailer.h"
 #include "sealpoint/digest.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::container {
 namespace {
 
 constexpr std::uint64_t kCacheMaxBytes = 8 * kMiB;
@@ -27,8 +27,8 @@ std::uint64_t GroupKey(std::uint32_t blob, std::uint32_t group) {
 }
 
 // R-REC-04 as far as it can be checked without the shard's neighbours.
-Status CheckInChunkArea(const BlobPin& pin, const ChunkRecord& record) {
-  if (record.offset >= kHeaderSize &&
+Status CheckInChunkArea(const metadata::BlobPin& pin, const format::ChunkRecord& record) {
+  if (record.offset >= format::kHeaderSize &&
       RangeFits(record.offset, record.stored_size, pin.table_offset)) {
     return {};
   }
@@ -38,37 +38,38 @@ Status CheckInChunkArea(const BlobPin& pin, const ChunkRecord& record) {
 
 }  // namespace
 
-BlobTables::BlobTables(const Directory& directory, const Metadata& index)
+BlobTables::BlobTables(const Directory& directory, const metadata::Metadata& index)
     : directory_(directory), index_(index), files_(directory, index, IoMode::kBuffered) {}
 
-Result<std::vector<ChunkRecord>> BlobTables::Load(const ShardChunks& chunks,
-                                                  std::uint64_t& bytes_read) {
+Result<std::vector<format::ChunkRecord>> BlobTables::Load(const ShardChunks& chunks,
+                                                          std::uint64_t& bytes_read) {
   const Table table{chunks.shard.blob, index_.blob(chunks.shard.blob), bytes_read};
-  const auto path = [&] { return JoinPath(directory_.path(), BlobName(table.pin.id)); };
+  const auto path = [&] { return JoinPath(directory_.path(), format::BlobName(table.pin.id)); };
   const std::uint32_t first = chunks.shard.first_record + chunks.first_chunk;
   const std::uint32_t end = first + chunks.count;
   SEALPOINT_CHECK(chunks.count > 0 && first < end && end <= table.pin.record_count);
-  const std::uint64_t records_at = RecordsOffset(table.pin.table_offset, table.pin.record_count);
-  const std::uint32_t first_group = first / kRecordsPerGroup;
-  auto groups = Groups(table, first_group, GroupCount(end));
+  const std::uint64_t records_at =
+      format::RecordsOffset(table.pin.table_offset, table.pin.record_count);
+  const std::uint32_t first_group = first / format::kRecordsPerGroup;
+  auto groups = Groups(table, first_group, format::GroupCount(end));
   if (!groups) return std::move(groups).error().AtPath(path());
 
-  std::vector<ChunkRecord> records;
+  std::vector<format::ChunkRecord> records;
   records.reserve(chunks.count);
   for (std::uint32_t number = first; number < end; ++number) {
-    const ByteSpan group(*(*groups)[number / kRecordsPerGroup - first_group]);
-    const std::uint64_t at = records_at + std::uint64_t{number} * kRecordSize;
-    const Result<ChunkRecord> record =
-        DecodeRecord(group.subspan(number % kRecordsPerGroup * kRecordSize, kRecordSize));
+    const ByteSpan group(*(*groups)[number / format::kRecordsPerGroup - first_group]);
+    const std::uint64_t at = records_at + std::uint64_t{number} * format::kRecordSize;
+    const Result<format::ChunkRecord> record = format::DecodeRecord(group.subspan(
+        number % format::kRecordsPerGroup * format::kRecordSize, format::kRecordSize));
     if (!record) return Rebased(record.error(), at).AtPath(path());
     if (Status status = CheckInChunkArea(table.pin, *record); !status.ok()) {
       return std::move(status).AtPath(path()).AtOffset(at);
     }
     records.push_back(*record);
   }
-  const Status status = CheckShardRecords(chunks.shape, chunks.first_chunk, records);
+  const Status status = format::CheckShardRecords(chunks.shape, chunks.first_chunk, records);
   if (!status.ok()) {
-    return Rebased(status, records_at + std::uint64_t{first} * kRecordSize).AtPath(path());
+    return Rebased(status, records_at + std::uint64_t{first} * format::kRecordSize).AtPath(path());
   }
   return records;
 }
@@ -84,10 +85,10 @@ Result<Bytes> BlobTables::Read(const Table& table, std::uint64_t offset, std::ui
 
 Result<BlobTables::SharedBytes> BlobTables::GroupList(const Table& table) {
   if (SharedBytes cached = FindCached(ListKey(table.blob))) return cached;
-  const BlobPin& pin = table.pin;
+  const metadata::BlobPin& pin = table.pin;
   SEALPOINT_ASSIGN_OR_RETURN(
-      Bytes bytes,
-      Read(table, pin.table_offset, std::uint64_t{GroupCount(pin.record_count)} * kDigestSize));
+      Bytes bytes, Read(table, pin.table_offset,
+                        std::uint64_t{format::GroupCount(pin.record_count)} * format::kDigestSize));
   const Digest computed = ComputeDigest(bytes);
   if (computed != pin.group_list_digest) {
     return DigestError("R-BLB-05", "group list", computed, pin.group_list_digest)
@@ -102,16 +103,17 @@ Result<BlobTables::SharedBytes> BlobTables::GroupList(const Table& table) {
 Status BlobTables::ReadGroups(const Table& table, std::uint32_t begin, std::uint32_t end,
                               std::vector<SharedBytes>& groups) {
   SEALPOINT_ASSIGN_OR_RETURN(const SharedBytes list, GroupList(table));
-  const std::uint64_t records_size = std::uint64_t{table.pin.record_count} * kRecordSize;
-  const std::uint64_t from = begin * kRecordGroupSize;
-  const std::uint64_t to = std::min(end * kRecordGroupSize, records_size);
-  const std::uint64_t records_at = RecordsOffset(table.pin.table_offset, table.pin.record_count);
+  const std::uint64_t records_size = std::uint64_t{table.pin.record_count} * format::kRecordSize;
+  const std::uint64_t from = begin * format::kRecordGroupSize;
+  const std::uint64_t to = std::min(end * format::kRecordGroupSize, records_size);
+  const std::uint64_t records_at =
+      format::RecordsOffset(table.pin.table_offset, table.pin.record_count);
   SEALPOINT_ASSIGN_OR_RETURN(const Bytes bytes, Read(table, records_at + from, to - from));
   for (std::uint32_t group = begin; group < end; ++group) {
-    const std::uint64_t at = (group - begin) * kRecordGroupSize;
-    const ByteSpan part =
-        ByteSpan(bytes).subspan(at, std::min<std::uint64_t>(kRecordGroupSize, bytes.size() - at));
-    if (const Status status = CheckGroup(*list, group, part); !status.ok()) {
+    const std::uint64_t at = (group - begin) * format::kRecordGroupSize;
+    const ByteSpan part = ByteSpan(bytes).subspan(
+        at, std::min<std::uint64_t>(format::kRecordGroupSize, bytes.size() - at));
+    if (const Status status = format::CheckGroup(*list, group, part); !status.ok()) {
       return Rebased(status, table.pin.table_offset);
     }
     auto kept = std::make_shared<const Bytes>(part.begin(), part.end());
@@ -164,4 +166,4 @@ void BlobTables::Keep(std::uint64_t key, const SharedBytes& bytes) {
   }
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::container

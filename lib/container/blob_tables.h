@@ -16,28 +16,28 @@
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::container {
 
-// Chunks of one shard, by what the index says of it.
+// Chunks of one shard, located by the index.
 struct ShardChunks {
-  ShardRef shard;
-  ShardShape shape;
+  metadata::ShardRef shard;
+  format::ShardShape shape;
   std::uint32_t first_chunk = 0;
   std::uint32_t count = 0;
 };
 
-// The chunk records of all blobs, read when they are needed and verified by the digests that the
-// index pins: the group list of a blob, and those groups of 64 records that are touched. Verified
-// bytes are kept, the latest 64 MiB of them. Borrows directory and index.
-// Thread safety: all functions.
+// The chunk records of all blobs, read on demand and verified by the digests in the index: the
+// group list of a blob, and the groups of 64 records that are used. The latest 64 MiB of verified
+// bytes are kept. Borrows directory and index. Thread safety: all functions.
 class BlobTables {
  public:
-  BlobTables(const Directory& directory, const Metadata& index);
+  BlobTables(const Directory& directory, const metadata::Metadata& index);
 
-  // The records of these chunks, which are checked against the shard (R-REC-*) and are in the
-  // blob's chunk area. Adds what had to be read of the table to `bytes_read`.
-  // Precondition: the chunks exist by the index. Errors: Corrupt, Unsupported, Incomplete, Io.
-  Result<std::vector<ChunkRecord>> Load(const ShardChunks& chunks, std::uint64_t& bytes_read);
+  // Returns the records of these chunks, checked against the shard (R-REC-*) and the blob's chunk
+  // area. Adds the table bytes read to `bytes_read`. Precondition: the chunks exist in the index.
+  // Errors: Corrupt, Unsupported, Incomplete, Io.
+  Result<std::vector<format::ChunkRecord>> Load(const ShardChunks& chunks,
+                                                std::uint64_t& bytes_read);
 
   // The blobs that the tables are read from.
   const BlobFiles& files() const { return files_; }
@@ -45,10 +45,10 @@ class BlobTables {
  private:
   using SharedBytes = std::shared_ptr<const Bytes>;
 
-  // What a blob's table is read with.
+  // State for reading a blob's table.
   struct Table {
     std::uint32_t blob = 0;
-    BlobPin pin;
+    metadata::BlobPin pin;
     std::uint64_t& bytes_read;
   };
   Result<Bytes> Read(const Table& table, std::uint64_t offset, std::uint64_t size);
@@ -61,7 +61,7 @@ class BlobTables {
   void Keep(std::uint64_t key, const SharedBytes& bytes);
 
   const Directory& directory_;
-  const Metadata& index_;
+  const metadata::Metadata& index_;
   BlobFiles files_;
   std::mutex mutex_;
   std::unordered_map<std::uint64_t, SharedBytes> cache_;
@@ -69,6 +69,6 @@ class BlobTables {
   std::uint64_t cached_bytes_ = 0;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::container
 
 #endif  // SEALPOINT_LIB_CONTAINER_BLOB_TABLES_H_

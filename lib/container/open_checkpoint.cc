@@ -10,7 +10,7 @@
 #include "lib/format/constants.h"
 #include "lib/storage/path.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::container {
 namespace {
 
 // The storage reports Io for what is not a directory, as for a failing disk.
@@ -23,9 +23,9 @@ bool IsNoDirectory(const Storage& storage, const std::string& path) {
 // Whether the directory is that of an attempt, committed or not.
 bool IsOfAnAttempt(const EntryInfo& entry) {
   if (entry.kind != EntryKind::kFile && entry.kind != EntryKind::kSymlink) return false;
-  const NameKind kind = ParseName(entry.name).kind;
-  return kind == NameKind::kIndex || kind == NameKind::kBlob ||
-         kind == NameKind::kUnpublishedMarker;
+  const format::NameKind kind = format::ParseName(entry.name).kind;
+  return kind == format::NameKind::kIndex || kind == format::NameKind::kBlob ||
+         kind == format::NameKind::kUnpublishedMarker;
 }
 
 // There is no marker that could be read: R-MRK-01 or R-DIR-05.
@@ -40,7 +40,7 @@ Status NoMarker(const Directory& directory) {
         .AtPath(directory.path());
   }
   return RuleError(Code::kUncommitted, "R-MRK-01", "there is no commit marker")
-      .AtPath(JoinPath(directory.path(), kMarkerName));
+      .AtPath(JoinPath(directory.path(), format::kMarkerName));
 }
 
 // The length of one blob, or R-BLB-01. Links are followed by opening: a length of 0 may be that of
@@ -59,8 +59,8 @@ Result<std::uint64_t> BlobSizeOf(const Directory& directory, const std::string& 
   return entry->size_bytes;
 }
 
-Status CheckBlobFile(const Directory& directory, const BlobPin& pin, const std::string& name,
-                     const Result<EntryInfo>& entry) {
+Status CheckBlobFile(const Directory& directory, const metadata::BlobPin& pin,
+                     const std::string& name, const Result<EntryInfo>& entry) {
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t size, BlobSizeOf(directory, name, entry));
   return CheckBlobSize(directory.path(), pin, size);
 }
@@ -89,44 +89,48 @@ bool IsNoFile(const Directory& directory, std::string_view name) {
 }
 
 Result<MarkerFile> ReadMarker(const Directory& directory) {
-  auto file = directory.OpenForRead(kMarkerName, IoMode::kBuffered);
+  auto file = directory.OpenForRead(format::kMarkerName, IoMode::kBuffered);
   if (!file) {
     const bool is_missing =
-        file.error().code() == Code::kNotFound || IsNoFile(directory, kMarkerName);
+        file.error().code() == Code::kNotFound || IsNoFile(directory, format::kMarkerName);
     return is_missing ? NoMarker(directory) : std::move(file).error();
   }
-  Bytes bytes(std::min<std::uint64_t>((*file)->size_bytes(), kMarkerSize + 1));
+  Bytes bytes(std::min<std::uint64_t>((*file)->size_bytes(), format::kMarkerSize + 1));
   SEALPOINT_RETURN_IF_ERROR((*file)->ReadAt(0, bytes));
   return DecodeMarkerFile(directory.path(), std::move(bytes));
 }
 
 Result<MarkerFile> DecodeMarkerFile(const std::string& directory_path, Bytes bytes) {
-  Result<Marker> marker = DecodeMarker(bytes);
-  if (!marker) return std::move(marker).error().AtPath(JoinPath(directory_path, kMarkerName));
+  Result<format::Marker> marker = format::DecodeMarker(bytes);
+  if (!marker)
+    return std::move(marker).error().AtPath(JoinPath(directory_path, format::kMarkerName));
   return MarkerFile{.bytes = std::move(bytes), .marker = *marker};
 }
 
-Status CheckCommitted(const std::string& directory_path, const Marker& marker) {
-  if (marker.kind == MarkerKind::kCommit) return {};
+Status CheckCommitted(const std::string& directory_path, const format::Marker& marker) {
+  if (marker.kind == format::MarkerKind::kCommit) return {};
   return RuleError(Code::kUncommitted, "R-MRK-09",
                    "the marker is void: this directory will never hold a checkpoint")
-      .AtPath(JoinPath(directory_path, kMarkerName));
+      .AtPath(JoinPath(directory_path, format::kMarkerName));
 }
 
-Status CheckBlobSize(const std::string& directory_path, const BlobPin& pin, std::uint64_t found) {
+Status CheckBlobSize(const std::string& directory_path, const metadata::BlobPin& pin,
+                     std::uint64_t found) {
   if (found == pin.file_size) return {};
   const bool is_short = found < pin.file_size;
   return RuleError(is_short ? Code::kIncomplete : Code::kCorrupt,
                    is_short ? "R-BLB-01" : "R-BLB-09", "the blob has ", found, " bytes, ",
                    is_short ? "fewer" : "more", " than the ", pin.file_size, " of the index")
-      .AtPath(JoinPath(directory_path, BlobName(pin.id)))
+      .AtPath(JoinPath(directory_path, format::BlobName(pin.id)))
       .AtOffset(std::min(found, pin.file_size));
 }
 
-std::vector<Status> FindFileViolations(const Directory& directory, const Metadata& index) {
+std::vector<Status> FindFileViolations(const Directory& directory,
+                                       const metadata::Metadata& index) {
   std::vector<std::string> names;
   names.reserve(index.blob_count());
-  for (std::size_t i = 0; i < index.blob_count(); ++i) names.push_back(BlobName(index.blob(i).id));
+  for (std::size_t i = 0; i < index.blob_count(); ++i)
+    names.push_back(format::BlobName(index.blob(i).id));
   const auto entries = directory.StatEach(names);
   if (!entries.ok()) return {entries.error()};
   std::vector<Status> violations;
@@ -137,7 +141,7 @@ std::vector<Status> FindFileViolations(const Directory& directory, const Metadat
   return violations;
 }
 
-Status CheckFiles(const Directory& directory, const Metadata& index) {
+Status CheckFiles(const Directory& directory, const metadata::Metadata& index) {
   constexpr std::size_t kNamedMax = 16;
   const std::vector<Status> violations = FindFileViolations(directory, index);
   if (violations.empty()) return {};
@@ -153,7 +157,8 @@ Status CheckFiles(const Directory& directory, const Metadata& index) {
       others += " …";
       break;
     }
-    others += StrCat(" ", LastComponent(violation.place().path), " (", violation.message(), ")");
+    others +=
+        StrCat(" ", storage::LastComponent(violation.place().path), " (", violation.message(), ")");
   }
   Status all = Status(worst.code(), worst.message() + others)
                    .AtRule(worst.place().rule)
@@ -177,4 +182,4 @@ Result<CommittedFiles> OpenCommitted(const Storage& storage, const std::string& 
       .directory = std::move(directory), .marker = std::move(marker), .index = std::move(index)};
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::container

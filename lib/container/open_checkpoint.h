@@ -18,55 +18,57 @@
 // The checks of a checkpoint from outside in, in the order of spec/container.md: directory, marker,
 // index, lengths of the blobs. Errors carry the rule, the file's path and the offset in it.
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::container {
 
 // Errors: NotFound (R-DIR-01: missing, or no directory), Io.
 Result<std::unique_ptr<Directory>> OpenCheckpointDirectory(const Storage& storage,
                                                            const std::string& path);
 
-// Whether a name belongs to something other than a file or a link to one, which is as good as
+// True if a name belongs to something other than a file or a link to a file; it then counts as
 // missing.
 bool IsNoFile(const Directory& directory, std::string_view name);
 
 struct MarkerFile {
   Bytes bytes;
-  Marker marker;
+  format::Marker marker;
 };
 
-// Reads one byte more than a marker has, at most. A void marker is a good one: see CheckCommitted.
-// Errors: Uncommitted (R-MRK-01) where there are other files of an attempt, else NotACheckpoint
-// (R-DIR-05); Corrupt, Incomplete, Unsupported, Io.
+// Reads at most one byte more than the size of a marker. A void marker is valid here: see
+// CheckCommitted. Errors: Uncommitted (R-MRK-01) if there are other files of an attempt, else
+// NotACheckpoint (R-DIR-05); Corrupt, Incomplete, Unsupported, Io.
 Result<MarkerFile> ReadMarker(const Directory& directory);
 // The same checks on bytes that were read elsewhere. `directory_path` is for errors only.
 Result<MarkerFile> DecodeMarkerFile(const std::string& directory_path, Bytes bytes);
 // Uncommitted (R-MRK-09) for a void marker.
-Status CheckCommitted(const std::string& directory_path, const Marker& marker);
+Status CheckCommitted(const std::string& directory_path, const format::Marker& marker);
 
 struct IndexFile {
   std::shared_ptr<const Bytes> bytes;  // the whole file
-  Metadata metadata;                   // decoded in place
+  metadata::Metadata metadata;         // decoded in place
 };
 
 // R-MRK-05 to R-MRK-08, R-HDR-*, R-IDX-*. Allocates the length that the marker pins, once the limit
 // allows it and the file was found to have it. Precondition: a committed marker.
 // Errors: Incomplete, Corrupt, Unsupported, LimitExceeded, Io.
-Result<IndexFile> ReadIndex(const Directory& directory, const Marker& marker, const Limits& limits);
-// The first part of it: the bytes, whose length alone was compared.
-Result<Bytes> ReadIndexBytes(const Directory& directory, const Marker& marker,
+Result<IndexFile> ReadIndex(const Directory& directory, const format::Marker& marker,
+                            const Limits& limits);
+// The first step: reads the bytes and compares only their length.
+Result<Bytes> ReadIndexBytes(const Directory& directory, const format::Marker& marker,
                              const Limits& limits);
-Result<IndexFile> DecodeIndexFile(const std::string& directory_path, const Marker& marker,
+Result<IndexFile> DecodeIndexFile(const std::string& directory_path, const format::Marker& marker,
                                   Bytes bytes, const Limits& limits);
 
 // R-BLB-01 and R-BLB-09, the length of each blob: one error per blob that is missing or short
-// (Incomplete), longer (Corrupt), or cannot be looked at (Io), in the order of the index.
-std::vector<Status> FindFileViolations(const Directory& directory, const Metadata& index);
-// One error for all of them: that of the first, corrupt before incomplete before the rest, whose
-// message names the others too.
-Status CheckFiles(const Directory& directory, const Metadata& index);
+// (Incomplete), longer (Corrupt), or cannot be examined (Io), in index order.
+std::vector<Status> FindFileViolations(const Directory& directory, const metadata::Metadata& index);
+// Returns one error for all files: the first one, with corrupt before incomplete before all others.
+// Its message also names the other files.
+Status CheckFiles(const Directory& directory, const metadata::Metadata& index);
 // The verification of one blob's length. `what` is the length found.
-Status CheckBlobSize(const std::string& directory_path, const BlobPin& pin, std::uint64_t found);
+Status CheckBlobSize(const std::string& directory_path, const metadata::BlobPin& pin,
+                     std::uint64_t found);
 
-// A directory whose marker and index were verified.
+// A directory with verified marker and index.
 struct CommittedFiles {
   std::unique_ptr<Directory> directory;
   MarkerFile marker;
@@ -78,12 +80,12 @@ struct GivenFiles {
   Bytes index;
 };
 
-// All of the above. With `given` the marker and the index are not read but checked alike; the
-// directory is opened all the same.
+// All of the above. With `given`, marker and index are checked in the same way but not read; the
+// directory is opened in any case.
 Result<CommittedFiles> OpenCommitted(const Storage& storage, const std::string& path,
                                      const Limits& limits, bool check_files,
                                      std::optional<GivenFiles> given = {});
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::container
 
 #endif  // SEALPOINT_LIB_CONTAINER_OPEN_CHECKPOINT_H_

@@ -7,10 +7,10 @@
 
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::container {
 
-// An error whose offset counts from byte `base` of the file, with the offset in the file. Without
-// an offset it gets `base`.
+// Converts an error offset that counts from byte `base` of the file to an offset in the file. An
+// error without offset gets `base`.
 inline Status Rebased(const Status& error, std::uint64_t base) {
   const Place& place = error.place();
   return Status(error.code(), error.message())
@@ -21,6 +21,6 @@ inline Status Rebased(const Status& error, std::uint64_t base) {
       .AtObject(place.object);
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::container
 
 #endif  // SEALPOINT_LIB_CONTAINER_REBASE_H_

@@ -5,7 +5,7 @@
 
 #include "lib/base/errors.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::container {
 
 Status ResizeBytes(Bytes& bytes, std::uint64_t size) {
   if (size <= bytes.max_size()) {
@@ -19,4 +19,4 @@ Status ResizeBytes(Bytes& bytes, std::uint64_t size) {
   return MakeError(Code::kIo, "no memory for ", size, " bytes");
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::container

@@ -7,12 +7,12 @@
 #include "sealpoint/bytes.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::container {
 
-// Resizes to a length that a file or a caller asked for. Errors: Io where there is no memory; the
-// bytes are then as before.
+// Resizes to a length requested by a file or a caller. Errors: Io if out of memory; the bytes are
+// then unchanged.
 Status ResizeBytes(Bytes& bytes, std::uint64_t size);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::container
 
 #endif  // SEALPOINT_LIB_CONTAINER_RESIZE_H_

@@ -10,7 +10,7 @@
 #include "lib/base/errors.h"
 #include "lib/convert/number.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::convert {
 namespace {
 
 // Numbers decoded at a time, few enough to stay in the first-level cache.
@@ -229,4 +229,4 @@ std::string ElementConverter::Describe(const std::byte* element) const {
                 " counterpart");
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::convert

@@ -10,7 +10,7 @@
 #include "sealpoint/conversion.h"
 #include "sealpoint/dtype.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::convert {
 
 struct Number;
 
@@ -22,11 +22,11 @@ using ConvertRow = std::uint64_t (*)(const std::byte* source, std::int64_t sourc
 // Changes the dtype of elements. A small value; thread safety: as a const object.
 class ElementConverter {
  public:
-  // Returns nothing if these dtypes do not convert.
+  // Empty if these dtypes do not convert.
   static std::optional<ElementConverter> Make(DType from, const Conversion& conversion);
 
-  // Converts `count` elements, the strides apart. Returns the number of elements before the first
-  // that cannot be converted, which is `count` if all can. What the target holds from there on is
+  // Converts `count` elements with the given strides. Returns the number of elements before the
+  // first that cannot be converted, or `count` if all can. From that element on, the target is
   // unspecified. Precondition: the two sides do not overlap.
   std::uint64_t Convert(const std::byte* source, std::int64_t source_stride_bytes,
                         std::byte* target, std::int64_t target_stride_bytes,
@@ -61,6 +61,6 @@ class ElementConverter {
   std::uint32_t target_component_size_ = 0;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::convert
 
 #endif  // SEALPOINT_LIB_CONVERT_ELEMENT_CONVERTER_H_

@@ -12,11 +12,11 @@
 
 #include "sealpoint/conversion.h"
 
-// A decoded value of any dtype, and for each dtype a pair of functions from and to it. All of it is
-// integer arithmetic, so that the program's floating-point mode (rounding, flush to zero) cannot
-// change what is loaded. Keep it so: one conversion through a float register would.
+// A decoded value of any dtype, with a pair of functions per dtype to convert from and to it.
+// Everything is integer arithmetic, so that the program's floating-point mode (rounding, flush to
+// zero) cannot change loaded values. Do not use floating-point registers here.
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::convert {
 
 struct Number {
   enum class Kind : std::uint8_t { kFinite, kInfinite, kNan };
@@ -31,7 +31,7 @@ struct Number {
 enum class Specials : std::uint8_t {
   kInfinityAndNan,  // the greatest exponent, as IEEE 754 has it
   kNan,             // all bits set, with either sign
-  kUnsignedNan,     // the pattern of -0, so that there is no negative zero
+  kUnsignedNan,     // the pattern of -0; the dtype has no negative zero
 };
 
 struct FloatFormat {
@@ -224,6 +224,6 @@ struct IntegerCodec {
   }
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::convert
 
 #endif  // SEALPOINT_LIB_CONVERT_NUMBER_H_

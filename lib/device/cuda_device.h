@@ -11,7 +11,7 @@
 #include "lib/base/errors.h"
 #include "lib/device/cuda_driver.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::device {
 
 // The kernels of digest_kernels.cu, loaded into a context.
 struct DigestKernels {
@@ -20,8 +20,8 @@ struct DigestKernels {
   cuda::Function* finish_chunks = nullptr;
 };
 
-// A device whose primary context is retained, which it stays until the process ends: to release it
-// then would race with the driver's own end.
+// A device with a retained primary context. It stays retained until the process ends, because
+// releasing it then would race with the driver's shutdown.
 struct CudaDevice {
   const cuda::Driver& driver;
   const int number;
@@ -30,7 +30,7 @@ struct CudaDevice {
   const pid_t owner = getpid();
 
   std::mutex mutex{};
-  // Guarded: the kernels, or why there are none, once they were asked for.
+  // Guarded: the kernels or the reason for their absence, once requested.
   std::optional<Result<DigestKernels>> kernels{};
 
   // In a forked child the driver is in an unknown state and must not be called.
@@ -44,10 +44,10 @@ struct CudaDevice {
   }
 };
 
-// The kernels of the device, loaded when first asked for. Errors: Device (this build has none, the
-// driver does not take them), remembered.
+// The kernels of the device, loaded on first use. Errors, which are remembered: Device (this build
+// has no kernels, or the driver rejects them).
 Result<DigestKernels> LoadDigestKernels(CudaDevice& device);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::device
 
 #endif  // SEALPOINT_LIB_DEVICE_CUDA_DEVICE_H_

@@ -9,7 +9,7 @@
 #include "lib/device/digest_image.h"
 #include "lib/device/digest_job.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::device {
 namespace {
 
 // The scratch memory of a queue, in this order: sums (a 16th of the payload), lanes and digests of
@@ -117,4 +117,4 @@ Status CudaQueue::QueueDigests(const DeviceChunks& chunks, std::span<Digest> to)
   return {};
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::device

@@ -119,8 +119,8 @@ struct Driver {
   X(module_get_function, cuModuleGetFunction)                 \
   X(launch_kernel, cuLaunchKernel)
 
-// Opens the library, once and for good, and finds all functions; initialises nothing. Errors:
-// Device (no such library, a function is missing).
+// Opens the library permanently and finds all functions; initialises nothing. Errors: Device (no
+// such library, a function is missing).
 Result<Driver> LoadDriver(const std::string& library_name);
 
 // Success for kSuccess, else Device: "<call>: CUDA_ERROR_… (<number>)".

@@ -9,7 +9,7 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::device {
 namespace {
 
 cuda::Address AddressOf(const std::byte* data) {
@@ -212,4 +212,4 @@ Status CudaQueue::Wait(std::uint64_t ticket) {
   return {};
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::device

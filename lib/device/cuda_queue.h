@@ -12,7 +12,7 @@
 #include "lib/device/cuda_device.h"
 #include "lib/device/device_runtime.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::device {
 
 // Events of a device that are used again: making one costs more than recording it. All calls with
 // the device's context current. Thread safety: all functions.
@@ -25,7 +25,7 @@ class CudaEvents {
 
   // Comes back when the last owner lets go.
   Result<std::shared_ptr<cuda::Event>> Take();
-  // Destroys the events that have come back; all others last until the process ends.
+  // Destroys the returned events; all others exist until the process ends.
   void DestroyIdle();
 
  private:
@@ -76,6 +76,6 @@ class CudaQueue final : public CopyQueue {
   std::uint64_t last_ticket_ = 0;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::device
 
 #endif  // SEALPOINT_LIB_DEVICE_CUDA_QUEUE_H_

@@ -22,7 +22,7 @@
 #include "lib/device/cufile_driver.h"
 #include "lib/device/device_runtime.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::device {
 namespace {
 
 // A file that is registered with cuFile. No memory is: cuFile then reads what is not aligned, or
@@ -262,4 +262,4 @@ std::shared_ptr<DeviceRuntime> CudaRuntime() {
   return runtime;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::device

@@ -9,7 +9,7 @@
 #include "lib/device/cufile_driver.h"
 #include "lib/device/device_runtime.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::device {
 
 // The CUDA devices of this process; one runtime for all engines, which lives until the process
 // ends. Loads no driver before its first use.
@@ -20,6 +20,6 @@ std::shared_ptr<DeviceRuntime> MakeCudaRuntime(
     std::function<Result<cuda::Driver>()> load,
     std::function<Result<cufile::Driver>()> load_cufile = [] { return cufile::LoadDriver(); });
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::device
 
 #endif  // SEALPOINT_LIB_DEVICE_CUDA_RUNTIME_H_

@@ -11,11 +11,10 @@
 
 #include "sealpoint/status.h"
 
-// The part of the cuFile API (GPUDirect Storage) that is used here, declared by ourselves as that
-// of the CUDA driver. Layouts, numbers and meanings are those of NVIDIA's cufile.h as of
-// cuFile 1.15 (CUDA 13.0) and of the "cuFile API Reference Guide"
-// (docs.nvidia.com/gpudirect-storage); tests/cuda compares them with that header if there is
-// one.
+// The used part of the cuFile API (GPUDirect Storage), declared here like the CUDA driver API.
+// Layouts, numbers and meanings are those of NVIDIA's cufile.h as of cuFile 1.15 (CUDA 13.0) and of
+// the "cuFile API Reference Guide" (docs.nvidia.com/gpudirect-storage); tests/cuda compares them
+// with that header if it is installed.
 namespace sealpoint::internal::cufile {
 
 struct Outcome {  // CUfileError_t; as plain as C's, since functions with its linkage return it
@@ -53,8 +52,8 @@ struct Driver {
   X(deregister_handle, cuFileHandleDeregister) \
   X(read, cuFileRead)
 
-// Opens the first library of these names that there is, once and for good, and finds all functions;
-// initialises nothing. Errors: Unsupported (no such library, a function is missing).
+// Opens the first existing library of these names permanently and finds all functions; initialises
+// nothing. Errors: Unsupported (no such library, a function is missing).
 Result<Driver> LoadDriver(const std::vector<std::string>& library_names = {"libcufile.so.0",
                                                                            "libcufile.so"});
 

@@ -6,7 +6,7 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::device {
 namespace {
 
 // A ticket costs an event, which keeps the link idle for a microsecond: one for so many bytes.
@@ -136,4 +136,4 @@ Status DeviceCopies::WaitForStreams() {
   return WaitForAll();
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::device

@@ -17,25 +17,25 @@
 #include "lib/device/staging_pool.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::device {
 
-// What one writer or reader has queued on devices: a queue per device, and tickets that tell when
-// the copies have arrived. Small copies share a ticket, since each ticket costs an event. The host
-// memory of a copy must outlive this object, or Stop.
+// Copies that one writer or reader has queued on devices: one queue per device, and tickets that
+// tell when the copies are complete. Small copies share a ticket, because each ticket costs an
+// event. The host memory of a copy must outlive this object, or the call of Stop.
 //
-// The first error stays: every later call returns it. All errors are Code::kDevice.
+// The first error is kept: every later call returns it. All errors are Code::kDevice.
 //
 // Thread safety: one thread at a time.
 class DeviceCopies {
  public:
-  // Adds to an error what its label means, such as the name of a tensor.
+  // Adds the meaning of a label to an error, such as the name of a tensor.
   using Describe = std::function<Status(std::uint32_t label, Status error)>;
   struct Options {
-    // Queues come from here, and go back if nothing failed; else each object makes its own.
+    // Source of queues. They are returned unless a copy failed. Null: each object creates its own.
     QueuePool* idle_queues = nullptr;
     // Pinned as soon as there is a queue.
     StagingPool* pinned_pool = nullptr;
-    Describe describe{};  // errors stay as they are without it
+    Describe describe{};  // without it, errors are passed unchanged
   };
   // A point in the work that is queued on one device. A default one is before all work.
   struct Point {
@@ -48,15 +48,16 @@ class DeviceCopies {
   explicit DeviceCopies(std::shared_ptr<DeviceRuntime> runtime) : runtime_(std::move(runtime)) {}
   DeviceCopies(std::shared_ptr<DeviceRuntime> runtime, Options options)
       : runtime_(std::move(runtime)), options_(std::move(options)) {}
-  // Waits until nothing runs any more.
+  // Waits until no copy runs.
   ~DeviceCopies();
   DeviceCopies(const DeviceCopies&) = delete;
   DeviceCopies& operator=(const DeviceCopies&) = delete;
 
-  // What is queued for the device from now on runs after all that is on the caller's stream now.
-  // Does nothing if that stream was named since the last ForgetStreams.
+  // Later work for the device runs after all work that is on the caller's stream now. Does nothing
+  // if that stream was already named since the last ForgetStreams.
   Status FollowStream(int device, void* stream, std::uint32_t label = 0);
-  // The next call of the user begins: what the streams hold by then counts again.
+  // Marks the start of the user's next call: work queued on the streams until then must be waited
+  // for again.
   void ForgetStreams() { followed_.clear(); }
 
   // Runs queue_it(queue), which queues `bytes`, with the queue of the device. Returns the point
@@ -73,13 +74,13 @@ class DeviceCopies {
 
   // Waits until all before the point is done.
   Status Wait(const Point& point);
-  // A fence after all that is queued so far. Waiting for it does not wait for what comes later.
+  // A fence after all work queued so far. Waiting for it does not wait for later work.
   Status Mark(Fence& fence);
   Status Wait(const Fence& fence);
   Status WaitForAll();
   // The same, and until all is done that the queues follow.
   Status WaitForStreams();
-  // Waits until nothing runs any more, also after errors. Nothing can be queued afterwards.
+  // Waits until no copy runs, also after errors. No copies can be queued afterwards.
   void Stop();
 
  private:
@@ -89,10 +90,10 @@ class DeviceCopies {
     std::uint64_t bytes = 0;
     std::optional<std::uint64_t> ticket{};
   };
-  // What is queued on one device.
+  // Work queued on one device.
   struct Lane {
     std::unique_ptr<CopyQueue> queue;
-    std::uint32_t label = 0;       // of what was queued last
+    std::uint32_t label = 0;       // of the last queued copy
     std::deque<Batch> batches{};   // not yet waited for; only the last may be without a ticket
     std::uint64_t done_count = 0;  // batches before these
     std::uint64_t batch_count() const { return done_count + batches.size(); }
@@ -111,6 +112,6 @@ class DeviceCopies {
   Status failure_;                            // the first
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::device
 
 #endif  // SEALPOINT_LIB_DEVICE_DEVICE_COPIES_H_

@@ -11,7 +11,7 @@
 #include "sealpoint/id.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::device {
 
 // Rows of equal length in device memory: row r is at data + r*pitch_bytes. On the host the same
 // rows are back to back. The pitch of a source may be anything, zero and negative included; rows of
@@ -41,28 +41,28 @@ struct DeviceChunks {
   }
 };
 
-// Copies between one device and the host in the order in which they are queued, on a stream of its
-// own. All errors are Code::kDevice. After one, the queue is good for nothing but destruction.
+// Copies between one device and the host in queue order, on its own stream. All errors are
+// Code::kDevice. After an error, the queue can only be destroyed.
 //
-// A queued operation reads and writes its memory at some time before a ticket that was taken after
-// it is done; until then its host memory must exist, must not be changed and, if it is written, has
-// no known content. Pinned host memory (DeviceRuntime::Pin) makes copies asynchronous; pageable
-// memory works, but the queueing call may take as long as the copy.
+// A queued operation accesses its memory at some time before a later ticket is done. Until then its
+// host memory must exist and must not be changed; if it is written, its content is unspecified.
+// Pinned host memory (DeviceRuntime::Pin) makes copies asynchronous; pageable memory works, but the
+// queueing call may take as long as the copy.
 //
-// Threads: one thread at a time queues (WaitFor, Copy…, QueueDigests, Mark). IsDone and Wait may be
-// called by any number of other threads meanwhile.
+// Threads: one thread at a time queues (WaitFor, Copy…, QueueDigests, Mark). Any number of other
+// threads may call IsDone and Wait meanwhile.
 class CopyQueue {
  public:
   CopyQueue() = default;
   CopyQueue(const CopyQueue&) = delete;
   CopyQueue& operator=(const CopyQueue&) = delete;
-  // Waits until nothing that was queued runs any more. No other thread may be in a call.
+  // Waits until no queued operation runs. No other thread may be in a call.
   virtual ~CopyQueue() = default;
 
   virtual int device() const = 0;
 
-  // What is queued from now on runs after all that is queued on `callers_stream` now: a stream of
-  // the device's primary context, null its default stream. Does not wait on the host.
+  // Later work of this queue runs after all work that is on `callers_stream` now: a stream of the
+  // device's primary context, or null for its default stream. Does not wait on the host.
   virtual Status WaitFor(void* callers_stream) = 0;
 
   // Precondition of both: the host's span has the size of all rows.
@@ -91,19 +91,19 @@ class DeviceFile {
   DeviceFile& operator=(const DeviceFile&) = delete;
   virtual ~DeviceFile() = default;
 
-  // Fills memory of the device with what the file holds from `offset` on; the bytes have arrived
-  // when it returns. Knows no stream: whatever uses that memory must be done. Errors: Unsupported
-  // (not so; the host can read these bytes all the same), Io, Incomplete (the file ends before
-  // that), Device; the place has the offset. The content of the memory is unspecified then.
+  // Reads the file from `offset` into device memory; the bytes have arrived when it returns. It is
+  // not ordered with any stream, so earlier uses of that memory must be complete. Errors:
+  // Unsupported (not possible this way; the host can still read these bytes), Io, Incomplete (the
+  // file ends too early), Device; the place has the offset. After an error the memory is
+  // unspecified.
   virtual Status Read(std::uint64_t offset, int device, std::byte* to,
                       std::uint64_t size_bytes) = 0;
 };
 
-// The devices that this process can reach. Making one is cheap and touches no driver; that happens
-// in the first call. Errors are Code::kDevice: no driver, no such device and a failed call alike;
-// those of files are Unsupported if the host can read the file all the same.
-// Not usable in a child forked by a process that has used it: errors there, and destruction that
-// does nothing. Thread safety: all functions.
+// The devices available to this process. Creating one is cheap and does not use a driver; the first
+// call does. Errors are Code::kDevice for a missing driver, a missing device and a failed call;
+// errors of files are Unsupported if the host can still read the file. In a child forked by a
+// process that has used it, calls fail and destruction does nothing. Thread safety: all functions.
 class DeviceRuntime {
  public:
   DeviceRuntime() = default;
@@ -111,9 +111,9 @@ class DeviceRuntime {
   DeviceRuntime& operator=(const DeviceRuntime&) = delete;
   virtual ~DeviceRuntime() = default;
 
-  // Success if copies from and to the device can be queued; else the reason why not.
+  // Success if copies from and to the device can be queued; otherwise the reason.
   virtual Status CheckAvailable(int device) = 0;
-  // Success if queues of the device compute digests; else the reason why not.
+  // Success if queues of the device compute digests; otherwise the reason.
   virtual Status CheckDigests(int device) = 0;
   // The queue must not outlive the runtime.
   virtual Result<std::unique_ptr<CopyQueue>> MakeQueue(int device) = 0;
@@ -124,14 +124,14 @@ class DeviceRuntime {
   // Undoes a successful Pin of the same span; no copy may be using it.
   virtual void Unpin(MutableByteSpan host) = 0;
 
-  // Success if devices can read some files; else the reason why not. Precondition of both: as
-  // that of Pin.
+  // Success if devices can read some files; otherwise the reason. Precondition of both: as that of
+  // Pin.
   virtual Status CheckFiles() = 0;
   // `descriptor` is that of a regular file in direct mode. It must stay open as long as the result
-  // lives, which must not outlive the runtime, and must have no other result meanwhile.
+  // exists, and only one result may exist for it. The runtime must outlive the result.
   virtual Result<std::unique_ptr<DeviceFile>> OpenFile(int descriptor) = 0;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::device
 
 #endif  // SEALPOINT_LIB_DEVICE_DEVICE_RUNTIME_H_

@@ -4,11 +4,11 @@
 
 #include "sealpoint/bytes.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::device {
 
 // digest_kernels.cu, compiled for all architectures; empty in a build without the CUDA Toolkit.
 ByteSpan DigestImage();
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::device
 
 #endif  // SEALPOINT_LIB_DEVICE_DIGEST_IMAGE_H_

@@ -6,7 +6,7 @@
 
 // The digests of many chunks in three steps, each of independent threads that store one number or
 // one digest. Plain C++17 for the host and for nvcc; digest_kernels.cu runs them on a device.
-namespace sealpoint::internal {
+namespace sealpoint::internal::device {
 
 // All pointers are addresses of the device. Chunks as in DeviceChunks.
 struct DigestJob {
@@ -34,7 +34,7 @@ SEALPOINT_ON_BOTH std::uint64_t DigestSumCount(const DigestJob& job) {
   return blocks * xxh3::kLanes;
 }
 
-// First step, thread of [0, DigestSumCount): what one block adds to one lane.
+// First step, thread of [0, DigestSumCount): contribution of one block to one lane.
 SEALPOINT_ON_BOTH void SumBlock(const DigestJob& job, std::uint64_t thread) {
   const std::uint64_t blocks_per_chunk = xxh3::ScrambledBlocks(job.chunk_size);
   const std::uint64_t block = thread / xxh3::kLanes;
@@ -82,6 +82,6 @@ SEALPOINT_ON_BOTH void FinishChunk(const DigestJob& job, std::uint64_t chunk) {
   job.digests[chunk * 2 + 1] = xxh3::Swap64(hash.low);
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::device
 
 #endif  // SEALPOINT_LIB_DEVICE_DIGEST_JOB_H_

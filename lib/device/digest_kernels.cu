@@ -2,7 +2,7 @@
 // The three steps of digest_job.h as kernels. Found by name in the loaded image.
 #include "lib/device/digest_job.h"
 
-using sealpoint::internal::DigestJob;
+using sealpoint::internal::device::DigestJob;
 
 namespace {
 

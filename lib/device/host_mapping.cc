@@ -11,7 +11,7 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::device {
 namespace {
 
 constexpr std::uint64_t kHugePageBytes = 2 * kMiB;
@@ -75,4 +75,4 @@ Result<MutableByteSpan> MapHostMemory(std::uint64_t size_bytes) {
 
 void UnmapHostMemory(MutableByteSpan bytes) { munmap(bytes.data(), bytes.size()); }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::device

@@ -7,9 +7,9 @@
 #include "sealpoint/bytes.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::device {
 
-// What memory of the host is counted in; the smallest page that Linux has.
+// Unit of host memory; the smallest page size of Linux.
 inline constexpr std::uint64_t kPageBytes = 4096;
 
 // Anonymous memory for staging: aligned to pages, to huge pages from their size on; backed by huge
@@ -20,6 +20,6 @@ Result<MutableByteSpan> MapHostMemory(std::uint64_t size_bytes);
 // Gives back exactly what MapHostMemory returned.
 void UnmapHostMemory(MutableByteSpan bytes);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::device
 
 #endif  // SEALPOINT_LIB_DEVICE_HOST_MAPPING_H_

@@ -11,7 +11,7 @@
 #include "lib/device/device_runtime.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::device {
 
 // Idle copy queues, kept because making one is slow. Thread safety: all functions.
 class QueuePool {
@@ -31,8 +31,8 @@ class QueuePool {
     }
     return runtime.MakeQueue(device);
   }
-  // Precondition: nothing runs on the queue and nothing on it has failed. The next user of a queue
-  // with a copy under way would see its failure, or have its buffer overwritten.
+  // Precondition: no operation runs on the queue, and none has failed. Otherwise the next user
+  // would see the failure, or its buffer could be overwritten.
   void Return(std::unique_ptr<CopyQueue> queue) {
     const std::lock_guard lock(mutex_);
     idle_.push_back(std::move(queue));
@@ -43,6 +43,6 @@ class QueuePool {
   std::vector<std::unique_ptr<CopyQueue>> idle_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::device
 
 #endif  // SEALPOINT_LIB_DEVICE_QUEUE_POOL_H_

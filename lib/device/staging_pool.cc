@@ -17,7 +17,7 @@
 #include "lib/base/macros.h"
 #include "lib/device/host_mapping.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::device {
 
 StagingBuffer::~StagingBuffer() {
   if (pool_ != nullptr) pool_->Release(memory_, is_scratch_);
@@ -355,4 +355,4 @@ std::uint64_t StagingPool::pinned_bytes() const {
   return state_->pinned_bytes;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::device

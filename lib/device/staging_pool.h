@@ -11,7 +11,7 @@
 #include "sealpoint/bytes.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::device {
 
 class StagingPool;
 
@@ -43,29 +43,29 @@ class StagingBuffer {
   bool is_scratch_ = false;
 };
 
-// Bounded pool of equal, page-aligned buffers for direct I/O. Memory comes from anonymous mappings
-// with huge pages where offered, touched once when first made (a first touch costs more
-// than the copy that follows) and kept for ever, so that later saves allocate nothing. The mappings
-// are not inherited by forked children (MADV_DONTFORK): copy-on-write under a running direct write
-// would tear it.
+// Bounded pool of equal, page-aligned buffers for direct I/O. Memory comes from anonymous mappings,
+// with huge pages if available. It is touched once when it is mapped (a first touch costs more than
+// the copy that follows) and kept until the process ends, so that later saves allocate nothing.
+// Forked children do not inherit the mappings (MADV_DONTFORK), because copy-on-write during a
+// direct write would corrupt it.
 //
 // Also lends scratch memory of arbitrary size (codec and read buffers), cached by size class
-// (powers of two) within a second budget of the same size. A scratch request whose class passes the
-// budget is given back to the system afterwards; one larger than the budget is served alone.
+// (powers of two) within a second budget of the same size. A scratch request with a class above the
+// budget is returned to the system afterwards; one larger than the budget is served alone.
 //
-// Once a device is used (PinWith), all that is lent is pinned first: the buffers, and scratch that
-// is kept. Memory that cannot be pinned is lent as it is, and copies from and to it are slower.
+// Once a device is used (PinWith), lent memory is pinned first: the buffers, and scratch memory
+// that is kept. Memory that cannot be pinned is lent unpinned, and copies from and to it are
+// slower.
 //
-// Waiting is not fair, and a thread that holds a buffer while it waits for another of the same
-// kind may wait for ever: ask for all before taking work, or hold none while asking.
+// Waiting is not fair. A thread that holds a buffer while it waits for another of the same kind may
+// deadlock: request all buffers before taking work, or hold none while waiting.
 //
 // Thread safety: all functions. After fork the child must not use the pool: Acquire and
-// AcquireScratch report InvalidArgument there; buffers and the pool may be destroyed, which does
-// nothing.
+// AcquireScratch return InvalidArgument there; destroying buffers and the pool does nothing.
 class StagingPool {
  public:
   // `budget_bytes` is rounded down to whole buffers, at least two. `buffer_size_bytes` is a
-  // multiple of 4096. Nothing is mapped before it is needed.
+  // multiple of 4096. Memory is mapped on first use.
   static Result<std::unique_ptr<StagingPool>> Create(std::uint64_t budget_bytes,
                                                      std::uint64_t buffer_size_bytes);
   ~StagingPool();  // Precondition: all buffers came back.
@@ -78,9 +78,9 @@ class StagingPool {
   // Maps buffers until `count` exist, at most as many as the budget allows, so that no later
   // Acquire has to. Errors: as Acquire.
   Status Reserve(std::uint64_t count);
-  // Takes `count` buffers out of what may be lent, for memory that others use instead of them, and
-  // unmaps as many as are made beyond the rest. TrySetAside returns false where too many are lent;
-  // SetAside waits until they came back. Precondition: fewer than buffer_count() are then aside.
+  // Removes `count` buffers from the pool, for memory used in their place, and unmaps any mapped
+  // buffers above the rest. TrySetAside returns false if too many are lent; SetAside waits until
+  // they are returned. Precondition: fewer than buffer_count() are then set aside.
   bool TrySetAside(std::uint64_t count);
   void SetAside(std::uint64_t count);
   void ReturnAside(std::uint64_t count);
@@ -114,6 +114,6 @@ class StagingPool {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::device
 
 #endif  // SEALPOINT_LIB_DEVICE_STAGING_POOL_H_

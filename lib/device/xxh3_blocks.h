@@ -5,14 +5,14 @@
 #include <cstdint>
 #include <cstring>
 
-// XXH3-128 with seed 0 and the default secret, after its specification (doc/xxhash_spec.md of the
-// xxHash project), in pieces that many threads can compute. Plain C++17, for the host and for nvcc;
-// little-endian machines only, as all that run CUDA are.
+// XXH3-128 with seed 0 and the default secret, as specified (doc/xxhash_spec.md of the xxHash
+// project), in pieces that many threads can compute. Plain C++17, for the host and for nvcc; only
+// for little-endian machines, like all that run CUDA.
 //
 // An input longer than 240 bytes is read in stripes of 64 bytes; 16 stripes make a block. Each of 8
-// lanes has an accumulator of 64 bits. What a stripe adds to it does not depend on its value, so
-// the sum over a block can be had without knowing what came before; only the scramble between two
-// blocks is serial.
+// lanes has an accumulator of 64 bits. The value that a stripe adds to it does not depend on the
+// accumulator, so the sum over a block can be computed without the preceding blocks. Only the
+// scramble between two blocks is serial.
 #if defined(__CUDACC__)
 #define SEALPOINT_ON_BOTH __host__ __device__ inline
 #else
@@ -29,7 +29,7 @@ constexpr U64 kLanes = 8;
 constexpr U64 kStripeBytes = 64;
 constexpr U64 kStripesPerBlock = 16;
 constexpr U64 kBlockBytes = kStripeBytes * kStripesPerBlock;
-constexpr U64 kShortMaxBytes = 240;  // up to here there are no stripes
+constexpr U64 kShortMaxBytes = 240;  // longest input without stripes
 
 // The specification numbers them from 1.
 constexpr U64 kPrime32A = 0x9E3779B1U;
@@ -140,13 +140,13 @@ SEALPOINT_ON_BOTH U64 InitialAccumulator(U64 lane) {
   return kInitial[lane];
 }
 
-// What a stripe adds to the accumulator of a lane, with this word of the secret.
+// Value that a stripe adds to the accumulator of a lane, with this word of the secret.
 SEALPOINT_ON_BOTH U64 StripeAddend(const Byte* stripe, U64 lane, U64 secret_word) {
   const U64 keyed = Load64(stripe + lane * 8) ^ secret_word;
   return Load64(stripe + (lane ^ 1) * 8) + Multiply32(keyed, keyed >> 32);
 }
 
-// What the first `stripe_count` stripes of a block add to it.
+// Value that the first `stripe_count` stripes of a block add.
 SEALPOINT_ON_BOTH U64 BlockAddend(const Byte* block, U64 lane, U64 stripe_count) {
   U64 sum = 0;
   for (U64 s = 0; s < stripe_count; ++s) {
@@ -165,7 +165,7 @@ SEALPOINT_ON_BOTH U64 Scramble(U64 accumulator, U64 lane) {
 // Blocks that a scramble follows: the last byte belongs to none of them.
 SEALPOINT_ON_BOTH U64 ScrambledBlocks(U64 size) { return (size - 1) / kBlockBytes; }
 
-// What follows them: the whole stripes left, and the last 64 bytes once more.
+// Value of the remainder: the whole stripes left, and the last 64 bytes again.
 SEALPOINT_ON_BOTH U64 TailAddend(const Byte* input, U64 size, U64 lane) {
   const U64 begin = ScrambledBlocks(size) * kBlockBytes;
   const U64 stripes = (size - 1 - begin) / kStripeBytes;

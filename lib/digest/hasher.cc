@@ -25,11 +25,11 @@ unsigned char* ValueOf(Digest& digest) {
 
 Digest ComputeDigest(ByteSpan bytes) {
   Digest digest;
-  internal::FastestXxh3().hash(bytes.data(), bytes.size(), ValueOf(digest));
+  internal::digest::FastestXxh3().hash(bytes.data(), bytes.size(), ValueOf(digest));
   return digest;
 }
 
-namespace internal {
+namespace internal::digest {
 
 struct Hasher::State {
   State() : memory(::operator new(xxh3.state_size, kAlignment)) { xxh3.reset(memory); }
@@ -71,5 +71,5 @@ void Hasher::CopyAndUpdate(ByteSpan from, MutableByteSpan to) {
   }
 }
 
-}  // namespace internal
+}  // namespace internal::digest
 }  // namespace sealpoint

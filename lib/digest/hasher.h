@@ -8,7 +8,7 @@
 #include "sealpoint/digest.h"
 #include "sealpoint/id.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::digest {
 
 // Streaming XXH3-128. Reusable: Finish() resets. Holds one aligned state, allocates only when made.
 // After a move only destruction and assignment are allowed. Thread safety: one caller at a time.
@@ -23,8 +23,8 @@ class Hasher {
   // The digest of all bytes since construction or the last Finish().
   Digest Finish();
 
-  // Copies `from` to `to` and hashes the copied bytes, those of `to`, so that a bad copy is found,
-  // in blocks of 64 KiB while they are in the cache. Precondition: equal sizes, no overlap.
+  // Copies `from` to `to` and hashes the copied bytes in `to`, so that a bad copy is detected, in
+  // blocks of 64 KiB while they are in the cache. Precondition: equal sizes, no overlap.
   void CopyAndUpdate(ByteSpan from, MutableByteSpan to);
 
  private:
@@ -32,6 +32,6 @@ class Hasher {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::digest
 
 #endif  // SEALPOINT_LIB_DIGEST_HASHER_H_

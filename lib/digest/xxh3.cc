@@ -3,7 +3,7 @@
 
 #include <array>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::digest {
 namespace {
 
 struct Supported {
@@ -33,4 +33,4 @@ const Xxh3& FastestXxh3() {
   return *supported.variants[supported.count - 1];
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::digest

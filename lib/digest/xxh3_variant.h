@@ -2,8 +2,8 @@
 #ifndef SEALPOINT_LIB_DIGEST_XXH3_VARIANT_H_
 #define SEALPOINT_LIB_DIGEST_XXH3_VARIANT_H_
 
-// For the sources of the variants alone: all of xxHash as static functions, which use what the
-// options of the compiler allow.
+// Only for the sources of the variants: all of xxHash as static functions, compiled with the
+// options of the variant.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -13,7 +13,7 @@
 #error "Sealpoint needs xxHash 0.8.0 or later, where XXH3 has its final values"
 #endif
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::digest {
 namespace {
 
 void Xxh3Canonical(XXH128_hash_t hash, unsigned char* digest) {
@@ -44,6 +44,6 @@ static_assert(sizeof(XXH3_state_t) % kXxh3StateAlignment == 0);
 static_assert(alignof(XXH3_state_t) <= kXxh3StateAlignment);
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::digest
 
 #endif  // SEALPOINT_LIB_DIGEST_XXH3_VARIANT_H_

@@ -10,7 +10,7 @@
 #include "lib/format/fields.h"
 #include "sealpoint/limits.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::format {
 namespace {
 
 Result<Codec> DecodeCodec(ByteSpan bytes) {
@@ -204,4 +204,4 @@ Status CheckShardRecords(const ShardShape& shard, std::uint32_t first_chunk,
   return {};
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::format

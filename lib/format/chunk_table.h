@@ -11,7 +11,7 @@
 #include "sealpoint/digest.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::format {
 
 struct ChunkRecord {
   std::uint64_t offset = 0;  // in the blob
@@ -30,8 +30,7 @@ void EncodeRecord(const ChunkRecord& record, MutableByteSpan out);  // kRecordSi
 // Puts the digest of the raw bytes into an encoded record.
 void SetRawDigest(MutableByteSpan record, const Digest& digest);
 
-// Checks what a single record can show: R-COD-01, R-REC-03 and R-REC-05. Precondition: kRecordSize
-// bytes.
+// Checks a single record: R-COD-01, R-REC-03 and R-REC-05. Precondition: kRecordSize bytes.
 Result<ChunkRecord> DecodeRecord(ByteSpan bytes);
 
 constexpr std::uint32_t GroupCount(std::uint32_t record_count) {
@@ -42,7 +41,7 @@ constexpr std::uint32_t GroupCount(std::uint32_t record_count) {
 Bytes EncodeGroupList(ByteSpan records);
 
 // Checks R-BLB-05 for one group. `group` holds its record bytes. Precondition: `group_list` was
-// verified against the digest that the index pins; else this check proves nothing.
+// verified against the digest in the index; otherwise this check proves nothing.
 Status CheckGroup(ByteSpan group_list, std::uint32_t group_number, ByteSpan group);
 
 // Checks the records of one shard: R-REC-01, R-REC-02, and the offsets of R-REC-04 within the
@@ -56,6 +55,6 @@ struct ShardShape {
 Status CheckShardRecords(const ShardShape& shard, std::uint32_t first_chunk,
                          std::span<const ChunkRecord> records);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::format
 
 #endif  // SEALPOINT_LIB_FORMAT_CHUNK_TABLE_H_

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <optional>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::format {
 namespace {
 
 constexpr std::size_t kIdDigits = 32;
@@ -60,4 +60,4 @@ ParsedName ParseName(std::string_view name) {
   return {.kind = *kind, .id = *id};
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::format

@@ -13,7 +13,7 @@
 
 #include "sealpoint/id.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::format {
 
 inline constexpr std::uint32_t kFormatVersion = 1;
 // The draft, which ended with 1.0.0-rc1. ckpt copy alone reads it (lib/repack/draft.h).
@@ -53,7 +53,7 @@ std::string BlobName(const BlobId& blob);
 std::string UnpublishedMarkerName(const AttemptId& attempt);
 std::string ProbeName(const AttemptId& attempt);
 
-// What the name of an entry of a checkpoint directory says that it is.
+// Kind of an entry of a checkpoint directory, according to its name.
 enum class NameKind : std::uint8_t {
   kMarker,
   kIndex,
@@ -70,11 +70,11 @@ struct ParsedName {
 };
 ParsedName ParseName(std::string_view name);
 
-// The alignment of the begin of a shard of `raw_size` bytes: 4096 from kLargeShardSize on, else 64.
+// Alignment of the start of a shard of `raw_size` bytes: 4096 from kLargeShardSize on, else 64.
 constexpr std::uint64_t ShardAlignment(std::uint64_t raw_size) {
   return raw_size >= kLargeShardSize ? kLargeShardAlignment : kSmallShardAlignment;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::format
 
 #endif  // SEALPOINT_LIB_FORMAT_CONSTANTS_H_

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one place that knows where the fields of the fixed structures are: spec/container.md sections
-// 2, 3 and 5. What encodes, decodes, verifies or damages a header, marker, trailer or record takes
-// the offsets from here. tests/unit/format has them once more, as numbers, to compare with.
+// The only definition of the field positions of the fixed structures: spec/container.md sections 2,
+// 3 and 5. All code that encodes, decodes, verifies or damages a header, marker, trailer or record
+// takes the offsets from here. tests/unit/format repeats them as numbers, for comparison.
 #ifndef SEALPOINT_LIB_FORMAT_FIELDS_H_
 #define SEALPOINT_LIB_FORMAT_FIELDS_H_
 
@@ -11,7 +11,7 @@
 
 #include "lib/format/constants.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::format {
 
 struct Field {
   std::size_t at = 0;  // offset from the begin of the structure
@@ -51,7 +51,7 @@ static_assert(FieldsFill(0, kHeaderSize,
                           HeaderFields::kTailReserved}));
 static_assert(HeaderFields::kDigest.end() == kFrozenPrefixSize);
 
-// What a marker has after the common header; offsets from the begin of the file.
+// Fields of a marker after the common header; offsets from the beginning of the file.
 struct MarkerFields {
   static constexpr Field kKind = {128, 4};
   static constexpr Field kReserved = {132, 4};
@@ -123,6 +123,6 @@ static_assert(FieldsFill(0, kRecordSize,
                           RecordFields::kReserved, RecordFields::kSourceBlob,
                           RecordFields::kRawDigest, RecordFields::kStoredDigest}));
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::format
 
 #endif  // SEALPOINT_LIB_FORMAT_FIELDS_H_

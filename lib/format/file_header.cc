@@ -11,7 +11,7 @@
 #include "lib/digest/hasher.h"
 #include "lib/format/fields.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::format {
 namespace {
 
 constexpr std::array<std::byte, 8> kHeaderMagic = {
@@ -27,7 +27,7 @@ Status HeaderError(Code code, std::string_view rule, std::size_t offset, std::st
 // The digest of the whole header, computed as if its digest field were zero.
 Digest HeaderDigest(ByteSpan header) {
   constexpr std::array<std::byte, kDigestSize> kZeros{};
-  Hasher hasher;
+  digest::Hasher hasher;
   hasher.Update(header.first(HeaderFields::kDigest.at));
   hasher.Update(kZeros);
   hasher.Update(header.subspan(HeaderFields::kDigest.end()));
@@ -188,4 +188,4 @@ bool RaiseDraftHeader(MutableByteSpan header, FileKind kind) {
 
 Digest StoredHeaderDigest(ByteSpan header) { return LoadId(header, HeaderFields::kDigest.at); }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::format

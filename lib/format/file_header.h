@@ -11,7 +11,7 @@
 #include "sealpoint/id.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::format {
 
 struct FeatureMasks {
   std::uint64_t compat = 0;
@@ -19,8 +19,8 @@ struct FeatureMasks {
   friend bool operator==(const FeatureMasks&, const FeatureMasks&) = default;
 };
 
-// Whether a compat bit is set that this version does not know: it may announce facts that are
-// skipped (R-HDR-06, R-IDX-03).
+// True if a compat bit is set that this version does not know; it may announce data that is skipped
+// (R-HDR-06, R-IDX-03).
 constexpr bool HasUnknownCompat(const FeatureMasks& features) {
   return (features.compat & ~kKnownCompatFeatures) != 0;
 }
@@ -35,25 +35,24 @@ struct FileHeader {
   friend bool operator==(const FileHeader&, const FileHeader&) = default;
 };
 
-// Writes the header fields into `out` (kHeaderSize or, for a marker, kMarkerSize bytes whose rest
-// is already filled in) and then the header digest over all of it.
+// Writes the header fields into `out`, and then the header digest over all of it. `out` has
+// kHeaderSize bytes, or, for a marker, kMarkerSize bytes with the rest already filled in.
 void EncodeHeader(const FileHeader& header, MutableByteSpan out);
 
-// Checks R-HDR-01 to R-HDR-07 and R-HDR-10 on the begin of a file. `prefix` holds its first
-// min(file size, kHeaderSizeMax) bytes: fewer would be taken for a file that ends there.
+// Checks R-HDR-01 to R-HDR-07 and R-HDR-10 at the beginning of a file. `prefix` must hold its first
+// min(file size, kHeaderSizeMax) bytes; with fewer bytes the file would appear truncated.
 Result<FileHeader> DecodeHeader(ByteSpan prefix, FileKind expected_kind);
 
-// Whether `file` is a header of this kind from its first to its last byte, of whatever version, and
-// undamaged.
+// True if `file` consists of exactly one undamaged header of this kind, in any version.
 bool IsWholeHeader(ByteSpan file, FileKind kind);
 
-// Makes `header`, if it is a whole one of the draft, the same of this version; returns whether it
-// was. All others stay as they are.
+// Converts `header` to this version if it is a whole header of the draft, and returns true. Leaves
+// all others unchanged.
 bool RaiseDraftHeader(MutableByteSpan header, FileKind kind);
 
 // The header digest as stored. Precondition: a decoded header.
 Digest StoredHeaderDigest(ByteSpan header);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::format
 
 #endif  // SEALPOINT_LIB_FORMAT_FILE_HEADER_H_

@@ -6,7 +6,7 @@
 #include "lib/base/macros.h"
 #include "lib/format/fields.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::format {
 namespace {
 
 Status FieldError(std::size_t offset, std::string_view message) {
@@ -151,4 +151,4 @@ std::optional<Marker> DecodeLineage(ByteSpan bytes) {
                 .sequence = LoadLe<std::uint64_t>(bytes, MarkerFields::kSequence.at)};
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::format

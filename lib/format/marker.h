@@ -8,7 +8,7 @@
 
 #include "lib/format/file_header.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::format {
 
 enum class MarkerKind : std::uint32_t { kCommit = 1, kVoid = 2 };
 
@@ -34,11 +34,11 @@ MarkerBytes EncodeMarker(const Marker& marker);
 // whole file, or the first kMarkerSize + 1 bytes of a longer one, by which its length is refused.
 Result<Marker> DecodeMarker(ByteSpan bytes);
 
-// What a whole commit marker of any version of the format says: attempt, kind, parent and sequence,
-// whose places no version changes (spec/container.md section 8). Nothing if the bytes are damaged,
-// or the marker is of another kind.
+// The fields of a whole commit marker that have the same position in every format version: attempt,
+// kind, parent and sequence (spec/container.md section 8). Empty if the bytes are damaged or the
+// marker is of another kind.
 std::optional<Marker> DecodeLineage(ByteSpan bytes);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::format
 
 #endif  // SEALPOINT_LIB_FORMAT_MARKER_H_

@@ -11,7 +11,7 @@
 #include "lib/format/chunk_table.h"
 #include "lib/format/fields.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::format {
 namespace {
 
 constexpr std::array<std::byte, 8> kTrailerMagic = {
@@ -205,4 +205,4 @@ Status CheckExtension(const Trailer& trailer, const FeatureMasks& features) {
 
 Digest StoredTrailerDigest(ByteSpan trailer) { return LoadId(trailer, TrailerFields::kDigest.at); }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::format

@@ -11,7 +11,7 @@
 #include "sealpoint/digest.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::format {
 
 // The last 256 bytes of a blob. Offsets that follow from other fields are left out: see
 // BlobSections.
@@ -55,7 +55,7 @@ using TrailerBytes = std::array<std::byte, kTrailerSize>;
 // Precondition: the trailer's sizes agree with ComputeSections.
 TrailerBytes EncodeTrailer(const Trailer& trailer);
 
-// Checks R-BLB-02, R-BLB-04, R-IDX-08, and R-HDR-06 but for the extension. Precondition:
+// Checks R-BLB-02, R-BLB-04, R-IDX-08, and R-HDR-06 except for the extension. Precondition:
 // bytes.size() == kTrailerSize.
 Result<Trailer> DecodeTrailer(ByteSpan bytes);
 
@@ -65,6 +65,6 @@ Status CheckExtension(const Trailer& trailer, const FeatureMasks& features);
 // The trailer's own digest as stored, which the index pins.
 Digest StoredTrailerDigest(ByteSpan trailer);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::format
 
 #endif  // SEALPOINT_LIB_FORMAT_TRAILER_H_

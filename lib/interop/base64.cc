@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::interop {
 namespace {
 
 constexpr std::string_view kDigits =
@@ -45,4 +45,4 @@ std::optional<Bytes> DecodeBase64(std::string_view text) {
   return bytes;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::interop

@@ -8,13 +8,13 @@
 
 #include "sealpoint/bytes.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::interop {
 
 // RFC 4648, with padding.
 std::string EncodeBase64(ByteSpan bytes);
-// Nothing if the text is not exactly what the encoder makes.
+// Empty if the text differs from the encoder's output.
 std::optional<Bytes> DecodeBase64(std::string_view text);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::interop
 
 #endif  // SEALPOINT_LIB_INTEROP_BASE64_H_

@@ -18,7 +18,7 @@
 #include "sealpoint/text.h"
 
 namespace sealpoint {
-namespace internal {
+namespace internal::interop {
 namespace {
 
 constexpr std::size_t kNamesMax = 10'000;
@@ -76,7 +76,8 @@ bool IsBefore(const std::string& a, const std::string& b) {
 }
 
 bool IsOwn(std::string_view name) {
-  const NameKind kind = ParseName(name).kind;
+  using format::NameKind;
+  const NameKind kind = format::ParseName(name).kind;
   return kind == NameKind::kMarker || kind == NameKind::kIndex || kind == NameKind::kBlob ||
          kind == NameKind::kUnpublishedMarker;
 }
@@ -132,15 +133,15 @@ class PlaceReader {
   // Empty if a directory on the way cannot be looked at: the path may exist.
   std::string OfMissing() {
     std::string missing = path_;
-    std::string parent = ParentPath(missing);
+    std::string parent = storage::ParentPath(missing);
     Status opened = Open(parent);
-    while (opened.code() == Code::kNotFound && ParentPath(parent) != parent) {
-      missing = std::exchange(parent, ParentPath(parent));
+    while (opened.code() == Code::kNotFound && storage::ParentPath(parent) != parent) {
+      missing = std::exchange(parent, storage::ParentPath(parent));
       opened = Open(parent);
     }
     const std::string what = StrCat("there is no ", Printable(path_), ": ");
     if (!opened.ok()) return IsFile(parent) ? StrCat(what, Printable(parent), " is a file") : "";
-    const std::string name(LastComponent(missing));
+    const std::string name(storage::LastComponent(missing));
     const bool is_here = parent == "." && !missing.starts_with("./");
     const std::string near = MostAlike(name, entries_);
     return StrCat(
@@ -156,7 +157,7 @@ class PlaceReader {
   std::string OfFile(const std::string& name) {
     if (IsOwn(name)) {
       return StrCat("it is a file of a checkpoint; give its directory, ",
-                    Printable(ParentPath(path_)));
+                    Printable(storage::ParentPath(path_)));
     }
     const std::string foreign = OfForeign();
     return foreign.empty() ? "it is a file, and no checkpoint of a known format" : foreign;
@@ -167,8 +168,8 @@ class PlaceReader {
     if (!kind) return "";
     const std::string word = Printable(path_);
     if (!kind->is_read) return kind->what;
-    return StrCat("it is ", kind->what, "; `sealpoint convert ", word, " DST` converts it, `",
-                  options_.shows, " ", word, "` shows it");
+    return StrCat("it is ", kind->what, "; `ckpt convert ", word, " DST` converts it, `ckpt ls ",
+                  word, "` shows it");
   }
 
   PlaceDescription OfDirectory() {
@@ -258,7 +259,7 @@ class PlaceReader {
   bool HoldsCheckpoints(const std::string& path, const Names& folders) const {
     const auto directory = storage_->OpenDirectory(path);
     return directory.ok() && std::ranges::any_of(folders, [&](const std::string& name) {
-             return (*directory)->ReadFileIn(name, kMarkerName, 1).ok();
+             return (*directory)->ReadFileIn(name, format::kMarkerName, 1).ok();
            });
   }
 
@@ -269,10 +270,10 @@ class PlaceReader {
 };
 
 }  // namespace
-}  // namespace internal
+}  // namespace internal::interop
 
 PlaceDescription DescribePlace(const std::string& path, const DescribeOptions& options) {
-  return internal::PlaceReader(path, options).Describe();
+  return internal::interop::PlaceReader(path, options).Describe();
 }
 
 }  // namespace sealpoint

@@ -11,7 +11,7 @@
 #include "sealpoint/interop.h"
 
 namespace sealpoint {
-namespace internal {
+namespace internal::interop {
 namespace {
 
 constexpr std::string_view kPartial = ".partial-";
@@ -177,16 +177,17 @@ Status RemoveLeft(Directory& directory) {
 }
 
 }  // namespace
-}  // namespace internal
+}  // namespace internal::interop
 
 Result<std::vector<std::string>> NewFiles::Left(const Directory& directory) {
   std::vector<std::string> left;
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<EntryInfo> entries, directory.List());
   for (const EntryInfo& entry : entries) {
-    if (entry.kind != EntryKind::kFile || !internal::IsMarker(entry.name)) continue;
+    if (entry.kind != EntryKind::kFile || !internal::interop::IsMarker(entry.name)) continue;
     SEALPOINT_ASSIGN_OR_RETURN(const auto file,
                                directory.OpenForRead(entry.name, IoMode::kBuffered));
-    std::string text(std::min<std::uint64_t>(file->size_bytes(), internal::kMarkerSizeMax), '\0');
+    std::string text(std::min<std::uint64_t>(file->size_bytes(), internal::interop::kMarkerSizeMax),
+                     '\0');
     SEALPOINT_RETURN_IF_ERROR(file->ReadAt(0, std::as_writable_bytes(std::span(text))));
     left.push_back(entry.name);
     for (std::string_view rest = text; !rest.empty();) {
@@ -204,17 +205,18 @@ Result<std::vector<std::string>> NewFiles::Left(const Directory& directory) {
 Result<std::unique_ptr<NewFiles>> NewFiles::Create(Directory& directory,
                                                    std::vector<std::string> names) {
   SEALPOINT_ASSIGN_OR_RETURN(const Id128 id, Id128::Random());
-  std::string partial(internal::kPartial);
-  partial += id.ToHex().substr(0, internal::kPartialDigits);
+  std::string partial(internal::interop::kPartial);
+  partial += id.ToHex().substr(0, internal::interop::kPartialDigits);
   // A probe that a killed program leaves is a marker that names nothing.
   SEALPOINT_ASSIGN_OR_RETURN(const Capabilities capabilities, directory.Probe(partial));
-  SEALPOINT_RETURN_IF_ERROR(internal::CheckCapabilities(directory, capabilities));
+  SEALPOINT_RETURN_IF_ERROR(internal::storage::CheckCapabilities(directory, capabilities));
   if (capabilities.publish != PublishMethod::kPutIfAbsent) {
-    return std::unique_ptr<NewFiles>(std::make_unique<internal::RenamedFiles>(
+    return std::unique_ptr<NewFiles>(std::make_unique<internal::interop::RenamedFiles>(
         directory, std::move(names), capabilities.publish, partial));
   }
-  if (names.size() > 1) SEALPOINT_RETURN_IF_ERROR(internal::RemoveLeft(directory));
-  auto made = std::make_unique<internal::StoredFiles>(directory, std::move(names), partial);
+  if (names.size() > 1) SEALPOINT_RETURN_IF_ERROR(internal::interop::RemoveLeft(directory));
+  auto made =
+      std::make_unique<internal::interop::StoredFiles>(directory, std::move(names), partial);
   SEALPOINT_RETURN_IF_ERROR(made->PutMarker());
   return std::unique_ptr<NewFiles>(std::move(made));
 }

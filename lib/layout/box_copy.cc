@@ -7,7 +7,7 @@
 
 #include "lib/layout/region_algebra.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::layout {
 namespace {
 
 // Offsets are computed modulo 2^64 in unsigned arithmetic, because intermediate results may wrap:
@@ -187,4 +187,4 @@ StridedCopy CopyToLinear(const Region& linear, const Box& part, const Box& origi
   return copy;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::layout

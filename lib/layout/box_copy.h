@@ -9,7 +9,7 @@
 #include "sealpoint/bytes.h"
 #include "sealpoint/region.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::layout {
 
 // An N-dimensional strided copy of whole elements: extent in elements, strides and offsets in bytes
 // (strides may be negative, or zero on the source side of a save). Copies made by the functions
@@ -51,8 +51,8 @@ void VisitRows(const StridedCopy& copy, const Visit& visit);
 // overlap.
 void RunStridedCopy(const StridedCopy& copy, const std::byte* source, std::byte* target);
 
-// The same copy from its source elements alone, packed one after the other. Precondition: it takes
-// them in ascending order, each once, as a copy of CopyFromLinear does.
+// The same copy with packed source elements. Precondition: it reads them in ascending order, each
+// once, as a copy of CopyFromLinear does.
 StridedCopy CopyFromPacked(StridedCopy copy);
 
 // Byte strides of densely packed row-major extents.
@@ -67,8 +67,8 @@ StridedCopy CopyFromLinear(const Region& linear, const Box& part, const Box& ori
                            const std::vector<std::int64_t>& strides_bytes,
                            std::uint64_t element_size);
 // The same for elements that are converted to another size: `element_size` is the size in the
-// buffer, the strides are those of the memory. Dimensions are merged, but rows stay rows of single
-// elements, since the converter must see each of them.
+// buffer, the strides are those of the memory. Dimensions are merged, but rows remain rows of
+// single elements, because the converter must process each element.
 StridedCopy ConversionFromLinear(const Region& linear, const Box& part, const Box& origin_box,
                                  const std::vector<std::int64_t>& strides_bytes,
                                  std::uint64_t element_size);
@@ -102,6 +102,6 @@ void VisitRows(const StridedCopy& copy, const Visit& visit) {
   }
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::layout
 
 #endif  // SEALPOINT_LIB_LAYOUT_BOX_COPY_H_

@@ -8,7 +8,7 @@
 #include "lib/base/macros.h"
 #include "lib/layout/region_algebra.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::layout {
 namespace {
 
 using Cuts = std::vector<std::uint64_t>;
@@ -202,4 +202,4 @@ std::optional<GridMatch> MatchGrid(const Shape& shape, std::span<const Region> r
   return match;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::layout

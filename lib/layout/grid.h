@@ -9,7 +9,7 @@
 
 #include "sealpoint/region.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::layout {
 
 // A tensor cut by planes: per dimension the strictly ascending interior cut positions in
 // (0, shape[d]); the cells are the boxes between, numbered row-major (cell-major order of shards).
@@ -45,12 +45,12 @@ struct GridMatch {
   std::vector<std::size_t> order;
 };
 
-// The grid whose shards are exactly `regions`, if there is one, and for each of its shards (in the
-// grid's order) the index of the region. Regions may come in any order; each passed CheckRegion for
-// the shape. A match is a proof of exact tiling; no region at all never matches. O(n log n) time
-// and O(n) memory for n regions, whatever their values.
+// The grid with exactly the shards `regions`, if there is one, and for each of its shards (in the
+// grid's order) the index of the region. Regions may be in any order; each passed CheckRegion for
+// the shape. A match proves exact tiling; an empty list never matches. O(n log n) time and O(n)
+// memory for n regions, regardless of their values.
 std::optional<GridMatch> MatchGrid(const Shape& shape, std::span<const Region> regions);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::layout
 
 #endif  // SEALPOINT_LIB_LAYOUT_GRID_H_

@@ -5,7 +5,7 @@
 
 #include "lib/base/checked_math.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::layout {
 
 std::uint64_t SizeOf(const Intervals& intervals) {
   std::uint64_t size = 0;
@@ -56,4 +56,4 @@ Interval SplitPart(std::uint64_t size, std::uint64_t count, std::uint64_t index,
   return {std::min(size, part.begin * unit), std::min(size, part.end * unit)};
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::layout

@@ -7,7 +7,7 @@
 
 #include "sealpoint/placement.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::layout {
 
 // A half-open range of positions of one dimension.
 struct Interval {
@@ -36,6 +36,6 @@ void Append(Intervals& intervals, Interval next);
 Interval SplitPart(std::uint64_t size, std::uint64_t count, std::uint64_t index, SplitRule rule,
                    std::uint64_t unit = 1);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::layout
 
 #endif  // SEALPOINT_LIB_LAYOUT_INTERVALS_H_

@@ -9,7 +9,7 @@
 #include "lib/layout/intervals.h"
 
 namespace sealpoint {
-namespace internal {
+namespace internal::layout {
 namespace {
 
 // A local tensor of more boxes than this is a mistake: an index takes no more in one box list.
@@ -323,13 +323,13 @@ Result<LocalLayout> Placer::Finish() const {
 }
 
 }  // namespace
-}  // namespace internal
+}  // namespace internal::layout
 
 Result<LocalLayout> PlaceTensor(const Mesh& mesh, int rank, const Shape& shape,
                                 const Placement& placement) {
   SEALPOINT_RETURN_IF_ERROR(ElementCount(shape).status());
   SEALPOINT_ASSIGN_OR_RETURN(std::vector<std::uint32_t> coordinates, mesh.CoordinatesOf(rank));
-  internal::Placer placer(mesh, std::move(coordinates), shape);
+  internal::layout::Placer placer(mesh, std::move(coordinates), shape);
   SEALPOINT_RETURN_IF_ERROR(placer.Apply(placement));
   return placer.Finish();
 }

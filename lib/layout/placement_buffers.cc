@@ -13,9 +13,9 @@ namespace sealpoint {
 
 using internal::CheckedAdd;
 using internal::CheckedMul;
-using internal::Interval;
 using internal::InvalidArgument;
 using internal::MakeError;
+using internal::layout::Interval;
 
 namespace {
 
@@ -83,7 +83,7 @@ Result<std::vector<BucketPart>> PlaceBucket(std::span<const BucketMember> member
   if (index >= count) {
     return InvalidArgument("index of the range is ", index, ", expected below ", count);
   }
-  const Interval local = internal::SplitPart(size, count, index, SplitRule::kCeilChunk);
+  const Interval local = internal::layout::SplitPart(size, count, index, SplitRule::kCeilChunk);
   std::vector<Interval> taken;
   std::vector<BucketPart> parts;
   for (std::size_t i = 0; i < members.size(); ++i) {

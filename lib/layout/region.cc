@@ -25,7 +25,8 @@ std::string Bracketed(std::size_t count, Print print) {
 
 Status NotAPart(const Region& region) {
   return internal::InvalidArgument("run ", region.run.begin, ":", region.run.end,
-                                   " is not a part of the ", internal::BoxElementCount(region.box),
+                                   " is not a part of the ",
+                                   internal::layout::BoxElementCount(region.box),
                                    " elements of box ", Region::Of(region.box).ToString());
 }
 
@@ -38,14 +39,14 @@ Region Region::Whole(const Shape& shape) {
 Region Region::Of(Box box) { return {std::move(box)}; }
 
 Region::Region(Box full_box)
-    : box(std::move(full_box)), run{.begin = 0, .end = internal::BoxElementCount(box)} {}
+    : box(std::move(full_box)), run{.begin = 0, .end = internal::layout::BoxElementCount(box)} {}
 
 std::string Region::ToString() const {
   std::string out =
       Bracketed(std::min(box.offset.size(), box.extent.size()), [this](std::size_t d) {
         return internal::StrCat(box.offset[d], ":", box.offset[d] + box.extent[d]);
       });
-  if (run.begin != 0 || run.end != internal::BoxElementCount(box)) {
+  if (run.begin != 0 || run.end != internal::layout::BoxElementCount(box)) {
     out += internal::StrCat(" run ", run.begin, ":", run.end);
   }
   return out;
@@ -81,7 +82,7 @@ Result<bool> HasElements(const Shape& shape, const Region& region) {
     }
   }
   SEALPOINT_RETURN_IF_ERROR(ElementCount(shape).status());
-  const std::uint64_t box_count = internal::BoxElementCount(box);
+  const std::uint64_t box_count = internal::layout::BoxElementCount(box);
   const bool is_missing = shape.empty() && region == Region();
   if (is_missing || region.run.begin > region.run.end || region.run.end > box_count) {
     return NotAPart(region);

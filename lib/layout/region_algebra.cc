@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::layout {
 namespace {
 
 // Row-major coordinates of element number `element`, relative to the box.
@@ -127,4 +127,4 @@ Run CoveringRun(const Box& box, const Box& part) {
   return Run{.begin = first, .end = last + 1};
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::layout

@@ -11,7 +11,7 @@
 // Pure index mathematics on boxes and runs. Everything is in elements; row-major throughout.
 // Preconditions of all functions: regions that passed CheckRegion for one shape, so no overflow.
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::layout {
 
 // Elements of a box; 1 for 0-d.
 std::uint64_t BoxElementCount(const Box& box);
@@ -21,7 +21,7 @@ std::vector<std::uint64_t> RowMajorStrides(const std::vector<std::uint64_t>& ext
 
 bool BoxContains(const Box& outer, const Box& inner);
 
-// Nothing if they share no element.
+// Empty if they share no element.
 std::optional<Box> IntersectBoxes(const Box& a, const Box& b);
 
 // The elements of a region as disjoint boxes in tensor coordinates, ascending in the region's
@@ -41,6 +41,6 @@ Region SubRun(const Region& region, std::uint64_t begin, std::uint64_t end);
 // Precondition: BoxContains(box, part), part not empty.
 Run CoveringRun(const Box& box, const Box& part);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::layout
 
 #endif  // SEALPOINT_LIB_LAYOUT_REGION_ALGEBRA_H_

@@ -6,7 +6,7 @@
 #include "lib/base/checked_math.h"
 #include "lib/base/macros.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::layout {
 namespace {
 
 std::uint64_t ElementsPerChunk(const HeldRun& held) {
@@ -77,4 +77,4 @@ std::vector<HolderShare> DivideEvenly(std::span<const HeldRun> held, std::size_t
   return shares;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::layout

@@ -9,7 +9,7 @@
 
 #include "sealpoint/region.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::layout {
 
 // The run of one region that every member of a replica group holds.
 struct HeldRun {
@@ -35,6 +35,6 @@ struct HolderShare {
 // > 0; the runs are those of valid regions; all bytes together fit 64 bits, as bytes in memory do.
 std::vector<HolderShare> DivideEvenly(std::span<const HeldRun> held, std::size_t holder_count);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::layout
 
 #endif  // SEALPOINT_LIB_LAYOUT_REPLICAS_H_

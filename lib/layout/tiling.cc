@@ -10,7 +10,7 @@
 #include "lib/base/macros.h"
 #include "lib/layout/region_algebra.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::layout {
 namespace {
 
 __extension__ typedef unsigned __int128 Uint128;
@@ -277,4 +277,4 @@ Result<std::optional<TilingFault>> FindTilingFault(
   return FindFaultAmong(shape, region_count, region_at, corner_count_max);
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::layout

@@ -14,7 +14,7 @@
 #include "sealpoint/region.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::layout {
 
 // Exact tiling by signed corner sums. The indicator function of a half-open box is the signed sum
 // of the indicators of the 2^ndim orthants at its corners, and orthant indicators are linearly
@@ -30,16 +30,16 @@ struct TilingFault {
   std::vector<std::size_t> holders;
 };
 
-// Returns nothing if `regions` tile the shape exactly. An empty tensor is tiled by no region at
-// all, every other one needs at least one. Precondition: each region passed CheckRegion for the
+// Returns nothing if `regions` tile the shape exactly. An empty tensor is tiled by an empty list,
+// every other one needs at least one region. Precondition: each region passed CheckRegion for the
 // shape. Errors: LimitExceeded if the shape's element count does not fit 64 bits, or if the corners
-// (those of the tensor included) exceed `corner_count_max`, which bounds time and memory;
+// (including those of the tensor) exceed `corner_count_max`, which bounds time and memory;
 // InvalidArgument if an empty tensor has regions.
 Result<std::optional<TilingFault>> FindTilingFault(const Shape& shape,
                                                    std::span<const Region> regions,
                                                    std::uint64_t corner_count_max);
-// The same for regions that are made on demand, so that no list of them takes memory. Takes at most
-// 8 bytes for each begin and each end in a divided dimension, and 16 per corner.
+// The same for regions generated on demand, without a list of them. Uses at most 8 bytes for each
+// begin and each end in a divided dimension, and 16 per corner.
 Result<std::optional<TilingFault>> FindTilingFault(
     const Shape& shape, std::size_t region_count,
     const std::function<Region(std::size_t)>& region_at, std::uint64_t corner_count_max);
@@ -52,6 +52,6 @@ constexpr std::uint64_t TilingCornerCountMax(const Limits& limits, std::size_t s
   return std::min(limits.tiling_corner_count_max, per_shard.value_or(~std::uint64_t{0}));
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::layout
 
 #endif  // SEALPOINT_LIB_LAYOUT_TILING_H_

@@ -4,7 +4,7 @@
 #include "lib/base/mix.h"
 #include "lib/layout/region_algebra.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::layout {
 namespace {
 
 __extension__ typedef unsigned __int128 Uint128;
@@ -146,4 +146,4 @@ TilingSum TilingSum::FromValues(const std::array<std::uint64_t, 2>& values) {
   return sum;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::layout

@@ -8,7 +8,7 @@
 #include "lib/base/macros.h"
 #include "lib/layout/region_algebra.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::layout {
 namespace {
 
 // a + b * c, for b that fits 63 bits.
@@ -112,4 +112,4 @@ template Status CheckView(const MemoryView& view, const Region& region, DType dt
 template Status CheckView(const MutableMemoryView& view, const Region& region, DType dtype,
                           std::uint32_t element_size);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::layout

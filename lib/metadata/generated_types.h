@@ -16,7 +16,7 @@
 #include "schema/index_generated.h"
 #include "sealpoint/id.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 
 // Vectors of integers are read in place.
 static_assert(std::endian::native == std::endian::little);
@@ -61,6 +61,6 @@ inline constexpr std::uint32_t kPlacementCountMax = 32;
 static_assert(int{fb::Manifest::VT_TENSORS} == int{fb::Index::VT_TENSORS});
 static_assert(int{fb::Manifest::VT_OBJECTS} == int{fb::Index::VT_OBJECTS});
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata
 
 #endif  // SEALPOINT_LIB_METADATA_GENERATED_TYPES_H_

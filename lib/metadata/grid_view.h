@@ -11,9 +11,9 @@
 #include "sealpoint/limits.h"
 #include "sealpoint/region.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 
-// A stored grid that is read in place, without allocating, whatever its size.
+// A stored grid that is read in place, without allocation regardless of its size.
 class GridView {
  public:
   // Preconditions: at most kNdimMax dimensions, one cut count for each, and as many cuts as the
@@ -102,6 +102,6 @@ bool ForEachGridShard(Numbers shape, const fb::Grid& grid, Visit visit) {
   });
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata
 
 #endif  // SEALPOINT_LIB_METADATA_GRID_VIEW_H_

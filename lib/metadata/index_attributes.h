@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 
 // The fields of an index that describe the checkpoint as a whole.
 struct IndexAttributes {
@@ -16,6 +16,6 @@ struct IndexAttributes {
   std::vector<std::pair<std::string, std::string>> provenance{};  // any order, unique keys
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata
 
 #endif  // SEALPOINT_LIB_METADATA_INDEX_ATTRIBUTES_H_

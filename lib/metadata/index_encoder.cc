@@ -7,7 +7,7 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 namespace {
 
 using FbBlobs = flatbuffers::Vector<flatbuffers::Offset<fb::Blob>>;
@@ -137,4 +137,4 @@ EncodedGeometry IndexEncoder::AddGeometry(const TensorGeometry& geometry) {
   return encoded;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata

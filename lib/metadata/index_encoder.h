@@ -13,7 +13,7 @@
 #include "lib/metadata/metadata_encoder.h"
 #include "lib/metadata/tensor_merger.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 
 // The largest size of an entry of an index without its names and numbers.
 inline constexpr std::uint64_t kEntryOverheadBytes = 256;
@@ -56,6 +56,6 @@ class IndexEncoder {
   std::unordered_map<const TensorGeometry*, EncodedGeometry> geometries_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata
 
 #endif  // SEALPOINT_LIB_METADATA_INDEX_ENCODER_H_

@@ -12,7 +12,7 @@
 #include "lib/metadata/index_encoder.h"
 #include "lib/metadata/index_parts_codec.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 namespace {
 
 Status AtName(const Frame& frame, Status error) {
@@ -203,4 +203,4 @@ Result<Bytes> JoinIndex(std::span<const ByteSpan> parts, std::span<const BlobPin
   return joiner.Finish(pins, attributes);
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata

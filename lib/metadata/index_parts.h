@@ -12,13 +12,13 @@
 #include "sealpoint/limits.h"
 #include "sealpoint/status.h"
 
-// Builds the index of many processes without a process that sees all manifests: each process sends
-// the entries of its blobs to the owner of their name, each owner merges what it receives into a
-// part, and the committer joins the parts. The index is byte for byte that of EncodeIndex over all
-// manifests. Messages are encoded with lib/base/wire.h. They refer to a blob by its number, which
-// is its position among all blobs sorted by id.
+// Builds the index of many processes without collecting all manifests in one process. Each process
+// sends the entries of its blobs to the owner of their name, each owner merges its messages into a
+// part, and the committer joins the parts. The index equals that of EncodeIndex over all manifests,
+// byte for byte. Messages are encoded with lib/base/wire.h. They refer to a blob by its number,
+// which is its position among all blobs sorted by id.
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 
 // Appends one entry per tensor and object of this blob to the message for the owner of its name.
 void EncodeEntries(const Metadata& manifest, std::uint32_t blob,
@@ -38,6 +38,6 @@ Result<Bytes> MergeEntries(std::span<const Bytes> received, std::span<const Blob
 Result<Bytes> JoinIndex(std::span<const ByteSpan> parts, std::span<const BlobPin> pins,
                         const IndexAttributes& attributes, const Limits& limits);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata
 
 #endif  // SEALPOINT_LIB_METADATA_INDEX_PARTS_H_

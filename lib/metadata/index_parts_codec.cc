@@ -10,7 +10,7 @@
 #include "lib/base/macros.h"
 #include "lib/layout/region_algebra.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 namespace {
 
 enum class GeometryKind : std::uint64_t { kNone, kGrid, kBoxes };
@@ -68,8 +68,8 @@ Bytes EncodeGeometry(const MergedTensor& tensor) {
   return bytes;
 }
 
-Result<Grid> DecodeGrid(WireReader& in, std::size_t ndim, std::uint64_t shard_count) {
-  Grid grid;
+Result<layout::Grid> DecodeGrid(WireReader& in, std::size_t ndim, std::uint64_t shard_count) {
+  layout::Grid grid;
   for (std::size_t d = 0; d < ndim; ++d) {
     SEALPOINT_ASSIGN_OR_RETURN(std::vector<std::uint64_t> cuts, in.Sequence(shard_count));
     grid.cuts.push_back(std::move(cuts));
@@ -140,7 +140,7 @@ void EncodeTensorEntry(const TensorView& tensor, std::uint32_t blob, WireWriter&
     boxes.insert(boxes.end(), region.box.extent.begin(), region.box.extent.end());
     runs.push_back(region.run.begin);
     runs.push_back(region.run.end);
-    all_full = all_full && region.run == Run{0, BoxElementCount(region.box)};
+    all_full = all_full && region.run == Run{0, layout::BoxElementCount(region.box)};
     first_records.push_back(tensor.shard_ref(shard).first_record);
   });
   if (all_full) runs.clear();
@@ -232,4 +232,4 @@ Result<std::shared_ptr<const TensorGeometry>> DecodeGeometry(std::string_view by
   return std::shared_ptr<const TensorGeometry>(std::move(geometry));
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata

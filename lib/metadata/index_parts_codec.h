@@ -14,9 +14,9 @@
 
 // The messages of index_parts.h. Errors of reading are Comm.
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 
-// One tensor or object of a message: kind, name, then the rest, whose form depends on the kind.
+// One tensor or object of a message: kind, name, then the rest in a form that depends on the kind.
 struct Frame {
   enum class Kind : std::uint64_t { kTensor, kObject } kind = Kind::kTensor;
   std::string_view name{};
@@ -26,7 +26,7 @@ struct Frame {
 void AppendFrame(Frame::Kind kind, std::string_view name, ByteSpan rest, Bytes& out);
 // The frames borrow the message.
 Status ReadFrames(ByteSpan message, std::vector<Frame>& frames);
-// Sorts tensors before objects, each by name. Frames of one name stay in no particular order.
+// Sorts tensors before objects, each by name. Frames with equal names are in no particular order.
 void SortFrames(std::vector<Frame>& frames);
 
 // The part of a tensor's frame that does not describe its shards.
@@ -79,6 +79,6 @@ Result<MergedEntry> DecodeMerged(const Frame& frame);
 Result<std::shared_ptr<const TensorGeometry>> DecodeGeometry(std::string_view bytes,
                                                              std::uint64_t shard_count);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata
 
 #endif  // SEALPOINT_LIB_METADATA_INDEX_PARTS_CODEC_H_

@@ -7,7 +7,7 @@
 
 #include "lib/metadata/metadata_encoder.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 namespace {
 
 constexpr std::uint64_t kSizeMax = ~std::uint64_t{0};
@@ -171,4 +171,4 @@ EncodedManifest ManifestBuilder::Encode() {
   return manifest;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata

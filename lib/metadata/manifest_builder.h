@@ -12,7 +12,7 @@
 #include "lib/metadata/metadata.h"
 #include "lib/metadata/tensor_table.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 
 struct ManifestObject {
   std::string name{};
@@ -28,7 +28,7 @@ struct EncodedManifest {
   std::shared_ptr<const void> owner{};
 };
 
-// Collects what one blob holds, and encodes its manifest: tensors and objects by name, shards by
+// Collects the tensors and objects of one blob and encodes its manifest: by name, with shards by
 // region; deterministic. The caller has validated the values (names, regions); the result is
 // checked by Metadata::DecodeManifest before use. Borrows the table, which may grow meanwhile.
 class ManifestBuilder {
@@ -46,8 +46,8 @@ class ManifestBuilder {
   EncodedManifest Encode();
 
  private:
-  // Its numbers begin at `numbers` in numbers_: offset and extent of the box, begin and end of the
-  // run. Equal ones that come one after the other are kept once.
+  // Its numbers start at `numbers` in numbers_: offset and extent of the box, begin and end of the
+  // run. Adjacent equal sequences are stored once.
   struct Shard {
     std::uint32_t tensor = 0;
     std::uint32_t first_record = 0;
@@ -64,6 +64,6 @@ class ManifestBuilder {
   std::vector<ManifestObject> objects_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata
 
 #endif  // SEALPOINT_LIB_METADATA_MANIFEST_BUILDER_H_

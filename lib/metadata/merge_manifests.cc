@@ -11,7 +11,7 @@
 #include "lib/metadata/index_encoder.h"
 #include "lib/metadata/tensor_merger.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 namespace {
 
 constexpr std::uint64_t kTypicalTensorBytes = 128;
@@ -222,4 +222,4 @@ Result<Bytes> EncodeIndex(std::span<const BlobContribution> blobs,
   return ManifestMerger(std::move(sorted), limits).Merge(pins, attributes);
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata

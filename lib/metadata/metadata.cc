@@ -5,7 +5,7 @@
 #include "lib/metadata/generated_types.h"
 #include "lib/metadata/verify_metadata.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 namespace {
 
 using FbTensors = flatbuffers::Vector<flatbuffers::Offset<fb::Tensor>>;
@@ -154,4 +154,4 @@ std::vector<std::pair<std::string, std::string>> Metadata::provenance() const {
   return provenance;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata

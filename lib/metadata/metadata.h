@@ -19,10 +19,10 @@
 #include "sealpoint/limits.h"
 #include "sealpoint/status.h"
 
-// Verified views of a manifest or an index: nothing is copied out of the FlatBuffer, so that
-// opening costs one pass. No generated type appears here.
+// Verified views of a manifest or an index: nothing is copied out of the FlatBuffer, so opening
+// costs one pass. No generated type appears here.
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 
 struct BlobPin {
   BlobId id{};
@@ -37,24 +37,24 @@ struct BlobPin {
 
 enum class MetadataKind : std::uint8_t { kManifest, kIndex };
 
-// What becomes of a field that this version does not define (R-IDX-03). A skipped one is never
-// looked at; in the tables of a geometry none is skipped.
+// Treatment of a field that this version does not define (R-IDX-03). Skipped fields are never read;
+// in the tables of a geometry no field is skipped.
 enum class UnknownFields : std::uint8_t { kRefuse, kSkip };
 // By the header of the file that holds the FlatBuffer: its unknown compat bits announce such
 // fields.
-constexpr UnknownFields UnknownFieldsUnder(const FeatureMasks& features) {
-  return HasUnknownCompat(features) ? UnknownFields::kSkip : UnknownFields::kRefuse;
+constexpr UnknownFields UnknownFieldsUnder(const format::FeatureMasks& features) {
+  return format::HasUnknownCompat(features) ? UnknownFields::kSkip : UnknownFields::kRefuse;
 }
 
 // A manifest or an index that passed every rule R-IDX-*. Immutable, movable, thread safe.
 class Metadata {
  public:
-  // Decodes an index. A manifest needs its counts: see DecodeManifest (InvalidArgument here).
+  // Decodes an index. Manifests need their counts: see DecodeManifest (InvalidArgument here).
   // `buffer` is the FlatBuffer (of an index: after the file header) inside the bytes of `owner`,
   // which the result keeps alive; InvalidArgument unless it is 8-byte aligned. Checks the limits,
-  // runs the FlatBuffers verifier and then the semantic pass. Errors carry the rule; their offsets
-  // are relative to the FlatBuffer. Besides the buffer it takes at most a bit per record, 12 bytes
-  // per blob and the memory to check one box list.
+  // runs the FlatBuffers verifier and then the semantic pass. Errors have the rule; their offsets
+  // are relative to the FlatBuffer. In addition to the buffer it uses at most one bit per record,
+  // 12 bytes per blob and the memory to check one box list.
   static Result<Metadata> Decode(MetadataKind kind, std::shared_ptr<const Bytes> owner,
                                  ByteSpan buffer, const Limits& limits,
                                  UnknownFields unknown_fields = UnknownFields::kRefuse);
@@ -100,6 +100,6 @@ class Metadata {
   std::uint64_t total_shard_count_ = 0;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata
 
 #endif  // SEALPOINT_LIB_METADATA_METADATA_H_

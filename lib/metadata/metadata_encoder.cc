@@ -6,7 +6,7 @@
 #include "lib/format/constants.h"
 #include "sealpoint/digest.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 namespace {
 
 // Room for the root table, alignment and whatever else is small beside a vector.
@@ -33,9 +33,9 @@ std::size_t NumbersHash::operator()(const std::vector<std::uint64_t>& numbers) c
 }
 
 MetadataEncoder::MetadataEncoder(std::uint64_t size_hint_bytes, std::uint64_t size_max_bytes)
-    : size_max_bytes_(std::min(size_max_bytes, kFlatBufferSizeMax - kReserveBytes)),
+    : size_max_bytes_(std::min(size_max_bytes, format::kFlatBufferSizeMax - kReserveBytes)),
       builder_(static_cast<std::size_t>(
-          std::clamp(size_hint_bytes, kReserveBytes, kFlatBufferSizeMax / 2))) {}
+          std::clamp(size_hint_bytes, kReserveBytes, format::kFlatBufferSizeMax / 2))) {}
 
 bool MetadataEncoder::HasRoom(std::uint64_t size_bytes) const {
   const std::uint64_t offsets = (tensors_.size() + objects_.size()) * sizeof(std::uint32_t);
@@ -62,7 +62,7 @@ void MetadataEncoder::AddObject(std::string_view name, std::string_view media_ty
   objects_.push_back(fb::CreateObject(builder_, text, type, size, &shard, chunk_size_log2));
 }
 
-EncodedGeometry MetadataEncoder::AddGrid(const Grid& grid) {
+EncodedGeometry MetadataEncoder::AddGrid(const layout::Grid& grid) {
   std::vector<std::uint64_t> cuts;
   std::vector<std::uint32_t> cut_counts;
   for (const auto& dimension : grid.cuts) {
@@ -132,4 +132,4 @@ flatbuffers::Offset<FbNumbers> MetadataEncoder::AddShape(Numbers shape) {
   return offset;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata

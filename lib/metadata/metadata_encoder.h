@@ -15,7 +15,7 @@
 #include "lib/metadata/metadata.h"
 #include "lib/metadata/texts_less.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 
 // Gives lib/metadata the generated root table of decoded metadata.
 struct MetadataTables {
@@ -31,7 +31,7 @@ struct NumbersHash {
 template <typename Value>
 using NumbersMap = std::unordered_map<std::vector<std::uint64_t>, Value, NumbersHash>;
 
-// The offsets of an encoded geometry, of which at most one is set.
+// The offsets of an encoded geometry; at most one is set.
 struct EncodedGeometry {
   flatbuffers::Offset<fb::Grid> grid;
   flatbuffers::Offset<fb::BoxList> boxes;
@@ -50,11 +50,12 @@ struct TensorFields {
 // types are stored once. The same calls give the same bytes.
 class MetadataEncoder {
  public:
-  // `size_max_bytes` bounds the FlatBuffer and is reduced to what FlatBuffers can address.
+  // `size_max_bytes` limits the FlatBuffer and is reduced to the maximum that FlatBuffers can
+  // address.
   MetadataEncoder(std::uint64_t size_hint_bytes, std::uint64_t size_max_bytes);
 
-  // True if about `size_bytes` more fit. Call it before adding anything whose length depends on the
-  // caller: FlatBuffers does not check, and its 32-bit offsets would wrap silently.
+  // True if about `size_bytes` more fit. Call it before adding anything with a length that depends
+  // on the caller: FlatBuffers does not check, and its 32-bit offsets would wrap silently.
   bool HasRoom(std::uint64_t size_bytes) const;
 
   // `shards` in stored order.
@@ -63,7 +64,7 @@ class MetadataEncoder {
   void AddObject(std::string_view name, std::string_view media_type, std::uint64_t size,
                  fb::ShardRef shard, std::uint8_t chunk_size_log2);
 
-  EncodedGeometry AddGrid(const Grid& grid);
+  EncodedGeometry AddGrid(const layout::Grid& grid);
   // `runs` is empty if each shard is the full run of its box.
   EncodedGeometry AddBoxList(Numbers boxes, Numbers runs);
   // Returns no offset for an empty list.
@@ -91,6 +92,6 @@ class MetadataEncoder {
   std::map<std::vector<std::string>, flatbuffers::Offset<FbStrings>, TextsLess> placements_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata
 
 #endif  // SEALPOINT_LIB_METADATA_METADATA_ENCODER_H_

@@ -6,7 +6,7 @@
 
 #include "lib/base/checked_math.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 namespace {
 
 constexpr std::uint64_t kWordBits = 64;
@@ -64,4 +64,4 @@ std::optional<RecordCoverage::Record> RecordCoverage::FindFree() const {
   return Record{.blob = blob, .number = bit - first_bit_[blob]};
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 
 // Marks the records that belong to a shard, one bit each. Proves that the record ranges of all
 // shards tile the tables of all blobs (R-IDX-20): no range overlaps another one (Take), and none is
@@ -44,6 +44,6 @@ class RecordCoverage {
   std::uint64_t total_shard_count_ = 0;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata
 
 #endif  // SEALPOINT_LIB_METADATA_RECORD_COVERAGE_H_

@@ -8,7 +8,7 @@
 #include "lib/layout/tiling.h"
 #include "sealpoint/dtype.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 namespace {
 
 // Precondition: the product fits 64 bits.
@@ -93,7 +93,7 @@ Result<std::shared_ptr<const TensorGeometry>> TensorMerger::FindGeometry() {
   // MatchGrid must come first: a reader refuses a box list whose shards form a grid (R-IDX-13). Its
   // `order` is not used, since cells are numbered row-major, which is the order of their offsets
   // and so that of the sorted parts.
-  if (auto match = MatchGrid(shape_, regions)) {
+  if (auto match = layout::MatchGrid(shape_, regions)) {
     geometry->grid = std::move(match->grid);
   } else {
     SEALPOINT_RETURN_IF_ERROR(CheckTiling(regions));
@@ -139,8 +139,9 @@ Status TensorMerger::CheckTiling(std::span<const Region> regions) const {
                      " shards that form no grid, the limit is ", limits_.box_list_shard_count_max);
   }
   SEALPOINT_ASSIGN_OR_RETURN(
-      const std::optional<TilingFault> fault,
-      FindTilingFault(shape_, regions, TilingCornerCountMax(limits_, regions.size())));
+      const std::optional<layout::TilingFault> fault,
+      layout::FindTilingFault(shape_, regions,
+                              layout::TilingCornerCountMax(limits_, regions.size())));
   if (!fault) return {};
   const std::string element = ShapeToString(fault->element);
   if (fault->times_covered == 0) {
@@ -155,4 +156,4 @@ Status TensorMerger::CheckTiling(std::span<const Region> regions) const {
                          " shards: ", holders);
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata

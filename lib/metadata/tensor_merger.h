@@ -15,11 +15,11 @@
 #include "sealpoint/limits.h"
 #include "sealpoint/region.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 
 // The regions of the shards of a tensor, in stored order: a grid, else a list of boxes and runs.
 struct TensorGeometry {
-  std::optional<Grid> grid{};
+  std::optional<layout::Grid> grid{};
   std::vector<std::uint64_t> boxes{};  // offsets and extents of each shard
   std::vector<std::uint64_t> runs{};   // begin and end of each shard; empty if all are full
 };
@@ -81,6 +81,6 @@ class TensorMerger {
   std::vector<fb::ShardRef> refs_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata
 
 #endif  // SEALPOINT_LIB_METADATA_TENSOR_MERGER_H_

@@ -9,7 +9,7 @@
 
 #include "lib/base/macros.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 namespace {
 
 std::uint32_t HashOf(std::string_view name) {
@@ -92,4 +92,4 @@ TensorAttributes TensorTable::operator[](std::uint32_t number) const {
           .placement = *placements_[entry.placement]};
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata

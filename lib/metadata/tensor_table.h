@@ -14,9 +14,9 @@
 #include "lib/metadata/texts_less.h"
 #include "sealpoint/dtype.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 
-// What a manifest says of a tensor, apart from its shards. Borrows.
+// Attributes of a tensor in a manifest, without its shards. Borrows.
 struct TensorAttributes {
   std::string_view name;
   DType dtype = DType::kNone;
@@ -26,8 +26,8 @@ struct TensorAttributes {
   std::span<const std::string> placement;
 };
 
-// The tensors of a writer, numbered as they come. A state may have hundreds of thousands: all names
-// and all shapes are in one array each, and equal placements are kept once.
+// The tensors of a writer, numbered in order of arrival. There may be hundreds of thousands: all
+// names and all shapes are stored in one array each, and equal placements once.
 class TensorTable {
  public:
   TensorTable() = default;
@@ -56,12 +56,12 @@ class TensorTable {
   };
   std::uint32_t NumberOf(std::span<const std::string> placement);
 
-  // Where the number of this name is, or would be put: an index of places_.
+  // Position of this name's number in places_, or the position where it would be inserted.
   std::size_t PlaceOf(std::string_view name, std::uint32_t hash) const;
   void Grow();
 
-  // A number and a hash of its name; in most searches the first one decides, without a look at the
-  // name. Open addressing: a node for each of many names would cost more than all else here.
+  // A number and a hash of its name; most searches are decided by the hash alone. Open addressing,
+  // because a node per name would dominate the memory.
   struct Place {
     static constexpr std::uint32_t kFree = ~std::uint32_t{0};
     std::uint32_t hash = 0;
@@ -76,6 +76,6 @@ class TensorTable {
   std::vector<Place> places_;  // as many as a power of two, at most half of them taken
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata
 
 #endif  // SEALPOINT_LIB_METADATA_TENSOR_TABLE_H_

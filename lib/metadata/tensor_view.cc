@@ -7,7 +7,7 @@
 #include "lib/layout/region_algebra.h"
 #include "lib/metadata/grid_view.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 namespace {
 
 const fb::Tensor& AsTensor(const void* table) { return *static_cast<const fb::Tensor*>(table); }
@@ -23,9 +23,9 @@ using NumberedRegions = std::vector<std::pair<std::size_t, Region>>;
 // is compared with the smallest run that covers the intersection of the boxes, so that a region may
 // be added that shares no element. Callers intersect exactly; a region left out would be lost.
 void AddIfTouching(std::size_t shard, Region region, const Box& target, NumberedRegions* found) {
-  const auto common = IntersectBoxes(region.box, target);
+  const auto common = layout::IntersectBoxes(region.box, target);
   if (!common) return;
-  const Run covering = CoveringRun(region.box, *common);
+  const Run covering = layout::CoveringRun(region.box, *common);
   if (region.run.end <= covering.begin || covering.end <= region.run.begin) return;
   found->emplace_back(shard, std::move(region));
 }
@@ -129,7 +129,7 @@ void VisitBoxListShards(const fb::Tensor& tensor, const Visit& visit) {
     Region region;
     region.box.offset.assign(offset.begin(), offset.end());
     region.box.extent.assign(extent.begin(), extent.end());
-    region.run = runs.empty() ? Run{0, BoxElementCount(region.box)}
+    region.run = runs.empty() ? Run{0, layout::BoxElementCount(region.box)}
                               : Run{.begin = runs[2 * i], .end = runs[2 * i + 1]};
     visit(i, std::move(region));
   }
@@ -195,7 +195,7 @@ bool TensorView::is_grid() const { return AsTensor(table_).grid() != nullptr; }
 bool TensorView::IsOneShard(const Region& region) const {
   return shard_count() == 1 &&
          std::ranges::equal(region.box.extent, NumbersOf(AsTensor(table_).shape())) &&
-         region.run == Run{0, BoxElementCount(region.box)};
+         region.run == Run{0, layout::BoxElementCount(region.box)};
 }
 
 void TensorView::ForEachShard(
@@ -240,4 +240,4 @@ std::uint64_t ObjectView::chunk_size() const {
 
 ShardRef ObjectView::shard_ref() const { return RefOf(*AsObject(table_).shard()); }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata

@@ -15,7 +15,7 @@
 
 // The entries of a verified manifest or index. No generated type appears here.
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 
 class Metadata;
 
@@ -39,7 +39,7 @@ class TensorView {
   std::size_t shard_count() const;
   ShardRef shard_ref(std::size_t shard) const;
   bool is_grid() const;
-  // True if it is stored in one shard and `region`, which lies within it, is all of it.
+  // True if it is stored in one shard and `region` covers it completely.
   bool IsOneShard(const Region& region) const;
   // Calls visit(number, region) for all shards in stored order, without making a list. O(shards).
   void ForEachShard(const std::function<void(std::size_t shard, Region region)>& visit) const;
@@ -73,6 +73,6 @@ class ObjectView {
 // The number of chunks, and so of records, of `raw_size` bytes: ceil(raw_size / chunk_size).
 std::uint64_t ChunkCount(std::uint64_t raw_size, std::uint64_t chunk_size);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata
 
 #endif  // SEALPOINT_LIB_METADATA_TENSOR_VIEW_H_

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 
-// Orders lists of texts; a map so ordered is searched without making a list of what is looked for.
+// Orders lists of texts. It allows searching a map without making a list of the texts to find.
 struct TextsLess {
   using is_transparent = void;
   template <typename A, typename B>
@@ -15,6 +15,6 @@ struct TextsLess {
   }
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata
 
 #endif  // SEALPOINT_LIB_METADATA_TEXTS_LESS_H_

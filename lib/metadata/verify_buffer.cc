@@ -6,7 +6,7 @@
 #include "lib/format/constants.h"
 #include "lib/metadata/verify_metadata.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 namespace {
 
 // The schema has three levels of tables: index or manifest, tensor, geometry.
@@ -138,9 +138,9 @@ class FieldVerifier {
 
 Status VerifyBuffer(MetadataKind kind, ByteSpan buffer, const Limits& limits) {
   // Without this check only an assertion inside of the FlatBuffers verifier would look at the size.
-  const std::uint64_t size_max =
-      std::min(kFlatBufferSizeMax, kind == MetadataKind::kIndex ? limits.index_size_max_bytes
-                                                                : limits.manifest_size_max_bytes);
+  const std::uint64_t size_max = std::min(
+      format::kFlatBufferSizeMax,
+      kind == MetadataKind::kIndex ? limits.index_size_max_bytes : limits.manifest_size_max_bytes);
   if (buffer.size() > size_max) {
     return RuleError(Code::kLimitExceeded, "R-IDX-01", "FlatBuffer has ", buffer.size(),
                      " bytes, the limit is ", size_max);
@@ -172,4 +172,4 @@ Status VerifyFields(const VerifyInput& input) {
   return {};
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata

@@ -11,7 +11,7 @@
 #include "lib/metadata/grid_view.h"
 #include "lib/metadata/verify_metadata.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 namespace {
 
 bool AscendInside(Numbers cuts, std::uint64_t size) {
@@ -217,7 +217,7 @@ bool FormsGrid(Numbers shape, const BoxListView& view, std::size_t count) {
     regions[i].box.extent = Joined(box.subspan(shape.size()), shape, divided);
     regions[i].run = view.has_runs() ? view.StoredRun(i) : Run{0, view.ElementCount(i)};
   }
-  return MatchGrid(Joined(shape, shape, divided), regions).has_value();
+  return layout::MatchGrid(Joined(shape, shape, divided), regions).has_value();
 }
 
 // Only for an index, which has all shards of the tensor; a manifest has those of one blob. The
@@ -232,12 +232,12 @@ Status VerifyTiling(const VerifyInput& input, const CheckedTensor& tensor,
     return input.Corrupt("R-IDX-13", &list, "a box list whose shards form a grid");
   }
   const Shape shape(tensor.shape.begin(), tensor.shape.end());
-  auto fault = FindTilingFault(
+  auto fault = layout::FindTilingFault(
       shape, count, [&](std::size_t i) { return CopyRegion(view, i, shape.size()); },
-      TilingCornerCountMax(input.limits, count));
+      layout::TilingCornerCountMax(input.limits, count));
   if (!fault.ok()) return std::move(fault).error().AtRule("R-IDX-04");  // more corners than allowed
   if (!*fault) return {};
-  const TilingFault& found = **fault;
+  const layout::TilingFault& found = **fault;
   return input.Corrupt("R-IDX-18", &list, "element ", ShapeToString(found.element), " is in ",
                        found.times_covered, " shards, expected 1");
 }
@@ -290,4 +290,4 @@ Status VerifyBoxList(const VerifyInput& input, const CheckedTensor& tensor) {
   return input.index != nullptr ? VerifyTiling(input, tensor, view) : Status();
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata

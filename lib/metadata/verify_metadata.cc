@@ -14,7 +14,7 @@
 #include "lib/metadata/grid_view.h"
 #include "lib/metadata/record_coverage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 namespace {
 
 constexpr std::uint64_t kElementSizeMax = 256;
@@ -186,22 +186,23 @@ class MeaningVerifier {
       return input_.Fault(Code::kLimitExceeded, kLimitRule, &blob, "blob has ", size,
                           " bytes, the limit is ", input_.limits.blob_size_max_bytes);
     }
-    if (size % kFileAlignment != 0) {  // a size of 0 fails below: no room for the trailer
+    if (size % format::kFileAlignment != 0) {  // a size of 0 fails below: no room for the trailer
       return input_.Corrupt(kRule, &blob, "blob has ", size, " bytes, expected a multiple of ",
-                            kFileAlignment);
+                            format::kFileAlignment);
     }
     const std::uint64_t table = blob.table_offset();
-    if (table < kHeaderSize || table % kSectionAlignment != 0) {
+    if (table < format::kHeaderSize || table % format::kSectionAlignment != 0) {
       return input_.Corrupt(kRule, &blob, "table offset is ", table, ", expected a multiple of ",
-                            kSectionAlignment, " from ", kHeaderSize, " on");
+                            format::kSectionAlignment, " from ", format::kHeaderSize, " on");
     }
-    if (blob.record_count() == 0 && table != kHeaderSize) {
-      return input_.Corrupt(kRule, &blob, "table offset is ", table, ", expected ", kHeaderSize,
-                            " without a record");
+    if (blob.record_count() == 0 && table != format::kHeaderSize) {
+      return input_.Corrupt(kRule, &blob, "table offset is ", table, ", expected ",
+                            format::kHeaderSize, " without a record");
     }
-    const std::uint64_t groups = DivideRoundUp(blob.record_count(), kRecordsPerGroup);
-    const std::uint64_t rest = AlignUp(groups * kDigestSize, kSectionAlignment) +
-                               std::uint64_t{blob.record_count()} * kRecordSize + kTrailerSize;
+    const std::uint64_t groups = DivideRoundUp(blob.record_count(), format::kRecordsPerGroup);
+    const std::uint64_t rest = AlignUp(groups * format::kDigestSize, format::kSectionAlignment) +
+                               std::uint64_t{blob.record_count()} * format::kRecordSize +
+                               format::kTrailerSize;
     if (!RangeFits(table, rest, size)) {
       return input_.Corrupt(kRule, &blob, blob.record_count(), " records at ", table,
                             " and the trailer do not fit a blob of ", size, " bytes");
@@ -416,4 +417,4 @@ Result<std::uint64_t> VerifyMeaning(const VerifyInput& input) {
   return MeaningVerifier(input).Run();
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata

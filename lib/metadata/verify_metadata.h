@@ -15,9 +15,9 @@
 #include "lib/metadata/generated_types.h"
 #include "lib/metadata/metadata.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 
-// What is being verified. `manifest` or `index` is the root of the buffer, the other is null.
+// The verified buffer. `manifest` or `index` is its root; the other is null.
 struct VerifyInput {
   ByteSpan buffer;
   const Limits& limits;
@@ -52,7 +52,7 @@ Status VerifyBuffer(MetadataKind kind, ByteSpan buffer, const Limits& limits);
 // of vectors.
 Status VerifyFields(const VerifyInput& input);
 
-// Checks R-IDX-04 to R-IDX-24. Returns the number of shards, those of objects included.
+// Checks R-IDX-04 to R-IDX-24. Returns the number of shards, including those of objects.
 Result<std::uint64_t> VerifyMeaning(const VerifyInput& input);
 
 // A tensor that passed R-IDX-09 to R-IDX-11.
@@ -70,6 +70,6 @@ Status VerifyGrid(const VerifyInput& input, const CheckedTensor& tensor);
 // Precondition: at least one shard.
 Status VerifyBoxList(const VerifyInput& input, const CheckedTensor& tensor);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata
 
 #endif  // SEALPOINT_LIB_METADATA_VERIFY_METADATA_H_

@@ -11,7 +11,7 @@
 #include "sealpoint/phases.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::observe {
 
 // Measures the phases of one save or load and reports them to the callback. One phase at a time.
 class PhaseRecorder {
@@ -32,11 +32,11 @@ class PhaseRecorder {
   void End();
 
   // Cancelled once cancellation was requested or the callback has thrown. The code that runs the
-  // phases checks this at points at which giving up leaves nothing half done, and nowhere else: the
-  // recorder itself never interrupts a phase. A callback that threw is not called again.
+  // phases checks this only at points where it can stop cleanly; the recorder itself never
+  // interrupts a phase. A callback that threw is not called again.
   Status failure() const;
 
-  // The phase under way, else the last one. Any thread may call this.
+  // The current phase, or else the last one. Thread-safe.
   Phase current_phase() const { return current_phase_.load(); }
 
   // The phases that have ended.
@@ -56,6 +56,6 @@ class PhaseRecorder {
   std::chrono::steady_clock::time_point begin_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::observe
 
 #endif  // SEALPOINT_LIB_OBSERVE_PHASE_RECORDER_H_

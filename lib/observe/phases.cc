@@ -78,7 +78,7 @@ std::string PhaseReport::ToString() const {
   return out;
 }
 
-namespace internal {
+namespace internal::observe {
 
 void PhaseRecorder::Begin(Phase phase, std::uint64_t bytes_total) {
   End();
@@ -124,5 +124,5 @@ void PhaseRecorder::Notify(PhaseEvent::Kind kind) {
   }
 }
 
-}  // namespace internal
+}  // namespace internal::observe
 }  // namespace sealpoint

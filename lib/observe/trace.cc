@@ -17,7 +17,7 @@
 #include "lib/base/errors.h"
 
 namespace sealpoint {
-namespace internal {
+namespace internal::observe {
 namespace {
 
 // Microseconds since 1970. Differences are those of the steady clock. The values are whole numbers,
@@ -213,12 +213,12 @@ Status TraceImpl::Close() {
 }
 
 }  // namespace
-}  // namespace internal
+}  // namespace internal::observe
 
 Result<std::unique_ptr<Trace>> Trace::Create(const std::string& path, const TraceOptions& options) {
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd < 0) return internal::ErrnoError("open", errno).AtPath(path);
-  return std::unique_ptr<Trace>(std::make_unique<internal::TraceImpl>(fd, path, options));
+  return std::unique_ptr<Trace>(std::make_unique<internal::observe::TraceImpl>(fd, path, options));
 }
 
 }  // namespace sealpoint

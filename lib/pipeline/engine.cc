@@ -12,7 +12,7 @@
 #include "lib/pipeline/thread_pool.h"
 
 namespace sealpoint {
-namespace internal {
+namespace internal::pipeline {
 
 Status EngineParts::CheckUsable() const {
   if (getpid() == owner_pid) return {};
@@ -117,17 +117,20 @@ void EngineParts::Give(std::uint64_t bytes) {
   pool->ReturnAside(BuffersOf(bytes));
 }
 
-}  // namespace internal
+}  // namespace internal::pipeline
 
-internal::EngineParts& InternalAccess::PartsOf(const Engine& engine) { return *engine.parts_; }
+internal::pipeline::EngineParts& InternalAccess::PartsOf(const Engine& engine) {
+  return *engine.parts_;
+}
 
 namespace {
 
 Status CheckOptions(const EngineOptions& options) {
   const std::uint64_t buffer = options.staging_buffer_size_bytes;
-  SEALPOINT_RETURN_IF_ERROR(internal::CheckThreads("io_thread_count", options.io_thread_count));
   SEALPOINT_RETURN_IF_ERROR(
-      internal::CheckThreads("snapshot_thread_count", options.snapshot_thread_count));
+      internal::pipeline::CheckThreads("io_thread_count", options.io_thread_count));
+  SEALPOINT_RETURN_IF_ERROR(
+      internal::pipeline::CheckThreads("snapshot_thread_count", options.snapshot_thread_count));
   if (buffer == 0 || buffer % kDirectIoAlignmentBytes != 0) {
     return internal::InvalidArgument("staging_buffer_size_bytes is ", buffer,
                                      ", expected a positive multiple of ", kDirectIoAlignmentBytes);
@@ -144,12 +147,12 @@ Status CheckOptions(const EngineOptions& options) {
 Result<std::unique_ptr<Engine>> Engine::Create(EngineOptions options) {
   SEALPOINT_RETURN_IF_ERROR(CheckOptions(options));
   auto parts = std::make_unique<Parts>();
-  SEALPOINT_ASSIGN_OR_RETURN(parts->pool,
-                             internal::StagingPool::Create(options.memory_budget_bytes,
-                                                           options.staging_buffer_size_bytes));
-  parts->io = std::make_unique<internal::ThreadPool>(options.io_thread_count);
+  SEALPOINT_ASSIGN_OR_RETURN(
+      parts->pool, internal::device::StagingPool::Create(options.memory_budget_bytes,
+                                                         options.staging_buffer_size_bytes));
+  parts->io = std::make_unique<internal::pipeline::ThreadPool>(options.io_thread_count);
   parts->storage = options.storage ? options.storage : DefaultStorage();
-  parts->device = internal::CudaRuntime();
+  parts->device = internal::device::CudaRuntime();
   parts->owner_pid = getpid();
   parts->options = std::move(options);
   return std::unique_ptr<Engine>(new Engine(std::move(parts)));
@@ -169,7 +172,7 @@ Storage& Engine::storage() const { return *parts_->storage; }
 const EngineOptions& Engine::options() const { return parts_->options; }
 
 EngineStats Engine::stats() const {
-  const internal::StagingPool& pool = *parts_->pool;
+  const internal::device::StagingPool& pool = *parts_->pool;
   return {pool.mapping_count(), pool.mapped_bytes(), pool.pinned_bytes()};
 }
 

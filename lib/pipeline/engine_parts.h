@@ -16,39 +16,39 @@
 #include "lib/pipeline/thread_pool.h"
 #include "sealpoint/engine.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::pipeline {
 
 // Idle codecs. The contexts of a codec are large, so they are kept for the next save. Thread
 // safety: all functions.
 class CodecPool {
  public:
-  std::unique_ptr<ChunkCodec> Take() {
+  std::unique_ptr<codec::ChunkCodec> Take() {
     const std::lock_guard lock(mutex_);
-    if (idle_.empty()) return std::make_unique<ChunkCodec>();
-    std::unique_ptr<ChunkCodec> codec = std::move(idle_.back());
+    if (idle_.empty()) return std::make_unique<codec::ChunkCodec>();
+    std::unique_ptr<codec::ChunkCodec> codec = std::move(idle_.back());
     idle_.pop_back();
     return codec;
   }
-  void Return(std::unique_ptr<ChunkCodec> codec) {
+  void Return(std::unique_ptr<codec::ChunkCodec> codec) {
     const std::lock_guard lock(mutex_);
     idle_.push_back(std::move(codec));
   }
 
  private:
   std::mutex mutex_;
-  std::vector<std::unique_ptr<ChunkCodec>> idle_;
+  std::vector<std::unique_ptr<codec::ChunkCodec>> idle_;
 };
 
-// The members of an Engine. Their order is that of construction: the pool outlives the threads,
-// whose jobs hold its buffers. Parts of uploads are counted in the budget of the pool: for one part
-// of each blob room is set apart, and more are taken while staging keeps what it gains from.
+// The members of an Engine, in order of construction: the pool outlives the threads, because their
+// jobs hold its buffers. Parts of uploads are counted in the pool's budget. One part per blob is
+// reserved; more are taken as long as staging keeps the memory it benefits from.
 struct EngineParts : public PartMemory {
   EngineOptions options;
   std::shared_ptr<Storage> storage;
   // CudaRuntime(). Tests replace it before the first use.
-  std::shared_ptr<DeviceRuntime> device;
-  QueuePool queues;  // of `device`
-  std::unique_ptr<StagingPool> pool;
+  std::shared_ptr<device::DeviceRuntime> device;
+  device::QueuePool queues;  // of `device`
+  std::unique_ptr<device::StagingPool> pool;
   std::unique_ptr<ThreadPool> io;
   CodecPool codecs;
   int owner_pid = 0;
@@ -57,19 +57,19 @@ struct EngineParts : public PartMemory {
   Status CheckUsable() const;
 
   // Counts a blob that is being written. Each blob may hold one partly filled staging buffer while
-  // another blob waits for one. So there must be at least one buffer more than open blobs: then one
-  // is always free or being written, and no writer waits for another for ever. Where the blob is
-  // uploaded in parts of `part_size_bytes` (else 0), room for one is set apart, too: waits for
-  // buffers that are lent, after `drain` (FileStream::SetDrain) has nothing left. InvalidArgument
-  // if the budget has too few. After success ReturnBlobPermit must follow.
+  // another blob waits for one. There must therefore be at least one more buffer than open blobs:
+  // one buffer is then always free or being written, and no writer waits forever. If the blob is
+  // uploaded in parts of `part_size_bytes` (else 0), one part is reserved as well: waits for lent
+  // buffers after `drain` (FileStream::SetDrain) has nothing left. InvalidArgument if the budget is
+  // too small. After success ReturnBlobPermit must follow.
   Status TakeBlobPermit(std::uint64_t part_size_bytes, const std::function<Result<bool>()>& drain);
   void ReturnBlobPermit(std::uint64_t part_size_bytes);
 
-  // Reserves `count` buffers for a save that fills them before it can write any, if enough are left
-  // for the others to proceed; else false. After success ConvertReservation must follow, once the
-  // blobs of that save are written like others: it returns the buffers and takes slots for the
-  // blobs in one step, so that no other save can take the room between the two. Where blobs are
-  // uploaded, `count` has the room of their parts (BuffersOf) in it, for which it waits.
+  // Reserves `count` buffers for a save that fills them before it can write any, if enough remain
+  // for the other saves to proceed; otherwise returns false. After success ConvertReservation must
+  // follow, once the blobs of that save are written normally: it returns the buffers and takes
+  // slots for the blobs in one step, so that no other save can take the space in between. If blobs
+  // are uploaded, `count` includes the space of their parts (BuffersOf), and the call waits for it.
   bool TryReserve(std::uint64_t count);
   void ConvertReservation(std::uint64_t count, std::uint64_t blob_count,
                           std::uint64_t part_size_bytes = 0);
@@ -91,10 +91,10 @@ struct EngineParts : public PartMemory {
   std::uint64_t extra_buffers_ = 0;  // taken for further parts
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::pipeline
 
 namespace sealpoint {
-struct Engine::Parts final : internal::EngineParts {};
+struct Engine::Parts final : internal::pipeline::EngineParts {};
 }  // namespace sealpoint
 
 #endif  // SEALPOINT_LIB_PIPELINE_ENGINE_PARTS_H_

@@ -13,7 +13,7 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::pipeline {
 namespace {
 
 // How much borrowed memory is copied, hashed and written at a time: it is still in the cache when
@@ -53,7 +53,7 @@ struct FileStream::Shared {
 
   // Runs on a thread of the pool. After a failure nothing more is written, but every job still
   // returns its buffer and counts down: others wait for both.
-  void Write(std::uint64_t offset, std::uint64_t size, StagingBuffer& buffer) {
+  void Write(std::uint64_t offset, std::uint64_t size, device::StagingBuffer& buffer) {
     bool is_written = false;
     if (!failed.load()) {
       Status status = file->WriteAt(offset, buffer.bytes().first(size));
@@ -62,7 +62,7 @@ struct FileStream::Shared {
     }
     // The buffer goes back before the count falls: a thread that waits for the count may destroy
     // the pool next.
-    buffer = StagingBuffer();
+    buffer = device::StagingBuffer();
     const std::lock_guard lock(mutex);
     if (is_written) bytes_written += size;
     --writes_pending;
@@ -78,7 +78,7 @@ struct FileStream::Borrowed {
 
   // Through a copy: the memory may change meanwhile, and what is hashed must be what is written.
   Status Write(WritableFile& file) const {
-    Hasher hasher;
+    digest::Hasher hasher;
     const auto copy = std::make_unique_for_overwrite<std::byte[]>(kBorrowedBlockBytes);
     std::uint64_t done = 0;
     for (Digest& digest : digests) {
@@ -149,10 +149,10 @@ Status FileStream::WaitForBorrowed() {
   return CheckFailed();
 }
 
-FileStream::FileStream(StagingPool& pool, ThreadPool& io)
+FileStream::FileStream(device::StagingPool& pool, ThreadPool& io)
     : pool_(pool), io_(io), shared_(std::make_shared<Shared>()) {}
 
-FileStream::FileStream(WritableFile& file, StagingPool& pool, ThreadPool& io)
+FileStream::FileStream(WritableFile& file, device::StagingPool& pool, ThreadPool& io)
     : FileStream(pool, io) {
   Bind(file);
 }
@@ -194,7 +194,7 @@ void FileStream::Submit(FilledBuffer filled) {
     ++shared_->writes_pending;
   }
   // std::function requires a copyable job.
-  auto buffer = std::make_shared<StagingBuffer>(std::move(filled.buffer));
+  auto buffer = std::make_shared<device::StagingBuffer>(std::move(filled.buffer));
   io_.Submit([shared = shared_, buffer = std::move(buffer), offset = filled.offset,
               size = filled.size] { shared->Write(offset, size, *buffer); });
 }
@@ -229,7 +229,7 @@ Status FileStream::CheckFailed() {
   // Copies from a device may still fill the held buffers: these must not go back to the pool, which
   // would lend them to somebody else while the device writes into them.
   if (!error.ok() && !hold_from_) {
-    buffer_ = StagingBuffer();
+    buffer_ = device::StagingBuffer();
     held_.clear();
   }
   return error;
@@ -249,10 +249,10 @@ Result<MutableByteSpan> FileStream::Window() {
 // Waiting at once would be a deadlock if all buffers are held for copies that only this thread
 // completes. So it completes some for as long as there are any, and waits only when every buffer is
 // with a writing thread, which gives it back without help.
-Result<StagingBuffer> FileStream::AcquireBuffer() {
+Result<device::StagingBuffer> FileStream::AcquireBuffer() {
   bool may_drain = drain_ != nullptr && is_bound_;
   while (may_drain) {
-    SEALPOINT_ASSIGN_OR_RETURN(StagingBuffer buffer, pool_.TryAcquire());
+    SEALPOINT_ASSIGN_OR_RETURN(device::StagingBuffer buffer, pool_.TryAcquire());
     if (!buffer.empty()) return buffer;
     SEALPOINT_ASSIGN_OR_RETURN(may_drain, drain_());
   }
@@ -285,7 +285,7 @@ Status FileStream::Append(ByteSpan bytes) {
   });
 }
 
-Status FileStream::Append(ByteSpan bytes, Hasher& hasher) {
+Status FileStream::Append(ByteSpan bytes, digest::Hasher& hasher) {
   return Produce(bytes.size(), [bytes, &hasher](std::uint64_t done, MutableByteSpan to) {
     hasher.CopyAndUpdate(bytes.subspan(done, to.size()), to);
   });
@@ -313,9 +313,9 @@ Status FileStream::Flush() {
   }
   if (filled_ != 0) SubmitBuffer();
   SEALPOINT_CHECK(held_.empty());
-  buffer_ = StagingBuffer();
+  buffer_ = device::StagingBuffer();
   shared_->WaitForWrites();
   return CheckFailed();
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::pipeline

@@ -16,7 +16,7 @@
 #include "sealpoint/bytes.h"
 #include "sealpoint/threads.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::pipeline {
 namespace {
 
 // More read no faster than a few storage devices or the memory of a host give.
@@ -75,4 +75,4 @@ int ProcessesByEnvironment() {
   return 1;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::pipeline

@@ -7,7 +7,7 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::pipeline {
 namespace {
 
 Status CheckLength(const ReadableFile& file, std::uint64_t offset, std::uint64_t length) {
@@ -38,15 +38,16 @@ Result<MutableByteSpan> ReadRangeInto(const ReadableFile& file, MutableByteSpan 
   return memory.subspan(offset - range.begin, length);
 }
 
-Result<RangeBytes> ReadRange(const ReadableFile& file, StagingPool& pool, std::uint64_t offset,
-                             std::uint64_t length) {
+Result<RangeBytes> ReadRange(const ReadableFile& file, device::StagingPool& pool,
+                             std::uint64_t offset, std::uint64_t length) {
   SEALPOINT_RETURN_IF_ERROR(CheckLength(file, offset, length));
   if (length == 0) return RangeBytes{};
   const WidenedRange range = Widen(file, offset, length);
-  SEALPOINT_ASSIGN_OR_RETURN(StagingBuffer buffer, pool.AcquireScratch(range.end - range.begin));
+  SEALPOINT_ASSIGN_OR_RETURN(device::StagingBuffer buffer,
+                             pool.AcquireScratch(range.end - range.begin));
   SEALPOINT_ASSIGN_OR_RETURN(const MutableByteSpan bytes,
                              ReadRangeInto(file, buffer.bytes(), offset, length));
   return RangeBytes{std::move(buffer), bytes};
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::pipeline

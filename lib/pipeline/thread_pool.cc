@@ -16,7 +16,7 @@
 #include "lib/base/macros.h"
 #include "sealpoint/threads.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::pipeline {
 namespace {
 
 // Starts up to `count` threads that run `body`; fewer if the system refuses more.
@@ -123,4 +123,4 @@ Status ParallelFor(int workers, std::size_t count,
   return first ? std::move(first->second) : Status();
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::pipeline

@@ -9,7 +9,7 @@
 
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::pipeline {
 
 // InvalidArgument unless `count`, the value of the option `name`, is in [1, kThreadsMax].
 Status CheckThreads(std::string_view name, int count);
@@ -39,6 +39,6 @@ class ThreadPool {
 Status ParallelFor(int workers, std::size_t count,
                    const std::function<Status(int worker, std::size_t index)>& body);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::pipeline
 
 #endif  // SEALPOINT_LIB_PIPELINE_THREAD_POOL_H_

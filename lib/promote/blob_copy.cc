@@ -20,20 +20,21 @@
 #include "lib/format/trailer.h"
 #include "lib/promote/whole_file.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::promote {
 namespace {
 
 // What stands around the chunks of a blob, verified: what is written are these bytes, and not what
 // a second reading of them might yield.
 class BlobFrame {
  public:
-  static Result<BlobFrame> Read(const ReadableFile& file, const BlobPin& pin, const Limits& limits);
+  static Result<BlobFrame> Read(const ReadableFile& file, const metadata::BlobPin& pin,
+                                const Limits& limits);
 
   std::uint64_t chunks_end() const { return trailer_.chunks_end; }
   std::uint32_t record_count() const { return trailer_.record_count; }
-  Result<ChunkRecord> record(std::uint32_t number) const {
-    return DecodeRecord(
-        Section(sections_.records + std::uint64_t{number} * kRecordSize, kRecordSize));
+  Result<format::ChunkRecord> record(std::uint32_t number) const {
+    return format::DecodeRecord(Section(
+        sections_.records + std::uint64_t{number} * format::kRecordSize, format::kRecordSize));
   }
   // Puts the bytes of the frame into `piece`, the bytes of the file from `begin` on.
   void Overlay(std::uint64_t begin, MutableByteSpan piece) const;
@@ -43,24 +44,24 @@ class BlobFrame {
     return ByteSpan(tail_).subspan(offset - trailer_.chunks_end, size);
   }
   Status CheckHeader() const;
-  Status CheckTable(const BlobPin& pin) const;
+  Status CheckTable(const metadata::BlobPin& pin) const;
   Status CheckPadding() const;
 
   Bytes header_;
-  Trailer trailer_;
-  BlobSections sections_;
+  format::Trailer trailer_;
+  format::BlobSections sections_;
   Bytes tail_;  // from the end of the chunk area to that of the file
 };
 
-Result<BlobFrame> BlobFrame::Read(const ReadableFile& file, const BlobPin& pin,
+Result<BlobFrame> BlobFrame::Read(const ReadableFile& file, const metadata::BlobPin& pin,
                                   const Limits& limits) {
   BlobFrame frame;
-  Bytes trailer(kTrailerSize);
-  const std::uint64_t trailer_at = pin.file_size - kTrailerSize;
+  Bytes trailer(format::kTrailerSize);
+  const std::uint64_t trailer_at = pin.file_size - format::kTrailerSize;
   SEALPOINT_RETURN_IF_ERROR(file.ReadAt(trailer_at, trailer));
-  SEALPOINT_ASSIGN_OR_RETURN(frame.trailer_, DecodeTrailer(trailer));
-  if (StoredTrailerDigest(trailer) != pin.trailer_digest) {
-    return StoredDigestError("R-BLB-03", "trailer", StoredTrailerDigest(trailer),
+  SEALPOINT_ASSIGN_OR_RETURN(frame.trailer_, format::DecodeTrailer(trailer));
+  if (format::StoredTrailerDigest(trailer) != pin.trailer_digest) {
+    return StoredDigestError("R-BLB-03", "trailer", format::StoredTrailerDigest(trailer),
                              pin.trailer_digest)
         .AtOffset(trailer_at);
   }
@@ -71,36 +72,40 @@ Result<BlobFrame> BlobFrame::Read(const ReadableFile& file, const BlobPin& pin,
                      " bytes, the limit is ", limits.manifest_size_max_bytes);
   }
   SEALPOINT_ASSIGN_OR_RETURN(
-      frame.sections_, ComputeSections(frame.chunks_end(), frame.record_count(), manifest_size));
-  frame.header_.resize(kHeaderSize);
+      frame.sections_,
+      format::ComputeSections(frame.chunks_end(), frame.record_count(), manifest_size));
+  frame.header_.resize(format::kHeaderSize);
   SEALPOINT_RETURN_IF_ERROR(file.ReadAt(0, frame.header_));
   SEALPOINT_RETURN_IF_ERROR(frame.CheckHeader());
-  SEALPOINT_RETURN_IF_ERROR(ResizeBytes(frame.tail_, pin.file_size - frame.chunks_end()));
+  SEALPOINT_RETURN_IF_ERROR(
+      container::ResizeBytes(frame.tail_, pin.file_size - frame.chunks_end()));
   SEALPOINT_RETURN_IF_ERROR(file.ReadAt(frame.chunks_end(), frame.tail_));
-  std::copy(trailer.begin(), trailer.end(), frame.tail_.end() - std::ptrdiff_t{kTrailerSize});
+  std::copy(trailer.begin(), trailer.end(),
+            frame.tail_.end() - std::ptrdiff_t{format::kTrailerSize});
   SEALPOINT_RETURN_IF_ERROR(frame.CheckTable(pin));
   SEALPOINT_RETURN_IF_ERROR(frame.CheckPadding());
   return frame;
 }
 
 Status BlobFrame::CheckHeader() const {
-  SEALPOINT_ASSIGN_OR_RETURN(const FileHeader header, DecodeHeader(header_, FileKind::kBlob));
-  const Digest found = StoredHeaderDigest(header_);
-  if (found == trailer_.header_digest) return CheckExtension(trailer_, header.features);
+  SEALPOINT_ASSIGN_OR_RETURN(const format::FileHeader header,
+                             format::DecodeHeader(header_, format::FileKind::kBlob));
+  const Digest found = format::StoredHeaderDigest(header_);
+  if (found == trailer_.header_digest) return format::CheckExtension(trailer_, header.features);
   return StoredDigestError("R-BLB-03", "header", found, trailer_.header_digest);
 }
 
-Status BlobFrame::CheckTable(const BlobPin& pin) const {
+Status BlobFrame::CheckTable(const metadata::BlobPin& pin) const {
   const ByteSpan list = Section(sections_.table, sections_.group_list_size);
   if (const Digest computed = ComputeDigest(list); computed != pin.group_list_digest) {
     return DigestError("R-BLB-05", "group list", computed, pin.group_list_digest)
         .AtOffset(sections_.table);
   }
-  for (std::uint32_t group = 0; group < GroupCount(record_count()); ++group) {
-    const std::uint64_t at = sections_.records + group * kRecordGroupSize;
+  for (std::uint32_t group = 0; group < format::GroupCount(record_count()); ++group) {
+    const std::uint64_t at = sections_.records + group * format::kRecordGroupSize;
     const std::uint64_t size =
-        std::min(kRecordGroupSize, sections_.records + sections_.records_size - at);
-    SEALPOINT_RETURN_IF_ERROR(CheckGroup(list, group, Section(at, size)).AtOffset(at));
+        std::min(format::kRecordGroupSize, sections_.records + sections_.records_size - at);
+    SEALPOINT_RETURN_IF_ERROR(format::CheckGroup(list, group, Section(at, size)).AtOffset(at));
   }
   const Digest computed = ComputeDigest(Section(sections_.manifest, trailer_.manifest_size));
   if (computed == trailer_.manifest_digest) return {};
@@ -145,7 +150,7 @@ void BlobFrame::Overlay(std::uint64_t begin, MutableByteSpan piece) const {
 // the stored bytes, too.
 class ChunkChecker {
  public:
-  explicit ChunkChecker(const BlobFrame& frame) : frame_(frame), position_(kHeaderSize) {}
+  explicit ChunkChecker(const BlobFrame& frame) : frame_(frame), position_(format::kHeaderSize) {}
 
   // The bytes of the file from `begin` on; those outside of the chunk area are passed by.
   Status Take(std::uint64_t begin, ByteSpan piece);
@@ -160,8 +165,8 @@ class ChunkChecker {
   const BlobFrame& frame_;
   std::uint64_t position_;
   std::uint32_t next_record_ = 0;
-  std::optional<ChunkRecord> chunk_;  // that comes, or whose bytes come
-  Hasher hasher_;
+  std::optional<format::ChunkRecord> chunk_;  // that comes, or whose bytes come
+  digest::Hasher hasher_;
 };
 
 Status ChunkChecker::NextRecord() {
@@ -221,17 +226,17 @@ Status ChunkChecker::Finish() const {
 
 // `to` null: they are verified only.
 Status CopyBytes(const Directory& from, const std::string& name, WritableFile* to,
-                 const BlobPin& pin, const BlobCopyOptions& options) {
+                 const metadata::BlobPin& pin, const BlobCopyOptions& options) {
   SEALPOINT_ASSIGN_OR_RETURN(const auto file, from.OpenForRead(name, IoMode::kBuffered));
-  SEALPOINT_RETURN_IF_ERROR(CheckBlobSize(from.path(), pin, file->size_bytes()));
+  SEALPOINT_RETURN_IF_ERROR(container::CheckBlobSize(from.path(), pin, file->size_bytes()));
   SEALPOINT_ASSIGN_OR_RETURN(const BlobFrame frame, BlobFrame::Read(*file, pin, options.limits));
   if (to != nullptr) SEALPOINT_RETURN_IF_ERROR(to->Preallocate(pin.file_size));
   SEALPOINT_ASSIGN_OR_RETURN(const auto payload, from.OpenForRead(name, IoMode::kDirect));
   const std::uint64_t piece_size = std::min(options.piece_size_bytes, pin.file_size);
   // Direct I/O from and to ordinary pages is up to three times slower than with huge ones.
   SEALPOINT_ASSIGN_OR_RETURN(const MutableByteSpan memory,
-                             MapHostMemory(AlignUp(piece_size, kPageBytes)));
-  const auto unmap = [memory](std::byte*) { UnmapHostMemory(memory); };
+                             device::MapHostMemory(AlignUp(piece_size, device::kPageBytes)));
+  const auto unmap = [memory](std::byte*) { device::UnmapHostMemory(memory); };
   const std::unique_ptr<std::byte, decltype(unmap)> owner(memory.data(), unmap);
   ChunkChecker checker(frame);
   for (std::uint64_t at = 0; at < pin.file_size; at += piece_size) {
@@ -254,17 +259,17 @@ Status InFile(Status error, const Directory& directory, const std::string& name)
 
 }  // namespace
 
-Result<bool> HasBlob(const Directory& directory, const BlobPin& pin,
+Result<bool> HasBlob(const Directory& directory, const metadata::BlobPin& pin,
                      const Result<EntryInfo>& info) {
-  const std::string name = BlobName(pin.id);
+  const std::string name = format::BlobName(pin.id);
   if (!info.ok() && info.error().code() == Code::kNotFound) return false;
   SEALPOINT_RETURN_IF_ERROR(info.status());
   Digest found{};
   if (info->kind == EntryKind::kFile && info->size_bytes == pin.file_size) {
     SEALPOINT_ASSIGN_OR_RETURN(const auto file, directory.OpenForRead(name, IoMode::kBuffered));
-    Bytes trailer(kTrailerSize);
-    SEALPOINT_RETURN_IF_ERROR(file->ReadAt(pin.file_size - kTrailerSize, trailer));
-    found = StoredTrailerDigest(trailer);
+    Bytes trailer(format::kTrailerSize);
+    SEALPOINT_RETURN_IF_ERROR(file->ReadAt(pin.file_size - format::kTrailerSize, trailer));
+    found = format::StoredTrailerDigest(trailer);
     if (found == pin.trailer_digest) return true;
   }
   return RuleError(Code::kCorrupt, "R-STG-03", "another file has the blob's name: it has ",
@@ -273,17 +278,19 @@ Result<bool> HasBlob(const Directory& directory, const BlobPin& pin,
       .AtPath(JoinPath(directory.path(), name));
 }
 
-Status VerifyBlob(const Directory& directory, const BlobPin& pin, const BlobCopyOptions& options) {
-  const std::string name = BlobName(pin.id);
+Status VerifyBlob(const Directory& directory, const metadata::BlobPin& pin,
+                  const BlobCopyOptions& options) {
+  const std::string name = format::BlobName(pin.id);
   Status status = CopyBytes(directory, name, nullptr, pin, options);
   return status.ok() ? status : InFile(std::move(status), directory, name);
 }
 
-Result<bool> CopyBlob(const Directory& from, Directory& to, const BlobPin& pin,
+Result<bool> CopyBlob(const Directory& from, Directory& to, const metadata::BlobPin& pin,
                       const BlobCopyOptions& options) {
-  const std::string name = BlobName(pin.id);
+  const std::string name = format::BlobName(pin.id);
   SEALPOINT_ASSIGN_OR_RETURN(
-      const auto copy, WholeFile::Create(to, options.publish, name, kBlobSuffix, IoMode::kDirect));
+      const auto copy,
+      WholeFile::Create(to, options.publish, name, format::kBlobSuffix, IoMode::kDirect));
   Status status = CopyBytes(from, name, &copy->file(), pin, options);
   if (!status.ok()) return InFile(std::move(status), from, name);
   status = copy->Finish();
@@ -294,4 +301,4 @@ Result<bool> CopyBlob(const Directory& from, Directory& to, const BlobPin& pin,
   return has.ok() ? status : has.error();
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::promote

@@ -10,30 +10,32 @@
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::promote {
 
-// Whether the directory, which says `info` of the blob's name, has the blob: a file with the pinned
+// True if the directory, with `info` of the blob's name, has the blob: a file with the pinned
 // length and the pinned trailer. Errors: Corrupt (R-STG-03: another file has its name), those of
 // the storage.
-Result<bool> HasBlob(const Directory& directory, const BlobPin& pin, const Result<EntryInfo>& info);
+Result<bool> HasBlob(const Directory& directory, const metadata::BlobPin& pin,
+                     const Result<EntryInfo>& info);
 
 struct BlobCopyOptions {
   PublishMethod publish = PublishMethod::kNone;  // of the target
-  std::uint64_t piece_size_bytes = 0;            // held at a time; a multiple of 4 KiB
+  std::uint64_t piece_size_bytes = 0;            // memory per copy; a multiple of 4 KiB
   Limits limits{};
   std::function<Status(std::uint64_t bytes)> on_copied{};  // an error ends the copy
 };
 
-// Copies a blob, and verifies on the way every byte by what the index pins of it (R-STG-02). It
-// gets its name when it is whole and durable; a directory sync has to follow. False if somebody
-// else's copy got the name first. After an error nothing of this copy is left. Errors: Corrupt,
-// Incomplete, Unsupported (a damaged blob), those of both storages.
-Result<bool> CopyBlob(const Directory& from, Directory& to, const BlobPin& pin,
+// Copies a blob and verifies every byte against the index on the way (R-STG-02). The copy gets its
+// name when it is complete and durable; a directory sync must follow. Returns false if another copy
+// got the name first. After an error nothing of this copy remains. Errors: Corrupt, Incomplete,
+// Unsupported (a damaged blob), those of both storages.
+Result<bool> CopyBlob(const Directory& from, Directory& to, const metadata::BlobPin& pin,
                       const BlobCopyOptions& options);
 
 // The same verification of a blob where it is.
-Status VerifyBlob(const Directory& directory, const BlobPin& pin, const BlobCopyOptions& options);
+Status VerifyBlob(const Directory& directory, const metadata::BlobPin& pin,
+                  const BlobCopyOptions& options);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::promote
 
 #endif  // SEALPOINT_LIB_PROMOTE_BLOB_COPY_H_

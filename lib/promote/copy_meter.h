@@ -9,7 +9,7 @@
 #include "lib/base/errors.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::promote {
 
 // Tells the caller how far a copy is, who may end it. Thread safety: Add.
 class CopyMeter {
@@ -44,6 +44,6 @@ class CopyMeter {
   bool is_ended_ = false;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::promote
 
 #endif  // SEALPOINT_LIB_PROMOTE_COPY_METER_H_

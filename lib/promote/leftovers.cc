@@ -6,22 +6,23 @@
 
 #include "lib/format/constants.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::promote {
 
-void RemoveLeftovers(Directory& directory, const AttemptId& attempt, const Metadata& index,
-                     std::string_view extra) {
-  std::set<std::string> pinned{IndexName(attempt)};
-  for (std::size_t i = 0; i < index.blob_count(); ++i) pinned.insert(BlobName(index.blob(i).id));
+void RemoveLeftovers(Directory& directory, const AttemptId& attempt,
+                     const metadata::Metadata& index, std::string_view extra) {
+  std::set<std::string> pinned{format::IndexName(attempt)};
+  for (std::size_t i = 0; i < index.blob_count(); ++i)
+    pinned.insert(format::BlobName(index.blob(i).id));
   const auto entries = directory.List();
   if (!entries.ok()) return;
   for (const EntryInfo& entry : *entries) {
-    const NameKind kind = ParseName(entry.name).kind;
-    const bool is_leftover = kind == NameKind::kBlob || kind == NameKind::kIndex ||
-                             kind == NameKind::kUnpublishedMarker || entry.name == extra;
+    const format::NameKind kind = format::ParseName(entry.name).kind;
+    const bool is_leftover = kind == format::NameKind::kBlob || kind == format::NameKind::kIndex ||
+                             kind == format::NameKind::kUnpublishedMarker || entry.name == extra;
     if (is_leftover && entry.kind == EntryKind::kFile && !pinned.contains(entry.name)) {
       static_cast<void>(directory.Remove(entry.name));
     }
   }
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::promote

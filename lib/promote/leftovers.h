@@ -8,14 +8,15 @@
 #include "sealpoint/id.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::promote {
 
-// Removes the files of our names that a committed checkpoint does not pin: what died before it got
-// its name, or its marker. Nothing can be committed in the directory any more but what is, so that
-// none of it will be missed; failing to remove it is no error. Also removes the file `extra`.
-void RemoveLeftovers(Directory& directory, const AttemptId& attempt, const Metadata& index,
-                     std::string_view extra = {});
+// Removes Sealpoint files that a committed checkpoint does not pin: files of writers that died
+// before they named or committed them. Nothing else can be committed in the directory any more, so
+// none of these files is needed; failing to remove them is not an error. Also removes the file
+// `extra`.
+void RemoveLeftovers(Directory& directory, const AttemptId& attempt,
+                     const metadata::Metadata& index, std::string_view extra = {});
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::promote
 
 #endif  // SEALPOINT_LIB_PROMOTE_LEFTOVERS_H_

@@ -27,7 +27,7 @@
 #include "sealpoint/text.h"
 
 namespace sealpoint {
-namespace internal {
+namespace internal::promote {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -41,7 +41,9 @@ struct GivenUp {
 constexpr std::size_t kIdDigits = 32;
 constexpr std::size_t kGivenUpSizeMax = 1024;
 
-std::string GivenUpName(const AttemptId& attempt) { return ProbeName(attempt) + ".given-up"; }
+std::string GivenUpName(const AttemptId& attempt) {
+  return format::ProbeName(attempt) + ".given-up";
+}
 
 // Nothing if there is none, or none that can be read, or that is whole: it is a hint only.
 std::optional<GivenUp> ReadGivenUp(const Directory& directory, const AttemptId& attempt) {
@@ -72,14 +74,14 @@ void WriteGivenUp(Directory& directory, const AttemptId& attempt, const GivenUp&
 class Promotion {
  public:
   // `opened`: why `from` has no directory.
-  Promotion(const PromoteOptions& options, CommittedFiles from, Status opened,
+  Promotion(const PromoteOptions& options, container::CommittedFiles from, Status opened,
             std::unique_ptr<Directory> to)
       : options_(options),
         from_(std::move(from)),
         opened_(std::move(opened)),
         to_(std::move(to)),
         meter_(options.on_progress) {
-    const Metadata& index = from_.index.metadata;
+    const metadata::Metadata& index = from_.index.metadata;
     for (std::size_t i = 0; i < index.blob_count(); ++i) pins_.push_back(index.blob(i));
   }
 
@@ -94,7 +96,8 @@ class Promotion {
   Status CopyOwn();
   Status CopySideFiles();
   Status WaitForOthers();
-  Result<std::size_t> FirstMissing(std::span<const BlobPin> pins, std::size_t begin) const;
+  Result<std::size_t> FirstMissing(std::span<const metadata::BlobPin> pins,
+                                   std::size_t begin) const;
   void GiveUp(const Status& why);
   Status CheckNotGivenUp(bool is_earlier_meant) const;
   Status Sleep(std::chrono::milliseconds duration);
@@ -103,12 +106,13 @@ class Promotion {
   void RemoveLeftovers();
 
   const PromoteOptions& options_;
-  const CommittedFiles from_;  // without a directory if all is given and it cannot be opened
+  const container::CommittedFiles
+      from_;  // without a directory if all is given and it cannot be opened
   const Status opened_;
   const std::unique_ptr<Directory> to_;
-  std::vector<BlobPin> pins_;  // of all blobs of the index
+  std::vector<metadata::BlobPin> pins_;  // of all blobs of the index
   PublishMethod publish_ = PublishMethod::kNone;
-  std::vector<BlobPin> own_;
+  std::vector<metadata::BlobPin> own_;
   std::optional<GivenUp> earlier_;  // that was there when this promotion began
   CopyMeter meter_;
   PromoteReport report_;
@@ -116,23 +120,23 @@ class Promotion {
 
 // The marker that is there, if it is this one. Errors: AlreadyExists (R-CMT-01: another), Io.
 Result<bool> Promotion::IsCommitted() const {
-  const auto info = to_->Stat(kMarkerName);
+  const auto info = to_->Stat(format::kMarkerName);
   if (!info.ok() && info.error().code() == Code::kNotFound) return false;
   SEALPOINT_RETURN_IF_ERROR(info.status());
-  const auto found = ReadMarker(*to_);
+  const auto found = container::ReadMarker(*to_);
   if (found.ok() && found->bytes == from_.marker.bytes) return true;
   if (found.error().code() == Code::kIo) return found.error();
   return RuleError(Code::kAlreadyExists, "R-CMT-01", "the directory holds another marker",
                    found.ok() ? StrCat(", of attempt ", found->marker.attempt.ToHex()) : "",
                    ", expected that of attempt ", attempt().ToHex())
-      .AtPath(JoinPath(to_->path(), kMarkerName));
+      .AtPath(JoinPath(to_->path(), format::kMarkerName));
 }
 
 // Stat of each of these blobs.
 Result<std::vector<Result<EntryInfo>>> StatBlobs(const Directory& directory,
-                                                 std::span<const BlobPin> pins) {
+                                                 std::span<const metadata::BlobPin> pins) {
   std::vector<std::string> names;
-  for (const BlobPin& pin : pins) names.push_back(BlobName(pin.id));
+  for (const metadata::BlobPin& pin : pins) names.push_back(format::BlobName(pin.id));
   return directory.StatEach(names);
 }
 
@@ -149,7 +153,7 @@ Status Promotion::ChooseOwn() {
     return {};
   }
   std::set<BlobId> chosen(options_.blobs->begin(), options_.blobs->end());
-  for (const BlobPin& pin : pins_) {
+  for (const metadata::BlobPin& pin : pins_) {
     if (chosen.erase(pin.id) > 0) own_.push_back(pin);
   }
   if (chosen.empty()) return {};
@@ -161,8 +165,9 @@ Status Promotion::ChooseOwn() {
 void Promotion::TakeUpOwn() {
   earlier_ = ReadGivenUp(*to_, attempt());
   if (!earlier_) return;
-  const bool is_own = std::any_of(own_.begin(), own_.end(),
-                                  [&](const BlobPin& pin) { return pin.id == earlier_->blob; });
+  const bool is_own = std::any_of(own_.begin(), own_.end(), [&](const metadata::BlobPin& pin) {
+    return pin.id == earlier_->blob;
+  });
   if (is_own) static_cast<void>(to_->Remove(GivenUpName(attempt())));
 }
 
@@ -179,7 +184,7 @@ Status Promotion::CopyOwn() {
       .on_copied = [this](std::uint64_t bytes) { return meter_.Add(bytes); }};
   std::atomic<std::uint64_t> copied_count = 0;
   SEALPOINT_ASSIGN_OR_RETURN(const auto infos, StatBlobs(*to_, own_));
-  SEALPOINT_RETURN_IF_ERROR(ParallelFor(threads, own_.size(), [&](int, std::size_t i) {
+  SEALPOINT_RETURN_IF_ERROR(pipeline::ParallelFor(threads, own_.size(), [&](int, std::size_t i) {
     SEALPOINT_ASSIGN_OR_RETURN(const bool is_there, HasBlob(*to_, own_[i], infos[i]));
     if (is_there) return Status();
     if (!from_.directory) return opened_;
@@ -201,7 +206,7 @@ Status Promotion::CopySideFiles() {
   SEALPOINT_ASSIGN_OR_RETURN(const auto entries, from_.directory->List());
   Bytes piece(kDirectIoAlignmentBytes);
   for (const EntryInfo& entry : entries) {
-    const bool is_side_file = ParseName(entry.name).kind == NameKind::kReserved;
+    const bool is_side_file = format::ParseName(entry.name).kind == format::NameKind::kReserved;
     if (!is_side_file || entry.kind != EntryKind::kFile || to_->Stat(entry.name).ok()) continue;
     SEALPOINT_ASSIGN_OR_RETURN(const auto source,
                                from_.directory->OpenForRead(entry.name, IoMode::kBuffered));
@@ -259,7 +264,7 @@ Status Promotion::WaitForOthers() {
 
 // The number of the first blob from `begin` on that is not there with its length (R-CMT-02). In
 // pages: most looks end early.
-Result<std::size_t> Promotion::FirstMissing(std::span<const BlobPin> pins,
+Result<std::size_t> Promotion::FirstMissing(std::span<const metadata::BlobPin> pins,
                                             std::size_t begin) const {
   constexpr std::size_t kPage = 1000;
   while (begin < pins.size()) {
@@ -268,7 +273,8 @@ Result<std::size_t> Promotion::FirstMissing(std::span<const BlobPin> pins,
     for (std::size_t i = 0; i < page.size(); ++i) {
       if (!infos[i].ok() && infos[i].error().code() == Code::kNotFound) return begin + i;
       SEALPOINT_RETURN_IF_ERROR(infos[i].status());
-      SEALPOINT_RETURN_IF_ERROR(CheckBlobSize(to_->path(), page[i], infos[i]->size_bytes));
+      SEALPOINT_RETURN_IF_ERROR(
+          container::CheckBlobSize(to_->path(), page[i], infos[i]->size_bytes));
     }
     begin += page.size();
   }
@@ -286,11 +292,12 @@ void Promotion::GiveUp(const Status& why) {
 Status Promotion::CheckNotGivenUp(bool is_earlier_meant) const {
   const auto found = ReadGivenUp(*to_, attempt());
   if (!found || (found == earlier_ && !is_earlier_meant)) return {};
-  const bool is_of_index = std::any_of(pins_.begin(), pins_.end(),
-                                       [&](const BlobPin& pin) { return pin.id == found->blob; });
+  const bool is_of_index =
+      std::any_of(pins_.begin(), pins_.end(),
+                  [&](const metadata::BlobPin& pin) { return pin.id == found->blob; });
   if (!is_of_index) return {};
   // Somebody has copied it since.
-  if (to_->Stat(BlobName(found->blob)).status().code() != Code::kNotFound) return {};
+  if (to_->Stat(format::BlobName(found->blob)).status().code() != Code::kNotFound) return {};
   return RuleError(Code::kIncomplete, "R-STG-10", "blob ", found->blob.ToHex(),
                    " was given up by the process that has it: ", found->why)
       .AtPath(to_->path());
@@ -309,16 +316,17 @@ Status Promotion::Sleep(std::chrono::milliseconds duration) {
 // Its content is pinned by the marker: a whole one that is there is this one.
 Status Promotion::PlaceIndex() {
   const Bytes& bytes = *from_.index.bytes;
-  const std::string name = IndexName(attempt());
+  const std::string name = format::IndexName(attempt());
   const auto info = to_->Stat(name);
-  if (info.ok()) return ReadIndex(*to_, from_.marker.marker, options_.limits).status();
+  if (info.ok()) return container::ReadIndex(*to_, from_.marker.marker, options_.limits).status();
   if (info.error().code() != Code::kNotFound) return info.error();
   SEALPOINT_ASSIGN_OR_RETURN(
-      const auto file, WholeFile::Create(*to_, publish_, name, kIndexSuffix, IoMode::kBuffered));
+      const auto file,
+      WholeFile::Create(*to_, publish_, name, format::kIndexSuffix, IoMode::kBuffered));
   SEALPOINT_RETURN_IF_ERROR(file->file().WriteAt(0, bytes));
   const Status placed = file->Finish();
   if (placed.ok()) return placed;
-  const auto there = ReadIndex(*to_, from_.marker.marker, options_.limits);
+  const auto there = container::ReadIndex(*to_, from_.marker.marker, options_.limits);
   return there.ok() ? Status() : placed;
 }
 
@@ -328,30 +336,30 @@ Status Promotion::Publish() {
   SEALPOINT_RETURN_IF_ERROR(PlaceIndex());
   SEALPOINT_ASSIGN_OR_RETURN(const Id128 id, Id128::Random());
   // Never a void marker: a later promotion publishes these same bytes.
-  return WriteAndPublish(*to_, publish_, UnpublishedMarkerName(id), kMarkerName,
-                         from_.marker.bytes);
+  return storage::WriteAndPublish(*to_, publish_, format::UnpublishedMarkerName(id),
+                                  format::kMarkerName, from_.marker.bytes);
 }
 
 void Promotion::RemoveLeftovers() {
-  internal::RemoveLeftovers(*to_, attempt(), from_.index.metadata, GivenUpName(attempt()));
+  internal::promote::RemoveLeftovers(*to_, attempt(), from_.index.metadata, GivenUpName(attempt()));
 }
 
 Result<PromoteReport> Promotion::Run() {
-  const Marker& marker = from_.marker.marker;
+  const format::Marker& marker = from_.marker.marker;
   report_.attempt = marker.attempt;
   report_.sequence = marker.sequence;
   report_.step = marker.step;
   SEALPOINT_ASSIGN_OR_RETURN(report_.was_committed, IsCommitted());
   if (report_.was_committed) {
     // Who published may not have synced yet, or may have died.
-    SEALPOINT_RETURN_IF_ERROR(CheckFiles(*to_, from_.index.metadata));
+    SEALPOINT_RETURN_IF_ERROR(container::CheckFiles(*to_, from_.index.metadata));
     SEALPOINT_RETURN_IF_ERROR(to_->Sync());
     RemoveLeftovers();
     return report_;
   }
   SEALPOINT_ASSIGN_OR_RETURN(const Id128 probe, Id128::Random());
-  SEALPOINT_ASSIGN_OR_RETURN(const Capabilities capabilities, to_->Probe(ProbeName(probe)));
-  SEALPOINT_RETURN_IF_ERROR(CheckCapabilities(*to_, capabilities));
+  SEALPOINT_ASSIGN_OR_RETURN(const Capabilities capabilities, to_->Probe(format::ProbeName(probe)));
+  SEALPOINT_RETURN_IF_ERROR(storage::CheckCapabilities(*to_, capabilities));
   publish_ = capabilities.publish;
   SEALPOINT_RETURN_IF_ERROR(ChooseOwn());
   TakeUpOwn();
@@ -371,7 +379,7 @@ Status Promotion::TakeSteps() {
 }
 
 Status CheckOptions(const PromoteOptions& options) {
-  SEALPOINT_RETURN_IF_ERROR(CheckThreads("threads", options.threads));
+  SEALPOINT_RETURN_IF_ERROR(pipeline::CheckThreads("threads", options.threads));
   const std::uint64_t least = static_cast<std::uint64_t>(options.threads) * kDirectIoAlignmentBytes;
   if (options.memory_budget_bytes < least) {
     return InvalidArgument("memory_budget_bytes is ", options.memory_budget_bytes,
@@ -382,24 +390,29 @@ Status CheckOptions(const PromoteOptions& options) {
 }
 
 // The checkpoint as somebody else read it, whose directory the caller opens.
-Result<CommittedFiles> FilesOf(const std::string& path, const Limits& limits, GivenFiles given) {
-  SEALPOINT_ASSIGN_OR_RETURN(MarkerFile marker, DecodeMarkerFile(path, std::move(given.marker)));
-  SEALPOINT_RETURN_IF_ERROR(CheckCommitted(path, marker.marker));
-  SEALPOINT_ASSIGN_OR_RETURN(IndexFile index,
-                             DecodeIndexFile(path, marker.marker, std::move(given.index), limits));
-  return CommittedFiles{.marker = std::move(marker), .index = std::move(index)};
+Result<container::CommittedFiles> FilesOf(const std::string& path, const Limits& limits,
+                                          container::GivenFiles given) {
+  SEALPOINT_ASSIGN_OR_RETURN(container::MarkerFile marker,
+                             container::DecodeMarkerFile(path, std::move(given.marker)));
+  SEALPOINT_RETURN_IF_ERROR(container::CheckCommitted(path, marker.marker));
+  SEALPOINT_ASSIGN_OR_RETURN(
+      container::IndexFile index,
+      container::DecodeIndexFile(path, marker.marker, std::move(given.index), limits));
+  return container::CommittedFiles{.marker = std::move(marker), .index = std::move(index)};
 }
 
 }  // namespace
 
 Result<PromoteReport> PromoteGiven(const std::string& from, const std::string& to,
-                                   const PromoteOptions& options, std::optional<GivenFiles> given) {
+                                   const PromoteOptions& options,
+                                   std::optional<container::GivenFiles> given) {
   SEALPOINT_RETURN_IF_ERROR(CheckOptions(options));
   const auto from_storage = options.from_storage ? options.from_storage : DefaultStorage();
   const auto to_storage = options.to_storage ? options.to_storage : DefaultStorage();
-  SEALPOINT_ASSIGN_OR_RETURN(CommittedFiles files,
-                             given ? FilesOf(from, options.limits, *std::move(given))
-                                   : OpenCommitted(*from_storage, from, options.limits, false));
+  SEALPOINT_ASSIGN_OR_RETURN(
+      container::CommittedFiles files,
+      given ? FilesOf(from, options.limits, *std::move(given))
+            : container::OpenCommitted(*from_storage, from, options.limits, false));
   // Another process may have dropped what was given already, once all was promoted. Whoever waits
   // for a blob that cannot be had is to hear why (R-STG-10), so that this is no error yet.
   Status not_opened;
@@ -413,14 +426,14 @@ Result<PromoteReport> PromoteGiven(const std::string& from, const std::string& t
   return Promotion(options, std::move(files), std::move(not_opened), std::move(opened)).Run();
 }
 
-}  // namespace internal
+}  // namespace internal::promote
 
 Result<PromoteReport> Promote(const std::string& from, const std::string& to,
                               const PromoteOptions& options) {
   const auto from_storage = options.from_storage ? options.from_storage : DefaultStorage();
   const auto to_storage = options.to_storage ? options.to_storage : DefaultStorage();
-  SEALPOINT_RETURN_IF_ERROR(internal::CheckApart(*from_storage, from, *to_storage, to));
-  return internal::PromoteGiven(from, to, options, {});
+  SEALPOINT_RETURN_IF_ERROR(internal::storage::CheckApart(*from_storage, from, *to_storage, to));
+  return internal::promote::PromoteGiven(from, to, options, {});
 }
 
 }  // namespace sealpoint

@@ -9,13 +9,14 @@
 #include "sealpoint/promote.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::promote {
 
-// Promote, with marker and index that somebody else read, and PromoteOptions::blobs: `from` may
-// lack both files, and be gone if nothing is to be copied any more.
+// Promote with marker and index supplied by the caller, and PromoteOptions::blobs. `from` may lack
+// both files, and need not exist if no blob remains to be copied.
 Result<PromoteReport> PromoteGiven(const std::string& from, const std::string& to,
-                                   const PromoteOptions& options, std::optional<GivenFiles> given);
+                                   const PromoteOptions& options,
+                                   std::optional<container::GivenFiles> given);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::promote
 
 #endif  // SEALPOINT_LIB_PROMOTE_PROMOTE_FILES_H_

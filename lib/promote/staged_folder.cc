@@ -12,7 +12,7 @@
 #include "lib/storage/place.h"
 #include "sealpoint/digest.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::promote {
 namespace {
 
 constexpr std::string_view kRecordStart = "sealpoint staged copies of ";
@@ -34,7 +34,7 @@ Status OfAnotherSeries(const StagedFolder& folder, const std::optional<std::stri
 Result<StagedFolder> StagedFolderOf(const Storage& storage, const std::string& local,
                                     const std::string& final_series) {
   SEALPOINT_ASSIGN_OR_RETURN(Location place, storage.Locate(final_series));
-  const std::string name(LastComponent(place.path).substr(0, kNameSizeMax));
+  const std::string name(storage::LastComponent(place.path).substr(0, kNameSizeMax));
   const std::string digest = ComputeDigest(AsBytes(std::string_view(place.path))).ToHex();
   return StagedFolder{
       .path = JoinPath(local, StrCat(name.empty() ? "root" : name, "-",
@@ -50,7 +50,7 @@ Status MakeStagedFolder(Storage& storage, const StagedFolder& folder) {
   SEALPOINT_ASSIGN_OR_RETURN(const auto directory, storage.OpenDirectory(folder.path));
   const std::string record = RecordOf(folder.series);
   const Status written =
-      WriteFileDurably(*directory, kStagedRecordName, AsBytes(std::string_view(record)));
+      storage::WriteFileDurably(*directory, kStagedRecordName, AsBytes(std::string_view(record)));
   if (written.ok()) return directory->Sync();
   if (written.code() != Code::kAlreadyExists) return written;
   // Another rank of this node makes it at the same time.
@@ -74,11 +74,11 @@ Result<std::optional<std::string>> RecordedSeries(const Storage& storage, const 
 }
 
 Status CheckIsCopy(const Storage& storage, const std::string& local, const std::string& final) {
-  SEALPOINT_RETURN_IF_ERROR(CheckApart(storage, local, storage, final));
-  SEALPOINT_ASSIGN_OR_RETURN(const auto there, OpenCheckpointDirectory(storage, final));
-  SEALPOINT_ASSIGN_OR_RETURN(const MarkerFile expected, ReadMarker(*there));
-  SEALPOINT_ASSIGN_OR_RETURN(const auto here, OpenCheckpointDirectory(storage, local));
-  const auto marker = ReadMarker(*here);
+  SEALPOINT_RETURN_IF_ERROR(storage::CheckApart(storage, local, storage, final));
+  SEALPOINT_ASSIGN_OR_RETURN(const auto there, container::OpenCheckpointDirectory(storage, final));
+  SEALPOINT_ASSIGN_OR_RETURN(const container::MarkerFile expected, container::ReadMarker(*there));
+  SEALPOINT_ASSIGN_OR_RETURN(const auto here, container::OpenCheckpointDirectory(storage, local));
+  const auto marker = container::ReadMarker(*here);
   // A node that died before it published its own has none.
   if (marker.error().code() == Code::kUncommitted) return {};
   SEALPOINT_RETURN_IF_ERROR(marker.status());
@@ -88,9 +88,9 @@ Status CheckIsCopy(const Storage& storage, const std::string& local, const std::
 }
 
 Status CheckIsDurable(const Storage& storage, const std::string& final, const Limits& limits) {
-  SEALPOINT_ASSIGN_OR_RETURN(const CommittedFiles files,
-                             OpenCommitted(storage, final, limits, true));
+  SEALPOINT_ASSIGN_OR_RETURN(const container::CommittedFiles files,
+                             container::OpenCommitted(storage, final, limits, true));
   return files.directory->Sync();
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::promote

@@ -9,10 +9,10 @@
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
 
-// The local copies of a series: they lie in a folder of their own below the local place, with a
-// record of the place that they are to go to (spec/staged.md, R-STG-13).
+// The local copies of a series. They are stored in a separate folder below the local directory,
+// with a record of their destination (spec/staged.md, R-STG-13).
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::promote {
 
 inline constexpr std::string_view kStagedRecordName = "sealpoint.staged";
 
@@ -21,7 +21,7 @@ struct StagedFolder {
   std::string series{};  // the final place, without links
 };
 
-// Where the copies of a series lie. Nothing is made. Errors: those of Storage::Locate.
+// Computes the folder of the copies of a series. Creates nothing. Errors: those of Storage::Locate.
 Result<StagedFolder> StagedFolderOf(const Storage& storage, const std::string& local,
                                     const std::string& final_series);
 
@@ -29,15 +29,15 @@ Result<StagedFolder> StagedFolderOf(const Storage& storage, const std::string& l
 // another series), Io, NoSpace.
 Status MakeStagedFolder(Storage& storage, const StagedFolder& folder);
 
-// The series of the record in a folder; nothing if it has none. Errors: Io.
+// The series recorded in a folder; empty if it has no record. Errors: Io.
 Result<std::optional<std::string>> RecordedSeries(const Storage& storage, const std::string& path);
 
-// R-STG-08: the final directory is another place, and its marker is that of the local one, byte for
+// R-STG-08: the final directory is another one, and its marker equals the local marker byte for
 // byte. Errors: InvalidArgument, AlreadyExists, those of reading the two.
 Status CheckIsCopy(const Storage& storage, const std::string& local, const std::string& final);
-// R-STG-08: the checkpoint is whole and durable there. Errors: those of opening and syncing it.
+// R-STG-08: the checkpoint is intact and durable there. Errors: those of opening and syncing it.
 Status CheckIsDurable(const Storage& storage, const std::string& final, const Limits& limits);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::promote
 
 #endif  // SEALPOINT_LIB_PROMOTE_STAGED_FOLDER_H_

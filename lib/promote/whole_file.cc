@@ -8,7 +8,7 @@
 #include "lib/base/macros.h"
 #include "sealpoint/id.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::promote {
 
 Result<std::unique_ptr<WholeFile>> WholeFile::Create(Directory& directory, PublishMethod method,
                                                      std::string name, std::string_view suffix,
@@ -41,4 +41,4 @@ Status WholeFile::Finish() {
   return directory_.PublishExclusive(written_as_, name_, method_);
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::promote

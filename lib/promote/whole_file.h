@@ -10,15 +10,15 @@
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::promote {
 
-// A file that appears under its name when it is whole and durable (R-STG-03), so that its length
-// says all to other processes. In a file system it is written under another name of the same form,
-// with a random id, which clean-up takes for what a dead writer left; in an object store nothing
-// appears before it is whole anyway. The destructor removes what got no name.
+// A file that appears under its name only when it is complete and durable (R-STG-03), so that other
+// processes need to check only its length. A file system stores it under a temporary name of the
+// same form with a random id; clean-up treats such files as leftovers of a dead writer. An object
+// store shows no incomplete objects anyway. The destructor removes the file unless it got its name.
 class WholeFile {
  public:
-  // `suffix`: kBlobSuffix and the like, those of the name. Borrows the directory.
+  // `suffix`: the name's suffix, such as kBlobSuffix. Borrows the directory.
   static Result<std::unique_ptr<WholeFile>> Create(Directory& directory, PublishMethod method,
                                                    std::string name, std::string_view suffix,
                                                    IoMode mode);
@@ -27,8 +27,8 @@ class WholeFile {
   WholeFile& operator=(const WholeFile&) = delete;
 
   WritableFile& file() { return *file_; }
-  // Syncs, closes and gives it its name; durable after the next sync of the directory. Errors:
-  // AlreadyExists (nothing was replaced); after Io it may have its name all the same.
+  // Syncs and closes the file and gives it its name; durable after the next sync of the directory.
+  // Errors: AlreadyExists (nothing was replaced); after Io the file may have its name.
   Status Finish();
 
  private:
@@ -42,6 +42,6 @@ class WholeFile {
   std::unique_ptr<WritableFile> file_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::promote
 
 #endif  // SEALPOINT_LIB_PROMOTE_WHOLE_FILE_H_

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/repack/average.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::repack {
 namespace {
 
 // A complex element is two of these.
@@ -69,4 +69,4 @@ void AddScaled(double weight, DType accumulator, const std::byte* values, std::b
   }
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::repack

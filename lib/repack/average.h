@@ -9,9 +9,9 @@
 #include "sealpoint/dtype.h"
 #include "sealpoint/repack.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::repack {
 
-// In which dtype elements of `dtype` are summed up; nothing if they are not averaged.
+// Dtype for summing elements of `dtype`; empty if they are not averaged.
 std::optional<DType> AccumulatorOf(DType dtype, MergeOptions::Accumulate accumulate);
 
 // `sum` = weight * sum, and `sum` += weight * values. `size_bytes` of elements of a dtype that
@@ -20,6 +20,6 @@ void ScaleBy(double weight, DType accumulator, std::byte* sum, std::uint64_t siz
 void AddScaled(double weight, DType accumulator, const std::byte* values, std::byte* sum,
                std::uint64_t size_bytes);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::repack
 
 #endif  // SEALPOINT_LIB_REPACK_AVERAGE_H_

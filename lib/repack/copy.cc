@@ -15,7 +15,7 @@
 #include "sealpoint/repack.h"
 
 namespace sealpoint {
-namespace internal {
+namespace internal::repack {
 namespace {
 
 bool ChoosesNothing(const CopyOptions& options) {
@@ -132,21 +132,21 @@ Result<RepackReport> CopyUnchanged(const Checkpoint& source, const std::string& 
 }
 
 }  // namespace
-}  // namespace internal
+}  // namespace internal::repack
 
 Result<RepackReport> CopyCheckpoint(const std::string& from, const std::string& to,
                                     const CopyOptions& options) {
   // With all its blobs.
-  SEALPOINT_ASSIGN_OR_RETURN(internal::CopySource source,
-                             internal::OpenCopySource(from, options.repack));
-  if (!source.is_draft && internal::ChoosesNothing(options)) {
-    return internal::CopyUnchanged(*source.checkpoint, to, options.repack);
+  SEALPOINT_ASSIGN_OR_RETURN(internal::repack::CopySource source,
+                             internal::repack::OpenCopySource(from, options.repack));
+  if (!source.is_draft && internal::repack::ChoosesNothing(options)) {
+    return internal::repack::CopyUnchanged(*source.checkpoint, to, options.repack);
   }
-  internal::RewriteJob job;
+  internal::repack::RewriteJob job;
   job.sources.push_back(std::move(source.checkpoint));
-  SEALPOINT_RETURN_IF_ERROR(internal::ChooseTasks(options, job));
-  job.commit = internal::CommitOf(job.sources, options);
-  return internal::Rewrite(std::move(job), to, options.repack);
+  SEALPOINT_RETURN_IF_ERROR(internal::repack::ChooseTasks(options, job));
+  job.commit = internal::repack::CommitOf(job.sources, options);
+  return internal::repack::Rewrite(std::move(job), to, options.repack);
 }
 
 }  // namespace sealpoint

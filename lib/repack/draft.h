@@ -10,18 +10,19 @@
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
 
-// Format version 0, the draft, differs from version 1 in the version of its headers alone
-// (spec/history.md). docs/policy.md says for how long it is read.
+// Format version 0, the draft, differs from version 1 only in the version of its headers
+// (spec/history.md). docs/reference/policy.md specifies which releases read it.
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::repack {
 
-// Marker and index of a checkpoint of the draft, compared with their digests and then made those of
-// version 1, for Checkpoint::OpenFrom. What reads payload reads no header of a blob. Nothing if
-// there is no whole marker of the draft: whoever opens the directory says why. Errors: those of
-// marker and index.
-Result<std::optional<GivenFiles>> ReadDraft(const Storage& storage, const std::string& path,
-                                            const Limits& limits);
+// Reads marker and index of a checkpoint of the draft, checks their digests and converts them to
+// version 1, for Checkpoint::OpenFrom. Payload reads do not use the header of a blob. Empty if
+// there is no intact marker of the draft; opening the directory then gives the reason. Errors:
+// those of marker and index.
+Result<std::optional<container::GivenFiles>> ReadDraft(const Storage& storage,
+                                                       const std::string& path,
+                                                       const Limits& limits);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::repack
 
 #endif  // SEALPOINT_LIB_REPACK_DRAFT_H_

@@ -15,7 +15,7 @@
 #include "sealpoint/repack.h"
 
 namespace sealpoint {
-namespace internal {
+namespace internal::repack {
 namespace {
 
 using Mode = MergeOptions::Mode;
@@ -153,23 +153,23 @@ std::string DescribeMerge(const MergeOptions& options) {
 }
 
 }  // namespace
-}  // namespace internal
+}  // namespace internal::repack
 
 Result<RepackReport> MergeCheckpoints(const std::vector<std::string>& sources,
                                       const std::string& to, const MergeOptions& options) {
-  SEALPOINT_RETURN_IF_ERROR(internal::CheckWeights(options, sources.size()));
-  internal::RewriteJob job{.weights = options.weights, .commit = options.commit};
+  SEALPOINT_RETURN_IF_ERROR(internal::repack::CheckWeights(options, sources.size()));
+  internal::repack::RewriteJob job{.weights = options.weights, .commit = options.commit};
   if (job.weights.empty()) {
     job.weights.assign(sources.size(), 1.0 / static_cast<double>(sources.size()));
   }
-  SEALPOINT_ASSIGN_OR_RETURN(job.sources, internal::OpenSources(sources, options.repack));
-  internal::Merging merging(options, job);
+  SEALPOINT_ASSIGN_OR_RETURN(job.sources, internal::repack::OpenSources(sources, options.repack));
+  internal::repack::Merging merging(options, job);
   SEALPOINT_RETURN_IF_ERROR(merging.ChooseTensors());
   SEALPOINT_RETURN_IF_ERROR(merging.ChooseObjects());
   if (job.commit.step == kNoStep) job.commit.step = job.sources.front()->step();
-  job.commit.provenance = internal::WithOrigin(options.commit.provenance, job.sources,
-                                               internal::DescribeMerge(options));
-  return internal::Rewrite(std::move(job), to, options.repack);
+  job.commit.provenance = internal::repack::WithOrigin(options.commit.provenance, job.sources,
+                                                       internal::repack::DescribeMerge(options));
+  return internal::repack::Rewrite(std::move(job), to, options.repack);
 }
 
 }  // namespace sealpoint

@@ -6,7 +6,7 @@
 
 #include "lib/base/macros.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::repack {
 namespace {
 
 constexpr std::size_t kPiecesAtOnceMax = 1024;
@@ -111,4 +111,4 @@ std::size_t CountThatFit(std::span<const ShardPiece> pieces, std::uint64_t memor
   return count;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::repack

@@ -11,9 +11,9 @@
 #include "sealpoint/region.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::repack {
 
-// What becomes a shard: elements of one tensor that fit into the memory of a thread.
+// Contents of a future shard: elements of one tensor that fit into the memory of a thread.
 struct ShardPiece {
   std::size_t task = 0;
   Region region{};
@@ -28,9 +28,9 @@ struct PieceLimits {
   std::uint64_t raw_bytes = 0;     // as it is stored
 };
 
-// The pieces of all tensors that have elements, in their order. A tensor within the limits is one
-// piece; of another one each shard of its first source is cut where chunks of both end, so that
-// none is read twice, if one fits.
+// The pieces of all tensors with elements, in order. A tensor within the limits is one piece. For a
+// larger one, each shard of its first source is cut where chunks of both end, if such a piece fits,
+// so that no chunk is read twice.
 Result<std::vector<ShardPiece>> CutIntoPieces(const RewriteJob& job, const PieceLimits& limits);
 
 // Cuts them into at most `count` parts of about the same size. Some may be empty.
@@ -40,6 +40,6 @@ std::vector<std::span<const ShardPiece>> Divide(std::span<const ShardPiece> piec
 // How many of the first of these fit into the memory together; at least one if there is one.
 std::size_t CountThatFit(std::span<const ShardPiece> pieces, std::uint64_t memory_bytes);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::repack
 
 #endif  // SEALPOINT_LIB_REPACK_PIECES_H_

@@ -28,7 +28,7 @@
 #include "sealpoint/repack.h"
 
 namespace sealpoint {
-namespace internal {
+namespace internal::repack {
 namespace {
 
 // A directory that may have some of the files.
@@ -57,16 +57,16 @@ class Repairing {
     }
     SEALPOINT_RETURN_IF_ERROR(FindMarker());
     SEALPOINT_RETURN_IF_ERROR(FindIndex());
-    for (const BlobPin& pin : pins_) bytes_total_ += pin.file_size;
+    for (const metadata::BlobPin& pin : pins_) bytes_total_ += pin.file_size;
     SEALPOINT_RETURN_IF_ERROR(to_storage_->CreateDirectories(to_));
     SEALPOINT_ASSIGN_OR_RETURN(target_, to_storage_->OpenDirectory(to_));
-    const auto taken = target_->Stat(kMarkerName);
+    const auto taken = target_->Stat(format::kMarkerName);
     if (!taken.ok() && taken.error().code() != Code::kNotFound) return taken.error();
     // It is this checkpoint, or another one, which is found out before a blob is copied.
     if (taken.ok()) {
       SEALPOINT_RETURN_IF_ERROR(Publish());
-      return ParallelFor(options_.threads, pins_.size(),
-                         [&](int, std::size_t i) { return VerifyInTarget(pins_[i]); });
+      return pipeline::ParallelFor(options_.threads, pins_.size(),
+                                   [&](int, std::size_t i) { return VerifyInTarget(pins_[i]); });
     }
     SEALPOINT_RETURN_IF_ERROR(CopyBlobs());
     SEALPOINT_RETURN_IF_ERROR(CheckNothingIsLost());
@@ -75,7 +75,7 @@ class Repairing {
 
  private:
   Status CheckOptions() const {
-    SEALPOINT_RETURN_IF_ERROR(CheckThreads("threads", options_.threads));
+    SEALPOINT_RETURN_IF_ERROR(pipeline::CheckThreads("threads", options_.threads));
     if (piece_size() < kDirectIoAlignmentBytes) {
       return InvalidArgument("memory_budget_bytes is ", options_.memory_budget_bytes,
                              ", expected at least ", kDirectIoAlignmentBytes, " for each of ",
@@ -97,10 +97,10 @@ class Repairing {
   Status FindMarker() {
     Status problem;
     for (const RepairPlace& place : places_) {
-      auto found =
-          place.opened.ok() ? ReadMarker(**place.opened) : Result<MarkerFile>(place.opened.error());
+      auto found = place.opened.ok() ? container::ReadMarker(**place.opened)
+                                     : Result<container::MarkerFile>(place.opened.error());
       Status status = found.status();
-      if (status.ok()) status = CheckCommitted(place.path, found->marker);
+      if (status.ok()) status = container::CheckCommitted(place.path, found->marker);
       if (!status.ok()) {
         if (problem.ok()) problem = std::move(status);
         continue;
@@ -127,7 +127,7 @@ class Repairing {
     Status problem;
     for (const RepairPlace& place : places_) {
       if (!place.opened.ok()) continue;
-      auto found = ReadIndex(**place.opened, marker_.marker, options_.limits);
+      auto found = container::ReadIndex(**place.opened, marker_.marker, options_.limits);
       if (found.ok()) {
         index_ = *std::move(found);
         report_.index_from = place.path;
@@ -164,7 +164,7 @@ class Repairing {
       total_bytes += summary.file_size_bytes();
       summaries_.push_back(std::move(summary));
     }
-    const Marker& marker = marker_.marker;
+    const format::Marker& marker = marker_.marker;
     if (pins_.size() == marker.blob_count && total_bytes == marker.total_bytes) return {};
     return RuleError(Code::kIncomplete, "R-MRK-07", "no place has the index, and there are ",
                      pins_.size(), " blobs of attempt ", marker.attempt.ToHex(), " with ",
@@ -175,19 +175,22 @@ class Repairing {
 
   Status CopyBlobs() {
     SEALPOINT_ASSIGN_OR_RETURN(const Id128 probe, Id128::Random());
-    SEALPOINT_ASSIGN_OR_RETURN(const Capabilities capabilities, target_->Probe(ProbeName(probe)));
-    SEALPOINT_RETURN_IF_ERROR(CheckCapabilities(*target_, capabilities));
+    SEALPOINT_ASSIGN_OR_RETURN(const Capabilities capabilities,
+                               target_->Probe(format::ProbeName(probe)));
+    SEALPOINT_RETURN_IF_ERROR(storage::CheckCapabilities(*target_, capabilities));
     publish_ = capabilities.publish;
     report_.blobs.resize(pins_.size());
-    return ParallelFor(options_.threads, pins_.size(),
-                       [&](int, std::size_t i) { return CopyFromAny(pins_[i], report_.blobs[i]); });
+    return pipeline::ParallelFor(options_.threads, pins_.size(), [&](int, std::size_t i) {
+      return CopyFromAny(pins_[i], report_.blobs[i]);
+    });
   }
 
-  Status CopyFromAny(const BlobPin& pin, RepairedBlob& blob) {
+  Status CopyFromAny(const metadata::BlobPin& pin, RepairedBlob& blob) {
     blob.id = pin.id;
     blob.size_bytes = pin.file_size;
-    SEALPOINT_ASSIGN_OR_RETURN(const bool is_there,
-                               HasBlob(*target_, pin, target_->Stat(BlobName(pin.id))));
+    SEALPOINT_ASSIGN_OR_RETURN(
+        const bool is_there,
+        promote::HasBlob(*target_, pin, target_->Stat(format::BlobName(pin.id))));
     if (is_there) {
       blob.from = to_;
       return VerifyInTarget(pin);
@@ -219,26 +222,27 @@ class Repairing {
   bool IsOfTarget(const Status& error) const {
     if (error.code() == Code::kCancelled || error.code() == Code::kNoSpace) return true;
     const std::string& path = error.place().path;
-    return !IsPlace(ParentPath(path)) && path == JoinPath(to_, LastComponent(path));
+    return !IsPlace(storage::ParentPath(path)) &&
+           path == JoinPath(to_, storage::LastComponent(path));
   }
 
   // What an earlier call left may be damaged by now, or be one of the places under another path.
-  Status VerifyInTarget(const BlobPin& pin) {
-    return VerifyBlob(*target_, pin, CopyOptionsOf())
+  Status VerifyInTarget(const metadata::BlobPin& pin) {
+    return promote::VerifyBlob(*target_, pin, CopyOptionsOf())
         .Prefixed("the new directory has it, damaged; expected another directory");
   }
 
-  BlobCopyOptions CopyOptionsOf() {
+  promote::BlobCopyOptions CopyOptionsOf() {
     return {.publish = publish_,
             .piece_size_bytes = piece_size(),
             .limits = options_.limits,
             .on_copied = [this](std::uint64_t bytes) { return meter_.Add(bytes); }};
   }
 
-  Status CopyFrom(const RepairPlace& place, const BlobPin& pin) {
+  Status CopyFrom(const RepairPlace& place, const metadata::BlobPin& pin) {
     if (!place.opened.ok()) return place.opened.error();
-    SEALPOINT_RETURN_IF_ERROR((*place.opened)->Stat(BlobName(pin.id)).status());
-    return CopyBlob(**place.opened, *target_, pin, CopyOptionsOf()).status();
+    SEALPOINT_RETURN_IF_ERROR((*place.opened)->Stat(format::BlobName(pin.id)).status());
+    return promote::CopyBlob(**place.opened, *target_, pin, CopyOptionsOf()).status();
   }
 
   Status CheckNothingIsLost() {
@@ -260,13 +264,13 @@ class Repairing {
   }
 
   // What an index has in these blobs, or all that a manifest has.
-  void ListLost(const Metadata& metadata, const std::set<BlobId>& lost) {
-    const auto is_lost = [&](const ShardRef& shard) {
-      return metadata.kind() == MetadataKind::kManifest ||
+  void ListLost(const metadata::Metadata& metadata, const std::set<BlobId>& lost) {
+    const auto is_lost = [&](const metadata::ShardRef& shard) {
+      return metadata.kind() == metadata::MetadataKind::kManifest ||
              lost.contains(metadata.blob(shard.blob).id);
     };
     for (std::size_t i = 0; i < metadata.tensor_count(); ++i) {
-      const TensorView tensor = metadata.tensor(i);
+      const metadata::TensorView tensor = metadata.tensor(i);
       bool has_lost = false;
       for (std::size_t shard = 0; shard < tensor.shard_count() && !has_lost; ++shard) {
         has_lost = is_lost(tensor.shard_ref(shard));
@@ -274,7 +278,7 @@ class Repairing {
       if (has_lost) report_.lost_tensors.emplace_back(tensor.name());
     }
     for (std::size_t i = 0; i < metadata.object_count(); ++i) {
-      const ObjectView object = metadata.object(i);
+      const metadata::ObjectView object = metadata.object(i);
       const bool has_bytes = object.size() > 0;
       if (has_bytes && is_lost(object.shard_ref()))
         report_.lost_objects.emplace_back(object.name());
@@ -286,21 +290,22 @@ class Repairing {
   // A promotion that finds all blobs there.
   Status PublishSame() {
     std::vector<BlobId> blobs;
-    for (const BlobPin& pin : pins_) blobs.push_back(pin.id);
+    for (const metadata::BlobPin& pin : pins_) blobs.push_back(pin.id);
     SEALPOINT_ASSIGN_OR_RETURN(
         const PromoteReport report,
-        PromoteGiven(to_, to_,
-                     {.from_storage = to_storage_,
-                      .to_storage = to_storage_,
-                      .blobs = std::move(blobs),
-                      .limits = options_.limits},
-                     GivenFiles{.marker = marker_.bytes, .index = *index_->bytes}));
+        promote::PromoteGiven(
+            to_, to_,
+            {.from_storage = to_storage_,
+             .to_storage = to_storage_,
+             .blobs = std::move(blobs),
+             .limits = options_.limits},
+            container::GivenFiles{.marker = marker_.bytes, .index = *index_->bytes}));
     report_.was_committed = report.was_committed;
     return {};
   }
 
   Status PublishNew() {
-    const Marker& marker = marker_.marker;
+    const format::Marker& marker = marker_.marker;
     CommitOptions commit{.step = marker.step,
                          .provenance = {{"repack.from", marker.attempt.ToHex()},
                                         {"repack.how", "repair with a new index"}},
@@ -314,12 +319,12 @@ class Repairing {
     if (!report_.was_committed) {
       SEALPOINT_RETURN_IF_ERROR(Commit(*to_storage_, to_, commit, summaries_).status());
     }
-    SEALPOINT_ASSIGN_OR_RETURN(const CommittedFiles files,
-                               OpenCommitted(*to_storage_, to_, options_.limits, true));
+    SEALPOINT_ASSIGN_OR_RETURN(const container::CommittedFiles files,
+                               container::OpenCommitted(*to_storage_, to_, options_.limits, true));
     // Who published then may have died before the sync.
     if (report_.was_committed) SEALPOINT_RETURN_IF_ERROR(target_->Sync());
     report_.attempt = files.marker.marker.attempt;
-    RemoveLeftovers(*target_, report_.attempt, files.index.metadata);
+    promote::RemoveLeftovers(*target_, report_.attempt, files.index.metadata);
     return {};
   }
 
@@ -331,25 +336,25 @@ class Repairing {
   RepairReport& report_;
   std::uint64_t bytes_total_ = 0;  // of the blobs
   const std::function<bool(std::uint64_t bytes)> on_bytes_;
-  CopyMeter meter_;
+  promote::CopyMeter meter_;
   std::vector<RepairPlace> places_;
-  MarkerFile marker_;
-  std::optional<IndexFile> index_;
+  container::MarkerFile marker_;
+  std::optional<container::IndexFile> index_;
   std::vector<BlobSummary> summaries_;  // if there is no index
-  std::vector<BlobPin> pins_;
+  std::vector<metadata::BlobPin> pins_;
   std::unique_ptr<Directory> target_;
   PublishMethod publish_ = PublishMethod::kNone;  // of the target
 };
 
 }  // namespace
-}  // namespace internal
+}  // namespace internal::repack
 
 RepairReport RepairCheckpoint(const std::string& path, const std::vector<std::string>& replicas,
                               const std::string& to, const RepairOptions& options) {
   std::vector<std::string> paths{path};
   paths.insert(paths.end(), replicas.begin(), replicas.end());
   RepairReport report;
-  report.status = internal::Repairing(std::move(paths), to, options, report).Run();
+  report.status = internal::repack::Repairing(std::move(paths), to, options, report).Run();
   return report;
 }
 

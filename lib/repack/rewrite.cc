@@ -20,11 +20,11 @@
 #include "lib/storage/durable.h"
 #include "sealpoint/engine.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::repack {
 namespace {
 
-RepackReport ReportOf(const CommittedFiles& files) {
-  const Metadata& index = files.index.metadata;
+RepackReport ReportOf(const container::CommittedFiles& files) {
+  const metadata::Metadata& index = files.index.metadata;
   return {.attempt = files.marker.marker.attempt,
           .sequence = files.marker.marker.sequence,
           .step = files.marker.marker.step,
@@ -62,11 +62,11 @@ class Rewriting {
         const bool is_made,
         IsMadeAlready(*storage_, *directory_, job_.commit.provenance, options_.limits));
     if (!is_made) SEALPOINT_RETURN_IF_ERROR(Make());
-    SEALPOINT_ASSIGN_OR_RETURN(const CommittedFiles files,
-                               OpenCommitted(*storage_, to_, options_.limits, true));
+    SEALPOINT_ASSIGN_OR_RETURN(const container::CommittedFiles files,
+                               container::OpenCommitted(*storage_, to_, options_.limits, true));
     // Who published then may have died before the sync.
     if (is_made) SEALPOINT_RETURN_IF_ERROR(directory_->Sync());
-    RemoveLeftovers(*directory_, files.marker.marker.attempt, files.index.metadata);
+    promote::RemoveLeftovers(*directory_, files.marker.marker.attempt, files.index.metadata);
     RepackReport report = ReportOf(files);
     report.was_committed = is_made;
     return report;
@@ -76,8 +76,8 @@ class Rewriting {
   Status Make() {
     SEALPOINT_ASSIGN_OR_RETURN(const Id128 probe, Id128::Random());
     SEALPOINT_ASSIGN_OR_RETURN(const Capabilities capabilities,
-                               directory_->Probe(ProbeName(probe)));
-    SEALPOINT_RETURN_IF_ERROR(CheckCapabilities(*directory_, capabilities));
+                               directory_->Probe(format::ProbeName(probe)));
+    SEALPOINT_RETURN_IF_ERROR(storage::CheckCapabilities(*directory_, capabilities));
     if (job_.commit.attempt.is_zero()) {
       SEALPOINT_ASSIGN_OR_RETURN(job_.commit.attempt, AttemptId::Random());
     }
@@ -126,7 +126,7 @@ class Rewriting {
     const auto write = [&](int, std::size_t i) {
       return WritePart(i, parts[i], part_memory, summaries[i]);
     };
-    SEALPOINT_RETURN_IF_ERROR(ParallelFor(options_.threads, count, write));
+    SEALPOINT_RETURN_IF_ERROR(pipeline::ParallelFor(options_.threads, count, write));
     std::vector<BlobSummary> all;
     for (const auto& some : summaries) all.insert(all.end(), some.begin(), some.end());
     return Commit(*storage_, to_, job_.commit, all).status();
@@ -188,17 +188,17 @@ class Rewriting {
   std::vector<std::unique_ptr<BlobWriter>> writers_;  // one per part
   std::uint64_t bytes_total_ = 0;                     // of the tensors
   const std::function<bool(std::uint64_t bytes)> on_bytes_;
-  CopyMeter meter_;
+  promote::CopyMeter meter_;
 };
 
 }  // namespace
 
 Result<bool> IsMadeAlready(const Storage& storage, const Directory& directory,
                            const ProvenanceList& provenance, const Limits& limits) {
-  const auto info = directory.Stat(kMarkerName);
+  const auto info = directory.Stat(format::kMarkerName);
   if (!info.ok() && info.error().code() == Code::kNotFound) return false;
   SEALPOINT_RETURN_IF_ERROR(info.status());
-  const auto found = OpenCommitted(storage, directory.path(), limits, false);
+  const auto found = container::OpenCommitted(storage, directory.path(), limits, false);
   if (found.ok()) {
     const ProvenanceList entries = found->index.metadata.provenance();
     const bool is_this = std::ranges::all_of(provenance, [&](const auto& entry) {
@@ -212,7 +212,7 @@ Result<bool> IsMadeAlready(const Storage& storage, const Directory& directory,
   return RuleError(Code::kAlreadyExists, "R-CMT-01", "the directory holds another marker",
                    found.ok() ? StrCat(", of attempt ", found->marker.marker.attempt.ToHex()) : "",
                    ", expected none")
-      .AtPath(JoinPath(directory.path(), kMarkerName));
+      .AtPath(JoinPath(directory.path(), format::kMarkerName));
 }
 
 Result<RepackReport> Rewrite(RewriteJob job, const std::string& to, const RepackOptions& options) {
@@ -220,4 +220,4 @@ Result<RepackReport> Rewrite(RewriteJob job, const std::string& to, const Repack
   return Rewriting(std::move(job), to, options).Run();
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::repack

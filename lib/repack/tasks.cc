@@ -11,14 +11,14 @@
 #include "lib/repack/draft.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::repack {
 namespace {
 
 constexpr std::string_view kOwnKeys = "repack.";
 constexpr std::string_view kReservedKeys = "sealpoint.";
 
 Status CheckOptions(const RepackOptions& options) {
-  SEALPOINT_RETURN_IF_ERROR(CheckThreads("threads", options.threads));
+  SEALPOINT_RETURN_IF_ERROR(pipeline::CheckThreads("threads", options.threads));
   const std::uint64_t least = static_cast<std::uint64_t>(options.threads) * kMiB;
   if (options.memory_budget_bytes < least) {
     return InvalidArgument("memory_budget_bytes is ", options.memory_budget_bytes,
@@ -59,7 +59,7 @@ Result<Sources> OpenSources(const std::vector<std::string>& paths, const RepackO
 Result<CopySource> OpenCopySource(const std::string& path, const RepackOptions& options) {
   SEALPOINT_RETURN_IF_ERROR(CheckOptions(options));
   const auto storage = options.from_storage ? options.from_storage : DefaultStorage();
-  SEALPOINT_ASSIGN_OR_RETURN(std::optional<GivenFiles> draft,
+  SEALPOINT_ASSIGN_OR_RETURN(std::optional<container::GivenFiles> draft,
                              ReadDraft(*storage, path, options.limits));
   const OpenOptions open = OpenOptionsOf(options, 1);
   SEALPOINT_ASSIGN_OR_RETURN(
@@ -118,4 +118,4 @@ std::string DescribeChoices(const RepackOptions& options) {
   return text;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::repack

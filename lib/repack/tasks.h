@@ -16,21 +16,21 @@
 #include "sealpoint/repack.h"
 #include "sealpoint/status.h"
 
-// What a new checkpoint is to hold, and of what it is made.
+// Content of a new checkpoint, and its sources.
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::repack {
 
 using Sources = std::vector<std::unique_ptr<Checkpoint>>;
 
 struct TensorTask {
   TensorSpec spec{};
   std::vector<std::size_t> sources{};  // that have it, ascending; read from the first
-  // The sum of all is written, which is accumulated in this dtype. Nothing: the others have to be
-  // equal to the first.
+  // Dtype for accumulating the sum of all sources, which is written. Empty: all others must equal
+  // the first.
   std::optional<DType> accumulator{};
 
-  // What memory holds of an element while it is worked upon: as it was read first, and as it is
-  // read from another source, or is to be written.
+  // Memory per element during processing: its first value, and the value from another source or the
+  // value to write.
   std::uint64_t held_size() const {
     return accumulator ? DTypeSizeBytes(*accumulator) : spec.element_size;
   }
@@ -52,11 +52,11 @@ struct RewriteJob {
   CommitOptions commit{};
 };
 
-// What a CopyMeter takes. Borrows both; `bytes_total` may be set later. Empty if there is none.
+// Callback for a CopyMeter. Borrows both; `bytes_total` may be set later. Empty if there is none.
 std::function<bool(std::uint64_t bytes)> WithTotal(const RepackProgress& on_progress,
                                                    const std::uint64_t& bytes_total);
 
-// Opens the sources; together they hold a fourth of the budget. Errors: those of Checkpoint::Open,
+// Opens the sources; together they use a quarter of the budget. Errors: those of Checkpoint::Open,
 // InvalidArgument (options).
 Result<Sources> OpenSources(const std::vector<std::string>& paths, const RepackOptions& options);
 
@@ -67,18 +67,18 @@ struct CopySource {
 // As OpenSources for one, which may be of the draft (lib/repack/draft.h).
 Result<CopySource> OpenCopySource(const std::string& path, const RepackOptions& options);
 
-// How the tensor is written: as its source has it, but for what the options choose. Errors: those
-// of Checkpoint::TensorChunks.
+// The tensor's spec for writing: that of its source, except for values set in the options. Errors:
+// those of Checkpoint::TensorChunks.
 Result<TensorSpec> SpecOf(const Checkpoint& source, const TensorInfo& tensor,
                           const RepackOptions& options);
 
-// `repack.from` and `repack.how`, after the entries of `provenance`, of which the reserved ones and
-// those of an earlier repacking are left out.
+// `repack.from` and `repack.how`, appended to the entries of `provenance` without reserved entries
+// and without entries of an earlier repacking.
 ProvenanceList WithOrigin(const ProvenanceList& provenance, const Sources& sources,
                           const std::string& how);
-// What the options choose, for `repack.how`: " codec=zstd …".
+// The values set in the options, for `repack.how`: " codec=zstd …".
 std::string DescribeChoices(const RepackOptions& options);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::repack
 
 #endif  // SEALPOINT_LIB_REPACK_TASKS_H_

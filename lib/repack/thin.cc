@@ -11,7 +11,7 @@
 #include "sealpoint/series.h"
 
 namespace sealpoint {
-namespace internal {
+namespace internal::repack {
 namespace {
 
 // What Series::Delete would refuse, and that a later checkpoint is whole: what was thinned, which
@@ -33,29 +33,29 @@ Status CheckIsRemovable(const Storage& storage, const Series& series, const std:
         .AtRule("R-SER-05")
         .AtPath(found->path);
   }
-  return MakeSureOfANewerOne(storage, entries.begin(), later_end, found->attempt, limits);
+  return series::MakeSureOfANewerOne(storage, entries.begin(), later_end, found->attempt, limits);
 }
 
 }  // namespace
-}  // namespace internal
+}  // namespace internal::repack
 
 Result<ThinReport> ThinCheckpoint(const std::string& path, const std::string& to,
                                   const ThinOptions& options) {
   if (options.drop.empty()) {
     return internal::InvalidArgument("there is nothing to drop, expected at least one pattern");
   }
-  const std::string name(internal::LastComponent(path));
+  const std::string name(internal::storage::LastComponent(path));
   // What lies beside it, and what it is called in its series, is not known.
   if ((name == "." || name == "..") && (to.empty() || options.remove_source)) {
     return internal::InvalidArgument("expected a path that ends with the checkpoint's name")
         .AtPath(path);
   }
-  const std::string folder = internal::ParentPath(path);
+  const std::string folder = internal::storage::ParentPath(path);
   const auto storage = options.repack.from_storage ? options.repack.from_storage : DefaultStorage();
   const Series series(folder, storage);
   if (options.remove_source) {
     SEALPOINT_RETURN_IF_ERROR(
-        internal::CheckIsRemovable(*storage, series, name, options.repack.limits));
+        internal::repack::CheckIsRemovable(*storage, series, name, options.repack.limits));
   }
   ThinReport report{.path = to.empty() ? JoinPath(folder, name + "-thin") : to};
   SEALPOINT_ASSIGN_OR_RETURN(
@@ -64,7 +64,7 @@ Result<ThinReport> ThinCheckpoint(const std::string& path, const std::string& to
   if (!options.remove_source || options.repack.dry_run) return report;
   // Copying may have taken hours.
   SEALPOINT_RETURN_IF_ERROR(
-      internal::CheckIsRemovable(*storage, series, name, options.repack.limits));
+      internal::repack::CheckIsRemovable(*storage, series, name, options.repack.limits));
   // The copy is durable: a crash from here on leaves it, and of the source all or nothing.
   SEALPOINT_RETURN_IF_ERROR(series.Delete(name));
   report.is_source_removed = true;

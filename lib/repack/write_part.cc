@@ -13,7 +13,7 @@
 #include "lib/convert/element_converter.h"
 #include "lib/repack/average.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::repack {
 namespace {
 
 // Some pieces, in memory.
@@ -117,7 +117,7 @@ class Batch {
 
   static void Round(const PlacedPiece& placed, DType from, const std::byte* source, DType to,
                     std::byte* target) {
-    const auto converter = ElementConverter::Make(from, {to, Rounding::kNearestEven});
+    const auto converter = convert::ElementConverter::Make(from, {to, Rounding::kNearestEven});
     converter->Convert(source, DTypeSizeBytes(from), target, DTypeSizeBytes(to),
                        placed.piece.region.element_count());
   }
@@ -150,4 +150,4 @@ Status WritePieces(const RewriteJob& job, std::span<const ShardPiece> pieces,
   return {};
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::repack

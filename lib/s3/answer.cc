@@ -9,7 +9,7 @@
 #include "lib/s3/xml_reader.h"
 #include "sealpoint/text.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::s3 {
 namespace {
 
 bool IsOneOf(std::string_view code, std::initializer_list<std::string_view> codes) {
@@ -25,7 +25,7 @@ struct Advice {
   std::string_view text;  // what to do
 };
 
-// Texts of docs/object-stores.md.
+// Texts of docs/guides/object-stores.md.
 constexpr std::array kAdvice = {
     Advice{"NoSuchBucket", Code::kIo,
            "check the bucket's name and the endpoint; Sealpoint makes no buckets"},
@@ -177,4 +177,4 @@ Status AnswerError(const Settings& settings, const Operation& operation, const s
   return std::move(MakeError(ours, text)).AtPath(path);
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::s3

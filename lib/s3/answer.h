@@ -10,9 +10,9 @@
 #include "lib/s3/settings.h"
 #include "sealpoint/status.h"
 
-// What an answer of the server means: whether to ask again, and what a person can do.
+// Interpretation of server responses: whether to retry, and advice for people.
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::s3 {
 
 struct Operation {
   std::string_view name{};    // "PutObject"
@@ -23,7 +23,7 @@ struct Operation {
 struct ErrorBody {
   std::string code{};
   std::string message{};
-  std::string region{};  // of the bucket, where the answer says it
+  std::string region{};  // of the bucket, if the response contains it
   std::string request_time{};
   std::string server_time{};
 };
@@ -36,13 +36,13 @@ enum class Outcome : std::uint8_t {
   kUnknown,  // may have had its effect; the next try may succeed
   kExpired,  // had no effect; other credentials may do
 };
-// `error` is what ReadErrorBody says, also of an answer 200 that has one.
+// `error` is the result of ReadErrorBody, also for a response 200 with an error body.
 Outcome OutcomeOf(const HttpReply& reply, const ErrorBody& error, bool has_session_token);
 
-// For outcomes other than kGood: what was asked, what was answered, what to do.
+// For outcomes other than kGood: request, response and advice.
 Status AnswerError(const Settings& settings, const Operation& operation, const std::string& key,
                    const HttpReply& reply, const ErrorBody& error);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::s3
 
 #endif  // SEALPOINT_LIB_S3_ANSWER_H_

@@ -17,7 +17,7 @@
 #include "lib/base/macros.h"
 #include "lib/s3/sigv4.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::s3 {
 namespace {
 
 using std::chrono::system_clock;
@@ -174,7 +174,7 @@ CredentialsProvider DefaultCredentials(const Settings& settings) {
         "AWS_SECRET_ACCESS_KEY, in profile \"",
         settings.profile.name,
         "\" of ~/.aws, or from a web identity, a container or an instance "
-        "(docs/object-stores.md)");
+        "(docs/guides/object-stores.md)");
   };
 }
 
@@ -196,4 +196,4 @@ Result<S3Credentials> CredentialsCache::Get(const S3Credentials* rejected) {
   return std::move(next).error().Prefixed("credentials");
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::s3

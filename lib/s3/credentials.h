@@ -11,13 +11,13 @@
 #include "lib/s3/settings.h"
 #include "sealpoint/s3.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::s3 {
 
-// The chain of docs/object-stores.md: the first source that is there answers, and its error is the
-// error, since another identity is not what the caller set up.
+// The chain of docs/guides/object-stores.md. The first existing source is used, and its error is
+// final, because another identity would not be the one that the caller configured.
 CredentialsProvider DefaultCredentials(const Settings& settings);
 
-// Its sources; nothing if this one is not set up.
+// Sources of the chain; empty if a source is not configured.
 using MaybeCredentials = std::optional<Result<S3Credentials>>;
 MaybeCredentials CredentialsOfEnvironment();
 // With the roles of role_arn that source_profile and credential_source lead to.
@@ -27,13 +27,13 @@ MaybeCredentials CredentialsOfWebIdentity(const Settings& settings, const std::s
 MaybeCredentials CredentialsOfContainer(const Settings& settings);
 MaybeCredentials CredentialsOfInstance(const Settings& settings);
 Result<S3Credentials> CredentialsOfSso(const Settings& settings, const Profile& profile);
-// What the role of a profile is given by STS in exchange for the credentials of its source.
+// Credentials that STS issues for a profile's role, in exchange for the credentials of its source.
 Result<S3Credentials> CredentialsOfRole(const Settings& settings, const Profile& profile,
                                         const S3Credentials& source);
 Result<S3Credentials> CredentialsOfProcess(const std::string& command);
 
-// The answer of a service that gives credentials, which is asked up to three times while it is busy
-// (429, 5xx, throttling).
+// Response of a service that issues credentials; requested up to three times while the service is
+// busy (429, 5xx, throttling).
 HttpReply AskService(HttpClient& http, const HttpRequest& request);
 // "status 403", or why there is none.
 std::string AnswerText(const HttpReply& reply);
@@ -43,16 +43,16 @@ Result<S3Credentials> CredentialsFromJson(std::string_view text, const char* tok
 // "2026-01-02T03:04:05Z", with fractions of a second or without.
 std::optional<std::chrono::sys_seconds> ParseTime(std::string_view text);
 
-// Keeps what the provider gave until shortly before its end.
+// Caches the provider's credentials until shortly before they expire.
 class CredentialsCache {
  public:
-  // While what is kept is good a source that gives the same once more, or fails, is asked again no
-  // sooner than `ask_again_after`.
+  // If a source returns the same credentials again, or fails while the cached ones are valid, it is
+  // called again after `ask_again_after` at the earliest.
   explicit CredentialsCache(CredentialsProvider provider,
                             std::chrono::milliseconds ask_again_after = std::chrono::seconds(30))
       : provider_(std::move(provider)), ask_again_after_(ask_again_after) {}
-  // May do requests. `rejected` are those that the server called expired: asked for again if they
-  // are what is kept.
+  // May send requests. `rejected`: credentials that the server reported as expired; they are
+  // refreshed if they are the cached ones.
   Result<S3Credentials> Get(const S3Credentials* rejected = nullptr);
 
  private:
@@ -63,6 +63,6 @@ class CredentialsCache {
   std::chrono::system_clock::time_point asked_at_{};
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::s3
 
 #endif  // SEALPOINT_LIB_S3_CREDENTIALS_H_

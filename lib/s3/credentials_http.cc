@@ -6,7 +6,7 @@
 #include "lib/s3/credentials.h"
 #include "lib/s3/sigv4.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::s3 {
 namespace {
 
 // Where nothing answers at the address, this is no machine of AWS; so not long, and at no proxy.
@@ -98,4 +98,4 @@ MaybeCredentials CredentialsOfInstance(const Settings& /*settings*/) {
   return CredentialsFromJson(reply.body, "Token");
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::s3

@@ -13,7 +13,7 @@
 #include "lib/base/macros.h"
 #include "lib/s3/credentials.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::s3 {
 namespace {
 
 bool HasKeys(const Profile& profile) { return !profile.get("aws_access_key_id").empty(); }
@@ -111,4 +111,4 @@ MaybeCredentials CredentialsOfProfile(const Settings& settings) {
   return found;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::s3

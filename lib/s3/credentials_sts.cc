@@ -13,7 +13,7 @@
 #include "lib/s3/sigv4.h"
 #include "lib/s3/xml_reader.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::s3 {
 namespace {
 
 constexpr std::string_view kSessionName = "sealpoint";
@@ -146,4 +146,4 @@ Result<S3Credentials> CredentialsOfRole(const Settings& settings, const Profile&
              "\", which must trust its source and which the source must be allowed to assume"));
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::s3

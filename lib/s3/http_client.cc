@@ -16,7 +16,7 @@
 #include "lib/base/errors.h"
 #include "lib/s3/http_transfer.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::s3 {
 
 std::string HttpReply::header(std::string_view name) const {
   const auto found = headers.find(std::string(name));
@@ -163,4 +163,4 @@ HttpReply HttpClient::Do(HttpRequest request) {
   return promise.get_future().get();
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::s3

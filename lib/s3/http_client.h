@@ -14,9 +14,9 @@
 #include "sealpoint/bytes.h"
 #include "sealpoint/status.h"
 
-// HTTP over libcurl, of which nothing is seen here.
+// HTTP over libcurl. This header does not expose libcurl.
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::s3 {
 
 struct HttpOptions {
   std::string ca_file{};
@@ -34,7 +34,7 @@ struct HttpRequest {
   std::string url{};
   std::map<std::string, std::string> headers{};
   ByteSpan body{};         // stays as it is until `done`
-  MutableByteSpan sink{};  // takes the body of an answer 2xx; what is more ends the transfer
+  MutableByteSpan sink{};  // receives the body of a response 2xx; a longer body ends the transfer
   // Without a sink, and for other answers: how much of the body is kept. More ends the transfer.
   std::size_t body_max = 64 * kKiB;
   bool is_head = false;
@@ -46,7 +46,7 @@ struct HttpRequest {
 // How far a request came that has no answer.
 enum class Transport : std::uint8_t {
   kOk,
-  kNotSent,    // the server has seen nothing of it
+  kNotSent,    // the server received nothing
   kAmbiguous,  // it may have taken effect
   kHopeless,   // a wrong certificate or URL: the next try would end as this one
 };
@@ -56,15 +56,15 @@ struct HttpReply {
   std::string transport_error{};
   int status = 0;                                // 0: no answer
   std::map<std::string, std::string> headers{};  // lower-case names
-  std::string body{};                            // not what went into the sink
+  std::string body{};                            // without the bytes written to the sink
   std::uint64_t sink_bytes = 0;
-  bool passed_sink = false;  // there was more than the sink or body_max takes
+  bool passed_sink = false;  // the body exceeded the sink or body_max
 
   std::string header(std::string_view name) const;
   bool is_good() const { return transport == Transport::kOk && status >= 200 && status < 300; }
 };
 
-// Requests run on a thread of its own, at most requests_max at a time; the others wait. The
+// Runs requests on its own thread, at most requests_max simultaneously; the others wait. The
 // destructor waits for all. Thread safety: all functions.
 class HttpClient {
  public:
@@ -83,6 +83,6 @@ class HttpClient {
   std::unique_ptr<Loop> loop_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::s3
 
 #endif  // SEALPOINT_LIB_S3_HTTP_CLIENT_H_

@@ -9,7 +9,7 @@
 
 #include "lib/base/errors.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::s3 {
 namespace {
 
 constexpr std::size_t kHeadersMax = 128;
@@ -170,4 +170,4 @@ std::size_t HttpTransfer::OnHeader(char* data, std::size_t /*size*/, std::size_t
   return count;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::s3

@@ -12,7 +12,7 @@
 
 #include "lib/s3/http_client.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::s3 {
 
 // One request on an easy handle of libcurl.
 class HttpTransfer {
@@ -42,6 +42,6 @@ class HttpTransfer {
   std::array<char, CURL_ERROR_SIZE> error_text_{};
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::s3
 
 #endif  // SEALPOINT_LIB_S3_HTTP_TRANSFER_H_

@@ -13,7 +13,7 @@
 #include "lib/s3/xml_reader.h"
 #include "sealpoint/text.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::s3 {
 namespace {
 
 void Decode(std::string& key) { key = PercentDecode(key); }
@@ -129,4 +129,4 @@ Status ParseDeleteAnswer(std::string_view xml) {
   return first;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::s3

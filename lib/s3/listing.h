@@ -12,9 +12,9 @@
 
 // Answers that list. Errors: Io.
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::s3 {
 
-// More than the longest keys of a page come to, each byte as %XX.
+// More than a page of the longest keys needs, with each byte as %XX.
 inline constexpr std::size_t kListingSizeMax = 16 * kMiB;
 
 // The answer to ListObjectsV2 with the delimiter '/', sorted by key.
@@ -27,9 +27,9 @@ struct UploadPage {
 };
 Result<UploadPage> ParseUploadPage(std::string_view xml);
 
-// What DeleteObjects says was left; ok() if nothing was.
+// Objects that DeleteObjects reports as not deleted; ok() if there are none.
 Status ParseDeleteAnswer(std::string_view xml);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::s3
 
 #endif  // SEALPOINT_LIB_S3_LISTING_H_

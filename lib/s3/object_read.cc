@@ -11,7 +11,7 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::s3 {
 namespace {
 
 constexpr Operation kGetObject = {"GetObject", "s3:GetObject"};
@@ -188,4 +188,4 @@ Status GetS3Ranges(S3Client& client, const StoredObject& object,
   return batch.Wait();
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::s3

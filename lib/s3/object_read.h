@@ -12,9 +12,9 @@
 #include "lib/s3/s3_client.h"
 #include "sealpoint/object_store.h"
 
-// What is read of one object.
+// Reads of one object.
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::s3 {
 
 // Digits and nothing else.
 std::optional<std::uint64_t> ParseNumber(std::string_view text);
@@ -34,6 +34,6 @@ Result<StoredObject> GetFirstOfS3Object(S3Client& client, const std::string& key
 Status GetS3Ranges(S3Client& client, const StoredObject& object,
                    std::span<const ObjectRange> ranges);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::s3
 
 #endif  // SEALPOINT_LIB_S3_OBJECT_READ_H_

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::s3 {
 
 RetryQueue::~RetryQueue() {
   if (!thread_.joinable()) return;
@@ -54,4 +54,4 @@ void RetryQueue::Run() {
   }
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::s3

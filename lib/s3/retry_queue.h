@@ -9,10 +9,10 @@
 #include <mutex>
 #include <thread>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::s3 {
 
-// Runs functions later, one at a time, on a thread that the first of them starts. The destructor
-// drops what has not run.
+// Runs functions later, one at a time, on a thread started by the first of them. The destructor
+// discards functions that have not run.
 class RetryQueue {
  public:
   RetryQueue() = default;
@@ -33,6 +33,6 @@ class RetryQueue {
   int process_ = 0;  // of the thread
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::s3
 
 #endif  // SEALPOINT_LIB_S3_RETRY_QUEUE_H_

@@ -9,7 +9,7 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::s3 {
 namespace {
 
 constexpr std::chrono::milliseconds kWaitMax = std::chrono::seconds(20);
@@ -146,4 +146,4 @@ std::chrono::milliseconds S3Client::Wait(int tries) {
   return std::chrono::milliseconds(std::uniform_int_distribution<std::int64_t>(0, bound)(random_));
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::s3

@@ -16,7 +16,7 @@
 #include "lib/s3/settings.h"
 #include "lib/s3/sigv4.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::s3 {
 
 struct Call {
   Operation operation{};
@@ -24,23 +24,23 @@ struct Call {
   std::string key{};  // empty: the bucket itself
   Query query{};
   std::map<std::string, std::string> headers{};
-  ByteSpan body{};  // this and `sink` stay as they are until `done`
+  ByteSpan body{};  // this and `sink` must remain unchanged until `done`
   MutableByteSpan sink{};
   std::size_t body_max = 64 * kKiB;
-  bool is_repeatable = true;  // false: only if the server surely did nothing
+  bool is_repeatable = true;  // false: repeat only if the server certainly did nothing
   bool may_be_silent = false;
   bool is_xml = false;  // an answer 200 may hold an error
 };
 
 struct Answer {
-  Status status{};  // why there is no good reply
+  Status status{};  // reason of a missing or failed reply
   HttpReply reply{};
   ErrorBody error{};
   Outcome outcome = Outcome::kGood;
 };
 
-// Signed requests to one bucket, repeated where that is safe. Whoever starts a call waits for its
-// end before this is destroyed. Thread safety: all functions.
+// Signed requests to one bucket, retried if that is safe. Calls must complete before this object is
+// destroyed. Thread safety: all functions.
 class S3Client {
  public:
   static Result<std::shared_ptr<S3Client>> Create(Settings settings);
@@ -50,7 +50,7 @@ class S3Client {
   // `done` runs once, on any thread, and must not wait for another call.
   void Start(Call call, std::function<void(Answer)> done);
   Answer Do(Call call);
-  // For errors that are found behind a good reply.
+  // For errors detected after a successful response.
   std::string PathOf(const std::string& key) const;
 
  private:
@@ -67,11 +67,11 @@ class S3Client {
   CredentialsCache credentials_;
   std::mutex random_mutex_;
   std::minstd_rand random_{std::random_device{}()};
-  // Declared after what its threads use.
+  // Declared after the members that its threads use.
   std::unique_ptr<HttpClient> http_;
   RetryQueue retries_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::s3
 
 #endif  // SEALPOINT_LIB_S3_S3_CLIENT_H_

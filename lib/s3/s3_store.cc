@@ -19,7 +19,7 @@
 #include "sealpoint/s3.h"
 
 namespace sealpoint {
-namespace internal {
+namespace internal::s3 {
 namespace {
 
 constexpr std::size_t kKeysPerRequest = 1000;
@@ -215,12 +215,13 @@ Result<std::vector<UnfinishedUpload>> S3ObjectStore::ListUploads(const std::stri
 }
 
 }  // namespace
-}  // namespace internal
+}  // namespace internal::s3
 
 Result<std::shared_ptr<ObjectStore>> S3Store(std::string_view bucket, S3Options options) {
-  SEALPOINT_ASSIGN_OR_RETURN(auto settings, internal::MakeSettings(bucket, std::move(options)));
-  SEALPOINT_ASSIGN_OR_RETURN(auto client, internal::S3Client::Create(std::move(settings)));
-  return std::shared_ptr<ObjectStore>(std::make_shared<internal::S3ObjectStore>(std::move(client)));
+  SEALPOINT_ASSIGN_OR_RETURN(auto settings, internal::s3::MakeSettings(bucket, std::move(options)));
+  SEALPOINT_ASSIGN_OR_RETURN(auto client, internal::s3::S3Client::Create(std::move(settings)));
+  return std::shared_ptr<ObjectStore>(
+      std::make_shared<internal::s3::S3ObjectStore>(std::move(client)));
 }
 
 }  // namespace sealpoint

@@ -9,7 +9,7 @@
 #include "lib/s3/object_read.h"
 #include "lib/s3/xml_reader.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::s3 {
 namespace {
 
 constexpr std::uint32_t kPartsMax = 10000;
@@ -190,4 +190,4 @@ void S3Upload::Abort() {
   static_cast<void>(AbortS3Upload(*client_, key_, id_));
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::s3

@@ -14,9 +14,10 @@
 #include "lib/s3/s3_client.h"
 #include "sealpoint/object_store.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::s3 {
 
-// A multipart upload. Parts are sent as they come, as many at once as the store has requests.
+// A multipart upload. Parts are sent as they are appended, as many simultaneously as the store
+// allows requests.
 class S3Upload final : public ObjectUpload {
  public:
   static Result<std::unique_ptr<ObjectUpload>> Begin(std::shared_ptr<S3Client> client,
@@ -33,9 +34,9 @@ class S3Upload final : public ObjectUpload {
 
   void OnPart(std::uint32_t number, std::uint64_t size, const Answer& answer);
   Status WaitForParts();
-  // CompleteMultipartUpload, whose reply may be lost.
+  // CompleteMultipartUpload. Its reply may be lost.
   Status SendComplete();
-  // Whether the object is there all the same, as long as it should be.
+  // Checks whether the object exists despite an error, and has the expected length.
   Status LookForObject(Status error);
 
   const std::shared_ptr<S3Client> client_;
@@ -54,6 +55,6 @@ class S3Upload final : public ObjectUpload {
 Status AbortS3Upload(S3Client& client, const std::string& key, const std::string& id);
 Status PutS3Object(S3Client& client, const std::string& key, ByteSpan content);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::s3
 
 #endif  // SEALPOINT_LIB_S3_S3_UPLOAD_H_

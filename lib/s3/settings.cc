@@ -13,7 +13,7 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::s3 {
 namespace {
 
 constexpr std::size_t kFileSizeMax = 1 * kMiB;
@@ -212,4 +212,4 @@ Result<Settings> MakeSettings(std::string_view bucket, S3Options options) {
   return settings;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::s3

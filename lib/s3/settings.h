@@ -11,7 +11,7 @@
 #include "sealpoint/s3.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::s3 {
 
 // The variable's value, empty if it is not set.
 std::string Variable(const char* name);
@@ -20,16 +20,16 @@ Result<std::string> ReadSmallFile(const std::string& path);
 std::string HomePath(std::string_view below);
 
 using Section = std::map<std::string, std::string>;
-// What a profile says in both files, the one of credentials first, and what its sso_session does,
-// with the keys of that. Empty if the profile is in neither.
+// Entries of a profile in both files, with precedence for the credentials file, and the entries of
+// its sso_session. Empty if the profile is in neither file.
 struct Profile {
   std::string name{};
   bool is_named = false;  // by the caller or a variable, so that it must be there
   Section values{};
   std::string get(std::string_view key) const;
 };
-// `given`: its name; empty: that of AWS_PROFILE, else "default". Errors: InvalidArgument (it was
-// named and is in neither file), Io.
+// `given`: name of the profile; empty: that of AWS_PROFILE, else "default". Errors: InvalidArgument
+// (a named profile is in neither file), Io.
 Result<Profile> ReadProfile(const std::string& given);
 // The first that is not empty.
 std::string FirstOf(std::initializer_list<std::string> values);
@@ -37,7 +37,7 @@ std::string FirstOf(std::initializer_list<std::string> values);
 // above.
 std::map<std::string, Section> ReadIni(std::string_view text);
 
-// S3Options with all that the environment says filled in, and what is made of them.
+// S3Options with all values from the environment filled in, and values derived from them.
 struct Settings {
   S3Options options{};
   Profile profile{};
@@ -50,6 +50,6 @@ struct Settings {
 };
 Result<Settings> MakeSettings(std::string_view bucket, S3Options options);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::s3
 
 #endif  // SEALPOINT_LIB_S3_SETTINGS_H_

@@ -10,7 +10,7 @@
 
 #include "lib/base/errors.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::s3 {
 namespace {
 
 Bytes Hash(const EVP_MD* algorithm, ByteSpan bytes) {
@@ -153,4 +153,4 @@ void Sign(const S3Credentials& credentials, const SigningScope& scope, SignedReq
              ", SignedHeaders=", names, ", Signature=", HexText(Hmac(key, to_sign)));
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::s3

@@ -16,13 +16,13 @@
 
 // AWS Signature Version 4, in the form of S3: the path is encoded once and not normalised.
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::s3 {
 
 inline constexpr std::string_view kUnsignedPayload = "UNSIGNED-PAYLOAD";
 
-// RFC 3986: all but the unreserved characters as %XX; '/' stays if asked for.
+// RFC 3986: encodes all except unreserved characters as %XX; '/' is kept if requested.
 std::string PercentEncode(std::string_view text, bool keep_slash);
-// Nothing but pairs of hexadecimal digits is decoded.
+// Decodes only pairs of hexadecimal digits.
 std::string PercentDecode(std::string_view text);
 std::string HexText(ByteSpan bytes);
 std::string Sha256Hex(ByteSpan bytes);
@@ -48,10 +48,10 @@ struct SignedRequest {
   std::string payload_hash{};
 };
 
-// Adds x-amz-date, with S3 x-amz-content-sha256, and x-amz-security-token if there is one, to the
-// headers, and the value of Authorization; nothing but the date without an access key.
+// Adds x-amz-date, x-amz-content-sha256 (for S3) and x-amz-security-token (if there is one) to the
+// headers, and the value of Authorization. Without an access key it adds only the date.
 void Sign(const S3Credentials& credentials, const SigningScope& scope, SignedRequest& request);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::s3
 
 #endif  // SEALPOINT_LIB_S3_SIGV4_H_

@@ -10,7 +10,7 @@
 
 #include "lib/base/errors.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::s3 {
 namespace {
 
 constexpr std::size_t kXmlDepthMax = 16;
@@ -105,4 +105,4 @@ std::string XmlEscape(std::string_view text) {
   return out;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::s3

@@ -6,7 +6,7 @@
 #include "lib/layout/box_copy.h"
 #include "lib/safetensors/model.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::safetensors {
 namespace {
 
 // One read takes as much.
@@ -36,7 +36,7 @@ class FileWindow {
 };
 
 // From the first byte that is copied to the last.
-std::uint64_t SpanBytes(const StridedCopy& copy) {
+std::uint64_t SpanBytes(const layout::StridedCopy& copy) {
   std::uint64_t span = copy.element_size;
   for (std::size_t d = 0; d < copy.extent.size(); ++d) {
     span += (copy.extent[d] - 1) * static_cast<std::uint64_t>(copy.source_stride_bytes[d]);
@@ -46,12 +46,12 @@ std::uint64_t SpanBytes(const StridedCopy& copy) {
 
 class FileCopy {
  public:
-  FileCopy(const ReadableFile& file, std::uint64_t offset, const StridedCopy& copy,
+  FileCopy(const ReadableFile& file, std::uint64_t offset, const layout::StridedCopy& copy,
            std::byte* target)
       : file_(file),
         offset_(offset),
         copy_(copy),
-        row_(RowOf(copy)),
+        row_(layout::RowOf(copy)),
         target_(target),
         window_(file) {
     const std::uint64_t span = SpanBytes(copy);
@@ -62,7 +62,7 @@ class FileCopy {
 
   Status Run() {
     Status status;
-    VisitRows(copy_, [&](std::int64_t source_at, std::int64_t target_at) {
+    layout::VisitRows(copy_, [&](std::int64_t source_at, std::int64_t target_at) {
       for (std::uint64_t i = 0; i < row_.count && status.ok(); ++i) {
         status = CopyElement(source_at, target_at);
         source_at += row_.source_stride_bytes;
@@ -87,8 +87,8 @@ class FileCopy {
 
   const ReadableFile& file_;
   const std::uint64_t offset_;
-  const StridedCopy& copy_;
-  const CopyRow row_;
+  const layout::StridedCopy& copy_;
+  const layout::CopyRow row_;
   std::byte* const target_;
   FileWindow window_;
   std::uint64_t end_ = 0;  // of what may be read at once
@@ -100,12 +100,12 @@ Status CopyFromFile(const ReadableFile& file, const SafetensorsPart& part, const
                     const Box& box, std::uint32_t element_size,
                     const MutableMemoryView& destination) {
   const bool is_dense = destination.is_dense();
-  StridedCopy copy = CopyFromLinear(
+  layout::StridedCopy copy = layout::CopyFromLinear(
       Region::Of(part.box), requested, box,
-      is_dense ? DenseStridesBytes(box.extent, element_size) : destination.strides_bytes,
+      is_dense ? layout::DenseStridesBytes(box.extent, element_size) : destination.strides_bytes,
       element_size);
   std::byte* const target = destination.data + (is_dense ? 0 : destination.origin_bytes);
   return FileCopy(file, part.offset, copy, target).Run();
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::safetensors

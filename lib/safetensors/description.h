@@ -6,12 +6,12 @@
 
 #include "lib/base/errors.h"
 
-// What the description of a model, or of a checkpoint of another format, may take of memory: names,
-// values, where tensors are. A few bytes of a file can describe a lot.
+// Memory limit for the description of a model or of a checkpoint of another format: names, values,
+// positions of tensors. A few bytes of a file can describe a lot.
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::safetensors {
 
-// A header of many small tensors takes 16 times its bytes. The second part is for small files.
+// A header of many small tensors takes 16 times its bytes. The constant part is for small files.
 constexpr std::uint64_t DescriptionBytesMax(std::uint64_t file_bytes) {
   constexpr std::uint64_t kPerByte = 16;
   constexpr std::uint64_t kLeast = std::uint64_t{64} << 20;
@@ -24,6 +24,6 @@ inline Status DescriptionTooLarge(std::uint64_t max_bytes) {
                    " bytes of memory; --metadata-memory (metadata_memory_bytes) allows more");
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::safetensors
 
 #endif  // SEALPOINT_LIB_SAFETENSORS_DESCRIPTION_H_

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::safetensors {
 namespace {
 
 struct NamedDType {
@@ -59,4 +59,4 @@ bool ShapeToSafetensors(DType dtype, Shape& shape) {
   return true;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::safetensors

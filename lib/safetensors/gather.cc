@@ -10,7 +10,7 @@
 #include "lib/safetensors/json_reader.h"
 #include "lib/safetensors/model.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::safetensors {
 namespace {
 
 using Offsets = std::map<std::string, std::vector<std::uint64_t>, std::less<>>;
@@ -84,7 +84,8 @@ Status CheckParts(SafetensorsTensor& tensor, const Limits& limits) {
   for (const SafetensorsPart& part : tensor.parts) regions.emplace_back(part.box);
   SEALPOINT_ASSIGN_OR_RETURN(
       const auto fault,
-      FindTilingFault(tensor.shape, regions, TilingCornerCountMax(limits, regions.size())));
+      layout::FindTilingFault(tensor.shape, regions,
+                              layout::TilingCornerCountMax(limits, regions.size())));
   if (!fault) return {};
   return MakeError(Code::kCorrupt, "parts of the tensor do not fit together: ",
                    fault->times_covered == 0 ? "none" : "several", " of them have the element at ",
@@ -138,4 +139,4 @@ Result<std::vector<SafetensorsTensor>> GatherTensors(const std::vector<OpenedFil
   return sorted;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::safetensors

@@ -14,7 +14,7 @@
 #include "lib/safetensors/json_reader.h"
 #include "lib/safetensors/json_text.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::safetensors {
 namespace {
 
 // More dimensions than these are a mistake, or an attack.
@@ -238,4 +238,4 @@ std::string EncodeSafetensorsHeader(const StringPairs& metadata,
   return text;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::safetensors

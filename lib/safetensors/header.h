@@ -12,10 +12,10 @@
 #include "sealpoint/region.h"
 #include "sealpoint/status.h"
 
-// The header of a file of safetensors: eight bytes with the length of a text in JSON, and the text.
-// What follows are the tensors. No I/O here.
+// The header of a safetensors file: eight bytes with the length of a JSON text, and the text. The
+// tensors follow. No I/O in this file.
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::safetensors {
 
 inline constexpr std::uint64_t kSafetensorsLengthBytes = 8;
 
@@ -25,7 +25,7 @@ struct HeaderTensor {
   std::string name;
   DType dtype = DType::kNone;
   Shape shape;
-  std::uint64_t begin = 0;  // in bytes behind the header
+  std::uint64_t begin = 0;  // in bytes after the header
   std::uint64_t end = 0;
   friend bool operator==(const HeaderTensor&, const HeaderTensor&) = default;
 };
@@ -35,10 +35,10 @@ struct SafetensorsHeader {
   std::vector<HeaderTensor> tensors;  // sorted by begin, then end
 };
 
-// Decodes the text of a header, behind which `payload_size` bytes follow in the file. Errors, with
-// the tensor or the offset in the file: Corrupt (no JSON, a key twice, a wrong member; a shape that
-// has not the bytes of its range; ranges that leave a gap, overlap, or do not reach the end),
-// Unsupported (a dtype; a shape of F4 with half a byte), Incomplete (ranges beyond the end).
+// Decodes the text of a header, which `payload_size` bytes follow in the file. Errors, with the
+// tensor or the offset in the file: Corrupt (not JSON, a duplicate key, a wrong member; a shape
+// that does not match the bytes of its range; ranges that leave a gap, overlap, or do not reach the
+// end), Unsupported (a dtype; a shape of F4 with half a byte), Incomplete (ranges beyond the end).
 Result<SafetensorsHeader> DecodeSafetensorsHeader(std::string_view text,
                                                   std::uint64_t payload_size);
 
@@ -50,6 +50,6 @@ std::string EncodeSafetensorsHeader(const StringPairs& metadata,
 // Sorts by key. False if a key is there twice.
 bool SortUnique(StringPairs& pairs);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::safetensors
 
 #endif  // SEALPOINT_LIB_SAFETENSORS_HEADER_H_

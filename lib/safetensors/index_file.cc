@@ -11,7 +11,7 @@
 #include "lib/safetensors/json_reader.h"
 #include "lib/safetensors/json_text.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::safetensors {
 namespace {
 
 constexpr std::string_view kSuffix = ".safetensors";
@@ -193,4 +193,4 @@ std::string NumberedFile(std::size_t number, std::size_t count) {
   return FileName("model", number, count);
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::safetensors

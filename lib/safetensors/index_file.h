@@ -16,7 +16,7 @@
 // The index of a model in several files: a text in JSON, of safetensors or of torch.save. No I/O
 // here.
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::safetensors {
 
 // The file of each tensor, sorted by tensor. Errors: Corrupt (no index; a name of a file that leads
 // out of the directory).
@@ -24,7 +24,7 @@ Result<StringPairs> DecodeSafetensorsIndex(std::string_view text);
 // `files` is sorted by tensor.
 std::string EncodeSafetensorsIndex(const StringPairs& files, std::uint64_t total_bytes);
 
-// Which file has which tensor, as the programs that load such a model take it.
+// Maps tensors to files, as interpreted by the programs that load such a model.
 class ShardIndex {
  public:
   // Errors: those of DecodeSafetensorsIndex; InvalidArgument (a pattern of `allow_missing`).
@@ -33,7 +33,7 @@ class ShardIndex {
 
   // Sorted.
   std::vector<std::string> files() const;
-  // Whether the file need not be there: each of its tensors may be missing.
+  // True if the file may be missing, because each of its tensors may be.
   bool MayMiss(std::string_view file) const;
   // The error of a file that is not there and has to be.
   static Status NoFile();
@@ -51,12 +51,12 @@ class ShardIndex {
   std::vector<NamePattern> allowed_;
 };
 
-// The first file that is missing of those that are numbered as "model-00001-of-00003.safetensors";
-// empty if none is. `names` is sorted.
+// The first missing file of a set numbered as "model-00001-of-00003.safetensors"; empty if the set
+// is complete. `names` is sorted.
 std::string MissingFile(const std::vector<std::string>& names);
 // "model-00001-of-00003.safetensors"; numbers begin with 1.
 std::string NumberedFile(std::size_t number, std::size_t count);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::safetensors
 
 #endif  // SEALPOINT_LIB_SAFETENSORS_INDEX_FILE_H_

@@ -9,7 +9,7 @@
 #include "lib/base/errors.h"
 #include "lib/base/utf8.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::safetensors {
 namespace {
 
 constexpr std::uint64_t kSizeEnd = std::uint64_t{1} << 62;
@@ -225,4 +225,4 @@ void JsonReader::End() {
   if (at_ < text_.size()) Fail("something follows the value");
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::safetensors

@@ -10,15 +10,16 @@
 
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::safetensors {
 
 // Reads JSON (RFC 8259) from front to back, without a tree of it in memory. Strict: UTF-8 without a
-// byte order mark, strings that are text, nesting of at most `depth_max`. After the first error
-// every call fails or yields nothing, and status() says what it was; a caller may look at it once,
+// byte order mark, valid text in strings, nesting of at most `depth_max`. After the first error
+// every call fails or yields nothing, and status() returns the error; a caller may check it once,
 // at the end.
 //
 //   for (reader.BeginObject(); reader.NextKey(key);) { … read or skip one value … }
-//   reader.End(); return reader.status();
+//   reader.End();
+//   return reader.status();
 class JsonReader {
  public:
   enum class Kind : std::uint8_t { kObject, kArray, kString, kNumber, kLiteral, kNone };
@@ -33,8 +34,8 @@ class JsonReader {
   // The next value has to be one of that kind.
   void BeginObject() { Begin('{'); }
   void BeginArray() { Begin('['); }
-  // The key of the next member, whose value is to be read then. False behind the last one, or after
-  // an error. That no key comes twice is seen to by the caller, who keeps them.
+  // Reads the key of the next member; its value must be read next. False after the last member, and
+  // after an error. Callers must detect duplicate keys, because only they keep the keys.
   bool NextKey(std::string& key);
   // True if there is another element, which is to be read then.
   bool NextElement();
@@ -43,11 +44,11 @@ class JsonReader {
   std::string_view ReadNumber();
   // "true", "false" or "null".
   std::string_view ReadLiteral();
-  // Any number. Nothing if it is no integer from 0 to 2^62 - 1: that is not an error of the text.
+  // Any number. Empty if it is not an integer from 0 to 2^62 - 1; that is not an error of the text.
   std::optional<std::uint64_t> ReadSize();
-  // A value of any kind. That no key comes twice is checked.
+  // Skips a value of any kind. Duplicate keys in it are detected.
   void Skip();
-  // Nothing but white space may follow.
+  // Only white space may follow.
   void End();
   // Marks the text as wrong, for a caller who found a key twice.
   void Fail(std::string_view message);
@@ -74,6 +75,6 @@ class JsonReader {
   Status status_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::safetensors
 
 #endif  // SEALPOINT_LIB_SAFETENSORS_JSON_READER_H_

@@ -5,7 +5,7 @@
 
 #include "lib/base/utf8.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::safetensors {
 namespace {
 
 void AppendUnit(std::string& out, char32_t unit) {
@@ -43,4 +43,4 @@ void AppendJson(std::string& out, std::string_view text, JsonCharacters characte
   out.push_back('"');
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::safetensors

@@ -19,7 +19,7 @@
 #include "lib/storage/path.h"
 
 namespace sealpoint {
-namespace internal {
+namespace internal::safetensors {
 namespace {
 
 // What an object store is asked for at once, so that small tensors come together.
@@ -211,8 +211,8 @@ Status Model::OpenAll() {
     SEALPOINT_RETURN_IF_ERROR(OpenDirectory(**directory));
   } else {
     SEALPOINT_ASSIGN_OR_RETURN(const auto parent,
-                               options_.storage->OpenDirectory(ParentPath(path_)));
-    const std::string name(LastComponent(path_));
+                               options_.storage->OpenDirectory(storage::ParentPath(path_)));
+    const std::string name(storage::LastComponent(path_));
     SEALPOINT_RETURN_IF_ERROR(OpenFile(*parent, name, name));
     SEALPOINT_ASSIGN_OR_RETURN(tensors_, GatherTensors(files_, false, options_.limits));
   }
@@ -255,12 +255,13 @@ Status Model::ReadChecked(const SafetensorsTensor& tensor, const Box& box,
       HasElements(tensor.shape, Region(box, is_empty ? Run{} : Run{0, 1})).status());
   if (is_empty) return {};
   const std::uint32_t element_size = DTypeSizeBytes(tensor.dtype);
-  SEALPOINT_RETURN_IF_ERROR(CheckView(destination, Region::Of(box), tensor.dtype, element_size));
+  SEALPOINT_RETURN_IF_ERROR(
+      layout::CheckView(destination, Region::Of(box), tensor.dtype, element_size));
   if (!destination.is_host()) {
     return MakeError(Code::kUnsupported, "destination is not in memory of the host");
   }
   for (const SafetensorsPart& part : tensor.parts) {
-    const std::optional<Box> requested = IntersectBoxes(part.box, box);
+    const std::optional<Box> requested = layout::IntersectBoxes(part.box, box);
     if (!requested) continue;
     const OpenedFile& opened = files_[part.file];
     std::shared_ptr<const ReadableFile> file = opened.file;
@@ -275,11 +276,11 @@ Status Model::ReadChecked(const SafetensorsTensor& tensor, const Box& box,
   return {};
 }
 
-}  // namespace internal
+}  // namespace internal::safetensors
 
 Result<std::unique_ptr<SafetensorsModel>> SafetensorsModel::Open(const std::string& path,
                                                                  SafetensorsOptions options) {
-  auto model = std::make_unique<internal::Model>(path, std::move(options));
+  auto model = std::make_unique<internal::safetensors::Model>(path, std::move(options));
   SEALPOINT_RETURN_IF_ERROR(model->OpenAll());
   return std::unique_ptr<SafetensorsModel>(std::move(model));
 }

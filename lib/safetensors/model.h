@@ -15,7 +15,7 @@
 #include "sealpoint/safetensors.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::safetensors {
 
 // A file of a model, and its header.
 struct OpenedFile {
@@ -73,7 +73,7 @@ class Model final : public SafetensorsModel {
 
   const std::string path_;
   SafetensorsOptions options_;
-  const std::size_t open_files_max_ = OpenFilesFor(128);
+  const std::size_t open_files_max_ = storage::OpenFilesFor(128);
   std::shared_ptr<BlockCache> blocks_;
   bool is_directory_ = false;
   std::string index_name_;
@@ -86,12 +86,12 @@ class Model final : public SafetensorsModel {
   std::vector<SafetensorsDuplicate> duplicates_;
 };
 
-// Copies the elements of `requested`, which lies in `part`, from where the part lies in the file to
-// where they lie in memory that holds `box`.
+// Copies the elements of `requested`, a subset of `part`, from their position in the file to their
+// position in memory that holds `box`.
 Status CopyFromFile(const ReadableFile& file, const SafetensorsPart& part, const Box& requested,
                     const Box& box, std::uint32_t element_size,
                     const MutableMemoryView& destination);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::safetensors
 
 #endif  // SEALPOINT_LIB_SAFETENSORS_MODEL_H_

@@ -5,12 +5,12 @@
 
 #include "lib/comm/agree.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 
 Status AgreeOnAttempt(Communicator& comm, const Status& local_status, bool is_missing) {
-  Agreement agreement = Agree(comm, local_status);
+  comm::Agreement agreement = comm::Agree(comm, local_status);
   if (agreement.broken.ok()) return std::move(agreement.status);
   return local_status.ok() || is_missing ? std::move(agreement.broken) : local_status;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver

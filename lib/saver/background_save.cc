@@ -12,7 +12,7 @@
 #include "lib/storage/durable.h"
 #include "sealpoint/text.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 
 // Destructors call this, which no exception may leave.
 void TellUnheard(const SaverOptions& options, const std::string& what, const Status& error) {
@@ -28,7 +28,7 @@ void TellUnheard(const SaverOptions& options, const std::string& what, const Sta
                Printable(what).c_str(), error.ToString().c_str());
 }
 
-void BackgroundSave::SetStaged(std::unique_ptr<StagedWriter> writer, Status status) {
+void BackgroundSave::SetStaged(std::unique_ptr<writer::StagedWriter> writer, Status status) {
   staged_writer_ = std::move(writer);
   staged_ = std::move(status);
 }
@@ -104,7 +104,7 @@ Status BackgroundSave::LinkFrozen(SaveRun& run) {
 Status BackgroundSave::Bind(Engine& engine, const SaveRun& run) {
   SEALPOINT_ASSIGN_OR_RETURN(auto directory,
                              engine.storage().OpenDirectory(run.attempt().directory));
-  StagedWriter::Bound bound =
+  writer::StagedWriter::Bound bound =
       std::move(*staged_writer_).Bind(std::move(directory), run.attempt().id);
   staged_writer_.reset();
   writer_ = std::move(bound.writer);
@@ -132,7 +132,7 @@ Status BackgroundSave::TimeOut() {
   const std::string what = DescribeSave(target_, options_, recorder_.current_phase());
   Status late = MakeError(Code::kTimeout, what, has_begun ? "" : " (not begun)",
                           ": in the background not over after ", deadline_.limit().count(), " ms");
-  return has_begun ? WithUnknownOutcome(std::move(late)) : late;
+  return has_begun ? storage::WithUnknownOutcome(std::move(late)) : late;
 }
 
 void BackgroundSave::End(Result<CommitInfo> result) {
@@ -156,4 +156,4 @@ void BackgroundSave::WaitForChange(std::chrono::microseconds longest) const {
   if (!result_) changed_.wait_for(lock, longest);
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver

@@ -25,29 +25,29 @@
 #include "sealpoint/saver.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 
 class PromotionQueue;
 
-// A wait that is as good as for ever, and that no clock overflows by.
+// Effectively infinite, but safe in chrono arithmetic.
 inline constexpr std::chrono::milliseconds kLongestWait = std::chrono::hours(24 * 3650);
 
-// Says that something failed of which nobody asked how it ended, to whom the options say; nothing
-// of a success, nor of what was cancelled.
+// Reports an unobserved failure as the options specify; ignores success and cancelled saves.
 void TellUnheard(const SaverOptions& options, const std::string& what, const Status& error);
 
 // One background save. The training thread stages the payload, the background thread runs the steps
 // of the commit, and either may wait for the other. There are two ways to stage:
 //   whole: the memory budget holds everything that this rank writes. The training thread fills a
-//   writer that has no directory yet; then the save is queued, and Run binds the writer to one.
-//   streamed: the budget is smaller. The save is queued first; Run makes the directory and a writer
-//   in it; the training thread fills that writer while it writes, and Run waits for SetStaged.
-// Members without a lock are handed over: the writers and staged_ belong to the training thread
-// before the save is queued and (streamed) between is_bound and SetStaged, else to the background
+//   writer without a directory; then the save is queued, and Run binds the writer to a directory.
+//   streamed: the budget is smaller. The save is queued first; Run creates the directory and a
+//   writer in it; the training thread fills that writer while it writes, and Run waits for
+//   SetStaged.
+// Members without a lock change owner: the writers and staged_ belong to the training thread before
+// the save is queued and (streamed) between is_bound and SetStaged, otherwise to the background
 // thread.
 class BackgroundSave {
  public:
-  // `promotions`: of what is staged.
+  // `promotions`: for staged saves.
   BackgroundSave(const SaverOptions& saver, SaveTarget target, SaveOptions options,
                  std::shared_ptr<PromotionQueue> promotions, std::shared_ptr<FrozenBlobs> frozen)
       : saver_options_(saver),
@@ -59,17 +59,17 @@ class BackgroundSave {
         deadline_(saver.background_deadline) {}
 
   // For the training thread before the save is queued, and between is_bound and SetStaged.
-  PhaseRecorder& recorder() { return recorder_; }
+  observe::PhaseRecorder& recorder() { return recorder_; }
   std::uint64_t tensor_bytes = 0;  // that this rank writes
 
-  // Before it is queued: what may be linked.
+  // Before it is queued: groups that may be linked.
   void SetFrozen(std::vector<FrozenGroup> groups) { frozen_groups_ = std::move(groups); }
-  // Before it is queued: `writer` has everything, or `status` says why not.
-  void SetStaged(std::unique_ptr<StagedWriter> writer, Status status);
+  // Before it is queued: `writer` has all data, or `status` is the reason why not.
+  void SetStaged(std::unique_ptr<writer::StagedWriter> writer, Status status);
   // Streamed: once this is true, the training thread fills writer() and calls SetStaged. The writer
   // is null if an earlier step failed.
   bool is_bound() const;
-  BlobWriterImpl* writer() { return writer_.get(); }
+  writer::BlobWriterImpl* writer() { return writer_.get(); }
   // Groups that need not be written: their blobs are linked.
   const std::set<std::string>& linked_groups() const { return linked_groups_; }
   void SetStaged(Status status);
@@ -84,8 +84,8 @@ class BackgroundSave {
   void StartClock() { deadline_ = PolledDeadline(deadline_.limit()); }
   // For any thread, as are TimeOut, End, result and WaitForChange.
   bool IsLate();
-  // Cancels the save, and says that it took too long. If it never began, its outcome is known: Run,
-  // should it begin all the same, finds it cancelled.
+  // Cancels the save and returns Timeout. If it never began, its outcome is known: a later Run
+  // finds it cancelled.
   Status TimeOut();
   // Sets the result, unless there is one already.
   void End(Result<CommitInfo> result);
@@ -93,7 +93,7 @@ class BackgroundSave {
   void Cancel() { is_cancelled_ = true; }
   // Absent before the save is over.
   std::optional<Result<CommitInfo>> result() const;
-  // Says that it failed, to whom the options say. For one thread, once it is over; never throws.
+  // Reports its failure as the options specify. For one thread, once it is over; never throws.
   void SayUnheard() const;
   // Waits until is_bound() or result() may have changed, at most so long.
   void WaitForChange(std::chrono::microseconds longest) const;
@@ -115,10 +115,11 @@ class BackgroundSave {
   const SaveOptions options_;
   std::atomic<bool> is_cancelled_ = false;
   std::atomic<bool> has_begun_ = false;
-  PhaseRecorder recorder_;
+  observe::PhaseRecorder recorder_;
   PolledDeadline deadline_;
-  std::unique_ptr<StagedWriter> staged_writer_;  // absent when streamed, and once it is bound
-  std::unique_ptr<BlobWriterImpl> writer_;
+  std::unique_ptr<writer::StagedWriter>
+      staged_writer_;  // absent when streamed, and once it is bound
+  std::unique_ptr<writer::BlobWriterImpl> writer_;
 
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
@@ -127,6 +128,6 @@ class BackgroundSave {
   std::optional<Result<CommitInfo>> result_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver
 
 #endif  // SEALPOINT_LIB_SAVER_BACKGROUND_SAVE_H_

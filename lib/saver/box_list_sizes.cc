@@ -12,13 +12,13 @@
 #include "lib/layout/tiling.h"
 #include "lib/writer/declaration_summary.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 namespace {
 
-BoxListSize SizeOf(const HeldView& held, const SlotSummary& slot, const Run& run) {
+BoxListSize SizeOf(const writer::HeldView& held, const writer::SlotSummary& slot, const Run& run) {
   Region region = held.region();
   region.run = run;
-  BoxListSize size{.shard_count = 1, .corner_count = CornerCountOf(region)};
+  BoxListSize size{.shard_count = 1, .corner_count = writer::CornerCountOf(region)};
   // One rank writes the first element: so the tensor's own corners are counted once.
   if (slot.has_first_element && run.begin == 0) {
     size.corner_count += std::uint64_t{1} << held.shape.size();
@@ -29,10 +29,10 @@ BoxListSize SizeOf(const HeldView& held, const SlotSummary& slot, const Run& run
 // Name, shards and corners of each tensor that this rank writes, one after the other.
 std::vector<Bytes> EncodeSizes(const Declaration& declaration, const SavePlan& plan, int size) {
   std::vector<Bytes> outgoing(static_cast<std::size_t>(size));
-  const DeclarationSummary& summary = InternalAccess::SummaryOf(declaration);
-  const std::vector<SlotSummary>& slots = summary.slots();
+  const writer::DeclarationSummary& summary = InternalAccess::SummaryOf(declaration);
+  const std::vector<writer::SlotSummary>& slots = summary.slots();
   for (std::size_t i = 0; i < plan.shards.size();) {
-    const SlotSummary::Hash& name = slots[plan.shards[i].slot].name;
+    const writer::SlotSummary::Hash& name = slots[plan.shards[i].slot].name;
     BoxListSize sum;
     for (; i < plan.shards.size(); ++i) {
       const std::size_t slot = plan.shards[i].slot;
@@ -67,11 +67,11 @@ Result<bool> AllFit(const std::vector<Bytes>& incoming, const Limits& limits) {
 
 bool FitsLimits(const BoxListSize& size, const Limits& limits) {
   return size.shard_count <= limits.box_list_shard_count_max &&
-         size.corner_count <= TilingCornerCountMax(limits, size.shard_count);
+         size.corner_count <= layout::TilingCornerCountMax(limits, size.shard_count);
 }
 
 BoxListSize LargestShareOf(const Declaration& declaration) {
-  const DeclarationSummary& summary = InternalAccess::SummaryOf(declaration);
+  const writer::DeclarationSummary& summary = InternalAccess::SummaryOf(declaration);
   const std::uint64_t slots = summary.slots_of_a_tensor_max();
   std::uint64_t corners = 0;
   for (const auto& [replicas, group] : summary.replica_groups()) {
@@ -91,4 +91,4 @@ Result<bool> AllFitBoxLists(Communicator& comm, const Declaration& declaration,
   return doubts[0] == 0;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver

@@ -10,7 +10,7 @@
 #include "sealpoint/limits.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 
 // The size of a box list of the shards of one tensor.
 struct BoxListSize {
@@ -23,13 +23,13 @@ bool FitsLimits(const BoxListSize& size, const Limits& limits);
 // The most that this rank contributes to any one tensor; known without a plan.
 BoxListSize LargestShareOf(const Declaration& declaration);
 
-// Collective. Whether the shards of each tensor, as all ranks plan them, are few enough for a box
-// list. A tensor of more shards may still be a grid, which has no such limit. Each rank sends three
-// numbers for each tensor that it writes to rank hash(name) mod size. Every rank gets the same
-// outcome. Errors: Comm, Timeout.
+// Collective. Checks whether the planned shards of each tensor, over all ranks, are few enough for
+// a box list. A tensor with more shards may still be a grid, which has no such limit. Each rank
+// sends three numbers for each tensor that it writes to rank hash(name) mod size. Every rank gets
+// the same outcome. Errors: Comm, Timeout.
 Result<bool> AllFitBoxLists(Communicator& comm, const Declaration& declaration,
                             const SavePlan& plan, const Limits& limits);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver
 
 #endif  // SEALPOINT_LIB_SAVER_BOX_LIST_SIZES_H_

@@ -16,7 +16,7 @@
 #include "lib/saver/replica_digests.h"
 #include "sealpoint/digest.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 namespace {
 
 // For one list of holders, the digests of its tensors and then of its objects, in the order of
@@ -28,7 +28,7 @@ Digest HashOf(const std::vector<int>& holders) {
 }
 
 // By list of holders, in the order of `shared_items`.
-Result<std::vector<Digests>> DigestAll(EngineParts& engine, const Sources& sources,
+Result<std::vector<Digests>> DigestAll(pipeline::EngineParts& engine, const Sources& sources,
                                        const ItemsByHolders& shared_items) {
   std::vector<Digests> all;
   for (const auto& [holders, content] : shared_items) {
@@ -185,7 +185,7 @@ class Comparison {
 
 }  // namespace
 
-Status CompareReplicas(Communicator& comm, EngineParts& engine, const Sources& sources,
+Status CompareReplicas(Communicator& comm, pipeline::EngineParts& engine, const Sources& sources,
                        const ItemsByHolders& shared_items) {
   const auto digests = DigestAll(engine, sources, shared_items);
   SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm, digests.status()));
@@ -211,4 +211,4 @@ Status CompareReplicas(Communicator& comm, EngineParts& engine, const Sources& s
   return comparison.Faults().Agree(comm);
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver

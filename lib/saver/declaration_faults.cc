@@ -10,7 +10,7 @@
 #include "lib/base/wire.h"
 #include "lib/comm/status_codec.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 namespace {
 
 Status WithOthers(const Status& first, std::uint64_t others) {
@@ -36,7 +36,7 @@ Status DeclarationFaults::Agree(Communicator& comm) const {
   WireWriter out(bytes);
   out.Put(count_);
   out.Put(name_);
-  out.Put(AsText(EncodeStatus(first_)));
+  out.Put(AsText(comm::EncodeStatus(first_)));
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm.AllGather(bytes));
   DeclarationFaults merged;
   for (const Bytes& message : all) {
@@ -44,7 +44,7 @@ Status DeclarationFaults::Agree(Communicator& comm) const {
     SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t count, in.Number());
     SEALPOINT_ASSIGN_OR_RETURN(const std::string name, in.Text());
     SEALPOINT_ASSIGN_OR_RETURN(const std::string text, in.Text());
-    const std::optional<Status> status = DecodeStatus(AsBytes(text));
+    const std::optional<Status> status = comm::DecodeStatus(AsBytes(text));
     if (!status || status->ok() != (count == 0)) {
       return MakeError(Code::kComm, "what a rank sent is not a list of faults");
     }
@@ -55,4 +55,4 @@ Status DeclarationFaults::Agree(Communicator& comm) const {
   return merged.count_ < 2 ? merged.first_ : WithOthers(merged.first_, merged.count_ - 1);
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver

@@ -9,7 +9,7 @@
 #include "sealpoint/communicator.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 
 // Faults of declarations that one rank found among the names that it owns.
 class DeclarationFaults {
@@ -17,9 +17,9 @@ class DeclarationFaults {
   // Success adds nothing.
   void Add(std::string_view name, const Status& status);
 
-  // Collective. Success if no rank found any; else on all ranks the fault of the least name, with
-  // the rank that caused it as its place if one did (never the owner's, who only found it), and the
-  // number of the others.
+  // Collective. Success if no rank found a fault. Otherwise returns on all ranks the fault with the
+  // least name and the number of other faults; the place is the rank that caused it, if any, never
+  // the owner that found it.
   Status Agree(Communicator& comm) const;
 
  private:
@@ -28,6 +28,6 @@ class DeclarationFaults {
   Status first_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver
 
 #endif  // SEALPOINT_LIB_SAVER_DECLARATION_FAULTS_H_

@@ -17,10 +17,10 @@
 #include "lib/saver/box_list_sizes.h"
 #include "lib/writer/declaration_summary.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 namespace {
 
-using Hash = SlotSummary::Hash;
+using Hash = writer::SlotSummary::Hash;
 
 // What this rank sends to one owner of names. 64 bits of a name's hash suffice: a collision costs
 // one run of the full check and never hides a duplicate, because equal names have equal hashes.
@@ -49,12 +49,12 @@ class Contribution {
   void Add(const Declaration& declaration);
 
   std::vector<Bytes> EncodeClaims() const;
-  const TilingSum& sum() const { return sum_; }
+  const layout::TilingSum& sum() const { return sum_; }
   bool is_doubtful() const { return is_doubtful_; }
 
  private:
-  void AddHolders(const std::vector<int>& replicas, const ReplicaGroupSummary& group);
-  void AddSlot(const SlotSummary& slot);
+  void AddHolders(const std::vector<int>& replicas, const writer::ReplicaGroupSummary& group);
+  void AddSlot(const writer::SlotSummary& slot);
   void AddObject(const HeldObject& object);
   Claims& ClaimsTo(const Hash& name) { return claims_[name[0] % claims_.size()]; }
   bool AnyWrites(std::span<const int> holders) const;
@@ -62,7 +62,7 @@ class Contribution {
   const int rank_;
   const std::span<const int> writer_ranks_;
   const Limits& limits_;
-  TilingSum sum_;
+  layout::TilingSum sum_;
   bool is_doubtful_ = false;    // only the full check can decide
   std::vector<char> leads_;     // by list of replicas: whether this rank is the first holder
   std::vector<Claims> claims_;  // by owner
@@ -88,14 +88,15 @@ bool Contribution::AnyWrites(std::span<const int> holders) const {
 }
 
 void Contribution::Add(const Declaration& declaration) {
-  const DeclarationSummary& summary = InternalAccess::SummaryOf(declaration);
+  const writer::DeclarationSummary& summary = InternalAccess::SummaryOf(declaration);
   leads_.resize(summary.replica_groups().size());
   for (const auto& [replicas, group] : summary.replica_groups()) AddHolders(replicas, group);
-  for (const SlotSummary& slot : summary.slots()) AddSlot(slot);
+  for (const writer::SlotSummary& slot : summary.slots()) AddSlot(slot);
   for (const HeldObject& object : declaration.objects()) AddObject(object);
 }
 
-void Contribution::AddHolders(const std::vector<int>& replicas, const ReplicaGroupSummary& group) {
+void Contribution::AddHolders(const std::vector<int>& replicas,
+                              const writer::ReplicaGroupSummary& group) {
   if (group.region_count == 0) return;
   const std::span<const int> holders =
       replicas.empty() ? std::span<const int>(&rank_, 1) : replicas;
@@ -105,13 +106,14 @@ void Contribution::AddHolders(const std::vector<int>& replicas, const ReplicaGro
   }
   // Every holder adds a term that depends on its position in the list; they cancel out only if each
   // rank of the list contributed the same names. Only the first holder adds the regions themselves.
-  if (holders.size() > 1) sum_.AddHolder(TilingSum::FromValues(group.names), holders, rank_);
+  if (holders.size() > 1)
+    sum_.AddHolder(layout::TilingSum::FromValues(group.names), holders, rank_);
   if (holders.front() != rank_) return;
   leads_[group.number] = 1;
-  sum_.Add(TilingSum::FromValues(group.tiling));
+  sum_.Add(layout::TilingSum::FromValues(group.tiling));
 }
 
-void Contribution::AddSlot(const SlotSummary& slot) {
+void Contribution::AddSlot(const writer::SlotSummary& slot) {
   if (slot.is_empty_tensor) {
     if (!Writes(writer_ranks_, rank_)) is_doubtful_ = true;
     std::vector<std::uint64_t>& empties = ClaimsTo(slot.name).empties;
@@ -129,7 +131,7 @@ void Contribution::AddSlot(const SlotSummary& slot) {
 
 void Contribution::AddObject(const HeldObject& object) {
   if (!Writes(writer_ranks_, rank_)) is_doubtful_ = true;
-  const Hash name = HashObjectName(object.name);
+  const Hash name = writer::HashObjectName(object.name);
   ClaimsTo(name).names.push_back(name[1]);
 }
 
@@ -248,7 +250,7 @@ struct Sums {
   Limits limits{};
   Counts counts{};
   BoxListSize shares{};
-  TilingSum tiling{};
+  layout::TilingSum tiling{};
 };
 
 Result<Sums> SumUp(const std::vector<Bytes>& all) {
@@ -268,7 +270,7 @@ Result<Sums> SumUp(const std::vector<Bytes>& all) {
     sums.counts.shards += shards;
     sums.shares.shard_count += shard_count;
     sums.shares.corner_count += corner_count;
-    sums.tiling.Add(TilingSum::FromValues(values));
+    sums.tiling.Add(layout::TilingSum::FromValues(values));
     if (&message != &all.front()) continue;
     for (const auto limit : kLimits) {
       SEALPOINT_ASSIGN_OR_RETURN(sums.limits.*limit, in.Number());
@@ -308,4 +310,4 @@ Result<bool> FastCheckDeclarations(Communicator& comm, const Declaration& declar
   return AllFitBoxLists(comm, declaration, plan, sums.limits);
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver

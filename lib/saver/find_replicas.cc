@@ -17,7 +17,7 @@
 #include "lib/writer/declaration_summary.h"
 #include "sealpoint/digest.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 namespace {
 
 // A hash of what is held. Two things have the same one with a chance of 2^-128 only.
@@ -80,9 +80,9 @@ struct Questions {
 Questions Ask(const Declaration& held, int size) {
   Questions questions(size);
   KeyMaker keys;
-  const DeclarationSummary& summary = InternalAccess::SummaryOf(held);
+  const writer::DeclarationSummary& summary = InternalAccess::SummaryOf(held);
   for (std::size_t slot = 0; slot < summary.slots().size(); ++slot) {
-    const HeldView tensor = summary.held(slot);
+    const writer::HeldView tensor = summary.held(slot);
     if (tensor.is_empty() || !tensor.replicas.empty()) continue;
     questions.Add(keys.OfRegion(tensor.name, tensor.region()),
                   {.is_object = false, .number = slot});
@@ -259,11 +259,11 @@ ItemsByHolders FindSharedItems(const Declaration& declaration, SharedObjects sha
   // Digests are compared by position, so each holder must come to the same order: tensors ascend by
   // name here, and are sorted by region below, whatever the slots of this rank.
   ItemsByHolders shared_items;
-  const DeclarationSummary& summary = InternalAccess::SummaryOf(declaration);
+  const writer::DeclarationSummary& summary = InternalAccess::SummaryOf(declaration);
   summary.ForEachTensor([&](std::span<const std::size_t> slots) {
     std::vector<std::pair<Region, std::size_t>> shared;  // by region
     for (const std::size_t slot : slots) {
-      const HeldView held = summary.held(slot);
+      const writer::HeldView held = summary.held(slot);
       if (held.replicas.size() < 2 || held.is_empty()) continue;
       shared.emplace_back(held.region(), slot);
     }
@@ -278,4 +278,4 @@ ItemsByHolders FindSharedItems(const Declaration& declaration, SharedObjects sha
   return shared_items;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver

@@ -11,10 +11,10 @@
 #include "sealpoint/declaration.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 
-// What one list of ranks holds in common, as numbers in one rank's declaration, in an order that is
-// the same on all of these ranks: tensors by name and region, objects by name.
+// Items shared by one list of ranks, as positions in one rank's declaration, in the same order on
+// all of these ranks: tensors by name and region, objects by name.
 struct SharedItems {
   std::vector<std::size_t> slots{};
   std::vector<std::size_t> objects{};
@@ -26,29 +26,29 @@ using SharedObjects = std::map<std::vector<int>, std::vector<std::size_t>>;
 
 // A declaration in which everything has its holders.
 struct FoundReplicas {
-  // The slots are those of the declaration that was searched. Of the objects that several ranks
-  // hold, it has those that this rank writes.
+  // Has the slots of the searched declaration. Of objects that several ranks hold, it has those
+  // that this rank writes.
   Declaration declaration{};
   std::vector<std::size_t> objects{};  // its objects' numbers in the declaration that was searched
-  SharedObjects shared_objects{};      // likewise, by holders: those that several ranks hold
+  SharedObjects shared_objects{};      // likewise, by holders: objects held by several ranks
 };
 
-// Finds the ranks that declare the same region of the same tensor, and leaves alone what says who
-// its replicas are; chooses one of the ranks that declare an object of the same name, one of
-// `writer_ranks` (ascending; empty: all) if there is one among them (R-CMT-32).
+// Finds the ranks that declare the same region of the same tensor; regions with declared replicas
+// are left unchanged. For each object name declared by several ranks, it chooses one of these
+// ranks, preferably one of `writer_ranks` (ascending; empty: all) (R-CMT-32).
 //
 // Collective: two exchanges, in which each rank sends a hash of each slot and object to the rank
 // that owns the hash. Errors: Comm, Timeout.
 Result<FoundReplicas> FindReplicas(Communicator& comm, const Declaration& held,
                                    std::span<const int> writer_ranks);
 
-// What `found` has of the memory that is bound to the declaration that was searched. Borrows the
-// memory and found.declaration.
+// The subset of memory that `found` needs, bound to the searched declaration. Borrows the memory
+// and found.declaration.
 Result<Sources> SelectSources(const FoundReplicas& found, const Sources& held);
 
-// What is to be compared: by the replicas that `declaration` lists, and these objects.
+// Items to compare: the replicas listed in `declaration`, and these objects.
 ItemsByHolders FindSharedItems(const Declaration& declaration, SharedObjects shared_objects);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver
 
 #endif  // SEALPOINT_LIB_SAVER_FIND_REPLICAS_H_

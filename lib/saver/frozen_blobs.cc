@@ -19,7 +19,7 @@
 #include "sealpoint/commit.h"
 #include "sealpoint/digest.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 namespace {
 
 // What the parent's index says of the blobs that hold a group.
@@ -29,16 +29,16 @@ struct BlobUse {
 };
 using BlobUses = std::map<std::uint32_t, BlobUse>;
 
-bool IsStoredAs(const TensorView& stored, const TensorSpec& tensor) {
-  return stored.dtype() == tensor.dtype && stored.element_size() == ElementSize(tensor) &&
+bool IsStoredAs(const metadata::TensorView& stored, const TensorSpec& tensor) {
+  return stored.dtype() == tensor.dtype && stored.element_size() == writer::ElementSize(tensor) &&
          stored.shape() == tensor.shape && stored.chunk_size() == tensor.chunk_size_bytes &&
          stored.placement() == tensor.placement;
 }
 
 // The stored shards that have elements of `region`, in its order; nothing if one is of another box.
 // Whether they are cut at chunk borders and no longer than it, the digests of their chunks tell.
-std::optional<std::vector<std::pair<std::size_t, Region>>> PartsOf(const TensorView& stored,
-                                                                   const Region& region) {
+std::optional<std::vector<std::pair<std::size_t, Region>>> PartsOf(
+    const metadata::TensorView& stored, const Region& region) {
   std::vector<std::pair<std::size_t, Region>> parts;
   for (auto& [number, part] : stored.ShardsTouching(region.box)) {
     if (part.box != region.box) return std::nullopt;
@@ -50,26 +50,26 @@ std::optional<std::vector<std::pair<std::size_t, Region>>> PartsOf(const TensorV
 }
 
 // Adds the blobs of a shard to `uses`, if the parent stores exactly this content.
-Result<bool> HasShard(const Metadata& index, BlobTables& tables,
+Result<bool> HasShard(const metadata::Metadata& index, container::BlobTables& tables,
                       const FrozenGroup::ShardContent& shard, BlobUses& uses) {
   const std::optional<std::size_t> number = index.FindTensor(shard.tensor.name);
   if (!number) return false;
-  const TensorView stored = index.tensor(*number);
+  const metadata::TensorView stored = index.tensor(*number);
   if (!IsStoredAs(stored, shard.tensor)) return false;
   const auto parts = PartsOf(stored, shard.region);
   if (!parts) return false;
   std::vector<Digest> chunks;
   std::uint64_t table_bytes = 0;
   for (const auto& [part, region] : *parts) {
-    const ShardRef ref = stored.shard_ref(part);
-    const ShardShape shape{.raw_size = region.element_count() * stored.element_size(),
-                           .chunk_size = stored.chunk_size()};
-    const std::uint64_t count = ChunkCount(shape.raw_size, shape.chunk_size);
+    const metadata::ShardRef ref = stored.shard_ref(part);
+    const format::ShardShape shape{.raw_size = region.element_count() * stored.element_size(),
+                                   .chunk_size = stored.chunk_size()};
+    const std::uint64_t count = metadata::ChunkCount(shape.raw_size, shape.chunk_size);
     SEALPOINT_ASSIGN_OR_RETURN(
-        const std::vector<ChunkRecord> records,
+        const std::vector<format::ChunkRecord> records,
         tables.Load({.shard = ref, .shape = shape, .count = static_cast<std::uint32_t>(count)},
                     table_bytes));
-    for (const ChunkRecord& record : records) chunks.push_back(record.raw_digest);
+    for (const format::ChunkRecord& record : records) chunks.push_back(record.raw_digest);
     BlobUse& use = uses[ref.blob];
     use.record_count += count;
     use.tensors.insert(*number);
@@ -79,15 +79,15 @@ Result<bool> HasShard(const Metadata& index, BlobTables& tables,
 
 // The summaries of blobs that hold what was found and nothing else; nothing if one holds more.
 Result<std::vector<BlobSummary>> SummariesOf(const Storage& storage, const std::string& directory,
-                                             const Metadata& index, const BlobUses& uses,
+                                             const metadata::Metadata& index, const BlobUses& uses,
                                              const Limits& limits) {
   std::vector<BlobSummary> summaries;
   for (const auto& [number, use] : uses) {
-    const BlobPin pin = index.blob(number);
+    const metadata::BlobPin pin = index.blob(number);
     if (pin.record_count != use.record_count) return std::vector<BlobSummary>();
     SEALPOINT_ASSIGN_OR_RETURN(BlobSummary summary,
                                ReadSummary(storage, directory, pin.id, limits));
-    const DecodedSummary& decoded = *InternalAccess::DecodedOf(summary);
+    const writer::DecodedSummary& decoded = *InternalAccess::DecodedOf(summary);
     const bool holds_more = decoded.manifest.tensor_count() != use.tensors.size() ||
                             decoded.manifest.object_count() != 0;
     if (decoded.pin != pin || holds_more) return std::vector<BlobSummary>();
@@ -98,10 +98,10 @@ Result<std::vector<BlobSummary>> SummariesOf(const Storage& storage, const std::
 
 // Empty if the parent has the group not at all, otherwise, or beside something else.
 Result<std::vector<BlobSummary>> FindBlobs(const Storage& storage, const std::string& directory,
-                                           const CommittedFiles& parent, const FrozenGroup& group,
-                                           const Limits& limits) {
-  const Metadata& index = parent.index.metadata;
-  BlobTables tables(*parent.directory, index);
+                                           const container::CommittedFiles& parent,
+                                           const FrozenGroup& group, const Limits& limits) {
+  const metadata::Metadata& index = parent.index.metadata;
+  container::BlobTables tables(*parent.directory, index);
   BlobUses uses;
   for (const FrozenGroup::ShardContent& shard : group.shards) {
     SEALPOINT_ASSIGN_OR_RETURN(const bool has_it, HasShard(index, tables, shard, uses));
@@ -114,7 +114,7 @@ Result<std::vector<BlobSummary>> FindBlobs(const Storage& storage, const std::st
 // is whole.
 Status LinkBlob(Directory& directory, const std::string& from, const BlobSummary& summary,
                 std::uint64_t name_count_max) {
-  const std::string name = BlobName(summary.blob());
+  const std::string name = format::BlobName(summary.blob());
   SEALPOINT_RETURN_IF_ERROR(directory.LinkFrom(from, name, name_count_max));
   const auto linked = directory.Stat(name);
   if (linked.ok() && linked->size_bytes == summary.file_size_bytes()) return {};
@@ -138,7 +138,7 @@ Digest FrozenGroup::ComputeKey() const {
   for (const ShardContent& shard : shards) {
     out.Put(shard.tensor.name);
     out.Put(std::uint64_t{static_cast<std::uint16_t>(shard.tensor.dtype)});
-    out.Put(std::uint64_t{ElementSize(shard.tensor)});
+    out.Put(std::uint64_t{writer::ElementSize(shard.tensor)});
     out.Put(shard.tensor.chunk_size_bytes);
     out.Put(std::uint64_t{shard.tensor.shape.size()});
     out.PutAll(shard.tensor.shape);
@@ -152,11 +152,12 @@ Digest FrozenGroup::ComputeKey() const {
   return ComputeDigest(message);
 }
 
-Result<std::vector<FrozenGroup>> DigestFrozen(EngineParts& engine, const SaverOptions& options,
+Result<std::vector<FrozenGroup>> DigestFrozen(pipeline::EngineParts& engine,
+                                              const SaverOptions& options,
                                               const GroupedPlan& grouped, const Sources& sources) {
   std::vector<FrozenGroup> groups;
   std::vector<PlannedShard> shards;
-  const DeclarationSummary& summary = InternalAccess::SummaryOf(sources.declaration());
+  const writer::DeclarationSummary& summary = InternalAccess::SummaryOf(sources.declaration());
   if (!MayLink(options)) return groups;
   // Shards of a group follow each other in the plan.
   for (const PlannedShard& shard : grouped.plan->shards) {
@@ -167,7 +168,7 @@ Result<std::vector<FrozenGroup>> DigestFrozen(EngineParts& engine, const SaverOp
     if (groups.empty() || groups.back().name != content.tensor.group) {
       groups.push_back({.name = content.tensor.group, .is_learned = is_learned});
     }
-    groups.back().bytes += shard.run.size() * ElementSize(content.tensor);
+    groups.back().bytes += shard.run.size() * writer::ElementSize(content.tensor);
     groups.back().shards.push_back(std::move(content));
     if (!is_learned) shards.push_back(shard);
   }
@@ -185,13 +186,13 @@ Result<std::vector<FrozenGroup>> DigestFrozen(EngineParts& engine, const SaverOp
 
 SavePlan WithoutGroups(const SavePlan& plan, const Declaration& declaration,
                        const std::set<std::string>& groups) {
-  const DeclarationSummary& summary = InternalAccess::SummaryOf(declaration);
+  const writer::DeclarationSummary& summary = InternalAccess::SummaryOf(declaration);
   SavePlan rest{.empty_slots = plan.empty_slots};
   TensorSpec tensor;
   for (const PlannedShard& shard : plan.shards) {
     CopySpec(summary, shard, tensor);
     if (groups.contains(tensor.group)) continue;
-    rest.tensor_bytes += shard.run.size() * ElementSize(tensor);
+    rest.tensor_bytes += shard.run.size() * writer::ElementSize(tensor);
     rest.shards.push_back(shard);
   }
   return rest;
@@ -211,8 +212,8 @@ Result<FrozenBlobs::Linked> FrozenBlobs::Link(const Storage& storage, const Atte
     blobs = known->second;
   } else {
     if (!parent) {
-      parent = OpenCommitted(storage, attempt.parent_directory, options.limits,
-                             /*check_files=*/false);
+      parent = container::OpenCommitted(storage, attempt.parent_directory, options.limits,
+                                        /*check_files=*/false);
     }
     if (!parent->ok()) return Linked();
     blobs = FindBlobs(storage, attempt.parent_directory, **parent, group, options.limits)
@@ -241,8 +242,8 @@ void FrozenBlobs::Remember(const AttemptId& attempt, const std::vector<Linked>& 
 
 void RemoveLinks(Directory& directory, const std::vector<BlobSummary>& linked) {
   for (const BlobSummary& summary : linked) {
-    static_cast<void>(directory.Remove(BlobName(summary.blob())));
+    static_cast<void>(directory.Remove(format::BlobName(summary.blob())));
   }
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver

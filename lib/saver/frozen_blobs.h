@@ -21,17 +21,16 @@
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
 
-// Frozen groups: blobs of an older checkpoint that are linked instead of written
-// (spec/commit.md, 2.7). Nothing here is collective: each rank looks after the blobs that it would
-// write.
+// Frozen groups: blobs of an older checkpoint that are linked instead of written (spec/commit.md,
+// 2.7). Nothing here is collective: each rank handles the blobs that it would write.
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 
 bool IsFrozen(const SaverOptions& options, std::string_view group);
-// Whether any blob of an older checkpoint may be linked.
+// True if blobs of an older checkpoint may be linked.
 bool MayLink(const SaverOptions& options);
 
-// What this rank would write of a frozen group.
+// This rank's part of a frozen group.
 struct FrozenGroup {
   struct ShardContent {
     TensorSpec tensor{};
@@ -43,29 +42,31 @@ struct FrozenGroup {
   std::vector<ShardContent> shards{};
   std::uint64_t bytes = 0;
 
-  // Over names, types, regions and contents; groups that are stored alike have the same.
+  // Over names, types, regions and contents; equal for groups with equal stored form.
   Digest ComputeKey() const;
 };
-// `grouped`: this rank's plan, and what is known of learned groups. Errors: Device.
-Result<std::vector<FrozenGroup>> DigestFrozen(EngineParts& engine, const SaverOptions& options,
+// `grouped`: this rank's plan, with digests of learned groups. Errors: Device.
+Result<std::vector<FrozenGroup>> DigestFrozen(pipeline::EngineParts& engine,
+                                              const SaverOptions& options,
                                               const GroupedPlan& grouped, const Sources& sources);
 
 // The plan without the shards of these groups.
 SavePlan WithoutGroups(const SavePlan& plan, const Declaration& declaration,
                        const std::set<std::string>& groups);
 
-// Links what the parent of an attempt has of frozen groups. Remembers the summaries of what was
-// linked, so that the index of a parent that this rank linked everything of is not read again.
+// Links frozen groups stored by an attempt's parent. Remembers the linked summaries, so that the
+// index of a parent is not read again if this rank linked everything in it.
 class FrozenBlobs {
  public:
   struct Linked {
     Digest key{};
     std::vector<BlobSummary> summaries{};
   };
-  // The attempt's parent, once a group has asked for it; of one save.
-  using OpenedParent = std::optional<Result<CommittedFiles>>;
-  // Into the directory of the attempt, which is synced. All blobs of the group or, if one cannot be
-  // linked, none: then the result is empty, whatever the reason. Errors: those of the sync.
+  // The attempt's parent, opened on the first request by a group; for one save.
+  using OpenedParent = std::optional<Result<container::CommittedFiles>>;
+  // Links into the directory of the attempt, which is synced. Links all blobs of the group or none:
+  // if one cannot be linked, the result is empty regardless of the reason. Errors: those of the
+  // sync.
   Result<Linked> Link(const Storage& storage, const Attempt& attempt, const SaverOptions& options,
                       const FrozenGroup& group, OpenedParent& parent);
   // Once the attempt is committed.
@@ -79,6 +80,6 @@ class FrozenBlobs {
 // Removes links that were made here.
 void RemoveLinks(Directory& directory, const std::vector<BlobSummary>& linked);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver
 
 #endif  // SEALPOINT_LIB_SAVER_FROZEN_BLOBS_H_

@@ -18,7 +18,7 @@
 #include "lib/writer/declaration_summary.h"
 #include "lib/writer/tensor_checks.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 namespace {
 
 struct Holding {
@@ -35,21 +35,21 @@ struct NameClaims {
 };
 
 std::vector<Bytes> EncodeForOwners(const Declaration& declaration, const SavePlan& plan, int size) {
-  const DeclarationSummary& summary = InternalAccess::SummaryOf(declaration);
+  const writer::DeclarationSummary& summary = InternalAccess::SummaryOf(declaration);
   std::vector<Run> written(summary.slots().size());
   for (const PlannedShard& shard : plan.shards) written[shard.slot] = shard.run;
   std::vector<Bytes> outgoing(static_cast<std::size_t>(size));
   for (std::size_t slot = 0; slot < written.size(); ++slot) {
-    const HeldView held = summary.held(slot);
+    const writer::HeldView held = summary.held(slot);
     WireWriter out(outgoing[OwnerRank(held.name, size)]);
     out.Put(std::uint64_t{1});
-    EncodeHeldTensor(held, out);
+    writer::EncodeHeldTensor(held, out);
     out.PutAll(std::array{written[slot].begin, written[slot].end});
   }
   for (const HeldObject& object : declaration.objects()) {
     WireWriter out(outgoing[OwnerRank(object.name, size)]);
     out.Put(std::uint64_t{0});
-    EncodeHeldObject(object, out);
+    writer::EncodeHeldObject(object, out);
   }
   return outgoing;
 }
@@ -59,13 +59,13 @@ Status DecodeFrom(int rank, int size, ByteSpan bytes, NameClaims& claims) {
   while (!in.at_end()) {
     SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t is_tensor, in.Number());
     if (is_tensor != 0) {
-      SEALPOINT_ASSIGN_OR_RETURN(HeldTensor held, DecodeHeldTensor(in, size));
+      SEALPOINT_ASSIGN_OR_RETURN(HeldTensor held, writer::DecodeHeldTensor(in, size));
       Run written;
       SEALPOINT_ASSIGN_OR_RETURN(written.begin, in.Number());
       SEALPOINT_ASSIGN_OR_RETURN(written.end, in.Number());
       claims.tensors[held.tensor.name].push_back({rank, std::move(held), written});
     } else {
-      SEALPOINT_ASSIGN_OR_RETURN(const HeldObject object, DecodeHeldObject(in));
+      SEALPOINT_ASSIGN_OR_RETURN(const HeldObject object, writer::DecodeHeldObject(in));
       claims.object_ranks[object.name].push_back(rank);
     }
   }
@@ -80,7 +80,8 @@ Status CheckSameTensor(const Holding& first, const Holding& other) {
                      " declare different ", what)
         .AtRank(other.rank, "");
   };
-  if (a.dtype != b.dtype || ElementSize(a) != ElementSize(b)) return differ("dtypes");
+  if (a.dtype != b.dtype || writer::ElementSize(a) != writer::ElementSize(b))
+    return differ("dtypes");
   if (a.shape != b.shape) {
     return differ(
         "shapes; expected one shape, or a name of its own for what each rank has (per_rank in "
@@ -125,7 +126,7 @@ Status CheckAnyWrites(std::string_view what, std::span<const int> holders,
       .AtRank(holders.front(), "");
 }
 
-Status DescribeFault(const TilingFault& fault, const std::vector<Region>& regions,
+Status DescribeFault(const layout::TilingFault& fault, const std::vector<Region>& regions,
                      const std::vector<std::vector<const Holding*>>& holdings,
                      const std::vector<int>& all_ranks) {
   std::string holders;
@@ -160,15 +161,15 @@ Status CheckBoxList(const std::vector<Holding>& holdings, const Limits& limits) 
   std::vector<Region> shards;
   for (const Holding& holding : holdings) {
     if (holding.written.size() == 0) continue;
-    shards.push_back(HeldRegionOf(holding.held));
+    shards.push_back(writer::HeldRegionOf(holding.held));
     shards.back().run = holding.written;
   }
   if (shards.size() > limits.box_list_shard_count_max) {
     return MakeError(Code::kLimitExceeded, shards.size(),
                      " shards that form no grid, the limit is ", limits.box_list_shard_count_max);
   }
-  return FindTilingFault(holdings.front().held.tensor.shape, shards,
-                         TilingCornerCountMax(limits, shards.size()))
+  return layout::FindTilingFault(holdings.front().held.tensor.shape, shards,
+                                 layout::TilingCornerCountMax(limits, shards.size()))
       .status();
 }
 
@@ -177,7 +178,7 @@ Status CheckTensor(const std::vector<Holding>& holdings, std::span<const int> wr
   for (const Holding& holding : holdings) {
     SEALPOINT_RETURN_IF_ERROR(CheckSameTensor(holdings.front(), holding));
   }
-  if (IsEmpty(holdings.front().held.tensor)) {
+  if (writer::IsEmpty(holdings.front().held.tensor)) {
     std::vector<const Holding*> all;
     for (const Holding& holding : holdings) all.push_back(&holding);
     return CheckAnyWrites("the empty tensor", RanksOf(all), writer_ranks);
@@ -185,7 +186,7 @@ Status CheckTensor(const std::vector<Holding>& holdings, std::span<const int> wr
   std::map<Region, std::vector<const Holding*>> by_region;  // holdings in rank order
   std::vector<int> all_ranks;                               // that hold an element
   for (const Holding& holding : holdings) {
-    Region region = HeldRegionOf(holding.held);
+    Region region = writer::HeldRegionOf(holding.held);
     if (region.element_count() == 0) continue;
     by_region[std::move(region)].push_back(&holding);
     if (all_ranks.empty() || all_ranks.back() != holding.rank) all_ranks.push_back(holding.rank);
@@ -199,10 +200,11 @@ Status CheckTensor(const std::vector<Holding>& holdings, std::span<const int> wr
     regions.push_back(region);
     holders.push_back(same);
   }
-  if (MatchGrid(holdings.front().held.tensor.shape, regions)) return {};
-  SEALPOINT_ASSIGN_OR_RETURN(const std::optional<TilingFault> fault,
-                             FindTilingFault(holdings.front().held.tensor.shape, regions,
-                                             TilingCornerCountMax(limits, regions.size())));
+  if (layout::MatchGrid(holdings.front().held.tensor.shape, regions)) return {};
+  SEALPOINT_ASSIGN_OR_RETURN(
+      const std::optional<layout::TilingFault> fault,
+      layout::FindTilingFault(holdings.front().held.tensor.shape, regions,
+                              layout::TilingCornerCountMax(limits, regions.size())));
   if (!fault) return CheckBoxList(holdings, limits);
   return DescribeFault(*fault, regions, holders, all_ranks);
 }
@@ -243,4 +245,4 @@ Status FullCheckDeclarations(Communicator& comm, const Declaration& declaration,
   return faults.Agree(comm);
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver

@@ -15,9 +15,9 @@
 #include "lib/writer/declaration_summary.h"
 #include "lib/writer/tensor_checks.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 
-Result<GroupedPlan> LearnedFrozen::Look(EngineParts& engine, const SaverOptions& options,
+Result<GroupedPlan> LearnedFrozen::Look(pipeline::EngineParts& engine, const SaverOptions& options,
                                         const Digest& declaration,
                                         const std::shared_ptr<const SavePlan>& plan,
                                         const Sources& sources) {
@@ -41,7 +41,7 @@ Result<GroupedPlan> LearnedFrozen::Look(EngineParts& engine, const SaverOptions&
 
 Status LearnedFrozen::Begin(const SaverOptions& options, const SavePlan& plan,
                             const Sources& sources) {
-  const DeclarationSummary& summary = InternalAccess::SummaryOf(sources.declaration());
+  const writer::DeclarationSummary& summary = InternalAccess::SummaryOf(sources.declaration());
   for (const auto& [name, group] : summary.blob_groups()) {
     if (name.starts_with(kLearnedGroupPrefix)) {
       return InvalidArgument("a blob group is named ", name, ", expected no ", kLearnedGroupPrefix,
@@ -59,7 +59,7 @@ Status LearnedFrozen::Begin(const SaverOptions& options, const SavePlan& plan,
 
 // Saves 1, 2, 4, 8 ... look at everything, so that n saves cost a logarithm of n passes over what
 // is trained, and what is frozen later is found, too.
-Result<bool> LearnedFrozen::Compare(EngineParts& engine, const SavePlan& plan,
+Result<bool> LearnedFrozen::Compare(pipeline::EngineParts& engine, const SavePlan& plan,
                                     const Sources& sources) {
   const bool looks_at_all = std::has_single_bit(++save_count_);
   std::vector<std::size_t> numbers;
@@ -71,7 +71,7 @@ Result<bool> LearnedFrozen::Compare(EngineParts& engine, const SavePlan& plan,
   }
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Digest> digests,
                              DigestShards(engine, sources, shards));
-  const DeclarationSummary& summary = InternalAccess::SummaryOf(sources.declaration());
+  const writer::DeclarationSummary& summary = InternalAccess::SummaryOf(sources.declaration());
   bool has_left = false;
   std::vector<std::size_t> equal;
   std::uint64_t equal_bytes = 0;
@@ -83,7 +83,7 @@ Result<bool> LearnedFrozen::Compare(EngineParts& engine, const SavePlan& plan,
       has_left = true;
     } else if (known.learned == 0 && is_equal) {
       equal.push_back(numbers[j]);
-      equal_bytes += shards[j].run.size() * ElementSize(summary.held(shards[j].slot).kind);
+      equal_bytes += shards[j].run.size() * writer::ElementSize(summary.held(shards[j].slot).kind);
     }
     known.content = digests[j];
     known.is_known = true;
@@ -106,4 +106,4 @@ SavePlan LearnedFrozen::MakeGrouped(const SavePlan& plan) const {
   return grouped;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver

@@ -15,41 +15,41 @@
 #include "sealpoint/saver.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 
-// What the groups of a declaration may not begin with while the saver learns.
+// Prefix that groups of a declaration must not have while the saver learns.
 inline constexpr std::string_view kLearnedGroupPrefix = "sealpoint.learned.";
 
-// A plan whose learned shards are in groups of their own, behind all others.
+// A plan with its learned shards in separate groups after all others.
 struct GroupedPlan {
   std::shared_ptr<const SavePlan> plan{};
-  std::vector<Digest> learned{};  // what the learned shards hold, in the order of the plan
+  std::vector<Digest> learned{};  // digests of the learned shards, in the order of the plan
 };
 
-// Which shards of this rank's plan are found not to change (SaverOptions::learn_frozen). Local, and
-// needs no agreement: which blobs a shard goes to changes nothing of what the other ranks write, so
-// ranks may learn differently. Keeps 24 bytes per shard.
+// Shards of this rank's plan that were found not to change (SaverOptions::learn_frozen). Local, and
+// needs no agreement: the blobs of a shard do not affect the other ranks' writes, so ranks may
+// learn differently. Keeps 24 bytes per shard.
 class LearnedFrozen {
  public:
-  // Before a save writes: digests what was learned, and at a look everything else, too, and groups
-  // the plan accordingly. A plan that is grouped as in the call before is not made anew. All is
-  // forgotten if `declaration`, the digest of that of `sources`, is another one than before.
-  // Errors: InvalidArgument (a group that has such a name), Device.
-  Result<GroupedPlan> Look(EngineParts& engine, const SaverOptions& options,
+  // Before a save writes: digests the learned shards, and at an inspection all other shards too,
+  // and groups the plan accordingly. The plan of the previous call is reused if the grouping is the
+  // same. Forgets everything if `declaration`, the digest of the sources' declaration, has changed.
+  // Errors: InvalidArgument (a group has the reserved prefix), Device.
+  Result<GroupedPlan> Look(pipeline::EngineParts& engine, const SaverOptions& options,
                            const Digest& declaration, const std::shared_ptr<const SavePlan>& plan,
                            const Sources& sources);
 
  private:
   struct Known {
     Digest content{};
-    bool is_known = false;      // what it held
-    bool is_declared = false;   // of a frozen group of the declaration: not looked at
+    bool is_known = false;      // `content` is valid
+    bool is_declared = false;   // in a frozen group of the declaration: not inspected
     std::uint32_t learned = 0;  // its group; 0: none
   };
 
   Status Begin(const SaverOptions& options, const SavePlan& plan, const Sources& sources);
   // True if a shard came to a group or left one.
-  Result<bool> Compare(EngineParts& engine, const SavePlan& plan, const Sources& sources);
+  Result<bool> Compare(pipeline::EngineParts& engine, const SavePlan& plan, const Sources& sources);
   bool Learn(const std::vector<std::size_t>& equal, std::uint64_t bytes);
   SavePlan MakeGrouped(const SavePlan& plan) const;
 
@@ -60,6 +60,6 @@ class LearnedFrozen {
   std::shared_ptr<const SavePlan> grouped_{};
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver
 
 #endif  // SEALPOINT_LIB_SAVER_LEARNED_FROZEN_H_

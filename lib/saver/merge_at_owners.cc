@@ -11,11 +11,11 @@
 #include "lib/metadata/index_parts.h"
 #include "lib/saver/owner_rank.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 namespace {
 
-void EncodeBlob(const CommittedBlob& blob, WireWriter& out) {
-  const BlobPin& pin = blob.pin;
+void EncodeBlob(const writer::CommittedBlob& blob, WireWriter& out) {
+  const metadata::BlobPin& pin = blob.pin;
   out.Put(pin.id);
   out.Put(pin.file_size);
   out.Put(pin.table_offset);
@@ -26,9 +26,9 @@ void EncodeBlob(const CommittedBlob& blob, WireWriter& out) {
   out.Put(blob.attempt);
 }
 
-Result<CommittedBlob> DecodeBlob(WireReader& in) {
-  CommittedBlob blob;
-  BlobPin& pin = blob.pin;
+Result<writer::CommittedBlob> DecodeBlob(WireReader& in) {
+  writer::CommittedBlob blob;
+  metadata::BlobPin& pin = blob.pin;
   SEALPOINT_ASSIGN_OR_RETURN(pin.id, in.Id());
   SEALPOINT_ASSIGN_OR_RETURN(pin.file_size, in.Number());
   SEALPOINT_ASSIGN_OR_RETURN(pin.table_offset, in.Number());
@@ -69,9 +69,10 @@ std::vector<Bytes> EncodeForOwners(std::span<const BlobSummary> local_blobs,
   std::vector<Bytes> outgoing(static_cast<std::size_t>(size));
   for (const BlobSummary& summary : local_blobs) {
     const auto place = std::lower_bound(all_blobs.begin(), all_blobs.end(), summary.blob());
-    EncodeEntries(InternalAccess::DecodedOf(summary)->manifest,
-                  static_cast<std::uint32_t>(place - all_blobs.begin()),
-                  [&](std::string_view name) -> Bytes& { return outgoing[OwnerRank(name, size)]; });
+    metadata::EncodeEntries(
+        InternalAccess::DecodedOf(summary)->manifest,
+        static_cast<std::uint32_t>(place - all_blobs.begin()),
+        [&](std::string_view name) -> Bytes& { return outgoing[OwnerRank(name, size)]; });
   }
   return outgoing;
 }
@@ -81,7 +82,7 @@ Bytes EncodeForCommitter(std::span<const BlobSummary> local_blobs, ByteSpan part
   WireWriter out(bytes);
   out.Put(std::uint64_t{local_blobs.size()});
   for (const BlobSummary& summary : local_blobs) {
-    const DecodedSummary& decoded = *InternalAccess::DecodedOf(summary);
+    const writer::DecodedSummary& decoded = *InternalAccess::DecodedOf(summary);
     EncodeBlob({.pin = decoded.pin, .attempt = decoded.header.attempt}, out);
   }
   out.Put(AsText(part));
@@ -94,23 +95,25 @@ Result<GatheredParts> DecodeForCommitter(std::span<const Bytes> messages) {
     WireReader in(message);
     SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t count, in.Number());
     for (std::uint64_t i = 0; i < count; ++i) {
-      SEALPOINT_ASSIGN_OR_RETURN(CommittedBlob blob, DecodeBlob(in));
+      SEALPOINT_ASSIGN_OR_RETURN(writer::CommittedBlob blob, DecodeBlob(in));
       gathered.blobs.push_back(blob);
     }
     SEALPOINT_ASSIGN_OR_RETURN(const ByteSpan part, in.Span());
     gathered.parts.push_back(part);
   }
   std::sort(gathered.blobs.begin(), gathered.blobs.end(),
-            [](const CommittedBlob& a, const CommittedBlob& b) { return a.pin.id < b.pin.id; });
+            [](const writer::CommittedBlob& a, const writer::CommittedBlob& b) {
+              return a.pin.id < b.pin.id;
+            });
   return gathered;
 }
 
-Result<Bytes> JoinGathered(const GatheredParts& gathered, const IndexAttributes& attributes,
-                           const Limits& limits) {
-  std::vector<BlobPin> pins;
+Result<Bytes> JoinGathered(const GatheredParts& gathered,
+                           const metadata::IndexAttributes& attributes, const Limits& limits) {
+  std::vector<metadata::BlobPin> pins;
   pins.reserve(gathered.blobs.size());
-  for (const CommittedBlob& blob : gathered.blobs) pins.push_back(blob.pin);
-  return JoinIndex(gathered.parts, pins, attributes, limits);
+  for (const writer::CommittedBlob& blob : gathered.blobs) pins.push_back(blob.pin);
+  return metadata::JoinIndex(gathered.parts, pins, attributes, limits);
 }
 
 Result<Bytes> MergeAtOwners(Communicator& comm, std::span<const BlobSummary> local_blobs,
@@ -124,10 +127,10 @@ Result<Bytes> MergeAtOwners(Communicator& comm, std::span<const BlobSummary> loc
   auto received = comm.AllToAll(std::move(outgoing));
   SEALPOINT_RETURN_IF_ERROR(received.status());
   const Result<Bytes> part =
-      blobs.ok() ? MergeEntries(*received, *blobs, limits) : Result<Bytes>(blobs.error());
+      blobs.ok() ? metadata::MergeEntries(*received, *blobs, limits) : Result<Bytes>(blobs.error());
   received->clear();
   SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm, part.status()));
   return EncodeForCommitter(local_blobs, *part);
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver

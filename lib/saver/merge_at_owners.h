@@ -12,15 +12,15 @@
 #include "sealpoint/limits.h"
 #include "sealpoint/status.h"
 
-// How the manifests of all ranks become one index at rank 0 without anything there that grows with
-// ranks times tensors (spec/decisions/0011): every rank sends what its blobs hold under a name to
-// the rank that owns this name; the owner merges it; rank 0 gets only merged parts.
+// Merges the manifests of all ranks into one index at rank 0 without data there that grows with
+// ranks times tensors (spec/decisions/0011). Every rank sends its blobs' entries for a name to the
+// rank that owns this name; the owner merges them; rank 0 receives only merged parts.
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 
-// Collective. Returns what this rank must send to rank 0: the pins of its own blobs, and the
-// tensors and objects whose names it owns, merged. Errors are the same on all ranks: those of
-// MergeEntries; Comm, Timeout. When it fails, nothing that rank 0 needs has left this rank, so that
+// Collective. Returns the data that this rank must send to rank 0: the pins of its own blobs, and
+// the merged tensors and objects with names that it owns. Errors are the same on all ranks: those
+// of MergeEntries; Comm, Timeout. If it fails, this rank has sent nothing that rank 0 needs, so
 // rank 0 cannot publish (R-CMT-20).
 Result<Bytes> MergeAtOwners(Communicator& comm, std::span<const BlobSummary> local_blobs,
                             const Limits& limits);
@@ -34,15 +34,15 @@ std::vector<Bytes> EncodeForOwners(std::span<const BlobSummary> local_blobs,
                                    std::span<const BlobId> all_blobs, int size);
 Bytes EncodeForCommitter(std::span<const BlobSummary> local_blobs, ByteSpan part);
 
-// What rank 0 received from all ranks.
+// Data that rank 0 received from all ranks.
 struct GatheredParts {
-  std::vector<CommittedBlob> blobs{};  // ascending by id
-  std::vector<ByteSpan> parts{};       // of the messages
+  std::vector<writer::CommittedBlob> blobs{};  // ascending by id
+  std::vector<ByteSpan> parts{};               // of the messages
 };
 Result<GatheredParts> DecodeForCommitter(std::span<const Bytes> messages);
-Result<Bytes> JoinGathered(const GatheredParts& gathered, const IndexAttributes& attributes,
-                           const Limits& limits);
+Result<Bytes> JoinGathered(const GatheredParts& gathered,
+                           const metadata::IndexAttributes& attributes, const Limits& limits);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver
 
 #endif  // SEALPOINT_LIB_SAVER_MERGE_AT_OWNERS_H_

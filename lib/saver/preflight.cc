@@ -18,7 +18,7 @@
 #include "lib/writer/commit_steps.h"
 #include "sealpoint/series.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 namespace {
 
 // What rank 0 tells the others: the attempt it opened.
@@ -58,13 +58,15 @@ Result<Announcement> DecodeAnnouncement(ByteSpan bytes) {
   return announcement;
 }
 
-std::string SharedProbeName(const AttemptId& attempt) { return ProbeName(attempt) + ".shared"; }
+std::string SharedProbeName(const AttemptId& attempt) {
+  return format::ProbeName(attempt) + ".shared";
+}
 
 // R-SER-26: numbering on from an older one would hide what is saved now behind the one that was not
 // read.
 Status CheckMarkers(const SeriesListing& listing, const SaveOptions& options) {
   if (const SeriesEntry* const unread = listing.unread()) {
-    return NeverNotFound(unread->problem)
+    return series::NeverNotFound(unread->problem)
         .Prefixed(StrCat("the newest checkpoint of the series is not known while ", unread->name,
                          " in it cannot be read; make it readable, or move it out of the series"));
   }
@@ -99,13 +101,14 @@ Status ChooseDirectory(Storage& storage, const SaveTarget& target, const SaveOpt
   if (options.step == kNoStep) {
     return RuleError(Code::kInvalidArgument, "R-SER-13", "a checkpoint in a series needs a step");
   }
-  SEALPOINT_ASSIGN_OR_RETURN(const SeriesListing listing,
-                             ScanSeries(storage, target.path, SeriesDetail::kMarkers));
+  SEALPOINT_ASSIGN_OR_RETURN(
+      const SeriesListing listing,
+      series::ScanSeries(storage, target.path, series::SeriesDetail::kMarkers));
   SEALPOINT_RETURN_IF_ERROR(CheckMarkers(listing, options));
   if (const SeriesEntry* newest = GreatestSequence(listing)) {
     announcement.parent = {newest->attempt, newest->sequence};
     if (newest == listing.newest()) announcement.parent_directory = newest->path;
-    SEALPOINT_RETURN_IF_ERROR(CheckParent(announcement.parent).AtPath(newest->path));
+    SEALPOINT_RETURN_IF_ERROR(writer::CheckParent(announcement.parent).AtPath(newest->path));
   }
   announcement.directory =
       JoinPath(target.path, SeriesDirectoryName(options.step, announcement.attempt));
@@ -113,14 +116,14 @@ Status ChooseDirectory(Storage& storage, const SaveTarget& target, const SaveOpt
 }
 
 Status PrepareDirectory(Directory& directory, Announcement& announcement) {
-  SEALPOINT_RETURN_IF_ERROR(CheckNoMarker(directory));
+  SEALPOINT_RETURN_IF_ERROR(writer::CheckNoMarker(directory));
   SEALPOINT_ASSIGN_OR_RETURN(const Capabilities capabilities,
-                             directory.Probe(ProbeName(announcement.attempt)));
-  SEALPOINT_RETURN_IF_ERROR(CheckCapabilities(directory, capabilities));
+                             directory.Probe(format::ProbeName(announcement.attempt)));
+  SEALPOINT_RETURN_IF_ERROR(storage::CheckCapabilities(directory, capabilities));
   announcement.publish = capabilities.publish;
   SEALPOINT_ASSIGN_OR_RETURN(announcement.probe, Id128::Random());
   const std::string name = SharedProbeName(announcement.attempt);
-  Status status = WriteFileDurably(directory, name, announcement.probe.bytes);
+  Status status = storage::WriteFileDurably(directory, name, announcement.probe.bytes);
   // A file of that name that was there is another's (R-CMT-15).
   const bool is_ours = status.code() != Code::kAlreadyExists;
   if (!status.ok() && is_ours) static_cast<void>(directory.Remove(name));
@@ -131,14 +134,14 @@ Status PrepareDirectory(Directory& directory, Announcement& announcement) {
 // directory around them, which is opened before: it may not open any more after a failure.
 Status MakeDirectory(Storage& storage, Attempt& attempt) {
   std::vector<std::string> missing;
-  std::vector<std::string> levels = PathPrefixes(attempt.directory);
-  if (!levels.empty()) levels.insert(levels.begin(), ParentPath(levels.front()));
+  std::vector<std::string> levels = storage::PathPrefixes(attempt.directory);
+  if (!levels.empty()) levels.insert(levels.begin(), storage::ParentPath(levels.front()));
   for (std::size_t i = levels.size(); i-- > 0 && !attempt.made_in;) {
     auto before = storage.OpenDirectory(levels[i]);
     if (before.ok()) {
       attempt.made_in = std::move(before).value();
     } else if (i > 0 && before.error().code() == Code::kNotFound) {
-      missing.insert(missing.begin(), std::string(LastComponent(levels[i])));
+      missing.insert(missing.begin(), std::string(storage::LastComponent(levels[i])));
     } else {
       return std::move(before).error();
     }
@@ -159,7 +162,7 @@ Result<Bytes> OpenAttemptOnRoot(Storage& storage, const SaveTarget& target,
                                 const SaveOptions& options, const Status& local_status,
                                 Attempt& attempt) {
   SEALPOINT_RETURN_IF_ERROR(local_status);
-  SEALPOINT_RETURN_IF_ERROR(CheckParent(target.parent));
+  SEALPOINT_RETURN_IF_ERROR(writer::CheckParent(target.parent));
   Announcement announcement;
   SEALPOINT_ASSIGN_OR_RETURN(announcement.attempt, AttemptId::Random());
   SEALPOINT_RETURN_IF_ERROR(ChooseDirectory(storage, target, options, announcement));
@@ -226,7 +229,7 @@ Result<Attempt> RunPreflight(Storage& storage, Communicator& comm, const SaveTar
   Result<Bytes> at_root =
       is_root ? OpenAttemptOnRoot(storage, target, options, local_status, attempt) : Bytes();
   const bool has_begun = is_root && at_root.ok();
-  const Result<Bytes> bytes = BroadcastResult(comm, 0, std::move(at_root));
+  const Result<Bytes> bytes = comm::BroadcastResult(comm, 0, std::move(at_root));
   if (!bytes.ok() && has_begun) RemoveAttempt(attempt);
   SEALPOINT_RETURN_IF_ERROR(bytes.status());
   SEALPOINT_ASSIGN_OR_RETURN(const Announcement announcement, DecodeAnnouncement(*bytes));
@@ -253,27 +256,28 @@ Result<Attempt> RunPreflight(Storage& storage, Communicator& comm, const SaveTar
 namespace {
 
 // The newest checkpoint may not be promoted yet: then it is only in the local place of this rank.
-Status LookForNewerOnLocal(Storage& storage, const StagedFolder& folder, const SaveOptions& options,
-                           ParentRef& parent) {
-  SEALPOINT_ASSIGN_OR_RETURN(const SeriesListing listing,
-                             ScanSeries(storage, folder.path, SeriesDetail::kMarkers));
+Status LookForNewerOnLocal(Storage& storage, const promote::StagedFolder& folder,
+                           const SaveOptions& options, ParentRef& parent) {
+  SEALPOINT_ASSIGN_OR_RETURN(
+      const SeriesListing listing,
+      series::ScanSeries(storage, folder.path, series::SeriesDetail::kMarkers));
   SEALPOINT_RETURN_IF_ERROR(CheckMarkers(listing, options));
   const SeriesEntry* const newest = GreatestSequence(listing);
   if (newest == nullptr || newest->sequence <= parent.sequence) return {};
   parent = {newest->attempt, newest->sequence};
-  return CheckParent(parent).AtPath(newest->path);
+  return writer::CheckParent(parent).AtPath(newest->path);
 }
 
 // The folder of the series that the checkpoint is to be in; a framework may name its directories.
-Result<StagedFolder> FolderOf(const Storage& storage, const SaveTarget& target) {
-  return StagedFolderOf(storage, target.local,
-                        target.is_series ? target.path : ParentPath(target.path));
+Result<promote::StagedFolder> FolderOf(const Storage& storage, const SaveTarget& target) {
+  return promote::StagedFolderOf(storage, target.local,
+                                 target.is_series ? target.path : storage::ParentPath(target.path));
 }
 
 Result<Bytes> AnnounceStaged(Storage& storage, const SaveTarget& target, const SaveOptions& options,
-                             const Result<StagedFolder>& folder) {
+                             const Result<promote::StagedFolder>& folder) {
   SEALPOINT_RETURN_IF_ERROR(folder.status());
-  SEALPOINT_RETURN_IF_ERROR(CheckParent(target.parent));
+  SEALPOINT_RETURN_IF_ERROR(writer::CheckParent(target.parent));
   Announcement announcement;
   SEALPOINT_ASSIGN_OR_RETURN(announcement.attempt, AttemptId::Random());
   SEALPOINT_RETURN_IF_ERROR(ChooseDirectory(storage, target, options, announcement));
@@ -283,7 +287,7 @@ Result<Bytes> AnnounceStaged(Storage& storage, const SaveTarget& target, const S
   }
   const auto there = storage.OpenDirectory(target.path);
   if (there.ok()) {
-    SEALPOINT_RETURN_IF_ERROR(CheckNoMarker(**there));
+    SEALPOINT_RETURN_IF_ERROR(writer::CheckNoMarker(**there));
   } else if (there.error().code() != Code::kNotFound) {
     return there.error();
   }
@@ -291,15 +295,15 @@ Result<Bytes> AnnounceStaged(Storage& storage, const SaveTarget& target, const S
 }
 
 // The probe has a name of its own, since other ranks may probe the same directory.
-Status MakeLocalPlace(Storage& storage, const StagedFolder& folder, Attempt& attempt) {
-  SEALPOINT_RETURN_IF_ERROR(MakeStagedFolder(storage, folder));
+Status MakeLocalPlace(Storage& storage, const promote::StagedFolder& folder, Attempt& attempt) {
+  SEALPOINT_RETURN_IF_ERROR(promote::MakeStagedFolder(storage, folder));
   SEALPOINT_RETURN_IF_ERROR(MakeDirectory(storage, attempt));
   SEALPOINT_ASSIGN_OR_RETURN(attempt.opened, storage.OpenDirectory(attempt.directory));
-  SEALPOINT_RETURN_IF_ERROR(CheckNoMarker(*attempt.opened));
+  SEALPOINT_RETURN_IF_ERROR(writer::CheckNoMarker(*attempt.opened));
   SEALPOINT_ASSIGN_OR_RETURN(const Id128 probe, Id128::Random());
   SEALPOINT_ASSIGN_OR_RETURN(const Capabilities capabilities,
-                             attempt.opened->Probe(ProbeName(probe)));
-  SEALPOINT_RETURN_IF_ERROR(CheckCapabilities(*attempt.opened, capabilities));
+                             attempt.opened->Probe(format::ProbeName(probe)));
+  SEALPOINT_RETURN_IF_ERROR(storage::CheckCapabilities(*attempt.opened, capabilities));
   attempt.publish = capabilities.publish;
   return {};
 }
@@ -308,16 +312,17 @@ Status MakeLocalPlace(Storage& storage, const StagedFolder& folder, Attempt& att
 
 Result<Attempt> RunStagedPreflight(Storage& storage, Communicator& comm, const SaveTarget& target,
                                    const SaveOptions& options, const Status& local_status) {
-  Result<StagedFolder> folder = local_status.ok() ? FolderOf(storage, target) : local_status;
+  Result<promote::StagedFolder> folder =
+      local_status.ok() ? FolderOf(storage, target) : local_status;
   Result<Bytes> at_root = Bytes();
   if (comm.rank() == 0) at_root = AnnounceStaged(storage, target, options, folder);
-  SEALPOINT_ASSIGN_OR_RETURN(const Bytes bytes, BroadcastResult(comm, 0, std::move(at_root)));
+  SEALPOINT_ASSIGN_OR_RETURN(const Bytes bytes, comm::BroadcastResult(comm, 0, std::move(at_root)));
   SEALPOINT_ASSIGN_OR_RETURN(const Announcement announcement, DecodeAnnouncement(bytes));
   Attempt attempt{.id = announcement.attempt, .final_directory = announcement.directory};
   if (!announcement.parent.attempt.is_zero()) attempt.parent = announcement.parent;
   Status made = folder.status();
   if (made.ok()) {
-    attempt.directory = JoinPath(folder->path, LastComponent(announcement.directory));
+    attempt.directory = JoinPath(folder->path, storage::LastComponent(announcement.directory));
     made = MakeLocalPlace(storage, *folder, attempt);
   }
   const Status agreed = AgreeOnAttempt(comm, made, false);
@@ -342,4 +347,4 @@ void RemoveEmptyDirectories(const Attempt& attempt) {
   }
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver

@@ -10,16 +10,16 @@
 #include "sealpoint/saver.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 
-// What all ranks of an attempt share once the preflight has passed.
+// Data shared by all ranks of an attempt after the preflight.
 struct Attempt {
   AttemptId id{};
   std::string directory{};        // of a staged save: of this rank, on local storage
   std::string final_directory{};  // of a staged save, else empty
   std::optional<ParentRef> parent{};
-  // Whose blobs may be linked. Empty: not known, or a staged save, which is promoted by what each
-  // rank wrote.
+  // Its blobs may be linked. Empty if unknown, or for a staged save, because promotion copies the
+  // blobs that each rank wrote.
   std::string parent_directory{};
   PublishMethod publish = PublishMethod::kNone;
   std::unique_ptr<Directory> opened{};  // this rank's handle
@@ -30,22 +30,22 @@ struct Attempt {
   std::unique_ptr<Directory> made_in{};
 };
 
-// Collective (spec/commit.md, step "preflight"): rank 0 makes the directory and the attempt, looks
-// for a marker, probes what the file system offers and writes a probe file, which every rank reads
-// back. `local_status` is this rank's own outcome so far (bad arguments); it takes part whatever
-// that is. After a failure the directory is gone again if it was made here.
+// Collective (spec/commit.md, step "preflight"): rank 0 creates the directory and the attempt,
+// checks for a marker, probes the file system's capabilities and writes a probe file, which every
+// rank reads back. `local_status` is this rank's own outcome so far (bad arguments); the rank takes
+// part regardless of it. After a failure the directory is removed if it was created here.
 Result<Attempt> RunPreflight(Storage& storage, Communicator& comm, const SaveTarget& target,
                              const SaveOptions& options, const Status& local_status);
 
-// The same for a staged save: each rank makes the directory on its own local storage and probes
-// that (R-STG-01); nothing is made in the final place.
+// The same for a staged save: each rank creates the directory on its own local storage and probes
+// it (R-STG-01); nothing is created in the final directory.
 Result<Attempt> RunStagedPreflight(Storage& storage, Communicator& comm, const SaveTarget& target,
                                    const SaveOptions& options, const Status& local_status);
 
-// Rank 0, in a staged save each rank, removes the attempt's directory, and those above it, as far
-// as they were made for it and nothing is left in them. Not collective.
+// Rank 0 (in a staged save each rank) removes the attempt's directory and its parents, if they were
+// created for it and are empty. Not collective.
 void RemoveEmptyDirectories(const Attempt& attempt);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver
 
 #endif  // SEALPOINT_LIB_SAVER_PREFLIGHT_H_

@@ -18,28 +18,28 @@
 #include "lib/series/series_removal.h"
 #include "lib/storage/path.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 
 Status DropLocal(Storage& storage, const std::string& directory, const std::string& final) {
   const auto pass = [](const Status& removed) {
     return removed.code() == Code::kNotFound ? Status() : removed;
   };
-  SEALPOINT_RETURN_IF_ERROR(pass(CheckIsCopy(storage, directory, final)));
-  const auto parent = storage.OpenDirectory(ParentPath(directory));
+  SEALPOINT_RETURN_IF_ERROR(pass(promote::CheckIsCopy(storage, directory, final)));
+  const auto parent = storage.OpenDirectory(storage::ParentPath(directory));
   if (!parent.ok()) return pass(parent.error());
-  const std::string name(LastComponent(directory));
+  const std::string name(storage::LastComponent(directory));
   const auto opened = (*parent)->OpenSubdirectory(name);
   if (!opened.ok()) return pass(opened.error());
-  const auto keep = (*opened)->Stat(kKeepName);
+  const auto keep = (*opened)->Stat(format::kKeepName);
   if (keep.error().code() != Code::kNotFound) return keep.status();
-  return pass(RemoveWithDirectory(**parent, name, **opened));
+  return pass(series::RemoveWithDirectory(**parent, name, **opened));
 }
 
 namespace {
 
 bool HasMarker(const Storage& storage, const std::string& path) {
   const auto directory = storage.OpenDirectory(path);
-  return directory.ok() && (*directory)->Stat(kMarkerName).ok();
+  return directory.ok() && (*directory)->Stat(format::kMarkerName).ok();
 }
 
 }  // namespace
@@ -150,16 +150,17 @@ bool PromotionQueue::CanBeTriedAgain(const Status& failed) const {
 }
 
 Promotion PromotionQueue::Run(const StagedCommit& staged) {
-  const auto report = PromoteGiven(staged.local, staged.final,
-                                   {.from_storage = storage_,
-                                    .to_storage = storage_,
-                                    .blobs = staged.blobs,
-                                    .threads = options_.promote_threads,
-                                    .memory_budget_bytes = options_.promote_memory_bytes,
-                                    .deadline = options_.promote_deadline,
-                                    .limits = options_.limits,
-                                    .on_progress = [this](std::uint64_t) { return !is_closed_; }},
-                                   GivenFiles{.marker = staged.marker, .index = staged.index});
+  const auto report =
+      promote::PromoteGiven(staged.local, staged.final,
+                            {.from_storage = storage_,
+                             .to_storage = storage_,
+                             .blobs = staged.blobs,
+                             .threads = options_.promote_threads,
+                             .memory_budget_bytes = options_.promote_memory_bytes,
+                             .deadline = options_.promote_deadline,
+                             .limits = options_.limits,
+                             .on_progress = [this](std::uint64_t) { return !is_closed_; }},
+                            container::GivenFiles{.marker = staged.marker, .index = staged.index});
   return {.directory = staged.final,
           .step = staged.step,
           .status = report.status(),
@@ -173,7 +174,7 @@ void PromotionQueue::DropPromoted(const StagedCommit& staged) {
   promoted_.push_back({.local = staged.local, .final = staged.final});
   while (promoted_.size() > static_cast<std::size_t>(options_.keep_local)) {
     const StagedCommit& oldest = promoted_.front();
-    if (!CheckIsDurable(*storage_, oldest.final, options_.limits).ok()) return;
+    if (!promote::CheckIsDurable(*storage_, oldest.final, options_.limits).ok()) return;
     if (!DropLocal(*storage_, oldest.local, oldest.final).ok()) return;
     promoted_.pop_front();
   }
@@ -202,4 +203,4 @@ void PromotionQueue::Close() {
   }
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver

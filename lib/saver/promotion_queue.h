@@ -21,33 +21,32 @@
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 
-// Removes a promoted checkpoint from local storage, unless a KEEP file is in it; foreign files
-// stay. What another process removes meanwhile is no error. Precondition: `final` is durable.
-// Errors: those of CheckIsCopy, Io.
+// Removes a promoted checkpoint from local storage, unless it has a KEEP file; foreign files
+// remain. Files that another process removes meanwhile are ignored. Precondition: `final` is
+// durable. Errors: those of CheckIsCopy, Io.
 Status DropLocal(Storage& storage, const std::string& directory, const std::string& final);
 
 // The promotions of one rank, one after the other, on a thread of its own that talks to no other
 // rank. Thread safety: all functions.
 class PromotionQueue {
  public:
-  // Starts no thread before the first promotion. In a forked child the last owner leaves it as it
-  // is.
+  // Starts no thread before the first promotion. In a forked child the last owner does not destroy
+  // it.
   static std::shared_ptr<PromotionQueue> Create(std::shared_ptr<Storage> storage,
                                                 const SaverOptions& options);
   PromotionQueue(const PromotionQueue&) = delete;
   PromotionQueue& operator=(const PromotionQueue&) = delete;
 
-  // Before a staged save begins (R-STG-11): tries again what failed, and waits, as the options say,
-  // until less than unpromoted_max is not promoted. Errors: NoSpace, those of `check`, which is
-  // called now and then.
+  // Before a staged save begins (R-STG-11): retries failed promotions and waits, as the options
+  // specify, until fewer than unpromoted_max are pending. Errors: NoSpace, those of `check`, which
+  // is called periodically.
   Status MakeRoom(const std::function<Status()>& check);
   void Add(StagedCommit staged);
   std::vector<Promotion> Take();
   bool WaitFor(std::chrono::milliseconds longest);
-  // Ends the promotion under way and forgets those that wait; then says what nobody heard of.
-  // Idempotent.
+  // Ends the current promotion, discards waiting ones, and reports unobserved failures. Idempotent.
   void Close();
 
  private:
@@ -76,6 +75,6 @@ class PromotionQueue {
   std::thread thread_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver
 
 #endif  // SEALPOINT_LIB_SAVER_PROMOTION_QUEUE_H_

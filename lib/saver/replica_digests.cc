@@ -17,20 +17,20 @@
 #include "lib/writer/tensor_checks.h"
 #include "sealpoint/digest.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 namespace {
 
 // What a shard holds, and the digests of its chunks.
 struct Item {
-  HeldView held;
+  writer::HeldView held;
   ShardSource source;
   std::uint64_t chunk_size = 0;  // bytes, a multiple of the element size
   std::vector<Digest> chunks{};
 };
 
 Item ItemOf(const Sources& sources, const PlannedShard& shard) {
-  const HeldView held = InternalAccess::SummaryOf(sources.declaration()).held(shard.slot);
-  const std::uint64_t element_size = ElementSize(held.kind);
+  const writer::HeldView held = InternalAccess::SummaryOf(sources.declaration()).held(shard.slot);
+  const std::uint64_t element_size = writer::ElementSize(held.kind);
   const std::uint64_t size = shard.run.size() * element_size;
   Item item{.held = held, .source = SourceOf(sources, shard)};
   item.chunk_size = held.kind.chunk_size_bytes / element_size * element_size;
@@ -38,13 +38,13 @@ Item ItemOf(const Sources& sources, const PlannedShard& shard) {
   return item;
 }
 
-SourceReader ReaderOf(const Item& item) {
-  return {item.source.region, ElementSize(item.held.kind), item.source.view};
+transfer::SourceReader ReaderOf(const Item& item) {
+  return {item.source.region, writer::ElementSize(item.held.kind), item.source.view};
 }
 
 void DigestOnHost(Item& item) {
-  SourceReader reader = ReaderOf(item);
-  Hasher hasher;
+  transfer::SourceReader reader = ReaderOf(item);
+  digest::Hasher hasher;
   for (Digest& digest : item.chunks) {
     for (std::uint64_t left = std::min(item.chunk_size, reader.remaining_bytes()); left > 0;) {
       const ByteSpan part = reader.Next(left);
@@ -58,7 +58,7 @@ void DigestOnHost(Item& item) {
 // Computes digests of device memory.
 class DeviceDigester {
  public:
-  explicit DeviceDigester(EngineParts& engine)
+  explicit DeviceDigester(pipeline::EngineParts& engine)
       : engine_(engine),
         copies_(engine.device, {.idle_queues = &engine.queues, .pinned_pool = engine.pool.get()}) {}
 
@@ -67,36 +67,36 @@ class DeviceDigester {
   Status Finish() { return copies_.WaitForAll(); }
 
  private:
-  Status DigestCopies(Item& item, SourceReader& reader);
+  Status DigestCopies(Item& item, transfer::SourceReader& reader);
 
-  EngineParts& engine_;
+  pipeline::EngineParts& engine_;
   Bytes copy_;
-  DeviceCopies copies_;  // destroyed first: it waits for what fills the copy
+  device::DeviceCopies copies_;  // destroyed first: it waits for what fills the copy
 };
 
 Status DeviceDigester::Digest(Item& item) {
   const int device = item.source.view.device;
   SEALPOINT_RETURN_IF_ERROR(copies_.FollowStream(device, item.source.view.stream));
-  SourceReader reader = ReaderOf(item);
+  transfer::SourceReader reader = ReaderOf(item);
   if (!reader.is_dense() || !engine_.device->CheckDigests(device).ok()) {
     return DigestCopies(item, reader);
   }
-  const DeviceChunks chunks{.data = reader.position(),
-                            .size_bytes = reader.remaining_bytes(),
-                            .chunk_size_bytes = item.chunk_size};
+  const device::DeviceChunks chunks{.data = reader.position(),
+                                    .size_bytes = reader.remaining_bytes(),
+                                    .chunk_size_bytes = item.chunk_size};
   return copies_
       .Queue(device, item.chunks.size() * sizeof(sealpoint::Digest),
-             [&](CopyQueue& queue) { return queue.QueueDigests(chunks, item.chunks); })
+             [&](device::CopyQueue& queue) { return queue.QueueDigests(chunks, item.chunks); })
       .status();
 }
 
-Status DeviceDigester::DigestCopies(Item& item, SourceReader& reader) {
+Status DeviceDigester::DigestCopies(Item& item, transfer::SourceReader& reader) {
   for (sealpoint::Digest& digest : item.chunks) {
     copy_.resize(std::min(item.chunk_size, reader.remaining_bytes()));
     SEALPOINT_ASSIGN_OR_RETURN(
         const auto arrived,
         copies_.Queue(item.source.view.device, copy_.size(),
-                      [&](CopyQueue& queue) { return reader.QueueNext(queue, copy_); }));
+                      [&](device::CopyQueue& queue) { return reader.QueueNext(queue, copy_); }));
     SEALPOINT_RETURN_IF_ERROR(copies_.Wait(arrived));
     digest = ComputeDigest(copy_);
   }
@@ -109,7 +109,7 @@ Digest CombineDigests(std::span<const Digest> digests) {
   return ComputeDigest(std::as_bytes(digests));
 }
 
-Result<std::vector<Digest>> DigestShards(EngineParts& engine, const Sources& sources,
+Result<std::vector<Digest>> DigestShards(pipeline::EngineParts& engine, const Sources& sources,
                                          std::span<const PlannedShard> shards) {
   // Digests of a device are written to an item that must not move.
   std::deque<Item> items;
@@ -123,11 +123,11 @@ Result<std::vector<Digest>> DigestShards(EngineParts& engine, const Sources& sou
       SEALPOINT_RETURN_IF_ERROR(on_device.Digest(item).AtTensor(item.held.name));
     }
   }
-  SEALPOINT_RETURN_IF_ERROR(
-      ParallelFor(engine.options.io_thread_count + 1, on_host.size(), [&](int, std::size_t i) {
-        DigestOnHost(*on_host[i]);
-        return Status();
-      }));
+  SEALPOINT_RETURN_IF_ERROR(pipeline::ParallelFor(engine.options.io_thread_count + 1,
+                                                  on_host.size(), [&](int, std::size_t i) {
+                                                    DigestOnHost(*on_host[i]);
+                                                    return Status();
+                                                  }));
   SEALPOINT_RETURN_IF_ERROR(on_device.Finish());
   std::vector<Digest> digests;
   digests.reserve(items.size());
@@ -135,9 +135,9 @@ Result<std::vector<Digest>> DigestShards(EngineParts& engine, const Sources& sou
   return digests;
 }
 
-Result<std::vector<Digest>> DigestSlots(EngineParts& engine, const Sources& sources,
+Result<std::vector<Digest>> DigestSlots(pipeline::EngineParts& engine, const Sources& sources,
                                         std::span<const std::size_t> slots) {
-  const DeclarationSummary& summary = InternalAccess::SummaryOf(sources.declaration());
+  const writer::DeclarationSummary& summary = InternalAccess::SummaryOf(sources.declaration());
   std::vector<PlannedShard> shards;
   shards.reserve(slots.size());
   for (const std::size_t slot : slots) shards.push_back({slot, summary.held(slot).region().run});
@@ -152,4 +152,4 @@ Digest DigestObject(const HeldObject& object, ByteSpan bytes) {
   return ComputeDigest(message);
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver

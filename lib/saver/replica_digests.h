@@ -12,19 +12,19 @@
 #include "sealpoint/id.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 
-// A digest of what each of these shards holds, in their order: that of the digests of its chunks.
-// So memory of a device, which digests chunks, and memory of the host have the same one. Dense
-// memory of a device that computes digests is digested there; all other device memory is copied to
-// the host for it, a chunk at a time. Host memory is digested by the caller's thread and
+// Digests of these shards, in their order. The digest of a shard is that of the digests of its
+// chunks, so device memory, which digests chunks, and host memory have the same one. Dense memory
+// of a device that computes digests is digested there; other device memory is copied to the host,
+// one chunk at a time. Host memory is digested by the caller's thread and
 // EngineOptions::io_thread_count others.
 //
 // Local. Errors: Device. Preconditions: memory is bound to all slots, and none is empty.
-Result<std::vector<Digest>> DigestShards(EngineParts& engine, const Sources& sources,
+Result<std::vector<Digest>> DigestShards(pipeline::EngineParts& engine, const Sources& sources,
                                          std::span<const PlannedShard> shards);
 // The same of all that these slots hold.
-Result<std::vector<Digest>> DigestSlots(EngineParts& engine, const Sources& sources,
+Result<std::vector<Digest>> DigestSlots(pipeline::EngineParts& engine, const Sources& sources,
                                         std::span<const std::size_t> slots);
 
 // The digest of a list of digests.
@@ -33,6 +33,6 @@ Digest CombineDigests(std::span<const Digest> digests);
 // The digest of an object: of its media type and its bytes.
 Digest DigestObject(const HeldObject& object, ByteSpan bytes);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver
 
 #endif  // SEALPOINT_LIB_SAVER_REPLICA_DIGESTS_H_

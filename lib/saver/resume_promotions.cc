@@ -24,7 +24,7 @@
 #include "sealpoint/staged_saves.h"
 
 namespace sealpoint {
-namespace internal {
+namespace internal::saver {
 namespace {
 
 // A checkpoint on the local storage of one rank at least.
@@ -62,15 +62,16 @@ class Resumption {
   Result<std::vector<Candidate>> FindCandidates(const FinalSeries& series,
                                                 ResumedPromotions& resumed);
   Status PromoteOne(const Candidate& candidate);
-  Result<GivenFiles> ReadFiles(const Candidate& candidate) const;  // local
-  Result<std::vector<BlobId>> Divide(const Candidate& candidate, const Metadata& index);
-  Result<Bytes> BlobsIn(const std::string& directory, const Metadata& index) const;  // local
-  std::vector<const SeriesEntry*> FindCopies(const FinalSeries& series) const;       // local
+  Result<container::GivenFiles> ReadFiles(const Candidate& candidate) const;  // local
+  Result<std::vector<BlobId>> Divide(const Candidate& candidate, const metadata::Metadata& index);
+  Result<Bytes> BlobsIn(const std::string& directory,
+                        const metadata::Metadata& index) const;                 // local
+  std::vector<const SeriesEntry*> FindCopies(const FinalSeries& series) const;  // local
   Status DropWhatIsFinal(const FinalSeries& series);
 
   Communicator& comm_;
-  const std::string place_;  // may differ by rank
-  StagedFolder folder_;      // in it
+  const std::string place_;       // may differ by rank
+  promote::StagedFolder folder_;  // in it
   const std::string final_;
   const ResumePromotionsOptions& options_;
   const std::shared_ptr<Storage> storage_;
@@ -79,8 +80,9 @@ class Resumption {
 
 Result<Bytes> ListFinal(const Storage& storage, const std::string& path) {
   SEALPOINT_ASSIGN_OR_RETURN(const SeriesListing listing,
-                             ScanSeries(storage, path, SeriesDetail::kMarkers));
-  if (const SeriesEntry* const unread = listing.unread()) return NeverNotFound(unread->problem);
+                             series::ScanSeries(storage, path, series::SeriesDetail::kMarkers));
+  if (const SeriesEntry* const unread = listing.unread())
+    return series::NeverNotFound(unread->problem);
   Bytes bytes;
   WireWriter out(bytes);
   const SeriesEntry* const newest = listing.newest();
@@ -96,7 +98,8 @@ Result<Bytes> ListFinal(const Storage& storage, const std::string& path) {
 Result<FinalSeries> Resumption::LookAtFinal() {
   Result<Bytes> at_root = Bytes();
   if (comm_.rank() == 0) at_root = ListFinal(*storage_, final_);
-  SEALPOINT_ASSIGN_OR_RETURN(const Bytes bytes, BroadcastResult(comm_, 0, std::move(at_root)));
+  SEALPOINT_ASSIGN_OR_RETURN(const Bytes bytes,
+                             comm::BroadcastResult(comm_, 0, std::move(at_root)));
   WireReader in(bytes);
   FinalSeries series;
   SEALPOINT_ASSIGN_OR_RETURN(series.newest, in.Number());
@@ -111,13 +114,13 @@ Result<FinalSeries> Resumption::LookAtFinal() {
 // without a record, and those of another place whose lineage this series has. Errors: Io, those of
 // a marker that cannot be read.
 Result<std::vector<Promotion>> Resumption::ListLocal(const FinalSeries& series) {
-  SEALPOINT_RETURN_IF_ERROR(CheckApart(*storage_, place_, *storage_, final_));
-  SEALPOINT_ASSIGN_OR_RETURN(folder_, StagedFolderOf(*storage_, place_, final_));
-  SEALPOINT_ASSIGN_OR_RETURN(const auto recorded, RecordedSeries(*storage_, folder_.path));
+  SEALPOINT_RETURN_IF_ERROR(storage::CheckApart(*storage_, place_, *storage_, final_));
+  SEALPOINT_ASSIGN_OR_RETURN(folder_, promote::StagedFolderOf(*storage_, place_, final_));
+  SEALPOINT_ASSIGN_OR_RETURN(const auto recorded, promote::RecordedSeries(*storage_, folder_.path));
   if (recorded == folder_.series) {
-    SEALPOINT_ASSIGN_OR_RETURN(listing_,
-                               ScanSeries(*storage_, folder_.path, SeriesDetail::kMarkers));
-    if (listing_.unread() != nullptr) return NeverNotFound(listing_.unread()->problem);
+    SEALPOINT_ASSIGN_OR_RETURN(
+        listing_, series::ScanSeries(*storage_, folder_.path, series::SeriesDetail::kMarkers));
+    if (listing_.unread() != nullptr) return series::NeverNotFound(listing_.unread()->problem);
   }
   std::vector<Promotion> left;
   const auto opened = storage_->OpenDirectory(place_);
@@ -138,8 +141,8 @@ Result<std::vector<Promotion>> Resumption::ListLocal(const FinalSeries& series) 
 // alone. That it cannot be looked at is no error: it is not of this series.
 void Resumption::LookForStrays(const std::string& folder, const FinalSeries& series,
                                std::vector<Promotion>& left) const {
-  const auto recorded = RecordedSeries(*storage_, folder);
-  const auto listing = ScanSeries(*storage_, folder, SeriesDetail::kMarkers);
+  const auto recorded = promote::RecordedSeries(*storage_, folder);
+  const auto listing = series::ScanSeries(*storage_, folder, series::SeriesDetail::kMarkers);
   if (!recorded.ok() || !listing.ok()) return;
   const SeriesEntry* const newest = listing->newest();
   if (newest == nullptr || newest->sequence <= series.newest) return;
@@ -159,7 +162,7 @@ void Resumption::LookForStrays(const std::string& folder, const FinalSeries& ser
            Code::kInvalidArgument, "R-STG-13", "checkpoints here ",
            *recorded ? StrCat("are copies for ", **recorded) : "have no record of their series",
            ", and are not promoted to ", final_,
-           "; if they are of this training: sealpoint promote --adopt ", folder, " ", final_)});
+           "; if they are of this training: ckpt promote --adopt ", folder, " ", final_)});
 }
 
 // Newest first; the same on all ranks. A marker that could not be read may be the newest
@@ -219,15 +222,18 @@ Result<std::vector<Candidate>> Resumption::FindCandidates(const FinalSeries& ser
   return candidates;
 }
 
-Result<GivenFiles> Resumption::ReadFiles(const Candidate& candidate) const {
+Result<container::GivenFiles> Resumption::ReadFiles(const Candidate& candidate) const {
   SEALPOINT_ASSIGN_OR_RETURN(
-      CommittedFiles files,
-      OpenCommitted(*storage_, JoinPath(folder_.path, candidate.name), options_.limits, false));
-  return GivenFiles{.marker = std::move(files.marker.bytes), .index = *files.index.bytes};
+      container::CommittedFiles files,
+      container::OpenCommitted(*storage_, JoinPath(folder_.path, candidate.name), options_.limits,
+                               false));
+  return container::GivenFiles{.marker = std::move(files.marker.bytes),
+                               .index = *files.index.bytes};
 }
 
 // One byte per blob of the index: whether it is there with its length.
-Result<Bytes> Resumption::BlobsIn(const std::string& directory, const Metadata& index) const {
+Result<Bytes> Resumption::BlobsIn(const std::string& directory,
+                                  const metadata::Metadata& index) const {
   Bytes has(index.blob_count());
   const auto opened = storage_->OpenDirectory(directory);
   if (!opened.ok() && opened.error().code() == Code::kNotFound) return has;
@@ -236,8 +242,8 @@ Result<Bytes> Resumption::BlobsIn(const std::string& directory, const Metadata& 
   std::map<std::string, std::uint64_t> sizes;
   for (const EntryInfo& entry : entries) sizes[entry.name] = entry.size_bytes;
   for (std::size_t i = 0; i < has.size(); ++i) {
-    const BlobPin pin = index.blob(i);
-    const auto found = sizes.find(BlobName(pin.id));
+    const metadata::BlobPin pin = index.blob(i);
+    const auto found = sizes.find(format::BlobName(pin.id));
     if (found != sizes.end() && found->second == pin.file_size) has[i] = std::byte{1};
   }
   return has;
@@ -245,7 +251,8 @@ Result<Bytes> Resumption::BlobsIn(const std::string& directory, const Metadata& 
 
 // The blobs that this rank promotes: of the ranks that see one, that with the fewest bytes so far
 // takes it. What no rank sees must be in the final directory.
-Result<std::vector<BlobId>> Resumption::Divide(const Candidate& candidate, const Metadata& index) {
+Result<std::vector<BlobId>> Resumption::Divide(const Candidate& candidate,
+                                               const metadata::Metadata& index) {
   auto present = BlobsIn(JoinPath(folder_.path, candidate.name), index);
   Result<Bytes> in_final = Bytes();
   if (comm_.rank() == 0) in_final = BlobsIn(JoinPath(final_, candidate.name), index);
@@ -256,7 +263,7 @@ Result<std::vector<BlobId>> Resumption::Divide(const Candidate& candidate, const
   std::vector<std::uint64_t> load(all.size());
   std::vector<BlobId> own;
   for (std::size_t i = 0; i < index.blob_count(); ++i) {
-    const BlobPin pin = index.blob(i);
+    const metadata::BlobPin pin = index.blob(i);
     if (all[0][index.blob_count() + i] == std::byte{1}) continue;
     std::size_t taker = all.size();
     for (std::size_t rank = 0; rank < all.size(); ++rank) {
@@ -288,27 +295,29 @@ Status Resumption::PromoteOne(const Candidate& candidate) {
     }
   }
   SEALPOINT_ASSIGN_OR_RETURN(const Bytes sent,
-                             BroadcastResult(comm_, candidate.rank, std::move(at_reader)));
+                             comm::BroadcastResult(comm_, candidate.rank, std::move(at_reader)));
   WireReader in(sent);
-  GivenFiles given;
+  container::GivenFiles given;
   SEALPOINT_ASSIGN_OR_RETURN(const ByteSpan marker, in.Span());
   SEALPOINT_ASSIGN_OR_RETURN(const ByteSpan index, in.Span());
   given.marker.assign(marker.begin(), marker.end());
   given.index.assign(index.begin(), index.end());
   const std::string from = JoinPath(folder_.path, candidate.name);
-  SEALPOINT_ASSIGN_OR_RETURN(const MarkerFile decoded, DecodeMarkerFile(from, given.marker));
-  SEALPOINT_ASSIGN_OR_RETURN(const IndexFile file,
-                             DecodeIndexFile(from, decoded.marker, given.index, options_.limits));
+  SEALPOINT_ASSIGN_OR_RETURN(const container::MarkerFile decoded,
+                             container::DecodeMarkerFile(from, given.marker));
+  SEALPOINT_ASSIGN_OR_RETURN(
+      const container::IndexFile file,
+      container::DecodeIndexFile(from, decoded.marker, given.index, options_.limits));
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<BlobId> own, Divide(candidate, file.metadata));
-  const auto promoted = PromoteGiven(from, JoinPath(final_, candidate.name),
-                                     {.from_storage = storage_,
-                                      .to_storage = storage_,
-                                      .blobs = own,
-                                      .threads = options_.threads,
-                                      .memory_budget_bytes = options_.memory_budget_bytes,
-                                      .deadline = options_.deadline,
-                                      .limits = options_.limits},
-                                     std::move(given));
+  const auto promoted = promote::PromoteGiven(from, JoinPath(final_, candidate.name),
+                                              {.from_storage = storage_,
+                                               .to_storage = storage_,
+                                               .blobs = own,
+                                               .threads = options_.threads,
+                                               .memory_budget_bytes = options_.memory_budget_bytes,
+                                               .deadline = options_.deadline,
+                                               .limits = options_.limits},
+                                              std::move(given));
   return AgreeOnStatus(comm_, promoted.status());
 }
 
@@ -350,7 +359,7 @@ Status Resumption::DropWhatIsFinal(const FinalSeries& series) {
   Bytes durable;
   for (const std::string& name : names) {
     // R-STG-08: who published may have died before the sync, and a blob may be lost.
-    if (CheckIsDurable(*storage_, JoinPath(final_, name), options_.limits).ok()) {
+    if (promote::CheckIsDurable(*storage_, JoinPath(final_, name), options_.limits).ok()) {
       WireWriter(durable).Put(name);
     }
   }
@@ -366,16 +375,15 @@ Status Resumption::DropWhatIsFinal(const FinalSeries& series) {
 }
 
 Result<ResumedPromotions> Resumption::Run() {
-  SEALPOINT_RETURN_IF_ERROR(
-      BeginCall(comm_, {.kind = "resumption of promotions", .arguments = {{"series", final_}}})
-          .status());
+  SEALPOINT_RETURN_IF_ERROR(comm::CheckSameCall(
+      comm_, {.kind = "resumption of promotions", .arguments = {{"series", final_}}}));
   SEALPOINT_ASSIGN_OR_RETURN(FinalSeries series, LookAtFinal());
   ResumedPromotions resumed;
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Candidate> candidates,
                              FindCandidates(series, resumed));
   for (const Candidate& one : candidates) {
     const Status status = PromoteOne(one);
-    if (IsCommFailure(status) && status.place().rule.empty()) return status;
+    if (comm::IsCommFailure(status) && status.place().rule.empty()) return status;
     if (status.ok()) {
       resumed.promoted.push_back(one.name);
       series.attempts[one.name] = one.attempt;
@@ -388,15 +396,15 @@ Result<ResumedPromotions> Resumption::Run() {
 }
 
 }  // namespace
-}  // namespace internal
+}  // namespace internal::saver
 
 Result<StagedCopies> FindStagedCopies(const std::string& local, const std::string& final_series,
                                       std::shared_ptr<Storage> storage) {
   if (storage == nullptr) storage = DefaultStorage();
-  SEALPOINT_RETURN_IF_ERROR(internal::CheckApart(*storage, local, *storage, final_series));
-  SEALPOINT_ASSIGN_OR_RETURN(internal::StagedFolder folder,
-                             internal::StagedFolderOf(*storage, local, final_series));
-  SEALPOINT_ASSIGN_OR_RETURN(auto record, internal::RecordedSeries(*storage, folder.path));
+  SEALPOINT_RETURN_IF_ERROR(internal::storage::CheckApart(*storage, local, *storage, final_series));
+  SEALPOINT_ASSIGN_OR_RETURN(internal::promote::StagedFolder folder,
+                             internal::promote::StagedFolderOf(*storage, local, final_series));
+  SEALPOINT_ASSIGN_OR_RETURN(auto record, internal::promote::RecordedSeries(*storage, folder.path));
   return StagedCopies{.folder = std::move(folder.path),
                       .series = std::move(folder.series),
                       .record = std::move(record)};
@@ -405,11 +413,11 @@ Result<StagedCopies> FindStagedCopies(const std::string& local, const std::strin
 Result<ResumedPromotions> ResumePromotions(Communicator& comm, const std::string& local,
                                            const std::string& final_series,
                                            const ResumePromotionsOptions& options) {
-  auto resumed = internal::Resumption(comm, local, final_series, options).Run();
+  auto resumed = internal::saver::Resumption(comm, local, final_series, options).Run();
   if (resumed.ok()) return resumed;
   const std::string during =
       internal::StrCat("collective resumption of promotions to ", final_series);
-  return internal::DescribeCommFailure(comm, resumed.error(), during);
+  return internal::comm::DescribeCommFailure(comm, resumed.error(), during);
 }
 
 }  // namespace sealpoint

@@ -29,7 +29,7 @@ SaveTarget SaveTarget::Staged(std::string local, SaveTarget final) {
   return final;
 }
 
-namespace internal {
+namespace internal::saver {
 namespace {
 
 std::string TextOf(const MeshAxes& mesh) {
@@ -75,7 +75,7 @@ Status CheckOptions(const SaverOptions& options, int size) {
     return InvalidArgument("blob_size_max_bytes is ", options.blob_size_max_bytes,
                            ", expected at least ", kMiB);
   }
-  SEALPOINT_RETURN_IF_ERROR(CheckThreads("promote_threads", options.promote_threads));
+  SEALPOINT_RETURN_IF_ERROR(pipeline::CheckThreads("promote_threads", options.promote_threads));
   if (options.frozen_full_every < 1) {
     return InvalidArgument("frozen_full_every is ", options.frozen_full_every,
                            ", expected at least 1");
@@ -104,8 +104,8 @@ Status CheckOptions(const SaverOptions& options, int size) {
   return CheckWriterRanks(options.writer_ranks, size);
 }
 
-CollectiveCall CallOf(std::string_view kind, const SaverOptions& options, const SaveTarget& target,
-                      const SaveOptions& save) {
+comm::CollectiveCall CallOf(std::string_view kind, const SaverOptions& options,
+                            const SaveTarget& target, const SaveOptions& save) {
   return {.kind = kind,
           .arguments = {{"target", StrCat(target.is_series ? "series " : "", target.path)},
                         {"staged", TextOf(!target.local.empty())},
@@ -121,5 +121,5 @@ CollectiveCall CallOf(std::string_view kind, const SaverOptions& options, const 
           .named_arguments_max = 2};
 }
 
-}  // namespace internal
+}  // namespace internal::saver
 }  // namespace sealpoint

@@ -8,15 +8,15 @@
 #include "sealpoint/saver.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 
 // Errors: InvalidArgument. `size`: the number of ranks.
 Status CheckOptions(const SaverOptions& options, int size);
 
-// What all ranks must name alike that begin a save (R-CMT-17).
-CollectiveCall CallOf(std::string_view kind, const SaverOptions& options, const SaveTarget& target,
-                      const SaveOptions& save);
+// Values that must be equal on all ranks that begin a save (R-CMT-17).
+comm::CollectiveCall CallOf(std::string_view kind, const SaverOptions& options,
+                            const SaveTarget& target, const SaveOptions& save);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver
 
 #endif  // SEALPOINT_LIB_SAVER_SAVE_CALL_H_

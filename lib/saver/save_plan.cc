@@ -12,7 +12,7 @@
 #include "lib/layout/replicas.h"
 #include "lib/writer/declaration_summary.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 namespace {
 
 Status CheckReplicas(const std::vector<int>& replicas, int rank, int size) {
@@ -46,19 +46,19 @@ class Planner {
 
   void AddTensor(std::span<const std::size_t> slots);
   // `writers` are those of the replicas that write, `rank` among them.
-  void Divide(const ReplicaGroupSummary& group, const std::vector<int>& writers, int rank);
+  void Divide(const writer::ReplicaGroupSummary& group, const std::vector<int>& writers, int rank);
   SavePlan Finish();
 
  private:
   // The regions that the ranks of one replica list hold, and this rank's shard of each.
   struct Shared {
-    std::vector<HeldRun> held{};
+    std::vector<layout::HeldRun> held{};
     std::vector<PlannedShard*> shards{};
   };
 
   void AddSlot(std::size_t slot);
 
-  const DeclarationSummary& summary_;
+  const writer::DeclarationSummary& summary_;
   // By group. Reserved in full before, because Shared keeps pointers to the elements.
   std::vector<std::vector<PlannedShard>> shards_;
   std::vector<std::optional<Shared>> shared_;  // by list of replicas; none for the empty list
@@ -94,7 +94,7 @@ void Planner::AddTensor(std::span<const std::size_t> slots) {
 }
 
 void Planner::AddSlot(std::size_t slot) {
-  const SlotSummary& summary = summary_.slots()[slot];
+  const writer::SlotSummary& summary = summary_.slots()[slot];
   if (summary.is_empty) return;
   PlannedShard& shard = shards_[summary.blob_group].emplace_back(PlannedShard{.slot = slot});
   if (std::optional<Shared>& shared = shared_[summary.replica_group]) {
@@ -108,11 +108,12 @@ void Planner::AddSlot(std::size_t slot) {
   plan_.tensor_bytes += summary.run.size() * summary.element_size;
 }
 
-void Planner::Divide(const ReplicaGroupSummary& group, const std::vector<int>& writers, int rank) {
+void Planner::Divide(const writer::ReplicaGroupSummary& group, const std::vector<int>& writers,
+                     int rank) {
   const Shared& shared = *shared_[group.number];
   const auto holder = static_cast<std::size_t>(
       std::lower_bound(writers.begin(), writers.end(), rank) - writers.begin());
-  for (const HolderShare& share : DivideEvenly(shared.held, writers.size())) {
+  for (const layout::HolderShare& share : layout::DivideEvenly(shared.held, writers.size())) {
     if (share.holder != holder) continue;
     shared.shards[share.held_index]->run = share.run;
     plan_.tensor_bytes += share.run.size() * shared.held[share.held_index].element_size;
@@ -144,7 +145,7 @@ Result<SavePlan> MakeSavePlan(const Declaration& declaration, int rank, int size
   SEALPOINT_RETURN_IF_ERROR(CheckReplicas(declaration, rank, size));
   if (!Writes(writer_ranks, rank)) return SavePlan();
   Planner planner(declaration);
-  const DeclarationSummary& summary = InternalAccess::SummaryOf(declaration);
+  const writer::DeclarationSummary& summary = InternalAccess::SummaryOf(declaration);
   summary.ForEachTensor([&](std::span<const std::size_t> slots) { planner.AddTensor(slots); });
   for (const auto& [replicas, group] : summary.replica_groups()) {
     if (replicas.empty()) continue;
@@ -160,4 +161,4 @@ Result<SavePlan> MakeSavePlan(const Declaration& declaration, int rank, int size
   return planner.Finish();
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver

@@ -8,7 +8,7 @@
 
 #include "sealpoint/declaration.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 
 // The part of a held region that this rank writes; it has the region's box.
 struct PlannedShard {
@@ -19,7 +19,7 @@ struct PlannedShard {
   std::uint32_t learned = 0;
 };
 
-// What one rank writes in a save.
+// Writes of one rank in a save.
 struct SavePlan {
   std::vector<PlannedShard> shards{};      // by group, then tensor name, then region
   std::vector<std::size_t> empty_slots{};  // empty tensors that this rank declares
@@ -33,20 +33,20 @@ enum class Division : std::uint8_t {
 };
 
 // Local arithmetic, no exchange. This rank writes the regions that it alone holds, and its share of
-// those that it holds with others: the regions of a replica group, in the order of group and name,
-// are divided evenly by bytes among the ranks of the group that write (lib/layout/replicas.h), or
-// left to the first of these.
-// Every rank of the group must compute the same division, because no one checks it before the bytes
-// are written: the order of the regions may depend on nothing that differs between the ranks, such
-// as the order in which they were declared. A rank that does not write has an empty plan. Errors:
-// InvalidArgument (this rank is not in its own replica list, or a rank beyond `size`).
+// those that it shares with others. The regions of a replica group, in the order of group and name,
+// are divided evenly by bytes among the writing ranks of the group (lib/layout/replicas.h), or left
+// to the first of these. Every rank of the group must compute the same division, because it is not
+// checked before the bytes are written. The order of the regions must therefore not depend on
+// anything that differs between the ranks, such as the order of declaration. A rank that does not
+// write has an empty plan. Errors: InvalidArgument (this rank is not in its own replica list, or a
+// rank beyond `size`).
 Result<SavePlan> MakeSavePlan(const Declaration& declaration, int rank, int size,
                               std::span<const int> writer_ranks,
                               Division division = Division::kEven);
 
-// Whether `rank` is one of `writer_ranks`, which ascend; an empty list means all ranks.
+// True if `rank` is one of `writer_ranks`, which ascend; an empty list means all ranks.
 bool Writes(std::span<const int> writer_ranks, int rank);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver
 
 #endif  // SEALPOINT_LIB_SAVER_SAVE_PLAN_H_

@@ -11,7 +11,7 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 
 SaveQueue::SaveQueue(Engine& engine, std::unique_ptr<BackgroundCommunicator> comm)
     : engine_(engine),
@@ -215,4 +215,4 @@ std::unique_ptr<PendingSave> MakePendingSave(std::shared_ptr<SaveQueue> queue,
   return std::make_unique<PendingSaveImpl>(std::move(queue), std::move(save));
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver

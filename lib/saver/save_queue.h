@@ -16,20 +16,20 @@
 #include "sealpoint/saver.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 
 // The background saves of one saver, in strict FIFO order: a save posts no collective before its
 // predecessor has its verdict, because all ranks must post the same collectives in the same order.
 //
-// Two threads take part. The background thread runs the saves: it does the file operations and
-// requests collectives, and blocks until they are done. The training thread carries the requested
-// collectives out, in Progress and DriveUntil; so MPI is only ever called from the caller's thread.
+// Two threads take part. The background thread runs the saves: it performs the file operations,
+// requests collectives, and blocks until they are done. The training thread executes the requested
+// collectives in Progress and DriveUntil, so MPI is only ever called from the caller's thread.
 //
-// Thread safety: all functions are for the training thread, but for IsOver.
+// Thread safety: all functions except IsOver are for the training thread.
 class SaveQueue {
  public:
-  // Starts no thread before the first save. Engine outlives the queue until Close. In a forked
-  // child the last owner leaves it as it is.
+  // Starts no thread before the first save. Engine must outlive the queue until Close. In a forked
+  // child the last owner does not destroy it.
   static std::shared_ptr<SaveQueue> Create(Engine& engine,
                                            std::unique_ptr<BackgroundCommunicator> comm);
   SaveQueue(const SaveQueue&) = delete;
@@ -45,9 +45,9 @@ class SaveQueue {
   void DriveUntil(const BackgroundSave& save, const std::function<bool()>& is_over);
   // Waits until all saves have a result, at most until the deadline of the newest.
   void Drain();
-  // Whether the save has a result. If its deadline has passed, it gets one, Timeout, and the queue
-  // becomes unusable: calls under way and later ones fail, and saves that have not begun end with
-  // an error that says so. Does not block.
+  // True if the save has a result. After its deadline it gets one, Timeout, and the queue becomes
+  // unusable: current and later calls fail, and saves that have not begun end with an error that
+  // explains this. Does not block.
   bool IsOver(BackgroundSave& save);
   // Cancels unfinished saves and waits for the file operation under way. All ranks must call it
   // before the queue is destroyed; the communicator is destroyed here. Idempotent.
@@ -65,7 +65,7 @@ class SaveQueue {
   ~SaveQueue() = default;
 
   void Work();
-  // From now on no save can run. Precondition: the mutex is held, or there is no thread.
+  // Prevents further saves. Precondition: the mutex is held, or there is no thread.
   void Break(const Status& reason);
 
   Engine& engine_;
@@ -82,10 +82,10 @@ class SaveQueue {
   std::thread thread_;
 };
 
-// What the user has of a save that was queued.
+// The user's handle of a queued save.
 std::unique_ptr<PendingSave> MakePendingSave(std::shared_ptr<SaveQueue> queue,
                                              std::shared_ptr<BackgroundSave> save);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver
 
 #endif  // SEALPOINT_LIB_SAVER_SAVE_QUEUE_H_

@@ -16,7 +16,7 @@
 #include "lib/storage/durable.h"
 #include "lib/writer/commit_steps.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 namespace {
 
 using NumberField = std::uint64_t CommitInfo::*;
@@ -53,7 +53,7 @@ Result<CommitInfo> DecodeCommitInfo(ByteSpan bytes) {
 }  // namespace
 
 Status NoteBroken(Status& broken, Status cause) {
-  if (IsCommFailure(cause) && broken.ok()) {
+  if (comm::IsCommFailure(cause) && broken.ok()) {
     broken = NotBegun("the saver cannot be used after its communicator failed", cause);
   }
   return cause;
@@ -76,7 +76,7 @@ std::string DescribeSave(const SaveTarget& target, const SaveOptions& save, Phas
 }
 
 BlobWriterOptions WriterOptionsOf(const SaverOptions& options, const SaveOptions& save,
-                                  PhaseRecorder& recorder) {
+                                  observe::PhaseRecorder& recorder) {
   return {.size_max_bytes = options.blob_size_max_bytes,
           .step = save.step,
           .limits = options.limits,
@@ -150,17 +150,17 @@ Status SaveRun::CheckFreeSpace(std::uint64_t tensor_bytes) {
   return AgreeOnStatus(comm_, status);
 }
 
-Result<std::unique_ptr<BlobWriterImpl>> SaveRun::CreateWriter() const {
+Result<std::unique_ptr<writer::BlobWriterImpl>> SaveRun::CreateWriter() const {
   BlobWriterOptions options = WriterOptionsOf(options_, save_, recorder_);
   options.attempt = attempt_.id;
-  return BlobWriterImpl::Create(InternalAccess::PartsOf(engine_), attempt_.directory,
-                                std::move(options));
+  return writer::BlobWriterImpl::Create(InternalAccess::PartsOf(engine_), attempt_.directory,
+                                        std::move(options));
 }
 
 // The sequence of collectives is the same on every rank, whatever its own outcome: one all-reduce
 // (with a broadcast of the first error, if there is one), three exchanges in MergeAtOwners and one
 // gather. A rank that returned early would leave the others waiting in the next of them.
-Result<CommitInfo> SaveRun::Commit(BlobWriterImpl* writer, Status local_status) {
+Result<CommitInfo> SaveRun::Commit(writer::BlobWriterImpl* writer, Status local_status) {
   // A crash here leaves blobs of any length and content and no marker: uncommitted.
   recorder_.Begin(Phase::kSyncBlobs);
   std::vector<BlobSummary> summaries;
@@ -194,7 +194,7 @@ Result<CommitInfo> SaveRun::Commit(BlobWriterImpl* writer, Status local_status) 
   return CommitAndBroadcast(writer, *gathered);
 }
 
-Result<CommitInfo> SaveRun::CommitAndBroadcast(BlobWriterImpl* writer,
+Result<CommitInfo> SaveRun::CommitAndBroadcast(writer::BlobWriterImpl* writer,
                                                const std::vector<Bytes>& gathered) {
   const bool is_root = comm_.rank() == 0;
   Result<CommitInfo> committed = CommitInfo();
@@ -206,11 +206,12 @@ Result<CommitInfo> SaveRun::CommitAndBroadcast(BlobWriterImpl* writer,
     if (!broken.ok()) return Unknown(broken);
   }
   recorder_.Begin(Phase::kVerdict);
-  const auto verdict = BroadcastResult(comm_, 0,
-                                       committed.ok() ? Result<Bytes>(EncodeCommitInfo(*committed))
-                                                      : Result<Bytes>(committed.error()));
+  const auto verdict =
+      comm::BroadcastResult(comm_, 0,
+                            committed.ok() ? Result<Bytes>(EncodeCommitInfo(*committed))
+                                           : Result<Bytes>(committed.error()));
   if (verdict.ok()) frozen_.Remember(attempt_.id, linked_);
-  if (!verdict.ok() && IsCommFailure(verdict.error())) {
+  if (!verdict.ok() && comm::IsCommFailure(verdict.error())) {
     // Only the broadcast of the verdict failed. Rank 0 knows the outcome from its own storage and
     // reports it: a durable checkpoint is not a failed save because nobody could be informed of it.
     if (!is_root) return Unknown(verdict.error());
@@ -238,28 +239,28 @@ Result<CommitInfo> SaveRun::CommitOnRoot(const std::vector<Bytes>& gathered) {
                        .limits = options_.limits,
                        .reuses_blobs = MayLink(options_)};
   commit.provenance.emplace_back("sealpoint.ranks", std::to_string(comm_.size()));
-  const auto make_index = [&](const IndexAttributes& attributes) {
+  const auto make_index = [&](const metadata::IndexAttributes& attributes) {
     return JoinGathered(parts, attributes, options_.limits);
   };
   if (!is_staged()) {
-    return RunCommit(*attempt_.opened, attempt_.publish, commit, parts.blobs, make_index,
-                     recorder_);
+    return writer::RunCommit(*attempt_.opened, attempt_.publish, commit, parts.blobs, make_index,
+                             recorder_);
   }
-  auto committed = RunCommit(
+  auto committed = writer::RunCommit(
       *attempt_.opened, attempt_.publish, commit, parts.blobs, make_index, recorder_,
       [this](ByteSpan index_file, ByteSpan marker) { return SendToNodes(index_file, marker); });
   if (committed.ok()) committed->directory = attempt_.final_directory;
   if (was_sent_) return committed;
   // The others wait for index and marker.
-  const auto outcome = BroadcastResult(comm_, 0, committed.status());
-  return IsCommFailure(outcome.status()) ? outcome.error() : committed.error();
+  const auto outcome = comm::BroadcastResult(comm_, 0, committed.status());
+  return comm::IsCommFailure(outcome.status()) ? outcome.error() : committed.error();
 }
 
 // R-CMT-02, by who wrote them: rank 0 may not see them.
 Status SaveRun::NoteOwnBlobs(const std::vector<BlobSummary>& summaries) {
   for (const BlobSummary& summary : summaries) staged_.blobs.push_back(summary.blob());
-  SEALPOINT_ASSIGN_OR_RETURN(const auto blobs, CommittedBlobsOf(summaries));
-  return CheckBlobsAreThere(*attempt_.opened, blobs);
+  SEALPOINT_ASSIGN_OR_RETURN(const auto blobs, writer::CommittedBlobsOf(summaries));
+  return writer::CheckBlobsAreThere(*attempt_.opened, blobs);
 }
 
 Status SaveRun::SendToNodes(ByteSpan index_file, ByteSpan marker) {
@@ -271,16 +272,16 @@ Status SaveRun::SendToNodes(ByteSpan index_file, ByteSpan marker) {
   WireWriter out(bytes);
   out.Put(AsText(marker));
   out.Put(AsText(index_file));
-  SEALPOINT_RETURN_IF_ERROR(BroadcastResult(comm_, 0, std::move(bytes)).status());
+  SEALPOINT_RETURN_IF_ERROR(comm::BroadcastResult(comm_, 0, std::move(bytes)).status());
   return AgreeOnStatus(comm_, {});
 }
 
 // The ranks of a node find out by exclusive creation which of them places the files there. All of
 // them agree afterwards, so that the one is done before any of them goes on.
 Status SaveRun::PlaceOnNode(Status& broken) {
-  const auto sent = BroadcastResult(comm_, 0, Bytes());
+  const auto sent = comm::BroadcastResult(comm_, 0, Bytes());
   if (!sent.ok()) {
-    if (IsCommFailure(sent.error())) broken = sent.error();
+    if (comm::IsCommFailure(sent.error())) broken = sent.error();
     return sent.error();
   }
   const auto place = [&]() -> Status {
@@ -289,14 +290,14 @@ Status SaveRun::PlaceOnNode(Status& broken) {
     SEALPOINT_ASSIGN_OR_RETURN(const ByteSpan index, in.Span());
     staged_.marker.assign(AsBytes(marker).begin(), AsBytes(marker).end());
     staged_.index.assign(index.begin(), index.end());
-    Status placed = WriteIndexAndMarker(*attempt_.opened, attempt_.publish, attempt_.id,
-                                        staged_.index, staged_.marker, own_files_);
+    Status placed = writer::WriteIndexAndMarker(*attempt_.opened, attempt_.publish, attempt_.id,
+                                                staged_.index, staged_.marker, own_files_);
     staged_.is_first = placed.ok();
     return placed.code() == Code::kAlreadyExists ? Status() : placed;
   };
   const Status placed = place();
   const Status agreed = AgreeOnStatus(comm_, placed);
-  if (IsCommFailure(agreed)) broken = agreed;
+  if (comm::IsCommFailure(agreed)) broken = agreed;
   return agreed;
 }
 
@@ -308,20 +309,21 @@ void SaveRun::PublishOnNode() {
   staged_.final = attempt_.final_directory;
   staged_.step = save_.step;
   if (comm_.rank() == 0 || !staged_.is_first) return;
-  static_cast<void>(PublishMarker(*attempt_.opened, attempt_.publish, attempt_.id, staged_.marker));
+  static_cast<void>(
+      writer::PublishMarker(*attempt_.opened, attempt_.publish, attempt_.id, staged_.marker));
 }
 
 void SaveRun::RemoveFromNode() {
-  if (!own_files_.empty()) RemoveOwnFiles(*attempt_.opened, own_files_);
+  if (!own_files_.empty()) writer::RemoveOwnFiles(*attempt_.opened, own_files_);
 }
 
 // Precondition: nothing was published, and nothing can be any more. Each rank removes only what it
 // created (R-CMT-15). The barrier comes before the directory goes, because rmdir succeeds only
 // after the last rank's files are gone.
-Status SaveRun::Fail(BlobWriterImpl* writer, Status cause) {
+Status SaveRun::Fail(writer::BlobWriterImpl* writer, Status cause) {
   if (writer != nullptr) static_cast<void>(writer->RemoveBlobs());
   if (!linked_.empty()) RemoveLinks(*attempt_.opened, LinkedSummaries());
-  if (IsCommFailure(cause)) {
+  if (comm::IsCommFailure(cause)) {
     cause = NoteFailure(std::move(cause));
   } else if (const Status barrier = comm_.Barrier(); !barrier.ok()) {
     static_cast<void>(NoteFailure(barrier));
@@ -334,13 +336,13 @@ Status SaveRun::Fail(BlobWriterImpl* writer, Status cause) {
 // The communicator failed after rank 0 may have received all it needs to publish. Nothing is
 // removed.
 Status SaveRun::Unknown(const Status& cause) {
-  return WithUnknownOutcome(
+  return storage::WithUnknownOutcome(
       NoteFailure(Status(cause).Prefixed("it is not known whether rank 0 committed")));
 }
 
 Status SaveRun::NoteFailure(Status cause) {
   const std::string during = DescribeSave(target_, save_, recorder_.current_phase());
-  return NoteBroken(broken_, DescribeCommFailure(comm_, std::move(cause), during));
+  return NoteBroken(broken_, comm::DescribeCommFailure(comm_, std::move(cause), during));
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver

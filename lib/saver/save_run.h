@@ -22,13 +22,13 @@
 #include "sealpoint/saver.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 
-// Remembers in `broken` that the communicator failed, if `why` says so and nothing did before.
-// Returns `why`.
+// Records in `broken` that the communicator failed, if `cause` is such a failure and none was
+// recorded. Returns `cause`.
 Status NoteBroken(Status& broken, Status cause);
-// The answer to a save that does not begin because of `why`, which another one met: its own outcome
-// is known, whatever that of the other.
+// Result of a save that does not begin because another save failed with `cause`. Its own outcome is
+// known, regardless of that of the other save.
 Status NotBegun(std::string_view reason, const Status& cause);
 
 // "save of step 7 to runs/a".
@@ -36,19 +36,19 @@ std::string NameSave(const SaveTarget& target, const SaveOptions& save);
 // "save of step 7 to runs/a, phase agree".
 std::string DescribeSave(const SaveTarget& target, const SaveOptions& save, Phase phase);
 
-// What a writer is told of a save before its attempt is known; it tells the recorder, which
+// Options for a writer before the attempt is known; the writer reports to the recorder, which
 // outlives it.
 BlobWriterOptions WriterOptionsOf(const SaverOptions& options, const SaveOptions& save,
-                                  PhaseRecorder& recorder);
+                                  observe::PhaseRecorder& recorder);
 
-// One attempt at a checkpoint, in which all ranks take the steps of spec/commit.md together, in the
-// calling thread or after it. All functions are collective unless they say otherwise; all ranks
-// call the same, whatever happened to them.
+// One attempt at a checkpoint: all ranks take the steps of spec/commit.md together, in the calling
+// thread or after it. All functions are collective unless stated otherwise; all ranks make the same
+// calls, regardless of their outcome.
 class SaveRun {
  public:
   // Borrows everything.
   SaveRun(Engine& engine, Communicator& comm, const SaverOptions& options, const SaveTarget& target,
-          const SaveOptions& save, PhaseRecorder& recorder, FrozenBlobs& frozen)
+          const SaveOptions& save, observe::PhaseRecorder& recorder, FrozenBlobs& frozen)
       : engine_(engine),
         comm_(comm),
         options_(options),
@@ -62,21 +62,21 @@ class SaveRun {
   const Attempt& attempt() const { return attempt_; }
   bool allows_empty() const { return save_.allow_empty; }
   bool is_staged() const { return !target_.local.empty(); }
-  // After the preflight: links what the parent has of these groups. Names those that need not be
-  // written any more. Not collective. Errors: Io.
+  // After the preflight: links these groups from the parent. Returns the names of groups that need
+  // not be written. Not collective. Errors: Io.
   Result<std::set<std::string>> LinkFrozen(std::span<const FrozenGroup> groups);
-  // R-CMT-08: what all ranks write together fits.
+  // R-CMT-08: there is space for the writes of all ranks together.
   Status CheckFreeSpace(std::uint64_t tensor_bytes);
   // A writer for this attempt. Not collective.
-  Result<std::unique_ptr<BlobWriterImpl>> CreateWriter() const;
+  Result<std::unique_ptr<writer::BlobWriterImpl>> CreateWriter() const;
   // From the end of the payload to the verdict. `writer` has all of it, or is null where this rank
   // has `local_status` to report.
-  Result<CommitInfo> Commit(BlobWriterImpl* writer, Status local_status);
-  // After the success of a staged save: what it is promoted with. Not collective.
+  Result<CommitInfo> Commit(writer::BlobWriterImpl* writer, Status local_status);
+  // After the success of a staged save: data for its promotion. Not collective.
   StagedCommit TakeStaged() { return std::move(staged_); }
   // After an agreed failure before publication every rank removes its own files; the last one out
   // is rank 0, which removes the directory if that left it empty. Returns `why`.
-  Status Fail(BlobWriterImpl* writer, Status cause);
+  Status Fail(writer::BlobWriterImpl* writer, Status cause);
 
   // Not collective. Says of a failure of the communicator which save and phase it ended, and
   // remembers it.
@@ -89,13 +89,14 @@ class SaveRun {
   Result<CommitInfo> CommitOnRoot(const std::vector<Bytes>& gathered);
   Status CheckLocalSpace(std::uint64_t tensor_bytes);
   Status NoteOwnBlobs(const std::vector<BlobSummary>& summaries);
-  // R-STG-01. Of rank 0 only, within its commit: index and marker go to all.
+  // R-STG-01. For rank 0 only, within its commit: sends index and marker to all ranks.
   Status SendToNodes(ByteSpan index_file, ByteSpan marker);
   // On the other ranks; `broken` becomes an error if the communicator failed.
   Status PlaceOnNode(Status& broken);
   void PublishOnNode();
   void RemoveFromNode();
-  Result<CommitInfo> CommitAndBroadcast(BlobWriterImpl* writer, const std::vector<Bytes>& gathered);
+  Result<CommitInfo> CommitAndBroadcast(writer::BlobWriterImpl* writer,
+                                        const std::vector<Bytes>& gathered);
   Status Unknown(const Status& cause);
 
   Engine& engine_;
@@ -103,7 +104,7 @@ class SaveRun {
   const SaverOptions& options_;
   const SaveTarget& target_;
   const SaveOptions& save_;
-  PhaseRecorder& recorder_;
+  observe::PhaseRecorder& recorder_;
   FrozenBlobs& frozen_;
   std::vector<FrozenBlobs::Linked> linked_{};  // that this rank made
   Attempt attempt_;
@@ -113,6 +114,6 @@ class SaveRun {
   std::vector<std::string> own_files_{};  // that PlaceOnNode made
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver
 
 #endif  // SEALPOINT_LIB_SAVER_SAVE_RUN_H_

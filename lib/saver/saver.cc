@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -40,7 +41,7 @@
 #include "lib/writer/state_writer.h"
 
 namespace sealpoint {
-namespace internal {
+namespace internal::saver {
 namespace {
 
 // What this rank contributes to the agreement on a plan.
@@ -66,7 +67,7 @@ Flags FlagsOf(const Result<LocalPlan>& local_plan, const Declaration& declaratio
           .may_be_saved = declares_any || allow_empty};
 }
 
-CallFlags Encode(const Flags& flags, const Status& local_status) {
+comm::CallFlags Encode(const Flags& flags, const Status& local_status) {
   return {local_status.ok() ? 0u : 1u, flags.is_changed ? 1u : 0u,
           flags.is_short_of_memory ? 1u : 0u, flags.may_be_saved ? 1u : 0u};
 }
@@ -100,13 +101,18 @@ class SaverImpl final : public Saver {
   Status CheckArguments(const SaveTarget& target, const SaveOptions& options,
                         const Sources& sources) const;
   // Collective: the first exchange of a save. An error of any rank becomes the error of all.
-  Result<Flags> Begin(const CollectiveCall& call, const Flags& flags, const Status& local_status);
+  // No exchange if the caller compared the call (SaveOptions::declarations); an error of this rank
+  // is then still to be told.
+  Result<Flags> Begin(std::string_view kind, const SaveTarget& target, const SaveOptions& options,
+                      const Flags& flags, const Status& local_status);
   // Collective. The same once more, if the local plan became known only after the first exchange.
   Result<Flags> Reduce(const Flags& flags, const Status& local_status);
-  Result<Flags> TakeMaxima(const CallFlags& maxima, const Status& local_status);
+  Result<Flags> TakeMaxima(const comm::CallFlags& maxima, const Status& local_status);
   // Collective. What is saved instead of `sources` if the saver finds replicas; borrows from
-  // found_. `is_changed`: any rank's declaration since it last searched.
-  Result<Sources> FindReplicas(bool is_changed, const Sources& sources);
+  // found_. `is_changed`: any rank's declaration since it last searched. A rank with an error of
+  // its own only takes part, and gets its sources back.
+  Result<Sources> FindReplicas(bool is_changed, const SaveOptions& options, const Sources& sources,
+                               const Status& local_status);
   // Before the first exchange: what this rank proposes then, and the flags of that.
   Result<LocalPlan> MakeFirstPlan(const Status& local_status, const Sources& held) const;
   Flags FirstFlags(const Result<LocalPlan>& local_plan, const Sources& held, bool allow_empty,
@@ -116,9 +122,9 @@ class SaverImpl final : public Saver {
   Status CompareReplicas(const Sources& held, const Declaration& planned);
   // Collective. `any` are the flags of the ranks' proposals, of which none is an error.
   Status AgreeOnPlan(const Flags& any, const LocalPlan& local_plan, const Declaration& declaration);
-  Result<CommitInfo> RunInForeground(const CollectiveCall& call, SaveRun& run,
-                                     const Status& local_status, const Sources& held,
-                                     PhaseRecorder& recorder);
+  Result<CommitInfo> RunInForeground(const SaveTarget& target, const SaveOptions& options,
+                                     SaveRun& run, const Status& local_status, const Sources& held,
+                                     observe::PhaseRecorder& recorder);
   Status OpenQueue();
   // Collective. From the first exchange until the state is copied, and the save queued.
   Status StageInBackground(const SaveTarget& target, const SaveOptions& options,
@@ -126,16 +132,18 @@ class SaverImpl final : public Saver {
                            const std::shared_ptr<BackgroundSave>& save);
   // The plan of a save as this rank writes it. Not collective.
   Result<GroupedPlan> Group(const LocalPlan& local_plan, bool is_staged, const Sources& sources);
-  std::unique_ptr<StagedWriter> ReserveStaging(const SavePlan& plan, const SaveTarget& target,
-                                               const SaveOptions& options, const Sources& sources,
-                                               PhaseRecorder& recorder) const;
+  std::unique_ptr<writer::StagedWriter> ReserveStaging(const SavePlan& plan,
+                                                       const SaveTarget& target,
+                                                       const SaveOptions& options,
+                                                       const Sources& sources,
+                                                       observe::PhaseRecorder& recorder) const;
   // `local_status`: of what this rank did before.
   void Stream(const std::shared_ptr<BackgroundSave>& save, const SavePlan& plan,
               const Sources& sources, Status local_status);
   // What is to be written of the plan, after blobs of the parent were linked. Not collective.
   Result<std::shared_ptr<const SavePlan>> LinkFrozen(SaveRun& run, const LocalPlan& local_plan,
                                                      const Sources& sources);
-  Status Write(StateWriter& writer, const SavePlan& plan, const Sources& sources) const {
+  Status Write(writer::StateWriter& writer, const SavePlan& plan, const Sources& sources) const {
     return WriteSources(options_, writer, plan, sources);
   }
 
@@ -148,6 +156,7 @@ class SaverImpl final : public Saver {
   std::shared_ptr<const SavePlan> plan_;
   // If the saver finds replicas: those of the last declaration that was searched, and its key.
   std::optional<Digest> searched_for_;
+  std::optional<Digest> searched_among_;  // SaveOptions::declarations of that search
   std::optional<FoundReplicas> found_;
   std::optional<ItemsByHolders> shared_;  // what is compared; absent if plan or replicas changed
   LearnedFrozen learned_;                 // of the plan of this rank
@@ -163,13 +172,13 @@ Result<CommitInfo> SaverImpl::Save(const SaveTarget& target, const SaveOptions& 
   SEALPOINT_RETURN_IF_ERROR(InternalAccess::PartsOf(engine_).CheckUsable());
   if (queue_) queue_->Drain();
   SEALPOINT_RETURN_IF_ERROR(CheckUsable());
-  PhaseRecorder recorder(options_.on_phase, options.step);
+  observe::PhaseRecorder recorder(options_.on_phase, options.step);
   recorder.Begin(Phase::kPreflight);
   Status local_status = CheckArguments(target, options, sources);
   if (local_status.ok()) local_status = recorder.failure();
   SaveRun run(engine_, comm_, options_, target, options, recorder, *frozen_);
-  Result<CommitInfo> result = RunInForeground(CallOf("save", options_, target, options), run,
-                                              local_status, sources, recorder);
+  Result<CommitInfo> result =
+      RunInForeground(target, options, run, local_status, sources, recorder);
   recorder.End();
   if (!run.broken().ok()) broken_ = run.broken();
   if (result.ok()) result->report = recorder.report();
@@ -180,19 +189,22 @@ Result<CommitInfo> SaverImpl::Save(const SaveTarget& target, const SaveOptions& 
 // A rank whose arguments are wrong still takes part in the first exchange and returns from it with
 // the error of all; from then on each step is agreed on before the next begins. The free-space
 // check comes last before the first byte, because it needs the plan (R-CMT-08).
-Result<CommitInfo> SaverImpl::RunInForeground(const CollectiveCall& call, SaveRun& run,
-                                              const Status& local_status, const Sources& held,
-                                              PhaseRecorder& recorder) {
+Result<CommitInfo> SaverImpl::RunInForeground(const SaveTarget& target, const SaveOptions& options,
+                                              SaveRun& run, const Status& local_status,
+                                              const Sources& held,
+                                              observe::PhaseRecorder& recorder) {
   auto local_plan = MakeFirstPlan(local_status, held);
-  auto any = Begin(call, FirstFlags(local_plan, held, run.allows_empty()), local_plan.status());
+  auto any = Begin("save", target, options, FirstFlags(local_plan, held, run.allows_empty()),
+                   local_plan.status());
   if (!any.ok()) return run.NoteFailure(any.error());
   const auto check = [&] { return recorder.failure(); };
-  SEALPOINT_RETURN_IF_ERROR(
-      run.Preflight(run.is_staged() ? promotions_->MakeRoom(check) : Status()));
+  Status ready = local_plan.status();
+  if (ready.ok() && run.is_staged()) ready = promotions_->MakeRoom(check);
+  SEALPOINT_RETURN_IF_ERROR(run.Preflight(ready));
   recorder.Begin(Phase::kPlan);
   std::optional<Sources> selected;
   if (options_.find_replicas) {
-    auto found = FindReplicas(any->is_changed, held);
+    auto found = FindReplicas(any->is_changed, options, held, {});
     if (!found.ok()) return run.Fail(nullptr, found.error());
     selected = *std::move(found);
     local_plan = MakePlan(selected->declaration());
@@ -231,17 +243,17 @@ Result<std::unique_ptr<PendingSave>> SaverImpl::SaveAsync(const SaveTarget& targ
   Status staged = StageInBackground(target, options, held_sources, save);
   if (staged.ok()) return MakePendingSave(queue_, save);
   const std::string during = DescribeSave(target, options, save->recorder().current_phase());
-  return NoteBroken(broken_, DescribeCommFailure(comm_, std::move(staged), during));
+  return NoteBroken(broken_, comm::DescribeCommFailure(comm_, std::move(staged), during));
 }
 
 Status SaverImpl::StageInBackground(const SaveTarget& target, const SaveOptions& options,
                                     const Sources& held_sources,
                                     const std::shared_ptr<BackgroundSave>& save) {
-  PhaseRecorder& recorder = save->recorder();
+  observe::PhaseRecorder& recorder = save->recorder();
   const Status local_status = CheckArguments(target, options, held_sources);
   auto local_plan = MakeFirstPlan(local_status, held_sources);
   GroupedPlan grouped;
-  std::unique_ptr<StagedWriter> staged;
+  std::unique_ptr<writer::StagedWriter> staged;
   // Fails the local plan, and so the exchange that follows, if the memory cannot be digested.
   const auto reserve = [&](const Sources& sources) {
     if (!local_plan.ok() || !local_plan->plan) return true;
@@ -256,18 +268,18 @@ Status SaverImpl::StageInBackground(const SaveTarget& target, const SaveOptions&
   };
   bool is_short = reserve(held_sources);
   SEALPOINT_ASSIGN_OR_RETURN(
-      Flags any, Begin(CallOf("save in the background", options_, target, options),
+      Flags any, Begin("save in the background", target, options,
                        FirstFlags(local_plan, held_sources, options.allow_empty, is_short),
                        local_plan.status()));
   SEALPOINT_RETURN_IF_ERROR(OpenQueue());
   std::optional<Sources> selected;
   if (options_.find_replicas) {
-    SEALPOINT_ASSIGN_OR_RETURN(selected, FindReplicas(any.is_changed, held_sources));
-    local_plan = MakePlan(selected->declaration());
+    SEALPOINT_ASSIGN_OR_RETURN(selected,
+                               FindReplicas(any.is_changed, options, held_sources, local_status));
+    if (local_status.ok()) local_plan = MakePlan(selected->declaration());
     is_short = reserve(*selected);
-    SEALPOINT_ASSIGN_OR_RETURN(
-        any, Reduce(FlagsOf(local_plan, selected->declaration(), options.allow_empty, is_short),
-                    local_plan.status()));
+    const Flags flags = FlagsOf(local_plan, selected->declaration(), options.allow_empty, is_short);
+    SEALPOINT_ASSIGN_OR_RETURN(any, Reduce(flags, local_plan.status()));
   }
   const Sources& sources = selected ? *selected : held_sources;
   SEALPOINT_RETURN_IF_ERROR(AgreeOnPlan(any, *local_plan, sources.declaration()));
@@ -337,18 +349,16 @@ Result<std::shared_ptr<const SavePlan>> SaverImpl::LinkFrozen(SaveRun& run,
 }
 
 // Null if the budget does not hold all that this rank writes.
-std::unique_ptr<StagedWriter> SaverImpl::ReserveStaging(const SavePlan& plan,
-                                                        const SaveTarget& target,
-                                                        const SaveOptions& options,
-                                                        const Sources& sources,
-                                                        PhaseRecorder& recorder) const {
-  EngineParts& parts = InternalAccess::PartsOf(engine_);
+std::unique_ptr<writer::StagedWriter> SaverImpl::ReserveStaging(
+    const SavePlan& plan, const SaveTarget& target, const SaveOptions& options,
+    const Sources& sources, observe::PhaseRecorder& recorder) const {
+  pipeline::EngineParts& parts = InternalAccess::PartsOf(engine_);
   const std::string& path = target.local.empty() ? target.path : target.local;
   const std::uint64_t part_size = parts.storage->part_size_bytes(path);
   const std::uint64_t count = BuffersFor(parts, options_, plan, sources, part_size);
   if (!parts.TryReserve(count)) return nullptr;
-  return std::make_unique<StagedWriter>(parts, count, WriterOptionsOf(options_, options, recorder),
-                                        part_size);
+  return std::make_unique<writer::StagedWriter>(
+      parts, count, WriterOptionsOf(options_, options, recorder), part_size);
 }
 
 Status SaverImpl::OpenQueue() {
@@ -367,14 +377,20 @@ Status SaverImpl::CheckArguments(const SaveTarget& target, const SaveOptions& op
                                  const Sources& sources) const {
   const Status& failure = options.failure.ok() ? sources.failure() : options.failure;
   // Comm and Timeout are of a saver whose ranks may be anywhere; these ranks are here.
-  if (IsCommFailure(failure)) {
+  if (comm::IsCommFailure(failure)) {
     return MakeError(Code::kCancelled, failure.message()).AtPath(failure.place().path);
   }
   SEALPOINT_RETURN_IF_ERROR(failure);
-  SEALPOINT_RETURN_IF_ERROR(CheckDescription(options.mesh, options.provenance));
+  SEALPOINT_RETURN_IF_ERROR(writer::CheckDescription(options.mesh, options.provenance));
   if (!target.local.empty()) {
     const Storage& storage = *InternalAccess::PartsOf(engine_).storage;
-    SEALPOINT_RETURN_IF_ERROR(CheckApart(storage, target.local, storage, target.path));
+    SEALPOINT_RETURN_IF_ERROR(storage::CheckApart(storage, target.local, storage, target.path));
+  }
+  if (options.declarations && options.declarations == searched_among_ &&
+      searched_for_ != sources.declaration().ComputeDigest()) {
+    return InvalidArgument(
+        "SaveOptions::declarations is that of the save before, but the "
+        "declaration of this rank has changed");
   }
   return CheckSources(sources);
 }
@@ -396,25 +412,29 @@ Result<LocalPlan> SaverImpl::MakePlan(const Declaration& declaration) const {
   return local_plan;
 }
 
-Result<Flags> SaverImpl::Begin(const CollectiveCall& call, const Flags& flags,
+Result<Flags> SaverImpl::Begin(std::string_view kind, const SaveTarget& target,
+                               const SaveOptions& options, const Flags& flags,
                                const Status& local_status) {
-  SEALPOINT_ASSIGN_OR_RETURN(
-      const CallFlags maxima,
-      BeginCall(comm_, call, Encode(flags, local_status), !local_status.ok()));
+  if (options.declarations && options_.find_replicas) {
+    return Flags{.is_changed = searched_among_ != options.declarations};
+  }
+  SEALPOINT_ASSIGN_OR_RETURN(const comm::CallFlags maxima,
+                             comm::BeginCall(comm_, CallOf(kind, options_, target, options),
+                                             Encode(flags, local_status), !local_status.ok()));
   return TakeMaxima(maxima, local_status);
 }
 
 Result<Flags> SaverImpl::Reduce(const Flags& flags, const Status& local_status) {
-  const CallFlags local_flags = Encode(flags, local_status);
+  const comm::CallFlags local_flags = Encode(flags, local_status);
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> maxima,
                              comm_.AllReduceMax({local_flags.begin(), local_flags.end()}));
-  CallFlags any{};
+  comm::CallFlags any{};
   if (maxima.size() != any.size()) return MalformedMessage();
   std::copy(maxima.begin(), maxima.end(), any.begin());
   return TakeMaxima(any, local_status);
 }
 
-Result<Flags> SaverImpl::TakeMaxima(const CallFlags& maxima, const Status& local_status) {
+Result<Flags> SaverImpl::TakeMaxima(const comm::CallFlags& maxima, const Status& local_status) {
   if (maxima[0] != 0) SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, local_status));
   return Flags{.is_changed = maxima[1] != 0,
                .is_short_of_memory = maxima[2] != 0,
@@ -435,14 +455,19 @@ Flags SaverImpl::FirstFlags(const Result<LocalPlan>& local_plan, const Sources& 
 }
 
 // If one rank's declaration changed, all search: its replicas may be on any of them.
-Result<Sources> SaverImpl::FindReplicas(bool is_changed, const Sources& sources) {
+Result<Sources> SaverImpl::FindReplicas(bool is_changed, const SaveOptions& options,
+                                        const Sources& sources, const Status& local_status) {
   const Declaration& held = sources.declaration();
   if (is_changed) {
     searched_for_.reset();
+    searched_among_.reset();
     shared_.reset();
-    SEALPOINT_ASSIGN_OR_RETURN(found_, internal::FindReplicas(comm_, held, options_.writer_ranks));
+    SEALPOINT_ASSIGN_OR_RETURN(found_,
+                               internal::saver::FindReplicas(comm_, held, options_.writer_ranks));
     searched_for_ = held.ComputeDigest();
+    searched_among_ = options.declarations;
   }
+  if (!local_status.ok()) return sources;
   return SelectSources(*found_, sources);
 }
 
@@ -451,7 +476,7 @@ Status SaverImpl::CompareReplicas(const Sources& held, const Declaration& planne
   if (!shared_) {
     shared_ = FindSharedItems(planned, found_ ? found_->shared_objects : SharedObjects());
   }
-  return internal::CompareReplicas(comm_, InternalAccess::PartsOf(engine_), held, *shared_);
+  return internal::saver::CompareReplicas(comm_, InternalAccess::PartsOf(engine_), held, *shared_);
 }
 
 // The flags say whether any declaration changed since the last agreement. Only then the
@@ -477,14 +502,14 @@ Status SaverImpl::AgreeOnPlan(const Flags& any, const LocalPlan& local_plan,
 }
 
 }  // namespace
-}  // namespace internal
+}  // namespace internal::saver
 
 Result<std::unique_ptr<Saver>> Saver::Create(Engine& engine, Communicator& communicator,
                                              SaverOptions options) {
   SEALPOINT_RETURN_IF_ERROR(InternalAccess::PartsOf(engine).CheckUsable());
-  SEALPOINT_RETURN_IF_ERROR(internal::CheckOptions(options, communicator.size()));
+  SEALPOINT_RETURN_IF_ERROR(internal::saver::CheckOptions(options, communicator.size()));
   return std::unique_ptr<Saver>(
-      std::make_unique<internal::SaverImpl>(engine, communicator, std::move(options)));
+      std::make_unique<internal::saver::SaverImpl>(engine, communicator, std::move(options)));
 }
 
 }  // namespace sealpoint

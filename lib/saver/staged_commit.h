@@ -11,9 +11,9 @@
 #include "sealpoint/id.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 
-// What a rank knows of a staged save that was committed on local storage, and promotes it with.
+// A rank's data about a staged save that was committed on local storage, for its promotion.
 struct StagedCommit {
   std::string local{};  // directory
   std::string final{};
@@ -26,6 +26,6 @@ struct StagedCommit {
   Status last_try{};  // how its last promotion failed, if one did
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver
 
 #endif  // SEALPOINT_LIB_SAVER_STAGED_COMMIT_H_

@@ -10,19 +10,20 @@
 #include "lib/writer/staging_estimate.h"
 #include "lib/writer/tensor_checks.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 namespace {
 
-ExpectedState ExpectedOf(const SaverOptions& options, const SavePlan& plan,
-                         const Sources& sources) {
-  const DeclarationSummary& summary = InternalAccess::SummaryOf(sources.declaration());
-  ExpectedState expected{.bytes = plan.tensor_bytes, .checks_copies = options.check_device_copies};
+writer::ExpectedState ExpectedOf(const SaverOptions& options, const SavePlan& plan,
+                                 const Sources& sources) {
+  const writer::DeclarationSummary& summary = InternalAccess::SummaryOf(sources.declaration());
+  writer::ExpectedState expected{.bytes = plan.tensor_bytes,
+                                 .checks_copies = options.check_device_copies};
   for (const PlannedShard& shard : plan.shards) {
     const MemoryView& view = *sources.tensors()[shard.slot];
     const TensorSpec& kind = summary.held(shard.slot).kind;
-    const std::uint64_t size = shard.run.size() * ElementSize(kind);
+    const std::uint64_t size = shard.run.size() * writer::ElementSize(kind);
     const bool is_plain = view.is_host() && view.is_dense() && kind.codec == Codec::kNone;
-    if (is_plain && size >= kBorrowedSizeMin) {
+    if (is_plain && size >= transfer::kBorrowedSizeMin) {
       expected.borrowable_bytes += size;
     }
     expected.has_device_memory = expected.has_device_memory || !view.is_host();
@@ -38,7 +39,7 @@ Status CheckSources(const Sources& sources) {
       sources.objects().size() != declaration.objects().size()) {
     return InvalidArgument("the declaration changed after its sources were made");
   }
-  const DeclarationSummary& summary = InternalAccess::SummaryOf(declaration);
+  const writer::DeclarationSummary& summary = InternalAccess::SummaryOf(declaration);
   for (std::size_t slot = 0; slot < summary.slots().size(); ++slot) {
     if (!summary.slots()[slot].is_empty && !sources.tensors()[slot]) {
       return InvalidArgument("no memory is bound").AtTensor(summary.held(slot).name);
@@ -54,16 +55,17 @@ Status CheckSources(const Sources& sources) {
 
 std::string LearnedGroupName(std::uint32_t number) { return StrCat(kLearnedGroupPrefix, number); }
 
-void CopySpec(const DeclarationSummary& summary, const PlannedShard& shard, TensorSpec& tensor) {
+void CopySpec(const writer::DeclarationSummary& summary, const PlannedShard& shard,
+              TensorSpec& tensor) {
   summary.held(shard.slot).CopyTo(tensor);
   if (shard.learned != 0) tensor.group = LearnedGroupName(shard.learned);
 }
 
 ShardSource SourceOf(const Sources& sources, const PlannedShard& shard) {
-  const HeldView held = InternalAccess::SummaryOf(sources.declaration()).held(shard.slot);
+  const writer::HeldView held = InternalAccess::SummaryOf(sources.declaration()).held(shard.slot);
   ShardSource source{.region = held.region(), .view = *sources.tensors()[shard.slot]};
   if (source.view.is_dense()) {
-    const std::uint64_t element_size = ElementSize(held.kind);
+    const std::uint64_t element_size = writer::ElementSize(held.kind);
     source.view.data += (shard.run.begin - source.region.run.begin) * element_size;
     source.view.size_bytes = shard.run.size() * element_size;
   }
@@ -71,12 +73,12 @@ ShardSource SourceOf(const Sources& sources, const PlannedShard& shard) {
   return source;
 }
 
-Status WriteSources(const SaverOptions& options, StateWriter& writer, const SavePlan& plan,
+Status WriteSources(const SaverOptions& options, writer::StateWriter& writer, const SavePlan& plan,
                     const Sources& sources) {
   const Declaration& declaration = sources.declaration();
-  const DeclarationSummary& summary = InternalAccess::SummaryOf(declaration);
+  const writer::DeclarationSummary& summary = InternalAccess::SummaryOf(declaration);
   TensorSpec tensor;
-  const auto for_each_shard = [&](const StateWriter::AddShard& add) -> Status {
+  const auto for_each_shard = [&](const writer::StateWriter::AddShard& add) -> Status {
     for (const PlannedShard& shard : plan.shards) {
       CopySpec(summary, shard, tensor);
       const ShardSource source = SourceOf(sources, shard);
@@ -102,16 +104,16 @@ Status WriteSources(const SaverOptions& options, StateWriter& writer, const Save
                           .add_rest = add_rest});
 }
 
-std::uint64_t BuffersFor(const EngineParts& engine, const SaverOptions& options,
+std::uint64_t BuffersFor(const pipeline::EngineParts& engine, const SaverOptions& options,
                          const SavePlan& plan, const Sources& sources,
                          std::uint64_t part_size_bytes) {
-  StagingEstimate estimate(options.blob_size_max_bytes, engine.pool->buffer_size_bytes());
+  writer::StagingEstimate estimate(options.blob_size_max_bytes, engine.pool->buffer_size_bytes());
   const Declaration& declaration = sources.declaration();
-  const DeclarationSummary& summary = InternalAccess::SummaryOf(declaration);
+  const writer::DeclarationSummary& summary = InternalAccess::SummaryOf(declaration);
   TensorSpec tensor;
   for (const PlannedShard& shard : plan.shards) {
     CopySpec(summary, shard, tensor);
-    estimate.AddShard(tensor, (shard.run.end - shard.run.begin) * ElementSize(tensor));
+    estimate.AddShard(tensor, (shard.run.end - shard.run.begin) * writer::ElementSize(tensor));
   }
   for (const std::size_t slot : plan.empty_slots) {
     summary.held(slot).CopyTo(tensor);
@@ -125,4 +127,4 @@ std::uint64_t BuffersFor(const EngineParts& engine, const SaverOptions& options,
   return estimate.buffer_count(engine.BuffersOf(part_size_bytes));
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver

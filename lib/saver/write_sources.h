@@ -13,7 +13,7 @@
 #include "sealpoint/saver.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 
 // InvalidArgument if memory is missing, or the declaration changed after the sources were made.
 Status CheckSources(const Sources& sources);
@@ -22,27 +22,28 @@ Status CheckSources(const Sources& sources);
 std::string LearnedGroupName(std::uint32_t number);
 
 // The tensor of a planned shard, with the group that this is written to.
-void CopySpec(const DeclarationSummary& summary, const PlannedShard& shard, TensorSpec& tensor);
+void CopySpec(const writer::DeclarationSummary& summary, const PlannedShard& shard,
+              TensorSpec& tensor);
 
-// What a planned shard is, and where it is in memory.
+// A planned shard and its position in memory.
 struct ShardSource {
   Region region{};
   MemoryView view{};
 };
 ShardSource SourceOf(const Sources& sources, const PlannedShard& shard);
 
-// Gives the writer what this rank writes: the shards of the plan, empty tensors and all objects.
-// When it returns, the sources may change: everything was copied, device memory too.
+// Passes this rank's data to the writer: the shards of the plan, empty tensors and all objects.
+// When it returns, everything was copied, including device memory, and the sources may change.
 // Preconditions: CheckSources passed; the plan is that of the declaration.
-Status WriteSources(const SaverOptions& options, StateWriter& writer, const SavePlan& plan,
+Status WriteSources(const SaverOptions& options, writer::StateWriter& writer, const SavePlan& plan,
                     const Sources& sources);
 
 // The number of staging buffers that hold all of it at once, and parts of uploads, of that size if
 // it is not 0.
-std::uint64_t BuffersFor(const EngineParts& engine, const SaverOptions& options,
+std::uint64_t BuffersFor(const pipeline::EngineParts& engine, const SaverOptions& options,
                          const SavePlan& plan, const Sources& sources,
                          std::uint64_t part_size_bytes);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver
 
 #endif  // SEALPOINT_LIB_SAVER_WRITE_SOURCES_H_

@@ -8,9 +8,9 @@
 
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::series {
 
-// Bytes of files of which some have several names (EntryInfo::file_number): each counts once.
+// Total bytes of files; files with several names (EntryInfo::file_number) are counted once.
 class DistinctBytes {
  public:
   // Returns by how much they grew.
@@ -36,6 +36,6 @@ class DistinctBytes {
   std::map<std::uint64_t, std::uint64_t> counts_;  // names, by file
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::series
 
 #endif  // SEALPOINT_LIB_SERIES_DISTINCT_BYTES_H_

@@ -12,7 +12,7 @@
 #include "lib/base/macros.h"
 #include "lib/series/distinct_bytes.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::series {
 namespace {
 
 constexpr std::string_view kMetricPrefix = "metric.";
@@ -311,4 +311,4 @@ std::vector<PruneDecision> DecideRetention(const SeriesListing& listing,
   return decisions;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::series

@@ -11,13 +11,13 @@
 #include "sealpoint/series.h"
 #include "sealpoint/storage.h"
 
-// Which checkpoints of a series stay. Pure: no storage, no clock.
+// Selects the checkpoints of a series to keep. Pure: no storage, no clock.
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::series {
 
 // R-SER-14.
 Status CheckPolicy(const RetentionPolicy& policy);
-// What a policy may have to know of a committed checkpoint.
+// Properties of a committed checkpoint that a policy may use.
 struct CheckpointSummary {
   bool is_whole = false;  // its file-level check passed
   std::string damage{};   // if not whole
@@ -26,11 +26,11 @@ struct CheckpointSummary {
   std::vector<EntryInfo> files{};  // of our names, if the policy bounds bytes
 };
 
-// The value of a metric: a whole decimal number, finite. Nothing for any other text.
+// The value of a metric: a complete, finite decimal number. Empty for any other text.
 std::optional<double> ParseMetric(std::string_view text);
 
-// True if the policy asks for summaries of every checkpoint, else only of the newest ones, until
-// keep_last whole ones were found.
+// True if the policy needs summaries of every checkpoint; otherwise only those of the newest ones
+// are needed, until keep_last intact ones are found.
 bool NeedsAllSummaries(const RetentionPolicy& policy);
 
 // R-SER-14, of the decisions that were made by these summaries: a metric that none has ranks none.
@@ -44,6 +44,6 @@ std::vector<PruneDecision> DecideRetention(const SeriesListing& listing,
                                            const RetentionPolicy& policy,
                                            const std::vector<CheckpointSummary>& summaries);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::series
 
 #endif  // SEALPOINT_LIB_SERIES_RETENTION_H_

@@ -16,13 +16,14 @@
 namespace sealpoint {
 namespace {
 
-using internal::NeverNotFound;
+using internal::series::NeverNotFound;
 
 bool IsCommitted(const SeriesEntry& entry) { return entry.verdict == Verdict::kCommitted; }
 
 // Fills in what a listing of markers leaves out.
 Status AddDetails(const Directory& directory, const std::string& series, SeriesEntry& entry) {
-  const internal::DirectoryLook look = internal::LookInside(directory, series, entry.name);
+  const internal::series::DirectoryLook look =
+      internal::series::LookInside(directory, series, entry.name);
   if (look.entry.verdict == Verdict::kUnreadable) return look.entry.problem;
   const bool is_same = look.entry.attempt == entry.attempt && IsCommitted(look.entry);
   if (!is_same) return Status(Code::kNotFound, "the checkpoint was deleted meanwhile");
@@ -34,7 +35,7 @@ Status AddDetails(const Directory& directory, const std::string& series, SeriesE
 Status OpenAndCheck(const Storage& storage, const std::string& series, const Limits& limits,
                     SeriesEntry& entry) {
   SEALPOINT_ASSIGN_OR_RETURN(const auto opened,
-                             internal::OpenCommitted(storage, entry.path, limits, true));
+                             internal::container::OpenCommitted(storage, entry.path, limits, true));
   return AddDetails(*opened.directory, series, entry);
 }
 
@@ -50,13 +51,14 @@ bool IsMissing(const Storage& storage, const std::string& directory) {
 
 // A caller who resumes from a checkpoint must not take it for a new training.
 Status IsItselfACheckpoint(const std::string& path) {
-  const std::string_view last = internal::LastComponent(path);
+  const std::string_view last = internal::storage::LastComponent(path);
   const bool is_named = last != "." && last != "..";
   return internal::MakeError(
              Code::kInvalidArgument,
              "this directory is a checkpoint itself, expected one whose directories are "
              "checkpoints: give its parent directory, ",
-             is_named ? internal::ParentPath(path) : path + "/..", ", or open it as a checkpoint")
+             is_named ? internal::storage::ParentPath(path) : path + "/..",
+             ", or open it as a checkpoint")
       .AtPath(path);
 }
 
@@ -64,8 +66,8 @@ Status IsItselfACheckpoint(const std::string& path) {
 // system is not mounted, say, and then it is unknown what was committed. A bucket has no
 // directories: that it can be listed says enough.
 Status NothingCommitted(const Storage& storage, const std::string& path) {
-  const std::string parent = internal::ParentPath(path);
-  const bool has_directories = internal::SchemeOf(path).empty();
+  const std::string parent = internal::storage::ParentPath(path);
+  const bool has_directories = internal::storage::SchemeOf(path).empty();
   if (has_directories && IsMissing(storage, path) && IsMissing(storage, parent)) {
     return internal::MakeError(Code::kIo, "neither the series nor the directory ", parent,
                                " above it exists: mount it, or make it for a new training")
@@ -73,7 +75,7 @@ Status NothingCommitted(const Storage& storage, const std::string& path) {
   }
   const auto opened = storage.OpenDirectory(path);
   if (opened.ok()) {
-    const auto marker = internal::ReadMarkerBytes(**opened);
+    const auto marker = internal::series::ReadMarkerBytes(**opened);
     if (!marker.ok() || marker->has_value()) return IsItselfACheckpoint(path);
   }
   return internal::RuleError(Code::kNotFound, "R-SER-20", "no committed checkpoint").AtPath(path);
@@ -97,7 +99,8 @@ Result<std::optional<ResumePoint>> FindNewest(const Storage& storage, const std:
     if (status.ok()) return std::optional(std::move(point));
     // A deletion takes the marker first: if that is gone, what is missing was deleted, not damaged.
     const auto series = storage.OpenDirectory(path);
-    if (series.ok() && internal::IsMarkerGone(**series, entry)) return std::optional<ResumePoint>();
+    if (series.ok() && internal::series::IsMarkerGone(**series, entry))
+      return std::optional<ResumePoint>();
     if (!options.allow_fallback) return NeverNotFound(status);
     PassOver(entry, status, point);
   }
@@ -127,19 +130,19 @@ Series::Series(std::string path, std::shared_ptr<Storage> storage)
     : path_(std::move(path)), storage_(storage ? std::move(storage) : DefaultStorage()) {}
 
 Result<SeriesListing> Series::List() const {
-  return internal::ScanSeries(*storage_, path_, internal::SeriesDetail::kFiles);
+  return internal::series::ScanSeries(*storage_, path_, internal::series::SeriesDetail::kFiles);
 }
 
 Result<ResumePoint> Series::Newest(const ResumeOptions& options) const {
-  for (int i = 0; i < internal::kListingsMax; ++i) {
+  for (int i = 0; i < internal::series::kListingsMax; ++i) {
     SEALPOINT_ASSIGN_OR_RETURN(
         const SeriesListing listing,
-        internal::ScanSeries(*storage_, path_, internal::SeriesDetail::kMarkers));
+        internal::series::ScanSeries(*storage_, path_, internal::series::SeriesDetail::kMarkers));
     SEALPOINT_ASSIGN_OR_RETURN(auto point, FindNewest(*storage_, path_, listing, options));
     if (point) return *std::move(point);
   }
   return internal::MakeError(Code::kIo, "the newest checkpoint was deleted during each of ",
-                             internal::kListingsMax, " looks at it")
+                             internal::series::kListingsMax, " looks at it")
       .AtPath(path_);
 }
 

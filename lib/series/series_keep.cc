@@ -10,7 +10,7 @@ namespace {
 
 // True if there was none.
 Result<bool> MakeKeep(Directory& directory) {
-  auto file = directory.CreateExclusive(internal::kKeepName, {});
+  auto file = directory.CreateExclusive(internal::format::kKeepName, {});
   if (file.error().code() == Code::kAlreadyExists) return false;
   SEALPOINT_RETURN_IF_ERROR(file.status());
   SEALPOINT_RETURN_IF_ERROR((*file)->Sync());
@@ -19,7 +19,7 @@ Result<bool> MakeKeep(Directory& directory) {
 }
 
 Result<bool> RemoveKeep(Directory& directory) {
-  const Status removed = directory.Remove(internal::kKeepName);
+  const Status removed = directory.Remove(internal::format::kKeepName);
   if (removed.code() == Code::kNotFound) return false;
   SEALPOINT_RETURN_IF_ERROR(removed);
   return true;

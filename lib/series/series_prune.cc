@@ -14,7 +14,7 @@
 namespace sealpoint {
 namespace {
 
-using internal::CheckpointSummary;
+using internal::series::CheckpointSummary;
 
 // What is missing was removed by another process, which is not an error.
 bool IsGone(const Status& error) {
@@ -22,11 +22,12 @@ bool IsGone(const Status& error) {
          error.code() == Code::kNotACheckpoint;
 }
 
-std::optional<double> FindMetric(const internal::Metadata& index, const RetentionPolicy& policy) {
+std::optional<double> FindMetric(const internal::metadata::Metadata& index,
+                                 const RetentionPolicy& policy) {
   // No key is empty.
   const std::string metric = policy.keep_best ? policy.keep_best->metric : std::string();
   for (const auto& [key, value] : index.provenance()) {
-    if (key == metric) return internal::ParseMetric(value);
+    if (key == metric) return internal::series::ParseMetric(value);
   }
   return std::nullopt;
 }
@@ -34,14 +35,14 @@ std::optional<double> FindMetric(const internal::Metadata& index, const Retentio
 // Damage is a fact; what the storage failed to read is an error.
 Result<CheckpointSummary> Summarize(const Storage& storage, const SeriesEntry& entry,
                                     const RetentionPolicy& policy, const Limits& limits) {
-  const auto opened = internal::OpenCommitted(storage, entry.path, limits, true);
+  const auto opened = internal::container::OpenCommitted(storage, entry.path, limits, true);
   CheckpointSummary summaries{.is_whole = opened.ok()};
   if (opened.ok()) {
     summaries.created_unix_ns = opened->index.metadata.created_unix_ns();
     summaries.metric = FindMetric(opened->index.metadata, policy);
   }
   if (policy.max_bytes > 0) {
-    auto files = internal::ListOurFiles(storage, entry);
+    auto files = internal::series::ListOurFiles(storage, entry);
     if (!files.ok() && !IsGone(files.error())) return files.error();
     if (files.ok()) summaries.files = std::move(files).value();
   }
@@ -62,7 +63,7 @@ Result<std::vector<CheckpointSummary>> SummarizeNewest(const Storage& storage,
                                                        const Limits& limits) {
   std::vector<CheckpointSummary> summaries;
   std::vector<AttemptId> whole;
-  const bool all = internal::NeedsAllSummaries(policy) || !listing.forks.empty();
+  const bool all = internal::series::NeedsAllSummaries(policy) || !listing.forks.empty();
   for (const SeriesEntry& entry : listing.entries) {
     const bool is_enough = !all && whole.size() >= policy.keep_last;
     if (entry.verdict != Verdict::kCommitted || is_enough) break;
@@ -75,16 +76,17 @@ Result<std::vector<CheckpointSummary>> SummarizeNewest(const Storage& storage,
 
 Result<std::vector<PruneDecision>> Decide(const Series& series, const Storage& storage,
                                           const RetentionPolicy& policy, const Limits& limits) {
-  SEALPOINT_RETURN_IF_ERROR(internal::CheckPolicy(policy));
+  SEALPOINT_RETURN_IF_ERROR(internal::series::CheckPolicy(policy));
   SEALPOINT_ASSIGN_OR_RETURN(const SeriesListing listing, series.List());
   for (const SeriesEntry& entry : listing.entries) {
     if (entry.verdict == Verdict::kUnreadable) return entry.problem;
   }
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<CheckpointSummary> summaries,
                              SummarizeNewest(storage, listing, policy, limits));
-  std::vector<PruneDecision> decisions = internal::DecideRetention(listing, policy, summaries);
+  std::vector<PruneDecision> decisions =
+      internal::series::DecideRetention(listing, policy, summaries);
   SEALPOINT_RETURN_IF_ERROR(
-      internal::CheckSomeIsRanked(policy, summaries, decisions).AtPath(series.path()));
+      internal::series::CheckSomeIsRanked(policy, summaries, decisions).AtPath(series.path()));
   return decisions;
 }
 
@@ -97,7 +99,8 @@ Status SyncANewerOne(const Storage& storage, const std::vector<PruneDecision>& d
     newer.push_back(decision.entry);
   }
   // What is deleted is under none of these names: copies stay together.
-  return internal::MakeSureOfANewerOne(storage, newer.begin(), newer.end(), AttemptId{}, limits)
+  return internal::series::MakeSureOfANewerOne(storage, newer.begin(), newer.end(), AttemptId{},
+                                               limits)
       .AtRule("R-SER-11");
 }
 
@@ -107,7 +110,7 @@ class FreedBytes {
  public:
   FreedBytes(const Storage& storage, const std::vector<PruneDecision>& decisions) {
     for (const PruneDecision& decision : decisions) {
-      auto files = internal::ListOurFiles(storage, decision.entry);
+      auto files = internal::series::ListOurFiles(storage, decision.entry);
       // One that cannot be listed, a link, say: as if it shared nothing.
       const std::vector<EntryInfo> one = {{.size_bytes = decision.entry.size_bytes}};
       files_.push_back(files.ok() ? std::move(files).value() : one);
@@ -117,7 +120,7 @@ class FreedBytes {
   std::uint64_t OfDeleting(std::size_t decision) { return bytes_.Remove(files_[decision]); }
 
  private:
-  internal::DistinctBytes bytes_;
+  internal::series::DistinctBytes bytes_;
   std::vector<std::vector<EntryInfo>> files_;
 };
 
@@ -129,7 +132,7 @@ Status DeleteDecided(const Storage& storage, const std::string& path, const Limi
   for (std::size_t i = report.decisions.size(); i-- > 0;) {
     PruneDecision* const decision = &report.decisions[i];
     if (decision->keep) continue;
-    const Status deleted = internal::DeleteCommitted(*series, decision->entry);
+    const Status deleted = internal::series::DeleteCommitted(*series, decision->entry);
     if (IsGone(deleted)) {
       decision->reasons.emplace_back("another process removed it meanwhile");
       continue;

@@ -7,12 +7,12 @@
 #include "sealpoint/series.h"
 #include "sealpoint/storage.h"
 
-// What removes gets the series as an open directory, and no path: a link that somebody puts in the
-// place of a checkpoint is never followed.
+// Removal functions take the series as an open directory instead of a path, so that a link put in
+// the place of a checkpoint is never followed.
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::series {
 
-// Files of our names in a directory of a series. Errors: those of the storage.
+// Sealpoint files in a directory of a series. Errors: those of the storage.
 Result<std::vector<EntryInfo>> ListOurFiles(const Storage& storage, const SeriesEntry& entry);
 
 // R-SER-11: of the committed ones in [begin, end), newest first, one is whole, and its directory is
@@ -22,15 +22,15 @@ Status MakeSureOfANewerOne(const Storage& storage, std::vector<SeriesEntry>::con
                            std::vector<SeriesEntry>::const_iterator end, const AttemptId& deleted,
                            const Limits& limits = {});
 
-// Removes the checkpoint that `entry` was when it was looked at, in the order of R-SER-06.
-// Precondition: MakeSureOfANewerOne. Errors: InvalidArgument (a symbolic link; KEEP is there; its
-// marker is another one now, R-SER-21), NotFound (it has no marker any more), Io.
+// Removes the checkpoint described by `entry`, in the order of R-SER-06. Precondition:
+// MakeSureOfANewerOne. Errors: InvalidArgument (a symbolic link; it has a KEEP file; its marker has
+// changed, R-SER-21), NotFound (its marker no longer exists), Io.
 Status DeleteCommitted(Directory& series, const SeriesEntry& entry);
 
 // Removes the checkpoint in `directory`, a subdirectory `name` of `parent`, in the order of
 // R-SER-06; the directory, too, unless it has other files. Errors: those of the storage.
 Status RemoveWithDirectory(Directory& parent, const std::string& name, Directory& directory);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::series
 
 #endif  // SEALPOINT_LIB_SERIES_SERIES_REMOVAL_H_

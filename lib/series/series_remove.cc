@@ -17,17 +17,17 @@
 namespace sealpoint {
 namespace {
 
-using internal::DirectoryLook;
 using internal::InvalidArgument;
-using internal::NameKind;
 using internal::StrCat;
+using internal::format::NameKind;
+using internal::series::DirectoryLook;
 
 // Removes files of our names, the marker excepted; never follows links. Returns the bytes freed.
 Result<std::uint64_t> RemoveOurFiles(Directory& directory) {
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<EntryInfo> entries, directory.List());
   std::uint64_t freed = 0;
   for (const EntryInfo& entry : entries) {
-    const NameKind kind = internal::ParseName(entry.name).kind;
+    const NameKind kind = internal::format::ParseName(entry.name).kind;
     if (kind == NameKind::kForeign || kind == NameKind::kMarker) continue;
     if (entry.kind == EntryKind::kDirectory) continue;
     const Status removed = directory.Remove(entry.name);
@@ -44,7 +44,7 @@ Status RemoveDurably(Directory& directory, const std::string& name) {
 }
 
 Status RemoveMarker(Directory& directory) {
-  return RemoveDurably(directory, std::string(internal::kMarkerName));
+  return RemoveDurably(directory, std::string(internal::format::kMarkerName));
 }
 
 Status RemoveMarkerFirst(Directory& directory, const RemovalOptions& options) {
@@ -104,14 +104,14 @@ Status CheckName(const std::string& name) {
 Status PublishVoid(Directory& directory) {
   SEALPOINT_ASSIGN_OR_RETURN(const AttemptId attempt, AttemptId::Random());
   SEALPOINT_ASSIGN_OR_RETURN(const Capabilities capabilities,
-                             directory.Probe(internal::ProbeName(attempt)));
-  SEALPOINT_RETURN_IF_ERROR(internal::CheckCapabilities(directory, capabilities));
-  const internal::MarkerBytes marker =
-      internal::EncodeMarker({.kind = internal::MarkerKind::kVoid, .attempt = attempt});
+                             directory.Probe(internal::format::ProbeName(attempt)));
+  SEALPOINT_RETURN_IF_ERROR(internal::storage::CheckCapabilities(directory, capabilities));
+  const internal::format::MarkerBytes marker = internal::format::EncodeMarker(
+      {.kind = internal::format::MarkerKind::kVoid, .attempt = attempt});
   // A second put of the same marker settles what the first did.
-  return internal::WriteAndPublish(directory, capabilities.publish,
-                                   internal::UnpublishedMarkerName(attempt), internal::kMarkerName,
-                                   marker);
+  return internal::storage::WriteAndPublish(directory, capabilities.publish,
+                                            internal::format::UnpublishedMarkerName(attempt),
+                                            internal::format::kMarkerName, marker);
 }
 
 // The unfinished uploads below the directory whose names are ours; names within the series. Those
@@ -125,7 +125,7 @@ Result<std::vector<UnfinishedFile>> OwnUploads(const Storage& storage, const std
   }
   SEALPOINT_ASSIGN_OR_RETURN(auto uploads, std::move(listed));
   std::erase_if(uploads, [](const UnfinishedFile& upload) {
-    return internal::ParseName(upload.name).kind == NameKind::kForeign;
+    return internal::format::ParseName(upload.name).kind == NameKind::kForeign;
   });
   for (UnfinishedFile& upload : uploads) upload.name = JoinPath(name, upload.name);
   return uploads;
@@ -158,13 +158,14 @@ Status CheckIsAttempt(const DirectoryLook& look) {
 
 }  // namespace
 
-namespace internal {
+namespace internal::series {
 
 Result<std::vector<EntryInfo>> ListOurFiles(const Storage& storage, const SeriesEntry& entry) {
   SEALPOINT_ASSIGN_OR_RETURN(const auto directory, storage.OpenDirectory(entry.path));
   SEALPOINT_ASSIGN_OR_RETURN(std::vector<EntryInfo> files, directory->List());
   std::erase_if(files, [](const EntryInfo& file) {
-    return file.kind != EntryKind::kFile || ParseName(file.name).kind == NameKind::kForeign;
+    return file.kind != EntryKind::kFile ||
+           format::ParseName(file.name).kind == format::NameKind::kForeign;
   });
   return files;
 }
@@ -175,7 +176,7 @@ Status MakeSureOfANewerOne(const Storage& storage, std::vector<SeriesEntry>::con
   Status problem = InvalidArgument("not deleted: no newer checkpoint is committed");
   for (auto entry = begin; entry != end && entry->verdict == Verdict::kCommitted; ++entry) {
     if (entry->is_link && entry->attempt == deleted) continue;  // it may lead there
-    const auto opened = internal::OpenCommitted(storage, entry->path, limits, true);
+    const auto opened = internal::container::OpenCommitted(storage, entry->path, limits, true);
     if (opened.ok()) return opened->directory->Sync();
     const Status& error = opened.error();
     // A failure of the storage does not say that this one is damaged.
@@ -199,13 +200,13 @@ Status RemoveWithDirectory(Directory& parent, const std::string& name, Directory
   return RemoveDirectoryIfEmpty(parent, name, directory);
 }
 
-}  // namespace internal
+}  // namespace internal::series
 
 Status Series::Delete(const std::string& name) const {
   SEALPOINT_RETURN_IF_ERROR(CheckName(name));
   SEALPOINT_ASSIGN_OR_RETURN(
       const SeriesListing listing,
-      internal::ScanSeries(*storage_, path_, internal::SeriesDetail::kMarkers));
+      internal::series::ScanSeries(*storage_, path_, internal::series::SeriesDetail::kMarkers));
   const auto found = std::find_if(listing.entries.begin(), listing.entries.end(),
                                   [&](const SeriesEntry& entry) { return entry.name == name; });
   if (found == listing.entries.end()) {
@@ -228,11 +229,11 @@ Status Series::Delete(const std::string& name) const {
                std::pair(found->sequence, found->attempt);
       });
   SEALPOINT_ASSIGN_OR_RETURN(const auto series, storage_->OpenDirectory(path_));
-  SEALPOINT_RETURN_IF_ERROR(
-      internal::MakeSureOfANewerOne(*storage_, listing.entries.begin(), newer_end, found->attempt)
-          .AtRule("R-SER-11")
-          .AtPath(found->path));
-  return internal::DeleteCommitted(*series, *found);
+  SEALPOINT_RETURN_IF_ERROR(internal::series::MakeSureOfANewerOne(
+                                *storage_, listing.entries.begin(), newer_end, found->attempt)
+                                .AtRule("R-SER-11")
+                                .AtPath(found->path));
+  return internal::series::DeleteCommitted(*series, *found);
 }
 
 Result<CleanUpReport> Series::RemoveUncommitted(const std::string& name) const {
@@ -245,7 +246,7 @@ Result<CleanUpReport> Series::RemoveUncommitted(const std::string& name) const {
   }
   SEALPOINT_ASSIGN_OR_RETURN(const auto series, storage_->OpenDirectory(path_));
   SEALPOINT_ASSIGN_OR_RETURN(const auto directory, OpenToRemove(*series, name));
-  DirectoryLook look = internal::LookInside(*directory, path_, name);
+  DirectoryLook look = internal::series::LookInside(*directory, path_, name);
   if (!begun.empty()) look.kind = DirectoryLook::Kind::kOurs;
   SEALPOINT_RETURN_IF_ERROR(CheckIsAttempt(look));
   if (!look.entry.is_void) {
@@ -272,10 +273,10 @@ Result<std::vector<UnfinishedFile>> Series::ListUnfinished() const {
 }
 
 Status RemoveCheckpoint(Storage& storage, const std::string& path, const RemovalOptions& options) {
-  const auto parent = storage.OpenDirectory(internal::ParentPath(path));
-  const auto directory = parent.ok()
-                             ? OpenToRemove(**parent, std::string(internal::LastComponent(path)))
-                             : parent.error();
+  const auto parent = storage.OpenDirectory(internal::storage::ParentPath(path));
+  const auto directory =
+      parent.ok() ? OpenToRemove(**parent, std::string(internal::storage::LastComponent(path)))
+                  : parent.error();
   if (directory.ok()) {
     SEALPOINT_RETURN_IF_ERROR(RemoveMarkerFirst(**directory, options));
   } else if (!options.everything && directory.error().code() != Code::kNotFound) {

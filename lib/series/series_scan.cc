@@ -19,14 +19,15 @@
 #include "lib/storage/path.h"
 
 namespace sealpoint {
-namespace internal {
+namespace internal::series {
 namespace {
 
 constexpr std::string_view kPrefix = "step-";
 constexpr std::size_t kStepDigitsMin = 12;
 constexpr std::size_t kStepDigitsMax = 20;  // of 2^64 - 1
 constexpr std::size_t kAttemptDigits = 8;
-constexpr std::size_t kMarkerReadMax = kMarkerSize + 1;  // one more, to see that it is too long
+constexpr std::size_t kMarkerReadMax =
+    format::kMarkerSize + 1;  // one more, to see that it is too long
 
 using Kind = DirectoryLook::Kind;
 
@@ -62,16 +63,17 @@ SeriesEntry EntryOf(const std::string& series_path, const std::string& name) {
   return {.name = name, .path = JoinPath(series_path, name)};
 }
 
-void TakeLineage(const Marker& marker, SeriesEntry& entry) {
+void TakeLineage(const format::Marker& marker, SeriesEntry& entry) {
   entry.attempt = marker.attempt;
   entry.parent = marker.parent;
   entry.sequence = marker.sequence;
 }
 
 void TakeMarker(Bytes bytes, SeriesEntry& entry) {
-  const std::optional<Marker> of_any_version = DecodeLineage(bytes);
-  const auto marker = DecodeMarkerFile(entry.path, std::move(bytes));
-  entry.problem = marker.ok() ? CheckCommitted(entry.path, marker->marker) : marker.error();
+  const std::optional<format::Marker> of_any_version = format::DecodeLineage(bytes);
+  const auto marker = container::DecodeMarkerFile(entry.path, std::move(bytes));
+  entry.problem =
+      marker.ok() ? container::CheckCommitted(entry.path, marker->marker) : marker.error();
   // A file of that name that is not a marker was read, and is not what the storage failed to
   // read.
   const bool is_other = entry.problem.code() == Code::kNotACheckpoint;
@@ -79,7 +81,7 @@ void TakeMarker(Bytes bytes, SeriesEntry& entry) {
   if (entry.verdict == Verdict::kUnsupported && of_any_version) TakeLineage(*of_any_version, entry);
   if (!marker.ok()) return;
   TakeLineage(marker->marker, entry);
-  entry.is_void = marker->marker.kind == MarkerKind::kVoid;
+  entry.is_void = marker->marker.kind == format::MarkerKind::kVoid;
   entry.step = marker->marker.step;
 }
 
@@ -99,17 +101,17 @@ struct NamesFound {
 NamesFound LookAtNames(const std::vector<EntryInfo>& entries, SeriesEntry& entry) {
   NamesFound found;
   for (const EntryInfo& info : entries) {
-    const NameKind kind = ParseName(info.name).kind;
-    if (kind == NameKind::kForeign) {
+    const format::NameKind kind = format::ParseName(info.name).kind;
+    if (kind == format::NameKind::kForeign) {
       found.has_foreign = true;
       continue;
     }
     // Files of other programs have such names, too: a digest and an ending.
-    found.has_ours = found.has_ours || kind != NameKind::kReserved;
-    const bool is_marker = kind == NameKind::kMarker && info.kind == EntryKind::kFile;
+    found.has_ours = found.has_ours || kind != format::NameKind::kReserved;
+    const bool is_marker = kind == format::NameKind::kMarker && info.kind == EntryKind::kFile;
     found.has_marker_file = found.has_marker_file || is_marker;
     entry.size_bytes += info.size_bytes;
-    entry.is_kept = entry.is_kept || kind == NameKind::kKeep;
+    entry.is_kept = entry.is_kept || kind == format::NameKind::kKeep;
   }
   return found;
 }
@@ -202,7 +204,7 @@ class Scan {
   // In one round trip. False if there is more to find out.
   bool ReadMarkerOf(const EntryInfo& info, SeriesDetail detail, DirectoryLook& look) const {
     if (detail != SeriesDetail::kMarkers) return false;
-    auto marker = series_.ReadFileIn(info.name, kMarkerName, kMarkerReadMax);
+    auto marker = series_.ReadFileIn(info.name, format::kMarkerName, kMarkerReadMax);
     if (marker.error().code() == Code::kNotFound) return false;
     if (!marker.ok()) {
       look = LookAfterError(info, marker.error());
@@ -226,7 +228,7 @@ class Scan {
     SeriesEntry entry = EntryOf(series_.path(), info.name);
     const auto opened =
         is_link ? storage_.OpenDirectory(entry.path) : series_.OpenSubdirectory(info.name);
-    const bool is_store = !SchemeOf(series_.path()).empty();
+    const bool is_store = !storage::SchemeOf(series_.path()).empty();
     if (opened.ok()) {
       DirectoryLook look = LookInside(**opened, series_.path(), info.name);
       // A folder that an object store keeps, as an object of its name, holds no attempt.
@@ -268,10 +270,10 @@ bool IsSeriesDirectoryName(std::string_view name) {
 }
 
 Result<std::optional<Bytes>> ReadMarkerBytes(const Directory& directory) {
-  const auto file = directory.OpenForRead(kMarkerName, IoMode::kBuffered);
+  const auto file = directory.OpenForRead(format::kMarkerName, IoMode::kBuffered);
   if (!file.ok()) {
-    const bool is_missing =
-        file.error().code() == Code::kNotFound || IsNoFile(directory, kMarkerName);
+    const bool is_missing = file.error().code() == Code::kNotFound ||
+                            container::IsNoFile(directory, format::kMarkerName);
     return is_missing ? Result<std::optional<Bytes>>(std::nullopt) : file.error();
   }
   Bytes bytes(std::min<std::uint64_t>((*file)->size_bytes(), kMarkerReadMax));
@@ -298,12 +300,12 @@ DirectoryLook LookInside(const Directory& directory, const std::string& series_p
     return {.kind = Kind::kForeign, .entry = std::move(entry)};
   }
   entry.problem = RuleError(Code::kUncommitted, "R-MRK-01", "there is no commit marker")
-                      .AtPath(JoinPath(entry.path, kMarkerName));
+                      .AtPath(JoinPath(entry.path, format::kMarkerName));
   return {.kind = Kind::kOurs, .entry = std::move(entry), .is_empty = names->empty()};
 }
 
 bool IsMarkerGone(const Directory& series, const SeriesEntry& entry) {
-  auto bytes = series.ReadFileIn(entry.name, kMarkerName, kMarkerReadMax);
+  auto bytes = series.ReadFileIn(entry.name, format::kMarkerName, kMarkerReadMax);
   if (!bytes.ok()) return bytes.error().code() == Code::kNotFound;
   SeriesEntry now = entry;
   TakeMarker(std::move(bytes).value(), now);
@@ -331,13 +333,13 @@ Result<SeriesListing> ScanSeries(const Storage& storage, const std::string& path
       .AtPath(path);
 }
 
-}  // namespace internal
+}  // namespace internal::series
 
 std::string SeriesDirectoryName(std::uint64_t step, const AttemptId& attempt) {
   char digits[24];
   std::snprintf(digits, sizeof(digits), "%012llu", static_cast<unsigned long long>(step));
-  return std::string(internal::kPrefix) + digits + "-" +
-         attempt.ToHex().substr(0, internal::kAttemptDigits);
+  return std::string(internal::series::kPrefix) + digits + "-" +
+         attempt.ToHex().substr(0, internal::series::kAttemptDigits);
 }
 
 }  // namespace sealpoint

@@ -10,13 +10,13 @@
 #include "sealpoint/series.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::series {
 
 // True for names that SeriesDirectoryName makes.
 bool IsSeriesDirectoryName(std::string_view name);
 
-// How often a series that changes under a listing is listed again. Each time a checkpoint was
-// deleted or published meanwhile, which takes longer than a listing.
+// Maximum number of listings of a series that changes meanwhile. Each time a checkpoint was deleted
+// or published, which takes longer than a listing.
 inline constexpr int kListingsMax = 32;
 
 enum class SeriesDetail : std::uint8_t {
@@ -24,16 +24,16 @@ enum class SeriesDetail : std::uint8_t {
   kFiles,    // everything
 };
 
-// The directories of a series. The newest of them was the newest at some moment of the call
-// (R-SER-22), though savers, prunings and clean-ups go on meanwhile: it is listed again until
-// nothing that matters changed between two looks. An older one may be gone by now. What the storage
-// fails to read is an entry of verdict kUnreadable, whatever the code of the error. A path that
+// Lists the directories of a series. The newest entry was the newest at some moment of the call
+// (R-SER-22), despite concurrent savers, prunings and clean-ups: it is listed again until two
+// consecutive scans have no relevant difference. An older one may no longer exist. Entries that the
+// storage fails to read have the verdict kUnreadable, regardless of the error code. A path that
 // does not exist is an empty series. Errors: Io (also if it changed each time), and others of the
 // storage; never NotFound.
 Result<SeriesListing> ScanSeries(const Storage& storage, const std::string& path,
                                  SeriesDetail detail);
 
-// What a directory is, by its names and its marker.
+// Kind of a directory, by its names and its marker.
 struct DirectoryLook {
   enum class Kind : std::uint8_t {
     kForeign,  // no file of ours, and not named as ours
@@ -47,16 +47,16 @@ struct DirectoryLook {
 DirectoryLook LookInside(const Directory& directory, const std::string& series_path,
                          const std::string& name);
 
-// Whether the entry's marker is no longer there, or is another one: what was found wrong behind it
-// does not count then. False if that could not be read.
+// True if the entry's marker was removed or replaced; a fault found in the directory is then
+// irrelevant. False if that could not be read.
 bool IsMarkerGone(const Directory& series, const SeriesEntry& entry);
 
-// The bytes of a directory's marker; nothing if there is no such file. Errors: of the storage.
+// The bytes of a directory's marker; empty if there is no such file. Errors: those of the storage.
 Result<std::optional<Bytes>> ReadMarkerBytes(const Directory& directory);
 
 // NotFound becomes Io: only a series without a checkpoint is NotFound (R-SER-20).
 Status NeverNotFound(Status status);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::series
 
 #endif  // SEALPOINT_LIB_SERIES_SERIES_SCAN_H_

@@ -11,7 +11,7 @@
 #include "lib/base/macros.h"
 
 namespace sealpoint {
-namespace internal {
+namespace internal::storage {
 namespace {
 
 // A block of a file. Whoever comes first reads it, and all others wait for that.
@@ -119,11 +119,11 @@ std::unique_ptr<ReadableFile> Blocks::Wrap(std::unique_ptr<ReadableFile> file) {
 }
 
 }  // namespace
-}  // namespace internal
+}  // namespace internal::storage
 
 std::shared_ptr<BlockCache> BlockCache::Create(std::uint64_t block_size_bytes,
                                                std::size_t block_count_max) {
-  return std::make_shared<internal::Blocks>(block_size_bytes, block_count_max);
+  return std::make_shared<internal::storage::Blocks>(block_size_bytes, block_count_max);
 }
 
 }  // namespace sealpoint

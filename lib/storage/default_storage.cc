@@ -14,7 +14,7 @@
 #include "sealpoint/storage.h"
 
 namespace sealpoint {
-namespace internal {
+namespace internal::storage {
 namespace {
 
 constexpr std::string_view kFileScheme = "file";
@@ -127,18 +127,19 @@ Status NotRegistered(std::string_view path, std::string_view scheme) {
 }
 
 }  // namespace
-}  // namespace internal
+}  // namespace internal::storage
 
 Status RegisterStorage(std::string_view scheme, StorageFactory factory) {
-  const std::string name = internal::LowerCase(scheme);
-  if (name.empty() || internal::SchemeOf(name + "://") != name || name == internal::kFileScheme) {
+  const std::string name = internal::storage::LowerCase(scheme);
+  if (name.empty() || internal::storage::SchemeOf(name + "://") != name ||
+      name == internal::storage::kFileScheme) {
     return internal::InvalidArgument("'", scheme,
                                      "' is not a scheme that can be registered, "
                                      "expected a letter, then letters, digits, '+', '-' and '.'; "
                                      "not 'file'");
   }
   if (!factory) return internal::InvalidArgument("the factory of ", scheme, ":// is null");
-  internal::Registry& registry = internal::TheRegistry();
+  internal::storage::Registry& registry = internal::storage::TheRegistry();
   const std::lock_guard lock(registry.mutex);
   registry.schemes[name] = {.factory = std::move(factory), .number = ++registry.registrations};
   return {};
@@ -146,19 +147,19 @@ Status RegisterStorage(std::string_view scheme, StorageFactory factory) {
 
 // The factory runs without the lock: it may wait for Python's, whose owner may wait for this one.
 Result<std::shared_ptr<Storage>> StorageFor(std::string_view path) {
-  const std::string scheme = internal::LowerCase(internal::SchemeOf(path));
+  const std::string scheme = internal::storage::LowerCase(internal::storage::SchemeOf(path));
   if (scheme.empty()) return PosixStorage();
-  if (scheme == internal::kFileScheme) {
-    return std::shared_ptr<Storage>(std::make_shared<internal::FileUriStorage>());
+  if (scheme == internal::storage::kFileScheme) {
+    return std::shared_ptr<Storage>(std::make_shared<internal::storage::FileUriStorage>());
   }
-  const std::string authority(internal::AuthorityOf(path));
-  internal::Registry& registry = internal::TheRegistry();
+  const std::string authority(internal::storage::AuthorityOf(path));
+  internal::storage::Registry& registry = internal::storage::TheRegistry();
   StorageFactory factory;
   std::uint64_t number = 0;
   {
     const std::lock_guard lock(registry.mutex);
     const auto found = registry.schemes.find(scheme);
-    if (found == registry.schemes.end()) return internal::NotRegistered(path, scheme);
+    if (found == registry.schemes.end()) return internal::storage::NotRegistered(path, scheme);
     const auto known = found->second.storages.find(authority);
     if (known != found->second.storages.end()) return known->second;
     factory = found->second.factory;
@@ -169,7 +170,7 @@ Result<std::shared_ptr<Storage>> StorageFor(std::string_view path) {
     return internal::InvalidArgument("the factory of ", scheme, ":// made no storage").AtPath(path);
   }
   const std::lock_guard lock(registry.mutex);
-  internal::Scheme& entry = registry.schemes[scheme];
+  internal::storage::Scheme& entry = registry.schemes[scheme];
   // Registered anew meanwhile: what the older factory made serves this call only.
   if (entry.number != number) return made;
   return entry.storages.try_emplace(authority, std::move(made)).first->second;
@@ -178,7 +179,7 @@ Result<std::shared_ptr<Storage>> StorageFor(std::string_view path) {
 std::shared_ptr<Storage> DefaultStorage() {
   // Never destroyed, as the registry.
   static const auto& storage =
-      *new std::shared_ptr<Storage>(std::make_shared<internal::DefaultStorageImpl>());
+      *new std::shared_ptr<Storage>(std::make_shared<internal::storage::DefaultStorageImpl>());
   return storage;
 }
 

@@ -6,7 +6,7 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 namespace {
 
 Status UnknownOutcome(const Directory& directory, std::string_view name, const Status& cause) {
@@ -153,4 +153,4 @@ Status WriteAndPublish(Directory& directory, PublishMethod method, std::string_v
   return status;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage

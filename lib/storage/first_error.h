@@ -6,12 +6,12 @@
 
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 
-// Remembers the first error of a file for all threads that write it. After it nothing may be
-// attempted on the file: the kernel reports a lost page once and then marks it clean, so that a
-// second fsync may succeed although the data is gone ("Can applications recover from fsync
-// failures?", USENIX ATC 2020).
+// Remembers the first error of a file for all threads that write it. After an error the file must
+// not be used: the kernel reports a lost page once and then marks it clean, so a second fsync may
+// succeed although the data is lost ("Can applications recover from fsync failures?", USENIX ATC
+// 2020).
 class FirstError {
  public:
   // The error that poisoned the file, else success.
@@ -32,6 +32,6 @@ class FirstError {
   Status error_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage
 
 #endif  // SEALPOINT_LIB_STORAGE_FIRST_ERROR_H_

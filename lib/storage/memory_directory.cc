@@ -11,7 +11,7 @@
 #include "lib/base/macros.h"
 #include "lib/storage/memory_file.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 namespace {
 
 EntryInfo DescribeFile(std::string_view name, const MemoryNode& node) {
@@ -182,4 +182,4 @@ Result<Capabilities> MemoryDirectory::Probe(std::string_view probe_name) {
                       .directory_sync = true};
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage

@@ -10,7 +10,7 @@
 #include "lib/storage/memory_tree.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 
 class MemoryDirectory final : public Directory {
  public:
@@ -46,6 +46,6 @@ class MemoryDirectory final : public Directory {
   const std::string path_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage
 
 #endif  // SEALPOINT_LIB_STORAGE_MEMORY_DIRECTORY_H_

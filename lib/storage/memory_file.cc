@@ -10,7 +10,7 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 namespace {
 
 // Offsets are limited to signed 64-bit numbers, as in POSIX.
@@ -99,4 +99,4 @@ Status MemoryReadableFile::ReadAt(std::uint64_t offset, MutableByteSpan out) con
   return {};
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage

@@ -10,7 +10,7 @@
 #include "lib/storage/memory_tree.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 
 // Direct I/O is always refused here, so these files are never direct.
 class MemoryWritableFile final : public WritableFile {
@@ -49,6 +49,6 @@ class MemoryReadableFile final : public ReadableFile {
   std::uint64_t size_bytes_ = 0;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage
 
 #endif  // SEALPOINT_LIB_STORAGE_MEMORY_FILE_H_

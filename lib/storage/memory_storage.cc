@@ -10,7 +10,7 @@
 #include "lib/storage/path.h"
 
 namespace sealpoint {
-namespace internal {
+namespace internal::storage {
 namespace {
 
 class MemoryStorageImpl final : public Storage {
@@ -49,8 +49,10 @@ Status MemoryStorageImpl::CreateDirectories(std::string_view path) {
 }
 
 }  // namespace
-}  // namespace internal
+}  // namespace internal::storage
 
-std::shared_ptr<Storage> MemoryStorage() { return std::make_shared<internal::MemoryStorageImpl>(); }
+std::shared_ptr<Storage> MemoryStorage() {
+  return std::make_shared<internal::storage::MemoryStorageImpl>();
+}
 
 }  // namespace sealpoint

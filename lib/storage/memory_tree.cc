@@ -8,7 +8,7 @@
 #include "lib/storage/path.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 
 Status CheckMemoryName(std::string_view directory, std::string_view name) {
   constexpr std::size_t kNameMaxBytes = 255;
@@ -32,4 +32,4 @@ Result<std::shared_ptr<MemoryFolder>> FindFolder(const MemoryTree& tree, std::st
   return folder;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage

@@ -13,7 +13,7 @@
 #include "sealpoint/bytes.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 
 // The content of a file, shared by its names and by everything that has it open, like an inode.
 struct MemoryNode {
@@ -47,6 +47,6 @@ Status CheckMemoryName(std::string_view directory, std::string_view name);
 // there). The tree's mutex must be held.
 Result<std::shared_ptr<MemoryFolder>> FindFolder(const MemoryTree& tree, std::string_view path);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage
 
 #endif  // SEALPOINT_LIB_STORAGE_MEMORY_TREE_H_

@@ -15,7 +15,7 @@
 #include "lib/storage/object_writable_file.h"
 #include "lib/storage/path.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 namespace {
 
 constexpr std::size_t kKeySizeMaxBytes = 1024;  // of S3, GCS and Azure
@@ -446,4 +446,4 @@ Result<Capabilities> ObjectDirectory::Probe(std::string_view probe_name) {
                       .directory_sync = true};
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage

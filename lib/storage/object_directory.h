@@ -18,9 +18,9 @@
 #include "sealpoint/object_store.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 
-// What the directories of an object storage share.
+// State shared by the directories of an object storage.
 struct ObjectTree {
   std::shared_ptr<ObjectStore> store;
   std::shared_ptr<PartBuffers> buffers;
@@ -31,11 +31,11 @@ struct ObjectTree {
 // "s3://bucket/a//b" -> "a/b/". Errors: InvalidArgument (a path of another store).
 Result<std::string> PrefixBelow(const ObjectStore& store, std::string_view path);
 
-// The objects below a prefix. A zero-byte object whose key is the prefix itself, as consoles make
-// them for folders, makes the directory exist and is not seen in it.
+// The objects below a prefix. A zero-byte object with the prefix itself as key (as consoles create
+// for folders) makes the directory exist but is not listed in it.
 class ObjectDirectory final : public Directory {
  public:
-  // `prefix` is empty or ends in '/'. NotFound if nothing is there and it was not made.
+  // `prefix` is empty or ends in '/'. NotFound if nothing exists there and it was not created.
   static Result<std::unique_ptr<Directory>> Open(std::shared_ptr<ObjectTree> tree, std::string path,
                                                  std::string prefix);
 
@@ -73,11 +73,11 @@ class ObjectDirectory final : public Directory {
 
   ObjectStore& store() const { return *tree_->store; }
   Status NothingBelow() const;
-  bool IsMade() const;  // by this process: it is there, so that opening it takes no request
+  bool IsMade() const;  // Created by this process: it exists, so opening it takes no request.
   Result<std::string> KeyOf(std::string_view name) const;
   Result<Listing> ListObjects() const;  // all pages
   void AddPage(ObjectPage page, Listing& listing) const;
-  // Without asking the store again, if a listing said how large the object is.
+  // Size from a listing, without another request to the store; empty if unknown.
   std::optional<StoredObject> KnownLarge(std::string_view name) const;
   void Forget(std::string_view name);
   std::set<std::string, std::less<>> MadeNames() const;
@@ -86,10 +86,10 @@ class ObjectDirectory final : public Directory {
   const std::string path_;
   const std::string prefix_;
   mutable std::mutex mutex_;
-  mutable Listing listed_;  // of the latest listing what StatEach was not asked for since
-  mutable Listing large_;   // what listings said of objects that no front of an object covers
+  mutable Listing listed_;  // entries of the latest listing not yet requested by StatEach
+  mutable Listing large_;   // listed objects larger than kObjectFrontBytes
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage
 
 #endif  // SEALPOINT_LIB_STORAGE_OBJECT_DIRECTORY_H_

@@ -10,7 +10,7 @@
 #include "lib/base/checked_math.h"
 #include "lib/base/errors.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 
 ObjectReadableFile::ObjectReadableFile(std::shared_ptr<const ObjectStore> store, StoredObject info,
                                        Bytes front, IoMode mode)
@@ -49,4 +49,4 @@ Status ObjectReadableFile::ReadAt(std::uint64_t offset, MutableByteSpan out) con
       .AtOffset(offset);
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage

@@ -8,13 +8,13 @@
 #include "sealpoint/object_store.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 
-// What one request brings when an object is opened whose length is not known.
+// Bytes read by the first request when an object of unknown length is opened.
 inline constexpr std::size_t kObjectFrontBytes = 64 * kKiB;
 
-// An object as it was when it was opened: a later one of the same key is refused, where the store
-// can tell.
+// An object in the version that was opened: a later object with the same key is refused, if the
+// store can detect it.
 class ObjectReadableFile final : public ReadableFile {
  public:
   // `front` holds the first bytes, perhaps none.
@@ -32,6 +32,6 @@ class ObjectReadableFile final : public ReadableFile {
   const IoMode mode_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage
 
 #endif  // SEALPOINT_LIB_STORAGE_OBJECT_READABLE_FILE_H_

@@ -15,7 +15,7 @@
 #include "sealpoint/object_store.h"
 
 namespace sealpoint {
-namespace internal {
+namespace internal::storage {
 namespace {
 
 class ObjectStorageImpl final : public Storage {
@@ -70,7 +70,7 @@ class ObjectStorageImpl final : public Storage {
 };
 
 }  // namespace
-}  // namespace internal
+}  // namespace internal::storage
 
 Result<std::string> ObjectStore::Copy(const StoredObject& from, const std::string& /*to*/) {
   return Status(Code::kUnsupported, "this client of an object store cannot copy objects")
@@ -81,18 +81,19 @@ Result<std::shared_ptr<Storage>> ObjectStorage(std::shared_ptr<ObjectStore> stor
                                                ObjectStorageOptions options) {
   if (store == nullptr) return internal::InvalidArgument("the object store is null");
   const std::string& uri = store->uri();
-  if (internal::SchemeOf(uri).empty() || internal::AuthorityOf(uri) != uri) {
+  if (internal::storage::SchemeOf(uri).empty() || internal::storage::AuthorityOf(uri) != uri) {
     return internal::InvalidArgument("the object store's uri is '", uri,
                                      "', expected one as 's3://bucket'");
   }
   if (store->part_size_bytes() == 0) {
     return internal::InvalidArgument("the object store's part size is 0");
   }
-  auto tree = std::make_shared<internal::ObjectTree>();
-  tree->buffers = std::make_shared<internal::PartBuffers>(store->part_size_bytes(),
-                                                          options.upload_memory_bytes);
+  auto tree = std::make_shared<internal::storage::ObjectTree>();
+  tree->buffers = std::make_shared<internal::storage::PartBuffers>(store->part_size_bytes(),
+                                                                   options.upload_memory_bytes);
   tree->store = std::move(store);
-  return std::shared_ptr<Storage>(std::make_shared<internal::ObjectStorageImpl>(std::move(tree)));
+  return std::shared_ptr<Storage>(
+      std::make_shared<internal::storage::ObjectStorageImpl>(std::move(tree)));
 }
 
 }  // namespace sealpoint

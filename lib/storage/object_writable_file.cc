@@ -10,7 +10,7 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 
 ObjectWritableFile::ObjectWritableFile(std::shared_ptr<ObjectStore> store,
                                        std::shared_ptr<PartBuffers> buffers, std::string key,
@@ -209,4 +209,4 @@ Status ObjectWritableFile::Complete(Lock& lock) {
   return status;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage

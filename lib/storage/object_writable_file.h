@@ -12,19 +12,19 @@
 #include "sealpoint/object_store.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 
 // An object that is being written. WriteAt fills the buffers of parts, at any offset and from
-// several threads; whole parts are handed to an upload strictly in their order. What is smaller
-// than a part is put in one request. It has no holes, and no byte is written twice. The object does
-// not exist before Sync, or Close, which completes it; nothing can be written behind that.
+// several threads; complete parts are passed to an upload strictly in order. An object smaller than
+// a part is put in one request. It has no holes, and no byte is written twice. The object does not
+// exist before Sync or Close completes it; nothing can be written after that.
 class ObjectWritableFile final : public WritableFile {
  public:
   enum class OnTaken : std::uint8_t { kReplace, kRefuse };
-  // With kRefuse a small object is put only if the key is still free, else AlreadyExists.
+  // With kRefuse a small object is put only if the key is free, else AlreadyExists.
   ObjectWritableFile(std::shared_ptr<ObjectStore> store, std::shared_ptr<PartBuffers> buffers,
                      std::string key, OnTaken on_taken);
-  ~ObjectWritableFile() override;  // gives up what is not complete
+  ~ObjectWritableFile() override;  // aborts an incomplete upload
 
   Status WriteAt(std::uint64_t offset, ByteSpan data) override;
   Status Preallocate(std::uint64_t size_bytes) override;
@@ -42,10 +42,10 @@ class ObjectWritableFile final : public WritableFile {
   };
   // All of these hold the lock when they are called and when they return.
   Result<Part*> FindPart(std::uint64_t index, Lock& lock);
-  // Whether the buffer that this file has of its own is in use: for what is sent next.
+  // True if the file's own buffer is in use, for the next part to send.
   bool uses_own() const { return under_way_ > 0 || parts_.contains(next_); }
   void GiveBack(PartBuffer buffer);
-  // What is held is charged but for the file's own.
+  // Charges all held buffers except the file's own.
   void DischargeSpare();
   void SendWholeParts(Lock& lock);
   Status SendPart(PartBuffer buffer, std::uint64_t size, Lock& lock);
@@ -63,15 +63,15 @@ class ObjectWritableFile final : public WritableFile {
   std::uint64_t next_ = 0;               // the first that was not handed over
   std::uint64_t under_way_ = 0;          // handed over and not released
   std::uint64_t charged_ = 0;            // buffers beyond the file's own
-  PartMemory* memory_ = nullptr;         // what they are charged to
+  PartMemory* memory_ = nullptr;         // budget that buffers are charged to
   std::uint64_t size_ = 0;
   bool is_sending_ = false;  // one thread hands parts over
   bool is_complete_ = false;
   bool is_closed_ = false;
   Status error_;
-  std::unique_ptr<ObjectUpload> upload_;  // of whoever is_sending_
+  std::unique_ptr<ObjectUpload> upload_;  // used by the thread that set is_sending_
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage
 
 #endif  // SEALPOINT_LIB_STORAGE_OBJECT_WRITABLE_FILE_H_

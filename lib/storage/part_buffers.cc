@@ -7,7 +7,7 @@
 
 #include "lib/base/errors.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 
 PartBuffers::PartBuffers(std::uint64_t part_size_bytes, std::uint64_t memory_bytes)
     : part_size_(part_size_bytes),
@@ -47,4 +47,4 @@ void PartBuffers::Give(PartBuffer buffer, bool may_keep) {
   if (may_keep && unused_.size() + taken_count_ < count_max_) unused_.push_back(std::move(buffer));
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage

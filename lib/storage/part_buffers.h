@@ -12,18 +12,18 @@
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 
-// Memory of one part. What it holds at first is not defined.
+// Memory of one part. Initially undefined.
 using PartBuffer = std::unique_ptr<std::byte[]>;
 
-// The part buffers of an object storage, and the lock of all files that are being written there:
-// what a file waits for is mostly a buffer that another one gives back.
+// The part buffers of an object storage, and the lock of all files being written there: a file
+// usually waits for a buffer that another file returns.
 //
-// Each file has one buffer of its own, for the first part that it still has to send, which never
-// waits for another file: else files that each hold a part, half filled by threads that all wait,
-// would wait for ever. Those beyond it are charged: to the storage, which has `memory_bytes` for
-// them, or to what the file was told to count them in.
+// Each file has one buffer of its own for the next part to send, which never waits for another
+// file. Otherwise files with half-filled parts could wait for each other forever. Further buffers
+// are charged: to the storage, which has `memory_bytes` for them, or to the budget given to the
+// file.
 class PartBuffers {
  public:
   PartBuffers(std::uint64_t part_size_bytes, std::uint64_t memory_bytes);
@@ -50,6 +50,6 @@ class PartBuffers {
   std::vector<PartBuffer> unused_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage
 
 #endif  // SEALPOINT_LIB_STORAGE_PART_BUFFERS_H_

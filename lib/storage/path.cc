@@ -16,7 +16,7 @@ std::string JoinPath(std::string_view directory, std::string_view name) {
   return joined;
 }
 
-namespace internal {
+namespace internal::storage {
 
 Status CheckName(std::string_view directory, std::string_view name) {
   const bool is_component =
@@ -96,5 +96,5 @@ std::vector<std::string> PathPrefixes(std::string_view path) {
   return prefixes;
 }
 
-}  // namespace internal
+}  // namespace internal::storage
 }  // namespace sealpoint

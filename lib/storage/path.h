@@ -8,7 +8,7 @@
 
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 
 // InvalidArgument unless `name` is one path component: not empty, not "." or "..", without '/' and
 // NUL. The error's path is `directory` plus the name.
@@ -17,12 +17,12 @@ Status CheckName(std::string_view directory, std::string_view name);
 // "s3" of "s3://bucket/a"; empty if `path` does not begin with the scheme of a URI and "://".
 std::string_view SchemeOf(std::string_view path);
 
-// "s3://bucket" of "s3://bucket/a"; empty if SchemeOf is. It is the root of what is below it, as
-// "/" is of a file system.
+// "s3://bucket" of "s3://bucket/a"; empty if SchemeOf is. It is the root of all paths below it,
+// like "/" in a file system.
 std::string_view AuthorityOf(std::string_view path);
 
-// Whether a path can be one of a mounted file system: InvalidArgument if it is empty or has a NUL
-// byte, at which the system would cut it; Unsupported if it has a scheme (SchemeOf).
+// Checks a path of a mounted file system: InvalidArgument if it is empty or has a NUL byte, where
+// the system would truncate it; Unsupported if it has a scheme (SchemeOf).
 Status CheckPath(std::string_view path);
 
 // The directory that holds the last component: "a/b" -> "a", "a" -> ".", "/a" -> "/", "/" -> "/".
@@ -36,6 +36,6 @@ std::string_view LastComponent(std::string_view path);
 // for "s3://b".
 std::vector<std::string> PathPrefixes(std::string_view path);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage
 
 #endif  // SEALPOINT_LIB_STORAGE_PATH_H_

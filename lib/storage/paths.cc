@@ -11,7 +11,7 @@
 #include "sealpoint/storage.h"
 
 namespace sealpoint {
-namespace internal {
+namespace internal::storage {
 namespace {
 
 Status UnlessMissing(const Status& status) {
@@ -31,11 +31,11 @@ Status RemoveEntry(Directory& parent, const EntryInfo& entry) {
 }
 
 }  // namespace
-}  // namespace internal
+}  // namespace internal::storage
 
 Result<std::optional<EntryInfo>> StatPath(const Storage& storage, std::string_view path) {
-  const std::string parent = internal::ParentPath(path);
-  const std::string_view name = internal::LastComponent(path);
+  const std::string parent = internal::storage::ParentPath(path);
+  const std::string_view name = internal::storage::LastComponent(path);
   const auto directory = storage.OpenDirectory(parent);
   auto entry = directory.ok() ? (*directory)->Stat(name) : directory.error();
   if (!entry.ok() && entry.error().code() == Code::kNotFound) return std::optional<EntryInfo>();
@@ -55,13 +55,13 @@ Result<std::optional<EntryInfo>> StatPath(const Storage& storage, std::string_vi
 }
 
 Status RemoveAll(Storage& storage, std::string_view path) {
-  const std::string name(internal::LastComponent(path));
+  const std::string name(internal::storage::LastComponent(path));
   if (name.empty()) return internal::InvalidArgument("a root is not removed").AtPath(path);
-  const auto parent = storage.OpenDirectory(internal::ParentPath(path));
-  if (!parent.ok()) return internal::UnlessMissing(parent.error());
+  const auto parent = storage.OpenDirectory(internal::storage::ParentPath(path));
+  if (!parent.ok()) return internal::storage::UnlessMissing(parent.error());
   const auto entry = (*parent)->Stat(name);
-  if (!entry.ok()) return internal::UnlessMissing(entry.error());
-  SEALPOINT_RETURN_IF_ERROR(internal::RemoveEntry(**parent, *entry));
+  if (!entry.ok()) return internal::storage::UnlessMissing(entry.error());
+  SEALPOINT_RETURN_IF_ERROR(internal::storage::RemoveEntry(**parent, *entry));
   // RemoveSubdirectory has synced.
   return entry->kind == EntryKind::kDirectory ? Status() : (*parent)->Sync();
 }

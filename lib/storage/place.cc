@@ -10,7 +10,7 @@
 #include "lib/base/macros.h"
 #include "lib/storage/path.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 namespace {
 
 // Components without "", "." and what ".." takes back.
@@ -61,17 +61,17 @@ Status CheckApart(const Storage& from_storage, std::string_view from, const Stor
       .AtPath(std::string(from));
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage
 
 namespace sealpoint {
 
 // Paths of one text are one place if one storage, or one authority, has them.
 Result<Location> Storage::Locate(std::string_view path) const {
-  const std::string_view authority = internal::AuthorityOf(path);
+  const std::string_view authority = internal::storage::AuthorityOf(path);
   if (!authority.empty()) {
-    return internal::LocateByText(authority, path.substr(authority.size()));
+    return internal::storage::LocateByText(authority, path.substr(authority.size()));
   }
-  Location place = internal::LocateByText("", path);
+  Location place = internal::storage::LocateByText("", path);
   for (std::string& identity : place.identities) {
     identity = internal::StrCat(reinterpret_cast<std::uintptr_t>(this), ":", identity);
   }

@@ -7,9 +7,9 @@
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 
-// Whether two paths lead to one directory, or one of them into the other. Errors: Io.
+// True if two paths lead to the same directory, or one of them into the other. Errors: Io.
 Result<bool> Overlap(const Storage& a_storage, std::string_view a, const Storage& b_storage,
                      std::string_view b);
 
@@ -17,9 +17,9 @@ Result<bool> Overlap(const Storage& a_storage, std::string_view a, const Storage
 Status CheckApart(const Storage& from_storage, std::string_view from, const Storage& to_storage,
                   std::string_view to);
 
-// What Storage::Locate answers where a path is nothing but its text.
+// Result of Storage::Locate for storages that identify paths by their text.
 Location LocateByText(std::string_view root, std::string_view path);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage
 
 #endif  // SEALPOINT_LIB_STORAGE_PLACE_H_

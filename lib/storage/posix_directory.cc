@@ -19,7 +19,7 @@
 #include "lib/storage/durable.h"
 #include "lib/storage/path.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 namespace {
 
 constexpr mode_t kFileMode = 0666;  // narrowed by the umask
@@ -251,4 +251,4 @@ Result<SpaceInfo> PosixDirectory::FreeSpace() const {
   return space;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage

@@ -11,7 +11,7 @@
 #include "lib/storage/posix_file.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 
 // All names are resolved relative to the open directory, so that it may be renamed meanwhile.
 class PosixDirectory final : public Directory {
@@ -44,7 +44,7 @@ class PosixDirectory final : public Directory {
   Result<std::unique_ptr<PosixWritableFile>> CreatePosixFile(std::string_view name, IoMode mode);
 
  private:
-  // A link whose target cannot be looked at, though it may be there.
+  // Treatment of a link with a target that cannot be examined but may exist.
   enum class OnLostTarget : std::uint8_t { kError, kNoSize };
 
   PosixDirectory(UniqueFd fd, std::string_view path) : fd_(std::move(fd)), path_(path) {}
@@ -56,6 +56,6 @@ class PosixDirectory final : public Directory {
   const std::string path_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage
 
 #endif  // SEALPOINT_LIB_STORAGE_POSIX_DIRECTORY_H_

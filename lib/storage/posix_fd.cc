@@ -13,7 +13,7 @@
 #include "lib/base/errors.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 
 UniqueFd& UniqueFd::operator=(UniqueFd&& other) noexcept {
   if (this != &other) {
@@ -75,4 +75,4 @@ Status CheckFileRange(std::uint64_t offset, std::uint64_t size_bytes) {
                          " exceed the greatest file offset");
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage

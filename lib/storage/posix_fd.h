@@ -11,10 +11,10 @@
 
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 
-// Owns a file descriptor. The destructor closes it and ignores errors, so that it is no way to end
-// writing: close(2) is where NFS and quotas report a failed write.
+// Owns a file descriptor. The destructor closes it and ignores errors. Do not rely on it after
+// writing, because NFS and quotas report failed writes from close(2).
 class UniqueFd {
  public:
   UniqueFd() = default;
@@ -42,7 +42,7 @@ Status SyncDirectoryFd(int directory_fd, const std::string& path);
 // memory.
 //
 // O_DIRECT is never passed to open(2): with O_CREAT a file system without direct I/O fails with
-// EINVAL only after it has created the file, which would be left behind.
+// EINVAL only after it has created the file, which would then remain.
 bool SetDirect(int fd, bool direct);
 
 // InvalidArgument unless offset, size and address are multiples of kDirectIoAlignmentBytes.
@@ -51,6 +51,6 @@ Status CheckDirectAlignment(std::uint64_t offset, std::uint64_t size_bytes, cons
 // InvalidArgument if the offset of some byte of the range does not fit off_t.
 Status CheckFileRange(std::uint64_t offset, std::uint64_t size_bytes);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage
 
 #endif  // SEALPOINT_LIB_STORAGE_POSIX_FD_H_

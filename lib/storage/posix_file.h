@@ -11,15 +11,15 @@
 #include "lib/storage/posix_fd.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 
-// What each call makes durable on Linux (fsync(2), open(2), close(2)):
+// Durability of each call on Linux (fsync(2), open(2), close(2)):
 //   pwrite   nothing. The data is in the page cache, or with O_DIRECT in the device's cache, and
 //            the file's length and block map are in memory only.
 //   fsync    data, length and block map of this file, and the device's write cache is flushed; not
 //            the name. Needed with O_DIRECT as well, for the length and for that flush.
 //   close    nothing, but it may report a write that failed (NFS, quotas).
-//   fsync of the directory   the names in it.
+//   fsync of the directory   names in the directory.
 class PosixWritableFile final : public WritableFile {
  public:
   // Takes an empty, newly made regular file that is open for writing. With kDirect, direct I/O is
@@ -32,7 +32,7 @@ class PosixWritableFile final : public WritableFile {
   Status Close() override;
   bool is_direct() const override { return is_direct_.load(std::memory_order_relaxed); }
 
-  // As Preallocate; `*done` says whether the file system could do it.
+  // Like Preallocate; `*done` is true if the file system supports it.
   Status TryPreallocate(std::uint64_t size_bytes, bool* done);
 
  private:
@@ -57,7 +57,7 @@ class PosixReadableFile final : public ReadableFile {
   std::optional<int> descriptor() const override { return fd_.get(); }
 
  private:
-  // Fills `out`, of which at least `needed_bytes` must be in the file.
+  // Fills `out`; at least the first `needed_bytes` must be in the file.
   Status ReadAll(std::uint64_t offset, MutableByteSpan out, std::size_t needed_bytes) const;
   bool IsCached(std::uint64_t offset) const;
   // Incomplete: the file has only `end` bytes.
@@ -71,6 +71,6 @@ class PosixReadableFile final : public ReadableFile {
   mutable std::atomic<bool> is_direct_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage
 
 #endif  // SEALPOINT_LIB_STORAGE_POSIX_FILE_H_

@@ -14,7 +14,7 @@
 // What a file system documents and what a mount of it does may differ, so everything is tried with
 // real files.
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 namespace {
 
 struct FreeMemory {
@@ -129,4 +129,4 @@ Result<Capabilities> PosixDirectory::Probe(std::string_view probe_name) {
   return Prober(*this, probe_name).Run();
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage

@@ -12,7 +12,7 @@
 #include "lib/base/macros.h"
 #include "lib/storage/posix_file.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 
 PosixReadableFile::PosixReadableFile(UniqueFd fd, std::string path, std::uint64_t size_bytes,
                                      IoMode mode)
@@ -89,4 +89,4 @@ Status PosixReadableFile::ReadAll(std::uint64_t offset, MutableByteSpan out,
   return {};
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage

@@ -17,7 +17,7 @@
 #include "lib/storage/posix_directory.h"
 
 namespace sealpoint {
-namespace internal {
+namespace internal::storage {
 namespace {
 
 constexpr mode_t kDirectoryMode = 0777;  // narrowed by the umask
@@ -161,12 +161,12 @@ Status PosixStorageImpl::Move(std::string_view from, std::string_view to) {
 }
 
 }  // namespace
-}  // namespace internal
+}  // namespace internal::storage
 
 std::shared_ptr<Storage> PosixStorage() {
   // Never destroyed: a saver that the end of the program destroys later may be at work.
   static const auto& storage =
-      *new std::shared_ptr<Storage>(std::make_shared<internal::PosixStorageImpl>());
+      *new std::shared_ptr<Storage>(std::make_shared<internal::storage::PosixStorageImpl>());
   return storage;
 }
 

@@ -12,7 +12,7 @@
 #include "lib/base/macros.h"
 #include "lib/storage/posix_file.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 namespace {
 
 // While it lives, a write beyond the process's limit on file sizes is the error EFBIG and not the
@@ -135,4 +135,4 @@ Status PosixWritableFile::Close() {
   return first_error_.Get();
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage

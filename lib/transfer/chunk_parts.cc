@@ -9,7 +9,7 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 namespace {
 
 // More ranges take longer to copy one by one than they save.
@@ -23,13 +23,13 @@ struct Range {
 };
 
 // False if there are too many.
-bool AppendSourceOf(const StridedCopy& copy, std::vector<Range>& ranges) {
-  const CopyRow row = RowOf(copy);
+bool AppendSourceOf(const layout::StridedCopy& copy, std::vector<Range>& ranges) {
+  const layout::CopyRow row = layout::RowOf(copy);
   const bool is_dense =
       row.count == 1 || row.source_stride_bytes == static_cast<std::int64_t>(copy.element_size);
   const std::uint64_t length = is_dense ? row.count * copy.element_size : copy.element_size;
   const std::uint64_t count = is_dense ? 1 : row.count;
-  VisitRows(copy, [&](std::int64_t source_at, std::int64_t) {
+  layout::VisitRows(copy, [&](std::int64_t source_at, std::int64_t) {
     auto at = static_cast<std::uint64_t>(source_at);
     for (std::uint64_t i = 0; i < count && ranges.size() <= kRangeCountMax; ++i) {
       ranges.push_back({at, at + length});
@@ -60,8 +60,8 @@ ChunkParts::ChunkParts(std::uint64_t raw_size) : patterns_{{.begin = 0, .length 
 ChunkParts ChunkParts::NeededBy(const DeliveryPlan& plan, const PlanChunk& chunk) {
   std::vector<Range> ranges;
   for (const PlanCopy& copy : plan.CopiesOf(chunk)) {
-    const bool fits =
-        copy.With([&](const StridedCopy& strided) { return AppendSourceOf(strided, ranges); });
+    const bool fits = copy.With(
+        [&](const layout::StridedCopy& strided) { return AppendSourceOf(strided, ranges); });
     if (!fits) return ChunkParts(chunk.raw_size);
   }
   JoinPieces(ranges);
@@ -154,4 +154,4 @@ Result<ChunkParts> ChunkParts::Decode(WireReader& in, std::uint64_t raw_size) {
   return parts;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer

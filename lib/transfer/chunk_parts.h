@@ -11,12 +11,12 @@
 #include "sealpoint/bytes.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 
 // The raw bytes of a chunk that one rank requests from another: ascending byte ranges that do not
-// touch. Ranges of equal length at equal distances, as rows, columns and blocks of a matrix leave
-// them, are stored as one pattern. The whole chunk is requested if parts would save little, or if
-// their description would be too long.
+// touch. Equal ranges at equal distances, as from rows, columns and blocks of a matrix, are stored
+// as one pattern. The whole chunk is requested if parts would save little, or if their description
+// would be too long.
 class ChunkParts {
  public:
   // All of a chunk of this size.
@@ -56,6 +56,6 @@ class ChunkParts {
   std::vector<Pattern> patterns_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer
 
 #endif  // SEALPOINT_LIB_TRANSFER_CHUNK_PARTS_H_

@@ -8,7 +8,7 @@
 #include "sealpoint/bytes.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 
 class Delivery;
 
@@ -26,7 +26,7 @@ class RangeFetcher {
 
 // Where the bytes of a range are to be fetched to.
 struct FetchTarget {
-  bool is_fetched = false;  // the delivery did it: the fetcher has nothing to do with the range
+  bool is_fetched = false;  // done by the delivery: the fetcher skips the range
   // Page-aligned, of at least DeliveryPlan::range_pages_max; what is in it stays as it is after
   // Begin. Empty: memory of the fetcher, which it uses again.
   MutableByteSpan memory{};
@@ -37,35 +37,35 @@ struct DeviceBytes {
   std::uint64_t read_directly = 0;  // of these: by DirectDelivery
 };
 
-// One way of verified chunks to where they were requested. For each range the calls are: Prepare;
-// Begin for each of its chunks; EndRange. Or only InPlace, if the fetcher has read and verified it
-// in place. At the end of all: Complete. Bytes are at their destination
+// A method of delivering verified chunks to their destinations. The calls for each range are:
+// Prepare, Begin for each of its chunks, EndRange; or only InPlace, if the fetcher has read and
+// verified the range in place. After all ranges: Complete. Bytes are at their destination
 //
 //   in place                      before InPlace
 //   host (copy, scatter, convert) after Begin
-//   send                          after Begin, those of this rank as its local delivery has them
+//   send                          after Begin; those of this rank when its local delivery has them
 //   to device, direct             after Complete
 //   none                          never
 //
-// After an error only destruction is allowed, which waits until nothing uses a destination or a
-// staging buffer any more. Thread safety: one thread at a time; HostDelivery, SendDelivery and
-// NoDelivery: all functions, for a chunk each.
+// After an error only destruction is allowed; it waits until no destination or staging buffer is in
+// use. Thread safety: one thread at a time; for HostDelivery, SendDelivery and NoDelivery: all
+// functions, for different chunks.
 class Delivery {
  public:
   virtual ~Delivery() = default;
 
-  // Whether a range with PlanRange::in_place may be fetched to there.
+  // True if a range with PlanRange::in_place may be read to its destination directly.
   virtual bool reads_in_place() const { return false; }
   // `fetcher` is used until Complete.
   virtual Result<FetchTarget> Prepare(const PlanRange& range, RangeFetcher& fetcher) = 0;
-  // The raw bytes of a chunk, borrowed for the call but for those in FetchTarget::memory.
+  // The raw bytes of a chunk, borrowed for the call unless they are in FetchTarget::memory.
   virtual Status Begin(const PlanChunk& chunk, ByteSpan raw) = 0;
   // The range is at its destination.
   virtual void InPlace(const PlanRange&) {}
   virtual Status EndRange() { return {}; }
   // Waits until all has arrived, in order, and gives staging memory back.
   virtual Status Complete() { return {}; }
-  // What has been completed on devices so far.
+  // Bytes completed on devices so far.
   virtual DeviceBytes device_bytes() const { return {}; }
 };
 
@@ -84,6 +84,6 @@ class NoDelivery final : public Delivery {
   const MutableByteSpan memory_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer
 
 #endif  // SEALPOINT_LIB_TRANSFER_DELIVERY_H_

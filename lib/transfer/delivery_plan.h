@@ -19,9 +19,9 @@
 #include "sealpoint/region.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 
-// How the elements of a copy come to their destination.
+// Method of transferring the elements of a copy to their destination.
 enum class CopyWay : std::uint8_t {
   kCopy,      // host memory, one contiguous range on both sides
   kScatter,   // host memory, rows or elements apart
@@ -38,7 +38,7 @@ class PlanCopy {
   PlanCopy() = default;
   // `converted_part` is a number in DeliveryPlan::converted_parts, or kAsStored. Precondition:
   // normalized.
-  PlanCopy(StridedCopy copy, std::byte* target, int device,
+  PlanCopy(layout::StridedCopy copy, std::byte* target, int device,
            std::uint32_t converted_part = kAsStored)
       : element_size_(copy.element_size),
         source_offset_bytes_(copy.source_offset_bytes),
@@ -46,7 +46,8 @@ class PlanCopy {
         target_(target),
         device_(device),
         converted_part_(converted_part) {
-    if (!copy.is_contiguous()) strided_ = std::make_shared<const StridedCopy>(std::move(copy));
+    if (!copy.is_contiguous())
+      strided_ = std::make_shared<const layout::StridedCopy>(std::move(copy));
   }
 
   // Never changes: it is chosen when the plan is made.
@@ -59,18 +60,18 @@ class PlanCopy {
   // An element of a contiguous copy is all of it.
   std::uint64_t element_size() const { return element_size_; }
   bool is_contiguous() const { return strided_ == nullptr; }
-  // use(const StridedCopy&) with the copy as it is run. No strides are copied for it.
+  // Calls use(const StridedCopy&) with the copy to execute. No strides are copied for it.
   template <typename Use>
   auto With(const Use& use) const {
     if (strided_ != nullptr) return use(*strided_);
-    StridedCopy contiguous;
+    layout::StridedCopy contiguous;
     contiguous.element_size = element_size_;
     contiguous.source_offset_bytes = source_offset_bytes_;
     contiguous.target_offset_bytes = target_offset_bytes_;
     return use(contiguous);
   }
   std::uint64_t byte_count() const {
-    return With([](const StridedCopy& copy) { return copy.byte_count(); });
+    return With([](const layout::StridedCopy& copy) { return copy.byte_count(); });
   }
   std::byte* target() const { return target_; }
   int device() const { return device_; }  // of the target
@@ -78,8 +79,8 @@ class PlanCopy {
   // The same for the source, in the raw bytes of the chunk.
   const std::byte* first_source(ByteSpan raw) const { return raw.data() + source_offset_bytes_; }
 
-  // Takes the next copy in if it begins where this one ends, on both sides; both of one
-  // destination. One that is not contiguous takes more of the source than one element.
+  // Merges the next copy if both are contiguous and it begins at the end of this one, on both
+  // sides, for the same destination.
   bool Extend(const PlanCopy& next) {
     const auto bits = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
     const bool continues =
@@ -94,7 +95,7 @@ class PlanCopy {
   std::uint32_t converted_part() const { return converted_part_; }
 
  private:
-  std::shared_ptr<const StridedCopy> strided_;  // null: contiguous
+  std::shared_ptr<const layout::StridedCopy> strided_;  // null: contiguous
   std::uint64_t element_size_ = 0;
   std::int64_t source_offset_bytes_ = 0;
   std::int64_t target_offset_bytes_ = 0;
@@ -105,7 +106,7 @@ class PlanCopy {
 
 // An item that is converted to another dtype.
 struct PlanConversion {
-  ElementConverter converter;
+  convert::ElementConverter converter;
   Region region;
 };
 
@@ -130,30 +131,29 @@ struct PlanChunk {
   Digest stored_digest;
 };
 
-// Chunks that lie back to back in a blob and are fetched by one read.
+// Adjacent chunks of a blob that are read together.
 struct PlanRange {
   std::uint32_t blob = 0;  // in the index
   std::uint64_t offset = 0;
   std::uint64_t size = 0;
   std::size_t first_chunk = 0;
   std::size_t chunk_count = 0;
-  // Where the whole range may be read to, because its bytes are those of the destination; else
-  // null.
+  // Destination of the whole range, if its bytes can be read in place; else null.
   std::byte* in_place = nullptr;
 };
 
-// A stream; copies to memory of its device run after what is on it.
+// A stream; copies to memory of its device run after the work that is on it.
 struct PlanStream {
   int device = 0;
   void* stream = nullptr;
   std::uint32_t name = 0;  // of a tensor with such a destination, in DeliveryPlan::names
 };
 
-// What chunks bring to which memory. Ranges ascend by blob and offset; so do their chunks.
+// Copies from chunks to memory. Ranges ascend by blob and offset; so do their chunks.
 struct DeliveryPlan {
   std::vector<std::string_view> names;  // as the index has them
   std::shared_ptr<const Bytes> names_owner;
-  bool is_of_object = false;  // the names are those of objects, not of tensors
+  bool is_of_object = false;  // names are of objects instead of tensors
   std::vector<PlanRange> ranges;
   std::vector<PlanChunk> chunks;
   std::vector<PlanCopy> copies;
@@ -166,8 +166,8 @@ struct DeliveryPlan {
   std::uint64_t range_pages_max = 0;  // as it is widened
   std::uint64_t decoded_size_max = 0;
 
-  // Whether all copies are made by the thread that delivers. Others are queued, and what is queued
-  // by one load is queued by one thread at a time.
+  // True if the delivering thread makes all copies. Other copies are queued; the copies of one load
+  // are queued by one thread at a time.
   bool is_host_only() const { return streams.empty(); }
 
   // The error, which then names the tensor or object with this number in `names`.
@@ -183,6 +183,6 @@ struct DeliveryPlan {
   }
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer
 
 #endif  // SEALPOINT_LIB_TRANSFER_DELIVERY_PLAN_H_

@@ -8,7 +8,7 @@
 #include "lib/base/macros.h"
 #include "lib/transfer/host_delivery.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 namespace {
 
 Status CheckDigests(const DeliveryContext& context) {
@@ -112,4 +112,4 @@ int AffordableThreads(const DeliveryPlan& plan, int threads, std::uint64_t memor
   return static_cast<int>(std::min<std::uint64_t>(static_cast<std::uint64_t>(threads), affordable));
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer

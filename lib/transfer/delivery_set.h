@@ -14,13 +14,13 @@
 #include "lib/transfer/direct_delivery.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 
-// What the deliveries of one plan work with. All of it outlives them.
+// Objects used by the deliveries of one plan. They must outlive the deliveries.
 struct DeliveryContext {
   const DeliveryPlan& plan;
-  StagingPool& pool;
-  std::shared_ptr<DeviceRuntime> devices;  // null if the plan is for the host alone
+  device::StagingPool& pool;
+  std::shared_ptr<device::DeviceRuntime> devices;  // null if the plan is for the host alone
   DirectFiles::OpenBlob open_direct{};
 };
 
@@ -33,14 +33,14 @@ struct DeliveryOptions {
   bool reads_directly = false;
 };
 
-// The deliveries of one load, one for each thread, with all staging memory in one lease. The way is
-// chosen by the plan: HostDelivery, if all destinations are in host memory; else DeviceDelivery, or
-// DirectDelivery if that is asked for and possible.
+// The deliveries of one load, one for each thread, with all staging memory in one lease. The plan
+// determines the method: HostDelivery if all destinations are in host memory; otherwise
+// DeviceDelivery, or DirectDelivery if requested and possible.
 class DeliverySet {
  public:
-  // Before anything is read, also the queues of all threads are ordered behind the callers'
-  // streams: a destination may be in use by work that is on its stream now. Errors: Device;
-  // Unsupported (a device that cannot verify, if that is asked for).
+  // Before anything is read, the queues of all threads are also ordered after the callers' streams,
+  // because work on a stream may still use its destination. Errors: Device; Unsupported
+  // (verification on the device was requested but is not possible).
   static Result<std::unique_ptr<DeliverySet>> Open(const DeliveryContext& context,
                                                    const DeliveryOptions& options);
 
@@ -52,20 +52,20 @@ class DeliverySet {
  private:
   Status OpenQueued(const DeliveryContext& context, const DeliveryOptions& options);
 
-  StagingBuffer memory_;
+  device::StagingBuffer memory_;
   std::optional<DirectFiles> direct_files_;
   std::vector<std::unique_ptr<Delivery>> deliveries_;  // destroyed first: they use the others
 };
 
-// For chunks that other ranks send: their bytes are gone after Begin. `buffer_max_bytes` bounds a
+// For chunks sent by other ranks: their bytes are invalid after Begin. `buffer_max_bytes` limits a
 // staging buffer. Used by one thread.
 Result<std::unique_ptr<Delivery>> OpenReceived(const DeliveryContext& context,
                                                std::uint64_t buffer_max_bytes);
 
-// How many of `threads` the budget allows, at least one: each needs a range, and twice the largest
-// decoded chunk, since undoing the byte split takes a second buffer.
+// Number of `threads` that the budget allows, at least one. Each needs a range, and twice the
+// largest decoded chunk, because undoing the byte split needs a second buffer.
 int AffordableThreads(const DeliveryPlan& plan, int threads, std::uint64_t memory_budget_bytes);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer
 
 #endif  // SEALPOINT_LIB_TRANSFER_DELIVERY_SET_H_

@@ -11,7 +11,7 @@
 #include "lib/base/macros.h"
 #include "lib/transfer/host_delivery.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 namespace {
 
 constexpr std::size_t kWindowsMax = 3;
@@ -125,7 +125,7 @@ Status DeviceDelivery::AddChecks(const PlanChunk& chunk) {
   for (const PlanCopy& copy : plan_.CopiesOf(chunk)) {
     if (!IsWholeOnDevice(chunk, copy)) continue;
     const std::byte* const data = copy.first_byte();
-    DeviceChunks& chunks = series_.chunks;
+    device::DeviceChunks& chunks = series_.chunks;
     // Only the last chunk of a series may be shorter.
     const bool continues = series_.device == copy.device() &&
                            chunks.data + chunks.size_bytes == data &&
@@ -187,7 +187,7 @@ Status DeviceDelivery::Complete() {
 }
 
 StagedDelivery::StagedDelivery(const DeliveryPlan& plan, std::unique_ptr<StagedCopies> copies,
-                               StagingPool& pool, std::uint64_t buffer_max_bytes)
+                               device::StagingPool& pool, std::uint64_t buffer_max_bytes)
     : plan_(plan),
       pool_(pool),
       buffer_bytes_(std::min(StagingBufferBytes(plan, /*raw_stays=*/false), buffer_max_bytes)),
@@ -205,8 +205,8 @@ Status StagedDelivery::Begin(const PlanChunk& chunk, ByteSpan raw) {
 Status StagedDelivery::Complete() {
   SEALPOINT_RETURN_IF_ERROR(copies_->queued().WaitForAll());
   copies_->UseStaging({}, 0);
-  memory_ = StagingBuffer();
+  memory_ = device::StagingBuffer();
   return {};
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer

@@ -15,17 +15,17 @@
 #include "sealpoint/digest.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 
-// Whether the copy puts the chunk's raw bytes, as they are stored, into contiguous device memory.
+// True if the copy puts the chunk's raw bytes unchanged into contiguous device memory.
 inline bool IsWholeOnDevice(const PlanChunk& chunk, const PlanCopy& copy) {
   // If the copy has strides, its elements are smaller than the chunk.
   return copy.way() == CopyWay::kToDevice && !copy.is_converted() &&
          copy.element_size() == chunk.raw_size;
 }
 
-// How plans with destinations in device memory use the budget: each thread has so many windows, for
-// one range each with the digests of what is checked on the device, and as many staging buffers.
+// Memory budget of plans with destinations in device memory. Each thread has this many windows (one
+// range each, with the digests to check on the device), and as many staging buffers.
 struct DeviceStaging {
   int threads = 1;
   std::size_t window_count = 1;
@@ -33,17 +33,17 @@ struct DeviceStaging {
   std::uint64_t digest_bytes = 0;
   std::uint64_t buffer_bytes = 0;
 
-  // More threads come before more windows; with three windows reading does not wait for copying,
-  // nor copying for reading.
+  // More threads take precedence over more windows; with three windows, reading and copying do not
+  // wait for each other.
   static DeviceStaging Divide(const DeliveryPlan& plan, int threads,
                               std::uint64_t memory_budget_bytes, bool with_digests);
   std::uint64_t bytes_per_window() const { return window_bytes + digest_bytes + buffer_bytes; }
   std::uint64_t thread_bytes() const { return window_count * bytes_per_window(); }
 };
 
-// Queues copies to devices. Each range is fetched to a window, while the copies out of the windows
-// before it are under way. Errors: Device; those of HostDelivery for copies to the host; those of
-// the fetcher.
+// Queues copies to devices. Each range is read into a window while copies from the previous windows
+// are still running. Errors: Device; those of HostDelivery for copies to the host; those of the
+// fetcher.
 class DeviceDelivery : public Delivery {
  public:
   struct Setup {
@@ -65,25 +65,25 @@ class DeviceDelivery : public Delivery {
 
  protected:
   const DeliveryPlan& plan() const { return plan_; }
-  // The chunks of the current range are in device memory, and nobody has verified them.
+  // The chunks of the current range are in device memory and not yet verified.
   Status AddDirect();
-  DeviceCopies& queued() { return copies_->queued(); }
+  device::DeviceCopies& queued() { return copies_->queued(); }
 
  private:
   struct Window {
     MutableByteSpan memory{};
     std::span<Digest> digests{};
-    DeviceCopies::Fence fence{};
+    device::DeviceCopies::Fence fence{};
     const PlanRange* range = nullptr;
     RangeFetcher* fetcher = nullptr;          // of the range
     bool is_direct = false;                   // not read by the host
     std::vector<const PlanChunk*> checked{};  // a digest each
   };
-  // Chunks that lie back to back in device memory, of which digests will be queued.
+  // Adjacent chunks in device memory with digests still to queue.
   struct Series {
     int device = kHostDevice;
     std::uint32_t name = 0;
-    DeviceChunks chunks{};
+    device::DeviceChunks chunks{};
     std::size_t first_digest = 0;
   };
 
@@ -103,14 +103,14 @@ class DeviceDelivery : public Delivery {
   std::unique_ptr<StagedCopies> copies_;
 };
 
-// The same for raw bytes that are gone after Begin: all go through staging buffers, which are lent
-// with the first chunk that needs them and given back by Complete, after which chunks may come
-// again. Fetches nothing.
+// The same for raw bytes that are invalid after Begin: all use staging buffers, which are lent for
+// the first chunk that needs them and returned by Complete; further chunks may follow. Reads
+// nothing.
 class StagedDelivery final : public Delivery {
  public:
-  // `buffer_max_bytes` bounds a buffer, of which there are two.
-  StagedDelivery(const DeliveryPlan& plan, std::unique_ptr<StagedCopies> copies, StagingPool& pool,
-                 std::uint64_t buffer_max_bytes);
+  // `buffer_max_bytes` limits each of the two buffers.
+  StagedDelivery(const DeliveryPlan& plan, std::unique_ptr<StagedCopies> copies,
+                 device::StagingPool& pool, std::uint64_t buffer_max_bytes);
 
   Result<FetchTarget> Prepare(const PlanRange&, RangeFetcher&) override { return FetchTarget(); }
   Status Begin(const PlanChunk& chunk, ByteSpan raw) override;
@@ -118,12 +118,12 @@ class StagedDelivery final : public Delivery {
 
  private:
   const DeliveryPlan& plan_;
-  StagingPool& pool_;
+  device::StagingPool& pool_;
   const std::uint64_t buffer_bytes_;
-  StagingBuffer memory_;  // outlives the copies
+  device::StagingBuffer memory_;  // outlives the copies
   std::unique_ptr<StagedCopies> copies_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer
 
 #endif  // SEALPOINT_LIB_TRANSFER_DEVICE_DELIVERY_H_

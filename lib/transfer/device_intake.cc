@@ -7,21 +7,23 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 namespace {
 
 // Queues work on the source's memory behind what is on its stream.
 template <typename QueueIt>
-Result<DeviceCopies::Point> QueueBehindStream(DeviceCopies& copies, const SourceReader& source,
-                                              std::uint64_t bytes, const QueueIt& queue_it) {
+Result<device::DeviceCopies::Point> QueueBehindStream(device::DeviceCopies& copies,
+                                                      const SourceReader& source,
+                                                      std::uint64_t bytes,
+                                                      const QueueIt& queue_it) {
   SEALPOINT_RETURN_IF_ERROR(copies.FollowStream(source.view().device, source.view().stream));
   return copies.Queue(source.view().device, bytes, queue_it);
 }
 
-Result<DeviceCopies::Point> QueueCopy(DeviceCopies& copies, SourceReader& source,
-                                      MutableByteSpan to) {
+Result<device::DeviceCopies::Point> QueueCopy(device::DeviceCopies& copies, SourceReader& source,
+                                              MutableByteSpan to) {
   return QueueBehindStream(copies, source, to.size(),
-                           [&](CopyQueue& queue) { return source.QueueNext(queue, to); });
+                           [&](device::CopyQueue& queue) { return source.QueueNext(queue, to); });
 }
 
 // Device if the digest of what arrived is not the one that the device computed, if it did.
@@ -43,7 +45,7 @@ Status DeviceIntake::Begin(SourceReader& source, const ShardEncoding& encoding) 
                        .expected = expected == nullptr ? nullptr : expected + chunk,
                        .bytes_left = size});
   }
-  FileStream& stream = context_.stream;
+  pipeline::FileStream& stream = context_.stream;
   for (std::uint64_t done = 0; done < encoding.raw_size;) {
     SEALPOINT_ASSIGN_OR_RETURN(const MutableByteSpan window, stream.Window());
     const MutableByteSpan piece =
@@ -59,7 +61,7 @@ Status DeviceIntake::Begin(SourceReader& source, const ShardEncoding& encoding) 
 
 Status DeviceIntake::QueuePiece(SourceReader& source, MutableByteSpan piece,
                                 std::uint64_t chunk_size, std::uint64_t offset_in_shard) {
-  SEALPOINT_ASSIGN_OR_RETURN(const DeviceCopies::Point arrival,
+  SEALPOINT_ASSIGN_OR_RETURN(const device::DeviceCopies::Point arrival,
                              QueueCopy(context_.copies, source, piece));
   const std::uint64_t offset = context_.stream.offset();
   for (std::uint64_t at = 0; at < piece.size();) {
@@ -100,19 +102,20 @@ Result<const Digest*> DeviceIntake::QueueDigests(const SourceReader& source,
   if (!offered.ok()) {
     return MakeError(Code::kUnsupported, "copies cannot be checked: ", offered.message());
   }
-  const DeviceChunks chunks{.data = source.position(),
-                            .size_bytes = encoding.raw_size,
-                            .chunk_size_bytes = encoding.chunk_size};
+  const device::DeviceChunks chunks{.data = source.position(),
+                                    .size_bytes = encoding.raw_size,
+                                    .chunk_size_bytes = encoding.chunk_size};
   std::vector<Digest>& digests = device_digests_.emplace_back(chunks.count());
-  SEALPOINT_RETURN_IF_ERROR(QueueBehindStream(context_.copies, source, 0, [&](CopyQueue& queue) {
-                              return queue.QueueDigests(chunks, digests);
-                            }).status());
+  SEALPOINT_RETURN_IF_ERROR(
+      QueueBehindStream(context_.copies, source, 0, [&](device::CopyQueue& queue) {
+        return queue.QueueDigests(chunks, digests);
+      }).status());
   return digests.data();
 }
 
 Result<Digest> DeviceIntake::CopyNow(SourceReader& source, MutableByteSpan to,
                                      const Digest* expected) {
-  SEALPOINT_ASSIGN_OR_RETURN(const DeviceCopies::Point arrival,
+  SEALPOINT_ASSIGN_OR_RETURN(const device::DeviceCopies::Point arrival,
                              QueueCopy(context_.copies, source, to));
   SEALPOINT_RETURN_IF_ERROR(context_.copies.Wait(arrival));
   const Digest digest = ComputeDigest(to);
@@ -120,4 +123,4 @@ Result<Digest> DeviceIntake::CopyNow(SourceReader& source, MutableByteSpan to,
   return digest;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer

@@ -13,7 +13,7 @@
 #include "sealpoint/bytes.h"
 #include "sealpoint/digest.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 
 // Copies device memory into the stream. Bytes are hashed once they have arrived, in the order of
 // the file, while later copies are still running; until then the stream does not write them
@@ -24,11 +24,12 @@ class DeviceIntake final : public Intake {
   Status Begin(SourceReader& source, const ShardEncoding& encoding) override;
   Result<bool> CompleteOldest() override;
 
-  // Has the device compute the digests of the next raw_size bytes, one per chunk, which are there
-  // when copies queued later have arrived; null if that was not asked for, or is not possible.
+  // Lets the device compute the digests of the next raw_size bytes, one per chunk; they are
+  // available when copies queued later have arrived. Null if that was not requested or is not
+  // possible.
   Result<const Digest*> QueueDigests(const SourceReader& source, const ShardEncoding& encoding);
-  // Copies the next bytes and waits for them. Returns their digest. `expected` is what the device
-  // computed, or null.
+  // Copies the next bytes and waits for them. Returns their digest. `expected` is the digest
+  // computed by the device, or null.
   Result<Digest> CopyNow(SourceReader& source, MutableByteSpan to, const Digest* expected);
 
  private:
@@ -40,21 +41,21 @@ class DeviceIntake final : public Intake {
   struct Part {
     ByteSpan bytes{};          // of one chunk
     std::uint64_t offset = 0;  // in the file
-    DeviceCopies::Point arrival{};
+    device::DeviceCopies::Point arrival{};
   };
-  // Queues one copy for the next bytes, whatever chunks they are of: each copy keeps the link idle
+  // Queues one copy for the next bytes, even across chunks, because each copy keeps the link idle
   // for a few microseconds.
   Status QueuePiece(SourceReader& source, MutableByteSpan piece, std::uint64_t chunk_size,
                     std::uint64_t offset_in_shard);
   void HoldStream();
 
   const IntakeContext context_;
-  Hasher hasher_;
+  digest::Hasher hasher_;
   std::deque<Chunk> chunks_;
   std::deque<Part> parts_;                          // of the chunks, in their order
   std::deque<std::vector<Digest>> device_digests_;  // by shard
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer
 
 #endif  // SEALPOINT_LIB_TRANSFER_DEVICE_INTAKE_H_

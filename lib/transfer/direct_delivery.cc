@@ -7,7 +7,7 @@
 
 #include "lib/base/macros.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 namespace {
 
 constexpr std::size_t kOpenMax = 32;
@@ -44,7 +44,7 @@ std::shared_ptr<DirectFiles::Entry> DirectFiles::Make(std::uint32_t blob) {
   return entry;
 }
 
-std::shared_ptr<DeviceFile> DirectFiles::Open(std::uint32_t blob) {
+std::shared_ptr<device::DeviceFile> DirectFiles::Open(std::uint32_t blob) {
   // Also while it is made: a descriptor must not become two such files.
   const std::lock_guard lock(mutex_);
   const auto found = std::find_if(open_.begin(), open_.end(),
@@ -89,4 +89,4 @@ Result<bool> DirectDelivery::Read(const PlanRange& range, const RangeFetcher& fe
   return true;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer

@@ -15,7 +15,7 @@
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 
 // Chunks of a range that a device can read at once: back to back in its memory as in the file.
 struct DirectRun {
@@ -25,40 +25,40 @@ struct DirectRun {
   std::uint64_t size_bytes = 0;
 };
 
-// All chunks of the range; none if one of them does not go, as it is stored, to contiguous memory
-// of one device.
+// All chunks of the range; empty unless every chunk goes unchanged to contiguous memory of one
+// device.
 std::vector<DirectRun> DirectRunsOf(const DeliveryPlan& plan, const PlanRange& range);
 
-// The blobs of a plan as files that devices read. A blob that cannot be such a file is left to the
-// host, whose read reports the error if the file has one. Thread safety: all functions.
+// The blobs of a plan as files that devices can read. Other blobs are left to the host; its read
+// reports the error if the file has one. Thread safety: all functions.
 class DirectFiles {
  public:
   // Opens a blob for direct I/O.
   using OpenBlob = std::function<Result<std::shared_ptr<const ReadableFile>>(std::uint32_t blob)>;
-  DirectFiles(OpenBlob open_blob, std::shared_ptr<DeviceRuntime> devices)
+  DirectFiles(OpenBlob open_blob, std::shared_ptr<device::DeviceRuntime> devices)
       : open_blob_(std::move(open_blob)), devices_(std::move(devices)) {}
 
   // Null if the host must read the blob.
-  std::shared_ptr<DeviceFile> Open(std::uint32_t blob);
+  std::shared_ptr<device::DeviceFile> Open(std::uint32_t blob);
   // Devices could not read it after all.
   void Refuse(std::uint32_t blob);
 
  private:
   struct Entry {
     std::uint32_t blob = 0;
-    std::shared_ptr<const ReadableFile> file{};  // outlives what is made of its descriptor
-    std::unique_ptr<DeviceFile> device_file{};   // null if devices cannot read it
+    std::shared_ptr<const ReadableFile> file{};         // outlives all users of its descriptor
+    std::unique_ptr<device::DeviceFile> device_file{};  // null if devices cannot read it
   };
   std::shared_ptr<Entry> Make(std::uint32_t blob);
 
   const OpenBlob open_blob_;
-  const std::shared_ptr<DeviceRuntime> devices_;
+  const std::shared_ptr<device::DeviceRuntime> devices_;
   std::mutex mutex_;
   std::deque<std::shared_ptr<Entry>> open_;  // guarded; oldest first
 };
 
-// What devices can read, they read by themselves, and verify; all else is done as by
-// DeviceDelivery. The staging must be one with digests.
+// Devices read and verify the data that they can read directly; all other data is handled by
+// DeviceDelivery. The staging must have digests.
 class DirectDelivery final : public DeviceDelivery {
  public:
   // `files` outlives this.
@@ -71,9 +71,9 @@ class DirectDelivery final : public DeviceDelivery {
   Result<bool> Read(const PlanRange& range, const RangeFetcher& fetcher);
 
   DirectFiles& files_;
-  bool callers_are_done_ = false;  // with what was on their streams
+  bool callers_are_done_ = false;  // their streams were waited for
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer
 
 #endif  // SEALPOINT_LIB_TRANSFER_DIRECT_DELIVERY_H_

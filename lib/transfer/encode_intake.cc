@@ -8,7 +8,7 @@
 #include "lib/base/macros.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 
 EncodeIntake::~EncodeIntake() {
   if (codec_) context_.engine.codecs.Return(std::move(codec_));
@@ -32,8 +32,8 @@ Status EncodeIntake::AppendChunk(SourceReader& source, const ShardEncoding& enco
                                  std::uint64_t size, const Digest* expected) {
   // One buffer for both sides: a thread that held one and waited for a second might wait for ever.
   const std::uint64_t raw_room = AlignUp(size, kDirectIoAlignmentBytes);
-  const std::size_t bound = ChunkCodec::EncodedSizeBound(size);
-  SEALPOINT_ASSIGN_OR_RETURN(const StagingBuffer scratch,
+  const std::size_t bound = codec::ChunkCodec::EncodedSizeBound(size);
+  SEALPOINT_ASSIGN_OR_RETURN(const device::StagingBuffer scratch,
                              context_.engine.pool->AcquireScratch(raw_room + bound));
   const MutableByteSpan raw = scratch.bytes().first(size);
   const MutableByteSpan out = scratch.bytes().subspan(raw_room, bound);
@@ -69,4 +69,4 @@ Result<Digest> EncodeIntake::TakeChunk(SourceReader& source, MutableByteSpan raw
   return hasher_.Finish();
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer

@@ -12,12 +12,12 @@
 #include "sealpoint/bytes.h"
 #include "sealpoint/digest.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 
 // Encodes chunks of any memory: each is copied and hashed, encoded, and appended to the stream.
 class EncodeIntake final : public Intake {
  public:
-  // What lies on a device is brought by `device`.
+  // `device` copies data from device memory.
   EncodeIntake(const IntakeContext& context, DeviceIntake& device)
       : context_(context), device_(device) {}
   ~EncodeIntake() override;
@@ -34,10 +34,10 @@ class EncodeIntake final : public Intake {
 
   const IntakeContext context_;
   DeviceIntake& device_;
-  Hasher hasher_;
-  std::unique_ptr<ChunkCodec> codec_;  // of the engine; absent until a chunk is coded
+  digest::Hasher hasher_;
+  std::unique_ptr<codec::ChunkCodec> codec_;  // of the engine; absent until a chunk is coded
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer
 
 #endif  // SEALPOINT_LIB_TRANSFER_ENCODE_INTAKE_H_

@@ -7,7 +7,7 @@
 
 #include "lib/base/errors.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 namespace {
 
 // Coordinates in the tensor of the element with this row-major number in the box.
@@ -31,11 +31,11 @@ Status RefuseElement(const DeliveryPlan& plan, const ConvertedPart& part, std::u
 
 }  // namespace
 
-Status ConvertedCopy::Run(const StridedCopy& copy, std::byte* target) {
-  const ElementConverter& converter = plan_.conversions[part_.conversion].converter;
-  const CopyRow row = RowOf(copy);
+Status ConvertedCopy::Run(const layout::StridedCopy& copy, std::byte* target) {
+  const convert::ElementConverter& converter = plan_.conversions[part_.conversion].converter;
+  const layout::CopyRow row = layout::RowOf(copy);
   Status status;
-  VisitRows(copy, [&](std::int64_t source_at, std::int64_t target_at) {
+  layout::VisitRows(copy, [&](std::int64_t source_at, std::int64_t target_at) {
     const std::uint64_t good =
         converter.Convert(raw_.data() + source_at, row.source_stride_bytes, target + target_at,
                           row.target_stride_bytes, row.count);
@@ -58,11 +58,11 @@ Status HostDelivery::Copy(const DeliveryPlan& plan, const PlanChunk& chunk, cons
     std::memcpy(copy.first_byte(), copy.first_source(raw), copy.element_size());
     return {};
   }
-  return copy.With([&](const StridedCopy& strided) -> Status {
+  return copy.With([&](const layout::StridedCopy& strided) -> Status {
     if (way == CopyWay::kConvert) {
       return ConvertedCopy(plan, chunk, copy, raw).Run(strided, copy.target());
     }
-    RunStridedCopy(strided, raw.data(), copy.target());
+    layout::RunStridedCopy(strided, raw.data(), copy.target());
     return {};
   });
 }
@@ -75,4 +75,4 @@ Status HostDelivery::Begin(const PlanChunk& chunk, ByteSpan raw) {
   return {};
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer

@@ -10,10 +10,10 @@
 #include "sealpoint/bytes.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 
-// Converts the elements of a planned copy, at once or part by part. Parts must come in row-major
-// order: an element that does not convert is named by how many were converted before it.
+// Converts the elements of a planned copy, at once or in parts. Parts must be passed in row-major
+// order: a failing element is identified by the number of elements converted before it.
 class ConvertedCopy {
  public:
   ConvertedCopy(const DeliveryPlan& plan, const PlanChunk& chunk, const PlanCopy& copy,
@@ -21,7 +21,7 @@ class ConvertedCopy {
       : plan_(plan), chunk_(chunk), part_(plan.converted_parts[copy.converted_part()]), raw_(raw) {}
 
   // Errors: Mismatch, with the offset of the element in the file if the chunk has no codec.
-  Status Run(const StridedCopy& copy, std::byte* target);
+  Status Run(const layout::StridedCopy& copy, std::byte* target);
 
  private:
   const DeliveryPlan& plan_;
@@ -51,6 +51,6 @@ class HostDelivery final : public Delivery {
   const bool isolates_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer
 
 #endif  // SEALPOINT_LIB_TRANSFER_HOST_DELIVERY_H_

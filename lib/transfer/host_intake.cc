@@ -13,7 +13,7 @@
 #include "lib/base/macros.h"
 #include "lib/pipeline/thread_pool.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 namespace {
 
 // Bounds chunks of borrowed memory: there may be no room for the digests of all, and the first
@@ -97,16 +97,16 @@ Status SnapshotIntake::Release() {
   if (made_count_ == copies_.size()) return {};
   SEALPOINT_RETURN_IF_ERROR(context_.stream.WaitForBorrowed());
   const std::size_t begin = std::exchange(made_count_, copies_.size());
-  return ParallelFor(context_.engine.options.snapshot_thread_count, made_count_ - begin,
-                     [this, begin](int, std::size_t i) -> Status {
-                       Run(copies_[begin + i]);
-                       return {};
-                     });
+  return pipeline::ParallelFor(context_.engine.options.snapshot_thread_count, made_count_ - begin,
+                               [this, begin](int, std::size_t i) -> Status {
+                                 Run(copies_[begin + i]);
+                                 return {};
+                               });
 }
 
 void SnapshotIntake::BeforeWrites() {
   SEALPOINT_CHECK(made_count_ == copies_.size());
-  Hasher hasher;
+  digest::Hasher hasher;
   for (const Copy& copy : copies_) {
     for (const MutableByteSpan piece : copy.to) hasher.Update(piece);
     context_.chunks.SetDigest(copy.record, hasher.Finish());
@@ -140,4 +140,4 @@ void CopyPastCaches(ByteSpan from, MutableByteSpan to) {
 #endif
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer

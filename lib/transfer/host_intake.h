@@ -11,7 +11,7 @@
 #include "sealpoint/bytes.h"
 #include "sealpoint/digest.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 
 // Copies host memory into the stream and hashes it in the same pass, strided memory gathered first.
 class CopyIntake final : public Intake {
@@ -21,11 +21,11 @@ class CopyIntake final : public Intake {
 
  private:
   const IntakeContext context_;
-  Hasher hasher_;
+  digest::Hasher hasher_;
 };
 
-// Writes dense host memory block by block without a staging buffer: a copy there would be a second
-// one, and one that no cache holds. Precondition: the stream has a file that is not direct.
+// Writes dense host memory block by block without a staging buffer, which would add a second,
+// uncached copy. Precondition: the stream has a file that is not direct.
 class BorrowIntake final : public Intake {
  public:
   explicit BorrowIntake(const IntakeContext& context) : context_(context) {}
@@ -46,9 +46,9 @@ class BorrowIntake final : public Intake {
   std::deque<Part> parts_;
 };
 
-// Copies dense host memory into buffers that stay with a stream that has no file yet. Begin only
-// notes what is to be copied; Release makes all copies together on several threads; the digests are
-// computed before the writes begin. So who waits for the copies does not wait for the digests.
+// Copies dense host memory into buffers kept by a stream that has no file yet. Begin only records
+// the copy; Release makes all copies together on several threads. The digests are computed before
+// the writes begin, so that waiting for the copies does not include the digests.
 class SnapshotIntake final : public Intake {
  public:
   explicit SnapshotIntake(const IntakeContext& context) : context_(context) {}
@@ -69,11 +69,11 @@ class SnapshotIntake final : public Intake {
   std::size_t made_count_ = 0;
 };
 
-// Copies past the caches, where the processor can: for memory that nobody looks at soon. Twice as
-// fast as memcpy of a few MiB, and what is in the caches stays there. Precondition: equal sizes, no
-// overlap.
+// Copies without using the caches, if the processor can: for memory that will not be accessed soon.
+// Twice as fast as memcpy for a few MiB, and the content of the caches is kept. Precondition: equal
+// sizes, no overlap.
 void CopyPastCaches(ByteSpan from, MutableByteSpan to);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer
 
 #endif  // SEALPOINT_LIB_TRANSFER_HOST_INTAKE_H_

@@ -11,21 +11,22 @@
 #include "lib/transfer/source_reader.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 
-// What the intakes of one file work with. All of it outlives them (`copies` unless it was stopped).
+// Objects used by the intakes of one file. They must outlive the intakes (`copies` only until it
+// was stopped).
 struct IntakeContext {
-  EngineParts& engine;
-  DeviceCopies& copies;
-  FileStream& stream;  // of the file
-  ChunkSink& chunks;   // its table
+  pipeline::EngineParts& engine;
+  device::DeviceCopies& copies;
+  pipeline::FileStream& stream;  // of the file
+  ChunkSink& chunks;             // its table
   // Devices also compute the digests of their memory, before the copy, and the two are compared.
   bool checks_copies = false;
 };
 
-// One way of bytes from memory into the stream of a file. Each byte has its place in the file when
-// Begin returns. Whether it has been read, is in the stream and was hashed by then, or later, is
-// where the ways differ:
+// A method of moving bytes from memory into the stream of a file. When Begin returns, the position
+// of each byte in the file is fixed. The methods differ in the time at which bytes are read,
+// appended to the stream and hashed:
 //
 //   after           the source is free   digests are known
 //   Begin           copied, encoded      copied, encoded
@@ -42,16 +43,17 @@ class Intake {
   // Takes the next raw_size bytes of the source: the chunks of the shard that `chunks` began last.
   // The memory is borrowed until Release.
   virtual Status Begin(SourceReader& source, const ShardEncoding& encoding) = 0;
-  // When it returns, also with an error, no source is read any more. What devices copy has arrived
-  // only when its DeviceCopies have been waited for.
+  // When it returns, also with an error, no source is read any more. Copies from devices are
+  // complete only after their DeviceCopies were waited for.
   virtual Status Release() { return {}; }
   // In a file that began without a place, once: the next thing that happens is that it is written,
   // and that the buffers go.
   virtual void BeforeWrites() {}
-  // Completes the oldest bytes whose buffer cannot be written before; false if there are none.
+  // Completes the oldest bytes, because their buffer cannot be written before; false if there are
+  // none.
   virtual Result<bool> CompleteOldest() { return false; }
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer
 
 #endif  // SEALPOINT_LIB_TRANSFER_INTAKE_H_

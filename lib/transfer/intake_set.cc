@@ -3,7 +3,7 @@
 
 #include "lib/base/macros.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 
 IntakeSet::IntakeSet(const IntakeContext& context, StreamTarget target)
     : copy_(context),
@@ -51,4 +51,4 @@ Status IntakeSet::Complete() {
   }
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer

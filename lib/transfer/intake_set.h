@@ -12,13 +12,13 @@
 #include "lib/transfer/intake.h"
 #include "sealpoint/bytes.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 
 // Shards below this size share staging buffers: many are written at once. Larger ones of dense host
 // memory need none in a file that is not direct.
 inline constexpr std::uint64_t kBorrowedSizeMin = kMiB;
 
-// What the stream of a file is when its first shard comes.
+// Target of a file's stream when its first shard arrives.
 enum class StreamTarget : std::uint8_t { kNone, kBufferedFile, kDirectFile };
 
 // The intakes of one file.
@@ -26,7 +26,7 @@ class IntakeSet {
  public:
   IntakeSet(const IntakeContext& context, StreamTarget target);
 
-  // The way that a shard of this memory takes.
+  // The intake for a shard in this memory.
   Intake& Choose(const SourceReader& source, const ShardEncoding& encoding);
 
   // See Intake.
@@ -42,10 +42,10 @@ class IntakeSet {
   DeviceIntake device_;
   EncodeIntake encode_;
   Intake& large_;  // for large dense host memory
-  // Those that complete something later, in this order.
+  // Intakes that complete work later, in this order.
   const std::array<Intake*, 3> late_{&device_, &borrow_, &snapshot_};
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer
 
 #endif  // SEALPOINT_LIB_TRANSFER_INTAKE_SET_H_

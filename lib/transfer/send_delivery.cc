@@ -5,7 +5,7 @@
 
 #include "lib/layout/box_copy.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 
 void SendDelivery::Pack(const Chunk& sent, std::span<const Part> parts, ByteSpan raw) {
   for (const Part& part : parts.subspan(sent.first_part, sent.part_count)) {
@@ -42,8 +42,8 @@ Status DeliverParts(const DeliveryPlan& plan, const PlanChunk& chunk, const Chun
     const PlanCopy& copy = plan.CopiesOf(chunk).front();
     if (copy.way() == CopyWay::kCopy || copy.way() == CopyWay::kScatter) {
       // A plan's copies take their source forwards, each element once.
-      copy.With([&](const StridedCopy& strided) {
-        RunStridedCopy(CopyFromPacked(strided), packed.data(), copy.target());
+      copy.With([&](const layout::StridedCopy& strided) {
+        layout::RunStridedCopy(layout::CopyFromPacked(strided), packed.data(), copy.target());
       });
       return {};
     }
@@ -54,4 +54,4 @@ Status DeliverParts(const DeliveryPlan& plan, const PlanChunk& chunk, const Chun
   return local.Begin(chunk, raw);
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer

@@ -12,7 +12,7 @@
 #include "sealpoint/bytes.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 
 // Puts the requested parts of chunks into messages to other ranks, and hands the chunks on to the
 // delivery of this rank.
@@ -27,12 +27,12 @@ class SendDelivery final : public Delivery {
     std::size_t number = 0;      // in the plan
     std::size_t first_part = 0;  // in `parts`
     std::size_t part_count = 0;
-    Bytes* kept = nullptr;  // gets the raw bytes, of which more is sent later
-    // Gets the raw bytes instead of the local delivery, which another thread uses; stays empty if
-    // they were read in place.
+    Bytes* kept = nullptr;  // receives the raw bytes if more of them is sent later
+    // Receives the raw bytes if another thread uses the local delivery; empty if they were read in
+    // place.
     Bytes* held = nullptr;
   };
-  // All chunks that will come, ascending. `local` outlives this.
+  // All expected chunks, ascending. `local` must outlive this object.
   SendDelivery(const DeliveryPlan& plan, std::vector<Chunk> chunks, std::vector<Part> parts,
                Delivery& local)
       : plan_(plan), chunks_(std::move(chunks)), parts_(std::move(parts)), local_(local) {}
@@ -56,11 +56,11 @@ class SendDelivery final : public Delivery {
   Delivery& local_;
 };
 
-// What arrives of a chunk from another rank, which requested parts make it, to `local`. `scratch`
-// is for parts that must be put back into their places first.
+// Delivers the requested parts of a chunk from another rank to `local`. `scratch` is for parts that
+// must first be moved to their position in the chunk.
 Status DeliverParts(const DeliveryPlan& plan, const PlanChunk& chunk, const ChunkParts& parts,
                     ByteSpan packed, Bytes& scratch, Delivery& local);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer
 
 #endif  // SEALPOINT_LIB_TRANSFER_SEND_DELIVERY_H_

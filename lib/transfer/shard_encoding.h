@@ -10,7 +10,7 @@
 #include "sealpoint/codec.h"
 #include "sealpoint/digest.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 
 // How a shard's bytes are cut and coded.
 struct ShardEncoding {
@@ -26,7 +26,7 @@ struct ShardEncoding {
   }
 };
 
-// A chunk as it is stored: encoded, or as it is.
+// A chunk in its stored form: encoded or raw.
 struct StoredChunk {
   std::uint64_t stored_size = 0;
   Codec codec = Codec::kNone;
@@ -34,7 +34,7 @@ struct StoredChunk {
   Digest stored_digest{};  // if it is encoded
 };
 
-// Takes what an intake found out of the chunks that it brought: the table of their file.
+// Receives the records of chunks from an intake: the table of their file.
 class ChunkSink {
  public:
   // The next chunk of the shard begun last. Returns the number of its record.
@@ -46,6 +46,6 @@ class ChunkSink {
   ~ChunkSink() = default;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer
 
 #endif  // SEALPOINT_LIB_TRANSFER_SHARD_ENCODING_H_

@@ -7,7 +7,7 @@
 #include "lib/layout/box_copy.h"
 #include "lib/layout/region_algebra.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 namespace {
 
 // How much strided memory is gathered at a time: small enough for the second use to hit the cache.
@@ -21,7 +21,7 @@ SourceReader::SourceReader(const Region& region, std::uint32_t element_size,
       element_size_(element_size),
       source_(source),
       is_dense_(source.strides_bytes.empty() ||
-                source.strides_bytes == DenseStridesBytes(region.box.extent, element_size)),
+                source.strides_bytes == layout::DenseStridesBytes(region.box.extent, element_size)),
       end_(region.element_count() * element_size) {
   if (!is_dense_ && source.is_host()) gathered_.resize(std::min(kGatherSizeBytes, end_));
   // With strides the memory is that of the whole box, without them that of the run.
@@ -42,30 +42,30 @@ ByteSpan SourceReader::Next(std::uint64_t size_max) {
   const std::uint64_t size =
       std::min({size_max, remaining_bytes(), static_cast<std::uint64_t>(gathered_.size())});
   const Region piece =
-      SubRun(region_, position_ / element_size_, (position_ + size) / element_size_);
-  for (const Box& part : DecomposeRun(piece)) {
-    const StridedCopy copy =
-        CopyToLinear(piece, part, region_.box, source_.strides_bytes, element_size_);
-    RunStridedCopy(copy, source_.data, gathered_.data());
+      layout::SubRun(region_, position_ / element_size_, (position_ + size) / element_size_);
+  for (const Box& part : layout::DecomposeRun(piece)) {
+    const layout::StridedCopy copy =
+        layout::CopyToLinear(piece, part, region_.box, source_.strides_bytes, element_size_);
+    layout::RunStridedCopy(copy, source_.data, gathered_.data());
   }
   position_ += size;
   return ByteSpan(gathered_).first(size);
 }
 
-Status SourceReader::QueueNext(CopyQueue& queue, MutableByteSpan to) {
+Status SourceReader::QueueNext(device::CopyQueue& queue, MutableByteSpan to) {
   const std::uint64_t begin = position_;
   position_ += to.size();
   if (is_dense_) {
     return queue.CopyToHost({.data = source_.data + begin, .row_bytes = to.size()}, to);
   }
-  const Region piece = SubRun(region_, begin / element_size_, position_ / element_size_);
+  const Region piece = layout::SubRun(region_, begin / element_size_, position_ / element_size_);
   Status status;
-  for (const Box& part : DecomposeRun(piece)) {
-    const StridedCopy copy =
-        CopyToLinear(piece, part, region_.box, source_.strides_bytes, element_size_);
-    const CopyRow row = RowOf(copy);
+  for (const Box& part : layout::DecomposeRun(piece)) {
+    const layout::StridedCopy copy =
+        layout::CopyToLinear(piece, part, region_.box, source_.strides_bytes, element_size_);
+    const layout::CopyRow row = layout::RowOf(copy);
     const std::uint64_t row_size = row.count * copy.element_size;
-    VisitRows(copy, [&](std::int64_t source_at, std::int64_t target_at) {
+    layout::VisitRows(copy, [&](std::int64_t source_at, std::int64_t target_at) {
       status = queue.CopyToHost({.data = source_.data + source_at,
                                  .row_count = row.count,
                                  .row_bytes = copy.element_size,
@@ -78,4 +78,4 @@ Status SourceReader::QueueNext(CopyQueue& queue, MutableByteSpan to) {
   return status;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer

@@ -9,10 +9,10 @@
 #include "sealpoint/memory_view.h"
 #include "sealpoint/region.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 
-// Delivers the bytes of a region in row-major (run) order. Dense memory is handed out as it lies;
-// strided memory is gathered, a part at a time, into a small buffer that stays in the cache.
+// Delivers the bytes of a region in row-major (run) order. Dense memory is returned in place;
+// strided memory is gathered in pieces into a small buffer that stays in the cache.
 class SourceReader {
  public:
   // Precondition: the memory is that of the region. Borrows the memory.
@@ -28,11 +28,11 @@ class SourceReader {
 
   const MemoryView& view() const { return source_; }
   bool is_dense() const { return is_dense_; }
-  // Where the next byte of dense memory lies.
+  // Address of the next byte of dense memory.
   const std::byte* position() const { return source_.data + position_; }
   // For device memory: queues a copy of the next bytes. Precondition: at most remaining_bytes(),
   // and whole elements if the memory is strided.
-  Status QueueNext(CopyQueue& queue, MutableByteSpan to);
+  Status QueueNext(device::CopyQueue& queue, MutableByteSpan to);
 
  private:
   Region region_;
@@ -44,6 +44,6 @@ class SourceReader {
   Bytes gathered_;  // of the host's strided memory
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer
 
 #endif  // SEALPOINT_LIB_TRANSFER_SOURCE_READER_H_

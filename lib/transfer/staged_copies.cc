@@ -10,7 +10,7 @@
 #include "lib/transfer/host_delivery.h"
 #include "lib/transfer/staged_copy.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 namespace {
 
 // Parts in a staging buffer begin at such an address, which is good for conversions and the link.
@@ -42,14 +42,14 @@ std::uint64_t StagingBufferBytes(const DeliveryPlan& plan, bool raw_stays) {
   return AlignUp(size_max, std::uint64_t{4096});
 }
 
-StagedCopies::StagedCopies(const DeliveryPlan& plan, std::shared_ptr<DeviceRuntime> runtime)
+StagedCopies::StagedCopies(const DeliveryPlan& plan, std::shared_ptr<device::DeviceRuntime> runtime)
     : plan_(plan),
       queued_(std::move(runtime), {.describe = [&plan](std::uint32_t name, Status error) {
                 return plan.AtItem(name, std::move(error));
               }}) {}
 
-Result<std::unique_ptr<StagedCopies>> StagedCopies::Open(const DeliveryPlan& plan,
-                                                         std::shared_ptr<DeviceRuntime> runtime) {
+Result<std::unique_ptr<StagedCopies>> StagedCopies::Open(
+    const DeliveryPlan& plan, std::shared_ptr<device::DeviceRuntime> runtime) {
   std::unique_ptr<StagedCopies> copies(new StagedCopies(plan, std::move(runtime)));
   for (const PlanStream& stream : plan.streams) {
     SEALPOINT_RETURN_IF_ERROR(
@@ -87,16 +87,16 @@ Result<MutableByteSpan> StagedCopies::Stage(std::uint64_t size_bytes) {
 }
 
 // Queues a copy for each row of rows.
-Status StagedCopies::Place(int device, std::uint32_t name, const StridedCopy& place,
+Status StagedCopies::Place(int device, std::uint32_t name, const layout::StridedCopy& place,
                            const std::byte* staging, std::byte* target) {
-  const CopyRow row = RowOf(place);
-  const auto queue_rows = [&](CopyQueue& queue) {
+  const layout::CopyRow row = layout::RowOf(place);
+  const auto queue_rows = [&](device::CopyQueue& queue) {
     Status status;
-    VisitRows(place, [&](std::int64_t source_at, std::int64_t target_at) {
-      const MutableDeviceRows rows{.data = target + target_at,
-                                   .row_count = row.count,
-                                   .row_bytes = place.element_size,
-                                   .pitch_bytes = row.target_stride_bytes};
+    layout::VisitRows(place, [&](std::int64_t source_at, std::int64_t target_at) {
+      const device::MutableDeviceRows rows{.data = target + target_at,
+                                           .row_count = row.count,
+                                           .row_bytes = place.element_size,
+                                           .pitch_bytes = row.target_stride_bytes};
       status = queue.CopyToDevice({staging + source_at, rows.size_bytes()}, rows);
       return status.ok();
     });
@@ -110,8 +110,9 @@ Status StagedCopies::Queue(const PlanChunk& chunk, const PlanCopy& copy, ByteSpa
                            bool raw_stays) {
   const std::uint64_t converted_size = ConvertedSize(plan_, copy);
   if (raw_stays && converted_size == 0) {
-    StagedCopy whole = copy.With(
-        [&](const StridedCopy& strided) { return StageCopy(strided, copy.element_size()); });
+    StagedCopy whole = copy.With([&](const layout::StridedCopy& strided) {
+      return StageCopy(strided, copy.element_size());
+    });
     whole.pack.Normalize();
     if (whole.pack.is_contiguous()) {
       return Place(copy.device(), chunk.name, whole.place,
@@ -119,19 +120,19 @@ Status StagedCopies::Queue(const PlanChunk& chunk, const PlanCopy& copy, ByteSpa
     }
   }
   SEALPOINT_CHECK(!ring_.empty());
-  const auto parts = copy.With([&](const StridedCopy& strided) {
+  const auto parts = copy.With([&](const layout::StridedCopy& strided) {
     return CutCopy(strided, converted_size, ring_.front().memory.size());
   });
   std::optional<ConvertedCopy> conversion;
   if (converted_size != 0) conversion.emplace(plan_, chunk, copy, raw);
-  for (const StridedCopy& part : parts) {
+  for (const layout::StridedCopy& part : parts) {
     StagedCopy staged = StageCopy(part, converted_size == 0 ? part.element_size : converted_size);
     SEALPOINT_ASSIGN_OR_RETURN(const MutableByteSpan staging, Stage(staged.place.byte_count()));
     if (conversion) {
       SEALPOINT_RETURN_IF_ERROR(conversion->Run(staged.pack, staging.data()));
     } else {
       staged.pack.Normalize();
-      RunStridedCopy(staged.pack, raw.data(), staging.data());
+      layout::RunStridedCopy(staged.pack, raw.data(), staging.data());
     }
     SEALPOINT_RETURN_IF_ERROR(
         Place(copy.device(), chunk.name, staged.place, staging.data(), copy.target()));
@@ -139,12 +140,12 @@ Status StagedCopies::Queue(const PlanChunk& chunk, const PlanCopy& copy, ByteSpa
   return {};
 }
 
-Status StagedCopies::QueueDigests(int device, std::uint32_t name, const DeviceChunks& chunks,
-                                  std::span<Digest> to) {
+Status StagedCopies::QueueDigests(int device, std::uint32_t name,
+                                  const device::DeviceChunks& chunks, std::span<Digest> to) {
   return queued_
       .Queue(
-          device, 0, [&](CopyQueue& queue) { return queue.QueueDigests(chunks, to); }, name)
+          device, 0, [&](device::CopyQueue& queue) { return queue.QueueDigests(chunks, to); }, name)
       .status();
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer

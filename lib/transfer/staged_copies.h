@@ -15,59 +15,59 @@
 #include "sealpoint/digest.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 
-// Staging buffers hold what cannot be copied from the raw bytes.
+// Size of staging buffers, for data that cannot be copied directly from the raw bytes.
 inline constexpr std::uint64_t kStagingBufferMaxBytes = 4 * kMiB;
-// The buffer that the copies of a plan need; 0 if all can be copied from the raw bytes.
-// `raw_stays`: the raw bytes of chunks without a codec stay in staging memory until they are
+// Size of the buffer that the copies of a plan need; 0 if all can be copied from the raw bytes.
+// `raw_stays`: the raw bytes of chunks without a codec remain in staging memory until they are
 // copied.
 std::uint64_t StagingBufferBytes(const DeliveryPlan& plan, bool raw_stays);
 
 // The copies of one thread to the devices of a plan (DeviceCopies), and a ring of staging buffers
-// for them. A buffer is filled again only when all that was copied out of it has arrived. Errors
-// are Code::kDevice and name the tensor, or those of ConvertedCopy. Used by one thread at a time.
-// Destruction waits until nothing runs any more; the memory must outlive it.
+// for them. A buffer is reused only after all copies from it are complete. Errors are Code::kDevice
+// with the tensor's name, or those of ConvertedCopy. Used by one thread at a time. Destruction
+// waits until no copy runs; the memory must outlive it.
 class StagedCopies {
  public:
-  // Makes the queues and orders them behind the streams of the plan's destinations. The plan must
+  // Creates the queues and orders them after the streams of the plan's destinations. The plan must
   // outlive the result.
   static Result<std::unique_ptr<StagedCopies>> Open(const DeliveryPlan& plan,
-                                                    std::shared_ptr<DeviceRuntime> runtime);
+                                                    std::shared_ptr<device::DeviceRuntime> runtime);
 
   // The ring: equal buffers of at least StagingBufferBytes each. Precondition: all copies are
   // finished.
   void UseStaging(MutableByteSpan memory, std::size_t buffer_count);
 
-  // Queues a copy of the chunk. `raw_stays`: the raw bytes stay as they are until the fence is
-  // passed, and what arrives as it is there is copied from there. All else is put into staging
-  // buffers, part by part.
+  // Queues a copy of the chunk. `raw_stays`: the raw bytes remain unchanged until the fence is
+  // passed, so parts without a change of form are copied from them. All other parts are put into
+  // staging buffers.
   Status Queue(const PlanChunk& chunk, const PlanCopy& copy, ByteSpan raw, bool raw_stays);
-  // Queues digests behind all copies to that device; `to` as in CopyQueue::QueueDigests.
-  Status QueueDigests(int device, std::uint32_t name, const DeviceChunks& chunks,
+  // Queues digests after all copies to that device; `to` as in CopyQueue::QueueDigests.
+  Status QueueDigests(int device, std::uint32_t name, const device::DeviceChunks& chunks,
                       std::span<Digest> to);
 
-  // To wait for what was queued; labels are numbers in DeliveryPlan::names.
-  DeviceCopies& queued() { return queued_; }
+  // For waiting for queued copies; labels are numbers in DeliveryPlan::names.
+  device::DeviceCopies& queued() { return queued_; }
 
  private:
   struct StagingRingBuffer {
     MutableByteSpan memory;
-    DeviceCopies::Fence fence{};  // behind the copies out of it
+    device::DeviceCopies::Fence fence{};  // after the copies from it
   };
 
-  StagedCopies(const DeliveryPlan& plan, std::shared_ptr<DeviceRuntime> runtime);
+  StagedCopies(const DeliveryPlan& plan, std::shared_ptr<device::DeviceRuntime> runtime);
   Result<MutableByteSpan> Stage(std::uint64_t size_bytes);
-  Status Place(int device, std::uint32_t name, const StridedCopy& place, const std::byte* staging,
-               std::byte* target);
+  Status Place(int device, std::uint32_t name, const layout::StridedCopy& place,
+               const std::byte* staging, std::byte* target);
 
   const DeliveryPlan& plan_;
   std::vector<StagingRingBuffer> ring_;
   std::size_t filled_ = 0;          // the buffer that is being filled
   std::uint64_t filled_bytes_ = 0;  // of it
-  DeviceCopies queued_;
+  device::DeviceCopies queued_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer
 
 #endif  // SEALPOINT_LIB_TRANSFER_STAGED_COPIES_H_

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 namespace {
 
 // Offsets are computed modulo 2^64, as in lib/layout.
@@ -17,7 +17,7 @@ std::uint64_t DistanceOf(std::int64_t stride) {
 }
 
 // The dimensions by the distance of their elements in the target, the farthest first.
-std::vector<std::size_t> TargetOrder(const StridedCopy& copy) {
+std::vector<std::size_t> TargetOrder(const layout::StridedCopy& copy) {
   std::vector<std::size_t> order(copy.extent.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
@@ -30,8 +30,8 @@ std::vector<std::size_t> TargetOrder(const StridedCopy& copy) {
 
 // Appends the parts of `copy`, whose dimensions before `d` have one index each. `index_bytes` is
 // what one index of dimension `d` takes of the target.
-void CutFrom(const StridedCopy& copy, std::size_t d, std::uint64_t index_bytes,
-             std::uint64_t size_max_bytes, std::vector<StridedCopy>& parts) {
+void CutFrom(const layout::StridedCopy& copy, std::size_t d, std::uint64_t index_bytes,
+             std::uint64_t size_max_bytes, std::vector<layout::StridedCopy>& parts) {
   const bool is_small = d == copy.extent.size() || index_bytes * copy.extent[d] <= size_max_bytes;
   if (is_small) {
     parts.push_back(copy);
@@ -39,7 +39,7 @@ void CutFrom(const StridedCopy& copy, std::size_t d, std::uint64_t index_bytes,
   }
   const std::uint64_t step = std::max<std::uint64_t>(1, size_max_bytes / index_bytes);
   for (std::uint64_t begin = 0; begin < copy.extent[d]; begin += step) {
-    StridedCopy part = copy;
+    layout::StridedCopy part = copy;
     part.extent[d] = std::min(step, copy.extent[d] - begin);
     part.source_offset_bytes =
         Signed(Unsigned(copy.source_offset_bytes) + begin * Unsigned(copy.source_stride_bytes[d]));
@@ -53,7 +53,7 @@ void CutFrom(const StridedCopy& copy, std::size_t d, std::uint64_t index_bytes,
 
 }  // namespace
 
-StagedCopy StageCopy(const StridedCopy& copy, std::uint64_t target_element_size) {
+StagedCopy StageCopy(const layout::StridedCopy& copy, std::uint64_t target_element_size) {
   StagedCopy staged{.pack = copy,
                     .place = {.extent = {},
                               .source_stride_bytes = {},
@@ -87,8 +87,9 @@ StagedCopy StageCopy(const StridedCopy& copy, std::uint64_t target_element_size)
   return staged;
 }
 
-std::vector<StridedCopy> CutCopy(StridedCopy copy, std::uint64_t target_element_size,
-                                 std::uint64_t size_max_bytes) {
+std::vector<layout::StridedCopy> CutCopy(layout::StridedCopy copy,
+                                         std::uint64_t target_element_size,
+                                         std::uint64_t size_max_bytes) {
   std::uint64_t element_size = target_element_size == 0 ? copy.element_size : target_element_size;
   if (target_element_size == 0 && copy.element_size > size_max_bytes) {
     copy.extent.push_back(copy.element_size);
@@ -98,9 +99,9 @@ std::vector<StridedCopy> CutCopy(StridedCopy copy, std::uint64_t target_element_
   }
   std::uint64_t index_bytes = element_size;
   for (std::size_t d = 1; d < copy.extent.size(); ++d) index_bytes *= copy.extent[d];
-  std::vector<StridedCopy> parts;
+  std::vector<layout::StridedCopy> parts;
   CutFrom(copy, 0, index_bytes, size_max_bytes, parts);
   return parts;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer

@@ -7,27 +7,30 @@
 
 #include "lib/layout/box_copy.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 
-// A copy to memory that takes long rows best, in two steps through dense staging memory that holds
-// the bytes in the order of their addresses in the target, whatever the signs and the order of its
-// strides.
+// A copy to memory that is fastest with long rows. It takes two steps through dense staging memory,
+// which holds the bytes in the order of their addresses in the target, regardless of signs and
+// order of its strides.
 struct StagedCopy {
-  StridedCopy pack;   // from the source to staging; dimensions as in the copy that it is made of
-  StridedCopy place;  // from staging to the target; normalized, with rows back to back in staging
+  layout::StridedCopy
+      pack;  // from the source to staging; dimensions as in the copy that it is made of
+  layout::StridedCopy
+      place;  // from staging to the target; normalized, with rows back to back in staging
 };
 
 // `target_element_size` is that of staging and target; it differs from that of the source if
 // the first step converts elements. Precondition: no two elements share a byte of the
 // target.
-StagedCopy StageCopy(const StridedCopy& copy, std::uint64_t target_element_size);
+StagedCopy StageCopy(const layout::StridedCopy& copy, std::uint64_t target_element_size);
 
-// The copy in parts that take at most `size_max_bytes` of the target each (of a single element
-// more), in row-major order. `target_element_size` is 0 if elements stay as they are: then parts
-// may have another element size, and an element that is too large is cut.
-std::vector<StridedCopy> CutCopy(StridedCopy copy, std::uint64_t target_element_size,
-                                 std::uint64_t size_max_bytes);
+// The copy in parts of at most `size_max_bytes` of the target each (more for a single larger
+// element), in row-major order. `target_element_size` is 0 if elements are unchanged: parts may
+// then have another element size, and an element that is too large is cut.
+std::vector<layout::StridedCopy> CutCopy(layout::StridedCopy copy,
+                                         std::uint64_t target_element_size,
+                                         std::uint64_t size_max_bytes);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer
 
 #endif  // SEALPOINT_LIB_TRANSFER_STAGED_COPY_H_

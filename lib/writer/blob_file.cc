@@ -7,17 +7,18 @@
 #include "lib/format/constants.h"
 #include "lib/writer/blob_summary_parts.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::writer {
 namespace {
 
 // After an error it removes the file, unless another attempt owns the name (R-CMT-15).
-Result<std::unique_ptr<WritableFile>> CreateFile(EngineParts& engine, Directory& directory,
-                                                 const BlobId& id) {
+Result<std::unique_ptr<WritableFile>> CreateFile(pipeline::EngineParts& engine,
+                                                 Directory& directory, const BlobId& id) {
   const IoMode mode = engine.options.direct_io ? IoMode::kDirect : IoMode::kBuffered;
-  auto file = directory.CreateExclusive(BlobName(id), {.mode = mode, .is_name_random = true});
+  auto file =
+      directory.CreateExclusive(format::BlobName(id), {.mode = mode, .is_name_random = true});
   // An error may hide that the file was made; only a name that was taken is another's (R-CMT-15).
   if (!file.ok() && file.error().code() != Code::kAlreadyExists) {
-    static_cast<void>(directory.Remove(BlobName(id)));
+    static_cast<void>(directory.Remove(format::BlobName(id)));
   }
   if (file.ok()) (*file)->CountPartsIn(engine);
   return file;
@@ -29,7 +30,8 @@ Result<std::unique_ptr<BlobFile>> BlobFile::Create(const BlobStream::Context& co
                                                    Directory& directory,
                                                    std::uint64_t part_size_bytes,
                                                    const AttemptId& attempt, std::uint64_t step) {
-  SEALPOINT_ASSIGN_OR_RETURN(const FileHeader header, BlobStream::MakeHeader(attempt, step));
+  SEALPOINT_ASSIGN_OR_RETURN(const format::FileHeader header,
+                             BlobStream::MakeHeader(attempt, step));
   // Before the file: without a permit nothing is left in the directory.
   SEALPOINT_RETURN_IF_ERROR(context.engine.TakeBlobPermit(part_size_bytes, context.drain));
   BlobPermit permit(&context.engine, {part_size_bytes});
@@ -41,7 +43,7 @@ Result<std::unique_ptr<BlobFile>> BlobFile::Create(const BlobStream::Context& co
   }
   // Closed first: NFS would keep an open file under another name, which nobody removes.
   file.reset();
-  static_cast<void>(directory.Remove(BlobName(header.id)));
+  static_cast<void>(directory.Remove(format::BlobName(header.id)));
   return std::move(stream).error();
 }
 
@@ -70,4 +72,4 @@ Result<BlobSummary> BlobFile::Finish(const Limits& limits) {
   return InvalidArgument(summary.error().message()).AtTensor(place.tensor).AtObject(place.object);
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::writer

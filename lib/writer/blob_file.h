@@ -11,18 +11,19 @@
 #include "sealpoint/blob_writer.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::writer {
 
 struct ReturnBlobPermit {
-  void operator()(EngineParts* engine) const { engine->ReturnBlobPermit(part_size_bytes); }
+  void operator()(pipeline::EngineParts* engine) const {
+    engine->ReturnBlobPermit(part_size_bytes);
+  }
   std::uint64_t part_size_bytes = 0;
 };
 // One of EngineParts::TakeBlobPermit, or of ConvertReservation.
-using BlobPermit = std::unique_ptr<EngineParts, ReturnBlobPermit>;
+using BlobPermit = std::unique_ptr<pipeline::EngineParts, ReturnBlobPermit>;
 
-// A blob that is being written (spec/container.md §5): its file and what goes into it. Opening,
-// adding (stream), End, Finish follow each other. After the first error only destruction is
-// allowed.
+// A blob that is being written (spec/container.md §5): its file and its contents. The sequence is:
+// open, add (stream), End, Finish. After the first error only destruction is allowed.
 class BlobFile {
  public:
   // Creates `<blob id>.blob` with a fresh id. `directory` outlives the file. `part_size_bytes`:
@@ -52,6 +53,6 @@ class BlobFile {
   std::unique_ptr<BlobStream> stream_;  // destroyed first: it waits for the writes into the file
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::writer
 
 #endif  // SEALPOINT_LIB_WRITER_BLOB_FILE_H_

@@ -11,7 +11,7 @@
 #include "lib/format/constants.h"
 #include "lib/writer/blob_summary_parts.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::writer {
 namespace {
 
 // Upper bound of what a manifest entry takes beside its texts: table, vectors, padding.
@@ -28,42 +28,44 @@ std::uint64_t PaddingTo(std::uint64_t alignment, std::uint64_t offset) {
 
 }  // namespace
 
-BlobLayout::BlobLayout(const FileHeader& header, const TensorTable& tensors)
-    : header_(header), header_bytes_(kHeaderSize), tensors_(tensors), manifest_(tensors) {
-  EncodeHeader(header_, header_bytes_);
+BlobLayout::BlobLayout(const format::FileHeader& header, const metadata::TensorTable& tensors)
+    : header_(header), header_bytes_(format::kHeaderSize), tensors_(tensors), manifest_(tensors) {
+  format::EncodeHeader(header_, header_bytes_);
 }
 
 void BlobLayout::SetAttempt(const AttemptId& attempt) {
   header_.attempt = attempt;
-  EncodeHeader(header_, header_bytes_);
+  format::EncodeHeader(header_, header_bytes_);
 }
 
 std::uint64_t BlobLayout::projected_size() const {
-  return offset_ + 2 * records_.size() + manifest_estimate_ + kTrailerSize + kFileAlignment;
+  return offset_ + 2 * records_.size() + manifest_estimate_ + format::kTrailerSize +
+         format::kFileAlignment;
 }
 
-std::uint64_t BlobLayout::RoomToDeclare(const TensorAttributes& tensor) {
-  std::uint64_t room = kLargeShardAlignment + 2 * kManifestEntrySize +
+std::uint64_t BlobLayout::RoomToDeclare(const metadata::TensorAttributes& tensor) {
+  std::uint64_t room = format::kLargeShardAlignment + 2 * kManifestEntrySize +
                        2 * kManifestDimensionSize * tensor.shape.size() + RoomForText(tensor.name);
   for (const std::string& text : tensor.placement) room += RoomForText(text);
   return room;
 }
 
 std::uint64_t BlobLayout::RoomToDeclare(std::string_view object, std::string_view media_type) {
-  return kLargeShardAlignment + kManifestEntrySize + RoomForText(object) + RoomForText(media_type);
+  return format::kLargeShardAlignment + kManifestEntrySize + RoomForText(object) +
+         RoomForText(media_type);
 }
 
-std::uint64_t BlobLayout::RoomForBytes(const ShardEncoding& encoding) {
-  return encoding.raw_size + 2 * kRecordSize * encoding.chunk_count();
+std::uint64_t BlobLayout::RoomForBytes(const transfer::ShardEncoding& encoding) {
+  return encoding.raw_size + 2 * format::kRecordSize * encoding.chunk_count();
 }
 
-Result<BlobLayout::ShardPlace> BlobLayout::AddShard(const ShardEncoding& encoding) {
-  const std::uint64_t first_record = records_.size() / kRecordSize;
+Result<BlobLayout::ShardPlace> BlobLayout::AddShard(const transfer::ShardEncoding& encoding) {
+  const std::uint64_t first_record = records_.size() / format::kRecordSize;
   const std::uint64_t chunk_count = encoding.chunk_count();
   if (first_record + chunk_count > std::numeric_limits<std::uint32_t>::max()) {
     return MakeError(Code::kLimitExceeded, "a blob cannot have more than 2^32 - 1 chunks");
   }
-  const ShardPlace place{.padding = PaddingTo(ShardAlignment(encoding.raw_size), offset_),
+  const ShardPlace place{.padding = PaddingTo(format::ShardAlignment(encoding.raw_size), offset_),
                          .first_record = static_cast<std::uint32_t>(first_record)};
   offset_ += place.padding;
   encoding_ = encoding;
@@ -73,26 +75,27 @@ Result<BlobLayout::ShardPlace> BlobLayout::AddShard(const ShardEncoding& encodin
   return place;
 }
 
-std::size_t BlobLayout::AddChunk(const StoredChunk& chunk) {
+std::size_t BlobLayout::AddChunk(const transfer::StoredChunk& chunk) {
   SEALPOINT_CHECK(chunk_ < encoding_.chunk_count());
   const std::size_t end = records_.size();
-  records_.resize(end + kRecordSize);
-  EncodeRecord({.offset = offset_,
-                .stored_size = static_cast<std::uint32_t>(chunk.stored_size),
-                .raw_size = static_cast<std::uint32_t>(encoding_.raw_size_of(chunk_)),
-                .shard = shard_count_ - 1,
-                .chunk = static_cast<std::uint32_t>(chunk_),
-                .codec = chunk.codec,
-                .raw_digest = chunk.raw_digest,
-                .stored_digest = chunk.stored_digest},
-               MutableByteSpan(records_).last(kRecordSize));
+  records_.resize(end + format::kRecordSize);
+  format::EncodeRecord({.offset = offset_,
+                        .stored_size = static_cast<std::uint32_t>(chunk.stored_size),
+                        .raw_size = static_cast<std::uint32_t>(encoding_.raw_size_of(chunk_)),
+                        .shard = shard_count_ - 1,
+                        .chunk = static_cast<std::uint32_t>(chunk_),
+                        .codec = chunk.codec,
+                        .raw_digest = chunk.raw_digest,
+                        .stored_digest = chunk.stored_digest},
+                       MutableByteSpan(records_).last(format::kRecordSize));
   offset_ += chunk.stored_size;
   ++chunk_;
-  return end / kRecordSize;
+  return end / format::kRecordSize;
 }
 
 void BlobLayout::SetDigest(std::size_t record, const Digest& raw) {
-  SetRawDigest(MutableByteSpan(records_).subspan(record * kRecordSize, kRecordSize), raw);
+  format::SetRawDigest(
+      MutableByteSpan(records_).subspan(record * format::kRecordSize, format::kRecordSize), raw);
 }
 
 void BlobLayout::DeclareTensor(std::uint32_t tensor) {
@@ -107,7 +110,8 @@ void BlobLayout::DeclareShard(std::uint32_t tensor, const Region& region,
 }
 
 void BlobLayout::DeclareObject(std::string_view name, std::string_view media_type,
-                               const ShardEncoding& encoding, std::uint32_t first_record) {
+                               const transfer::ShardEncoding& encoding,
+                               std::uint32_t first_record) {
   manifest_estimate_ += RoomToDeclare(name, media_type);
   manifest_.AddObject({.name = std::string(name),
                        .media_type = std::string(media_type),
@@ -123,18 +127,19 @@ Status BlobLayout::AppendPiece(std::uint64_t alignment, ByteSpan bytes, const Ap
 }
 
 Status BlobLayout::End(const Append& append) {
-  Trailer trailer{.blob = header_.id,
-                  .chunks_end = offset_,
-                  .record_count = static_cast<std::uint32_t>(records_.size() / kRecordSize),
-                  .shard_count = shard_count_,
-                  .raw_bytes = raw_bytes_,
-                  .header_digest = StoredHeaderDigest(header_bytes_)};
+  format::Trailer trailer{
+      .blob = header_.id,
+      .chunks_end = offset_,
+      .record_count = static_cast<std::uint32_t>(records_.size() / format::kRecordSize),
+      .shard_count = shard_count_,
+      .raw_bytes = raw_bytes_,
+      .header_digest = format::StoredHeaderDigest(header_bytes_)};
   {
-    const Bytes group_list = EncodeGroupList(records_);
+    const Bytes group_list = format::EncodeGroupList(records_);
     trailer.group_list_digest = ComputeDigest(group_list);
-    SEALPOINT_RETURN_IF_ERROR(AppendPiece(kSectionAlignment, group_list, append));
+    SEALPOINT_RETURN_IF_ERROR(AppendPiece(format::kSectionAlignment, group_list, append));
   }
-  SEALPOINT_RETURN_IF_ERROR(AppendPiece(kSectionAlignment, records_, append));
+  SEALPOINT_RETURN_IF_ERROR(AppendPiece(format::kSectionAlignment, records_, append));
   records_ = Bytes();
   encoded_manifest_ = manifest_.Encode();
   const ByteSpan manifest = encoded_manifest_.bytes;
@@ -144,11 +149,12 @@ Status BlobLayout::End(const Append& append) {
   trailer.manifest_size = manifest.size();
   trailer.manifest_digest = ComputeDigest(manifest);
   SEALPOINT_ASSIGN_OR_RETURN(
-      const BlobSections sections,
-      ComputeSections(trailer.chunks_end, trailer.record_count, trailer.manifest_size));
+      const format::BlobSections sections,
+      format::ComputeSections(trailer.chunks_end, trailer.record_count, trailer.manifest_size));
   trailer.file_size = sections.file_size;
-  trailer_bytes_ = EncodeTrailer(trailer);
-  static_assert(kRecordSize % kSectionAlignment == 0, "the manifest follows the records at once");
+  trailer_bytes_ = format::EncodeTrailer(trailer);
+  static_assert(format::kRecordSize % format::kSectionAlignment == 0,
+                "the manifest follows the records at once");
   SEALPOINT_RETURN_IF_ERROR(AppendPiece(1, manifest, append));
   SEALPOINT_CHECK(offset_ <= sections.trailer);
   return append(sections.trailer - offset_, trailer_bytes_);
@@ -160,4 +166,4 @@ Bytes BlobLayout::TakeSummary() {
   return summary;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::writer

@@ -19,14 +19,14 @@
 #include "sealpoint/region.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::writer {
 
-// Where each byte of a blob lies (spec/container.md §5): header, shards as they come, table,
-// manifest, trailer. Arithmetic only: it knows no payload and no file.
-class BlobLayout final : public ChunkSink {
+// Position of each byte of a blob (spec/container.md §5): header, shards in order of arrival,
+// table, manifest, trailer. Arithmetic only; no payload and no file.
+class BlobLayout final : public transfer::ChunkSink {
  public:
   // Borrows the tensors, which may grow meanwhile.
-  BlobLayout(const FileHeader& header, const TensorTable& tensors);
+  BlobLayout(const format::FileHeader& header, const metadata::TensorTable& tensors);
 
   const BlobId& id() const { return header_.id; }
   ByteSpan header() const { return header_bytes_; }  // the first bytes of the blob
@@ -34,57 +34,57 @@ class BlobLayout final : public ChunkSink {
 
   // Where the next byte goes.
   std::uint64_t offset() const { return offset_; }
-  // The length of the blob if it ended now, but for the alignment of its end.
+  // Length of the blob if it ended now, without the alignment of its end.
   std::uint64_t projected_size() const;
-  // Room that one more shard or object needs at most, its declaration included, beside its payload
-  // and records.
-  static std::uint64_t RoomToDeclare(const TensorAttributes& tensor);
+  // Maximum space for one more shard or object and its declaration, without its payload and
+  // records.
+  static std::uint64_t RoomToDeclare(const metadata::TensorAttributes& tensor);
   static std::uint64_t RoomToDeclare(std::string_view object, std::string_view media_type);
-  // What its payload and records need.
-  static std::uint64_t RoomForBytes(const ShardEncoding& encoding);
+  // Space for its payload and records.
+  static std::uint64_t RoomForBytes(const transfer::ShardEncoding& encoding);
 
   // Begins a shard, whose chunks follow `padding` zeros. Errors: LimitExceeded.
   struct ShardPlace {
     std::uint64_t padding = 0;
     std::uint32_t first_record = 0;
   };
-  Result<ShardPlace> AddShard(const ShardEncoding& encoding);
-  std::size_t AddChunk(const StoredChunk& chunk) override;
+  Result<ShardPlace> AddShard(const transfer::ShardEncoding& encoding);
+  std::size_t AddChunk(const transfer::StoredChunk& chunk) override;
   void SetDigest(std::size_t record, const Digest& raw) override;
 
-  // What the manifest says.
+  // Declarations for the manifest.
   void DeclareTensor(std::uint32_t tensor);
   void DeclareShard(std::uint32_t tensor, const Region& region, std::uint32_t first_record);
   void DeclareObject(std::string_view name, std::string_view media_type,
-                     const ShardEncoding& encoding, std::uint32_t first_record);
+                     const transfer::ShardEncoding& encoding, std::uint32_t first_record);
 
-  // Appends what follows the chunks: pieces of bytes, with zeros before them. Nothing can be added
-  // any more, and the tensors are not needed. Memory goes as its bytes are appended. Errors: those
-  // of `append`; LimitExceeded.
+  // Appends everything after the chunks: pieces of bytes, preceded by zeros. Nothing can be added
+  // afterwards, and the tensors are no longer needed. Memory is freed as its bytes are appended.
+  // Errors: those of `append`; LimitExceeded.
   using Append = std::function<Status(std::uint64_t zeros, ByteSpan bytes)>;
   Status End(const Append& append);
-  // Afterwards, once: header, trailer and manifest, of which a summary is made.
+  // Afterwards, once: header, trailer and manifest, for the summary.
   Bytes TakeSummary();
 
  private:
   Status AppendPiece(std::uint64_t alignment, ByteSpan bytes, const Append& append);
 
-  FileHeader header_;
+  format::FileHeader header_;
   Bytes header_bytes_;
-  std::uint64_t offset_ = kHeaderSize;
-  Bytes records_;            // encoded
-  ShardEncoding encoding_;   // of the last shard
-  std::uint64_t chunk_ = 0;  // the next one of it
+  std::uint64_t offset_ = format::kHeaderSize;
+  Bytes records_;                     // encoded
+  transfer::ShardEncoding encoding_;  // of the last shard
+  std::uint64_t chunk_ = 0;           // the next one of it
   std::uint32_t shard_count_ = 0;
   std::uint64_t raw_bytes_ = 0;
   std::uint64_t manifest_estimate_ = 0;
-  const TensorTable& tensors_;
-  ManifestBuilder manifest_;
+  const metadata::TensorTable& tensors_;
+  metadata::ManifestBuilder manifest_;
   // Made by End.
-  EncodedManifest encoded_manifest_;
-  TrailerBytes trailer_bytes_{};
+  metadata::EncodedManifest encoded_manifest_;
+  format::TrailerBytes trailer_bytes_{};
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::writer
 
 #endif  // SEALPOINT_LIB_WRITER_BLOB_LAYOUT_H_

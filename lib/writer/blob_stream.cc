@@ -4,15 +4,16 @@
 #include "lib/base/macros.h"
 #include "sealpoint/id.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::writer {
 
-Result<FileHeader> BlobStream::MakeHeader(const AttemptId& attempt, std::uint64_t step) {
+Result<format::FileHeader> BlobStream::MakeHeader(const AttemptId& attempt, std::uint64_t step) {
   SEALPOINT_ASSIGN_OR_RETURN(const BlobId id, BlobId::Random());
-  return FileHeader{
-      .kind = FileKind::kBlob, .features = {}, .id = id, .attempt = attempt, .step = step};
+  return format::FileHeader{
+      .kind = format::FileKind::kBlob, .features = {}, .id = id, .attempt = attempt, .step = step};
 }
 
-BlobStream::BlobStream(const Context& context, const FileHeader& header, StreamTarget target)
+BlobStream::BlobStream(const Context& context, const format::FileHeader& header,
+                       transfer::StreamTarget target)
     : target_(target),
       layout_(header, context.tensors),
       stream_(*context.engine.pool, *context.engine.io),
@@ -26,10 +27,10 @@ BlobStream::BlobStream(const Context& context, const FileHeader& header, StreamT
 }
 
 Result<std::unique_ptr<BlobStream>> BlobStream::Create(const Context& context,
-                                                       const FileHeader& header,
+                                                       const format::FileHeader& header,
                                                        WritableFile& file) {
-  const StreamTarget target =
-      file.is_direct() ? StreamTarget::kDirectFile : StreamTarget::kBufferedFile;
+  const transfer::StreamTarget target = file.is_direct() ? transfer::StreamTarget::kDirectFile
+                                                         : transfer::StreamTarget::kBufferedFile;
   std::unique_ptr<BlobStream> blob(new BlobStream(context, header, target));
   blob->stream_.Bind(file);
   SEALPOINT_RETURN_IF_ERROR(blob->stream_.Append(blob->layout_.header()));
@@ -37,8 +38,8 @@ Result<std::unique_ptr<BlobStream>> BlobStream::Create(const Context& context,
 }
 
 Result<std::unique_ptr<BlobStream>> BlobStream::CreateStaged(const Context& context,
-                                                             const FileHeader& header) {
-  std::unique_ptr<BlobStream> blob(new BlobStream(context, header, StreamTarget::kNone));
+                                                             const format::FileHeader& header) {
+  std::unique_ptr<BlobStream> blob(new BlobStream(context, header, transfer::StreamTarget::kNone));
   SEALPOINT_RETURN_IF_ERROR(blob->stream_.Append(blob->layout_.header()));
   return blob;
 }
@@ -51,15 +52,17 @@ void BlobStream::Bind(WritableFile& file, const AttemptId& attempt) {
   stream_.Bind(file);
 }
 
-Status BlobStream::AddShard(std::uint32_t tensor, const Region& region, SourceReader& source,
-                            const ShardEncoding& encoding) {
+Status BlobStream::AddShard(std::uint32_t tensor, const Region& region,
+                            transfer::SourceReader& source,
+                            const transfer::ShardEncoding& encoding) {
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint32_t first_record, AppendShard(source, encoding));
   layout_.DeclareShard(tensor, region, first_record);
   return {};
 }
 
 Status BlobStream::AddObject(std::string_view name, std::string_view media_type,
-                             SourceReader source, const ShardEncoding& encoding) {
+                             transfer::SourceReader source,
+                             const transfer::ShardEncoding& encoding) {
   std::uint32_t first_record = 0;
   if (encoding.raw_size > 0) {
     SEALPOINT_ASSIGN_OR_RETURN(first_record, AppendShard(source, encoding));
@@ -68,7 +71,8 @@ Status BlobStream::AddObject(std::string_view name, std::string_view media_type,
   return {};
 }
 
-Result<std::uint32_t> BlobStream::AppendShard(SourceReader& source, const ShardEncoding& encoding) {
+Result<std::uint32_t> BlobStream::AppendShard(transfer::SourceReader& source,
+                                              const transfer::ShardEncoding& encoding) {
   SEALPOINT_ASSIGN_OR_RETURN(const BlobLayout::ShardPlace place, layout_.AddShard(encoding));
   SEALPOINT_RETURN_IF_ERROR(stream_.AppendZeros(place.padding));
   SEALPOINT_RETURN_IF_ERROR(intakes_.Choose(source, encoding).Begin(source, encoding));
@@ -84,4 +88,4 @@ Status BlobStream::End() {
   return stream_.Flush();
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::writer

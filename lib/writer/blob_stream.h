@@ -20,73 +20,77 @@
 #include "sealpoint/region.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::writer {
 
-// The bytes of one blob on their way from memory into its file: header, then shards as they come,
-// then the rest. They are written strictly forward and never read back or seeked in, so that the
+// Transfers the bytes of one blob from memory to its file: header, then shards in order of arrival,
+// then the rest. They are written strictly forward without reading back or seeking, so that the
 // same bytes could go to a pipe or an object store; only the header of a staged blob is replaced,
 // in memory, before its first byte is written. After the first error only Release and destruction
 // are allowed.
 class BlobStream {
  public:
-  // What a blob works with, which outlives it (`copies` unless it was stopped): the tensors are
-  // those of all blobs of a writer; copies bring what lies in device memory.
+  // Objects used by a blob. They must outlive it (`copies` only until it was stopped). The tensors
+  // are those of all blobs of a writer; copies transfer data from device memory.
   struct Context {
-    EngineParts& engine;
-    DeviceCopies& copies;
-    const TensorTable& tensors;
+    pipeline::EngineParts& engine;
+    device::DeviceCopies& copies;
+    const metadata::TensorTable& tensors;
     bool checks_copies = false;  // see IntakeContext
     // See FileStream.
     std::function<Result<bool>()> drain{};
   };
   // A header with a fresh id.
-  static Result<FileHeader> MakeHeader(const AttemptId& attempt, std::uint64_t step);
+  static Result<format::FileHeader> MakeHeader(const AttemptId& attempt, std::uint64_t step);
 
   // Into `file`, which outlives it.
   static Result<std::unique_ptr<BlobStream>> Create(const Context& context,
-                                                    const FileHeader& header, WritableFile& file);
-  // Without a file: what is added stays in staging buffers, which were set apart
+                                                    const format::FileHeader& header,
+                                                    WritableFile& file);
+  // Without a file: added data stays in staging buffers, which were reserved
   // (EngineParts::TryReserve), until Bind.
   static Result<std::unique_ptr<BlobStream>> CreateStaged(const Context& context,
-                                                          const FileHeader& header);
-  // Lets the writes begin, once. Nothing may be added any more.
+                                                          const format::FileHeader& header);
+  // Starts the writes, once. Nothing may be added afterwards.
   void Bind(WritableFile& file, const AttemptId& attempt);
 
   const BlobId& id() const { return layout_.id(); }
   std::uint64_t projected_size() const { return layout_.projected_size(); }
-  StreamTarget target() const { return target_; }  // as it was created
+  transfer::StreamTarget target() const { return target_; }  // as it was created
 
   // Appends a shard of a tensor of the table, the next raw_size bytes of `source`, and declares it.
   // Preconditions: checked arguments (tensor_checks.h); no object of the name was added.
-  Status AddShard(std::uint32_t tensor, const Region& region, SourceReader& source,
-                  const ShardEncoding& encoding);
+  Status AddShard(std::uint32_t tensor, const Region& region, transfer::SourceReader& source,
+                  const transfer::ShardEncoding& encoding);
   void AddEmptyTensor(std::uint32_t tensor) { layout_.DeclareTensor(tensor); }
-  Status AddObject(std::string_view name, std::string_view media_type, SourceReader source,
-                   const ShardEncoding& encoding);
+  Status AddObject(std::string_view name, std::string_view media_type,
+                   transfer::SourceReader source, const transfer::ShardEncoding& encoding);
   // See Intake.
   Status Release() { return intakes_.Release(); }
   Result<bool> CompleteOldest() { return intakes_.CompleteOldest(); }
 
-  // Table, manifest, trailer; flush. Nothing can be added any more, and the tensors are not needed.
+  // Writes table, manifest and trailer, and flushes. Nothing can be added afterwards, and the
+  // tensors are no longer needed.
   Status End();
   // Afterwards, once. See BlobLayout.
   Bytes TakeSummary() { return layout_.TakeSummary(); }
 
-  // See FileStream. What is still in a buffer is written by End.
+  // See FileStream. End writes the data that is still in a buffer.
   bool WaitForWrites(std::chrono::milliseconds longest) { return stream_.WaitForWrites(longest); }
   std::uint64_t bytes_written() const { return stream_.bytes_written(); }
 
  private:
-  BlobStream(const Context& context, const FileHeader& header, StreamTarget target);
+  BlobStream(const Context& context, const format::FileHeader& header,
+             transfer::StreamTarget target);
   // Appends the chunks; returns the number of the first record.
-  Result<std::uint32_t> AppendShard(SourceReader& source, const ShardEncoding& encoding);
+  Result<std::uint32_t> AppendShard(transfer::SourceReader& source,
+                                    const transfer::ShardEncoding& encoding);
 
-  const StreamTarget target_;
+  const transfer::StreamTarget target_;
   BlobLayout layout_;
-  FileStream stream_;
-  IntakeSet intakes_;
+  pipeline::FileStream stream_;
+  transfer::IntakeSet intakes_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::writer
 
 #endif  // SEALPOINT_LIB_WRITER_BLOB_STREAM_H_

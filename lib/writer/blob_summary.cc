@@ -11,21 +11,22 @@
 #include "sealpoint/blob_writer.h"
 
 namespace sealpoint {
-namespace internal {
+namespace internal::writer {
 namespace {
 
 // Header and trailer, which the manifest follows.
-constexpr std::size_t kFixedSize = kHeaderSize + kTrailerSize;
+constexpr std::size_t kFixedSize = format::kHeaderSize + format::kTrailerSize;
 
 void AppendTo(Bytes& out, ByteSpan part) { out.insert(out.end(), part.begin(), part.end()); }
 
-Status CheckPartsBelongTogether(const FileHeader& header, const Trailer& trailer,
+Status CheckPartsBelongTogether(const format::FileHeader& header, const format::Trailer& trailer,
                                 ByteSpan header_bytes, ByteSpan manifest) {
   if (trailer.blob != header.id) {
     return RuleError(Code::kCorrupt, "R-BLB-03", "blob id is ", trailer.blob.ToHex(),
                      " in the trailer, ", header.id.ToHex(), " in the header");
   }
-  if (const Digest stored = StoredHeaderDigest(header_bytes); trailer.header_digest != stored) {
+  if (const Digest stored = format::StoredHeaderDigest(header_bytes);
+      trailer.header_digest != stored) {
     return RuleError(Code::kCorrupt, "R-BLB-03", "header digest is ", stored.ToHex(),
                      ", the trailer pins ", trailer.header_digest.ToHex());
   }
@@ -55,40 +56,42 @@ Result<DecodedSummary> DecodeSummary(std::shared_ptr<const Bytes> bytes, const L
     return MakeError(Code::kCorrupt, "blob summary has ", bytes->size(),
                      " bytes, expected at least ", kFixedSize);
   }
-  const ByteSpan header_bytes = ByteSpan(*bytes).first(kHeaderSize);
-  const ByteSpan trailer_bytes = ByteSpan(*bytes).subspan(kHeaderSize, kTrailerSize);
+  const ByteSpan header_bytes = ByteSpan(*bytes).first(format::kHeaderSize);
+  const ByteSpan trailer_bytes =
+      ByteSpan(*bytes).subspan(format::kHeaderSize, format::kTrailerSize);
   const ByteSpan manifest = ByteSpan(*bytes).subspan(kFixedSize);
-  SEALPOINT_ASSIGN_OR_RETURN(const FileHeader header, DecodeHeader(header_bytes, FileKind::kBlob));
-  SEALPOINT_ASSIGN_OR_RETURN(const Trailer trailer, DecodeTrailer(trailer_bytes));
-  SEALPOINT_RETURN_IF_ERROR(CheckExtension(trailer, header.features));
+  SEALPOINT_ASSIGN_OR_RETURN(const format::FileHeader header,
+                             format::DecodeHeader(header_bytes, format::FileKind::kBlob));
+  SEALPOINT_ASSIGN_OR_RETURN(const format::Trailer trailer, format::DecodeTrailer(trailer_bytes));
+  SEALPOINT_RETURN_IF_ERROR(format::CheckExtension(trailer, header.features));
   SEALPOINT_RETURN_IF_ERROR(CheckPartsBelongTogether(header, trailer, header_bytes, manifest));
   SEALPOINT_ASSIGN_OR_RETURN(
-      const BlobSections sections,
-      ComputeSections(trailer.chunks_end, trailer.record_count, trailer.manifest_size));
-  SEALPOINT_ASSIGN_OR_RETURN(
-      Metadata metadata,
-      Metadata::DecodeManifest(bytes, manifest, {trailer.record_count, trailer.shard_count}, limits,
-                               UnknownFieldsUnder(header.features)));
-  const BlobPin pin{.id = trailer.blob,
-                    .file_size = trailer.file_size,
-                    .table_offset = sections.table,
-                    .record_count = trailer.record_count,
-                    .shard_count = trailer.shard_count,
-                    .group_list_digest = trailer.group_list_digest,
-                    .trailer_digest = StoredTrailerDigest(trailer_bytes)};
+      const format::BlobSections sections,
+      format::ComputeSections(trailer.chunks_end, trailer.record_count, trailer.manifest_size));
+  SEALPOINT_ASSIGN_OR_RETURN(metadata::Metadata metadata,
+                             metadata::Metadata::DecodeManifest(
+                                 bytes, manifest, {trailer.record_count, trailer.shard_count},
+                                 limits, metadata::UnknownFieldsUnder(header.features)));
+  const metadata::BlobPin pin{.id = trailer.blob,
+                              .file_size = trailer.file_size,
+                              .table_offset = sections.table,
+                              .record_count = trailer.record_count,
+                              .shard_count = trailer.shard_count,
+                              .group_list_digest = trailer.group_list_digest,
+                              .trailer_digest = format::StoredTrailerDigest(trailer_bytes)};
   return DecodedSummary{std::move(bytes), header, trailer, pin, std::move(metadata)};
 }
 
-}  // namespace internal
+}  // namespace internal::writer
 
-BlobSummary InternalAccess::MakeSummary(internal::DecodedSummary decoded) {
+BlobSummary InternalAccess::MakeSummary(internal::writer::DecodedSummary decoded) {
   BlobSummary summary;
   summary.decoded_ =
       std::make_shared<const BlobSummary::Decoded>(BlobSummary::Decoded{std::move(decoded)});
   return summary;
 }
 
-const internal::DecodedSummary* InternalAccess::DecodedOf(const BlobSummary& summary) {
+const internal::writer::DecodedSummary* InternalAccess::DecodedOf(const BlobSummary& summary) {
   return summary.decoded_.get();
 }
 
@@ -101,7 +104,7 @@ std::uint64_t BlobSummary::file_size_bytes() const {
 std::uint64_t BlobSummary::raw_bytes() const { return decoded_ ? decoded_->trailer.raw_bytes : 0; }
 
 ByteSpan BlobSummary::manifest() const& {
-  return decoded_ ? ByteSpan(*decoded_->bytes).subspan(internal::kFixedSize) : ByteSpan();
+  return decoded_ ? ByteSpan(*decoded_->bytes).subspan(internal::writer::kFixedSize) : ByteSpan();
 }
 
 Bytes BlobSummary::Serialize() const { return decoded_ ? *decoded_->bytes : Bytes(); }
@@ -113,8 +116,9 @@ bool operator==(const BlobSummary& a, const BlobSummary& b) {
 
 Result<BlobSummary> BlobSummary::Deserialize(ByteSpan bytes, const Limits& limits) {
   SEALPOINT_ASSIGN_OR_RETURN(
-      internal::DecodedSummary decoded,
-      internal::DecodeSummary(std::make_shared<const Bytes>(bytes.begin(), bytes.end()), limits));
+      internal::writer::DecodedSummary decoded,
+      internal::writer::DecodeSummary(std::make_shared<const Bytes>(bytes.begin(), bytes.end()),
+                                      limits));
   return InternalAccess::MakeSummary(std::move(decoded));
 }
 

@@ -13,8 +13,8 @@ namespace sealpoint {
 Result<std::unique_ptr<BlobWriter>> BlobWriter::Create(Engine& engine, const std::string& directory,
                                                        BlobWriterOptions options) {
   SEALPOINT_ASSIGN_OR_RETURN(
-      auto writer, internal::BlobWriterImpl::Create(InternalAccess::PartsOf(engine), directory,
-                                                    std::move(options)));
+      auto writer, internal::writer::BlobWriterImpl::Create(InternalAccess::PartsOf(engine),
+                                                            directory, std::move(options)));
   return std::unique_ptr<BlobWriter>(std::move(writer));
 }
 

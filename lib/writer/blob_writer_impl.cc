@@ -11,7 +11,7 @@
 #include "lib/format/constants.h"
 #include "lib/format/marker.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::writer {
 namespace {
 
 Status TheyStay(const Directory& directory, std::string_view why) {
@@ -29,15 +29,15 @@ Status TheyStay(const Directory& directory, std::string_view why) {
 Status BlobWriterImpl::CheckNothingPins() const {
   SEALPOINT_ASSIGN_OR_RETURN(const auto entries, directory_->List());
   const auto is_marker = [](const EntryInfo& entry) {
-    return ParseName(entry.name).kind == NameKind::kMarker;
+    return format::ParseName(entry.name).kind == format::NameKind::kMarker;
   };
   AttemptId committed;
   if (std::ranges::any_of(entries, is_marker)) {
-    const auto marker = ReadMarker(*directory_);
+    const auto marker = container::ReadMarker(*directory_);
     if (!marker.ok()) return TheyStay(*directory_, "its marker cannot be read");
-    if (marker->marker.kind == MarkerKind::kCommit) {
+    if (marker->marker.kind == format::MarkerKind::kCommit) {
       committed = marker->marker.attempt;
-      const auto index = ReadIndex(*directory_, marker->marker, core_->options.limits);
+      const auto index = container::ReadIndex(*directory_, marker->marker, core_->options.limits);
       if (!index.ok()) return TheyStay(*directory_, "its index cannot be read");
       const auto pins = [&](const BlobId& id) {
         for (std::size_t i = 0; i < index->metadata.blob_count(); ++i) {
@@ -52,8 +52,9 @@ Status BlobWriterImpl::CheckNothingPins() const {
   }
   const AttemptId& own = core_->options.attempt;
   for (const EntryInfo& entry : entries) {
-    const auto [kind, id] = ParseName(entry.name);
-    const bool is_of_a_commit = kind == NameKind::kIndex || kind == NameKind::kUnpublishedMarker;
+    const auto [kind, id] = format::ParseName(entry.name);
+    const bool is_of_a_commit =
+        kind == format::NameKind::kIndex || kind == format::NameKind::kUnpublishedMarker;
     if (!is_of_a_commit || (!committed.is_zero() && id == committed)) continue;
     if (own.is_zero() || id == own) {
       return TheyStay(
@@ -64,7 +65,7 @@ Status BlobWriterImpl::CheckNothingPins() const {
   return {};
 }
 
-Result<std::unique_ptr<BlobWriterImpl>> BlobWriterImpl::Create(EngineParts& engine,
+Result<std::unique_ptr<BlobWriterImpl>> BlobWriterImpl::Create(pipeline::EngineParts& engine,
                                                                const std::string& directory,
                                                                BlobWriterOptions options) {
   SEALPOINT_RETURN_IF_ERROR(engine.CheckUsable());
@@ -180,11 +181,11 @@ Status BlobWriterImpl::RemoveBlobs() {
   Status first;
   for (const BegunBlob& blob : blobs_) {
     if (!blob.has_file) continue;  // a file of that name is another's (R-CMT-15)
-    Status status = directory_->Remove(BlobName(blob.id));
+    Status status = directory_->Remove(format::BlobName(blob.id));
     if (status.code() != Code::kNotFound) KeepFirst(first, std::move(status));
   }
   blobs_.clear();
   return first;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::writer

@@ -15,13 +15,13 @@
 #include "sealpoint/blob_writer.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::writer {
 
 // A writer in a directory.
 class BlobWriterImpl final : public BlobWriter, public StateWriter {
  public:
   // As BlobWriter::Create.
-  static Result<std::unique_ptr<BlobWriterImpl>> Create(EngineParts& engine,
+  static Result<std::unique_ptr<BlobWriterImpl>> Create(pipeline::EngineParts& engine,
                                                         const std::string& directory,
                                                         BlobWriterOptions options);
   ~BlobWriterImpl() override;
@@ -67,6 +67,6 @@ class BlobWriterImpl final : public BlobWriter, public StateWriter {
   std::vector<BegunBlob> blobs_;         // in order of creation
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::writer
 
 #endif  // SEALPOINT_LIB_WRITER_BLOB_WRITER_IMPL_H_

@@ -20,7 +20,7 @@
 #include "lib/writer/tensor_checks.h"
 #include "sealpoint/version.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::writer {
 namespace {
 
 std::uint64_t NowUnixNs() {
@@ -29,8 +29,8 @@ std::uint64_t NowUnixNs() {
       std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
 }
 
-IndexAttributes AttributesOf(const CommitOptions& options) {
-  IndexAttributes attributes{
+metadata::IndexAttributes AttributesOf(const CommitOptions& options) {
+  metadata::IndexAttributes attributes{
       .created_unix_ns = NowUnixNs(), .mesh = options.mesh, .provenance = options.provenance};
   attributes.provenance.emplace_back("sealpoint.writer", StrCat("sealpoint ", VersionString()));
   return attributes;
@@ -55,36 +55,38 @@ Result<std::shared_ptr<const Bytes>> BuildIndexFile(const CommitOptions& options
                                                     const IndexMaker& make_index) {
   SEALPOINT_RETURN_IF_ERROR(CheckAttempts(options, blobs));
   SEALPOINT_ASSIGN_OR_RETURN(const Bytes buffer, make_index(AttributesOf(options)));
-  auto file = std::make_shared<Bytes>(kHeaderSize + buffer.size());
-  std::copy(buffer.begin(), buffer.end(), file->begin() + kHeaderSize);
-  EncodeHeader({.kind = FileKind::kIndex,
-                .features = {},
-                .id = options.attempt,
-                .attempt = options.attempt,
-                .step = options.step},
-               MutableByteSpan(*file).first(kHeaderSize));
+  auto file = std::make_shared<Bytes>(format::kHeaderSize + buffer.size());
+  std::copy(buffer.begin(), buffer.end(), file->begin() + format::kHeaderSize);
+  format::EncodeHeader({.kind = format::FileKind::kIndex,
+                        .features = {},
+                        .id = options.attempt,
+                        .attempt = options.attempt,
+                        .step = options.step},
+                       MutableByteSpan(*file).first(format::kHeaderSize));
   return std::shared_ptr<const Bytes>(std::move(file));
 }
 
 // The marker for these index bytes, after they passed the reader's whole pass (R-CMT-03).
-Result<Marker> CheckIndexAndMakeMarker(const CommitOptions& options,
-                                       const std::shared_ptr<const Bytes>& index_file,
-                                       CommitInfo& info) {
-  SEALPOINT_ASSIGN_OR_RETURN(const FileHeader header, DecodeHeader(*index_file, FileKind::kIndex));
+Result<format::Marker> CheckIndexAndMakeMarker(const CommitOptions& options,
+                                               const std::shared_ptr<const Bytes>& index_file,
+                                               CommitInfo& info) {
+  SEALPOINT_ASSIGN_OR_RETURN(const format::FileHeader header,
+                             format::DecodeHeader(*index_file, format::FileKind::kIndex));
   SEALPOINT_ASSIGN_OR_RETURN(
-      const Metadata metadata,
-      Metadata::Decode(MetadataKind::kIndex, index_file, ByteSpan(*index_file).subspan(kHeaderSize),
-                       options.limits));
-  Marker marker{.kind = MarkerKind::kCommit,
-                .features = header.features,
-                .attempt = options.attempt,
-                .step = options.step,
-                .parent = options.parent ? options.parent->attempt : AttemptId{},
-                .sequence = options.parent ? options.parent->sequence + 1 : 1,
-                .index_size = index_file->size(),
-                .index_digest = ComputeDigest(*index_file),
-                .blob_count = metadata.blob_count(),
-                .total_bytes = 0};
+      const metadata::Metadata metadata,
+      metadata::Metadata::Decode(metadata::MetadataKind::kIndex, index_file,
+                                 ByteSpan(*index_file).subspan(format::kHeaderSize),
+                                 options.limits));
+  format::Marker marker{.kind = format::MarkerKind::kCommit,
+                        .features = header.features,
+                        .attempt = options.attempt,
+                        .step = options.step,
+                        .parent = options.parent ? options.parent->attempt : AttemptId{},
+                        .sequence = options.parent ? options.parent->sequence + 1 : 1,
+                        .index_size = index_file->size(),
+                        .index_digest = ComputeDigest(*index_file),
+                        .blob_count = metadata.blob_count(),
+                        .total_bytes = 0};
   for (std::size_t i = 0; i < metadata.blob_count(); ++i) {
     marker.total_bytes += metadata.blob(i).file_size;
   }
@@ -105,7 +107,7 @@ Result<Marker> CheckIndexAndMakeMarker(const CommitOptions& options,
 Status CheckBlobsAreThere(const Directory& directory, std::span<const CommittedBlob> blobs) {
   std::vector<std::string> names;
   names.reserve(blobs.size());
-  for (const CommittedBlob& blob : blobs) names.push_back(BlobName(blob.pin.id));
+  for (const CommittedBlob& blob : blobs) names.push_back(format::BlobName(blob.pin.id));
   SEALPOINT_ASSIGN_OR_RETURN(const auto infos, directory.StatEach(names));
   for (std::size_t i = 0; i < blobs.size(); ++i) {
     const CommittedBlob& blob = blobs[i];
@@ -161,13 +163,13 @@ Status CheckParent(const std::optional<ParentRef>& parent) {
 }
 
 Status CheckNoMarker(Directory& directory) {
-  const std::string name(kMarkerName);
+  const std::string name(format::kMarkerName);
   // An object store answers what follows from the same listing.
   SEALPOINT_ASSIGN_OR_RETURN(const auto infos, directory.StatEach({&name, 1}));
   const Result<EntryInfo>& info = infos.front();
   if (info.ok()) {
     return RuleError(Code::kAlreadyExists, "R-CMT-01", "the directory already holds a marker")
-        .AtPath(JoinPath(directory.path(), kMarkerName));
+        .AtPath(JoinPath(directory.path(), format::kMarkerName));
   }
   return info.error().code() == Code::kNotFound ? Status() : info.error();
 }
@@ -178,15 +180,15 @@ namespace {
 // is another attempt's file, perhaps part of a checkpoint, and is not noted (R-CMT-15).
 Status WriteOwnFile(Directory& directory, const std::string& name, ByteSpan content,
                     std::vector<std::string>& own_files) {
-  Status status = WriteFileDurably(directory, name, content);
+  Status status = storage::WriteFileDurably(directory, name, content);
   if (status.code() != Code::kAlreadyExists) own_files.push_back(name);
   return status;
 }
 
 // R-CMT-31. Merging copies the fields that this version knows: the index would lack what the bits
 // of the blob announce.
-Status CheckFeatures(const FileHeader& header) {
-  const std::uint64_t unknown = header.features.compat & ~kKnownCompatFeatures;
+Status CheckFeatures(const format::FileHeader& header) {
+  const std::uint64_t unknown = header.features.compat & ~format::kKnownCompatFeatures;
   if (unknown == 0) return {};
   return RuleError(Code::kUnsupported, "R-CMT-31", "blob ", header.id.ToHex(),
                    " has compat features ", unknown, " that this version cannot merge");
@@ -197,11 +199,12 @@ Status CheckFeatures(const FileHeader& header) {
 Status WriteIndexAndMarker(Directory& directory, PublishMethod method, const AttemptId& attempt,
                            ByteSpan index_file, ByteSpan marker,
                            std::vector<std::string>& own_files) {
-  SEALPOINT_RETURN_IF_ERROR(WriteOwnFile(directory, IndexName(attempt), index_file, own_files));
+  SEALPOINT_RETURN_IF_ERROR(
+      WriteOwnFile(directory, format::IndexName(attempt), index_file, own_files));
   // A put needs no name to publish from, and what was put is durable.
   if (method == PublishMethod::kPutIfAbsent) return {};
   SEALPOINT_RETURN_IF_ERROR(
-      WriteOwnFile(directory, UnpublishedMarkerName(attempt), marker, own_files));
+      WriteOwnFile(directory, format::UnpublishedMarkerName(attempt), marker, own_files));
   // Both names must be durable before the publication (R-CMT-11): after a power loss `COMMIT` may
   // not outlive the index that it pins.
   return directory.Sync();
@@ -210,10 +213,12 @@ Status WriteIndexAndMarker(Directory& directory, PublishMethod method, const Att
 Status PublishMarker(Directory& directory, PublishMethod method, const AttemptId& attempt,
                      ByteSpan marker) {
   if (method == PublishMethod::kPutIfAbsent) {
-    return PublishByPut(directory, kMarkerName, marker,
-                        EncodeMarker({.kind = MarkerKind::kVoid, .attempt = attempt}));
+    return storage::PublishByPut(
+        directory, format::kMarkerName, marker,
+        format::EncodeMarker({.kind = format::MarkerKind::kVoid, .attempt = attempt}));
   }
-  return PublishDurably(directory, method, UnpublishedMarkerName(attempt), kMarkerName, marker);
+  return storage::PublishDurably(directory, method, format::UnpublishedMarkerName(attempt),
+                                 format::kMarkerName, marker);
 }
 
 // The unpublished marker first: after a crash in between only an index is left, which nobody can
@@ -238,7 +243,7 @@ Result<std::vector<CommittedBlob>> CommittedBlobsOf(std::span<const BlobSummary>
 
 Result<CommitInfo> RunCommit(Directory& directory, PublishMethod method,
                              const CommitOptions& options, std::span<const CommittedBlob> blobs,
-                             const IndexMaker& make_index, PhaseRecorder& recorder,
+                             const IndexMaker& make_index, observe::PhaseRecorder& recorder,
                              const BeforePublication& before_publication) {
   // Up to WriteIndexAndMarker nothing is written: a crash leaves the blobs of an attempt that was
   // never committed, which Series::RemoveUncommitted finds.
@@ -249,14 +254,14 @@ Result<CommitInfo> RunCommit(Directory& directory, PublishMethod method,
   SEALPOINT_ASSIGN_OR_RETURN(const std::shared_ptr<const Bytes> index_file,
                              BuildIndexFile(options, blobs, make_index));
   recorder.Begin(Phase::kCheckIndex);
-  SEALPOINT_ASSIGN_OR_RETURN(const Marker marker,
+  SEALPOINT_ASSIGN_OR_RETURN(const format::Marker marker,
                              CheckIndexAndMakeMarker(options, index_file, info));
   for (const CommittedBlob& blob : blobs) {
     if (blob.attempt.is_zero() || blob.attempt == options.attempt) continue;
     ++info.reused_blob_count;
     info.reused_bytes += blob.pin.file_size;
   }
-  const MarkerBytes marker_bytes = EncodeMarker(marker);
+  const format::MarkerBytes marker_bytes = format::EncodeMarker(marker);
   recorder.Begin(Phase::kWriteIndex, index_file->size());
   // A crash from here on leaves an index, and perhaps `<attempt>.commit`, beside the blobs: still
   // an uncommitted attempt, since no reader looks at any name but `COMMIT`.
@@ -283,4 +288,4 @@ Result<CommitInfo> RunCommit(Directory& directory, PublishMethod method,
   return info;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::writer

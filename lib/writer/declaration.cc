@@ -15,7 +15,7 @@
 namespace sealpoint {
 namespace {
 
-using internal::HeldView;
+using internal::writer::HeldView;
 
 Status CheckReplicas(const std::vector<int>& replicas) {
   if (!std::is_sorted(replicas.begin(), replicas.end()) ||
@@ -29,7 +29,7 @@ Status CheckReplicas(const std::vector<int>& replicas) {
 }
 
 Status CheckHeld(const HeldTensor& held) {
-  SEALPOINT_RETURN_IF_ERROR(internal::CheckTensorSpec(held.tensor));
+  SEALPOINT_RETURN_IF_ERROR(internal::writer::CheckTensorSpec(held.tensor));
   SEALPOINT_RETURN_IF_ERROR(CheckReplicas(held.replicas));
   return held.region ? HasElements(held.tensor.shape, *held.region).status() : Status();
 }
@@ -55,7 +55,7 @@ Status CheckApart(std::size_t slot, const HeldView& held, std::size_t other_slot
   }
   const bool is_empty = held.is_empty() || other.is_empty();
   const bool is_twice = is_empty ? !held.has_region && !other.has_region
-                                 : internal::RegionsOverlap(held.region(), other.region());
+                                 : internal::layout::RegionsOverlap(held.region(), other.region());
   if (!is_twice) return {};
   return internal::InvalidArgument("declared twice: ", SlotText(slot, held), " and ",
                                    SlotText(other_slot, other), is_empty ? "" : " overlap");
@@ -124,8 +124,8 @@ HeldTensor HeldTensors::operator[](std::size_t slot) const {
 }
 
 bool HeldTensors::IsEqual(const HeldTensors& other) const {
-  const internal::DeclarationSummary& own = declaration_->summary();
-  const internal::DeclarationSummary& others = other.declaration_->summary();
+  const internal::writer::DeclarationSummary& own = declaration_->summary();
+  const internal::writer::DeclarationSummary& others = other.declaration_->summary();
   if (own.slots().size() != others.slots().size()) return false;
   for (std::size_t slot = 0; slot < own.slots().size(); ++slot) {
     if (!(own.held(slot) == others.held(slot))) return false;
@@ -133,7 +133,8 @@ bool HeldTensors::IsEqual(const HeldTensors& other) const {
   return true;
 }
 
-const internal::DeclarationSummary& InternalAccess::SummaryOf(const Declaration& declaration) {
+const internal::writer::DeclarationSummary& InternalAccess::SummaryOf(
+    const Declaration& declaration) {
   return declaration.summary();
 }
 
@@ -142,13 +143,13 @@ Status Declaration::CheckNext(const HeldTensor& held, std::span<const HeldTensor
   // So that a tensor of many slots costs no more than linear time; Save compares all.
   constexpr std::size_t kComparedMax = 128;
   SEALPOINT_RETURN_IF_ERROR(CheckHeld(held));
-  const HeldView view = internal::ViewOf(held);
+  const HeldView view = internal::writer::ViewOf(held);
   const std::size_t first_pending = tensors().size();
   const std::size_t slot = first_pending + pending.size();
   for (std::size_t i = pending.size() - std::min(pending.size(), kComparedMax); i < pending.size();
        ++i) {
     SEALPOINT_RETURN_IF_ERROR(
-        CheckApart(slot, view, first_pending + i, internal::ViewOf(pending[i])));
+        CheckApart(slot, view, first_pending + i, internal::writer::ViewOf(pending[i])));
   }
   const std::span<const std::size_t> slots = SlotsOf(held.tensor.name);
   for (const std::size_t other : slots.last(std::min(slots.size(), kComparedMax))) {
@@ -177,8 +178,8 @@ Result<std::vector<std::size_t>> Declaration::AddParts(const TensorSpec& tensor,
   std::vector<HeldTensor> held;
   for (const LocalPart& part : layout.parts)
     held.push_back({.tensor = tensor, .region = part.region});
-  SEALPOINT_RETURN_IF_ERROR(internal::CheckTensorSpec(tensor).AtTensor(tensor.name));
-  if (held.empty() && internal::IsEmpty(tensor)) held.push_back({.tensor = tensor});
+  SEALPOINT_RETURN_IF_ERROR(internal::writer::CheckTensorSpec(tensor).AtTensor(tensor.name));
+  if (held.empty() && internal::writer::IsEmpty(tensor)) held.push_back({.tensor = tensor});
   for (std::size_t i = 0; i < held.size(); ++i) {
     if (layout.replicas.size() > 1) held[i].replicas = layout.replicas;
     const auto pending = std::span<const HeldTensor>(held).first(i);
@@ -193,7 +194,7 @@ Result<std::vector<std::size_t>> Declaration::AddParts(const TensorSpec& tensor,
 }
 
 Status Declaration::AddObject(HeldObject object) {
-  Status checked = internal::CheckObjectName(object.name, object.media_type, object.codec);
+  Status checked = internal::writer::CheckObjectName(object.name, object.media_type, object.codec);
   if (checked.ok() && !mutable_summary().AddObject(object.name)) {
     checked = internal::InvalidArgument("object declared twice").AtObject(object.name);
   }
@@ -211,16 +212,16 @@ std::optional<std::size_t> Declaration::FindObject(std::string_view name) const 
 }
 
 Digest Declaration::ComputeDigest() const {
-  internal::Hasher hasher;
+  internal::digest::Hasher hasher;
   Bytes encoded;
   internal::WireWriter out(encoded);
   out.Put(std::uint64_t{tensors().size()});
   for (std::size_t slot = 0; slot < tensors().size(); ++slot) {
-    internal::EncodeHeldTensor(summary().held(slot), out);
+    internal::writer::EncodeHeldTensor(summary().held(slot), out);
     hasher.Update(encoded);
     encoded.clear();
   }
-  for (const HeldObject& object : objects_) internal::EncodeHeldObject(object, out);
+  for (const HeldObject& object : objects_) internal::writer::EncodeHeldObject(object, out);
   hasher.Update(encoded);
   return hasher.Finish();
 }
@@ -288,7 +289,7 @@ Result<MemoryView> Sources::PartFor(std::size_t slot, const LocalPart& part,
                                     const MemoryView& local) const {
   SEALPOINT_RETURN_IF_ERROR(CheckSlot(slot, tensors_.size()));
   const HeldView held = InternalAccess::SummaryOf(*declaration_).held(slot);
-  if (local.is_dense()) return SourceOf(part, local, internal::ElementSize(held.kind));
+  if (local.is_dense()) return SourceOf(part, local, internal::writer::ElementSize(held.kind));
   return internal::InvalidArgument("the local tensor of a layout has strides, expected none")
       .AtTensor(held.name);
 }
@@ -299,7 +300,7 @@ Status Sources::BindSlot(std::size_t slot, MemoryView view) {
   if (tensors_[slot]) return internal::InvalidArgument("memory bound twice").AtTensor(held.name);
   if (!held.is_empty()) {
     SEALPOINT_RETURN_IF_ERROR(
-        internal::CheckMemory(view, held.region(), held.kind).AtTensor(held.name));
+        internal::writer::CheckMemory(view, held.region(), held.kind).AtTensor(held.name));
   }
   tensors_[slot] = std::move(view);
   return {};

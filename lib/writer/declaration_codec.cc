@@ -3,7 +3,7 @@
 
 #include "lib/base/macros.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::writer {
 namespace {
 
 void EncodeNumbers(std::span<const std::uint64_t> numbers, WireWriter& out) {
@@ -99,4 +99,4 @@ Result<HeldObject> DecodeHeldObject(WireReader& in) {
   return object;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::writer

@@ -6,7 +6,7 @@
 #include "lib/writer/held_tensors.h"
 #include "sealpoint/declaration.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::writer {
 
 // Declarations as bytes between the ranks of one job (lib/base/wire.h).
 void EncodeHeldTensor(const HeldView& held, WireWriter& out);
@@ -15,6 +15,6 @@ void EncodeHeldObject(const HeldObject& object, WireWriter& out);
 Result<HeldTensor> DecodeHeldTensor(WireReader& in, int rank_count);
 Result<HeldObject> DecodeHeldObject(WireReader& in);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::writer
 
 #endif  // SEALPOINT_LIB_WRITER_DECLARATION_CODEC_H_

@@ -12,7 +12,7 @@
 #include "lib/writer/tensor_checks.h"
 #include "sealpoint/digest.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::writer {
 namespace {
 
 using Hash = SlotSummary::Hash;
@@ -54,12 +54,12 @@ void AddRegion(const Region& region, const Hash& spec, const Shape& shape, bool 
   ++group.region_count;
   group.corner_count_max = std::max(group.corner_count_max,
                                     is_divided ? CornerCountOfRuns(region) : CornerCountOf(region));
-  TilingSum tiling = TilingSum::FromValues(group.tiling);
+  layout::TilingSum tiling = layout::TilingSum::FromValues(group.tiling);
   tiling.AddRegion(spec, region);
   // One region has the first element: so the tensor is subtracted once.
   if (slot.has_first_element) tiling.SubtractTensor(spec, shape);
   group.tiling = tiling.values();
-  TilingSum names = TilingSum::FromValues(group.names);
+  layout::TilingSum names = layout::TilingSum::FromValues(group.names);
   names.AddName(spec, region);
   group.names = names.values();
 }
@@ -170,7 +170,7 @@ std::optional<std::size_t> DeclarationSummary::FindObject(std::string_view name)
 }
 
 std::uint64_t CornerCountOf(const Region& region) {
-  const bool is_box = region.run == Run{0, BoxElementCount(region.box)};
+  const bool is_box = region.run == Run{0, layout::BoxElementCount(region.box)};
   return is_box ? std::uint64_t{1} << region.box.extent.size() : CornerCountOfRuns(region);
 }
 
@@ -184,4 +184,4 @@ SlotSummary::Hash HashObjectName(std::string_view name) {
   return hash;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::writer

@@ -19,10 +19,10 @@
 #include "lib/writer/held_tensors.h"
 #include "sealpoint/declaration.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::writer {
 
-// What planning needs of a slot, made once when it is declared; planning looks at no more of it
-// than this. Hashes of 128 bits.
+// Planning data of a slot, computed when the slot is declared; planning uses nothing else. Hashes
+// of 128 bits.
 struct SlotSummary {
   using Hash = std::array<std::uint64_t, 2>;
   Run run{};
@@ -40,11 +40,12 @@ struct SlotSummary {
 
 // Sums (lib/layout/tiling_sum.h) over all slots with the same list of replicas.
 struct ReplicaGroupSummary {
-  std::uint32_t number = 0;            // in the order in which the lists came
-  std::size_t region_count = 0;        // slots that hold elements
-  std::uint64_t corner_count_max = 0;  // of the boxes of what is written of one region
-  SlotSummary::Hash tiling{};          // the regions' part of the sum that shows exact tiling
-  SlotSummary::Hash names{};           // of the regions
+  std::uint32_t number = 0;      // in the order in which the lists came
+  std::size_t region_count = 0;  // slots that hold elements
+  // maximum over the regions, of the boxes written for one region
+  std::uint64_t corner_count_max = 0;
+  SlotSummary::Hash tiling{};  // the regions' part of the sum that shows exact tiling
+  SlotSummary::Hash names{};   // of the regions
 };
 
 // All slots of one group, which gets blobs of its own.
@@ -53,7 +54,7 @@ struct BlobGroupSummary {
   std::size_t slot_count = 0;
 };
 
-// The tensors of a Declaration, and what it keeps beside them and its objects. A value type.
+// The tensors of a Declaration and derived data, without its objects. A value type.
 class DeclarationSummary {
  public:
   DeclarationSummary();
@@ -66,7 +67,7 @@ class DeclarationSummary {
   // The next object; false if there is one of this name.
   bool AddObject(std::string_view name);
 
-  // What was added as this slot. Valid until the next AddSlot.
+  // The tensor added as this slot. Valid until the next AddSlot.
   HeldView held(std::size_t slot) const;
   // One per slot; by list of replicas; by blob group.
   const std::vector<SlotSummary>& slots() const { return slots_; }
@@ -118,8 +119,8 @@ class DeclarationSummary {
   std::map<std::string, std::size_t, std::less<>> object_numbers_;
 };
 
-// Corners of the boxes that a region consists of, before those of dimensions that no box divides
-// are left out (lib/layout/tiling.h).
+// Corners of the boxes of a region, before dimensions that no box divides are left out
+// (lib/layout/tiling.h).
 std::uint64_t CornerCountOf(const Region& region);
 
 // The region of a slot; the whole tensor if none was given. Precondition: not an empty tensor.
@@ -141,10 +142,10 @@ void DeclarationSummary::ForEachTensor(const Visit& visit) const {
   }
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::writer
 
 namespace sealpoint {
-struct Declaration::Summary final : internal::DeclarationSummary {};
+struct Declaration::Summary final : internal::writer::DeclarationSummary {};
 }  // namespace sealpoint
 
 #endif  // SEALPOINT_LIB_WRITER_DECLARATION_SUMMARY_H_

@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::writer {
 namespace {
 
 // All of a tensor but its name and its shape.
@@ -139,4 +139,4 @@ HeldView HeldTensorTable::operator[](std::size_t slot) const {
   return view;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::writer

@@ -14,9 +14,9 @@
 #include "lib/base/text_arena.h"
 #include "sealpoint/declaration.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::writer {
 
-// The parts of a HeldTensor, wherever they lie. Borrows.
+// The parts of a HeldTensor, in any memory. Borrows.
 struct HeldView {
   std::string_view name{};
   std::span<const std::uint64_t> shape{};
@@ -34,26 +34,26 @@ struct HeldView {
   }
   // The whole tensor if no region was given.
   Region region() const;
-  // Copies the tensor into `spec`, whose memory is used again.
+  // Copies the tensor into `spec`, reusing its memory.
   void CopyTo(TensorSpec& spec) const;
   HeldTensor ToHeldTensor() const;
-  // By what they say, wherever it lies.
+  // Compares the contents.
   friend bool operator==(const HeldView& a, const HeldView& b);
 };
 
 HeldView ViewOf(const HeldTensor& held);
 
-// The tensors of a declaration, by slot. A state may have hundreds of thousands, which differ in
-// name, shape and region, and in little else: all names are in one arena and all numbers in one
-// array, and the rest is kept once per kind. The replicas are kept elsewhere.
+// The tensors of a declaration, by slot. There may be hundreds of thousands, which mostly differ
+// only in name, shape and region: all names are in one arena and all numbers in one array, and the
+// rest is stored once per kind. Replicas are stored elsewhere.
 class HeldTensorTable {
  public:
   HeldTensorTable() = default;
   HeldTensorTable(const HeldTensorTable& other);
   HeldTensorTable& operator=(const HeldTensorTable&) = delete;
 
-  // `name` is that of the tensor, if another slot has it (name()), else empty. Precondition: a
-  // valid name and shape.
+  // `name` is the stored name of the tensor if another slot has it (name()), else empty.
+  // Precondition: a valid name and shape.
   void Add(const HeldTensor& held, std::string_view name);
   std::size_t size() const { return slots_.size(); }
   // Without replicas.
@@ -88,6 +88,6 @@ class HeldTensorTable {
   std::vector<const TensorSpec*> kinds_;                        // keys of the map, by number
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::writer
 
 #endif  // SEALPOINT_LIB_WRITER_HELD_TENSORS_H_

@@ -14,17 +14,17 @@ namespace {
 Result<BlobSummary> ReadSummaryFrom(const ReadableFile& file, const BlobId& blob,
                                     const Limits& limits) {
   const std::uint64_t size = file.size_bytes();
-  if (size < internal::kHeaderSize + internal::kTrailerSize) {
+  if (size < internal::format::kHeaderSize + internal::format::kTrailerSize) {
     return internal::RuleError(Code::kIncomplete, "R-BLB-01", "blob has ", size,
                                " bytes, expected at least ",
-                               internal::kHeaderSize + internal::kTrailerSize);
+                               internal::format::kHeaderSize + internal::format::kTrailerSize);
   }
-  Bytes header(internal::kHeaderSize);
+  Bytes header(internal::format::kHeaderSize);
   SEALPOINT_RETURN_IF_ERROR(file.ReadAt(0, header));
-  Bytes trailer_bytes(internal::kTrailerSize);
-  SEALPOINT_RETURN_IF_ERROR(file.ReadAt(size - internal::kTrailerSize, trailer_bytes));
-  SEALPOINT_ASSIGN_OR_RETURN(const internal::Trailer trailer,
-                             internal::DecodeTrailer(trailer_bytes));
+  Bytes trailer_bytes(internal::format::kTrailerSize);
+  SEALPOINT_RETURN_IF_ERROR(file.ReadAt(size - internal::format::kTrailerSize, trailer_bytes));
+  SEALPOINT_ASSIGN_OR_RETURN(const internal::format::Trailer trailer,
+                             internal::format::DecodeTrailer(trailer_bytes));
   if (trailer.blob != blob || trailer.file_size != size) {
     return internal::RuleError(Code::kCorrupt, "R-BLB-03", "trailer is of blob ",
                                trailer.blob.ToHex(), " with ", trailer.file_size,
@@ -35,13 +35,13 @@ Result<BlobSummary> ReadSummaryFrom(const ReadableFile& file, const BlobId& blob
                                trailer.manifest_size, " bytes, the limit is ",
                                limits.manifest_size_max_bytes);
   }
-  SEALPOINT_ASSIGN_OR_RETURN(
-      const internal::BlobSections sections,
-      internal::ComputeSections(trailer.chunks_end, trailer.record_count, trailer.manifest_size));
+  SEALPOINT_ASSIGN_OR_RETURN(const internal::format::BlobSections sections,
+                             internal::format::ComputeSections(
+                                 trailer.chunks_end, trailer.record_count, trailer.manifest_size));
   Bytes manifest(trailer.manifest_size);
   SEALPOINT_RETURN_IF_ERROR(file.ReadAt(sections.manifest, manifest));
-  return BlobSummary::Deserialize(internal::JoinSummaryParts(header, trailer_bytes, manifest),
-                                  limits);
+  return BlobSummary::Deserialize(
+      internal::writer::JoinSummaryParts(header, trailer_bytes, manifest), limits);
 }
 
 }  // namespace
@@ -49,7 +49,7 @@ Result<BlobSummary> ReadSummaryFrom(const ReadableFile& file, const BlobId& blob
 Result<BlobSummary> ReadSummary(const Storage& storage, const std::string& directory,
                                 const BlobId& blob, const Limits& limits) {
   SEALPOINT_ASSIGN_OR_RETURN(const auto opened, storage.OpenDirectory(directory));
-  const std::string name = internal::BlobName(blob);
+  const std::string name = internal::format::BlobName(blob);
   SEALPOINT_ASSIGN_OR_RETURN(const auto file, opened->OpenForRead(name, IoMode::kBuffered));
   auto summary = ReadSummaryFrom(*file, blob, limits);
   if (!summary.ok()) return std::move(summary).error().AtPath(JoinPath(directory, name));
@@ -61,8 +61,8 @@ Result<std::vector<BlobId>> ListBlobs(const Storage& storage, const std::string&
   SEALPOINT_ASSIGN_OR_RETURN(const auto entries, opened->List());
   std::vector<BlobId> blobs;
   for (const EntryInfo& entry : entries) {
-    const internal::ParsedName parsed = internal::ParseName(entry.name);
-    if (parsed.kind == internal::NameKind::kBlob) blobs.push_back(parsed.id);
+    const internal::format::ParsedName parsed = internal::format::ParseName(entry.name);
+    if (parsed.kind == internal::format::NameKind::kBlob) blobs.push_back(parsed.id);
   }
   std::sort(blobs.begin(), blobs.end());
   return blobs;

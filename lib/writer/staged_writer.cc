@@ -5,9 +5,9 @@
 
 #include "lib/base/macros.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::writer {
 
-StagedWriter::StagedWriter(EngineParts& engine, std::uint64_t reserved_buffer_count,
+StagedWriter::StagedWriter(pipeline::EngineParts& engine, std::uint64_t reserved_buffer_count,
                            BlobWriterOptions options, std::uint64_t part_size_bytes)
     : StateWriter(std::make_unique<Core>(engine, std::move(options))),
       engine_(engine),
@@ -26,7 +26,7 @@ StagedWriter::~StagedWriter() {
 }
 
 Result<StateWriter::OpenedBlob> StagedWriter::OpenBlob() {
-  SEALPOINT_ASSIGN_OR_RETURN(const FileHeader header,
+  SEALPOINT_ASSIGN_OR_RETURN(const format::FileHeader header,
                              BlobStream::MakeHeader(AttemptId{}, core_->options.step));
   SEALPOINT_ASSIGN_OR_RETURN(auto blob, BlobStream::CreateStaged(BlobContext(), header));
   blobs_.push_back(std::move(blob));
@@ -70,4 +70,4 @@ StagedWriter::Bound StagedWriter::Bind(std::unique_ptr<Directory> directory,
   return bound;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::writer

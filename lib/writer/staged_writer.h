@@ -13,23 +13,23 @@
 #include "sealpoint/id.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::writer {
 
-// A writer whose directory is not known yet: what is added stays in staging buffers until Bind.
+// A writer without a directory: added data stays in staging buffers until Bind.
 class StagedWriter final : public StateWriter {
  public:
-  // Takes over `reserved_buffer_count` buffers that EngineParts::TryReserve set apart, at least
-  // what StagingEstimate says of all that will be added, with a part of that size for each blob if
-  // it is not 0.
-  StagedWriter(EngineParts& engine, std::uint64_t reserved_buffer_count, BlobWriterOptions options,
-               std::uint64_t part_size_bytes = 0);
+  // Takes over `reserved_buffer_count` buffers reserved by EngineParts::TryReserve. They must be at
+  // least the StagingEstimate of all data to add, with one part of the given size per blob if it is
+  // not 0.
+  StagedWriter(pipeline::EngineParts& engine, std::uint64_t reserved_buffer_count,
+               BlobWriterOptions options, std::uint64_t part_size_bytes = 0);
   ~StagedWriter() override;
 
-  // Forgets what was added of these groups, before Bind.
+  // Discards the data of these groups, before Bind.
   void Drop(const std::set<std::string>& groups);
-  // Names the directory and the attempt: the files are created, and each full buffer is written,
-  // or its write failed, when this returns; calls on_progress. The writer that comes back is to be
-  // finished, or after an error abandoned. Errors: NotFound, Io, NoSpace; those of a step before.
+  // Sets the directory and the attempt. When it returns, the files are created and each full buffer
+  // is written or its write has failed; calls on_progress. The returned writer must be finished, or
+  // after an error abandoned. Errors: NotFound, Io, NoSpace; those of an earlier step.
   struct Bound {
     std::unique_ptr<BlobWriterImpl> writer;
     Status status;
@@ -40,12 +40,12 @@ class StagedWriter final : public StateWriter {
   Result<OpenedBlob> OpenBlob() override;
   Status PutAside(const OpenedBlob& full) override;
 
-  EngineParts& engine_;
+  pipeline::EngineParts& engine_;
   const std::uint64_t part_size_bytes_;
   std::uint64_t reserved_buffer_count_;
   std::vector<std::unique_ptr<BlobStream>> blobs_;  // in order of creation
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::writer
 
 #endif  // SEALPOINT_LIB_WRITER_STAGED_WRITER_H_

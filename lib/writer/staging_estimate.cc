@@ -8,7 +8,7 @@
 #include "lib/writer/blob_layout.h"
 #include "lib/writer/tensor_checks.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::writer {
 
 void StagingEstimate::AddShard(const TensorSpec& tensor, std::uint64_t raw_size) {
   AddEmpty(tensor);
@@ -16,7 +16,7 @@ void StagingEstimate::AddShard(const TensorSpec& tensor, std::uint64_t raw_size)
   // a blob, or of a chunk.
   const std::uint64_t part = std::max(blob_size_max_ / 2, tensor.chunk_size_bytes);
   const std::uint64_t parts = raw_size / part + 1;
-  streamed_ += raw_size + parts * kLargeShardAlignment;
+  streamed_ += raw_size + parts * format::kLargeShardAlignment;
   projected_ +=
       BlobLayout::RoomForBytes({.raw_size = raw_size, .chunk_size = tensor.chunk_size_bytes}) +
       parts * BlobLayout::RoomToDeclare(AttributesOf(tensor));
@@ -29,7 +29,7 @@ void StagingEstimate::AddEmpty(const TensorSpec& tensor) {
 
 void StagingEstimate::AddObject(std::string_view name, std::string_view media_type,
                                 std::uint64_t raw_size) {
-  streamed_ += raw_size + kLargeShardAlignment;
+  streamed_ += raw_size + format::kLargeShardAlignment;
   projected_ +=
       BlobLayout::RoomForBytes({.raw_size = raw_size, .chunk_size = kChunkSizeDefaultBytes}) +
       BlobLayout::RoomToDeclare(name, media_type);
@@ -41,12 +41,13 @@ void StagingEstimate::AddObject(std::string_view name, std::string_view media_ty
 // part is counted so at most twice, hence at most two closed blobs per limit of what is projected.
 // Each blob, closed or not, leaves a buffer partly filled.
 std::uint64_t StagingEstimate::buffer_count(std::uint64_t part_buffer_count) const {
-  const std::uint64_t overhead = kHeaderSize + kTrailerSize + kFileAlignment;
+  const std::uint64_t overhead =
+      format::kHeaderSize + format::kTrailerSize + format::kFileAlignment;
   const std::uint64_t room =
       std::max(blob_size_max_ - std::min(blob_size_max_ / 2, overhead), std::uint64_t{1});
   const std::uint64_t blobs = groups_.size() + 2 * projected_ / room;
-  return DivideRoundUp(streamed_ + blobs * kHeaderSize, buffer_size_) +
+  return DivideRoundUp(streamed_ + blobs * format::kHeaderSize, buffer_size_) +
          blobs * (1 + part_buffer_count);
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::writer

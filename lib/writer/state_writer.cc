@@ -11,10 +11,10 @@
 #include "lib/layout/region_algebra.h"
 #include "lib/writer/tensor_checks.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::writer {
 namespace {
 
-ShardEncoding EncodingOf(const TensorSpec& tensor, const Region& region) {
+transfer::ShardEncoding EncodingOf(const TensorSpec& tensor, const Region& region) {
   return {.raw_size = region.element_count() * ElementSize(tensor),
           .chunk_size = tensor.chunk_size_bytes,
           .element_size = ElementSize(tensor),
@@ -24,7 +24,7 @@ ShardEncoding EncodingOf(const TensorSpec& tensor, const Region& region) {
 
 }  // namespace
 
-StateWriter::Core::Core(EngineParts& engine_parts, BlobWriterOptions writer_options)
+StateWriter::Core::Core(pipeline::EngineParts& engine_parts, BlobWriterOptions writer_options)
     : engine(engine_parts),
       options(std::move(writer_options)),
       copies(engine.device, {.idle_queues = &engine.queues, .pinned_pool = engine.pool.get()}) {}
@@ -115,10 +115,10 @@ Status StateWriter::AddState(const State& state) {
 }
 
 Result<std::uint32_t> StateWriter::NumberOf(const TensorSpec& tensor) {
-  const TensorAttributes now = AttributesOf(tensor);
+  const metadata::TensorAttributes now = AttributesOf(tensor);
   const std::optional<std::uint32_t> number = core_->tensors->Find(tensor.name);
   if (!number) return core_->tensors->Add(now);
-  const TensorAttributes before = (*core_->tensors)[*number];
+  const metadata::TensorAttributes before = (*core_->tensors)[*number];
   const auto differs = [&](std::string_view what, const auto& its, const auto& first) {
     return InvalidArgument(what, " is ", its, ", but was ", first,
                            " when the tensor was first added")
@@ -151,15 +151,17 @@ Status StateWriter::AddChecked(const TensorSpec& tensor, const Region& region,
   const std::uint64_t chunk_elements = tensor.chunk_size_bytes / element_size;
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint32_t number, NumberOf(tensor));
   const std::uint64_t to_declare = BlobLayout::RoomToDeclare(AttributesOf(tensor));
-  const std::uint64_t reserved = to_declare + kHeaderSize + kTrailerSize + kFileAlignment;
+  const std::uint64_t reserved =
+      to_declare + format::kHeaderSize + format::kTrailerSize + format::kFileAlignment;
   const std::uint64_t payload_max = size_max > reserved ? size_max - reserved : 0;
-  const std::uint64_t chunks_max = payload_max / (tensor.chunk_size_bytes + 2 * kRecordSize);
+  const std::uint64_t chunks_max =
+      payload_max / (tensor.chunk_size_bytes + 2 * format::kRecordSize);
   const std::uint64_t elements_max = std::max<std::uint64_t>(chunks_max, 1) * chunk_elements;
-  SourceReader reader(region, static_cast<std::uint32_t>(element_size), source);
+  transfer::SourceReader reader(region, static_cast<std::uint32_t>(element_size), source);
   for (std::uint64_t begin = 0; begin < region.element_count(); begin += elements_max) {
     const std::uint64_t end = std::min(region.element_count(), begin + elements_max);
-    const Region piece = SubRun(region, begin, end);
-    const ShardEncoding encoding = EncodingOf(tensor, piece);
+    const Region piece = layout::SubRun(region, begin, end);
+    const transfer::ShardEncoding encoding = EncodingOf(tensor, piece);
     const std::uint64_t room = to_declare + BlobLayout::RoomForBytes(encoding);
     SEALPOINT_ASSIGN_OR_RETURN(BlobStream* const blob, BlobWithRoom(tensor.group, room));
     SEALPOINT_RETURN_IF_ERROR(blob->AddShard(number, piece, reader, encoding));
@@ -197,15 +199,16 @@ Status StateWriter::AddNamedObject(std::string_view name, std::string_view media
     if (!core_->objects.emplace(name).second) {
       return InvalidArgument("object added twice").AtObject(name);
     }
-    const ShardEncoding encoding{.raw_size = bytes.size(),
-                                 .chunk_size = kChunkSizeDefaultBytes,
-                                 .element_size = 1,
-                                 .codec = codec,
-                                 .codec_level = 1};
+    const transfer::ShardEncoding encoding{.raw_size = bytes.size(),
+                                           .chunk_size = kChunkSizeDefaultBytes,
+                                           .element_size = 1,
+                                           .codec = codec,
+                                           .codec_level = 1};
     const std::uint64_t room =
         BlobLayout::RoomToDeclare(name, media_type) + BlobLayout::RoomForBytes(encoding);
     SEALPOINT_ASSIGN_OR_RETURN(BlobStream* const blob, BlobWithRoom("", room));
-    SEALPOINT_RETURN_IF_ERROR(blob->AddObject(name, media_type, SourceReader(bytes), encoding));
+    SEALPOINT_RETURN_IF_ERROR(
+        blob->AddObject(name, media_type, transfer::SourceReader(bytes), encoding));
     if (!is_adding_state_) SEALPOINT_RETURN_IF_ERROR(Release());
     Progress(encoding.raw_size);
     return {};
@@ -233,14 +236,15 @@ Result<BlobStream*> StateWriter::BlobWithRoom(const std::string& group, std::uin
 // one it would delay them all.
 void StateWriter::ReserveStaging(const ExpectedState& expected) {
   if (expected.bytes == 0 || core_->open.empty()) return;
-  const StreamTarget target = core_->open.begin()->second.stream->target();
-  const bool borrows = target == StreamTarget::kBufferedFile;
+  const transfer::StreamTarget target = core_->open.begin()->second.stream->target();
+  const bool borrows = target == transfer::StreamTarget::kBufferedFile;
   const std::uint64_t staged = expected.bytes - (borrows ? expected.borrowable_bytes : 0);
-  StagingPool& pool = *core_->engine.pool;
+  device::StagingPool& pool = *core_->engine.pool;
   const std::uint64_t needed = staged / pool.buffer_size_bytes() + 1;
   // What is being copied from a device holds buffers besides those that are being written.
-  const bool is_bounded = target != StreamTarget::kNone && !expected.has_device_memory;
-  const std::uint64_t used_max = core_->open.size() * FileStream::BuffersMax(*core_->engine.io);
+  const bool is_bounded = target != transfer::StreamTarget::kNone && !expected.has_device_memory;
+  const std::uint64_t used_max =
+      core_->open.size() * pipeline::FileStream::BuffersMax(*core_->engine.io);
   // This save has what it needs, so that it cannot fail by this.
   static_cast<void>(pool.Reserve(is_bounded ? std::min(needed, used_max) : needed));
 }
@@ -250,4 +254,4 @@ void StateWriter::Progress(std::uint64_t bytes) {
   if (core_->options.on_progress) core_->options.on_progress(core_->bytes_staged);
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::writer

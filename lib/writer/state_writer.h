@@ -23,9 +23,9 @@
 #include "sealpoint/region.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::writer {
 
-// What is known of a state before it is added.
+// Properties of a state that are known before it is added.
 struct ExpectedState {
   std::uint64_t bytes = 0;
   std::uint64_t borrowable_bytes = 0;  // of these, see kBorrowedSizeMin
@@ -33,9 +33,9 @@ struct ExpectedState {
   bool checks_copies = false;  // see SaverOptions::check_device_copies
 };
 
-// Puts tensors and objects into blobs by their groups. StagedWriter does so before the directory is
-// known, BlobWriterImpl in one: they say what a new blob is, and what becomes of a full one. The
-// first error stays. Thread safety: one caller at a time.
+// Distributes tensors and objects to blobs by group. StagedWriter does so before the directory is
+// known, BlobWriterImpl in a directory; they define how a blob is created and closed. The first
+// error is kept. Thread safety: one caller at a time.
 class StateWriter {
  public:
   virtual ~StateWriter() = default;
@@ -48,9 +48,10 @@ class StateWriter {
   Status AddNamedObject(std::string_view name, std::string_view media_type, ByteSpan bytes,
                         Codec codec);
 
-  // Adds what the functions say, of a declaration and its sources: shards were checked when they
-  // were declared and bound. Device memory is only queued, and large host memory may be read from
-  // where it lies, until all is waited for at once: the sources may change when this returns.
+  // Adds the shards and objects of a declaration and its sources, as passed by the functions;
+  // shards were checked when they were declared and bound. Device memory is only queued, and large
+  // host memory may be read in place, until everything is waited for together: the sources may
+  // change when this returns.
   using AddShard = std::function<Status(const TensorSpec& tensor, const Region& region,
                                         const MemoryView& source)>;
   struct State {
@@ -67,21 +68,22 @@ class StateWriter {
     BlobStream* stream = nullptr;
     std::string group{};
   };
-  // What outlives the change from a staged writer to one with a directory, and never moves.
+  // State that survives the change from a staged writer to one with a directory, and never moves.
   struct Core {
-    Core(EngineParts& engine_parts, BlobWriterOptions writer_options);
+    Core(pipeline::EngineParts& engine_parts, BlobWriterOptions writer_options);
 
-    EngineParts& engine;
+    pipeline::EngineParts& engine;
     BlobWriterOptions options;
-    std::map<std::string, OpenedBlob> open{};                                // by group, one each
-    std::vector<OpenedBlob> full{};                                          // not ended yet
-    std::unique_ptr<TensorTable> tensors = std::make_unique<TensorTable>();  // as first added
+    std::map<std::string, OpenedBlob> open{};  // by group, one each
+    std::vector<OpenedBlob> full{};            // not ended yet
+    std::unique_ptr<metadata::TensorTable> tensors =
+        std::make_unique<metadata::TensorTable>();  // as first added
     std::set<std::string, std::less<>> objects{};
     std::uint64_t bytes_staged = 0;
     Status failure{};
     bool is_finished = false;
     bool checks_copies = false;
-    DeviceCopies copies;
+    device::DeviceCopies copies;
   };
 
   explicit StateWriter(std::unique_ptr<Core> core) : core_(std::move(core)) {}
@@ -104,19 +106,18 @@ class StateWriter {
   std::vector<OpenedBlob> Blobs() const;
   // See Intake; of all blobs.
   Status Release();
-  // Nothing is read or copied any more, whatever failed. The blobs may go then.
+  // After this call nothing is read or copied, even after errors. The blobs may then be destroyed.
   void StopCopies();
 
   std::unique_ptr<Core> core_;
 
  private:
   Status CheckRuns() const;
-  // After an error the caller may free its memory: nothing may read it any more.
+  // After an error the caller may free its memory: nothing may read it after this call.
   void StopReading();
   Status DeclareEmpty(const TensorSpec& tensor);
   Status AddChecked(const TensorSpec& tensor, const Region& region, const MemoryView& source);
-  // The tensor's number in the table, to which it is added when it comes first; InvalidArgument if
-  // it is different later.
+  // The tensor's number in the table. Adds it on first use; InvalidArgument if it differs later.
   Result<std::uint32_t> NumberOf(const TensorSpec& tensor);
   // The open blob of a group with `room` bytes to spare, after putting a fuller one aside.
   Result<BlobStream*> BlobWithRoom(const std::string& group, std::uint64_t room);
@@ -126,6 +127,6 @@ class StateWriter {
   bool is_adding_state_ = false;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::writer
 
 #endif  // SEALPOINT_LIB_WRITER_STATE_WRITER_H_

@@ -12,7 +12,7 @@
 #include "lib/format/constants.h"
 #include "lib/layout/view_checks.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::writer {
 
 Status CheckText(std::string_view what, std::string_view text, std::uint64_t size_max) {
   if (text.empty()) return InvalidArgument(what, " is empty");
@@ -53,7 +53,7 @@ Status CheckChunking(const TensorSpec& tensor) {
     return InvalidArgument("chunk size is ", size, " bytes, with a codec at most ",
                            kCodedChunkSizeMaxBytes);
   }
-  return ChunkCodec::CheckLevel(tensor.codec_level);
+  return codec::ChunkCodec::CheckLevel(tensor.codec_level);
 }
 
 Status CheckSize(const TensorSpec& tensor) {
@@ -81,12 +81,12 @@ Status CheckTensorParts(const TensorSpec& tensor) {
 }  // namespace
 
 Status CheckMemory(const MemoryView& source, const Region& region, const TensorSpec& kind) {
-  SEALPOINT_RETURN_IF_ERROR(CheckView(source, region, kind.dtype, ElementSize(kind)));
+  SEALPOINT_RETURN_IF_ERROR(layout::CheckView(source, region, kind.dtype, ElementSize(kind)));
   if (source.is_dense()) return {};
   // A strided copy moves whole elements, so none may be across two staging buffers.
-  if (!source.is_host() && kSmallShardAlignment % ElementSize(kind) != 0) {
+  if (!source.is_host() && format::kSmallShardAlignment % ElementSize(kind) != 0) {
     return InvalidArgument("strided device memory with elements of ", ElementSize(kind),
-                           " bytes, which do not divide ", kSmallShardAlignment);
+                           " bytes, which do not divide ", format::kSmallShardAlignment);
   }
   return {};
 }
@@ -114,7 +114,7 @@ std::uint32_t ElementSize(const TensorSpec& tensor) {
   return tensor.element_size != 0 ? tensor.element_size : DTypeSizeBytes(tensor.dtype);
 }
 
-TensorAttributes AttributesOf(const TensorSpec& tensor) {
+metadata::TensorAttributes AttributesOf(const TensorSpec& tensor) {
   return {.name = tensor.name,
           .dtype = tensor.dtype,
           .element_size = ElementSize(tensor),
@@ -127,4 +127,4 @@ bool IsEmpty(const TensorSpec& tensor) {
   return std::find(tensor.shape.begin(), tensor.shape.end(), 0u) != tensor.shape.end();
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::writer

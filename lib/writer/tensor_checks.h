@@ -11,10 +11,10 @@
 #include "sealpoint/region.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::writer {
 
-// What the caller says of a tensor or an object, checked before the first byte. All InvalidArgument
-// (LimitExceeded for sizes beyond 64 bits), with the tensor as the place.
+// Checks the caller's description of a tensor or an object before the first byte. All errors are
+// InvalidArgument (LimitExceeded for sizes beyond 64 bits), with the tensor as the place.
 Status CheckTensorSpec(const TensorSpec& tensor);
 // Not empty, at most `size_max` bytes, UTF-8 without control characters; `what` names it.
 Status CheckText(std::string_view what, std::string_view text, std::uint64_t size_max);
@@ -26,13 +26,13 @@ Status CheckSource(const TensorSpec& tensor, const Region& region, const MemoryV
 // name the tensor.
 Status CheckMemory(const MemoryView& source, const Region& region, const TensorSpec& kind);
 
-// Bytes per element: as stated, else the registered size. Precondition: CheckTensorSpec.
+// Bytes per element: the given size, else the registered size. Precondition: CheckTensorSpec.
 std::uint32_t ElementSize(const TensorSpec& tensor);
-// What a manifest says of it. Borrows the specification. Precondition: CheckTensorSpec.
-TensorAttributes AttributesOf(const TensorSpec& tensor);
+// The tensor's attributes in a manifest. Borrows the specification. Precondition: CheckTensorSpec.
+metadata::TensorAttributes AttributesOf(const TensorSpec& tensor);
 // Precondition: CheckTensorSpec, so nothing overflows.
 bool IsEmpty(const TensorSpec& tensor);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::writer
 
 #endif  // SEALPOINT_LIB_WRITER_TENSOR_CHECKS_H_

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints of distributed training: parallel writes, one commit, strict reads.
+"""Checkpoints for distributed training: parallel writes, one atomic commit, strict reads.
 
     import numpy, sealpoint
     sealpoint.save({"w": numpy.ones((4, 8))}, "checkpoint", step=1)
     with sealpoint.open("checkpoint") as checkpoint:
-        rows = checkpoint["w"][0:2, :]  # reads and verifies only what it needs
+        rows = checkpoint["w"][0:2, :]  # reads and verifies only the bytes it needs
 
-Needs neither numpy nor torch to be imported.
+Importing this package imports neither numpy nor torch.
 """
 
 try:
@@ -16,6 +16,7 @@ except ImportError as error:
 
     raise ImportError(without_extension(error), name="sealpoint._sealpoint") from None
 
+from sealpoint import _paths
 from sealpoint._checkpoint import Blob, Checkpoint, Chunks, Objects, Plan, Shard, Tensor, open
 from sealpoint._errors import (
     AlreadyExistsError,
@@ -39,7 +40,7 @@ from sealpoint._errors import (
     UnsupportedError,
 )
 from sealpoint._mapped import HostCopy
-from sealpoint._repack import RepackReport, RepairedBlob, RepairReport, ThinReport, copy, merge, repair, thin
+from sealpoint._repack import RepackReport, RepairReport, RepairedBlob, ThinReport, copy, merge, repair, thin
 from sealpoint._save import BlobWriter, commit, list_blobs, new_attempt, read_summary, save
 from sealpoint._sealpoint import (
     CommitInfo,
@@ -112,3 +113,12 @@ __all__ = [
     "thin",
     "verify",
 ]
+
+
+def _register_obstore() -> None:
+    from sealpoint.storage import obstore
+
+    obstore.register_all()
+
+
+_paths.default_stores.append(_register_obstore)

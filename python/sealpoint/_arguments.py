@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What arguments must be. An error says which one is wrong, what was found and what was expected."""
+"""Rules for arguments. An error names the argument, and the found and expected values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import os
 import re
 import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from sealpoint._errors import ArgumentTypeError, InvalidArgumentError
 
@@ -18,14 +18,16 @@ Path = str | bytes | os.PathLike[str]
 # Values are stored as text, numbers as repr() writes them.
 Provenance = Mapping[str, str | float | bool]
 
+T = TypeVar("T")
+
 THREADS_MAX = 1024
 _U32_MAX, _U64_MAX = 2**32 - 1, 2**64 - 1
 
 
 def path_of(path: Any, name: str = "path") -> str:
-    """A path of a file system with ``~`` expanded, or a URL of an object store. Every path of a caller goes through it.
+    """Returns a file system path with ``~`` expanded, or an object store URL. Every path from a caller passes through here.
 
-    Errors: ArgumentTypeError, InvalidArgumentError, UnsupportedError (a URL of a scheme that nothing is registered for).
+    Raises ArgumentTypeError, InvalidArgumentError, and UnsupportedError (a URL with an unregistered scheme).
     """
     if not isinstance(path, (str, bytes, os.PathLike)):
         raise ArgumentTypeError(f"{name} is {_brief(path)}, expected a path: str, bytes or os.PathLike")
@@ -51,7 +53,7 @@ def path_of(path: Any, name: str = "path") -> str:
 
 
 def local_path_of(path: Any, name: str, what: str) -> str:
-    """The same, but a URL is refused, for ``what``: what only a file system can do."""
+    """Returns a local path. Refuses a URL for ``what``, which needs a file system."""
     from sealpoint import _paths
 
     return _paths.local(path_of(path, name), name, what)
@@ -62,7 +64,7 @@ def _brief(value: Any) -> str:
 
 
 def is_text(value: Any) -> bool:
-    """Whether it is a str that has a form in UTF-8: no half of a surrogate pair."""
+    """Tells whether it is a str with a UTF-8 form, without lone surrogates."""
     try:
         return isinstance(value, str) and value.encode() is not None
     except UnicodeEncodeError:
@@ -118,11 +120,19 @@ def _sequence(has_type: Callable[[Any], bool], has_value: Callable[[Any], bool],
     )
 
 
+_parents: list[type] = []
+
+
+def may_be_parent(cls: type[T]) -> type[T]:
+    """Registers a class with instances accepted as ``parent``."""
+    _parents.append(cls)
+    return cls
+
+
 def _is_parent(value: Any) -> bool:
-    from sealpoint._checkpoint import Checkpoint
     from sealpoint._sealpoint import CommitInfo
 
-    return isinstance(value, (Checkpoint, CommitInfo)) or (
+    return isinstance(value, (*_parents, CommitInfo)) or (
         isinstance(value, tuple) and len(value) in (2, 3) and isinstance(value[0], str) and is_integer(value[1])
         and all(isinstance(one, str) for one in value[2:])
     )
@@ -249,7 +259,7 @@ _RULES: dict[str, _Rule] = {
 
 
 def load_threads(threads: int | None) -> int:
-    """What the library takes for the threads of a load: 0 for None, as many as it chooses. Errors: those of ``check``."""
+    """Returns the thread count for native loads: 0 for None, which lets the library choose. Raises as ``check`` does."""
     if threads is None:
         return 0
     check(threads=threads)
@@ -257,7 +267,7 @@ def load_threads(threads: int | None) -> int:
 
 
 def check(**arguments: Any) -> None:
-    """Errors: ArgumentTypeError, InvalidArgumentError."""
+    """Checks arguments by name. Raises ArgumentTypeError and InvalidArgumentError."""
     for name, value in arguments.items():
         rule = _RULES.get(name, _BOOL)
         if not rule.has_type(value):
@@ -267,7 +277,7 @@ def check(**arguments: Any) -> None:
 
 
 def provenance_of(provenance: Any) -> list[tuple[str, str]]:
-    """Pairs of strings: numbers as Python writes them. Errors: ArgumentTypeError, InvalidArgumentError."""
+    """Returns pairs of strings, with numbers formatted as in Python. Raises ArgumentTypeError and InvalidArgumentError."""
     if provenance is None:
         return []
     expected = "a mapping of strings to strings or numbers"
@@ -295,7 +305,7 @@ def _text_in(where: str, value: Any, expected: str) -> str:
 
 
 def mesh_of(mesh: Any) -> list[tuple[str, int]]:
-    """Pairs of name and size. Errors: ArgumentTypeError, InvalidArgumentError."""
+    """Returns pairs of name and size. Raises ArgumentTypeError and InvalidArgumentError."""
     if mesh is None:
         return []
     expected = "a mapping of names to sizes"
@@ -307,7 +317,7 @@ def mesh_of(mesh: Any) -> list[tuple[str, int]]:
 
 
 def listed(name: str, values: Iterable[Any]) -> list[Any]:
-    """A list of what can be iterated. Errors: ArgumentTypeError."""
+    """Returns a list of an iterable's items. Raises ArgumentTypeError."""
     try:
         return list(values)
     except TypeError:

@@ -13,8 +13,8 @@ from types import EllipsisType, TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
 
 from sealpoint import _dlpack, _paths, _sealpoint
+from sealpoint._arguments import check, is_text, listed, load_threads, may_be_parent, path_of
 from sealpoint._arguments import Path as Path
-from sealpoint._arguments import check, is_text, listed, load_threads, path_of
 from sealpoint._dtypes import numpy, numpy_dtype
 from sealpoint._errors import (
     ArgumentTypeError,
@@ -34,17 +34,16 @@ OnMismatch = Literal["error", "report", "allow"]
 Rounding = Literal["exact", "nearest"]
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from sealpoint._dtypes import Array
 
     # Integers, slices and "...", alone or in a tuple.
     Index = int | slice | EllipsisType | tuple[int | slice | EllipsisType, ...]
-    Array = NDArray[Any]
 
 _Out = TypeVar("_Out")
 
 
 class Shard(NamedTuple):
-    """A part of a tensor as stored: a box, in elements per dimension, or a run of its row-major elements."""
+    """One stored part of a tensor: a box, in elements per dimension, or a run of its row-major elements."""
 
     offset: tuple[int, ...]
     extent: tuple[int, ...]
@@ -62,7 +61,7 @@ class Chunks(NamedTuple):
 
 
 class Blob(NamedTuple):
-    """A file with payload."""
+    """A payload file of a checkpoint."""
 
     id: str
     file_size_bytes: int
@@ -70,7 +69,7 @@ class Blob(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What a read would cost. ``text`` has one line per file."""
+    """Estimated cost of a read. ``text`` has one line per file."""
 
     summary: _sealpoint.PlanSummary
     text: str
@@ -81,9 +80,9 @@ class Plan(NamedTuple):
 
 
 class Tensor:
-    """A stored tensor that is read when it is indexed: ``t[0:4, :]`` reads just these elements.
+    """A stored tensor, read when it is indexed: ``t[0:4, :]`` reads just these elements.
 
-    Made by ``checkpoint[name]``. Every read verifies what it touches. Thread safety: any calls from any threads.
+    Obtained from ``checkpoint[name]``. Every read verifies the chunks it touches. Thread-safe.
     """
 
     __slots__ = ("_checkpoint", "_info", "shape")
@@ -99,18 +98,18 @@ class Tensor:
 
     @property
     def dtype(self) -> Any:
-        """numpy's dtype, if numpy or ml_dtypes has one; else ``dtype_name``."""
+        """The numpy dtype, if numpy or ml_dtypes has one; otherwise ``dtype_name``."""
         found = numpy_dtype(self._info.dtype)
         return self._info.dtype if found is None else found
 
     @property
     def dtype_name(self) -> str:
-        """The dtype's name in the specification, such as "bf16"."""
+        """Name of the dtype in the specification, such as "bf16"."""
         return self._info.dtype
 
     @property
     def itemsize(self) -> int:
-        """Bytes of one element."""
+        """Size of one element in bytes."""
         return self._info.element_size
 
     @property
@@ -119,7 +118,7 @@ class Tensor:
 
     @property
     def size(self) -> int:
-        """Count of elements."""
+        """Number of elements."""
         return self._info.raw_bytes // self._info.element_size
 
     @property
@@ -128,12 +127,12 @@ class Tensor:
 
     @property
     def chunk_size_bytes(self) -> int:
-        """Unit of digest and codec."""
+        """Unit of digests and codecs, in bytes."""
         return self._info.chunk_size_bytes
 
     @property
     def placement(self) -> list[str]:
-        """How the tensor was placed on the mesh of its writers, as far as they said so."""
+        """Placement of the tensor on the writers' mesh, if the writers recorded it."""
         return self._info.placement
 
     def __len__(self) -> int:
@@ -145,13 +144,16 @@ class Tensor:
         raise TypeError("the truth of a tensor is ambiguous; read it, or use its size")
 
     def __getitem__(self, index: Index) -> Array:
-        """Reads a part: integers, slices and ``...``, as numpy indexes. Returns an array, or a scalar of it.
+        """Reads a part of the tensor. Integers, slices and ``...`` work as in numpy. Returns an array or a numpy scalar.
 
-        Of a slice with a step the elements between are read, too. Elements of a dtype that neither numpy nor
-        ml_dtypes has come as uint8 with one more axis of ``itemsize`` bytes. A single element is a scalar of numpy,
-        which the type here does not say.
+        A slice with a step also reads the elements in between. If neither numpy nor ml_dtypes has the dtype, the result
+        is uint8 with one more axis of ``itemsize`` bytes. A single element is returned as a numpy scalar, which the
+        annotated type does not show.
 
-        Errors: IndexError, TypeError (the index); those of ``read``.
+        Raises:
+            IndexError: an index is out of range.
+            TypeError: the index has another type.
+            Error: as for ``read``.
         """
         selection = select(index, self.shape)
         array = self._read_new(selection)
@@ -172,20 +174,26 @@ class Tensor:
     def read(
         self, out: Any = None, box: Index = ..., *, threads: int | None = None, convert: Rounding | None = None
     ) -> Any:
-        """Reads the tensor, or a box of it, into ``out``, and returns ``out``.
+        """Reads the tensor, or a box of it, into ``out`` and returns ``out``.
 
         Args:
-            out: an array of numpy or an object with the buffer protocol or ``__dlpack__``, writable, of the box's shape
-                and the tensor's dtype; strides may be any. Bytes may be flat, or have one more axis of ``itemsize``.
-                None: a new array.
-            box: an index as for ``t[...]``, without steps. Dimensions of an integer are not in ``out``.
-            threads: that read and verify; None: those of the checkpoint.
-            convert: "exact" or "nearest": ``out`` may have another dtype, to which the elements are converted.
+            out: Writable numpy array, or object with the buffer protocol or ``__dlpack__``, with the shape of the box and
+                the dtype of the tensor. Any strides. Bytes may be flat or have one more axis of ``itemsize``. Default: a
+                new array.
+            box: Index as for ``t[...]``, without steps. Dimensions indexed by an integer are absent from ``out``.
+            threads: Number of threads that read and verify. Default: the setting of the checkpoint.
+            convert: "exact" or "nearest" converts the elements to the dtype of ``out``. Default: the dtypes must be equal.
 
-        Without ``out`` all elements come in an array, also a single one.
+        Returns:
+            ``out``. If it was None, an array even for a single element.
 
-        Errors: InvalidArgumentError (before a byte moves: dtype, shape, strides, read-only; names the tensor),
-        CorruptError, IncompleteError, IoError. After an error the content of ``out`` is not specified.
+        Raises:
+            InvalidArgumentError: wrong dtype, shape or strides, or read-only memory. Names the tensor. Nothing was read.
+            CorruptError: a digest does not match.
+            IncompleteError: a file is missing or too short.
+            IoError: the storage failed.
+
+        After an error the content of ``out`` is unspecified.
         """
         selection = select(box, self.shape)
         if any(step != 1 for step in selection.steps):
@@ -198,39 +206,52 @@ class Tensor:
         return out
 
     def map(self, *, threads: int | None = None) -> Array:
-        """The stored bytes as an array that cannot be written, without a copy, after all of them were read and verified.
+        """Maps the stored bytes as a read-only array without copying, after reading and verifying all of them.
 
-        For a tensor without a codec in one shard; one in several is read, or taken by ``map_shards``. The array keeps its
-        mapping when the checkpoint is closed, or deleted. What it cannot promise: if another program overwrites the blob in
-        place, the new bytes show, and if one truncates it, an access ends this process (SIGBUS). No part of this library
-        does either; where others may, take ``host_copy``. A file that is short already is an error (since Linux 5.14).
+        Works for a tensor without a codec in one shard. For several shards use ``read`` or ``map_shards``. The mapping
+        stays valid after the checkpoint is closed or deleted. It is not protected from other programs: if one overwrites
+        the blob in place, the array shows the new bytes; if one truncates it, the next access kills this process (SIGBUS).
+        This library does neither. Use ``host_copy`` where others might. A blob that is already too short raises an error
+        (Linux 5.14 or later).
 
         Args:
-            threads: that read and verify; None: those of the checkpoint.
+            threads: Number of threads that read and verify. Default: the setting of the checkpoint.
 
-        Errors: UnsupportedError (a codec, several shards, an object store), CorruptError, IncompleteError, IoError.
+        Raises:
+            UnsupportedError: the tensor has a codec or several shards, or is in an object store.
+            CorruptError: a digest does not match.
+            IncompleteError: a file is missing or too short.
+            IoError: the storage failed.
         """
         if self.size == 0:
             return self._read_new(whole(self.shape))  # type: ignore[no-any-return]
         return self._one_of(self._mapped(threads))
 
     def map_shards(self, *, threads: int | None = None) -> list[tuple[Shard, Array]]:
-        """The same of each shard, in stored order. The array of a run has one dimension."""
+        """Maps each shard as ``map`` does, in stored order. The array of a run is one-dimensional."""
         return self._shards_of(self._mapped(threads))
 
     def host_copy(self, *, threads: int | None = None) -> HostCopy:
-        """A copy in sealed memory (memfd), verified once: no process can change it, and those of this host share it by
-        ``map_host_copy``. Also of tensors with a codec, and in object stores.
+        """Copies the tensor into sealed memory (memfd) and verifies it once.
 
-        Errors: as for ``map``.
+        No process can change the copy, and the processes of this host can share it via ``map_host_copy``. Works with any
+        codec and in object stores.
+
+        Raises:
+            Error: as for ``map``.
         """
         mapped = self._mapped(threads, host_copy=True)
         return HostCopy(mapped, self._one_of(mapped))
 
     def map_host_copy(self, path: Path) -> Array:
-        """The ``path`` of another process's ``host_copy`` of this tensor, whose verification is trusted.
+        """Maps a ``host_copy`` of this tensor made by another process, and trusts its verification.
 
-        Errors: InvalidArgumentError (memory that is not sealed, or not of this tensor's size), OSError (the path).
+        Args:
+            path: ``HostCopy.path`` of the other process.
+
+        Raises:
+            InvalidArgumentError: the memory is not sealed, or its size differs from the tensor's.
+            OSError: the path cannot be opened.
         """
         descriptor = os.open(path_of(path), os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -256,7 +277,7 @@ class Tensor:
         return list(zip(shards, arrays_of(mapped, self.dtype_name, self.itemsize, shapes), strict=True))
 
     def tobytes(self, box: Index = ...) -> bytearray:
-        """The bytes of the tensor, or of a box of it, in row-major order. Needs no numpy."""
+        """Returns the bytes of the tensor, or of a box of it, in row-major order. Does not need numpy."""
         selection = select(box, self.shape)
         count = self.itemsize
         for extent in selection.extent:
@@ -275,15 +296,16 @@ class Tensor:
         self, *, stream: Any = None, max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """The tensor for any library that takes arrays by DLPack, such as ``torch.from_dlpack``; needs no numpy.
+        """Exports the tensor via DLPack, for example to ``torch.from_dlpack``. Does not need numpy.
 
         Args:
-            copy: None or True: read into new memory, which the consumer has alone. False: the stored bytes, as by ``map``,
-                which the consumer keeps mapped and may not write; some, torch among them, do not heed that, and writing ends
-                the process (SIGSEGV).
+            copy: None or True reads into new memory, which the consumer owns. False exports the stored bytes as ``map``
+                does; the consumer keeps them mapped and must not write. Some consumers, including torch, ignore the
+                read-only flag, and a write then kills the process (SIGSEGV).
 
-        Errors: those of ``read`` or ``map``; BufferError (another device; ``copy=False`` for a consumer that cannot be told
-        that it may not write).
+        Raises:
+            Error: as for ``read`` or ``map``.
+            BufferError: another device was requested, or ``copy=False`` and the consumer does not support read-only memory.
         """
         request = _dlpack.request_of(stream, max_version, dl_device, copy)
         shape = list(self.shape)
@@ -328,7 +350,7 @@ def _part_of(name: str, selection: Selection, out: Any) -> _sealpoint.ReadPart:
 
 
 class Objects(Mapping[str, bytes]):
-    """The objects of a checkpoint: names to bytes, read and verified when they are asked for."""
+    """The objects of a checkpoint: a mapping from names to bytes, read and verified on access."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         self._checkpoint = checkpoint
@@ -348,12 +370,12 @@ class Objects(Mapping[str, bytes]):
         return is_text(name) and self._checkpoint._handle.has_object(str(name))
 
     def media_type(self, name: str) -> str:
-        """What the object's writer said of it. Errors: NotFoundError."""
+        """Returns the media type given by the writer. Raises NotFoundError."""
         check(name=name)
         return self._checkpoint._handle.object(name).media_type
 
     def size_bytes(self, name: str) -> int:
-        """Its length, without reading it. Errors: NotFoundError."""
+        """Returns the length in bytes without reading the object. Raises NotFoundError."""
         check(name=name)
         return self._checkpoint._handle.object(name).size_bytes
 
@@ -364,13 +386,14 @@ class Objects(Mapping[str, bytes]):
         return f"<sealpoint.Objects: {len(self)} of {self._checkpoint.path!r}>"
 
 
+@may_be_parent
 class Checkpoint(Mapping[str, Tensor]):
-    """A committed checkpoint, open for reading: a mapping of names, in order, to lazy tensors.
+    """A committed checkpoint, open for reading: an ordered mapping from names to lazy tensors.
 
-    Marker and index are verified when it is opened; payload when it is read. It reads what was committed, whatever
-    happens to the directory's name. A context manager; ``close`` and the end of its life close its files. Thread
-    safety: any calls from any threads. A process that is forked may go on reading from it. Pickled, for a worker that is
-    spawned say, it is opened again by its path; if another checkpoint is there then, that is a MismatchError.
+    Opening verifies the marker and the index; reads verify the payload. The object keeps reading the same files even if
+    the directory is renamed or deleted. Use it as a context manager; ``close`` and garbage collection close its files.
+    Thread-safe. A forked child may continue to read from it. Unpickling, for example in a spawned worker, opens the path
+    again and raises MismatchError if the path now has another checkpoint.
     """
 
     def __init__(self, handle: _sealpoint.Checkpoint, threads: int) -> None:
@@ -383,7 +406,7 @@ class Checkpoint(Mapping[str, Tensor]):
     # The mapping.
 
     def __getitem__(self, name: str) -> Tensor:
-        """Errors: NotFoundError, which is a KeyError, and names the most similar tensor."""
+        """Returns a lazy tensor. Raises NotFoundError (a KeyError), which suggests the most similar name."""
         check(name=name)
         try:
             return Tensor(self, self._handle.tensor(name))
@@ -393,7 +416,7 @@ class Checkpoint(Mapping[str, Tensor]):
             raise
 
     def get(self, key: str, default: Any = None) -> Any:
-        """As of any mapping; looks for no similar name."""
+        """Returns the tensor or the default, without searching for similar names."""
         return self[key] if key in self else default
 
     def __iter__(self) -> Iterator[str]:
@@ -407,9 +430,9 @@ class Checkpoint(Mapping[str, Tensor]):
         return is_text(name) and self._handle.has_tensor(str(name))
 
     def find(self, *patterns: str) -> list[Tensor]:
-        """The tensors whose names match a pattern as a whole: ``*`` any characters, also dots; ``?`` one.
+        """Lists the tensors with names that match a pattern: ``*`` matches any characters including dots, ``?`` matches one.
 
-        Errors: NotFoundError (a pattern that matches nothing).
+        Raises NotFoundError if a pattern matches nothing.
         """
         check(patterns=patterns)
         return [Tensor(self, info) for info in self._handle.match(list(patterns))]
@@ -428,22 +451,25 @@ class Checkpoint(Mapping[str, Tensor]):
         isolate: bool = False,
         progress: Progress = None,
     ) -> _sealpoint.LoadReport:
-        """Reads many tensors, planned together: neighbours are fetched by one request, each chunk once.
+        """Reads many tensors with one plan: adjacent ranges share a request, and each chunk is read once.
 
         Args:
             requests: ``{name: out}``, or (name, box, out) for parts; ``out`` and box as for ``Tensor.read``.
-                Destinations must not share a byte.
-            threads: that read and verify; None: those of the checkpoint.
-            missing: what follows if a name is not stored. "report" and "allow" leave its ``out`` as it is.
-            unexpected: what follows if a stored tensor is not asked for.
-            coverage: what follows if the parts of a tensor leave some of it out.
-            convert: as for ``Tensor.read``.
-            isolate: nothing is written to ``out`` that was not verified before. Off: after an error the content
-                is not specified.
-            progress: True: a line on stderr, if it is a terminal or a notebook; or a function (what, bytes done, bytes in
-                all), called now and then on any thread. An exception of it ends the read, and goes on from here.
+                Destinations must not overlap.
+            threads: Number of threads that read and verify. Default: the setting of the checkpoint.
+            missing: Action if a name is not stored. "report" and "allow" leave its ``out`` unchanged.
+            unexpected: Action if a stored tensor is not requested.
+            coverage: Action if the requested parts do not cover their tensor.
+            convert: As for ``Tensor.read``.
+            isolate: Write to ``out`` only after verification. If False, the content of ``out`` is unspecified after an
+                error.
+            progress: True shows a line on stderr if that is a terminal or a notebook. A function is called with (text,
+                bytes done, total bytes) from time to time on any thread; an exception that it raises cancels the read and
+                propagates.
 
-        Errors: MismatchError (the first three), and those of ``Tensor.read``.
+        Raises:
+            MismatchError: ``missing``, ``unexpected`` or ``coverage`` is violated.
+            Error: as for ``Tensor.read``.
         """
         check(missing=missing, unexpected=unexpected, coverage=coverage, isolate=isolate)
         items = requests if type(requests) is dict else self._items(requests)
@@ -451,10 +477,10 @@ class Checkpoint(Mapping[str, Tensor]):
         return self._read(items, contract, threads, convert, isolate, progress)
 
     def plan(self, requests: Iterable[str] | Mapping[str, Any] | None = None) -> Plan:
-        """What a read costs, before a byte is read: bytes, files, requests. Chunk records are read for it.
+        """Estimates the cost of a read in bytes, files and requests. Reads chunk records but no payload.
 
         Args:
-            requests: names, or ``{name: box}``; None: everything.
+            requests: Names, or ``{name: box}``. Default: everything.
         """
         names = self if requests is None else listed("requests", requests) if not isinstance(requests, Mapping) else requests
         boxes = names if isinstance(names, Mapping) and names is not self else {}
@@ -508,32 +534,32 @@ class Checkpoint(Mapping[str, Tensor]):
 
     @property
     def absolute_path(self) -> str:
-        """The same directory, wherever the process works by now."""
+        """The absolute path of the directory, independent of the current working directory."""
         return os.path.join(self._folder, self.path) if _paths.is_local(self.path) else self.path
 
     @property
     def step(self) -> int | None:
-        """The training step, or None for a checkpoint that belongs to none."""
+        """The training step, or None if the writer gave none."""
         return self._handle.step
 
     @property
     def sequence(self) -> int:
-        """Its place in its series: its parent's plus 1."""
+        """Position in the series: the parent's sequence plus 1."""
         return self._handle.sequence
 
     @property
     def attempt(self) -> str:
-        """Its id, 32 hexadecimal digits."""
+        """Id of the attempt, 32 hexadecimal digits."""
         return self._handle.attempt
 
     @property
     def parent(self) -> str | None:
-        """The id of the checkpoint before it, or None."""
+        """Id of the preceding checkpoint, or None."""
         return self._handle.parent
 
     @property
     def created(self) -> datetime:
-        """When its writer made the index, by that machine's clock; in UTC."""
+        """Time in UTC when the writer built the index, by the writer's clock."""
         return datetime.fromtimestamp(self._handle.created_unix_ns / 1e9, UTC)
 
     @property
@@ -542,7 +568,7 @@ class Checkpoint(Mapping[str, Tensor]):
 
     @property
     def mesh(self) -> dict[str, int]:
-        """Names and sizes of the axes of the mesh of its writers, outermost first."""
+        """Names and sizes of the axes of the writers' mesh, outermost first."""
         return dict(self._handle.mesh)
 
     @property
@@ -551,22 +577,22 @@ class Checkpoint(Mapping[str, Tensor]):
 
     @property
     def raw_bytes(self) -> int:
-        """Size of tensors and objects."""
+        """Total size of tensors and objects in bytes, before encoding."""
         return self._handle.raw_bytes
 
     def shards(self, name: str) -> list[Shard]:
-        """The parts of a tensor as stored. Errors: NotFoundError."""
+        """Lists the stored parts of a tensor. Raises NotFoundError."""
         check(name=name)
         return [Shard(*shard) for shard in self._handle.shards(name)]
 
     def chunks(self, name: str) -> Chunks:
-        """Stored size and codecs of a tensor. Reads its chunk records. Errors: NotFoundError."""
+        """Returns stored size and codecs of a tensor. Reads its chunk records. Raises NotFoundError."""
         check(name=name)
         chunk_count, raw_bytes, stored_bytes, codecs = self._handle.chunks(name)
         return Chunks(chunk_count, raw_bytes, stored_bytes, dict(codecs))
 
     def close(self) -> None:
-        """Closes its files; a read that is under way ends first. May be called twice."""
+        """Closes the files after running reads have ended. May be called more than once."""
         self._handle.close()
 
     def __enter__(self) -> Checkpoint:
@@ -612,21 +638,29 @@ def open(
     memory_budget_bytes: int = 256 << 20,
     raise_limits: int = 1,
 ) -> Checkpoint:
-    """Opens a checkpoint for reading. Verifies its marker and its index, and reads no payload.
+    """Opens a checkpoint for reading. Verifies its marker and index, and reads no payload.
 
     Args:
-        path: its directory. A ``~`` is expanded; Or a URL: see ``sealpoint.storage``.
-        check_files: stat every blob, so that an incomplete copy is found here.
-        direct_io: read payload past the page cache, if the file system can.
-        threads: that read and verify, unless a read says otherwise, 1 to 1024; None: the processors that this process may
-            use, divided by the ranks of its host that share them, 16 at most.
-        memory_budget_bytes: bound on staging memory of a read; at least 64 KiB and a chunk per thread.
-        raise_limits: the checkpoint may have so many times as much as the limits of a reader allow (tensors, shards, boxes of
-            a tensor, bytes of the index), 1 to 1,000,000. For checkpoints that you trust and that are LimitExceededError.
+        path: Directory, in which ``~`` is expanded, or a URL (see ``sealpoint.storage``).
+        check_files: Stat every blob, to detect an incomplete copy immediately.
+        direct_io: Bypass the page cache when reading payload, if the file system can.
+        threads: Default number of threads that read and verify, 1 to 1024. None: the processors available to this
+            process divided by the ranks on its host that share them, at most 16.
+        memory_budget_bytes: Maximum staging memory of a read. At least 64 KiB and one chunk per thread.
+        raise_limits: Factor, 1 to 1,000,000, by which the checkpoint may exceed the reader's limits (tensors, shards,
+            boxes of a tensor, bytes of the index). For trusted checkpoints that raise LimitExceededError.
 
-    Errors: InvalidArgumentError, NotFoundError, NotACheckpointError, UncommittedError, IncompleteError, CorruptError,
-    UnsupportedError (also: a URL of an unknown scheme), LimitExceededError, IoError, MismatchError (files of a checkpoint of
-    torch.distributed.checkpoint or Megatron are in the directory, too).
+    Raises:
+        InvalidArgumentError: an argument is invalid.
+        NotFoundError: the path does not exist.
+        NotACheckpointError: the directory has no file of Sealpoint.
+        UncommittedError: the directory has no commit marker.
+        IncompleteError: a file is missing or too short.
+        CorruptError: marker or index is damaged.
+        UnsupportedError: unknown version or feature, or a URL with an unknown scheme.
+        LimitExceededError: a reader limit is exceeded.
+        IoError: the storage failed.
+        MismatchError: the directory also has files of torch.distributed.checkpoint or Megatron.
     """
     return open_own(path, check_files=check_files, direct_io=direct_io, threads=threads,
                     memory_budget_bytes=memory_budget_bytes, raise_limits=raise_limits, must_be_alone=True)  # fmt: skip

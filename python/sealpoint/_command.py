@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the sub-commands of ``sealpoint`` share: arguments, output, exit status."""
+"""What the commands of this package share: arguments, output, exit status. They are as those of the program (tools/common)."""
 
 from __future__ import annotations
 
@@ -7,34 +7,27 @@ import argparse
 import contextlib
 import errno
 import io
+import json
 import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from sealpoint._arguments import THREADS_MAX
 from sealpoint._errors import Error
-from sealpoint._sealpoint import printable
+from sealpoint._sealpoint import json_version, printable
 
-# As those of ckpt-verify.
-STATUS_OF_VERDICT = {"committed": 0, "corrupt": 1, "uncommitted": 2, "unsupported": 3, "unreadable": 4, "incomplete": 5}
 # The status of a conversion that is done, but left out what may be state.
 LEFT_OUT = 6
 _UNREADABLE, _USAGE, _INTERNAL, _OUTPUT, _INTERRUPTED = 4, 64, 70, 74, 130
-_STATUS_OF_CODE = {"Corrupt": 1, "Uncommitted": 2, "Unsupported": 3, "LimitExceeded": 3, "Incomplete": 5}
+_STATUS_OF_CODE = {
+    "Corrupt": 1, "Uncommitted": 2, "Unsupported": 3, "LimitExceeded": 3, "Incomplete": 5, "InvalidArgument": _USAGE,
+}  # fmt: skip
 
 
 def status_of(error: Error) -> int:
     return _STATUS_OF_CODE.get(error.code, _UNREADABLE)
-
-
-def threads_of(text: str) -> int:
-    """For ``type=`` of an argument."""
-    if not text.isdecimal() or not 1 <= int(text) <= THREADS_MAX:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of threads, expected 1 to {THREADS_MAX}")
-    return int(text)
 
 
 class _SignalledError(BaseException):
@@ -59,6 +52,44 @@ def write_line(text: str) -> None:
     write(text + "\n")
 
 
+def write_document(members: dict[str, Any], status: int) -> int:
+    """The document of ``--json``; returns the status."""
+    write_line(json.dumps({"version": json_version, **members, "exit_status": status}, indent=2))
+    return status
+
+
+def _wants_json() -> bool:
+    return "--json" in sys.argv[1:]
+
+
+def _error_document(status: int, **members: Any) -> None:
+    if _wants_json():
+        write_document({"error": {name: value for name, value in members.items() if value is not None}}, status)
+
+
+def _report(program: str, error: Error) -> int:
+    """On standard error, or as the document."""
+    status = status_of(error)
+    if _wants_json():
+        names = ("code", "rule", "path", "offset", "tensor", "object", "message")
+        _error_document(status, **{name: getattr(error, name) for name in names})
+    else:
+        write_error(f"{program}: {error}\n")
+    return status
+
+
+def complete(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
+    """What fits as the last word, as tools/ckpt/complete.cc writes it: a line for each, or ``:`` for files."""
+    options = {name: action for action in parser._actions for name in action.option_strings}
+    before = options.get(words[-2]) if len(words) > 1 else None
+    if before is not None and before.nargs != 0:
+        write("".join(f"{one}\t\n" for one in before.choices or ()) or ":\n")
+    elif words[-1].startswith("-"):
+        write("".join(f"{name}\t{(action.help or '').partition('. ')[0]}\n" for name, action in options.items()))
+    else:
+        write(":\n")
+
+
 def write_error(text: str) -> None:
     """To standard error, whose own errors cannot be reported anywhere."""
     try:
@@ -73,28 +104,29 @@ class Parser(argparse.ArgumentParser):
     """Wrong usage is one line and status 64, since 2 means uncommitted."""
 
     def error(self, message: str) -> NoReturn:
-        write_error(f"{self.prog}: {printable(message)}; see {self.prog} --help\n")
+        write_error(f"{self.prog}: {printable(message)}; see --help\n")
+        _error_document(_USAGE, code="InvalidArgument", message=message)
         sys.exit(_USAGE)
 
     def _print_message(self, message: str, file: Any = None) -> None:
         write(message)
 
 
-def run(work: Callable[[], int]) -> int:
-    """Does the work of a command, which returns its exit status; yields the status of the process."""
+def run(work: Callable[[], int], name: str) -> int:
+    """Does the work of the command of this name, which returns its exit status; yields the status of the process."""
     _open_standard_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # the terminal may not have every character
     try:
-        return _finish(work)
+        return _finish(work, f"ckpt {name}")
     except _OutputError as failed:
         error = failed.args[0]
         _give_up(sys.stdout)
         if isinstance(error, BrokenPipeError):  # as every program ends whose reader has seen enough
             signal.signal(signal.SIGPIPE, signal.SIG_DFL)
             os.kill(os.getpid(), signal.SIGPIPE)
-        write_error(f"sealpoint: standard output: {error.strerror} (errno {error.errno})\n")
+        write_error(f"ckpt: standard output: {error.strerror} (errno {error.errno})\n")
         return _OUTPUT
 
 
@@ -111,22 +143,21 @@ def end_by_signals() -> None:
             signal.signal(number, end)
 
 
-def _finish(work: Callable[[], int]) -> int:
+def _finish(work: Callable[[], int], program: str) -> int:
     try:
         return work()
     except Error as error:
-        write_error(f"{error}\n")
-        return status_of(error)
+        return _report(program, error)
     except KeyboardInterrupt:
-        write_error("interrupted\n")
+        write_error(f"{program}: interrupted\n")
         return _INTERRUPTED
     except _SignalledError as ended:
-        write_error(f"ended by {signal.Signals(ended.args[0]).name}\n")
+        write_error(f"{program}: ended by {signal.Signals(ended.args[0]).name}\n")
         return 128 + int(ended.args[0])
     except _OutputError:
         raise
     except Exception:  # the status 1 that Python would give means corrupt
-        write_error(traceback.format_exc() + "sealpoint: this is a bug; nothing is known of the checkpoint\n")
+        write_error(traceback.format_exc() + f"{program}: this is a bug; nothing is known of the checkpoint\n")
         return _INTERNAL
     finally:
         flush()

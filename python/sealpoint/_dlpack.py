@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The side of DLPack that gives arrays out, as its specification for Python has it."""
+"""The exporting side of DLPack, as specified for Python."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 from sealpoint import _sealpoint
 from sealpoint._errors import ArgumentTypeError, InvalidArgumentError
 
-HOST = (1, 0)  # kDLCPU, its only one
+HOST = (1, 0)  # kDLCPU and its only device
 
 
 class Request(NamedTuple):
-    """What a consumer asked for. ``copy``: True: a new one; False: none; None: as it comes."""
+    """Request of a consumer. ``copy``: True: always; False: never; None: if needed."""
 
     copy: bool | None
     is_versioned: bool
@@ -23,7 +23,7 @@ def request_of(
 ) -> Request:
     """Checks the arguments of ``__dlpack__``.
 
-    Errors: InvalidArgumentError, ArgumentTypeError; BufferError (another device).
+    Raises InvalidArgumentError, ArgumentTypeError, and BufferError for another device.
     """
     if stream is not None:
         raise InvalidArgumentError(f"stream is {stream!r:.80}, expected None: the memory is the host's")
@@ -44,10 +44,10 @@ def capsule(
     request: Request, memory: Any, dtype_name: str, *, shape: list[int] | None = None, owner: Any = None,
     is_read_only: bool = False, is_copied: bool = False,
 ) -> Any:
-    """Over ``memory``, which has a buffer or an address, and is kept, and ``owner`` with it. ``shape``: of dense elements;
-    None: that of the array ``memory``.
+    """Creates a capsule over ``memory``, which has a buffer or an address. Keeps ``memory`` and ``owner`` alive.
 
-    Errors: BufferError (memory that may not be written, for a consumer that cannot be told).
+    ``shape`` is the shape of dense elements; None: the shape of the array ``memory``. Raises BufferError for read-only memory
+    if the consumer does not support it.
     """
     if is_read_only and not request.is_versioned:
         raise BufferError(

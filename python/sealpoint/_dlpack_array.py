@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays of dtypes that ml_dtypes has. To be imported when arrays are made: it imports numpy."""
+"""Arrays of ml_dtypes dtypes. Imports numpy, so import this module only to create arrays."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sealpoint._dtypes import TO_NUMPY_CODE, name_of
 
 
 class DlpackArray(numpy.ndarray[Any, Any]):
-    """An array of numpy that gives out bfloat16 and the dtypes of 8 bits by DLPack, too, as numpy's own does not."""
+    """A numpy array that also exports bfloat16 and 8-bit floats via DLPack; numpy's own arrays cannot."""
 
     def __dlpack__(
         self, *, stream: Any = None, max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None,

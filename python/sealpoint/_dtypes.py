@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dtypes: names of the specification, and what numpy has for them. numpy is imported when it is needed."""
+"""Dtypes of the specification and their numpy equivalents. Imports numpy lazily."""
 
 from __future__ import annotations
 
 import importlib
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sealpoint._sealpoint import foreign_dtypes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
 
 _ROWS = foreign_dtypes()
 ITEM_SIZE = {name: size for name, size, *_ in _ROWS}
@@ -16,14 +21,14 @@ TO_TORCH = {name: torch_name for name, _, torch_name, _, _ in _ROWS}
 OF_TORCH = {torch_name: name for name, torch_name in TO_TORCH.items()}
 # Classes of storages in the module torch; other dtypes have untyped ones.
 TO_STORAGE = {name: storage for name, _, _, storage, _ in _ROWS if storage}
-# Those that numpy has.
+# Dtypes of numpy.
 TO_NUMPY_CODE = {name: code for name, _, _, _, code in _ROWS if code}
-# Those that ml_dtypes has. Arrays of its complex32, which it has only lately, and of f4_e2m1x2 are bytes.
+# Dtypes of ml_dtypes. Arrays of f4_e2m1x2, and of complex32, which ml_dtypes added recently, are bytes.
 _OF_ML_DTYPES = TO_TORCH.keys() - TO_NUMPY_CODE.keys() - {"c32", "f4_e2m1x2"}
 
 
 def numpy() -> Any:
-    """The module numpy, or an ImportError that says what works without it."""
+    """Returns the module numpy, or raises an ImportError that lists the features available without it."""
     try:
         return importlib.import_module("numpy")
     except ImportError as error:
@@ -35,7 +40,7 @@ def numpy() -> Any:
 
 @cache
 def numpy_dtype(name: str) -> Any:
-    """numpy's dtype of this name of the specification; None if neither numpy nor ml_dtypes has one."""
+    """Returns the numpy dtype for a dtype name of the specification, or None if neither numpy nor ml_dtypes has it."""
     if name in TO_NUMPY_CODE:
         return numpy().dtype(TO_NUMPY_CODE[name])
     if name in _OF_ML_DTYPES:
@@ -49,6 +54,6 @@ def numpy_dtype(name: str) -> Any:
 
 
 def name_of(dtype: Any) -> str | None:
-    """The name in the specification of a dtype of numpy or ml_dtypes; None if it has none."""
+    """Returns the specification's name for a dtype of numpy or ml_dtypes, or None."""
     name = OF_TORCH.get(dtype.name)
     return name if name in TO_NUMPY_CODE or name in _OF_ML_DTYPES else None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exceptions: one class per code of the library, all of them sealpoint.Error.
+"""Exceptions: one class per error code of the library, all derived from sealpoint.Error.
 
-They are made of plain values, so that they can be pickled and sent to another process.
+They hold plain values only, so they can be pickled and sent to other processes.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from typing import ClassVar
 
 
 class Error(Exception):
-    """What the library could not do, and where. ``str()`` is one line with all of it.
+    """Base class of all errors. ``str()`` returns one line with all attributes.
 
     Attributes:
-        code: what went wrong, as far as a program acts differently on it ("Corrupt", "NoSpace", ...).
-        message: what was found and what was expected.
-        rule: id of the broken rule of the specification, such as "R-HDR-03", or None.
-        path: file or directory, or None.
-        offset: byte offset in ``path``, or None.
-        tensor, object: name of what the error is about, or None.
-        rank, host: where the first cause happened, or None.
-        unknown_outcome: True if nobody can say whether a save took effect: look at the directory later,
-            and delete nothing.
+        code: Category for programs, such as "Corrupt" or "NoSpace".
+        message: Found and expected values.
+        rule: Id of the violated rule of the specification, such as "R-HDR-03", or None.
+        path: File or directory, or None.
+        offset: Byte offset in ``path``, or None.
+        tensor, object: Name of the tensor or object concerned, or None.
+        rank, host: Origin of the first cause, or None.
+        unknown_outcome: True if it is unknown whether a save took effect. Look at the directory later, and delete
+            nothing.
     """
 
     code: ClassVar[str] = "Internal"
@@ -57,17 +57,17 @@ class Error(Exception):
 
 
 class InvalidArgumentError(Error, ValueError):
-    """The caller's argument is wrong: a dtype, a shape, a read-only or overlapping destination, a name twice."""
+    """An argument is invalid: a dtype, a shape, a read-only or overlapping destination, a duplicate name."""
 
     code = "InvalidArgument"
 
 
 class ArgumentTypeError(InvalidArgumentError, TypeError):
-    """The caller's argument is of a wrong type."""
+    """An argument has the wrong type."""
 
 
 class NotFoundError(Error, KeyError):
-    """What was asked for by name does not exist: a path, a tensor, an object."""
+    """The requested path, tensor or object does not exist."""
 
     code = "NotFound"
 
@@ -79,7 +79,7 @@ class AlreadyExistsError(Error):
 
 
 class NotACheckpointError(Error):
-    """The directory has no file of Sealpoint, or the path is a file of another kind."""
+    """The directory has no file of Sealpoint, or the path is a file of another type."""
 
     code = "NotACheckpoint"
 
@@ -97,25 +97,25 @@ class IncompleteError(Error):
 
 
 class CorruptError(Error):
-    """The bytes are not those that were committed. Restore this checkpoint or use an older one."""
+    """The bytes differ from the committed ones. Restore this checkpoint or use an older one."""
 
     code = "Corrupt"
 
 
 class UnsupportedError(Error):
-    """Valid, but written with a version or feature that this build does not know; or the file system lacks something."""
+    """The version or feature is unknown to this build, or the file system lacks a required feature."""
 
     code = "Unsupported"
 
 
 class LimitExceededError(Error):
-    """A limit of the specification was passed."""
+    """A limit of the specification is exceeded."""
 
     code = "LimitExceeded"
 
 
 class MismatchError(Error):
-    """What is stored is not what the caller's contract asks for."""
+    """The stored data does not match the caller's contract."""
 
     code = "Mismatch"
 
@@ -151,7 +151,7 @@ class TimeoutError(Error, builtins.TimeoutError):
 
 
 class CancelledError(Error):
-    """The caller cancelled what was under way."""
+    """The caller cancelled the operation."""
 
     code = "Cancelled"
 
@@ -185,7 +185,7 @@ def make_error(
     host: str | None,
     unknown_outcome: bool,
 ) -> Error:
-    """The exception of a code; called by the compiled module."""
+    """Creates the exception for a code. Called by the compiled module."""
     cls = _CLASSES.get(code, InternalError)
     if cls in (NotFoundError, NotACheckpointError) and path is not None and tensor is object is None:
         message = _with_place(message, path)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What names that were not found may have meant."""
+"""Suggestions for unknown names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PARTS_MAX = 3
 
 
 def nearest(name: str, names: Collection[str]) -> str | None:
-    """The one of the names that is most like this one. Of many, only those with its first or its last part count."""
+    """Returns the most similar name. Among many names, compares only the ones with the same first or last part."""
     candidates: Iterable[str] = names
     if len(names) > _COMPARED_MAX:
         begin, end = name.rpartition(".")[0] + ".", "." + name.rpartition(".")[2]
@@ -23,8 +23,9 @@ def nearest(name: str, names: Collection[str]) -> str | None:
 
 
 def extra_part(longer: Iterable[str], shorter: Set[str]) -> tuple[str, int] | None:
-    """What most of the longer names have within them, or before them, and the shorter ones do not, such as "module"; and
-    how many names differ by it alone."""
+    """Returns the part that most of the longer names contain and the shorter ones lack, such as "module", and the number of
+    names that differ only by it.
+    """
     votes: Counter[str] = Counter()
     for name, _ in zip(longer, range(_LOOKED_AT_MAX), strict=False):
         parts = name.split(".")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Indices of tensors: what ``ck["w"][0:4, ..., -1]`` asks for, as a box and what is left of it."""
+"""Tensor indices: converts ``ck["w"][0:4, ..., -1]`` into a box and a selection within it."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any, NamedTuple
 
 
 class Selection(NamedTuple):
-    """A box of a tensor, in elements per dimension, and where the elements that are asked for are in it."""
+    """A box of a tensor, in elements per dimension, and the selected elements within it."""
 
     offset: tuple[int, ...]
     extent: tuple[int, ...]
-    # False for dimensions that an integer has taken away.
+    # False for dimensions removed by an integer index.
     kept: tuple[bool, ...]
-    # One per dimension that is left; 1 takes all of the box.
+    # One per remaining dimension. 1 selects every element of the box.
     steps: tuple[int, ...]
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The extents of the box without the dimensions that are taken away."""
+        """The shape of the result: extents of the box without the removed dimensions."""
         return tuple(n for n, kept in zip(self.extent, self.kept, strict=True) if kept)
 
     @property
@@ -28,7 +28,7 @@ class Selection(NamedTuple):
 
 
 def select(index: Any, shape: tuple[int, ...]) -> Selection:
-    """Understands integers, slices and Ellipsis as numpy does; other indices are a TypeError."""
+    """Converts integers, slices and Ellipsis as numpy does. Raises TypeError for other indices."""
     entries = _expand(index if isinstance(index, tuple) else (index,), len(shape))
     offset, extent, kept, steps = [], [], [], []
     for dim, (entry, size) in enumerate(zip(entries, shape, strict=True)):
@@ -51,7 +51,7 @@ def whole(shape: tuple[int, ...]) -> Selection:
 
 
 def _expand(entries: tuple[Any, ...], ndim: int) -> list[Any]:
-    """One entry per dimension."""
+    """Returns one entry per dimension."""
     dots = [i for i, entry in enumerate(entries) if entry is Ellipsis]
     if len(dots) > 1:
         raise IndexError("an index has at most one ellipsis ('...')")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that are keywords of functions that programs call, and one dataclass within the package."""
+"""Options: keywords of public functions, and one dataclass within the package."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 from sealpoint._errors import InvalidArgumentError
 from sealpoint._hints import nearest
 
-# What keywords were named before.
+# Former names of keywords.
 _RENAMED = {"pass_on": "share_chunks"}
-# Options of other programs: ours by which the same is said, and how. The first one that a function has counts.
+# Options of other libraries, with our equivalents and usage. The first equivalent that a function has is suggested.
 _ELSEWHERE = {
     "strict": [("contract", 'contract=Contract.partial() loads a part of a checkpoint, and contract=Contract(missing="allow") '
                             "keeps what the checkpoint does not have")],
@@ -35,12 +35,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def names_of(keywords: Any) -> list[str]:
-    """The names that a TypedDict has, in the order in which they are declared."""
+    """Returns the names of a TypedDict in declaration order."""
     return list(keywords.__annotations__)
 
 
 def takes(keywords: Any, options: Any) -> Callable[[F], F]:
-    """Lets ``help()`` and ``inspect.signature`` show the keywords of a function, each with its default in the options."""
+    """Makes ``help()`` and ``inspect.signature`` show the keywords of a function, with defaults from its options."""
 
     def set_signature(function: F) -> F:
         signature = inspect.signature(function)
@@ -57,7 +57,7 @@ def takes(keywords: Any, options: Any) -> Callable[[F], F]:
 
 
 def refuse_unknown(what: str, given: Mapping[str, Any], known: Collection[str]) -> None:
-    """Errors: TypeError (a keyword that is not known; says which one was meant)."""
+    """Raises TypeError for an unknown keyword, with a suggestion."""
     for name in given:
         if name in known:
             continue
@@ -72,7 +72,7 @@ def refuse_unknown(what: str, given: Mapping[str, Any], known: Collection[str]) 
 
 
 def _check_call(name: str, signature: inspect.Signature, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
-    """Errors: TypeError."""
+    """Raises TypeError if the arguments do not match the signature."""
     refuse_unknown(f"{name}()", keywords, signature.parameters)
     try:
         signature.bind(*args, **keywords)
@@ -81,8 +81,10 @@ def _check_call(name: str, signature: inspect.Signature, args: tuple[Any, ...], 
 
 
 def tells_others(tell: Callable[[str, Mapping[str, Any], InvalidArgumentError], None]) -> Callable[[F], F]:
-    """Hands keywords that a function does not have, and arguments that lack, to ``tell`` first, with the name of the function
-    and its keywords: it raises them on all ranks that call it, or returns if this one is alone."""
+    """Passes wrong keywords and missing arguments to ``tell``, with the function's name and its keywords.
+
+    ``tell`` raises the error on all calling ranks, or returns if this rank is alone.
+    """
 
     def checked(function: F) -> F:
         signature = inspect.signature(function)
@@ -102,5 +104,5 @@ def tells_others(tell: Callable[[str, Mapping[str, Any], InvalidArgumentError], 
 
 
 def refuses_unknown(function: F) -> F:
-    """Makes ``refuse_unknown`` look at the keywords of each call, of a function of one process."""
+    """Applies ``refuse_unknown`` to each call of a single-process function."""
     return tells_others(lambda name, keywords, error: None)(function)

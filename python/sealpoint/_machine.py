@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What this machine has for this process: memory, and how many ranks share it."""
+"""Resources of this machine available to this process: memory, and the number of ranks that share it."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ import os
 import pathlib
 from collections.abc import Iterator
 
-# Ranks of this host, by torchrun, Open MPI, MPICH and its descendants, and Slurm, whose text may be "8(x2)": of the first
-# host. lib/pipeline/load_threads.cc has those of processors.
+# Number of ranks on this host, as set by torchrun, Open MPI, MPICH and its descendants, and Slurm (whose text may be
+# "8(x2)": for the first host). lib/pipeline/load_threads.cc has the equivalents for processors.
 _LOCAL_SIZES = ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_TASKS_PER_NODE",
                 "SLURM_NTASKS_PER_NODE")  # fmt: skip
 
 
 def ranks_here(hosts: list[bytes], host: bytes, world_size: int) -> int:
-    """How many ranks of a job of ``world_size`` ranks are on this machine, as far as can be said: never too few if some of
-    them, which are on ``hosts``, are spread as all of them are. ``host``: that of this one."""
+    """Returns the best known number of ranks on this machine, out of ``world_size`` ranks of the job.
+
+    ``hosts`` has the hosts of some ranks; the result is never too small if these are distributed as all ranks are. ``host``
+    is the host of this rank.
+    """
     counted = -(-hosts.count(host) * world_size // len(hosts))
     told = next((count for name in _LOCAL_SIZES if (count := _count_of(os.environ.get(name, ""))) > 0), None)
-    # A launcher within another one may have started more than the outer one says.
+    # A nested launcher may have started more ranks than the outer one reports.
     return counted if told is None else max(told, hosts.count(host))
 
 
@@ -28,7 +31,7 @@ def _count_of(text: str) -> int:
 
 
 def memory_bytes(proc: str = "/proc/self") -> int:
-    """What this process may have: of the machine, or, if that is less, of its control group or one above it."""
+    """Returns the memory available to this process in bytes: that of the machine, or of its control groups if lower."""
     physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return min([physical, *_limits(pathlib.Path(proc))])
 
@@ -50,20 +53,20 @@ def _limits(proc: pathlib.Path) -> Iterator[int]:
 
 
 def _groups(proc: pathlib.Path) -> Iterator[tuple[str, str]]:
-    """By controller ("": all that version 2 has), the control group of this process."""
+    """Returns the control group of this process by controller ("" has all controllers of version 2)."""
     for line in (proc / "cgroup").read_text(errors="surrogateescape").splitlines():
         _, controllers, path = line.split(":", 2)
         yield from ((one, path) for one in controllers.split(","))
 
 
 def _limits_of(mount: pathlib.Path, root: str, group: str, name: str) -> Iterator[int]:
-    """Those of a group and of all above it, as far as they are mounted."""
+    """Returns the limits of a group and its ancestors, as far as they are mounted."""
     below = os.path.relpath(group, root)
     here = mount if below.startswith("..") else mount / below  # a group outside is not to be seen: only the mounted ones
     for directory in (here, *here.parents):
         try:
             yield int((directory / name).read_text())
-        except (OSError, ValueError):  # the root has none; "max"
+        except (OSError, ValueError):  # the root has no limit; "max"
             pass
         if directory == mount:
             return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory of arrays: new and aligned, or mapped and verified."""
+"""Memory of arrays: newly allocated and aligned, or mapped and verified."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from sealpoint import _sealpoint
 from sealpoint._dtypes import numpy, numpy_dtype
 
 if TYPE_CHECKING:
-    from sealpoint._checkpoint import Array
+    from sealpoint._dtypes import Array
 
-
-_ALIGNMENT = 64  # bytes; a cache line
+_ALIGNMENT = 64  # one cache line, in bytes
 
 
 def aligned_array(shape: tuple[int, ...], dtype: Any) -> Any:
-    """A new array at an address that is a multiple of 64. numpy's own are 16 bytes off, and the system then takes twice
-    the time to copy a file's bytes to it; the CPU client of JAX takes over memory of this alignment without a copy."""
+    """Allocates an array aligned to 64 bytes.
+
+    numpy's own arrays are off by 16 bytes, which doubles the time of the system to copy file bytes into them. The CPU client of
+    JAX adopts memory with this alignment without a copy.
+    """
     size = math.prod(shape) * numpy().dtype(dtype).itemsize
     memory = numpy().empty(size + _ALIGNMENT, dtype="uint8")
     begin = -memory.__array_interface__["data"][0] % _ALIGNMENT
@@ -28,14 +30,14 @@ def aligned_array(shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 def with_dlpack(array: Any) -> Any:
-    """The same array, such that ``__dlpack__`` knows its dtype."""
-    if array.dtype.kind in "biufc":  # those that numpy's own gives out; ml_dtypes has others
+    """Returns the same array with an ``__dlpack__`` that supports its dtype."""
+    if array.dtype.kind in "biufc":  # numpy exports these; ml_dtypes adds others
         return array
     return array.view(importlib.import_module("sealpoint._dlpack_array").DlpackArray)
 
 
 class _Memory:
-    """What numpy makes an array of, which keeps it, and with it the mapping."""
+    """Base object of an array, which keeps it and thereby the mapping alive."""
 
     def __init__(self, mapped: _sealpoint.MappedTensor, address: int, size: int) -> None:
         self._mapped = mapped
@@ -43,7 +45,7 @@ class _Memory:
 
 
 def arrays_of(mapped: _sealpoint.MappedTensor, dtype_name: str, itemsize: int, shapes: list[tuple[int, ...]]) -> list[Array]:
-    """An array of each shard, which cannot be written; its shape is one of ``shapes``."""
+    """Returns a read-only array for each shard; its shape is one of ``shapes``."""
     arrays: list[Any] = []
     for (address, size), shape in zip(mapped.shards, shapes, strict=True):
         flat = numpy().asarray(_Memory(mapped, address, size))
@@ -53,11 +55,11 @@ def arrays_of(mapped: _sealpoint.MappedTensor, dtype_name: str, itemsize: int, s
 
 
 class HostCopy:
-    """A tensor in memory that no process can change, which the processes of a host share: see ``Tensor.host_copy``.
+    """A tensor in immutable memory shared by the processes of a host: see ``Tensor.host_copy``.
 
     Attributes:
-        array: the tensor, read-only. It keeps the memory by itself.
-        path: what ``Tensor.map_host_copy`` of another process takes, as long as this object lives.
+        array: The tensor, read-only. It keeps the memory alive by itself.
+        path: Argument for ``Tensor.map_host_copy`` in another process, valid during the lifetime of this object.
     """
 
     def __init__(self, mapped: _sealpoint.MappedTensor, array: Array) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of Megatron-core and torch.distributed.checkpoint in the directories of checkpoints of this library."""
+"""Files of Megatron-core and torch.distributed.checkpoint in checkpoint directories."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAMES_MAX = 3
 
 
 def backend_of(path: Path) -> str | None:
-    """The backend that Megatron's metadata.json names; None: there is no such file, or it names none."""
+    """Returns the backend named by Megatron's metadata.json, or None."""
     text = _sealpoint.read_file(os.path.join(os.fsdecode(path), CONFIG), _CONFIG_SIZE_MAX_BYTES + 1)
     if text is None or len(text) > _CONFIG_SIZE_MAX_BYTES:
         return None
@@ -31,7 +31,7 @@ def backend_of(path: Path) -> str | None:
 
 
 def native_files(path: Path) -> list[str]:
-    """Names of the files of a native checkpoint in a directory, ascending; metadata.json if it names another backend."""
+    """Returns the file names of a native checkpoint in a directory, ascending, and metadata.json if it names another backend."""
     names = _paths.list_names(os.fsdecode(path))
     found = [name for name in names if _NATIVE.fullmatch(name)]
     has_config = CONFIG in names and backend_of(path) not in (None, BACKEND)
@@ -39,13 +39,13 @@ def native_files(path: Path) -> list[str]:
 
 
 def some(names: list[str]) -> str:
-    """The first ones, and how many more there are."""
+    """Formats the first items and the number of the rest."""
     more = f" and {len(names) - _NAMES_MAX} more" if len(names) > _NAMES_MAX else ""
     return ", ".join(names[:_NAMES_MAX]) + more
 
 
 def check_none(path: Path) -> None:
-    """Errors: AlreadyExistsError (a native checkpoint, whole or not, is in the directory)."""
+    """Raises AlreadyExistsError if the directory has a native checkpoint, complete or not."""
     if natives := native_files(path):
         raise AlreadyExistsError(
             f"a checkpoint of torch.distributed.checkpoint or Megatron is in this directory ({some(natives)}), which loads "
@@ -54,8 +54,10 @@ def check_none(path: Path) -> None:
 
 
 def check_one(path: Path) -> None:
-    """Errors: MismatchError (a checkpoint of this library and a native one are in the directory, or metadata.json names
-    this library where only a native one is)."""
+    """Raises MismatchError if the directory has both a native checkpoint and one of this library.
+
+    Also if metadata.json names this library but the only checkpoint is native.
+    """
     natives = native_files(path)
     if not natives:
         return

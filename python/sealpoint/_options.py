@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How states are stored, whichever framework has them: as keywords of functions, and as one value within the package.
+"""Options for storing states, common to all frameworks: keywords of functions, and one dataclass within the package.
 
-Each face has the keywords that mean something there; defaults, and what is handed on, are in the dataclasses alone.
+Each face has the keywords that apply to it. Only the dataclasses have defaults and conversions.
 """
 
 from __future__ import annotations
@@ -11,24 +11,25 @@ import fnmatch
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, TypedDict
 
+from sealpoint._arguments import Path, Provenance
 from sealpoint._machine import memory_bytes
-from sealpoint._save import BLOB_SIZE_MAX_DEFAULT_BYTES, CHUNK_SIZE_DEFAULT_BYTES, Codec
+from sealpoint._save import CHUNK_SIZE_DEFAULT_BYTES, Codec, Parent
 
 SAVE_BUDGET_MIN_BYTES = 8 << 20  # two staging buffers
 DEADLINE_DEFAULT_SECONDS = 1800.0
 BACKGROUND_DEADLINE_DEFAULT_SECONDS = 7200.0
 LOAD_BUDGET_DEFAULT_BYTES = 256 << 20
 PROMOTE_MEMORY_DEFAULT_BYTES = 16 << 20
-# Staging memory of a rank, if the caller says nothing: saves in the background hold the whole state in it, if it fits.
+# Default staging memory of a rank. A background save holds the whole state in it, if it fits.
 _MEMORY_SHARE = 0.25
 _MEMORY_MIN_BYTES = 64 << 20
 Conversion = Literal["widen", "exact", "nearest"]
-# Patterns of names of tensors that mostly stay as they are, or that the saver finds out which do.
+# Patterns of tensors that rarely change, or "learned" to detect them.
 Frozen = Sequence[str] | Literal["learned"]
 
 
 class StoreKeywords(TypedDict, total=False):
-    """What any face that saves has."""
+    """Keywords common to all saving faces."""
 
     codec: Codec
     codec_level: int
@@ -43,7 +44,7 @@ class StoreKeywords(TypedDict, total=False):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class StoreOptions:
-    """How a state is stored."""
+    """Options for storing a state."""
 
     codec: Codec = "none"
     codec_level: int = 1
@@ -61,17 +62,14 @@ class StoreOptions:
         return () if isinstance(self.frozen, str) else self.frozen
 
     def frozen_among(self, names: Iterable[str]) -> set[str]:
-        """Those of the names that a pattern of ``frozen`` fits."""
+        """Returns the names that match a pattern of ``frozen``."""
         return {name for name in names if any(fnmatch.fnmatchcase(name, one) for one in self.frozen_patterns)}
 
     def saver_arguments(self) -> dict[str, Any]:
-        """What a ``_sealpoint.Saver`` is made of, beside engine and communicator; values can be keys. Nothing is staged."""
+        """Returns the arguments of a ``_sealpoint.Saver`` except engine and communicator, hashable, without staging."""
         return {
-            "find_replicas": True,
             "compare_replicas": self.compare_replicas,
-            "blob_size_max_bytes": BLOB_SIZE_MAX_DEFAULT_BYTES,
             "writer_ranks": (),
-            "check_device_copies": False,
             "deadline": self.deadline,
             "background_deadline": self.background_deadline,
             "keep_local": 0,
@@ -87,6 +85,19 @@ class StoreOptions:
         return (self.codec, self.codec_level, self.chunk_size_bytes)
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SaveOptions(StoreOptions):
+    """Options of a collective save, including its destination."""
+
+    series: bool = False
+    step: int | None = None
+    parent: Parent = None
+    provenance: Provenance | None = None
+    allow_empty: bool = False
+    allow_fallback: bool = False
+    staged: Path | None = None
+
+
 def default_budget(ranks_here: int) -> int:
-    """Staging memory of each of so many ranks of this machine."""
+    """Returns the default staging memory in bytes of each of ``ranks_here`` ranks on this machine."""
     return max(_MEMORY_MIN_BYTES, int(memory_bytes() * _MEMORY_SHARE) // ranks_here)

@@ -11,6 +11,7 @@ import importlib.util
 import os
 import posixpath
 import re
+from collections.abc import Callable
 
 from sealpoint import _sealpoint
 from sealpoint._errors import UnsupportedError
@@ -21,6 +22,8 @@ _URL = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]+::)*([A-Za-z][A-Za-z0-9+.-]+):/")
 # What sealpoint/storage/obstore.py is registered for.
 OBSTORE_SCHEMES = ("s3", "gs", "az", "abfs", "abfss")
 _registered: set[str] = set()
+# Register the stores of those, once obstore is there.
+default_stores: list[Callable[[], None]] = []
 
 
 def note(scheme: str) -> None:
@@ -58,9 +61,8 @@ def resolve(text: str, name: str) -> str | None:
             raise UnsupportedError(
                 f"{name} is a URL of {scheme}, which needs the package obstore: pip install obstore", path=text
             )
-        from sealpoint.storage import obstore
-
-        obstore.register_all()
+        for register in default_stores:
+            register()
         return scheme + text[len(scheme) :].rstrip("/")
     known = ", ".join(sorted({*OBSTORE_SCHEMES, *_registered}))
     raise UnsupportedError(

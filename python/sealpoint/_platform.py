@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``import sealpoint`` says where its extension cannot be imported."""
+"""The message of ``import sealpoint`` if the extension module cannot be imported."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 
 
 def _interpreter() -> str:
-    """CPython 3.13t on Linux x86_64, say."""
+    """Describes the interpreter, for example "CPython 3.13t on Linux x86_64"."""
     free_threaded = "t" if "t" in getattr(sys, "abiflags", "") else ""
     version = f"{sys.version_info.major}.{sys.version_info.minor}{free_threaded}"
     system = {"linux": "Linux", "darwin": "macOS", "win32": "Windows"}.get(sys.platform, sys.platform)
@@ -16,7 +16,7 @@ def _interpreter() -> str:
 
 
 def without_extension(error: ImportError) -> str:
-    """What runs, what does not, and what leads out."""
+    """Explains the failed import: the supported platforms, a remedy, and the features available without the extension."""
     if sys.platform == "linux":
         remedy = "install a wheel for this interpreter, or build one with `pip install .` in a clone"
     else:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The line of progress where stderr is no terminal, but is shown to a person: in a notebook."""
+"""Progress line in notebooks, where stderr is not a terminal but is shown to the user."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 
 def line_of_notebook() -> Callable[[str, int, int], None] | None:
-    """What writes the line in a notebook, as ``progress`` of a call; None: this is none."""
+    """Returns a progress callback that writes the line in a notebook, or None outside of notebooks."""
     stream = sys.stderr
     if stream is None or not type(stream).__module__.startswith("ipykernel."):
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""New checkpoints of committed ones: copies in another form, merges, repairs."""
+"""New checkpoints from committed ones: re-encoded copies, merges, repairs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sealpoint._save import Codec
 
 
 class RepackReport(NamedTuple):
-    """The checkpoint that was made."""
+    """Describes the new checkpoint."""
 
     attempt: str
     sequence: int
@@ -26,13 +26,13 @@ class RepackReport(NamedTuple):
     object_count: int
     blob_count: int
     raw_bytes: int
-    total_bytes: int  # of the blobs
-    is_identical: bool  # the same checkpoint, byte for byte, and no new one
-    was_committed: bool  # an earlier call had made it
+    total_bytes: int  # total size of the blobs
+    is_identical: bool  # a byte-identical copy, not a new checkpoint
+    was_committed: bool  # an earlier call had already made it
 
 
 class ThinReport(NamedTuple):
-    """Where the smaller checkpoint is, and whether its source was deleted."""
+    """Location of the smaller checkpoint, and whether its source was deleted."""
 
     path: str
     made: RepackReport
@@ -40,7 +40,7 @@ class ThinReport(NamedTuple):
 
 
 class RepairedBlob(NamedTuple):
-    """One blob: the place that had it whole, or None, and the errors of the places looked at before."""
+    """One blob: the location that had an intact copy, or None, and the errors of the locations tried before."""
 
     id: str
     size_bytes: int
@@ -49,12 +49,12 @@ class RepairedBlob(NamedTuple):
 
 
 class RepairReport(NamedTuple):
-    """What came from where. ``attempt`` is that of the repaired checkpoint."""
+    """Origin of each part. ``attempt`` is the id of the repaired checkpoint."""
 
     attempt: str | None
     step: int | None
     marker_from: str | None
-    index_from: str | None  # None: built from the manifests
+    index_from: str | None  # None: rebuilt from the manifests
     blobs: list[RepairedBlob]
     lost_tensors: list[str]
     lost_objects: list[str]
@@ -77,7 +77,7 @@ class FormKeywords(TypedDict, total=False):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Form:
-    """How a new checkpoint is made: as keywords of the functions that make one."""
+    """How a new checkpoint is written, as one value."""
 
     codec: Codec | None = None
     codec_level: int = 1
@@ -90,14 +90,14 @@ class Form:
     progress: Progress = None
 
     def values(self) -> tuple[tuple[Any, ...], Progress]:
-        """As the library takes them. Errors: those of ``check``."""
+        """Returns the values in the order of the native functions. Raises as ``check`` does."""
         values = vars(self)
         check(**{**values, "codec": "none" if self.codec is None else self.codec})
         return tuple(value for name, value in values.items() if name != "progress"), self.progress
 
 
 def _form(function: Callable[..., Any], given: FormKeywords) -> tuple[tuple[Any, ...], Progress]:
-    """Errors: TypeError (a keyword that is not known), those of ``check``."""
+    """Parses the keywords. Raises TypeError for an unknown one, and as ``check`` does."""
     refuse_unknown(f"{function.__name__}()", given, list(inspect.signature(function).parameters))
     return Form(**given).values()
 
@@ -111,30 +111,35 @@ def copy(
     drop: Sequence[str] = (),
     **form: Unpack[FormKeywords],
 ) -> RepackReport:
-    """Copies a checkpoint, of any storage to any other; each chunk is verified while it is read.
+    """Copies a checkpoint between any two storages. Every chunk is verified as it is read.
 
-    With nothing chosen the copy is the same checkpoint, byte for byte. Otherwise it is a new attempt of the same
-    content, step and place in the series (not beside its source: that is a fork), whose provenance has
-    ``repack.from``. It appears at once; a call that was killed is repeated, and goes on or begins anew.
+    Without selection and re-encoding, the copy is the same checkpoint, byte for byte. Otherwise it is a new attempt with
+    the same content, step and sequence, and ``repack.from`` in its provenance. Do not put it into the series of its
+    source: that would be a fork. The copy appears atomically. After a kill, repeat the call: it resumes or starts again.
 
     Args:
-        source: a checkpoint's directory; as for ``sealpoint.open``.
-        destination: the new one's; made if it is missing.
-        match: patterns of names of tensors and objects, as for ``Checkpoint.find``; none: all.
-        drop: of these, what stays behind.
-        codec: as for ``save``; None: of each tensor the one that it has. Likewise 0 for ``chunk_size_bytes``.
-        codec_level: zstd's.
-        chunk_size_bytes: as for ``save``.
-        blob_count: blobs of about the same size; 0: one per thread.
-        blob_size_max_bytes: another file is begun before one would pass this; 0: 64 GiB.
-        threads: that read, verify, encode and write.
-        memory_budget_bytes: for payload, of all threads; at least 1 MiB for each.
-        dry_run: look at the sources, and write and delete nothing: the report is of what would be made.
-        progress: as for ``Checkpoint.read``.
+        source: Directory of a checkpoint, as for ``sealpoint.open``.
+        destination: Directory of the new checkpoint, created if missing.
+        match: Patterns of tensor and object names, as for ``Checkpoint.find``. Default: all.
+        drop: Patterns of names to leave out of the matches.
+        codec: As for ``save``. Default: the codec of each tensor is kept.
+        codec_level: Compression level of zstd.
+        chunk_size_bytes: As for ``save``. 0: the chunk size of each tensor is kept.
+        blob_count: Number of blobs, of about the same size. 0: one per thread.
+        blob_size_max_bytes: Maximum size of a file. 0: 64 GiB.
+        threads: Number of threads that read, verify, encode and write.
+        memory_budget_bytes: Maximum payload memory of all threads. At least 1 MiB per thread.
+        dry_run: Read the sources and report the expected result, without writing or deleting.
+        progress: As for ``Checkpoint.read``.
 
-    Errors: those of ``sealpoint.open`` and ``Checkpoint.read``, NotFoundError (a pattern that matches nothing),
-    AlreadyExistsError (the destination has another checkpoint), InvalidArgumentError, UnsupportedError, NoSpaceError,
-    IoError.
+    Raises:
+        NotFoundError: a pattern matches nothing.
+        AlreadyExistsError: the destination has another checkpoint.
+        InvalidArgumentError: an argument is invalid.
+        UnsupportedError: the storage lacks a required feature.
+        NoSpaceError: the storage is full.
+        IoError: the storage failed.
+        Error: as for ``sealpoint.open`` and ``Checkpoint.read``.
     """
     check(match=match, drop=drop)
     values = _form(copy, form)
@@ -155,23 +160,25 @@ def merge(
     provenance: Provenance | None = None,
     **form: Unpack[FormKeywords],
 ) -> RepackReport:
-    """Makes one checkpoint of several, of any layouts: weighted averages of their tensors, or all tensors of all.
+    """Merges checkpoints with any layouts into one: weighted averages of their tensors, or the union of their tensors.
 
     Args:
-        sources: directories of checkpoints.
-        destination: the new one's; made if it is missing.
-        mode: "average": all have the same tensors; those of floating-point and complex dtypes are averaged, others must
-            be equal. "union": the tensors of all; those that several have must be equal.
-        weights: one per source, used as they are; none: 1/n each.
-        accumulate: the dtype of the sum w[0] * x[0] + w[1] * x[1] + …, from left to right, which is then rounded to
-            the tensor's; f64 and c128 are always summed up in f64.
-        first_objects: take the objects of the first source that has them. Off: objects that differ are an error.
-        step: None: that of the first source.
-        provenance: as for ``save``; ``repack.from`` names the sources.
+        sources: Directories of checkpoints.
+        destination: Directory of the new checkpoint, created if missing.
+        mode: "average" requires the same tensors in all sources; floating-point and complex tensors are averaged, others
+            must be equal. "union" takes all tensors; tensors in several sources must be equal.
+        weights: One per source, used without normalization. Default: 1/n each.
+        accumulate: Dtype of the sum w[0] * x[0] + w[1] * x[1] + …, computed from left to right and then rounded to the
+            dtype of the tensor. f64 and c128 are always summed in f64.
+        first_objects: Take each object from the first source that has it. If False, objects that differ are an error.
+        step: Training step. Default: the step of the first source.
+        provenance: As for ``save``. ``repack.from`` names the sources.
         form: ``codec``, ``codec_level``, ``chunk_size_bytes``, ``blob_count``, ``blob_size_max_bytes``, ``threads``,
             ``memory_budget_bytes``, ``dry_run`` and ``progress`` as for ``copy``.
 
-    Errors: as for ``copy``; MismatchError (names the tensor or object that differs).
+    Raises:
+        MismatchError: a tensor or object differs. Names it.
+        Error: as for ``copy``.
     """
     check(sources=sources, mode=mode, weights=weights, accumulate=accumulate, first_objects=first_objects, step=step)
     values = _form(merge, form)
@@ -196,17 +203,19 @@ def thin(
     remove_source: bool = False,
     **form: Unpack[FormKeywords],
 ) -> ThinReport:
-    """Makes a checkpoint without some of its tensors and objects, and may delete the old one afterwards.
+    """Makes a checkpoint without some of its tensors and objects. Optionally deletes the source afterwards.
 
     Args:
-        path: a checkpoint's directory.
-        drop: patterns of names, such as "optimizer.*".
-        destination: the new one's; None: beside the old one, its name with "-thin".
-        remove_source: delete the old one once the new one is durable, as ``Series.delete``; never the newest.
+        path: Directory of a checkpoint.
+        drop: Patterns of names, such as "optimizer.*".
+        destination: Directory of the new checkpoint. Default: next to the source, with the suffix "-thin".
+        remove_source: Delete the source, as ``Series.delete`` does, once the new checkpoint is durable. The newest
+            checkpoint of a series cannot be deleted.
         form: ``codec``, ``codec_level``, ``chunk_size_bytes``, ``blob_count``, ``blob_size_max_bytes``, ``threads``,
             ``memory_budget_bytes``, ``dry_run`` and ``progress`` as for ``copy``.
 
-    Errors: as for ``copy``, and those of ``Series.delete``; that it would be refused is found before anything is written.
+    Raises:
+        Error: as for ``copy`` and ``Series.delete``. A refused deletion is detected before anything is written.
     """
     check(drop=drop, remove_source=remove_source)
     values = _form(thin, form)
@@ -224,19 +233,23 @@ def repair(
     threads: int = 2,
     progress: Progress = None,
 ) -> RepairReport:
-    """Makes a whole checkpoint of a damaged one and its copies: of each file the first that passes. Changes none of them.
+    """Builds an intact checkpoint from a damaged one and its copies. Takes each file from the first location that verifies.
+
+    The inputs are not changed.
 
     Args:
-        path: the damaged checkpoint's directory.
-        replicas: other directories with some of its files; they need not be checkpoints.
-        destination: a new directory. If a blob is lost, it holds all others, and a call with another replica goes on.
-        rebuild_index: if no place has the index, build one from the blobs, if all of the attempt are there. The result is
-            then a new attempt, without provenance and mesh.
-        threads: that copy.
-        progress: as for ``Checkpoint.read``.
+        path: Directory of the damaged checkpoint.
+        replicas: Other directories with some of its files. They need not be checkpoints.
+        destination: New directory. If a blob is lost, it receives all others, and a later call with another replica
+            resumes.
+        rebuild_index: If no location has the index, rebuild it from the blobs, provided all blobs of the attempt exist.
+            The result is then a new attempt without provenance and mesh.
+        threads: Number of threads that copy.
+        progress: As for ``Checkpoint.read``.
 
-    Errors: IncompleteError and others: there is no repaired checkpoint; the attribute ``report`` of the exception says
-    what is lost.
+    Raises:
+        IncompleteError: a file is lost. The attribute ``report`` of any exception lists the losses.
+        Error: other failures. No repaired checkpoint exists.
     """
     check(replicas=replicas, rebuild_index=rebuild_index, threads=threads, progress=progress)
     places = [path_of(one, "replicas") for one in replicas]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Saving from one process, and writing blobs for collectives of the caller's own."""
+"""Saves from one process, and blob writers for programs with their own collectives."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sealpoint._checkpoint import Checkpoint, Progress
 from sealpoint._errors import InvalidArgumentError
 
 Codec = Literal["none", "zstd", "bytesplit+zstd"]
-# A checkpoint that the new one follows: itself, what its save returned, or (attempt, sequence), and where it is.
+# The preceding checkpoint: the object, the result of its save, or (attempt, sequence[, directory]).
 Parent = Checkpoint | _sealpoint.CommitInfo | tuple[str, int] | tuple[str, int, str] | None
 
 CHUNK_SIZE_DEFAULT_BYTES = 4 << 20
@@ -24,15 +24,15 @@ _engine: tuple[int, _sealpoint.Engine] | None = None
 
 
 def default_engine() -> _sealpoint.Engine:
-    """Staging memory (256 MiB at most) and threads that the saves of this process share; made when first used."""
+    """Returns the engine shared by the saves of this process: threads and at most 256 MiB of staging memory. Created lazily."""
     global _engine
-    if _engine is None or _engine[0] != os.getpid():  # a forked child makes its own
+    if _engine is None or _engine[0] != os.getpid():  # a forked child creates its own
         _engine = (os.getpid(), _sealpoint.Engine())
     return _engine[1]
 
 
 def parent_of(parent: Parent) -> tuple[str, int, str] | None:
-    """Its attempt, its sequence, its directory; the last is empty if it is not known."""
+    """Returns (attempt, sequence, directory). The directory is empty if unknown."""
     if parent is None:
         return None
     if isinstance(parent, Checkpoint):
@@ -61,35 +61,40 @@ def save(
     engine: _sealpoint.Engine | None = None,
     progress: Progress = None,
 ) -> _sealpoint.CommitInfo:
-    """Saves the tensors and objects of one process as one checkpoint, which is durable when this returns.
+    """Saves tensors and objects of one process as a checkpoint, which is durable on return.
 
     Args:
-        tensors: names to arrays of numpy, or to what has the buffer protocol or ``__dlpack__``, such as tensors of torch;
-            strides may be any. No thread may change them before this returns, or old and new values are stored. For
-            dtypes that the array lacks: (array, name), where the name is one of the specification ("bf16") and the array
-            has integers of its size, or bytes with one more axis of it.
-        path: the new checkpoint's directory, made if it is missing; with ``series`` the directory of the series. A ``~``
-            is expanded; URLs are refused.
-        objects: names to bytes, or to (bytes, media type).
-        step: the training step; a series needs one.
-        series: save into a new directory ``step-...`` of this series, whose newest checkpoint becomes the parent.
-        parent: the checkpoint before this one, if it is not in a series.
-        provenance: what else is to be known of it, such as {"metric.loss": 1.25}. Stored as strings; a number as
-            ``repr`` writes it.
-        mesh: names and sizes of axes; provenance only.
+        tensors: Names to numpy arrays, or to objects with the buffer protocol or ``__dlpack__`` such as torch tensors.
+            Any strides. Other threads must not change them during the call; otherwise old and new values may be mixed.
+            For a dtype that the array type lacks, pass (array, dtype name of the specification, such as "bf16"); the
+            array then has integers of the same size, or bytes with one more axis of that size.
+        path: Directory of the new checkpoint, created if missing. With ``series``, directory of the series. ``~`` is
+            expanded; URLs are not supported.
+        objects: Names to bytes, or to (bytes, media type).
+        step: Training step. Required with ``series``.
+        series: Save into a new subdirectory ``step-...`` of this series. Its newest checkpoint becomes the parent.
+        parent: Preceding checkpoint, if this one is outside a series.
+        provenance: Additional facts to store, such as {"metric.loss": 1.25}. Stored as strings, numbers via ``repr``.
+        mesh: Names and sizes of mesh axes. Provenance only.
         codec: "none", "zstd" or, for floating-point numbers, "bytesplit+zstd".
-        chunk_size_bytes: unit of digest and codec: a power of two, 4 KiB to 128 MiB (16 MiB with a codec).
-        blob_size_max_bytes: another file is begun before one would pass this.
-        allow_empty: a checkpoint without tensors and objects is not an error.
-        allow_fallback: save into the series although it has a marker that is damaged or of another version, and so may
-            be newer: the new checkpoint comes behind all that say how new they are. Off: the marker's error is raised.
-        engine: staging memory and threads; None: those that all saves of the process share.
-        progress: as for ``Checkpoint.read``.
+        codec_level: Compression level of zstd.
+        chunk_size_bytes: Unit of digests and codecs: a power of two, 4 KiB to 128 MiB (16 MiB with a codec).
+        blob_size_max_bytes: Maximum size of a file. Default: 64 GiB.
+        allow_empty: Allow a checkpoint without tensors and objects.
+        allow_fallback: Save into the series even if one of its markers is damaged or has another version, and might
+            therefore be newer. The new checkpoint follows all readable ones. If False, the error of that marker is raised.
+        engine: Staging memory and threads. Default: shared by all saves of the process.
+        progress: As for ``Checkpoint.read``.
 
-    Errors: InvalidArgumentError (names the tensor), AlreadyExistsError (the directory has a checkpoint; nothing was
-    changed), NoSpaceError, IoError, UnsupportedError (the file system cannot publish exclusively; a marker of the
-    series), CorruptError (a marker of the series). After an error there is no such checkpoint, unless its
-    ``unknown_outcome`` is true.
+    Raises:
+        InvalidArgumentError: an argument is invalid. Names the tensor.
+        AlreadyExistsError: the directory already has a checkpoint. Nothing was changed.
+        NoSpaceError: the storage is full.
+        IoError: the storage failed.
+        UnsupportedError: the file system cannot publish exclusively, or a marker of the series has another version.
+        CorruptError: a marker of the series is damaged.
+
+    After an error the checkpoint does not exist, unless ``unknown_outcome`` of the error is true.
     """
     check(
         tensors=tensors,
@@ -123,11 +128,11 @@ def save(
 
 
 class BlobWriter:
-    """Writes tensors and objects of one process into blobs of a directory, without a communicator.
+    """Writes tensors and objects of one process into blobs, without a communicator.
 
-    What ``finish`` returns goes to one process by any means, which calls ``commit``. A context manager: leaving it
-    without ``finish``, or by an exception, removes the files, unless a checkpoint may need them by then. Not usable in a
-    forked child. One call at a time.
+    Send the summaries returned by ``finish`` to one process by any means; that process calls ``commit``. As a context
+    manager it removes the files on an exception or if ``finish`` was not called, unless a checkpoint might need them.
+    Not thread-safe. Not usable in a forked child.
     """
 
     def __init__(
@@ -139,12 +144,14 @@ class BlobWriter:
         size_max_bytes: int = BLOB_SIZE_MAX_DEFAULT_BYTES,
         engine: _sealpoint.Engine | None = None,
     ) -> None:
-        """
+        """Creates the writer.
+
         Args:
-            directory: made if it is missing.
-            attempt: id that all writers and the commit share (``new_attempt``), or None if there is none yet.
-            step: the training step.
-            size_max_bytes: another blob is begun before one would pass this.
+            directory: Created if missing.
+            attempt: Id shared by all writers and the commit (``new_attempt``). None: not known yet.
+            step: Training step.
+            size_max_bytes: Maximum size of a blob. Default: 64 GiB.
+            engine: Staging memory and threads. Default: shared by all saves of the process.
         """
         check(attempt=attempt, step=step, size_max_bytes=size_max_bytes, engine=engine)
         self._path = path_of(directory, "directory")
@@ -167,18 +174,25 @@ class BlobWriter:
         group: str = "",
         placement: Iterable[str] = (),
     ) -> None:
-        """Stores a tensor, or the part of it that this process holds. The array may change afterwards.
+        """Stores a tensor, or the part of it held by this process. The array may change afterwards.
 
         Args:
-            array: as for ``save``.
-            shape: of the whole tensor; None: the array is all of it.
-            offset: where the array is in it, in elements per dimension; None: at the beginning.
-            extent: of the box, if the array is flat because it is a run of it; None: the array's shape.
-            run: the array holds these row-major elements [begin, end) of the box; None: all of them.
-            group: tensors of different groups go into different blobs.
-            placement: how the tensor is placed on the mesh; provenance only.
+            name: Name of the tensor.
+            array: As for ``save``.
+            shape: Shape of the whole tensor. Default: the array is the whole tensor.
+            offset: Offset of the box in the tensor, in elements per dimension. Default: zeros.
+            extent: Extent of the box if the array is flat (with ``run``). Default: the shape of the array.
+            run: The array holds the row-major elements [begin, end) of the box. Default: all of them.
+            codec, codec_level, chunk_size_bytes: As for ``save``.
+            group: Tensors of different groups go into different blobs.
+            placement: Placement of the tensor on the mesh. Provenance only.
 
-        Holes and overlaps are found by ``commit``. Errors: InvalidArgumentError, NoSpaceError, IoError.
+        ``commit`` detects holes and overlaps.
+
+        Raises:
+            InvalidArgumentError: an argument is invalid.
+            NoSpaceError: the storage is full.
+            IoError: the storage failed.
         """
         labels = listed("placement", placement)
         check(
@@ -199,21 +213,21 @@ class BlobWriter:
         self._writer.add(name, array, where, (codec, codec_level, chunk_size_bytes), group, labels)
 
     def add_object(self, name: str, value: Any, *, codec: Codec = "none") -> None:
-        """Stores bytes, or (bytes, media type), under a name."""
+        """Stores an object: bytes, or (bytes, media type)."""
         check(name=name, codec=codec)
         self._writer.add_object(name, value, codec)
 
     def finish(self) -> list[bytes]:
-        """Makes everything durable and returns one summary per blob; none if nothing was added. The last call."""
+        """Makes all blobs durable and returns one summary per blob; an empty list if nothing was added. The last call."""
         summaries = self._writer.finish()
         self._is_finished = True
         return summaries
 
     def abandon(self) -> None:
-        """Removes the files; also after ``finish``, if the attempt failed elsewhere.
+        """Removes the files, also after ``finish`` if the attempt failed elsewhere.
 
-        Errors: InvalidArgumentError: the checkpoint was committed, or its commit has not ended or its outcome is not known.
-        Nothing was removed.
+        Raises InvalidArgumentError, and removes nothing, if the checkpoint was committed or the outcome of its commit is
+        unknown or pending.
         """
         self._writer.abandon()
 
@@ -247,11 +261,23 @@ def commit(
     allow_empty: bool = False,
     progress: Progress = None,
 ) -> _sealpoint.CommitInfo:
-    """Makes the blobs of these summaries one checkpoint, or does nothing. Exactly one process calls it.
+    """Commits the blobs with these summaries as one checkpoint, or does nothing. Exactly one process calls it.
 
-    Errors: InvalidArgumentError (holes, overlaps, disagreeing tensors; names them), AlreadyExistsError,
-    IncompleteError (a blob is missing or short), CorruptError (a summary), NoSpaceError, IoError. After an error
-    there is no checkpoint, unless its ``unknown_outcome`` is true; the blobs stay.
+    Args:
+        directory: Directory of the blobs.
+        summaries: Results of ``BlobWriter.finish`` of all writers.
+        attempt: Id shared with the writers.
+        step, parent, provenance, mesh, allow_empty, progress: As for ``save``.
+
+    Raises:
+        InvalidArgumentError: holes, overlaps, or tensors with different descriptions. Names them.
+        AlreadyExistsError: the directory already has a checkpoint.
+        IncompleteError: a blob is missing or too short.
+        CorruptError: a summary is damaged.
+        NoSpaceError: the storage is full.
+        IoError: the storage failed.
+
+    After an error the checkpoint does not exist, unless ``unknown_outcome`` of the error is true. The blobs stay.
     """
     blobs = listed("summaries", summaries)
     check(summaries=blobs, attempt=attempt, step=step, parent=parent, allow_empty=allow_empty, progress=progress)
@@ -269,16 +295,16 @@ def commit(
 
 
 def read_summary(directory: Path, blob: str) -> bytes:
-    """The summary of a finished blob, as ``BlobWriter.finish`` returned it. ``blob`` is its id."""
+    """Reads the summary of a finished blob, as ``BlobWriter.finish`` returned it. ``blob`` is its id."""
     check(blob=blob)
     return _sealpoint.read_summary(path_of(directory, "directory"), blob)
 
 
 def list_blobs(directory: Path) -> list[str]:
-    """Ids of the files in a directory whose names are those of blobs."""
+    """Lists the ids of all files with blob names in a directory."""
     return _sealpoint.list_blobs(path_of(directory, "directory"))
 
 
 def new_attempt() -> str:
-    """A random id for an attempt, 32 hexadecimal digits."""
+    """Returns a new random attempt id, 32 hexadecimal digits."""
     return _sealpoint.new_attempt()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A save in the background, as a future."""
+"""The future of a background save."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _log = logging.getLogger("sealpoint")
 
 
 class SaveFuture(concurrent.futures.Future[_sealpoint.CommitInfo]):
-    """A save that goes on in the background, and ends by itself.
+    """A save that runs in the background and completes without further calls.
 
-    ``result()`` waits for it, ``done()`` looks, ``add_done_callback()`` calls back on a thread of this object. All
-    ranks have the same outcome, but not at the same moment. A failed save is not a reason to stop a training.
-    A process that ends normally waits for it. A failure that nobody asked about is logged ("sealpoint", as an error) when
-    the object goes, or the process ends. Not usable in a forked child (InvalidArgumentError).
+    ``result()`` waits, ``done()`` polls, and ``add_done_callback()`` calls back on a thread of this object. The outcome is
+    the same on all ranks, but ranks may learn it at different times. Training can continue after a failed save. At
+    normal exit the process waits for the save. An unobserved failure is logged (logger "sealpoint", level ERROR) when the
+    object is deleted or the process exits. In a forked child all methods raise InvalidArgumentError.
     """
 
     def __init__(
@@ -34,15 +34,20 @@ class SaveFuture(concurrent.futures.Future[_sealpoint.CommitInfo]):
         text: str,
         on_end: Callable[[BaseException | None], None],
     ) -> None:
-        """``text``: which save it is, in messages. ``on_end``: called with its error, before the future has it."""
+        """Starts to watch the save.
+
+        Args:
+            text: Description of the save for messages.
+            on_end: Called with the error, or None, before the future is resolved.
+        """
         super().__init__()
         self.set_running_or_notify_cancel()
         self._pending: _sealpoint.PendingSave | None = pending
-        self._saver: _sealpoint.Saver | None = saver  # which gives up what is pending when it goes
+        self._saver: _sealpoint.Saver | None = saver  # cancels pending saves when deleted
         self._text, self._on_end, self._pid = text, on_end, os.getpid()
         self._is_heard = False
         _unheard.add(self)
-        # Not a daemon: the interpreter waits for it at its end, and so for the save.
+        # Not a daemon, so the interpreter waits at exit for this thread, and thereby for the save.
         threading.Thread(target=self._watch, name="sealpoint-save", daemon=False).start()
 
     def _watch(self) -> None:
@@ -91,7 +96,7 @@ class SaveFuture(concurrent.futures.Future[_sealpoint.CommitInfo]):
         super().add_done_callback(fn)
 
     def cancel(self) -> bool:
-        """Asks for the save to be given up by all ranks, if it is not too late; ``result()`` says how it ended."""
+        """Asks all ranks to cancel the save if it is not too late. ``result()`` reports the outcome."""
         self._check_process()
         pending = self._pending
         if pending is None:
@@ -120,6 +125,6 @@ _unheard: weakref.WeakSet[SaveFuture] = weakref.WeakSet()
 
 @atexit.register
 def _say_all_unheard() -> None:
-    """The interpreter waited for the threads of all of them before."""
+    """Logs unobserved failures at exit, after the interpreter has waited for the threads."""
     for future in list(_unheard):
         future._say_unheard()

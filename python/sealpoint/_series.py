@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Directories of checkpoints of one training."""
+"""Series: directories with the checkpoints of one training."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from sealpoint._errors import InvalidArgumentError, IoError
 
 
 class Newest(NamedTuple):
-    """The newest whole checkpoint, and newer ones that are not, each with its ``problem``."""
+    """The newest usable checkpoint, and newer unusable ones, each with its ``problem``."""
 
     entry: _sealpoint.SeriesEntry
     passed_over: list[_sealpoint.SeriesEntry]
 
 
 class Unfinished(NamedTuple):
-    """An upload to an object store that was begun and neither completed nor given up.
+    """An unfinished upload in an object store: neither completed nor aborted.
 
-    ``name`` is that of the file within the series, ``begun_unix_s`` 0 if the store does not say.
+    ``name`` is the file name within the series. ``begun_unix_s`` is 0 if the store does not report it.
     """
 
     name: str
@@ -33,8 +33,9 @@ class Unfinished(NamedTuple):
 
 
 class CleanUp(NamedTuple):
-    """What ``Series.clean`` did. ``problem`` is an UnsupportedError if the client of the store cannot list unfinished
-    uploads, as that of obstore: a lifecycle rule of the bucket removes these."""
+    """Result of ``Series.clean``. ``problem`` is an UnsupportedError if the client cannot list unfinished uploads, as with
+    obstore: remove these by a lifecycle rule of the bucket.
+    """
 
     bytes_freed: int
     aborted: list[Unfinished]
@@ -42,17 +43,17 @@ class CleanUp(NamedTuple):
 
 
 class Series:
-    """A directory of checkpoints of one training. Every call looks at the directory anew.
+    """The checkpoints of one training in one directory. Every call reads the directory again.
 
-    With several processes, one of them calls and tells the others.
+    With several processes, call it on one and send the result to the others.
     """
 
     def __init__(self, path: Path) -> None:
-        """``path`` is as for ``sealpoint.open``."""
+        """Opens the series. ``path`` is as for ``sealpoint.open``."""
         self.path: str = path_of(path)
 
     def list(self) -> list[_sealpoint.SeriesEntry]:
-        """Committed ones, newest first, then the others by name. A directory that does not exist has none."""
+        """Lists committed checkpoints, newest first, then all others by name. Empty if the directory does not exist."""
         with self._naming_files():
             return _sealpoint.series_list(self.path)
 
@@ -68,13 +69,16 @@ class Series:
             raise InvalidArgumentError(f"expected a directory of checkpoints; {found}", path=self.path) from None
 
     def newest(self, *, allow_fallback: bool = False) -> Newest | None:
-        """The newest committed checkpoint whose files are there; None if nothing was ever committed. IoError if neither the
-        series nor its parent directory is there: a file system that is not mounted is not a new training.
-        InvalidArgumentError if the path is that of a checkpoint, or of a file: there may be something to resume from.
+        """Finds the newest committed checkpoint with all its files. Returns None if nothing was ever committed.
 
         Args:
-            allow_fallback: take an older one if the newest is damaged, and say what was passed over. Off: its
-                error is raised.
+            allow_fallback: Return an older checkpoint if the newest is damaged, and list the skipped ones. If False, the
+                error of the newest one is raised.
+
+        Raises:
+            IoError: neither the series nor its parent directory exists; the file system may not be mounted.
+            InvalidArgumentError: the path is a checkpoint or a file, so a new training must not start silently.
+            Error: as for ``sealpoint.open``.
         """
         check(allow_fallback=allow_fallback)
         with self._naming_files():
@@ -82,8 +86,10 @@ class Series:
         return None if found is None else Newest(*found)
 
     def open_newest(self, *, allow_fallback: bool = False, **options: Any) -> _checkpoint.Checkpoint | None:
-        """Opens what ``newest`` finds; ``options`` are those of ``sealpoint.open``. None: nothing was ever committed,
-        so that training begins anew. No error ever looks like this."""
+        """Opens the checkpoint found by ``newest``; ``options`` as for ``sealpoint.open``.
+
+        Returns None only if nothing was ever committed, so a new training can begin. Errors are never reported as None.
+        """
         found = self.newest(allow_fallback=allow_fallback)
         return None if found is None else _checkpoint.open(found.entry.path, **options)
 
@@ -98,21 +104,22 @@ class Series:
         max_bytes: int = 0,
         dry_run: bool = False,
     ) -> _sealpoint.PruneReport:
-        """Deletes the committed checkpoints that none of these rules keeps, the oldest first.
+        """Deletes the committed checkpoints that no rule keeps, oldest first.
 
         Args:
-            keep_last: the newest so many; at least 2.
-            keep_every_n_steps: those whose step is a multiple of it; 0: none.
-            keep_per_period: (seconds, count): the newest of each period, for the newest ``count`` periods.
+            keep_last: Number of newest checkpoints to keep. At least 2.
+            keep_every_n_steps: Keep steps that are multiples of this number. 0: off.
+            keep_per_period: (seconds, count) keeps the newest checkpoint of each period, for the newest ``count`` periods.
             keep_best: (metric, "least" or "greatest", count), by a provenance entry such as "metric.loss".
-            keep_within: those made at most so long before the newest, in seconds or as a timedelta; 0: none.
-            max_bytes: of what these rules keep, the newest stay that fit; without such a rule, of all whole ones. What is
-                linked from one to another counts once. The newest ``keep_last`` always stay. 0: no bound.
-            dry_run: decide, and change nothing.
+            keep_within: Keep checkpoints at most this much older than the newest, in seconds or as a timedelta. 0: off.
+            max_bytes: Maximum total size. Keeps the newest checkpoints that fit, among the ones kept by the other rules, or
+                among all usable ones without such a rule. Linked files count once. The newest ``keep_last`` always stay.
+                0: unlimited.
+            dry_run: Decide without deleting.
 
-        Errors: InvalidArgumentError (a rule; a metric that no checkpoint has), IoError and others: nothing, or no more, was
-        deleted; the
-        attribute ``report`` of the exception says what was done until then.
+        Raises:
+            InvalidArgumentError: a rule is invalid, or no checkpoint has the metric. Nothing was deleted.
+            IoError: the storage failed. The attribute ``report`` of the exception lists the deletions so far.
         """
         periods = listed("keep_per_period", keep_per_period)
         if isinstance(keep_within, datetime.timedelta):
@@ -135,23 +142,35 @@ class Series:
         return report
 
     def delete(self, name: str) -> None:
-        """Removes a committed checkpoint in the safe order, never the newest. Errors: InvalidArgumentError,
-        NotFoundError, IoError."""
+        """Deletes a committed checkpoint, marker first. Refuses to delete the newest.
+
+        Raises:
+            InvalidArgumentError: the checkpoint is the newest, or is not committed.
+            NotFoundError: the name does not exist.
+            IoError: the storage failed.
+        """
         check(name=name)
         _sealpoint.series_delete(self.path, name)
 
     def clean(self, name: str) -> CleanUp:
-        """Removes the files of an attempt that was never committed, and gives its unfinished uploads up. Leaves a marker
-        that keeps a slow writer from committing; called again it removes the directory, for which the caller must
-        know that no such writer is alive."""
+        """Removes the files of an uncommitted attempt and aborts its unfinished uploads.
+
+        Leaves a marker that prevents a slow writer from committing. A second call removes the directory too; before it, make
+        sure that no such writer is alive.
+        """
         check(name=name)
         freed, aborted, problem = _sealpoint.series_clean(self.path, name)
         return CleanUp(freed, [Unfinished(*one) for one in aborted], problem)
 
     def unfinished(self) -> Sequence[Unfinished]:
-        """Uploads to an object store that were begun below the series and neither completed nor given up; those of running
-        saves are among them. ``clean`` takes the part of a name before the ``/``. Empty on a file system. Errors:
-        IoError, UnsupportedError (obstore cannot list them)."""
+        """Lists unfinished uploads below the series in an object store, including uploads of running saves.
+
+        Pass the part of a name before the ``/`` to ``clean``. Empty on a file system.
+
+        Raises:
+            IoError: the storage failed.
+            UnsupportedError: the client (obstore) cannot list uploads.
+        """
         return [Unfinished(*one) for one in _sealpoint.series_unfinished(self.path)]
 
     def __repr__(self) -> str:

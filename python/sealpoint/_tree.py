@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nested states without pickle: spec/tree.md. Knows nothing of torch; its types are added by sealpoint.torch."""
+"""Nested states without pickle: spec/tree.md. Independent of torch; sealpoint.torch registers its types."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from sealpoint._dtypes import name_of, numpy, numpy_dtype
 from sealpoint._errors import ArgumentTypeError, CorruptError, Error, InvalidArgumentError, UnsupportedError
 
 OBJECT = "sealpoint.tree"
-# Beside a tree, of states of torch: by them sealpoint.torch loads what has changed since. Values are whole without them.
+# Objects next to a tree of torch states. sealpoint.torch uses them to load states that changed since. The tree is
+# complete without them.
 VERSIONS, PARAMETERS, UNITED = f"{OBJECT}.versions", f"{OBJECT}.parameters", f"{OBJECT}.united"
 MEDIA_TYPE = "application/vnd.sealpoint.tree+json"
 KIND = "$"
@@ -31,12 +32,12 @@ _DEPTH_MAX = 200
 _REFUSED_NAMED_MAX = 10
 
 Path = tuple[str | int, ...]
-Node = Any  # what json reads and writes
+Node = Any  # JSON value
 T = TypeVar("T")
 
 
 class PerRank(Generic[T]):
-    """A value of which each rank has its own, such as the state of a random generator."""
+    """A value that differs by rank, such as the state of a random generator."""
 
     def __init__(self, value: T) -> None:
         self.value = value
@@ -46,13 +47,13 @@ class PerRank(Generic[T]):
 
 
 class TensorParts:
-    """A tensor that is made of others: spec/tree-additions.md. A whole load has it for what was saved as a tensor of a class.
+    """A tensor composed of other tensors: spec/tree-additions.md. Returned by a whole load for tensor subclasses.
 
     Attributes:
-        class_name: of the tensor that was saved.
-        shape: of that tensor, whole.
-        context: what its class said beside the parts.
-        parts: tensors, by the name of an attribute; by the box of the whole that they are ("" is all of it).
+        class_name: Class of the saved tensor.
+        shape: Shape of the whole saved tensor.
+        context: Additional data given by the class.
+        parts: Tensors by attribute name, then by their box in the whole ("" is all of it).
     """
 
     def __init__(self, class_name: str, shape: list[int], context: Node, parts: dict[str, dict[str, Any]]) -> None:
@@ -63,7 +64,7 @@ class TensorParts:
 
 
 class Foreign:
-    """A stored value of a type that was not looked up: a dtype or device of torch, or a member of an enumeration."""
+    """A stored value of an unresolved type: a torch dtype or device, or a member of an enumeration."""
 
     def __init__(self, kind: str, members: Mapping[str, Any]) -> None:
         self.kind, self.members = kind, dict(members)
@@ -78,18 +79,17 @@ class Foreign:
         return f"<{self.kind} {' '.join(str(value) for value in self.members.values())}>"
 
 
-# The enumerations that were registered, by their names in files.
+# Registered enumerations by their names in files.
 _enums: dict[str, type[enum.Enum]] = {}
-# Types that others than this module know: (is it one, encode), and by kind: decode.
+# Types registered by other modules: (predicate, encode), and decode by kind.
 _encoders: list[tuple[Callable[[Any], bool], Callable[[Any], Node]]] = []
 _decoders: dict[str, Callable[[Node], Any]] = {}
 
 
 def register_enum(cls: type[enum.Enum]) -> type[enum.Enum]:
-    """Lets members of this enumeration be saved and loaded; usable as a decorator.
+    """Registers an enumeration, so that its members can be saved and loaded. Usable as a decorator.
 
-    Files name a class as ``module.QualName``; only classes that were registered are ever looked up.
-    Errors: ArgumentTypeError.
+    Files name a class as ``module.QualName``. Only registered classes are ever looked up. Raises ArgumentTypeError.
     """
     if not isinstance(cls, type) or not issubclass(cls, enum.Enum):
         raise ArgumentTypeError(f"cls is {reprlib.repr(cls)}, expected a class of enum.Enum")
@@ -109,7 +109,7 @@ def register_type(
 
 
 def text_of(path: Path) -> str:
-    """The name of what is at this path."""
+    """Returns the name of a path."""
     return ".".join(str(part) for part in path)
 
 
@@ -118,14 +118,14 @@ def base64_of(data: Any) -> str:
 
 
 class Encoder:
-    """Makes the node of a state, and finds its tensors.
+    """Encodes a state as a node and collects its tensors.
 
     Args:
-        is_tensor: what becomes a tensor, and not a value.
-        add_tensor: called with the path's text and the tensor; returns the name under which it is stored.
-        rank, size: of this process, and of all.
-        allow_pickle: what has no node is pickled, instead of being refused.
-        prepare: returns what is encoded for a value that is no plain one.
+        is_tensor: Tells whether a value becomes a tensor.
+        add_tensor: Called with the path's text and the tensor; returns the stored name.
+        rank, size: Rank of this process, and number of ranks.
+        allow_pickle: Pickle values without a node form instead of refusing them.
+        prepare: Returns the replacement of a value of another than a plain type.
     """
 
     def __init__(
@@ -139,12 +139,12 @@ class Encoder:
     ) -> None:
         self._is_tensor, self._add_tensor, self._prepare = is_tensor, add_tensor, prepare
         self._rank, self._size, self._allow_pickle = rank, size, allow_pickle
-        self.rank_values: dict[str, Node] = {}  # this rank's, by path: the content of its own object
-        self.is_per_rank = False  # it is within per_rank
+        self.rank_values: dict[str, Node] = {}  # this rank's values by path: the content of its object
+        self.is_per_rank = False  # within per_rank
         self._refused: list[Error] = []
 
     def encode(self, value: Any, path: Path = ()) -> Node:
-        """Errors: InvalidArgumentError, UnsupportedError; one error names all refused values."""
+        """Encodes a state. Raises InvalidArgumentError or UnsupportedError; one error names all refused values."""
         node = self._encode_part(value, path)
         if self._refused:
             refused, self._refused = self._refused, []
@@ -152,7 +152,7 @@ class Encoder:
         return node
 
     def _encode_part(self, value: Any, path: Path) -> Node:
-        """The node of a part; an error is noted, and the other parts follow."""
+        """Encodes a part. Records an error and continues with the other parts."""
         try:
             return self._encode(value, path)
         except Error as error:
@@ -266,7 +266,7 @@ class Encoder:
 
 
 def kind_of_parts(node: Node) -> bool:
-    """Whether a node is that of a tensor that is made of others."""
+    """Tells whether a node is a composed tensor."""
     return isinstance(node, dict) and node.get(KIND) == _PARTS
 
 
@@ -275,7 +275,7 @@ def is_named_tuple(value: Any) -> bool:
 
 
 def _plain_value(value: Any) -> str | int | float | None:
-    """The value of a subclass of a plain type, or the text of a path; None: it is neither."""
+    """Returns the value of a plain-type subclass, or the text of a path; None for other values."""
     if isinstance(value, pathlib.PurePath):
         return str(value)
     if isinstance(value, str):
@@ -288,12 +288,12 @@ def _plain_value(value: Any) -> str | int | float | None:
 
 
 def is_of_numpy(value: Any) -> bool:
-    """Whether it is an array or a scalar of numpy, which keep their dtype."""
+    """Tells whether it is a numpy array or scalar; both keep their dtype."""
     return "numpy" in sys.modules and isinstance(value, (numpy().generic, numpy().ndarray))
 
 
 def _error_of_all(refused: list[Error]) -> Error:
-    """One error that names several refused values."""
+    """Builds one error that names several refused values."""
     named = "; ".join(f"{one.tensor or one.object or 'the state itself'}: {one.message}" for one in refused[:_REFUSED_NAMED_MAX])
     more = f"; and {len(refused) - _REFUSED_NAMED_MAX} more" if len(refused) > _REFUSED_NAMED_MAX else ""
     first = refused[0]
@@ -301,12 +301,12 @@ def _error_of_all(refused: list[Error]) -> Error:
 
 
 def part_of(key: Any) -> str | int:
-    """The part of a path that stands for a key of a mapping."""
+    """Returns the path part of a mapping key."""
     return key if isinstance(key, (str, int)) else str(key)
 
 
 def _text(text: str, path: Path) -> str:
-    """JSON has no lone surrogates."""
+    """Checks that text has no lone surrogates, which JSON cannot represent."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -329,12 +329,12 @@ def _encode_array(value: Any, path: Path) -> Node:
 
 
 def rank_object(rank: int) -> str:
-    """The object with the values that one rank gave to ``per_rank``."""
+    """Builds the object with one rank's ``per_rank`` values."""
     return f"{OBJECT}.rank{rank}"
 
 
 def merge(nodes: list[tuple[int, Node]]) -> Node:
-    """One tree of those of some ranks. Errors: InvalidArgumentError, which names what differs, and where."""
+    """Merges the trees of some ranks. Raises InvalidArgumentError, which names the difference and its path."""
     (first, merged), *others = nodes
     for rank, node in others:
         merged = _merge(merged, node, (first, rank), ())
@@ -342,20 +342,20 @@ def merge(nodes: list[tuple[int, Node]]) -> Node:
 
 
 def united_paths(nodes: list[Node], path: Path = ()) -> Iterator[str]:
-    """Paths of the mappings of values that ranks have with other keys, such as the places of data loaders by rank."""
+    """Returns the paths of value mappings with different keys on different ranks, such as data loader positions by rank."""
     members = [one for node in nodes if (one := _members(node)) is not None]
     if len(members) < 2:
         return
     keys = list(dict.fromkeys(key for one in members for key in one))
     if any(len(one) != len(keys) for one in members) and not any(nodes_of(nodes, ("tensor", _PARTS))):
         yield text_of(path)
-    if KIND not in nodes[0]:  # other keys than strings are those of histories
+    if KIND not in nodes[0]:  # non-string keys belong to histories
         for key in keys:
             yield from united_paths([one[key] for one in members if key in one], (*path, key))
 
 
 def nodes_of(node: Node, kinds: Collection[str]) -> Iterator[dict[str, Node]]:
-    """The nodes of these kinds in a tree, each before those within it."""
+    """Returns the nodes of these kinds in a tree, each before its descendants."""
     if isinstance(node, list):
         for one in node:
             yield from nodes_of(one, kinds)
@@ -367,7 +367,7 @@ def nodes_of(node: Node, kinds: Collection[str]) -> Iterator[dict[str, Node]]:
 
 
 def _members(node: Node) -> dict[Any, Node] | None:
-    """The values of a mapping by key, in a form that can be compared; None: the node is not a mapping."""
+    """Returns the values of a mapping by comparable key, or None for other nodes."""
     if not isinstance(node, dict):
         return None
     if KIND not in node:
@@ -378,12 +378,12 @@ def _members(node: Node) -> dict[Any, Node] | None:
 
 
 def _stored(node: Node) -> str:
-    """What tells two nodes apart: 1, 1.0 and True are equal in Python, and so are 0.0 and -0.0."""
+    """Distinguishes stored nodes: in Python 1, 1.0 and True are equal, and so are 0.0 and -0.0."""
     return json.dumps(node, sort_keys=True)
 
 
 def _compared(key: Node) -> Any:
-    """What is equal for keys that are in Python."""
+    """Returns a form that is equal for keys that are equal in Python."""
     kind = key.get(KIND) if isinstance(key, dict) else None
     if kind == "tuple":
         return tuple(_compared(one) for one in key["items"])
@@ -411,7 +411,7 @@ def _merge(a: Node, b: Node, ranks: tuple[int, int], path: Path) -> Node:
         for text, (node_of_key, value) in second.items():
             if text in first:
                 value = _merge(first[text][1], value, ranks, (*path, text))
-            elif (other := texts.get(_compared(node_of_key))) is not None:  # one key for Python, as 1 and True
+            elif (other := texts.get(_compared(node_of_key))) is not None:  # one key in Python, such as 1 and True
                 raise InvalidArgumentError(
                     f"ranks differ: the key {other} on rank {ranks[0]}, {text} on rank {ranks[1]}; see per_rank",
                     object=text_of(path),
@@ -427,7 +427,7 @@ def _merge(a: Node, b: Node, ranks: tuple[int, int], path: Path) -> Node:
 
 
 def brief(node: Node) -> str:
-    """What messages show of a node."""
+    """Formats a node for messages."""
     if isinstance(node, dict) and node.get(KIND) == "tensor":
         return "a tensor"
     if kind_of_parts(node):
@@ -441,7 +441,7 @@ def dump(node: Node) -> bytes:
 
 
 def parse(data: bytes) -> Node:
-    """Errors: CorruptError if the bytes are not a tree; UnsupportedError if a later version made them."""
+    """Parses a tree. Raises CorruptError for invalid bytes, UnsupportedError for a later version."""
     try:
         root = json.loads(data, object_hook=_checked)
     except (UnicodeDecodeError, ValueError, RecursionError) as error:
@@ -451,7 +451,7 @@ def parse(data: bytes) -> Node:
     return root
 
 
-# What a node of each kind has beside its kind.
+# Members of each kind of node, in addition to its kind.
 _MEMBERS = {
     **dict.fromkeys(("tensor", "dtype", "device"), {"name"}),
     **dict.fromkeys(("dict", "tuple", "set", "frozenset", "size", "namespace"), {"items"}),
@@ -478,13 +478,13 @@ def _checked(node: dict[str, Node]) -> dict[str, Node]:
 
 
 class Decoder:
-    """Makes values of nodes. ``load_tensor`` gets the name of each tensor."""
+    """Decodes nodes into values. ``load_tensor`` receives the name of each tensor."""
 
     def __init__(self, load_tensor: Callable[[str], Any], allow_pickle: bool = False) -> None:
         self._load_tensor, self._allow_pickle = load_tensor, allow_pickle
 
     def decode(self, node: Node) -> Any:
-        """Errors: CorruptError (what no writer stores), UnsupportedError (a pickle that was not asked for)."""
+        """Decodes a node. Raises CorruptError (no writer stores this) and UnsupportedError (a pickle without permission)."""
         try:
             return self._decode(node)
         except Error:

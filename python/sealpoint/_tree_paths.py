@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trees of states (spec/tree.md) as leaves under their paths, and back."""
+"""Conversion between trees of states (spec/tree.md) and leaves by path."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from sealpoint._tree import KIND, Node, Path, text_of
 
 
 class _Branch(dict[str | int, Any]):
-    """A container, while it is not known of which kind."""
+    """A container of a kind not known yet."""
 
 
 def nest(leaves: Iterable[tuple[Path, Node]]) -> Node:
-    """The tree of these leaves: numbers are places of lists, strings are keys of mappings."""
+    """Builds the tree of these leaves. Numbers in paths are list positions, strings are mapping keys."""
     root = _Branch()
     for path, node in leaves:
         branch = root
@@ -45,7 +45,7 @@ def kind_of(node: Node) -> str | None:
 
 
 def entries_of(node: Node) -> dict[Any, Node] | None:
-    """The values of a mapping by key; None: the node is not a mapping."""
+    """Returns the values of a mapping by key, or None for other nodes."""
     if not isinstance(node, dict):
         return None
     if KIND not in node:
@@ -57,8 +57,10 @@ def entries_of(node: Node) -> dict[Any, Node] | None:
 
 
 def find(entries: Mapping[Any, Node], name: str) -> Node | None:
-    """The node of a name in a mapping whose keys were divided otherwise: "a" of {"a.b": …}, which is {"b": …}, or "a.b" of
-    {"a": {"b": …}}. None: it is not there."""
+    """Finds a name in a mapping with differently divided keys, or returns None.
+
+    "a" in {"a.b": …} finds {"b": …}; "a.b" in {"a": {"b": …}} finds the inner value.
+    """
     inner = {key[len(name) + 1 :]: node for key, node in entries.items() if isinstance(key, str) and key.startswith(f"{name}.")}
     if inner:
         return inner if KIND not in inner else None
@@ -71,7 +73,7 @@ def find(entries: Mapping[Any, Node], name: str) -> Node | None:
 
 
 def flatten(node: Node, path: Path = ()) -> Iterator[tuple[Path, Node]]:
-    """The leaves, under the paths that DCP gives them: keys are strings; lists only count if they have more than values."""
+    """Returns the leaves by DCP path: keys are strings, and lists are divided only if they have more than plain values."""
     entries = entries_of(node)
     if entries is not None:
         for key, value in entries.items():

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What frameworks ask ``os``, ``open`` and ``pathlib`` for, so that their directories may be URLs of object stores.
+"""Replacements for ``os``, ``open`` and ``pathlib`` in frameworks, so that their directories may be object store URLs.
 
-Each of these takes the place of a framework's own module, function or class, and goes on to it for all other paths.
+Each replaces a module, function or class of a framework, and delegates to it for all other paths.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SIZE_MAX_BYTES = 1 << 20
 
 
 def is_url(path: Any) -> bool:
-    """Whether it is a URL that this library serves: all but those of the client that Megatron has itself."""
+    """Tells whether this library serves the URL; Megatron's own client serves some."""
     if not isinstance(path, (str, os.PathLike)):
         return False
     text = os.fspath(path)
@@ -38,7 +38,7 @@ def is_folder(path: Any) -> bool:
 
 
 class Os:
-    """In the place of the module ``os``. A directory of an object store is there as soon as something is in it."""
+    """Replaces the module ``os``. A directory of an object store exists as soon as it is not empty."""
 
     def __init__(self, native: Any = os) -> None:
         self._native = native
@@ -91,7 +91,7 @@ class _Written(io.StringIO):
 
 
 def opener(native: Callable[..., Any] = open) -> Callable[..., Any]:
-    """In the place of ``open``: small files of an object store are read and written whole."""
+    """Replaces ``open``: small files of an object store are read and written whole."""
 
     def open_any(file: Any, mode: str = "r", *arguments: Any, **options: Any) -> Any:
         if not is_url(file):
@@ -99,7 +99,8 @@ def opener(native: Callable[..., Any] = open) -> Callable[..., Any]:
         path = path_of(file)
         if mode == "w":
             return _Written(path)
-        if mode in ("r", "rb") and (content := _sealpoint.read_file(path, _SIZE_MAX_BYTES + 1)) is None:
+        content = _sealpoint.read_file(path, _SIZE_MAX_BYTES + 1) if mode in ("r", "rb") else b""
+        if content is None:
             raise FileNotFoundError(errno.ENOENT, "no such object", path)
         if mode not in ("r", "rb") or len(content) > _SIZE_MAX_BYTES:
             raise UnsupportedError(
@@ -113,7 +114,7 @@ def opener(native: Callable[..., Any] = open) -> Callable[..., Any]:
 
 
 class UrlPath(os.PathLike[str]):
-    """What frameworks ask a pathlib.Path for, of a URL, which pathlib would take a slash from."""
+    """The pathlib.Path methods used by frameworks, for a URL, from which pathlib would remove a slash."""
 
     def __init__(self, url: str) -> None:
         self._url = url.rstrip("/")
@@ -146,7 +147,7 @@ class UrlPath(os.PathLike[str]):
 
 
 def path_class(native: Any = pathlib.Path) -> Any:
-    """In the place of ``pathlib.Path``."""
+    """Replaces ``pathlib.Path``."""
 
     class Kind(type):
         def __call__(cls, *parts: Any) -> Any:

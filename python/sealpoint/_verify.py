@@ -20,21 +20,24 @@ def verify(
     raise_limits: int = 1,
     progress: Progress = None,
 ) -> _sealpoint.VerifyReport:
-    """Verifies a checkpoint and reports what it finds; damage is in the report, not an exception.
+    """Verifies a checkpoint and reports the result. Damage is reported, not raised.
 
     Args:
-        path: its directory; as for ``sealpoint.open``.
-        level: "files": marker, index, existence and length of every blob; "structure": and headers, tables and
-            manifests; "full": and every chunk and every padding byte.
-        threads: that read and verify; 1 to 1024.
-        direct_io: at full level, read past the page cache, so that the disk is checked.
-        violations_per_file_max: so many are listed of each file; all are counted.
-        raise_limits: as for ``sealpoint.open``.
-        progress: as for ``Checkpoint.read``.
+        path: As for ``sealpoint.open``.
+        level: "files" checks marker, index, existence and length of every blob; "structure" also checks headers, tables
+            and manifests; "full" also checks every chunk and every padding byte.
+        threads: Number of threads that read and verify, 1 to 1024.
+        direct_io: At level "full", bypass the page cache, so that the disk itself is checked.
+        violations_per_file_max: Maximum number of violations listed per file. All are counted.
+        raise_limits: As for ``sealpoint.open``.
+        progress: As for ``Checkpoint.read``.
 
-    Returns: a report. ``report.ok`` is true if the verdict is "committed": valid at this level.
+    Returns:
+        A report. ``report.ok`` is true if the verdict is "committed", that is, valid at this level.
 
-    Errors: InvalidArgumentError, UnsupportedError (a URL of an unknown scheme).
+    Raises:
+        InvalidArgumentError: an argument is invalid.
+        UnsupportedError: a URL with an unknown scheme.
     """
     check(
         level=level,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints of what an Accelerator of Hugging Face prepared.
+"""Checkpoints for Hugging Face Accelerate.
 
     checkpoints = AcceleratorCheckpointer(accelerator, "run", every=100, keep=3)
 """
@@ -26,12 +26,12 @@ try:
     _accelerate: Any = import_module("accelerate")
 except ImportError as error:
     raise ImportError(f"sealpoint.accelerate needs accelerate, which cannot be imported: {error}") from error
-# What is every rank's own is left as it is if another number of ranks saved it; all else must be as stored.
+# Per-rank values stay unchanged if another number of ranks saved them. Everything else must match.
 RESUME_CONTRACT = Contract(per_rank="report")
 
 
 def check_supported(accelerator: Any) -> None:
-    """Errors: UnsupportedError (engines that keep a state of their own)."""
+    """Raises UnsupportedError for engines that keep their own state."""
     kind = accelerator.distributed_type.name
     plugin = getattr(accelerator.state, "fsdp_plugin", None)
     if kind in ("DEEPSPEED", "MEGATRON_LM", "XLA"):
@@ -43,13 +43,15 @@ def check_supported(accelerator: Any) -> None:
 
 
 def unwrapped(model: Any) -> Any:
-    """The model within the wrappers of DDP and of torch.compile, whose names are those of no wrapper."""
+    """Returns the model without the wrappers of DDP and torch.compile, so that names are independent of them."""
     return _accelerate.utils.extract_model_from_parallel(model, keep_torch_compile=False)
 
 
 class AcceleratorCheckpointer(Checkpointer):
-    """A ``sealpoint.torch.Checkpointer`` of what an Accelerator prepared: models, optimizers, schedulers, scaler, places of
-    data loaders, what ``register_for_checkpointing`` was given, and each rank's random generators.
+    """A ``sealpoint.torch.Checkpointer`` for everything an Accelerator has prepared.
+
+    Saves models, optimizers, schedulers, scaler, data loader positions, objects passed to ``register_for_checkpointing``, and
+    the random generators of each rank.
 
         with AcceleratorCheckpointer(accelerator, "run", every=100, keep=3) as checkpoints:
             first = (checkpoints.resume() or 0) + 1
@@ -57,16 +59,20 @@ class AcceleratorCheckpointer(Checkpointer):
                 train(step)
                 checkpoints.step(step)
 
-    Each rank saves what it holds, in the background, and any number of ranks resumes. ``Accelerator.save_state`` gathers or
-    pickles the state before it calls its hooks, so this takes its place. All ranks call all functions, after ``prepare``.
+    Each rank saves its own part in the background, and any number of ranks can resume. Use it instead of
+    ``Accelerator.save_state``, which gathers or pickles the state before it calls its hooks. Collective: all ranks call all
+    methods, after ``prepare``.
 
     Args:
-        accelerator: of accelerate, on one process, with DDP or with FSDP2.
-        others: as for ``sealpoint.torch.Checkpointer``.
+        accelerator: An Accelerator on one process, with DDP or with FSDP2.
+        others: As for ``sealpoint.torch.Checkpointer``.
 
-    ``step``, ``save`` and ``resume`` take a mapping with more state, such as {"epoch": 3}; ``resume`` fills it.
-    On another number of ranks the generators, and the states of stateful data loaders, stay as they are, and a warning
-    ("sealpoint") says so. Errors: those of ``Checkpointer``; UnsupportedError (DeepSpeed, Megatron-LM, XLA, FSDP1).
+    ``step``, ``save`` and ``resume`` accept a mapping with additional state, such as {"epoch": 3}; ``resume`` fills it. On
+    another number of ranks, random generators and stateful data loaders stay unchanged, with a warning ("sealpoint").
+
+    Raises:
+        UnsupportedError: DeepSpeed, Megatron-LM, XLA or FSDP1.
+        Error: as for ``Checkpointer``.
     """
 
     def __init__(
@@ -91,7 +97,7 @@ class AcceleratorCheckpointer(Checkpointer):
         self._accelerator = accelerator
 
     def state(self, more: Any = None) -> dict[str, Any]:
-        """What is saved, and filled by ``resume``."""
+        """Returns the state that is saved, and filled by ``resume``."""
         of = self._accelerator
         state = {
             "models": [unwrapped(model) for model in of._models],
@@ -131,7 +137,7 @@ class AcceleratorCheckpointer(Checkpointer):
 
 
 class _Attribute:
-    """A number of an object, as a state of its own."""
+    """A numeric attribute of an object, as a separate state."""
 
     def __init__(self, owner: Any, name: str) -> None:
         self._owner, self._name = owner, name
@@ -144,7 +150,7 @@ class _Attribute:
 
 
 class _Loader(_Attribute):
-    """Which epoch a data loader is in, and, of a stateful one, what each rank has seen of it."""
+    """The epoch of a data loader, and the position of each rank in a stateful one."""
 
     def __init__(self, loader: Any) -> None:
         super().__init__(loader, "iteration")

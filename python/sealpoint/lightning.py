@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints of Lightning: those that one process saves whole, as under DDP or without ranks.
+"""Checkpoints for Lightning, for strategies in which one process saves everything, such as DDP or a single device.
 
     trainer = Trainer(plugins=[SealpointCheckpointIO()])
 """
@@ -17,13 +17,12 @@ from typing import Any
 
 import torch
 
-from sealpoint import _paths, _sealpoint
+from sealpoint import _directories, _paths, _sealpoint
 from sealpoint._arguments import path_of
 from sealpoint._checkpoint import open_own
 from sealpoint._errors import AlreadyExistsError, InvalidArgumentError, UnsupportedError
 from sealpoint._options import Frozen, StoreOptions
 from sealpoint._save import Codec
-from sealpoint.torch import _directories
 from sealpoint.torch._arguments import check
 from sealpoint.torch._load import load_full
 from sealpoint.torch._options import SaveKeywords
@@ -60,23 +59,22 @@ def _is_kept(path: str) -> bool:
 
 
 class SealpointCheckpointIO(_base()):  # type: ignore[misc]
-    """Saves the dict of a Trainer as a checkpoint of this library: a directory where Lightning has a file.
+    """Saves the checkpoint dict of a Trainer as a checkpoint of this library: a directory in place of Lightning's file.
 
-    Paths may be URLs of object stores, which Lightning lists by fsspec (docs/frameworks.md).
-
-    Strategies that shard a checkpoint over ranks (``FSDPStrategy(state_dict_type="sharded")``, ``ModelParallelStrategy``)
-    do not use plugins of this kind.
+    Paths may be URLs of object stores, which Lightning lists via fsspec (docs/guides/frameworks.md). Strategies that shard
+    checkpoints over ranks (``FSDPStrategy(state_dict_type="sharded")``, ``ModelParallelStrategy``) do not use such plugins.
 
     Args:
-        replace: a checkpoint under the same name, such as ``last.ckpt``, is replaced: the new one is durable before the
-            old one goes. Off: it is an AlreadyExistsError.
-        allow_pickle: values without a form of their own are pickled; else they are errors that name their path.
-        codec: how elements are compressed.
-        threads: that read and verify.
-        frozen, full_every: as for ``sealpoint.torch.save``: what did not change since the checkpoint that was last saved or
-            loaded is linked from there. The names are paths in the dict, such as "state_dict.base.*".
+        replace: Replace a checkpoint of the same name, such as ``last.ckpt``. The new one is durable before the old one is
+            removed. False: raise AlreadyExistsError.
+        allow_pickle: Pickle values of other types. False: raise an error with their path.
+        codec: Compression of elements.
+        threads: Number of threads that read and verify.
+        frozen, full_every: As for ``sealpoint.torch.save``: unchanged tensors are linked from the last saved or loaded
+            checkpoint. Names are paths in the dict, such as "state_dict.base.*".
 
-    Errors: InvalidArgumentError.
+    Raises:
+        InvalidArgumentError: an option is invalid.
     """
 
     def __init__(self, *, replace: bool = True, allow_pickle: bool = False, codec: Codec = "none", threads: int = 1,
@@ -88,7 +86,7 @@ class SealpointCheckpointIO(_base()):  # type: ignore[misc]
         self._latest: tuple[str, int, str] | None = None  # what was last saved or loaded, if something is frozen
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
-        """One process calls it. Errors: those of ``sealpoint.torch.save``; there is no new checkpoint then."""
+        """Saves the checkpoint. One process calls it. Raises as ``sealpoint.torch.save`` does; then no new checkpoint exists."""
         if storage_options is not None:
             raise InvalidArgumentError(f"storage_options is a {type(storage_options).__name__}, expected None")
         target = path_of(path)
@@ -129,11 +127,11 @@ class SealpointCheckpointIO(_base()):  # type: ignore[misc]
             self._latest = (checkpoint.attempt, checkpoint.sequence, _paths.absolute(path))
 
     def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: Any = None) -> dict[str, Any]:
-        """The whole dict, as new tensors. A file of torch.save is read as Lightning does. Any processes call it.
+        """Loads the whole dict into new tensors. Reads a torch.save file as Lightning does. Any process may call it.
 
         Args:
-            map_location: a device; functions and mappings of devices are an error.
-            weights_only: has no meaning here, as there is no pickle.
+            map_location: A device. Functions and mappings are not supported.
+            weights_only: Ignored, because no pickle is read.
         """
         target = path_of(path)
         if _paths.kind_of(target) == "file":
@@ -152,8 +150,10 @@ class SealpointCheckpointIO(_base()):  # type: ignore[misc]
         return found
 
     def remove_checkpoint(self, path: Any) -> None:
-        """Takes away a checkpoint, its marker first, or a file; waits for a save that is under way. One that a KEEP file pins
-        stays, and a warning says so. One process calls it."""
+        """Removes a checkpoint, marker first, or a file, after waiting for a running save. One process calls it.
+
+        A checkpoint pinned by a KEEP file stays, with a warning.
+        """
         target = path_of(path)
         with _turn:
             if _is_kept(target):

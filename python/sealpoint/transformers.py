@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Trainer of Hugging Face with checkpoints of this library, and exports that ``from_pretrained`` loads.
+"""A Hugging Face Trainer with checkpoints of this library, and exports for ``from_pretrained``.
 
     trainer = SealpointTrainer(model, args, train_dataset=data)
     trainer.train(resume_from_checkpoint=trainer.newest_checkpoint())
@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 import torch
 
-from sealpoint import _paths, _tree
+from sealpoint import _directories, _paths, _tree
 from sealpoint._arguments import Provenance, path_of
 from sealpoint._checkpoint import Checkpoint, Path
 from sealpoint._checkpoint import open_own as open_checkpoint
@@ -31,16 +31,15 @@ from sealpoint._tree import PerRank
 from sealpoint._tree_paths import entries_of
 from sealpoint.accelerate import RESUME_CONTRACT, check_supported, unwrapped
 from sealpoint.interop._destination import check_room, prepare, publishing
-from sealpoint.torch import _directories, _shards
+from sealpoint.torch import _shards
 from sealpoint.torch._arguments import check
 from sealpoint.torch._checkpointer import Checkpointer, log_findings
 from sealpoint.torch._dtypes import DTYPE_OF
 from sealpoint.torch._load import load
 from sealpoint.torch._options import Contract, ResumeKeywords
+from sealpoint.torch._promotions import resume_promotions
 from sealpoint.torch._random import random_states, set_random_states
 from sealpoint.torch._session import session_of
-from sealpoint.torch._staged import resume_promotions
-from sealpoint.torch._state import run_on_first
 
 try:
     _transformers: Any = import_module("transformers")
@@ -71,20 +70,23 @@ class _OfTrainer(Checkpointer):
 
 
 class SealpointTrainer(_transformers.Trainer):  # type: ignore[misc]
-    """A Trainer whose checkpoints are a series of this library: each rank saves what it holds, in the background.
+    """A Trainer that saves a series of checkpoints of this library: each rank saves its own part, in the background.
 
-    All settings of TrainingArguments keep their meaning, but that ``save_total_limit`` is at least 2, and that checkpoints
-    have the names of a series. With another Trainer it is the first base: ``class Mine(SealpointTrainer, SFTTrainer): ...``
+    All TrainingArguments keep their meaning, except that ``save_total_limit`` is at least 2 and checkpoints have series names.
+    To combine it with another Trainer, make it the first base: ``class Mine(SealpointTrainer, SFTTrainer): ...``
 
     Args:
-        checkpoint_options: those of ``sealpoint.torch.Checkpointer`` but ``every``, ``keep`` and ``process_group``; and
-            ``directory`` of the series, which may be a URL of an object store. Without it: ``output_dir``.
-        resume_options: those of ``sealpoint.torch.load``, such as ``contract`` and ``convert``.
-        others: of the Trainer.
+        checkpoint_options: Options of ``sealpoint.torch.Checkpointer`` except ``every``, ``keep`` and ``process_group``; also
+            ``directory`` of the series, which may be a URL of an object store. Default: ``output_dir``.
+        resume_options: Options of ``sealpoint.torch.load``, such as ``contract`` and ``convert``.
+        others: As for the Trainer.
 
-    A save that failed is an error of the next save, or of the end of ``train``, which waits for all; with
-    ``on_error="warn"`` it is logged. Errors: those of ``Checkpointer``; UnsupportedError (DeepSpeed, FSDP1, XLA; pushes of
-    checkpoints to the hub).
+    A failed save raises in the next save, or at the end of ``train``, which waits for all saves; with ``on_error="warn"`` it is
+    logged.
+
+    Raises:
+        UnsupportedError: DeepSpeed, FSDP1, XLA, or pushing checkpoints to the hub.
+        Error: as for ``Checkpointer``.
     """
 
     def __init__(self, *args: Any, checkpoint_options: Mapping[str, Any] | None = None,
@@ -119,8 +121,10 @@ class SealpointTrainer(_transformers.Trainer):  # type: ignore[misc]
         )  # fmt: skip
 
     def newest_checkpoint(self) -> str | None:
-        """What ``train`` is given to resume: the newest whole checkpoint, or one that the Trainer saved before without this
-        library; None: there is nothing. All ranks call it. Errors: as for ``Checkpointer.newest``."""
+        """Returns the checkpoint for ``train`` to resume from, or None. Collective: all ranks call it.
+
+        This is the newest usable checkpoint, or one that a plain Trainer saved earlier. Raises as ``Checkpointer.newest`` does.
+        """
         staged = self._checkpoint_options.get("staged")
         directory = self.args.output_dir if self._place is None else self._place
         if staged is not None:
@@ -136,8 +140,10 @@ class SealpointTrainer(_transformers.Trainer):  # type: ignore[misc]
         return _ask_first("find a checkpoint of the Trainer in", folder, find)  # type: ignore[no-any-return]
 
     def train(self, resume_from_checkpoint: Any = None, *args: Any, **kwargs: Any) -> Any:
-        """As the Trainer's. ``resume_from_checkpoint`` is a checkpoint of this library or of the Trainer; True: the newest
-        one, which must be there. All ranks call it."""
+        """Trains as the Trainer does. Collective: all ranks call it.
+
+        ``resume_from_checkpoint`` is a checkpoint of this library or of the Trainer, or True for the newest one, which must exist.
+        """
         check_supported(self.accelerator)
         if self.args.push_to_hub and self.args.hub_strategy in ("every_save", "checkpoint", "all_checkpoints"):
             raise UnsupportedError(
@@ -249,9 +255,12 @@ class SealpointTrainer(_transformers.Trainer):  # type: ignore[misc]
         return None
 
     def export_pretrained(self, directory: Path, **options: Any) -> str:
-        """The model as ``train`` left it, as a folder that ``from_pretrained`` loads; see ``export_pretrained``: that of the last
-        step, which is saved first if it was not, or the best one with ``load_best_model_at_end``. All ranks call it, after
-        ``train``. Errors: also UncommittedError (the last step could not be saved, which was logged: ``on_error``)."""
+        """Exports the model as ``train`` left it, as a folder for ``from_pretrained``; see the function ``export_pretrained``.
+
+        Exports the last step, which is saved first if needed, or the best step with ``load_best_model_at_end``. Collective: all
+        ranks call it, after ``train``. Also raises UncommittedError if the last step could not be saved, which was logged
+        (``on_error``).
+        """
         source = self._loaded_best or self._newest_of_step()
         if source is None:
             self._save_checkpoint(self.model, None)
@@ -274,7 +283,7 @@ class SealpointTrainer(_transformers.Trainer):  # type: ignore[misc]
 def _ask_first(kind: str, path: Any, make: Callable[[], Any], deadline: float | None = DEADLINE_DEFAULT_SECONDS) -> Any:
     """What make() returns on rank 0, or its error, on all ranks."""
     with session_of(None).call(kind, path, deadline=deadline) as call:
-        return run_on_first(call, make)
+        return call.run_on_first(make)
 
 
 def _step_of(path: Any) -> int | None:
@@ -322,24 +331,32 @@ def _node_of(checkpoint: Checkpoint, part: str) -> Any:
 
 def export_pretrained(model: Any, checkpoint: Path, directory: Path, *, part: str = "model", processing_class: Any = None,
                       max_shard_size: int | str = SHARD_SIZE_DEFAULT, threads: int = 1) -> str:
-    """Writes the weights of a checkpoint as ``model.save_pretrained`` does: a folder with config, safetensors, an index if
-    they are several, and what else the model and its tokenizer have. Returns its path.
+    """Exports the weights of a checkpoint as ``model.save_pretrained`` does, and returns the path of the new folder.
 
-    It has its name when it is whole and on the disk, and is not there after an error; what a killed process left the next
-    export to it removes. Rank 0 reads and writes, and needs memory for all weights; ``sealpoint convert --to hf`` streams.
-    All ranks call it.
+    The folder has the config, safetensors files with an index if there are several, and the other files of the model and its
+    tokenizer. It gets its name once it is complete and durable, and does not exist after an error; the next export to the same
+    path removes the remains of a killed one. Rank 0 reads and writes, and needs memory for all weights; ``ckpt convert
+    --to hf`` streams instead. Collective: all ranks call it.
 
     Args:
-        model: a PreTrainedModel, wrapped or not, on any device, also "meta": its values are not looked at.
-        checkpoint: of a ``SealpointTrainer``, or any with the model's state at ``part``.
-        directory: does not exist yet, or is empty.
-        part: the place of the model's state: "model" of a SealpointTrainer, "models.0" of an AcceleratorCheckpointer.
-        processing_class: a tokenizer or processor, saved beside it.
-        max_shard_size: of a file, as for ``save_pretrained``.
-        threads: that read and verify.
+        model: PreTrainedModel, wrapped or not, on any device including "meta": its values are not used.
+        checkpoint: Checkpoint of a ``SealpointTrainer``, or any other with the state of the model at ``part``.
+        directory: Must be absent or empty.
+        part: Place of the model's state: "model" for a SealpointTrainer, "models.0" for an AcceleratorCheckpointer.
+        processing_class: Tokenizer or processor to save with the model.
+        max_shard_size: Maximum size of a file, as for ``save_pretrained``.
+        threads: Number of threads that read and verify.
 
-    Errors, the same on all ranks: those of ``sealpoint.open``; NotFoundError (``part``), MismatchError (the weights are not
-    those of the model), AlreadyExistsError, NoSpaceError, IoError, UnsupportedError (a URL).
+    Raises:
+        NotFoundError: the checkpoint has no ``part``.
+        MismatchError: the weights do not fit the model.
+        AlreadyExistsError: the directory is not empty.
+        NoSpaceError: the storage is full.
+        IoError: the storage failed.
+        UnsupportedError: the directory is a URL.
+        Error: as for ``sealpoint.open``.
+
+    Errors are the same on all ranks.
     """
     check(threads=threads)
     whole = unwrapped(model)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights for vLLM, under the names that Hugging Face gives them.
+"""Weights for vLLM, under Hugging Face names.
 
     sealpoint.vllm.register()
     LLM("model", load_format="sealpoint", model_loader_extra_config={"checkpoint": "run", "rename": {"model.*": "*"}})
@@ -27,16 +27,21 @@ _OPTIONS = {"checkpoint", "rename", "threads", "slices"}
 def weights(
     path: Path, *, rename: Mapping[str, str] | None = None, threads: int | None = None
 ) -> Iterator[tuple[str, torch.Tensor]]:
-    """The tensors of a checkpoint, one after the other: each is read and verified when the iterator comes to it.
+    """Iterates over the tensors of a checkpoint. Each is read and verified when the iterator reaches it.
 
     Args:
-        path: a checkpoint.
-        rename: patterns of names, each with the name that it becomes, in which a ``*`` is what that of the pattern was.
-            Names that fit none are left out. None: all tensors, under their names.
-        threads: that read and verify; None: as for ``sealpoint.open``.
+        path: Directory or URL of a checkpoint.
+        rename: Maps name patterns to new names; a ``*`` in the new name stands for the text matched by the ``*`` of the
+            pattern. Names that match no pattern are skipped. Default: all tensors under their stored names.
+        threads: Number of threads that read and verify. Default: as for ``sealpoint.open``.
 
-    Errors: those of ``sealpoint.open`` and of reading; UnsupportedError (torch lacks the dtype), NotFoundError (a pattern
-    fits no name), InvalidArgumentError (two tensors get one name). All of them but those of reading come before the first.
+    Raises:
+        UnsupportedError: torch lacks a dtype.
+        NotFoundError: a pattern matches no name.
+        InvalidArgumentError: two tensors get the same name.
+        Error: as for ``sealpoint.open`` and for reads.
+
+    All errors except read errors are raised before the first tensor.
     """
     with open_checkpoint(path) as checkpoint:
         yield from whole_tensors(checkpoint, _checked_names(checkpoint, rename), threads)
@@ -45,15 +50,20 @@ def weights(
 def load_weights(
     model: Any, path: Path, *, rename: Mapping[str, str] | None = None, threads: int | None = None
 ) -> SliceReport:
-    """Fills a model by its own ``load_weights(iterator)``, and reads only what it copies: of a tensor that is cut over
-    tensor-parallel ranks, this rank's part. Every byte of that is verified.
+    """Fills a model via its own ``load_weights(iterator)``, and reads only the parts that it copies.
 
-    ``model.load_weights`` is called twice: with tensors that only note which parts of them are copied, when nothing of the
-    model changes, and with tensors of which these parts were read. If it looks at values the first time (that of a tensor of
-    one element it may), or copies other elements the second time, whole tensors are read, as by ``weights``, and a warning
-    says why. Any engine with such models can be filled like this, SGLang among them.
+    For a tensor split over tensor-parallel ranks, only this rank's part is read. Every byte read is verified.
+    ``model.load_weights`` is called twice: first with tensors that record the copied parts and leave the model unchanged, then
+    with tensors that have these parts. If the first call inspects values (except of one-element tensors), or the second call
+    copies other elements, whole tensors are read as by ``weights``, and a warning gives the reason. Works for any engine with
+    such models, such as SGLang.
 
-    Args and errors: as for ``weights``.
+    Args:
+        model: Model with ``load_weights``.
+        path, rename, threads: As for ``weights``.
+
+    Raises:
+        Error: as for ``weights``.
     """
     with open_checkpoint(path) as checkpoint:
         names = _checked_names(checkpoint, rename)
@@ -86,7 +96,7 @@ def _checked_names(checkpoint: Checkpoint, rename: Mapping[str, str] | None) -> 
 
 
 def _names(stored: list[str], rename: Mapping[str, str] | None) -> dict[str, str]:
-    """Stored names by new ones."""
+    """Returns stored names by new name."""
     if rename is None:
         return {name: name for name in stored}
     new_name, fits = renamer(rename.items()), {text: pattern(text) for text in rename}
@@ -105,7 +115,7 @@ def _names(stored: list[str], rename: Mapping[str, str] | None) -> dict[str, str
 
 
 def register() -> None:
-    """Makes the load format known to vLLM, in this process. Each process that loads needs it."""
+    """Registers the load format "sealpoint" with vLLM in this process. Every loading process needs it."""
     try:
         loaders: Any = import_module("vllm.model_executor.model_loader")
     except ImportError as error:
@@ -113,11 +123,11 @@ def register() -> None:
 
     @loaders.register_model_loader(FORMAT)
     class SealpointModelLoader(loaders.BaseModelLoader):  # type: ignore[misc]
-        """Loads a model of vLLM from a checkpoint.
+        """Loads a vLLM model from a checkpoint.
 
-        Members of model_loader_extra_config: ``checkpoint``, the checkpoint's directory, if it is not that of the model;
-        ``rename`` and ``threads`` as for ``weights``; ``slices``, whether each rank reads only what it copies (see
-        ``load_weights``; the default), or all of it.
+        Members of model_loader_extra_config: ``checkpoint``, the directory of the checkpoint, if it differs from the model's;
+        ``rename`` and ``threads`` as for ``weights``; ``slices``: True (default) reads only the parts that each rank copies (see
+        ``load_weights``), False reads whole tensors.
         """
 
         def __init__(self, load_config: Any) -> None:
@@ -129,7 +139,7 @@ def register() -> None:
                 )
 
         def download_model(self, model_config: Any) -> None:
-            """Nothing: a checkpoint is read where it is."""
+            """Does nothing: a checkpoint is read in place."""
 
         def load_weights(self, model: Any, model_config: Any) -> None:
             options = dict(self._options)

@@ -220,7 +220,7 @@ const ArrayReader::NumpyDType& ArrayReader::NumpyDTypeOf(nb::handle dtype) {
   owners_.push_back(nb::borrow(dtype));  // so that no other dtype gets its address
   const std::string name = NameOf(dtype.attr("name"), "name");
   for (const ForeignDType& known : ForeignDTypes()) {
-    // Arrays of c32 are bytes (docs/python.md).
+    // Arrays of c32 are bytes (docs/guides/python.md).
     if (known.dtype != DType::kComplex32 && known.name == name)
       at->second = {.dtype = known.dtype, .is_known = true};
   }

@@ -28,11 +28,8 @@ namespace {
 
 class ReaderHandle {
  public:
-  ReaderHandle(nb::object communicator, nb::handle path, bool check_files, bool direct_io,
-               std::uint64_t memory_budget_bytes)
-      : options_{.check_files = check_files,
-                 .direct_io = direct_io,
-                 .memory_budget_bytes = memory_budget_bytes} {
+  ReaderHandle(nb::object communicator, nb::handle path, std::uint64_t memory_budget_bytes)
+      : options_{.check_files = true, .memory_budget_bytes = memory_budget_bytes} {
     auto parts = std::make_shared<Parts>();
     parts->communicator = std::make_unique<PythonCommunicator>(std::move(communicator));
     const std::string where = PathOf(path);
@@ -121,9 +118,8 @@ void BindCollectiveReader(nb::module_& m) {
       .def_ro("all_bytes_read", &CollectiveLoadReport::all_bytes_read)
       .def_ro("all_bytes_requested", &CollectiveLoadReport::all_bytes_requested);
   nb::class_<ReaderHandle>(m, "CollectiveReader", "A checkpoint that all ranks read together.")
-      .def(nb::init<nb::object, nb::handle, bool, bool, std::uint64_t>(), nb::arg("communicator"),
-           nb::arg("path"), nb::arg("check_files"), nb::arg("direct_io"),
-           nb::arg("memory_budget_bytes"))
+      .def(nb::init<nb::object, nb::handle, std::uint64_t>(), nb::arg("communicator"),
+           nb::arg("path"), nb::arg("memory_budget_bytes"))
       .def("checkpoint", &ReaderHandle::Checkpoint)
       .def("read_object", &ReaderHandle::ReadObject, nb::arg("name"))
       .def("load", &ReaderHandle::Load, nb::arg("slots"), nb::arg("contract"),

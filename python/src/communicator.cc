@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "python/src/communicator.h"
 
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -11,6 +12,7 @@
 #include "python/src/module.h"
 #include "python/src/status.h"
 #include "python/src/values.h"
+#include "sealpoint/detail/agreement.h"
 
 namespace sealpoint::python {
 namespace {
@@ -170,6 +172,37 @@ void PythonCommunicator::Interrupt(const Status& why) {
 
 std::function<void()> PythonCommunicator::InterruptedBySignal() {
   return [this] { Interrupt(Status(Code::kComm, "a signal handler raised an exception")); };
+}
+
+void BindCommunicator(nb::module_& m) {
+  m.def(
+      "encode_call",
+      [](const std::string& text, std::vector<std::pair<std::string, std::string>> arguments,
+         const std::string& host) {
+        return BytesOf(detail::EncodeCall({text, std::move(arguments)}, host));
+      },
+      nb::arg("text"), nb::arg("arguments"), nb::arg("host"),
+      "The message by which a rank names its call. Equal calls have equal ones but for the host.");
+  m.def(
+      "compare_calls",
+      [](const std::vector<nb::bytes>& calls) {
+        std::vector<Bytes> messages;
+        for (const nb::bytes& call : calls) messages.push_back(CopyOf(call));
+        Check(detail::CompareCalls(messages));
+      },
+      nb::arg("calls"), "Raises InvalidArgumentError where a rank makes another call than rank 0.");
+  m.def(
+      "encode_error",
+      [](nb::handle error, int rank, const std::string& host) {
+        return BytesOf(detail::EncodeError(Status(StatusOf(error).AtRank(rank, host))));
+      },
+      nb::arg("error"), nb::arg("rank"), nb::arg("host"),
+      nb::sig("def encode_error(error: BaseException, rank: int, host: str) -> bytes"),
+      "The message by which a rank tells the others its error; it keeps the rank that it names.");
+  m.def(
+      "decode_error",
+      [](const nb::bytes& bytes) { return ErrorOf(detail::DecodeError(SpanOf(bytes))); },
+      nb::arg("message"), nb::sig("def decode_error(message: bytes) -> BaseException"));
 }
 
 }  // namespace sealpoint::python

@@ -19,7 +19,7 @@ namespace sealpoint::python {
 
 namespace nb = nanobind;
 
-// Calls the functions of an object that sealpoint/_communicator.py describes, on whatever thread
+// Calls the functions of an object that sealpoint/_ranks/communicator.py describes, on whatever thread
 // the library is, with the GIL. An exception there is a Comm, but for a sealpoint.TimeoutError.
 // Made and destroyed with or without the GIL.
 class PythonCommunicator final : public Communicator {
@@ -31,6 +31,8 @@ class PythonCommunicator final : public Communicator {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   const std::string& host() const override { return host_; }
+  // sealpoint/_ranks/call.py does it.
+  bool calls_are_compared() const override { return true; }
   void set_deadline(std::chrono::milliseconds deadline) override;
 
   Status Barrier() override;

@@ -27,9 +27,11 @@ NB_MODULE(_sealpoint, m) {
   BindVerify(m);
   BindSeries(m);
   BindSaver(m);
+  BindCommunicator(m);
   BindCollectiveReader(m);
   BindInterop(m);
   BindFiles(m);
   BindRepack(m);
   BindObjectStore(m);
+  BindCommand(m);
 }

@@ -22,11 +22,13 @@ void BindWriter(nanobind::module_& m);
 void BindVerify(nanobind::module_& m);
 void BindSeries(nanobind::module_& m);
 void BindSaver(nanobind::module_& m);
+void BindCommunicator(nanobind::module_& m);
 void BindCollectiveReader(nanobind::module_& m);
 void BindInterop(nanobind::module_& m);
 void BindFiles(nanobind::module_& m);
 void BindRepack(nanobind::module_& m);
 void BindObjectStore(nanobind::module_& m);
+void BindCommand(nanobind::module_& m);
 
 }  // namespace sealpoint::python
 

@@ -27,7 +27,6 @@
 #include "python/src/target.h"
 #include "python/src/tensor_source.h"
 #include "python/src/watch.h"
-#include "sealpoint/promote.h"
 #include "sealpoint/staged_saves.h"
 
 namespace sealpoint::python {
@@ -63,6 +62,8 @@ class RankState {
     Check(declaration_.AddObject({.name = name, .media_type = media_type}));
     objects_.push_back(std::move(bytes));
   }
+
+  std::string DeclarationDigest() const { return declaration_.ComputeDigest().ToHex(); }
 
   // Needs the GIL.
   Sources Bind() const {
@@ -151,19 +152,25 @@ std::chrono::milliseconds DeadlineOf(std::optional<double> seconds) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(*seconds * 1e3) + 1);
 }
 
-SaveOptions OptionsOf(std::optional<std::uint64_t> step, MeshAxes mesh, ProvenanceList provenance,
-                      bool allow_empty, bool allow_fallback) {
-  return {.step = step.value_or(kNoStep),
-          .mesh = std::move(mesh),
-          .provenance = std::move(provenance),
-          .allow_empty = allow_empty,
-          .allow_fallback = allow_fallback};
-}
+// What a rank saves, where, and how.
+struct SaveRequest {
+  // `declarations`: 32 hexadecimal digits.
+  SaveRequest(const Target& final, nb::object held, std::optional<std::uint64_t> step,
+              ProvenanceList provenance, bool allow_empty, bool allow_fallback, nb::handle local,
+              const std::optional<std::string>& declarations)
+      : target(TargetOf(final)), state(std::move(held)) {
+    if (!local.is_none()) target = SaveTarget::Staged(PathOf(local), std::move(target));
+    options.step = step.value_or(kNoStep);
+    options.provenance = std::move(provenance);
+    options.allow_empty = allow_empty;
+    options.allow_fallback = allow_fallback;
+    if (declarations) options.declarations = IdOf(declarations);
+  }
 
-SaveTarget StagedTargetOf(const Target& target, nb::handle local) {
-  SaveTarget final = TargetOf(target);
-  return local.is_none() ? final : SaveTarget::Staged(PathOf(local), std::move(final));
-}
+  SaveTarget target;
+  SaveOptions options;
+  nb::object state;  // a RankState
+};
 
 std::chrono::milliseconds Milliseconds(double seconds) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1e3));
@@ -205,48 +212,23 @@ nb::tuple ResumeTogether(nb::object communicator, nb::handle local, nb::handle f
   return nb::make_tuple(promoted, passed_over);
 }
 
-// What one process has of a checkpoint. (blobs copied, bytes copied, blobs found, was committed)
-nb::tuple PromoteAlone(nb::handle local, nb::handle final, std::uint64_t bytes_here, int threads,
-                       std::uint64_t memory_budget_bytes, std::optional<double> deadline,
-                       nb::handle progress) {
-  const std::string from = PathOf(local);
-  const std::string to = PathOf(final);
-  Watch watch(progress);
-  const PromoteOptions options{.threads = threads,
-                               .memory_budget_bytes = memory_budget_bytes,
-                               .deadline = DeadlineOf(deadline),
-                               .on_progress = watch.OnPromote(bytes_here)};
-  const PromoteReport report = Value(watch.Run([&] { return Promote(from, to, options); }));
-  return nb::make_tuple(report.blobs_copied, report.bytes_copied, report.blobs_found,
-                        report.was_committed);
+// What (saver.*function)(…) returns for the request.
+template <typename Function>
+auto RunSave(const SaverHandle& handle, const SaveRequest& request, Function function) {
+  const auto parts = handle.Get();
+  const Sources sources = nb::cast<const RankState&>(request.state).Bind();
+  Watch watch{nb::none(), parts->communicator->InterruptedBySignal()};
+  return Value(watch.Run(
+      [&] { return (*parts->saver.*function)(request.target, request.options, sources); }));
 }
 
-CommitInfo SaveTogether(const SaverHandle& handle, const Target& target, const RankState& state,
-                        std::optional<std::uint64_t> step, MeshAxes mesh, ProvenanceList provenance,
-                        bool allow_empty, bool allow_fallback, nb::handle local) {
-  const auto parts = handle.Get();
-  const Sources sources = state.Bind();
-  const SaveTarget where = StagedTargetOf(target, local);
-  const SaveOptions options =
-      OptionsOf(step, std::move(mesh), std::move(provenance), allow_empty, allow_fallback);
-  Watch watch{nb::none(), parts->communicator->InterruptedBySignal()};
-  return Value(watch.Run([&] { return parts->saver->Save(where, options, sources); }));
+CommitInfo SaveTogether(const SaverHandle& handle, const SaveRequest& request) {
+  return RunSave(handle, request, &Saver::Save);
 }
 
 std::unique_ptr<PendingSaveHandle> SaveTogetherAsync(const SaverHandle& handle,
-                                                     const Target& target, const RankState& state,
-                                                     std::optional<std::uint64_t> step,
-                                                     MeshAxes mesh, ProvenanceList provenance,
-                                                     bool allow_empty, bool allow_fallback,
-                                                     nb::handle local) {
-  const auto parts = handle.Get();
-  const Sources sources = state.Bind();
-  const SaveTarget where = StagedTargetOf(target, local);
-  const SaveOptions options =
-      OptionsOf(step, std::move(mesh), std::move(provenance), allow_empty, allow_fallback);
-  Watch watch{nb::none(), parts->communicator->InterruptedBySignal()};
-  return std::make_unique<PendingSaveHandle>(
-      Value(watch.Run([&] { return parts->saver->SaveAsync(where, options, sources); })));
+                                                     const SaveRequest& request) {
+  return std::make_unique<PendingSaveHandle>(RunSave(handle, request, &Saver::SaveAsync));
 }
 
 // Folder, series, and the series of the folder's record.
@@ -260,17 +242,14 @@ std::tuple<std::string, std::string, std::optional<std::string>> FindCopies(nb::
 }
 
 void MakeSaver(SaverHandle* self, const EngineHandle& engine, nb::object communicator,
-               bool find_replicas, bool compare_replicas, std::uint64_t blob_size_max_bytes,
-               std::vector<int> writer_ranks, bool check_device_copies,
-               std::optional<double> deadline, std::optional<double> background_deadline,
-               int keep_local, int unpromoted_max, double unpromoted_wait,
-               std::uint64_t promote_memory_bytes, int full_every, bool learn_frozen) {
+               bool compare_replicas, std::vector<int> writer_ranks, std::optional<double> deadline,
+               std::optional<double> background_deadline, int keep_local, int unpromoted_max,
+               double unpromoted_wait, std::uint64_t promote_memory_bytes, int full_every,
+               bool learn_frozen) {
   new (self) SaverHandle(engine, std::move(communicator),
-                         {.blob_size_max_bytes = blob_size_max_bytes,
-                          .writer_ranks = std::move(writer_ranks),
-                          .find_replicas = find_replicas,
+                         {.writer_ranks = std::move(writer_ranks),
+                          .find_replicas = true,
                           .compare_replicas = compare_replicas,
-                          .check_device_copies = check_device_copies,
                           .frozen_groups = {kFrozenGroup},
                           .frozen_full_every = full_every,
                           .learn_frozen = learn_frozen,
@@ -290,7 +269,15 @@ void BindSaver(nb::module_& m) {
       .def(nb::init<const Slots&, const Encoding&, const std::set<std::string>&>(),
            nb::arg("slots"), nb::arg("encoding"), nb::arg("frozen"))
       .def("add_object", &RankState::AddObject, nb::arg("name"), nb::arg("media_type"),
-           nb::arg("bytes"));
+           nb::arg("bytes"))
+      .def("declaration_digest", &RankState::DeclarationDigest,
+           "32 hexadecimal digits of all that is declared: names, dtypes, shapes, places.");
+  nb::class_<SaveRequest>(m, "SaveRequest", "What a rank saves, where, and how.")
+      .def(nb::init<const Target&, nb::object, std::optional<std::uint64_t>, ProvenanceList, bool,
+                    bool, nb::handle, const std::optional<std::string>&>(),
+           nb::arg("target"), nb::arg("state"), nb::arg("step").none(), nb::arg("provenance"),
+           nb::arg("allow_empty"), nb::arg("allow_fallback"), nb::arg("local").none(),
+           nb::arg("declarations").none());
   nb::class_<PendingSaveHandle>(m, "PendingSave", "A save in the background.")
       .def("wait_for", &PendingSaveHandle::WaitFor, nb::arg("seconds"),
            nb::call_guard<GilRelease>(),
@@ -301,17 +288,12 @@ void BindSaver(nb::module_& m) {
            "Asks for it to fail with CancelledError, on all ranks, if it is not too late.");
   nb::class_<SaverHandle>(m, "Saver", "Saves of all ranks of a communicator, in the same order.")
       .def("__init__", MakeSaver, nb::arg("engine"), nb::arg("communicator"), nb::kw_only(),
-           nb::arg("find_replicas"), nb::arg("compare_replicas"), nb::arg("blob_size_max_bytes"),
-           nb::arg("writer_ranks"), nb::arg("check_device_copies"), nb::arg("deadline").none(),
+           nb::arg("compare_replicas"), nb::arg("writer_ranks"), nb::arg("deadline").none(),
            nb::arg("background_deadline").none(), nb::arg("keep_local"), nb::arg("unpromoted_max"),
            nb::arg("unpromoted_wait"), nb::arg("promote_memory_bytes"), nb::arg("full_every"),
            nb::arg("learn_frozen"))
-      .def("save", SaveTogether, nb::arg("target"), nb::arg("state"), nb::arg("step").none(),
-           nb::arg("mesh"), nb::arg("provenance"), nb::arg("allow_empty"),
-           nb::arg("allow_fallback"), nb::arg("local").none())
-      .def("save_async", SaveTogetherAsync, nb::arg("target"), nb::arg("state"),
-           nb::arg("step").none(), nb::arg("mesh"), nb::arg("provenance"), nb::arg("allow_empty"),
-           nb::arg("allow_fallback"), nb::arg("local").none())
+      .def("save", SaveTogether, nb::arg("request"))
+      .def("save_async", SaveTogetherAsync, nb::arg("request"))
       .def("wait_for_promotions", WaitForPromotions, nb::arg("seconds"),
            "Waits until no promotion is under way on this rank, or so long; on any thread. True if "
            "none is.")
@@ -319,14 +301,6 @@ void BindSaver(nb::module_& m) {
            nb::sig("def take_promotions(self) -> list[tuple[str, BaseException | None]]"),
            "Those of this rank that are over and were not taken before: final directory, error.")
       .def("close", &SaverHandle::Close, "Gives up what is pending. Further calls fail.");
-  m.def("promote", PromoteAlone, nb::arg("local"), nb::arg("final"), nb::kw_only(),
-        nb::arg("bytes_here"), nb::arg("threads"), nb::arg("memory_budget_bytes"),
-        nb::arg("deadline").none(), nb::arg("progress").none(),
-        nb::sig("def promote(local: object, final: object, *, bytes_here: int, threads: int, "
-                "memory_budget_bytes: int, deadline: float | None, progress: object) -> tuple[int, "
-                "int, int, bool]"),
-        "Copies what is here of a checkpoint; see Promote of the library. Blobs and bytes copied, "
-        "blobs found, whether it was committed.");
   m.def(
       "find_staged_copies", FindCopies, nb::arg("local"), nb::arg("final"),
       nb::sig("def find_staged_copies(local: object, final: object) -> tuple[str, str, str | "

@@ -62,15 +62,6 @@ std::function<void(const VerifyProgress&)> Watch::OnVerify() {
   };
 }
 
-std::function<bool(std::uint64_t)> Watch::OnPromote(std::uint64_t bytes_total) {
-  return [this, bytes_total](std::uint64_t bytes_done) {
-    ThrowIfStopped();
-    if (line_) line_->Set("promote", bytes_done, bytes_total);
-    Report("promote", bytes_done, bytes_total, bytes_done >= bytes_total);
-    return true;
-  };
-}
-
 void Watch::Report(std::string_view what, std::uint64_t done, std::uint64_t total,
                    bool is_important) {
   if (!function_.is_valid()) return;

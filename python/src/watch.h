@@ -42,7 +42,6 @@ class Watch {
   // Callbacks for the library. They borrow this object.
   PhaseCallback OnPhase();
   std::function<void(const VerifyProgress&)> OnVerify();
-  std::function<bool(std::uint64_t bytes_done)> OnPromote(std::uint64_t bytes_total);
 
   // Runs work() without the GIL and returns its result. If this is the thread on which Python runs
   // signal handlers, the work is done on another thread, and this one looks for signals meanwhile;

@@ -7,7 +7,7 @@
 
 #include "sealpoint/bytes.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::collective {
 namespace {
 
 // Parts of one reader are not smaller, where there is much to read: each is named to all ranks.
@@ -155,4 +155,4 @@ RequestedBytes AssignReaders(const std::vector<RankBytes>& requested, int rank_c
   return result;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::collective

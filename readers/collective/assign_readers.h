@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::collective {
 
 // A range of bytes of a blob.
 struct BlobBytes {
@@ -16,34 +16,34 @@ struct BlobBytes {
   friend auto operator<=>(const BlobBytes&, const BlobBytes&) = default;
 };
 
-// What one rank requests: whole chunks that are back to back.
+// Request of one rank: contiguous whole chunks.
 struct RankBytes {
   BlobBytes bytes;
   std::uint64_t chunk_size_max = 1;  // stored bytes of the largest chunk
   int rank = 0;
 };
 
-// What several ranks request and one of them reads.
+// Data requested by several ranks and read by one of them.
 struct ReaderBytes {
   BlobBytes bytes;
   int reader = 0;
   friend auto operator<=>(const ReaderBytes&, const ReaderBytes&) = default;
 };
 
-// What all ranks of a load request together.
+// Combined requests of all ranks of a load.
 struct RequestedBytes {
   std::uint64_t size_bytes = 0;       // each byte that any rank requests counts once
   std::vector<ReaderBytes> shared{};  // ascending, without overlaps
 };
 
-// Deals what two ranks or more request to readers, each of which is one of those ranks, so that all
-// read about the same number of bytes. A reader begins where a chunk does only if all chunks of a
-// range are of the same size: a chunk belongs to the reader of its first byte. The parts of one
-// reader are as long as balance allows, so that the result grows with the number of ranges and with
-// the bytes, and not with ranks times chunks. A pure function: the order of `requested` does not
-// matter. Precondition: ranges are not empty; those of one rank do not overlap.
+// Assigns data requested by at least two ranks to readers among these ranks, so that all read about
+// the same number of bytes. If all chunks of a range have the same size, readers change only at
+// chunk boundaries; otherwise a chunk belongs to the reader of its first byte. The parts of one
+// reader are as long as balance allows, so that the result grows with the number of ranges and
+// bytes, and not with ranks times chunks. A pure function: the order of `requested` is irrelevant.
+// Precondition: ranges are not empty; the ranges of one rank do not overlap.
 RequestedBytes AssignReaders(const std::vector<RankBytes>& requested, int rank_count);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::collective
 
 #endif  // SEALPOINT_READERS_COLLECTIVE_ASSIGN_READERS_H_

@@ -6,7 +6,7 @@
 #include "lib/base/macros.h"
 #include "lib/transfer/send_delivery.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::collective {
 namespace {
 
 // Memory is used again, and may have had another size. It is replaced, not grown, where it is too
@@ -18,8 +18,8 @@ void SetSize(Bytes& message, std::uint64_t size) {
 
 // Which parts of which chunks a batch sends, and their places in its messages.
 struct Packing {
-  std::vector<SendDelivery::Chunk> chunks{};
-  std::vector<SendDelivery::Part> parts{};
+  std::vector<transfer::SendDelivery::Chunk> chunks{};
+  std::vector<transfer::SendDelivery::Part> parts{};
 
   Packing(const std::vector<ChunkToRead>& to_read, const ReadingBatch& batch,
           std::size_t rank_count, std::vector<Bytes>& messages) {
@@ -49,37 +49,37 @@ struct Packing {
 
 }  // namespace
 
-BatchReader::BatchReader(const CheckpointImpl& checkpoint, const ReadPlanData& plan, int threads,
-                         int rank_count)
+BatchReader::BatchReader(const load::CheckpointImpl& checkpoint, const load::ReadPlanData& plan,
+                         int threads, int rank_count)
     : plan_(plan),
       rank_count_(static_cast<std::size_t>(rank_count)),
       local_(plan, /*isolates=*/false),
       ranges_(checkpoint.OpenRanges(plan, threads)) {}
 
 Status BatchReader::Read(const std::vector<ChunkToRead>& to_read, const ReadingBatch& batch,
-                         RangesAhead& ahead, BatchData& data) {
+                         load::RangesAhead& ahead, BatchData& data) {
   Packing packing(to_read, batch, rank_count_, data.messages);
   data.bytes_read = 0;
   std::size_t chunk_count = 0;
-  for (const PlanRange& range : batch.ranges) {
+  for (const transfer::PlanRange& range : batch.ranges) {
     data.bytes_read += range.size;
     chunk_count += range.chunk_count;
   }
   // The batch before read the first chunk if this one does not begin with its first requester.
   std::size_t first_read = 0;
   if (batch.begin.requester > 0) {
-    const SendDelivery::Chunk& sent = packing.chunks[first_read++];
-    SendDelivery::Pack(sent, packing.parts, kept_);
+    const transfer::SendDelivery::Chunk& sent = packing.chunks[first_read++];
+    transfer::SendDelivery::Pack(sent, packing.parts, kept_);
   }
   if (batch.end.requester > 0) packing.chunks.back().kept = &kept_;
   data.held.assign(plan_.is_host_only() ? 0 : chunk_count, {});
   for (std::size_t i = 0; i < data.held.size(); ++i) {
-    SendDelivery::Chunk& sent = packing.chunks[first_read + i];
+    transfer::SendDelivery::Chunk& sent = packing.chunks[first_read + i];
     data.held[i].chunk = sent.number;
     sent.held = &data.held[i].raw;
   }
-  SendDelivery send(plan_, std::move(packing.chunks), std::move(packing.parts), local_);
+  transfer::SendDelivery send(plan_, std::move(packing.chunks), std::move(packing.parts), local_);
   return ranges_->Read(batch.ranges, send, ahead, batch.first_range);
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::collective

@@ -16,9 +16,9 @@
 #include "sealpoint/bytes.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::collective {
 
-// What was read in one batch.
+// Data read in one batch.
 struct BatchData {
   // A chunk of this rank that is delivered later.
   struct HeldChunk {
@@ -30,32 +30,32 @@ struct BatchData {
   std::uint64_t bytes_read = 0;   // stored
 };
 
-// Reads the batches of one rank, one after the other: verifies each chunk, copies it to this rank's
-// destinations from where it was verified, and packs what the others requested into their messages.
-// Thread safety: one call at a time, of any thread.
+// Reads the batches of one rank in sequence: verifies each chunk, copies it from there to this
+// rank's destinations, and packs the requested parts into the messages for other ranks. Thread
+// safety: one call at a time, on any thread.
 class BatchReader {
  public:
   // Holds the chunks of this rank if the plan is not for the host alone.
-  BatchReader(const CheckpointImpl& checkpoint, const ReadPlanData& plan, int threads,
+  BatchReader(const load::CheckpointImpl& checkpoint, const load::ReadPlanData& plan, int threads,
               int rank_count);
 
-  // `data` is overwritten; its memory is reused. Errors: those of reading and converting.
-  // `ahead` has the ranges of this batch and its neighbours.
+  // Overwrites `data` and reuses its memory. Errors: those of reading and converting. `ahead` has
+  // the ranges of this batch and its neighbours.
   Status Read(const std::vector<ChunkToRead>& to_read, const ReadingBatch& batch,
-              RangesAhead& ahead, BatchData& data);
+              load::RangesAhead& ahead, BatchData& data);
   // Borrows this and the ranges.
-  std::unique_ptr<RangesAhead> Ahead(std::span<const PlanRange> ranges) {
+  std::unique_ptr<load::RangesAhead> Ahead(std::span<const transfer::PlanRange> ranges) {
     return ranges_->Ahead(ranges);
   }
 
  private:
-  const ReadPlanData& plan_;
+  const load::ReadPlanData& plan_;
   const std::size_t rank_count_;
-  HostDelivery local_;
-  const std::unique_ptr<RangeReader> ranges_;
+  transfer::HostDelivery local_;
+  const std::unique_ptr<load::RangeReader> ranges_;
   Bytes kept_;  // the last chunk, if the next batch sends more of it
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::collective
 
 #endif  // SEALPOINT_READERS_COLLECTIVE_BATCH_READER_H_

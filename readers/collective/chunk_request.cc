@@ -8,9 +8,10 @@
 #include "lib/base/macros.h"
 #include "lib/base/wire.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::collective {
 
-void EncodeRequest(const PlanChunk& chunk, const ChunkParts& parts, Bytes& bytes) {
+void EncodeRequest(const transfer::PlanChunk& chunk, const transfer::ChunkParts& parts,
+                   Bytes& bytes) {
   WireWriter out(bytes);
   out.Put(std::uint64_t{chunk.blob});
   out.Put(chunk.offset);
@@ -18,7 +19,7 @@ void EncodeRequest(const PlanChunk& chunk, const ChunkParts& parts, Bytes& bytes
 }
 
 // Chunks of no bytes in the file do not exist, so the place of its bytes names a chunk.
-Status TakeRequests(ByteSpan message, int rank, const ReadPlanData& plan,
+Status TakeRequests(ByteSpan message, int rank, const load::ReadPlanData& plan,
                     std::vector<ChunkToRead>& to_read) {
   WireReader in(message);
   auto next = to_read.begin();
@@ -26,19 +27,19 @@ Status TakeRequests(ByteSpan message, int rank, const ReadPlanData& plan,
     SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t blob, in.Number());
     SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t offset, in.Number());
     const auto is_it = [&](const ChunkToRead& candidate) {
-      const PlanChunk& chunk = plan.chunks[candidate.chunk];
+      const transfer::PlanChunk& chunk = plan.chunks[candidate.chunk];
       return chunk.blob == blob && chunk.offset == offset;
     };
     while (next != to_read.end() && !is_it(*next)) ++next;
     if (next == to_read.end()) {
       return MakeError(Code::kComm, "rank ", rank, " wants a chunk that this rank does not read");
     }
-    SEALPOINT_ASSIGN_OR_RETURN(ChunkParts parts,
-                               ChunkParts::Decode(in, plan.chunks[next->chunk].raw_size));
+    SEALPOINT_ASSIGN_OR_RETURN(transfer::ChunkParts parts,
+                               transfer::ChunkParts::Decode(in, plan.chunks[next->chunk].raw_size));
     next->requesters.push_back({rank, std::move(parts)});
     ++next;
   }
   return {};
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::collective

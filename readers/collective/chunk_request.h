@@ -10,27 +10,27 @@
 #include "sealpoint/bytes.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::collective {
 
-// A chunk that this rank reads, for itself and for those that requested parts of it.
+// A chunk that this rank reads, for itself and for ranks that requested parts of it.
 struct ChunkToRead {
   struct Requester {
     int rank = 0;
-    ChunkParts parts;
+    transfer::ChunkParts parts;
   };
   std::size_t chunk = 0;                // in this rank's plan
-  std::size_t range = 0;                // of that plan, in which it lies
+  std::size_t range = 0;                // range of that plan that contains it
   std::vector<Requester> requesters{};  // other ranks, ascending
 };
 
 // Asks the reader of a chunk for parts of it.
-void EncodeRequest(const PlanChunk& chunk, const ChunkParts& parts, Bytes& out);
+void EncodeRequest(const transfer::PlanChunk& chunk, const transfer::ChunkParts& parts, Bytes& out);
 
 // Adds all requests of one message of `rank` to the chunks that this rank reads, which ascend.
-// Errors: Comm (malformed, or not one of those chunks, each at most once and in their order).
-Status TakeRequests(ByteSpan message, int rank, const ReadPlanData& plan,
+// Errors: Comm (malformed; or chunks that this rank does not read, duplicate, or out of order).
+Status TakeRequests(ByteSpan message, int rank, const load::ReadPlanData& plan,
                     std::vector<ChunkToRead>& to_read);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::collective
 
 #endif  // SEALPOINT_READERS_COLLECTIVE_CHUNK_REQUEST_H_

@@ -13,7 +13,7 @@
 #include "lib/comm/agree.h"
 #include "readers/load/coverage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::collective {
 namespace {
 
 using Kind = LoadFinding::Kind;
@@ -21,9 +21,9 @@ using Kind = LoadFinding::Kind;
 // The requested regions of each tensor; none for an empty tensor.
 using RegionsByTensor = std::map<std::uint64_t, std::vector<Region>>;
 
-std::vector<Bytes> EncodeForOwners(const ResolvedRequest& request, int size) {
+std::vector<Bytes> EncodeForOwners(const load::ResolvedRequest& request, int size) {
   std::vector<Bytes> outgoing(static_cast<std::size_t>(size));
-  for (const ResolvedItem& item : request.items) {
+  for (const load::ResolvedItem& item : request.items) {
     WireWriter out(outgoing[item.tensor % outgoing.size()]);
     out.Put(std::uint64_t{item.tensor});
     out.Put(std::uint64_t{item.destination ? 1u : 0u});
@@ -37,7 +37,7 @@ std::vector<Bytes> EncodeForOwners(const ResolvedRequest& request, int size) {
   return outgoing;
 }
 
-Status DecodeFrom(ByteSpan bytes, const Metadata& index, RegionsByTensor& requested) {
+Status DecodeFrom(ByteSpan bytes, const metadata::Metadata& index, RegionsByTensor& requested) {
   WireReader in(bytes);
   while (!in.at_end()) {
     SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t tensor, in.Number());
@@ -89,7 +89,7 @@ Result<Forbidden> DecodeForbidden(WireReader& in) {
 // Checks the tensors that belong to this rank.
 class ContractChecker {
  public:
-  ContractChecker(const Metadata& index, const LoadContract& contract)
+  ContractChecker(const metadata::Metadata& index, const LoadContract& contract)
       : index_(index), contract_(contract) {}
 
   void Run(RegionsByTensor requested, std::uint64_t rank, std::uint64_t size) {
@@ -97,7 +97,7 @@ class ContractChecker {
       const auto found = requested.find(tensor);
       if (found == requested.end()) {
         Differ(contract_.unexpected, Kind::kUnexpected, tensor,
-               DescribeUnexpected(index_.tensor(tensor), "rank"));
+               load::DescribeUnexpected(index_.tensor(tensor), "rank"));
       } else if (contract_.coverage != OnMismatch::kAllow) {
         CheckCoverage(tensor, std::move(found->second));
       }
@@ -112,10 +112,11 @@ class ContractChecker {
     // Replicas request the same region.
     std::sort(regions.begin(), regions.end());
     regions.erase(std::unique(regions.begin(), regions.end()), regions.end());
-    const TensorView view = index_.tensor(tensor);
-    const Uncovered uncovered = FindUncovered(view.shape(), regions);
+    const metadata::TensorView view = index_.tensor(tensor);
+    const load::Uncovered uncovered = load::FindUncovered(view.shape(), regions);
     if (uncovered.count == 0) return;
-    Differ(contract_.coverage, Kind::kCoverage, tensor, DescribeUncovered(view, uncovered, "rank"));
+    Differ(contract_.coverage, Kind::kCoverage, tensor,
+           load::DescribeUncovered(view, uncovered, "rank"));
   }
 
   void Differ(OnMismatch policy, Kind kind, std::uint64_t tensor, std::string detail) {
@@ -127,7 +128,7 @@ class ContractChecker {
     }
   }
 
-  const Metadata& index_;
+  const metadata::Metadata& index_;
   const LoadContract& contract_;
   Forbidden forbidden_;
   std::vector<LoadFinding> findings_;
@@ -149,7 +150,7 @@ Bytes Encode(const Forbidden& forbidden, const std::vector<LoadFinding>& finding
 
 // The findings of all ranks, or one error for all. It names no rank, because no single rank is the
 // cause.
-Result<std::vector<LoadFinding>> MergeFindings(Communicator& comm, const Metadata& index,
+Result<std::vector<LoadFinding>> MergeFindings(Communicator& comm, const metadata::Metadata& index,
                                                const Bytes& local_findings) {
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm.AllGather(local_findings));
   Forbidden forbidden;
@@ -172,8 +173,8 @@ Result<std::vector<LoadFinding>> MergeFindings(Communicator& comm, const Metadat
       return MakeError(Code::kComm, "another rank checks tensor ", forbidden.tensor, " of ",
                        index.tensor_count());
     }
-    return ForbiddenDifference(index.tensor(forbidden.tensor).name(), forbidden.detail,
-                               forbidden.count);
+    return load::ForbiddenDifference(index.tensor(forbidden.tensor).name(), forbidden.detail,
+                                     forbidden.count);
   }
   const auto key = [](const LoadFinding& f) { return std::tie(f.tensor, f.kind, f.detail); };
   std::sort(merged.begin(), merged.end(),
@@ -184,8 +185,9 @@ Result<std::vector<LoadFinding>> MergeFindings(Communicator& comm, const Metadat
 
 }  // namespace
 
-Result<std::vector<LoadFinding>> CheckContractTogether(Communicator& comm, const Metadata& index,
-                                                       const ResolvedRequest& local_request,
+Result<std::vector<LoadFinding>> CheckContractTogether(Communicator& comm,
+                                                       const metadata::Metadata& index,
+                                                       const load::ResolvedRequest& local_request,
                                                        const LoadContract& contract) {
   std::vector<LoadFinding> findings = local_request.findings;
   ContractChecker checker(index, contract);
@@ -207,4 +209,4 @@ Result<std::vector<LoadFinding>> CheckContractTogether(Communicator& comm, const
   return MergeFindings(comm, index, Encode(checker.forbidden(), findings));
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::collective

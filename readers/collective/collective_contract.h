@@ -10,18 +10,19 @@
 #include "sealpoint/read_plan.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::collective {
 
-// Checks the requests of all ranks as one: which stored tensors no rank requests, and which are
-// requested only in part. Rank (i mod size) checks tensor i, so that nothing grows with ranks times
-// tensors on any rank. Collective. `local_request` passed the rest of the contract on this rank;
+// Checks the requests of all ranks together: stored tensors that no rank requests, and tensors that
+// are requested only in part. Rank (i mod size) checks tensor i, so that no rank's load grows with
+// ranks times tensors. Collective. `local_request` passed the rest of the contract on this rank;
 // its findings are included. Returns the findings of all ranks, sorted and without duplicates.
-// Errors, the same on all ranks: Mismatch (the forbidden difference of the first tensor, and how
-// many there are), Comm, Timeout.
-Result<std::vector<LoadFinding>> CheckContractTogether(Communicator& comm, const Metadata& index,
-                                                       const ResolvedRequest& local_request,
+// Errors, the same on all ranks: Mismatch (the forbidden difference of the first tensor, and the
+// number of differences), Comm, Timeout.
+Result<std::vector<LoadFinding>> CheckContractTogether(Communicator& comm,
+                                                       const metadata::Metadata& index,
+                                                       const load::ResolvedRequest& local_request,
                                                        const LoadContract& contract);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::collective
 
 #endif  // SEALPOINT_READERS_COLLECTIVE_COLLECTIVE_CONTRACT_H_

@@ -13,7 +13,7 @@
 #include "lib/transfer/send_delivery.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::collective {
 namespace {
 
 // One job at a time on a thread beside the caller's. Without threads Begin runs it. The destructor
@@ -31,7 +31,7 @@ class BackgroundJob {
 
  private:
   std::future<Status> result_;
-  ThreadPool threads_{1};
+  pipeline::ThreadPool threads_{1};
 };
 
 constexpr std::uint64_t kRangeSizeMax = 8 * kMiB;
@@ -47,7 +47,7 @@ constexpr std::uint64_t kChunkBytesPerShare = 16;
 
 void CollectiveLoad::SortChunks(const ReadingOrder& order) {
   for (std::size_t r = 0; r < ranges_.shared.size(); ++r) {
-    const PlanRange& range = ranges_.shared[r];
+    const transfer::PlanRange& range = ranges_.shared[r];
     for (std::size_t i = range.first_chunk; i < range.first_chunk + range.chunk_count; ++i) {
       shared_.push_back({order.PlaceOf(range.blob, plan_.chunks[i].offset), i, r});
     }
@@ -63,9 +63,9 @@ std::uint64_t CollectiveLoad::EndOfShare(std::uint64_t end) {
   std::uint64_t chunk_bytes = 0;
   for (std::size_t i = next_; i < shared_.size(); ++i) {
     SharedChunk& shared = shared_[i];
-    const PlanChunk& chunk = plan_.chunks[shared.chunk];
+    const transfer::PlanChunk& chunk = plan_.chunks[shared.chunk];
     if (shared.place.reader != comm_.rank()) {
-      if (!shared.parts) shared.parts = ChunkParts::NeededBy(plan_, chunk);
+      if (!shared.parts) shared.parts = transfer::ChunkParts::NeededBy(plan_, chunk);
       received += shared.parts->size_bytes();
     }
     chunk_bytes += chunk.raw_size;
@@ -159,7 +159,7 @@ void CollectiveLoad::CompleteDelivery() {
 // After an element that cannot be converted this rank takes no more data, but it stays in the
 // sequence of exchanges until the next agreement, so that no other rank waits for it.
 template <typename DeliverIt>
-void CollectiveLoad::Deliver(const PlanChunk& chunk, const DeliverIt& deliver_it) {
+void CollectiveLoad::Deliver(const transfer::PlanChunk& chunk, const DeliverIt& deliver_it) {
   if (!delivered_.ok()) return;
   delivered_ = deliver_it();
   if (delivered_.ok()) return;
@@ -170,14 +170,14 @@ void CollectiveLoad::Deliver(const PlanChunk& chunk, const DeliverIt& deliver_it
 Status CollectiveLoad::Exchange(SharedBatch& current, CollectiveLoadReport& report) {
   for (const BatchData::HeldChunk& held : current.data.held) {
     if (held.raw.empty()) continue;
-    const PlanChunk& chunk = plan_.chunks[held.chunk];
+    const transfer::PlanChunk& chunk = plan_.chunks[held.chunk];
     Deliver(chunk, [&] { return delivery_->Begin(chunk, held.raw); });
   }
   const auto take = [&](const ExpectedChunk& expected, ByteSpan packed) {
-    const PlanChunk& chunk = plan_.chunks[expected.chunk];
+    const transfer::PlanChunk& chunk = plan_.chunks[expected.chunk];
     bytes_done_ += chunk.stored_size;
     Deliver(chunk, [&] {
-      return DeliverParts(plan_, chunk, expected.parts, packed, unpacked_, *delivery_);
+      return transfer::DeliverParts(plan_, chunk, expected.parts, packed, unpacked_, *delivery_);
     });
   };
   const auto received =
@@ -190,7 +190,7 @@ Status CollectiveLoad::Exchange(SharedBatch& current, CollectiveLoadReport& repo
   return is_last ? current.window->expected.CheckAllArrived() : Status();
 }
 
-Status CollectiveLoad::Run(PhaseRecorder& phases, CollectiveLoadReport& report) {
+Status CollectiveLoad::Run(observe::PhaseRecorder& phases, CollectiveLoadReport& report) {
   SEALPOINT_ASSIGN_OR_RETURN(const ReadingOrder order, PutInOrder());
   report.all_bytes_requested = all_bytes_requested_;
   phases.Begin(Phase::kRead, plan_.summary.bytes_read);
@@ -230,7 +230,7 @@ Status CollectiveLoad::Read(SharedBatch& current, BatchReader& reader) {
 
 // Windows and their batches are the same on all ranks, also when this one has nothing to read in
 // them.
-Status CollectiveLoad::ReadShared(const ReadingOrder& order, PhaseRecorder& phases,
+Status CollectiveLoad::ReadShared(const ReadingOrder& order, observe::PhaseRecorder& phases,
                                   CollectiveLoadReport& report) {
   delivered_ = OpenDelivery();
   bytes_done_ = report.bytes_read;
@@ -257,12 +257,13 @@ Status CollectiveLoad::ReadShared(const ReadingOrder& order, PhaseRecorder& phas
 }
 
 // Sending these bytes to other ranks would gain nothing.
-Status CollectiveLoad::ReadAlone(PhaseRecorder& phases, CollectiveLoadReport& report) const {
+Status CollectiveLoad::ReadAlone(observe::PhaseRecorder& phases,
+                                 CollectiveLoadReport& report) const {
   if (ranges_.alone.empty()) return {};
   const auto read = checkpoint_.RunRanges(plan_, ranges_.alone, {.threads = options_.threads},
                                           options_.memory_budget_bytes, phases);
   SEALPOINT_RETURN_IF_ERROR(read.status());
-  for (const PlanRange& range : ranges_.alone) report.bytes_read += range.size;
+  for (const transfer::PlanRange& range : ranges_.alone) report.bytes_read += range.size;
   return phases.failure();
 }
 
@@ -270,8 +271,8 @@ Result<RankLoad> CollectiveLoad::DryRun() {
   SEALPOINT_ASSIGN_OR_RETURN(const ReadingOrder order, PutInOrder());
   RankLoad load{.host = comm_.host(), .alone = plan_.summary};
   std::set<std::uint32_t> blobs;
-  const auto add = [&](const std::vector<PlanRange>& ranges) {
-    for (const PlanRange& range : ranges) {
+  const auto add = [&](const std::vector<transfer::PlanRange>& ranges) {
+    for (const transfer::PlanRange& range : ranges) {
       blobs.insert(range.blob);
       load.bytes_read += range.size;
     }
@@ -288,4 +289,4 @@ Result<RankLoad> CollectiveLoad::DryRun() {
   return load;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::collective

@@ -20,23 +20,24 @@
 #include "readers/load/checkpoint_impl.h"
 #include "sealpoint/collective_reader.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::collective {
 
-// One collective load on one rank. Chunks that no other rank needs each reads alone, and they agree
-// on the outcome. What several ranks need one of them reads, and sends to the others: the ranks
-// agree on a window of the reading order, request the chunks that they need from the ranks that
-// read them, and read and exchange those in batches of bounded memory; while a batch is exchanged
-// and copied, the next is read and verified. They agree on the outcome of each. Every rank takes
-// every step, whatever its own outcome. Used once; collective. Errors: those of reading and
-// converting, the same on all ranks; Cancelled (of a callback that threw); Comm, Timeout.
+// One collective load on one rank. A chunk that only one rank needs is read by that rank alone; the
+// ranks then agree on the outcome. A chunk that several ranks need is read by one of them and sent
+// to the others. For this the ranks agree on a window of the reading order, request the chunks that
+// they need from their readers, and read and exchange them in batches of bounded memory. While a
+// batch is exchanged and copied, the next is read and verified. They agree on the outcome of each
+// batch. Every rank takes every step, regardless of its own outcome. Used once; collective. Errors:
+// those of reading and converting, the same on all ranks; Cancelled (a callback threw); Comm,
+// Timeout.
 class CollectiveLoad {
  public:
-  CollectiveLoad(Communicator& comm, const CheckpointImpl& checkpoint, const ReadPlanData& plan,
-                 const CollectiveLoadOptions& options)
+  CollectiveLoad(Communicator& comm, const load::CheckpointImpl& checkpoint,
+                 const load::ReadPlanData& plan, const CollectiveLoadOptions& options)
       : comm_(comm), checkpoint_(checkpoint), plan_(plan), options_(options) {}
 
-  Status Run(PhaseRecorder& phases, CollectiveLoadReport& report);
-  // What this rank would do in Run, without reading or exchanging payload.
+  Status Run(observe::PhaseRecorder& phases, CollectiveLoadReport& report);
+  // Computes the cost of Run on this rank without reading or exchanging payload.
   Result<RankLoad> DryRun();
 
  private:
@@ -44,18 +45,18 @@ class CollectiveLoad {
   struct SharedChunk {
     ReadingOrder::Place place;
     std::size_t chunk = 0;
-    std::size_t range = 0;              // in ranges_.shared
-    std::optional<ChunkParts> parts{};  // that this rank needs; once they were looked for
+    std::size_t range = 0;                        // in ranges_.shared
+    std::optional<transfer::ChunkParts> parts{};  // that this rank needs; once they were looked for
   };
   // A window of the reading order.
   struct Window {
     std::uint64_t end = 0;               // position
     std::vector<ChunkToRead> to_read{};  // by this rank
     std::vector<ReadingBatch> batches{};
-    std::size_t batch_count = 0;      // of the rank that has the largest number
-    ExpectedChunks expected;          // from other ranks
-    std::vector<PlanRange> ranges{};  // of all batches
-    std::unique_ptr<RangesAhead> ahead{};
+    std::size_t batch_count = 0;                // of the rank that has the largest number
+    ExpectedChunks expected;                    // from other ranks
+    std::vector<transfer::PlanRange> ranges{};  // of all batches
+    std::unique_ptr<load::RangesAhead> ahead{};
   };
   // A batch that is read, and then exchanged.
   struct SharedBatch {
@@ -68,14 +69,15 @@ class CollectiveLoad {
     }
   };
 
-  // A quarter of the budget each for what is read, what is sent meanwhile, and what arrives; the
-  // last for what one batch may take beyond its share.
+  // A quarter of the budget each for data being read, sent and received; the last quarter for the
+  // excess of one batch beyond its share.
   std::uint64_t share() const {
     return std::max<std::uint64_t>(1, options_.memory_budget_bytes / 4);
   }
 
-  Status ReadAlone(PhaseRecorder& phases, CollectiveLoadReport& report) const;
-  Status ReadShared(const ReadingOrder& order, PhaseRecorder& phases, CollectiveLoadReport& report);
+  Status ReadAlone(observe::PhaseRecorder& phases, CollectiveLoadReport& report) const;
+  Status ReadShared(const ReadingOrder& order, observe::PhaseRecorder& phases,
+                    CollectiveLoadReport& report);
   Result<ReadingOrder> PutInOrder();
   void SortChunks(const ReadingOrder& order);
   Result<std::shared_ptr<Window>> AgreeOnWindow(std::uint64_t begin, std::uint64_t end);
@@ -89,22 +91,22 @@ class CollectiveLoad {
   Status OpenDelivery();
   void CompleteDelivery();
   template <typename DeliverIt>
-  void Deliver(const PlanChunk& chunk, const DeliverIt& deliver_it);
+  void Deliver(const transfer::PlanChunk& chunk, const DeliverIt& deliver_it);
 
   Communicator& comm_;
-  const CheckpointImpl& checkpoint_;
-  const ReadPlanData& plan_;
+  const load::CheckpointImpl& checkpoint_;
+  const load::ReadPlanData& plan_;
   const CollectiveLoadOptions& options_;
   std::uint64_t all_bytes_requested_ = 0;  // by all ranks together
   DividedRanges ranges_;
-  std::vector<SharedChunk> shared_;     // by position
-  std::size_t next_ = 0;                // index into shared_
-  std::uint64_t bytes_done_ = 0;        // stored bytes of chunks that are at their destination
-  Bytes unpacked_;                      // scratch: the last chunk of which only parts arrived
-  Status delivered_;                    // the error of this rank in taking what arrived
-  std::unique_ptr<Delivery> delivery_;  // of what arrives; null after an error
+  std::vector<SharedChunk> shared_;  // by position
+  std::size_t next_ = 0;             // index into shared_
+  std::uint64_t bytes_done_ = 0;     // stored bytes of chunks that are at their destination
+  Bytes unpacked_;                   // scratch: the last chunk that arrived only in parts
+  Status delivered_;                 // this rank's error in delivering received data
+  std::unique_ptr<transfer::Delivery> delivery_;  // for received data; null after an error
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::collective
 
 #endif  // SEALPOINT_READERS_COLLECTIVE_COLLECTIVE_LOAD_H_

@@ -27,7 +27,7 @@
 #include "sealpoint/text.h"
 
 namespace sealpoint {
-namespace internal {
+namespace internal::collective {
 namespace {
 
 double Ratio(std::uint64_t bytes_read, std::uint64_t bytes_requested) {
@@ -62,8 +62,9 @@ Result<RankLoad> DecodeLoad(ByteSpan bytes) {
 // "12.0 MiB (x 1.200) in 3 ranges of 2 files".
 std::string CostText(std::uint64_t bytes_read, std::uint64_t bytes_requested,
                      std::uint64_t requests, std::uint64_t files) {
-  return StrCat(BytesText(bytes_read), " (", RatioText(Ratio(bytes_read, bytes_requested)), ") in ",
-                CountText(requests, "range"), " of ", CountText(files, "file"));
+  return StrCat(BytesText(bytes_read), " (", load::RatioText(Ratio(bytes_read, bytes_requested)),
+                ") in ", load::CountText(requests, "range"), " of ",
+                load::CountText(files, "file"));
 }
 
 // Gathers on every rank what each rank would do, and the sums. Collective. Takes memory linear in
@@ -91,8 +92,9 @@ Result<CollectiveLoadPlan> GatherLoads(Communicator& comm, const RankLoad& local
 }
 
 // This rank's half of the contract, and its plan.
-Result<ReadPlan> PlanMine(const CheckpointImpl& checkpoint, const ReadRequest& request,
-                          LoadContract contract, bool is_to_be_read, ResolvedRequest& resolved) {
+Result<ReadPlan> PlanMine(const load::CheckpointImpl& checkpoint, const ReadRequest& request,
+                          LoadContract contract, bool is_to_be_read,
+                          load::ResolvedRequest& resolved) {
   contract.unexpected = OnMismatch::kAllow;
   contract.coverage = OnMismatch::kAllow;
   SEALPOINT_ASSIGN_OR_RETURN(resolved, checkpoint.Resolve(request, contract));
@@ -118,7 +120,7 @@ Result<std::uint64_t> SumOverRanks(Communicator& comm, std::uint64_t local_numbe
 // Collective. Errors: Comm, Timeout.
 Result<int> CountSharingRanks(Communicator& comm) {
   Bytes bytes;
-  WireWriter(bytes).Put(StrCat(comm.host(), "\n", ProcessorsText()));
+  WireWriter(bytes).Put(StrCat(comm.host(), "\n", pipeline::ProcessorsText()));
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm.AllGather(bytes));
   return static_cast<int>(std::count(all.begin(), all.end(), bytes));
 }
@@ -136,8 +138,8 @@ std::string_view TextOf(OnMismatch policy) {
 }
 
 // What ranks check together, they check by one contract, and they take part in the same exchanges.
-CollectiveCall LoadCall(std::string_view kind, const std::string& path,
-                        const LoadContract& contract, const CollectiveLoadOptions& options) {
+comm::CollectiveCall LoadCall(std::string_view kind, const std::string& path,
+                              const LoadContract& contract, const CollectiveLoadOptions& options) {
   const auto text = [](OnMismatch policy) { return std::string(TextOf(policy)); };
   return {.kind = kind,
           .arguments = {{"checkpoint", path},
@@ -151,14 +153,14 @@ CollectiveCall LoadCall(std::string_view kind, const std::string& path,
 
 class CollectiveReaderImpl final : public CollectiveReader {
  public:
-  CollectiveReaderImpl(Communicator& comm, std::unique_ptr<CheckpointImpl> checkpoint)
+  CollectiveReaderImpl(Communicator& comm, std::unique_ptr<load::CheckpointImpl> checkpoint)
       : comm_(comm), checkpoint_(std::move(checkpoint)) {}
 
   const Checkpoint& checkpoint() const override { return *checkpoint_; }
 
   Result<CollectiveLoadReport> Load(const ReadRequest& request, const LoadContract& contract,
                                     const CollectiveLoadOptions& options) override {
-    PhaseRecorder phases(options.on_phase);
+    observe::PhaseRecorder phases(options.on_phase);
     phases.Begin(Phase::kPlanRead);
     auto report = LoadTogether(request, contract, options, phases);
     if (report.ok()) return report;
@@ -181,14 +183,14 @@ class CollectiveReaderImpl final : public CollectiveReader {
  private:
   // Says of a failure of the communicator what it ended.
   Status Describe(const Status& error, std::string_view what) const {
-    return DescribeCommFailure(comm_, error,
-                               StrCat("collective ", what, " of ", checkpoint_->path()));
+    return comm::DescribeCommFailure(comm_, error,
+                                     StrCat("collective ", what, " of ", checkpoint_->path()));
   }
 
   Result<CollectiveLoadReport> LoadTogether(const ReadRequest& request,
                                             const LoadContract& contract,
                                             const CollectiveLoadOptions& options,
-                                            PhaseRecorder& phases) {
+                                            observe::PhaseRecorder& phases) {
     CollectiveLoadReport report;
     SEALPOINT_ASSIGN_OR_RETURN(const ReadPlan plan,
                                PlanTogether(request, contract, options, true, report.findings));
@@ -199,7 +201,7 @@ class CollectiveReaderImpl final : public CollectiveReader {
     CollectiveLoadOptions resolved = options;
     SEALPOINT_ASSIGN_OR_RETURN(
         resolved.threads,
-        LoadThreads("threads", options.threads, sharing_ranks_, report.plan.bytes_read));
+        pipeline::LoadThreads("threads", options.threads, sharing_ranks_, report.plan.bytes_read));
     CollectiveLoad load(comm_, *checkpoint_, InternalAccess::DataOf(plan), resolved);
     SEALPOINT_RETURN_IF_ERROR(load.Run(phases, report));
     SEALPOINT_ASSIGN_OR_RETURN(report.all_bytes_read, SumOverRanks(comm_, report.bytes_read));
@@ -221,32 +223,35 @@ class CollectiveReaderImpl final : public CollectiveReader {
 
   Result<Bytes> ReadObjectOnce(std::string_view name) {
     // A rank must not get another object than it asked for, nor wait for one that nobody reads.
-    SEALPOINT_RETURN_IF_ERROR(BeginCall(comm_, {.kind = "read of an object",
-                                                .arguments = {{"checkpoint", checkpoint_->path()},
-                                                              {"object", std::string(name)}},
-                                                .named_arguments_max = 2})
-                                  .status());
+    SEALPOINT_RETURN_IF_ERROR(
+        comm::BeginCall(comm_, {.kind = "read of an object",
+                                .arguments = {{"checkpoint", checkpoint_->path()},
+                                              {"object", std::string(name)}},
+                                .named_arguments_max = 2})
+            .status());
     const std::optional<std::size_t> number = checkpoint_->index().FindObject(name);
     // Many objects are dealt to all ranks. What is not there rank 0 reports.
     const int reader =
         static_cast<int>(number.value_or(0) % static_cast<std::size_t>(comm_.size()));
     Result<Bytes> object = Bytes();
     if (comm_.rank() == reader) object = checkpoint_->ReadObject(name);
-    return BroadcastResult(comm_, reader, std::move(object));
+    return comm::BroadcastResult(comm_, reader, std::move(object));
   }
 
   // This rank's plan, and the findings of all.
   Result<ReadPlan> PlanTogether(const ReadRequest& request, const LoadContract& contract,
                                 const CollectiveLoadOptions& options, bool is_to_be_read,
                                 std::vector<LoadFinding>& findings) {
-    SEALPOINT_RETURN_IF_ERROR(BeginCall(comm_, LoadCall(is_to_be_read ? "load" : "plan of a load",
-                                                        checkpoint_->path(), contract, options))
-                                  .status());
-    ResolvedRequest resolved;
+    load::ResolvedRequest resolved;
     Result<ReadPlan> plan = PlanMine(*checkpoint_, request, contract, is_to_be_read, resolved);
-    const Result<int> threads = LoadThreads("threads", options.threads, 1, 0);
+    const Result<int> threads = pipeline::LoadThreads("threads", options.threads, 1, 0);
     if (!threads) plan = threads.error();
-    SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, plan.status()));
+    SEALPOINT_ASSIGN_OR_RETURN(const comm::CallFlags any,
+                               comm::BeginCall(comm_,
+                                               LoadCall(is_to_be_read ? "load" : "plan of a load",
+                                                        checkpoint_->path(), contract, options),
+                                               {plan.ok() ? 0u : 1u}, !plan.ok()));
+    if (any.front() != 0) SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, plan.status()));
     auto checked = CheckContractTogether(comm_, checkpoint_->index(), resolved, contract);
     if (!checked.ok()) return std::move(checked).error().AtPath(checkpoint_->path());
     findings = std::move(checked).value();
@@ -254,7 +259,7 @@ class CollectiveReaderImpl final : public CollectiveReader {
   }
 
   Communicator& comm_;
-  const std::unique_ptr<CheckpointImpl> checkpoint_;
+  const std::unique_ptr<load::CheckpointImpl> checkpoint_;
   int sharing_ranks_ = 0;  // 0: not counted yet, the same on all ranks
 };
 
@@ -268,24 +273,25 @@ Bytes Join(const Checkpoint& checkpoint) {
 }
 
 // What rank 0 sent, opened on another rank.
-Result<std::unique_ptr<CheckpointImpl>> OpenSent(ByteSpan message, const std::string& path,
-                                                 OpenOptions options) {
+Result<std::unique_ptr<load::CheckpointImpl>> OpenSent(ByteSpan message, const std::string& path,
+                                                       OpenOptions options) {
   WireReader in(message);
   SEALPOINT_ASSIGN_OR_RETURN(const ByteSpan marker, in.Span());
   SEALPOINT_ASSIGN_OR_RETURN(const ByteSpan index, in.Span());
   options.check_files = false;
-  return CheckpointImpl::Make(path, std::move(options),
-                              GivenFiles{.marker = Bytes(marker.begin(), marker.end()),
-                                         .index = Bytes(index.begin(), index.end())});
+  return load::CheckpointImpl::Make(
+      path, std::move(options),
+      container::GivenFiles{.marker = Bytes(marker.begin(), marker.end()),
+                            .index = Bytes(index.begin(), index.end())});
 }
 
-Result<std::unique_ptr<CheckpointImpl>> OpenOnce(Communicator& comm, const std::string& path,
-                                                 const OpenOptions& options) {
+Result<std::unique_ptr<load::CheckpointImpl>> OpenOnce(Communicator& comm, const std::string& path,
+                                                       const OpenOptions& options) {
   constexpr int kRoot = 0;
-  std::unique_ptr<CheckpointImpl> checkpoint;
+  std::unique_ptr<load::CheckpointImpl> checkpoint;
   Result<Bytes> files = Bytes();
   if (comm.rank() == kRoot) {
-    auto opened = CheckpointImpl::Make(path, options, {});
+    auto opened = load::CheckpointImpl::Make(path, options, {});
     if (opened.ok()) {
       checkpoint = std::move(opened).value();
       files = Join(*checkpoint);
@@ -293,7 +299,7 @@ Result<std::unique_ptr<CheckpointImpl>> OpenOnce(Communicator& comm, const std::
       files = opened.error();
     }
   }
-  SEALPOINT_ASSIGN_OR_RETURN(const Bytes all, BroadcastResult(comm, kRoot, std::move(files)));
+  SEALPOINT_ASSIGN_OR_RETURN(const Bytes all, comm::BroadcastResult(comm, kRoot, std::move(files)));
   Status status;
   if (comm.rank() != kRoot) {
     auto opened = OpenSent(all, path, options);
@@ -314,46 +320,47 @@ Result<std::unique_ptr<CollectiveReader>> OpenTogether(Communicator& comm, const
   return reader;
 }
 
-}  // namespace internal
+}  // namespace internal::collective
 
 Result<std::unique_ptr<CollectiveReader>> CollectiveReader::Open(Communicator& comm,
                                                                  const std::string& path,
                                                                  const OpenOptions& options) {
-  const internal::CollectiveCall call = {.kind = "opening", .arguments = {{"path", path}}};
-  const Status begun = internal::BeginCall(comm, call).status();
-  auto reader = begun.ok() ? internal::OpenTogether(comm, path, options)
+  const internal::comm::CollectiveCall call = {.kind = "opening", .arguments = {{"path", path}}};
+  const Status begun = internal::comm::CheckSameCall(comm, call);
+  auto reader = begun.ok() ? internal::collective::OpenTogether(comm, path, options)
                            : Result<std::unique_ptr<CollectiveReader>>(begun);
   if (reader.ok()) return reader;
-  return internal::DescribeCommFailure(comm, reader.error(),
-                                       internal::StrCat("collective opening of ", path));
+  return internal::comm::DescribeCommFailure(comm, reader.error(),
+                                             internal::StrCat("collective opening of ", path));
 }
 
 std::string CollectiveLoadPlan::ToString() const {
-  using internal::CountText;
   using internal::StrCat;
+  using internal::load::CountText;
   std::uint64_t requests_alone = 0;
   std::uint64_t requests = 0;
   for (const RankLoad& load : ranks) {
     requests_alone += load.alone.requests;
     requests += load.requests;
   }
-  std::string text =
-      StrCat(CountText(ranks.size(), "rank"), ": ", BytesText(bytes_requested),
-             " requested; alone ", BytesText(bytes_read_alone), " (",
-             internal::RatioText(internal::Ratio(bytes_read_alone, bytes_requested)), ") in ",
-             CountText(requests_alone, "range"), "; together ", BytesText(bytes_read), " (",
-             internal::RatioText(amplification), ") in ", CountText(requests, "range"), "; ",
-             BytesText(bytes_received), " sent\n");
+  std::string text = StrCat(
+      CountText(ranks.size(), "rank"), ": ", BytesText(bytes_requested), " requested; alone ",
+      BytesText(bytes_read_alone), " (",
+      internal::load::RatioText(internal::collective::Ratio(bytes_read_alone, bytes_requested)),
+      ") in ", CountText(requests_alone, "range"), "; together ", BytesText(bytes_read), " (",
+      internal::load::RatioText(amplification), ") in ", CountText(requests, "range"), "; ",
+      BytesText(bytes_received), " sent\n");
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     const RankLoad& load = ranks[rank];
     const PlanSummary& alone = load.alone;
-    text += StrCat(
-        "  rank ", rank, " on ", Printable(load.host), ": ", BytesText(alone.bytes_requested),
-        " requested; alone ",
-        internal::CostText(alone.bytes_read, alone.bytes_requested, alone.requests, alone.files),
-        "; together ",
-        internal::CostText(load.bytes_read, alone.bytes_requested, load.requests, load.files),
-        "\n");
+    text += StrCat("  rank ", rank, " on ", Printable(load.host), ": ",
+                   BytesText(alone.bytes_requested), " requested; alone ",
+                   internal::collective::CostText(alone.bytes_read, alone.bytes_requested,
+                                                  alone.requests, alone.files),
+                   "; together ",
+                   internal::collective::CostText(load.bytes_read, alone.bytes_requested,
+                                                  load.requests, load.files),
+                   "\n");
   }
   return text;
 }

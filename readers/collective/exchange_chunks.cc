@@ -6,7 +6,7 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::collective {
 
 void ExpectedChunks::Add(int rank, ExpectedChunk chunk) {
   size_bytes_ += chunk.parts.size_bytes();
@@ -48,4 +48,4 @@ Result<std::uint64_t> ExchangeChunks(Communicator& comm, std::vector<Bytes>& mes
   return received;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::collective

@@ -12,12 +12,12 @@
 #include "sealpoint/communicator.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::collective {
 
-// A chunk of which this rank requested parts from another.
+// A chunk with parts that this rank requested from another.
 struct ExpectedChunk {
   std::size_t chunk = 0;  // in this rank's plan
-  ChunkParts parts;
+  transfer::ChunkParts parts;
 };
 
 // The chunks that this rank requested from each rank, in the order in which they arrive, which is
@@ -30,8 +30,8 @@ class ExpectedChunks {
   void Add(int rank, ExpectedChunk chunk);
   std::uint64_t size_bytes() const { return size_bytes_; }  // of all parts
 
-  // Calls `take` with each chunk of a message of this rank, packed. Errors: Comm (other bytes than
-  // the next chunks have).
+  // Calls `take` with each chunk of a message to this rank, packed. Errors: Comm (the bytes do not
+  // match the next chunk).
   using Take = std::function<void(const ExpectedChunk&, ByteSpan packed)>;
   Status TakeMessage(std::size_t rank, ByteSpan message, const Take& take);
   // Errors: Comm (something has not arrived).
@@ -43,12 +43,12 @@ class ExpectedChunks {
   std::uint64_t size_bytes_ = 0;
 };
 
-// Sends each rank its message and takes what arrives. `messages` are replaced by those that
-// arrived, whose memory can be used again. Collective. Returns the bytes that other ranks sent.
-// Errors: Comm, Timeout; the messages are gone then.
+// Sends each rank its message and receives the others. `messages` is replaced by the received
+// messages; their memory can be reused. Collective. Returns the bytes sent by other ranks. Errors:
+// Comm, Timeout; the messages are then lost.
 Result<std::uint64_t> ExchangeChunks(Communicator& comm, std::vector<Bytes>& messages,
                                      ExpectedChunks& expected, const ExpectedChunks::Take& take);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::collective
 
 #endif  // SEALPOINT_READERS_COLLECTIVE_EXCHANGE_CHUNKS_H_

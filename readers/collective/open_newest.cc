@@ -15,7 +15,7 @@
 #include "sealpoint/series.h"
 
 namespace sealpoint {
-namespace internal {
+namespace internal::collective {
 namespace {
 
 constexpr int kRoot = 0;
@@ -38,7 +38,7 @@ Bytes EncodeChoice(const Choice& choice) {
   out.Put(std::uint64_t{choice.passed_over.size()});
   for (const PassedOverCheckpoint& passed : choice.passed_over) {
     out.Put(passed.name);
-    out.Put(AsText(EncodeStatus(passed.problem)));
+    out.Put(AsText(comm::EncodeStatus(passed.problem)));
   }
   return bytes;
 }
@@ -53,7 +53,7 @@ Result<Choice> DecodeChoice(ByteSpan bytes) {
     PassedOverCheckpoint passed;
     SEALPOINT_ASSIGN_OR_RETURN(passed.name, in.Text());
     SEALPOINT_ASSIGN_OR_RETURN(const ByteSpan status, in.Span());
-    auto problem = DecodeStatus(status);
+    auto problem = comm::DecodeStatus(status);
     if (!problem) return MalformedMessage();
     passed.problem = *std::move(problem);
     choice.passed_over.push_back(std::move(passed));
@@ -88,15 +88,15 @@ Result<Choice> ChooseTogether(Communicator& comm, const std::string& series,
                               const OpenNewestOptions& options) {
   Result<Bytes> at_root = Bytes();
   if (comm.rank() == kRoot) at_root = Choose(series, options);
-  SEALPOINT_ASSIGN_OR_RETURN(const Bytes bytes, BroadcastResult(comm, kRoot, std::move(at_root)));
+  SEALPOINT_ASSIGN_OR_RETURN(const Bytes bytes,
+                             comm::BroadcastResult(comm, kRoot, std::move(at_root)));
   return DecodeChoice(bytes);
 }
 
 Result<NewestCheckpoint> OpenNewestTogether(Communicator& comm, const std::string& series,
                                             const OpenNewestOptions& options) {
-  SEALPOINT_RETURN_IF_ERROR(
-      BeginCall(comm, {.kind = "opening of the newest", .arguments = {{"series", series}}})
-          .status());
+  SEALPOINT_RETURN_IF_ERROR(comm::CheckSameCall(
+      comm, {.kind = "opening of the newest", .arguments = {{"series", series}}}));
   OpenOptions open = options.open;
   open.check_files = false;  // Series::Newest has just done it
   Status gone;
@@ -120,15 +120,15 @@ Result<NewestCheckpoint> OpenNewestTogether(Communicator& comm, const std::strin
 }
 
 }  // namespace
-}  // namespace internal
+}  // namespace internal::collective
 
 Result<NewestCheckpoint> OpenNewest(Communicator& comm, const std::string& series_directory,
                                     const OpenNewestOptions& options) {
-  auto newest = internal::OpenNewestTogether(comm, series_directory, options);
+  auto newest = internal::collective::OpenNewestTogether(comm, series_directory, options);
   if (newest.ok()) return newest;
   const std::string during =
       internal::StrCat("collective opening of the newest checkpoint of ", series_directory);
-  return internal::DescribeCommFailure(comm, newest.error(), during);
+  return internal::comm::DescribeCommFailure(comm, newest.error(), during);
 }
 
 }  // namespace sealpoint

@@ -3,12 +3,12 @@
 
 #include "readers/collective/requested_bytes.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::collective {
 namespace {
 
 class Divider {
  public:
-  Divider(const ReadPlanData& plan, const std::vector<PlanRange>& ranges,
+  Divider(const load::ReadPlanData& plan, const std::vector<transfer::PlanRange>& ranges,
           const std::vector<ChunkToRead>& to_read, const BatchLimits& limits)
       : plan_(plan), ranges_(ranges), to_read_(to_read), limits_(limits) {}
 
@@ -52,13 +52,14 @@ class Divider {
 
   void AddRead(const ChunkToRead& to_read) {
     size_ += HeldOf(to_read);
-    std::vector<PlanRange>& ranges = batch_.ranges;
-    const PlanChunk& chunk = plan_.chunks[to_read.chunk];
+    std::vector<transfer::PlanRange>& ranges = batch_.ranges;
+    const transfer::PlanChunk& chunk = plan_.chunks[to_read.chunk];
     const bool goes_on = !ranges.empty() && range_ == to_read.range &&
                          ranges.back().first_chunk + ranges.back().chunk_count == to_read.chunk &&
                          ranges.back().size + chunk.stored_size <= limits_.range_size_max_bytes;
     const std::size_t first = goes_on ? ranges.back().first_chunk : to_read.chunk;
-    const PlanRange range = PartOf(plan_, ranges_[to_read.range], first, to_read.chunk - first + 1);
+    const transfer::PlanRange range =
+        PartOf(plan_, ranges_[to_read.range], first, to_read.chunk - first + 1);
     if (goes_on) {
       ranges.back() = range;
     } else {
@@ -67,8 +68,8 @@ class Divider {
     range_ = to_read.range;
   }
 
-  const ReadPlanData& plan_;
-  const std::vector<PlanRange>& ranges_;
+  const load::ReadPlanData& plan_;
+  const std::vector<transfer::PlanRange>& ranges_;
   const std::vector<ChunkToRead>& to_read_;
   const BatchLimits limits_;
   std::vector<ReadingBatch> batches_;
@@ -79,11 +80,11 @@ class Divider {
 
 }  // namespace
 
-std::vector<ReadingBatch> DivideIntoBatches(const ReadPlanData& plan,
-                                            const std::vector<PlanRange>& ranges,
+std::vector<ReadingBatch> DivideIntoBatches(const load::ReadPlanData& plan,
+                                            const std::vector<transfer::PlanRange>& ranges,
                                             const std::vector<ChunkToRead>& to_read,
                                             const BatchLimits& limits) {
   return Divider(plan, ranges, to_read, limits).Run();
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::collective

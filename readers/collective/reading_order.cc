@@ -8,7 +8,7 @@
 #include "lib/base/macros.h"
 #include "sealpoint/bytes.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::collective {
 namespace {
 
 // What each reader reads of a window.
@@ -36,10 +36,12 @@ ReadingOrder::ReadingOrder(const std::vector<ReaderBytes>& shared, int rank_coun
   }
 }
 
-void ReadingOrder::SpreadReaders(std::vector<PlanRange>& ranges, int rank) const {
-  std::vector<std::pair<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>, PlanRange>> placed;
+void ReadingOrder::SpreadReaders(std::vector<transfer::PlanRange>& ranges, int rank) const {
+  std::vector<
+      std::pair<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>, transfer::PlanRange>>
+      placed;
   placed.reserve(ranges.size());
-  for (const PlanRange& range : ranges) {
+  for (const transfer::PlanRange& range : ranges) {
     const Place place = PlaceOf(range.blob, range.offset);
     const std::uint64_t after =
         static_cast<std::uint64_t>(place.reader) + rank_count_ - static_cast<std::uint64_t>(rank);
@@ -66,4 +68,4 @@ ReadingOrder::Place ReadingOrder::PlaceOf(std::uint32_t blob, std::uint64_t offs
           .reader = segment.of.reader};
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::collective

@@ -8,7 +8,7 @@
 #include "readers/collective/assign_readers.h"
 #include "readers/load/read_plan_data.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::collective {
 
 // The order in which the ranks read the bytes that several of them request: each reads its own in
 // the order of the files, and all are equally far at any position, so that each window of the order
@@ -25,13 +25,14 @@ class ReadingOrder {
   // Precondition: `shared` ascends, without overlaps; its readers are below `rank_count`.
   ReadingOrder(const std::vector<ReaderBytes>& shared, int rank_count);
 
-  // Positions are below it; 0 if nothing is shared.
+  // Upper bound of positions; 0 if nothing is shared.
   std::uint64_t end() const { return end_; }
-  // Sorts ranges that each rank reads for itself, all of them on many ranks, so that ranks read
-  // different parts of a file at a time, and each later finds in the page cache what others read:
-  // of each window first what `rank` is the reader of, then what those after it are. Windows are
-  // small enough to stay cached. Precondition: the first byte of each range is one of `shared`.
-  void SpreadReaders(std::vector<PlanRange>& ranges, int rank) const;
+  // Sorts ranges that many ranks read completely, each for itself, so that ranks read different
+  // parts of a file simultaneously and later find in the page cache the parts read by others. In
+  // each window, the parts that `rank` is the reader of come first, then those of the following
+  // ranks. Windows are small enough to stay cached. Precondition: the first byte of each range is
+  // one of `shared`.
+  void SpreadReaders(std::vector<transfer::PlanRange>& ranges, int rank) const;
   // The place of a byte in the order. No two bytes have the same position. Precondition: the byte
   // is one of `shared`.
   Place PlaceOf(std::uint32_t blob, std::uint64_t offset) const;
@@ -47,6 +48,6 @@ class ReadingOrder {
   std::vector<Segment> segments_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::collective
 
 #endif  // SEALPOINT_READERS_COLLECTIVE_READING_ORDER_H_

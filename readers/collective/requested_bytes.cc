@@ -8,7 +8,7 @@
 #include "lib/base/macros.h"
 #include "lib/base/wire.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::collective {
 namespace {
 
 Result<BlobBytes> DecodeBytes(WireReader& in) {
@@ -28,9 +28,9 @@ void EncodeBytes(const BlobBytes& bytes, WireWriter& out) {
 }
 
 // What this rank requests, in ranges that do not touch.
-std::vector<RankBytes> RequestsOf(const ReadPlanData& plan, int rank) {
+std::vector<RankBytes> RequestsOf(const load::ReadPlanData& plan, int rank) {
   std::vector<RankBytes> requests;
-  for (const PlanRange& range : plan.ranges) {
+  for (const transfer::PlanRange& range : plan.ranges) {
     std::uint64_t chunk_size_max = 1;
     for (std::size_t i = 0; i < range.chunk_count; ++i) {
       const std::uint64_t size = plan.chunks[range.first_chunk + i].stored_size;
@@ -50,7 +50,7 @@ std::vector<RankBytes> RequestsOf(const ReadPlanData& plan, int rank) {
 }
 
 // Those of the blobs that this rank joins.
-Result<RequestedBytes> JoinOwnBlobs(Communicator& comm, const ReadPlanData& plan) {
+Result<RequestedBytes> JoinOwnBlobs(Communicator& comm, const load::ReadPlanData& plan) {
   std::vector<Bytes> outgoing(static_cast<std::size_t>(comm.size()));
   for (const RankBytes& request : RequestsOf(plan, comm.rank())) {
     WireWriter out(outgoing[request.bytes.blob % outgoing.size()]);
@@ -74,7 +74,7 @@ Result<RequestedBytes> JoinOwnBlobs(Communicator& comm, const ReadPlanData& plan
 
 }  // namespace
 
-Result<RequestedBytes> JoinRequests(Communicator& comm, const ReadPlanData& plan) {
+Result<RequestedBytes> JoinRequests(Communicator& comm, const load::ReadPlanData& plan) {
   SEALPOINT_ASSIGN_OR_RETURN(const RequestedBytes local, JoinOwnBlobs(comm, plan));
   Bytes bytes;
   WireWriter out(bytes);
@@ -102,11 +102,11 @@ Result<RequestedBytes> JoinRequests(Communicator& comm, const ReadPlanData& plan
   return joined;
 }
 
-PlanRange PartOf(const ReadPlanData& plan, const PlanRange& range, std::size_t first,
-                 std::size_t count) {
-  const PlanChunk& begin = plan.chunks[first];
-  const PlanChunk& last = plan.chunks[first + count - 1];
-  PlanRange part = range;
+transfer::PlanRange PartOf(const load::ReadPlanData& plan, const transfer::PlanRange& range,
+                           std::size_t first, std::size_t count) {
+  const transfer::PlanChunk& begin = plan.chunks[first];
+  const transfer::PlanChunk& last = plan.chunks[first + count - 1];
+  transfer::PlanRange part = range;
   part.offset = begin.offset;
   part.size = last.offset + last.stored_size - begin.offset;
   part.first_chunk = first;
@@ -115,10 +115,10 @@ PlanRange PartOf(const ReadPlanData& plan, const PlanRange& range, std::size_t f
   return part;
 }
 
-DividedRanges DivideRanges(const ReadPlanData& plan, const std::vector<ReaderBytes>& shared) {
+DividedRanges DivideRanges(const load::ReadPlanData& plan, const std::vector<ReaderBytes>& shared) {
   DividedRanges divided;
   auto next = shared.begin();  // the first that may hold the chunk; chunks ascend
-  for (const PlanRange& range : plan.ranges) {
+  for (const transfer::PlanRange& range : plan.ranges) {
     const auto is_shared = [&](std::size_t chunk) {
       const std::uint64_t offset = plan.chunks[chunk].offset;
       const BlobBytes at{range.blob, offset, offset};
@@ -142,4 +142,4 @@ DividedRanges DivideRanges(const ReadPlanData& plan, const std::vector<ReaderByt
   return divided;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::collective

@@ -9,25 +9,25 @@
 #include "sealpoint/communicator.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::collective {
 
-// The requests of all ranks, of which each gives its plan. Those of a blob are joined, and dealt to
-// readers, at rank (blob mod size), then all ranks get the result; so no rank ever holds the ranges
-// of all ranks before they are joined. Collective. Errors: Comm, Timeout.
-Result<RequestedBytes> JoinRequests(Communicator& comm, const ReadPlanData& plan);
+// Combines the requests of all ranks; each passes its plan. Requests for a blob are joined and
+// assigned to readers at rank (blob mod size), then all ranks get the result, so that no rank holds
+// the separate ranges of all ranks. Collective. Errors: Comm, Timeout.
+Result<RequestedBytes> JoinRequests(Communicator& comm, const load::ReadPlanData& plan);
 
 // The ranges of a plan, cut where chunks that other ranks need as well begin and end.
 struct DividedRanges {
-  std::vector<PlanRange> alone;   // no other rank needs these
-  std::vector<PlanRange> shared;  // in whole chunks
+  std::vector<transfer::PlanRange> alone;   // no other rank needs these
+  std::vector<transfer::PlanRange> shared;  // in whole chunks
 };
 // `shared` is that of all ranks. Ranks request whole chunks, so that it holds whole ones.
-DividedRanges DivideRanges(const ReadPlanData& plan, const std::vector<ReaderBytes>& shared);
+DividedRanges DivideRanges(const load::ReadPlanData& plan, const std::vector<ReaderBytes>& shared);
 
 // The range of `count` chunks of `range`, which the chunk with number `first` in the plan begins.
-PlanRange PartOf(const ReadPlanData& plan, const PlanRange& range, std::size_t first,
-                 std::size_t count);
+transfer::PlanRange PartOf(const load::ReadPlanData& plan, const transfer::PlanRange& range,
+                           std::size_t first, std::size_t count);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::collective
 
 #endif  // SEALPOINT_READERS_COLLECTIVE_REQUESTED_BYTES_H_

@@ -11,7 +11,7 @@ namespace sealpoint {
 
 Result<std::unique_ptr<Checkpoint>> Checkpoint::Open(const std::string& path, OpenOptions options) {
   SEALPOINT_ASSIGN_OR_RETURN(std::unique_ptr<Checkpoint> checkpoint,
-                             internal::CheckpointImpl::Make(path, std::move(options), {}));
+                             internal::load::CheckpointImpl::Make(path, std::move(options), {}));
   return checkpoint;
 }
 
@@ -19,9 +19,9 @@ Result<std::unique_ptr<Checkpoint>> Checkpoint::OpenFrom(const std::string& path
                                                          Bytes index, OpenOptions options) {
   SEALPOINT_ASSIGN_OR_RETURN(
       std::unique_ptr<Checkpoint> checkpoint,
-      internal::CheckpointImpl::Make(
+      internal::load::CheckpointImpl::Make(
           path, std::move(options),
-          internal::GivenFiles{.marker = std::move(marker), .index = std::move(index)}));
+          internal::container::GivenFiles{.marker = std::move(marker), .index = std::move(index)}));
   return checkpoint;
 }
 
@@ -41,7 +41,7 @@ std::vector<ObjectInfo> Checkpoint::objects() const {
 
 Result<LoadReport> Checkpoint::Load(const ReadRequest& request, const LoadContract& contract,
                                     const ReadOptions& options) const {
-  internal::PhaseRecorder phases(options.on_phase);
+  internal::observe::PhaseRecorder phases(options.on_phase);
   phases.Begin(Phase::kPlanRead);
   Result<ReadPlan> plan = Plan(request, contract);
   phases.End();

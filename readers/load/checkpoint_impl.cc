@@ -12,7 +12,7 @@
 #include "readers/load/run_plan.h"
 #include "readers/load/selection.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::load {
 namespace {
 
 constexpr std::uint64_t kRangeMaxBytes = 8 * kMiB;
@@ -26,38 +26,38 @@ std::uint64_t RangeSizeMax(std::uint64_t memory_budget_bytes) {
 
 std::uint64_t PayloadBytes(const ReadPlanData& plan) {
   std::uint64_t bytes = 0;
-  for (const PlanChunk& chunk : plan.chunks) bytes += chunk.stored_size;
+  for (const transfer::PlanChunk& chunk : plan.chunks) bytes += chunk.stored_size;
   return bytes;
 }
 
 }  // namespace
 
-Result<std::unique_ptr<CheckpointImpl>> CheckpointImpl::Make(const std::string& path,
-                                                             OpenOptions options,
-                                                             std::optional<GivenFiles> given) {
+Result<std::unique_ptr<CheckpointImpl>> CheckpointImpl::Make(
+    const std::string& path, OpenOptions options, std::optional<container::GivenFiles> given) {
   if (options.memory_budget_bytes < kRangeMinBytes) {
     return InvalidArgument("memory_budget_bytes is ", options.memory_budget_bytes,
                            ", expected at least ", kRangeMinBytes);
   }
   if (!options.storage) options.storage = DefaultStorage();
-  SEALPOINT_ASSIGN_OR_RETURN(auto pool,
-                             StagingPool::Create(options.memory_budget_bytes, kPoolBufferBytes));
   SEALPOINT_ASSIGN_OR_RETURN(
-      CommittedFiles files,
-      OpenCommitted(*options.storage, path, options.limits, options.check_files, std::move(given)));
+      auto pool, device::StagingPool::Create(options.memory_budget_bytes, kPoolBufferBytes));
+  SEALPOINT_ASSIGN_OR_RETURN(container::CommittedFiles files,
+                             container::OpenCommitted(*options.storage, path, options.limits,
+                                                      options.check_files, std::move(given)));
   return std::make_unique<CheckpointImpl>(path, std::move(options), std::move(files),
                                           std::move(pool));
 }
 
-CheckpointImpl::CheckpointImpl(std::string path, OpenOptions options, CommittedFiles files,
-                               std::unique_ptr<StagingPool> pool)
+CheckpointImpl::CheckpointImpl(std::string path, OpenOptions options,
+                               container::CommittedFiles files,
+                               std::unique_ptr<device::StagingPool> pool)
     : path_(std::move(path)),
       options_(std::move(options)),
       files_(std::move(files)),
       pool_(std::move(pool)),
       tables_(*files_.directory, files_.index.metadata) {}
 
-BlobFiles CheckpointImpl::BlobsToRead() const {
+container::BlobFiles CheckpointImpl::BlobsToRead() const {
   return options_.direct_io ? tables_.files().InMode(IoMode::kDirect) : BufferedBlobs();
 }
 
@@ -68,7 +68,7 @@ std::uint64_t CheckpointImpl::range_size_max_bytes() const {
 }
 
 std::string CheckpointImpl::BlobPath(std::uint32_t blob) const {
-  return JoinPath(path_, BlobName(index().blob(blob).id));
+  return JoinPath(path_, format::BlobName(index().blob(blob).id));
 }
 
 Result<ReadPlan> CheckpointImpl::Plan(const ReadRequest& request,
@@ -108,9 +108,10 @@ Result<LoadReport> CheckpointImpl::Read(const ReadPlan& plan, const ReadOptions&
                            attempt().ToHex());
   }
   SEALPOINT_RETURN_IF_ERROR(data.CheckHasMemory());
-  PhaseRecorder phases(options.on_phase);
+  observe::PhaseRecorder phases(options.on_phase);
   phases.Begin(Phase::kRead, data.summary.bytes_read);
-  const Result<DeviceBytes> bytes = Run(data, options, options_.memory_budget_bytes, phases);
+  const Result<transfer::DeviceBytes> bytes =
+      Run(data, options, options_.memory_budget_bytes, phases);
   if (!bytes) return bytes.error();
   return LoadReport{.plan = data.summary,
                     .findings = data.findings,
@@ -119,32 +120,35 @@ Result<LoadReport> CheckpointImpl::Read(const ReadPlan& plan, const ReadOptions&
                     .phases = phases.report()};
 }
 
-Result<DeviceBytes> CheckpointImpl::Run(const ReadPlanData& plan, const ReadOptions& options,
-                                        std::uint64_t memory_budget_bytes,
-                                        PhaseRecorder& phases) const {
-  Result<DeviceBytes> bytes = RunRanges(plan, plan.ranges, options, memory_budget_bytes, phases);
+Result<transfer::DeviceBytes> CheckpointImpl::Run(const ReadPlanData& plan,
+                                                  const ReadOptions& options,
+                                                  std::uint64_t memory_budget_bytes,
+                                                  observe::PhaseRecorder& phases) const {
+  Result<transfer::DeviceBytes> bytes =
+      RunRanges(plan, plan.ranges, options, memory_budget_bytes, phases);
   phases.End();
   if (!bytes) return bytes;
   SEALPOINT_RETURN_IF_ERROR(phases.failure());
   return bytes;
 }
 
-Result<DeviceBytes> CheckpointImpl::RunRanges(const ReadPlanData& plan,
-                                              std::span<const PlanRange> ranges,
-                                              const ReadOptions& options,
-                                              std::uint64_t memory_budget_bytes,
-                                              PhaseRecorder& phases) const {
-  BlobFiles files = BlobsToRead();
+Result<transfer::DeviceBytes> CheckpointImpl::RunRanges(const ReadPlanData& plan,
+                                                        std::span<const transfer::PlanRange> ranges,
+                                                        const ReadOptions& options,
+                                                        std::uint64_t memory_budget_bytes,
+                                                        observe::PhaseRecorder& phases) const {
+  container::BlobFiles files = BlobsToRead();
   return RunPlan(SourceOf(plan, ranges, files), options, memory_budget_bytes, phases);
 }
 
-Result<std::unique_ptr<Delivery>> CheckpointImpl::OpenReceived(const ReadPlanData& plan) const {
-  return internal::OpenReceived({plan, *pool_, devices_}, range_size_max_bytes());
+Result<std::unique_ptr<transfer::Delivery>> CheckpointImpl::OpenReceived(
+    const ReadPlanData& plan) const {
+  return internal::transfer::OpenReceived({plan, *pool_, devices_}, range_size_max_bytes());
 }
 
 std::unique_ptr<RangeReader> CheckpointImpl::OpenRanges(const ReadPlanData& plan,
                                                         int threads) const {
-  BlobFiles files = BlobsToRead();
+  container::BlobFiles files = BlobsToRead();
   const PlanSource source = SourceOf(plan, {}, files);
   return std::make_unique<RangeReader>(source, files, threads, options_.memory_budget_bytes);
 }
@@ -163,13 +167,18 @@ namespace {
 
 // Appends chunks to the bytes of an object. They grow with what was decoded, and are given at once
 // only what the files are known to hold: a few stored bytes may claim to be a large object.
-class ObjectDelivery final : public Delivery {
+class ObjectDelivery final : public transfer::Delivery {
  public:
   explicit ObjectDelivery(std::uint64_t size_max) : size_max_(size_max) {}
 
-  Status Reserve(std::uint64_t size) { return ResizeBytes(object_, std::min(size, size_max_)); }
-  Result<FetchTarget> Prepare(const PlanRange&, RangeFetcher&) override { return FetchTarget(); }
-  Status Begin(const PlanChunk&, ByteSpan raw) override {
+  Status Reserve(std::uint64_t size) {
+    return container::ResizeBytes(object_, std::min(size, size_max_));
+  }
+  Result<transfer::FetchTarget> Prepare(const transfer::PlanRange&,
+                                        transfer::RangeFetcher&) override {
+    return transfer::FetchTarget();
+  }
+  Status Begin(const transfer::PlanChunk&, ByteSpan raw) override {
     if (object_.size() - size_ < raw.size()) {
       SEALPOINT_RETURN_IF_ERROR(Reserve(std::max(size_ + raw.size(), 2 * size_)));
     }
@@ -193,10 +202,10 @@ class ObjectDelivery final : public Delivery {
 Result<Bytes> CheckpointImpl::Collect(const ReadPlanData& plan) const {
   ObjectDelivery object(plan.summary.bytes_requested);
   SEALPOINT_RETURN_IF_ERROR(object.Reserve(PayloadBytes(plan)));
-  BlobFiles files = BlobsToRead();
+  container::BlobFiles files = BlobsToRead();
   const PlanSource source = SourceOf(plan, plan.ranges, files);
   ChunkReader reader(source);
-  for (const PlanRange& range : plan.ranges) {
+  for (const transfer::PlanRange& range : plan.ranges) {
     SEALPOINT_RETURN_IF_ERROR(reader.Fetch(range, object));
   }
   return std::move(object).Take();
@@ -207,7 +216,8 @@ namespace {
 // Adds up the chunk records of a tensor, some at a time.
 class ChunkCounter {
  public:
-  ChunkCounter(BlobTables& tables, const TensorView& tensor) : tables_(tables), tensor_(tensor) {}
+  ChunkCounter(container::BlobTables& tables, const metadata::TensorView& tensor)
+      : tables_(tables), tensor_(tensor) {}
 
   Status CountAll() {
     Status status;
@@ -219,26 +229,26 @@ class ChunkCounter {
   StoredChunks counts() && { return std::move(counts_); }
 
  private:
-  Status CountShard(const ShardRef& shard, std::uint64_t element_count) {
+  Status CountShard(const metadata::ShardRef& shard, std::uint64_t element_count) {
     constexpr std::uint64_t kRecordsAtOnce = 1 << 14;
-    const ShardShape shape{.raw_size = element_count * tensor_.element_size(),
-                           .chunk_size = tensor_.chunk_size()};
-    const std::uint64_t chunk_count = ChunkCount(shape.raw_size, shape.chunk_size);
+    const format::ShardShape shape{.raw_size = element_count * tensor_.element_size(),
+                                   .chunk_size = tensor_.chunk_size()};
+    const std::uint64_t chunk_count = metadata::ChunkCount(shape.raw_size, shape.chunk_size);
     for (std::uint64_t first = 0; first < chunk_count; first += kRecordsAtOnce) {
       const std::uint64_t count = std::min(kRecordsAtOnce, chunk_count - first);
       std::uint64_t bytes_read = 0;
-      SEALPOINT_ASSIGN_OR_RETURN(const std::vector<ChunkRecord> records,
+      SEALPOINT_ASSIGN_OR_RETURN(const std::vector<format::ChunkRecord> records,
                                  tables_.Load({.shard = shard,
                                                .shape = shape,
                                                .first_chunk = static_cast<std::uint32_t>(first),
                                                .count = static_cast<std::uint32_t>(count)},
                                               bytes_read));
-      for (const ChunkRecord& record : records) Count(record);
+      for (const format::ChunkRecord& record : records) Count(record);
     }
     return {};
   }
 
-  void Count(const ChunkRecord& record) {
+  void Count(const format::ChunkRecord& record) {
     ++counts_.chunk_count;
     counts_.raw_bytes += record.raw_size;
     counts_.stored_bytes += record.stored_size;
@@ -251,8 +261,8 @@ class ChunkCounter {
     }
   }
 
-  BlobTables& tables_;
-  const TensorView tensor_;
+  container::BlobTables& tables_;
+  const metadata::TensorView tensor_;
   StoredChunks counts_;
 };
 
@@ -270,7 +280,7 @@ std::vector<BlobInfo> CheckpointImpl::blobs() const {
   std::vector<BlobInfo> all;
   all.reserve(index().blob_count());
   for (std::size_t i = 0; i < index().blob_count(); ++i) {
-    const BlobPin pin = index().blob(i);
+    const metadata::BlobPin pin = index().blob(i);
     all.push_back(
         {.id = pin.id, .file_size_bytes = pin.file_size, .chunk_count = pin.record_count});
   }
@@ -279,7 +289,7 @@ std::vector<BlobInfo> CheckpointImpl::blobs() const {
 
 TensorInfo CheckpointImpl::tensor(std::size_t i) const {
   SEALPOINT_CHECK(i < index().tensor_count());
-  const TensorView view = index().tensor(i);
+  const metadata::TensorView view = index().tensor(i);
   return {.name = std::string(view.name()),
           .dtype = view.dtype(),
           .element_size = view.element_size(),
@@ -302,7 +312,7 @@ std::optional<TensorInfo> CheckpointImpl::FindTensor(std::string_view name) cons
 }
 
 std::vector<TensorInfo> CheckpointImpl::TensorsWithPrefix(std::string_view prefix) const {
-  const TensorRange range = internal::TensorsWithPrefix(index(), prefix);
+  const TensorRange range = internal::load::TensorsWithPrefix(index(), prefix);
   std::vector<TensorInfo> found;
   found.reserve(range.end - range.begin);
   for (std::size_t i = range.begin; i < range.end; ++i) found.push_back(tensor(i));
@@ -311,7 +321,7 @@ std::vector<TensorInfo> CheckpointImpl::TensorsWithPrefix(std::string_view prefi
 
 Result<std::vector<std::size_t>> CheckpointImpl::MatchTensorNumbers(
     const std::vector<std::string>& patterns) const {
-  return internal::MatchTensors(index(), patterns);
+  return internal::load::MatchTensors(index(), patterns);
 }
 
 Result<std::vector<TensorInfo>> CheckpointImpl::MatchTensors(
@@ -325,7 +335,7 @@ Result<std::vector<TensorInfo>> CheckpointImpl::MatchTensors(
 
 ObjectInfo CheckpointImpl::object(std::size_t i) const {
   SEALPOINT_CHECK(i < index().object_count());
-  const ObjectView view = index().object(i);
+  const metadata::ObjectView view = index().object(i);
   return {.name = std::string(view.name()),
           .media_type = std::string(view.media_type()),
           .size_bytes = view.size()};
@@ -340,7 +350,7 @@ std::optional<ObjectInfo> CheckpointImpl::FindObject(std::string_view name) cons
 Result<std::vector<ObjectInfo>> CheckpointImpl::MatchObjects(
     const std::vector<std::string>& patterns) const {
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::size_t> numbers,
-                             internal::MatchObjects(index(), patterns));
+                             internal::load::MatchObjects(index(), patterns));
   std::vector<ObjectInfo> found;
   found.reserve(numbers.size());
   for (const std::size_t i : numbers) found.push_back(object(i));
@@ -372,11 +382,11 @@ Status CheckpointImpl::ForEachShard(std::string_view tensor,
   if (!found) {
     return MakeError(Code::kNotFound, "the checkpoint has no such tensor").AtTensor(tensor);
   }
-  const TensorView view = index().tensor(*found);
+  const metadata::TensorView view = index().tensor(*found);
   view.ForEachShard([&](std::size_t shard, Region region) {
     visit({.region = std::move(region), .blob = index().blob(view.shard_ref(shard).blob).id});
   });
   return {};
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::load

@@ -23,14 +23,14 @@
 #include "readers/load/run_plan.h"
 #include "sealpoint/checkpoint.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::load {
 
 class CheckpointImpl final : public Checkpoint {
  public:
   static Result<std::unique_ptr<CheckpointImpl>> Make(const std::string& path, OpenOptions options,
-                                                      std::optional<GivenFiles> given);
-  CheckpointImpl(std::string path, OpenOptions options, CommittedFiles files,
-                 std::unique_ptr<StagingPool> pool);
+                                                      std::optional<container::GivenFiles> given);
+  CheckpointImpl(std::string path, OpenOptions options, container::CommittedFiles files,
+                 std::unique_ptr<device::StagingPool> pool);
 
   ByteSpan marker_bytes() const override { return files_.marker.bytes; }
   ByteSpan index_bytes() const override { return *files_.index.bytes; }
@@ -68,54 +68,57 @@ class CheckpointImpl final : public Checkpoint {
   Result<LoadReport> Read(const ReadPlan& plan, const ReadOptions& options) const override;
   Result<Bytes> ReadObject(std::string_view name) const override;
 
-  // Where device memory lies; tests put a stand-in here before the first use.
-  void UseDevices(std::shared_ptr<DeviceRuntime> devices) { devices_ = std::move(devices); }
+  // Sets the devices; tests use it to install a fake before the first use.
+  void UseDevices(std::shared_ptr<device::DeviceRuntime> devices) { devices_ = std::move(devices); }
 
-  // The records of chunks of this index (BlobTables::Load), for what compares digests.
-  Result<std::vector<ChunkRecord>> ChunkRecords(const ShardChunks& chunks,
-                                                std::uint64_t& bytes_read) const {
+  // The records of chunks of this index (BlobTables::Load), for digest comparisons.
+  Result<std::vector<format::ChunkRecord>> ChunkRecords(const container::ShardChunks& chunks,
+                                                        std::uint64_t& bytes_read) const {
     return tables_.Load(chunks, bytes_read);
   }
 
-  // The blobs, read through the page cache, for what maps them.
-  BlobFiles BufferedBlobs() const { return tables_.files().InMode(IoMode::kBuffered); }
+  // The blobs, read through the page cache, for mapping.
+  container::BlobFiles BufferedBlobs() const { return tables_.files().InMode(IoMode::kBuffered); }
 
   // For the collective reader.
-  const Metadata& index() const { return files_.index.metadata; }
+  const metadata::Metadata& index() const { return files_.index.metadata; }
   std::uint64_t range_size_max_bytes() const;
   std::string BlobPath(std::uint32_t blob) const;
   // See contract.h; errors name the checkpoint.
   Result<ResolvedRequest> Resolve(const ReadRequest& request, const LoadContract& contract) const;
   Result<ReadPlan> PlanResolved(ResolvedRequest resolved) const;
   // Runs a plan (run_plan.h), and ends the phase of `phases` that is under way.
-  Result<DeviceBytes> Run(const ReadPlanData& plan, const ReadOptions& options,
-                          std::uint64_t memory_budget_bytes, PhaseRecorder& phases) const;
-  // Reads some of the plan's ranges, or parts of them; the phase goes on.
-  Result<DeviceBytes> RunRanges(const ReadPlanData& plan, std::span<const PlanRange> ranges,
-                                const ReadOptions& options, std::uint64_t memory_budget_bytes,
-                                PhaseRecorder& phases) const;
+  Result<transfer::DeviceBytes> Run(const ReadPlanData& plan, const ReadOptions& options,
+                                    std::uint64_t memory_budget_bytes,
+                                    observe::PhaseRecorder& phases) const;
+  // Reads some of the plan's ranges, or parts of them, within the current phase.
+  Result<transfer::DeviceBytes> RunRanges(const ReadPlanData& plan,
+                                          std::span<const transfer::PlanRange> ranges,
+                                          const ReadOptions& options,
+                                          std::uint64_t memory_budget_bytes,
+                                          observe::PhaseRecorder& phases) const;
   // See delivery_set.h. Both borrow the plan and the checkpoint.
-  Result<std::unique_ptr<Delivery>> OpenReceived(const ReadPlanData& plan) const;
+  Result<std::unique_ptr<transfer::Delivery>> OpenReceived(const ReadPlanData& plan) const;
   std::unique_ptr<RangeReader> OpenRanges(const ReadPlanData& plan, int threads) const;
 
  private:
-  PlanSource SourceOf(const ReadPlanData& plan, std::span<const PlanRange> ranges,
-                      BlobFiles& files) const {
+  PlanSource SourceOf(const ReadPlanData& plan, std::span<const transfer::PlanRange> ranges,
+                      container::BlobFiles& files) const {
     return {plan, ranges, index(), path_, files, *pool_, devices_};
   }
-  BlobFiles BlobsToRead() const;
+  container::BlobFiles BlobsToRead() const;
   PlanBuilder NewPlan() const;
   Result<Bytes> Collect(const ReadPlanData& plan) const;
 
   const std::string path_;
   const OpenOptions options_;
-  const CommittedFiles files_;
-  const std::unique_ptr<StagingPool> pool_;
-  std::shared_ptr<DeviceRuntime> devices_ = CudaRuntime();
+  const container::CommittedFiles files_;
+  const std::unique_ptr<device::StagingPool> pool_;
+  std::shared_ptr<device::DeviceRuntime> devices_ = device::CudaRuntime();
   // Caches, which lock for themselves.
-  mutable BlobTables tables_;
+  mutable container::BlobTables tables_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::load
 
 #endif  // SEALPOINT_READERS_LOAD_CHECKPOINT_IMPL_H_

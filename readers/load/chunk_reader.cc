@@ -13,7 +13,7 @@
 #include "lib/pipeline/range_reader.h"
 #include "sealpoint/digest.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::load {
 namespace {
 
 // What is read in blocks is hashed while it is in the cache: a block is half of a small L2.
@@ -26,7 +26,7 @@ bool IsReadInBlocks(const ReadableFile& file) {
 }
 
 // Compares the digest of the stored bytes.
-Status CheckStored(const PlanChunk& chunk, const Digest& found) {
+Status CheckStored(const transfer::PlanChunk& chunk, const Digest& found) {
   if (chunk.codec == Codec::kNone) {
     if (found == chunk.raw_digest) return {};
     return DigestError("R-CHK-02", "chunk", found, chunk.raw_digest);
@@ -36,7 +36,7 @@ Status CheckStored(const PlanChunk& chunk, const Digest& found) {
 }
 
 // The first chunks that go into a block, one at least.
-std::span<const PlanChunk> FirstPiece(std::span<const PlanChunk> chunks) {
+std::span<const transfer::PlanChunk> FirstPiece(std::span<const transfer::PlanChunk> chunks) {
   std::size_t count = 1;
   for (std::uint64_t size = chunks.front().stored_size; count < chunks.size(); ++count) {
     size += chunks[count].stored_size;
@@ -45,13 +45,13 @@ std::span<const PlanChunk> FirstPiece(std::span<const PlanChunk> chunks) {
   return chunks.first(count);
 }
 
-std::uint64_t SizeOf(std::span<const PlanChunk> chunks) {
+std::uint64_t SizeOf(std::span<const transfer::PlanChunk> chunks) {
   return chunks.back().offset + chunks.back().stored_size - chunks.front().offset;
 }
 
 }  // namespace
 
-Status ChunkReader::Fetch(const PlanRange& range, Delivery& delivery) {
+Status ChunkReader::Fetch(const transfer::PlanRange& range, transfer::Delivery& delivery) {
   if (range.in_place != nullptr && delivery.reads_in_place()) {
     const auto file = source_.files.Open(range.blob);
     if (!file) return At(source_.plan.chunks[range.first_chunk], file.error());
@@ -63,7 +63,7 @@ Status ChunkReader::Fetch(const PlanRange& range, Delivery& delivery) {
       return {};
     }
   }
-  SEALPOINT_ASSIGN_OR_RETURN(const FetchTarget target, delivery.Prepare(range, *this));
+  SEALPOINT_ASSIGN_OR_RETURN(const transfer::FetchTarget target, delivery.Prepare(range, *this));
   if (!target.is_fetched) {
     SEALPOINT_RETURN_IF_ERROR(target.memory.empty()
                                   ? FetchToScratch(range, delivery)
@@ -72,30 +72,30 @@ Status ChunkReader::Fetch(const PlanRange& range, Delivery& delivery) {
   return delivery.EndRange();
 }
 
-Status ChunkReader::FetchToMemory(MutableByteSpan memory, const PlanRange& range,
-                                  Delivery& delivery) {
-  const PlanChunk& first = source_.plan.chunks[range.first_chunk];
+Status ChunkReader::FetchToMemory(MutableByteSpan memory, const transfer::PlanRange& range,
+                                  transfer::Delivery& delivery) {
+  const transfer::PlanChunk& first = source_.plan.chunks[range.first_chunk];
   const auto file = source_.files.Open(range.blob);
   if (!file) return At(first, file.error());
-  const auto bytes = ReadRangeInto(**file, memory, range.offset, range.size);
+  const auto bytes = pipeline::ReadRangeInto(**file, memory, range.offset, range.size);
   if (!bytes) return At(first, bytes.error());
   return VerifyAll(range, *bytes, delivery);
 }
 
-Status ChunkReader::FetchToScratch(const PlanRange& range, Delivery& delivery) {
-  const PlanChunk& first = source_.plan.chunks[range.first_chunk];
+Status ChunkReader::FetchToScratch(const transfer::PlanRange& range, transfer::Delivery& delivery) {
+  const transfer::PlanChunk& first = source_.plan.chunks[range.first_chunk];
   const auto file = source_.files.Open(range.blob);
   if (!file) return At(first, file.error());
   if (IsReadInBlocks(**file)) return FetchInPieces(**file, range, delivery);
-  const auto fetched = ReadRange(**file, source_.pool, range.offset, range.size);
+  const auto fetched = pipeline::ReadRange(**file, source_.pool, range.offset, range.size);
   if (!fetched) return At(first, fetched.error());
   return VerifyAll(range, fetched->bytes, delivery);
 }
 
 // Little memory, used again and again, stays in the cache.
-Status ChunkReader::FetchInPieces(const ReadableFile& file, const PlanRange& range,
-                                  Delivery& delivery) {
-  const std::span<const PlanChunk> chunks = source_.plan.ChunksOf(range);
+Status ChunkReader::FetchInPieces(const ReadableFile& file, const transfer::PlanRange& range,
+                                  transfer::Delivery& delivery) {
+  const std::span<const transfer::PlanChunk> chunks = source_.plan.ChunksOf(range);
   std::uint64_t memory_size = 0;
   for (auto rest = chunks; !rest.empty(); rest = rest.subspan(FirstPiece(rest).size())) {
     memory_size = std::max(memory_size, SizeOf(FirstPiece(rest)));
@@ -103,10 +103,10 @@ Status ChunkReader::FetchInPieces(const ReadableFile& file, const PlanRange& ran
   const auto memory = source_.pool.AcquireScratch(memory_size);
   if (!memory) return At(chunks.front(), memory.error());
   for (auto rest = chunks; !rest.empty();) {
-    const std::span<const PlanChunk> piece = FirstPiece(rest);
+    const std::span<const transfer::PlanChunk> piece = FirstPiece(rest);
     const MutableByteSpan stored = memory->bytes().first(SizeOf(piece));
     SEALPOINT_RETURN_IF_ERROR(Read(file, piece, stored));
-    for (const PlanChunk& chunk : piece) {
+    for (const transfer::PlanChunk& chunk : piece) {
       const ByteSpan of_chunk =
           stored.subspan(chunk.offset - piece.front().offset, chunk.stored_size);
       SEALPOINT_RETURN_IF_ERROR(Deliver(chunk, of_chunk, delivery));
@@ -117,8 +117,9 @@ Status ChunkReader::FetchInPieces(const ReadableFile& file, const PlanRange& ran
 }
 
 // The decoder does not run over bytes that nobody vouches for.
-Status ChunkReader::VerifyAll(const PlanRange& range, ByteSpan bytes, Delivery& delivery) {
-  for (const PlanChunk& chunk : source_.plan.ChunksOf(range)) {
+Status ChunkReader::VerifyAll(const transfer::PlanRange& range, ByteSpan bytes,
+                              transfer::Delivery& delivery) {
+  for (const transfer::PlanChunk& chunk : source_.plan.ChunksOf(range)) {
     const ByteSpan stored = bytes.subspan(chunk.offset - range.offset, chunk.stored_size);
     Status status = CheckStored(chunk, ComputeDigest(stored));
     if (!status.ok()) return At(chunk, std::move(status));
@@ -127,18 +128,19 @@ Status ChunkReader::VerifyAll(const PlanRange& range, ByteSpan bytes, Delivery& 
   return {};
 }
 
-Status ChunkReader::Deliver(const PlanChunk& chunk, ByteSpan verified, Delivery& delivery) {
+Status ChunkReader::Deliver(const transfer::PlanChunk& chunk, ByteSpan verified,
+                            transfer::Delivery& delivery) {
   Result<ByteSpan> raw = Decode(chunk, verified);
   if (!raw) return At(chunk, std::move(raw).error());
   return At(chunk, delivery.Begin(chunk, *raw));
 }
 
-Status ChunkReader::Read(const ReadableFile& file, std::span<const PlanChunk> chunks,
+Status ChunkReader::Read(const ReadableFile& file, std::span<const transfer::PlanChunk> chunks,
                          MutableByteSpan to) {
   const std::uint64_t offset = chunks.front().offset;
   const std::uint64_t block_size = IsReadInBlocks(file) ? kBlockBytes : to.size();
   std::uint64_t fetched = 0;
-  for (const PlanChunk& chunk : chunks) {
+  for (const transfer::PlanChunk& chunk : chunks) {
     const std::uint64_t begin = chunk.offset - offset;
     const std::uint64_t end = begin + chunk.stored_size;
     std::optional<Digest> found;  // at once, if all of it is in one block
@@ -164,10 +166,10 @@ Status ChunkReader::Read(const ReadableFile& file, std::span<const PlanChunk> ch
   return {};
 }
 
-Result<ByteSpan> ChunkReader::Decode(const PlanChunk& chunk, ByteSpan verified) {
+Result<ByteSpan> ChunkReader::Decode(const transfer::PlanChunk& chunk, ByteSpan verified) {
   if (chunk.codec == Codec::kNone) return verified;
   if (decoded_.size() < chunk.raw_size) {
-    SEALPOINT_RETURN_IF_ERROR(ResizeBytes(decoded_, chunk.raw_size));
+    SEALPOINT_RETURN_IF_ERROR(container::ResizeBytes(decoded_, chunk.raw_size));
   }
   const MutableByteSpan raw = MutableByteSpan(decoded_).first(chunk.raw_size);
   SEALPOINT_RETURN_IF_ERROR(codec_.Decode(chunk.codec, chunk.element_size, verified, raw));
@@ -178,13 +180,13 @@ Result<ByteSpan> ChunkReader::Decode(const PlanChunk& chunk, ByteSpan verified) 
 }
 
 // What an inner frame named already stays: the offset of a codec's error is one in the chunk.
-Status ChunkReader::At(const PlanChunk& chunk, Status error) const {
+Status ChunkReader::At(const transfer::PlanChunk& chunk, Status error) const {
   if (error.ok()) return error;
   return source_.plan.AtItem(
-      chunk.name,
-      std::move(error)
-          .AtPath(JoinPath(source_.directory_path, BlobName(source_.index.blob(chunk.blob).id)))
-          .AtOffset(chunk.offset));
+      chunk.name, std::move(error)
+                      .AtPath(JoinPath(source_.directory_path,
+                                       format::BlobName(source_.index.blob(chunk.blob).id)))
+                      .AtOffset(chunk.offset));
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::load

@@ -17,48 +17,50 @@
 #include "sealpoint/bytes.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::load {
 
-// What the readers of one plan share.
+// State shared by the readers of one plan.
 struct PlanSource {
   const ReadPlanData& plan;
-  std::span<const PlanRange> ranges;  // those that are read: all of the plan, or parts of them
-  const Metadata& index;
+  std::span<const transfer::PlanRange> ranges;  // ranges to read: all of the plan, or parts of them
+  const metadata::Metadata& index;
   std::string directory_path;  // for errors
-  BlobFiles& files;
-  StagingPool& pool;
-  std::shared_ptr<DeviceRuntime> device;
+  container::BlobFiles& files;
+  device::StagingPool& pool;
+  std::shared_ptr<device::DeviceRuntime> device;
 };
 
-// Fetches ranges and verifies their chunks. One per thread: it keeps the decoder and a buffer.
-// Errors carry rule, tensor, file and offset: Corrupt (R-CHK-01, R-CHK-02, R-COD-*), Incomplete,
-// Io; those of the delivery.
-class ChunkReader final : public RangeFetcher {
+// Reads ranges and verifies their chunks. One per thread: it keeps the decoder and a buffer. Errors
+// have rule, tensor, file and offset: Corrupt (R-CHK-01, R-CHK-02, R-COD-*), Incomplete, Io; those
+// of the delivery.
+class ChunkReader final : public transfer::RangeFetcher {
  public:
   explicit ChunkReader(const PlanSource& source) : source_(source) {}
 
-  Status Fetch(const PlanRange& range, Delivery& delivery) override;
-  Status At(const PlanChunk& chunk, Status error) const override;
+  Status Fetch(const transfer::PlanRange& range, transfer::Delivery& delivery) override;
+  Status At(const transfer::PlanChunk& chunk, Status error) const override;
 
  private:
-  Status FetchToMemory(MutableByteSpan memory, const PlanRange& range, Delivery& delivery);
-  Status FetchToScratch(const PlanRange& range, Delivery& delivery);
-  Status FetchInPieces(const ReadableFile& file, const PlanRange& range, Delivery& delivery);
-  // Reads chunks of the range, which lie back to back, to `to`, and compares their stored bytes
-  // with their digests.
-  Status Read(const ReadableFile& file, std::span<const PlanChunk> chunks, MutableByteSpan to);
-  Status VerifyAll(const PlanRange& range, ByteSpan bytes, Delivery& delivery);
+  Status FetchToMemory(MutableByteSpan memory, const transfer::PlanRange& range,
+                       transfer::Delivery& delivery);
+  Status FetchToScratch(const transfer::PlanRange& range, transfer::Delivery& delivery);
+  Status FetchInPieces(const ReadableFile& file, const transfer::PlanRange& range,
+                       transfer::Delivery& delivery);
+  // Reads adjacent chunks of the range to `to`, and compares their stored bytes with their digests.
+  Status Read(const ReadableFile& file, std::span<const transfer::PlanChunk> chunks,
+              MutableByteSpan to);
+  Status VerifyAll(const transfer::PlanRange& range, ByteSpan bytes, transfer::Delivery& delivery);
   // The raw bytes of stored ones that were compared, compared in turn if they had to be decoded,
   // go to the delivery.
-  Status Deliver(const PlanChunk& chunk, ByteSpan verified, Delivery& delivery);
-  Result<ByteSpan> Decode(const PlanChunk& chunk, ByteSpan verified);
+  Status Deliver(const transfer::PlanChunk& chunk, ByteSpan verified, transfer::Delivery& delivery);
+  Result<ByteSpan> Decode(const transfer::PlanChunk& chunk, ByteSpan verified);
 
   const PlanSource& source_;
-  ChunkCodec codec_;
-  Hasher hasher_;
+  codec::ChunkCodec codec_;
+  digest::Hasher hasher_;
   Bytes decoded_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::load
 
 #endif  // SEALPOINT_READERS_LOAD_CHUNK_READER_H_

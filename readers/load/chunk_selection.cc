@@ -7,7 +7,7 @@
 
 #include "lib/layout/region_algebra.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::load {
 namespace {
 
 // Half-open.
@@ -22,7 +22,7 @@ std::vector<ChunkInterval> CandidateChunks(const Region& shard, std::uint64_t ch
   std::vector<ChunkInterval> found;
   found.reserve(boxes.size());
   for (const Box& box : boxes) {
-    const Run run = CoveringRun(shard.box, box);
+    const Run run = layout::CoveringRun(shard.box, box);
     found.push_back({(run.begin - shard.run.begin) / chunk_elements,
                      (run.end - 1 - shard.run.begin) / chunk_elements + 1});
   }
@@ -46,19 +46,21 @@ std::vector<SelectedChunk> SelectChunks(const Region& shard, std::uint64_t chunk
   std::vector<SelectedChunk> selected;
   // Most tensors of a state are small, and requested as they are stored.
   if (shard == requested && shard.element_count() <= chunk_elements) {
-    selected.push_back({.chunk = 0, .region = shard, .parts = DecomposeRun(shard)});
+    selected.push_back({.chunk = 0, .region = shard, .parts = layout::DecomposeRun(shard)});
     return selected;
   }
-  const std::vector<Box> boxes = IntersectRegions(shard, requested);
+  const std::vector<Box> boxes = layout::IntersectRegions(shard, requested);
   const std::uint64_t elements = shard.element_count();
   for (const ChunkInterval& interval : CandidateChunks(shard, chunk_elements, boxes)) {
     for (std::uint64_t chunk = interval.begin; chunk < interval.end; ++chunk) {
       const std::uint64_t begin = chunk * chunk_elements;
       const std::uint64_t end = begin + std::min(chunk_elements, elements - begin);
-      SelectedChunk candidate{.chunk = chunk, .region = SubRun(shard, begin, end), .parts = {}};
-      for (const Box& piece : DecomposeRun(candidate.region)) {
+      SelectedChunk candidate{
+          .chunk = chunk, .region = layout::SubRun(shard, begin, end), .parts = {}};
+      for (const Box& piece : layout::DecomposeRun(candidate.region)) {
         for (const Box& box : boxes) {
-          if (auto part = IntersectBoxes(piece, box)) candidate.parts.push_back(*std::move(part));
+          if (auto part = layout::IntersectBoxes(piece, box))
+            candidate.parts.push_back(*std::move(part));
         }
       }
       if (!candidate.parts.empty()) selected.push_back(std::move(candidate));
@@ -67,4 +69,4 @@ std::vector<SelectedChunk> SelectChunks(const Region& shard, std::uint64_t chunk
   return selected;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::load

@@ -7,9 +7,9 @@
 
 #include "sealpoint/region.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::load {
 
-// A chunk of a shard and what is requested of it.
+// A chunk of a shard and its requested part.
 struct SelectedChunk {
   std::uint64_t chunk = 0;  // number in the shard
   Region region;            // its elements
@@ -22,6 +22,6 @@ struct SelectedChunk {
 std::vector<SelectedChunk> SelectChunks(const Region& shard, std::uint64_t chunk_elements,
                                         const Region& requested);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::load
 
 #endif  // SEALPOINT_READERS_LOAD_CHUNK_SELECTION_H_

@@ -14,7 +14,7 @@
 #include "lib/layout/view_checks.h"
 #include "readers/load/destination_overlap.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::load {
 namespace {
 
 using Kind = LoadFinding::Kind;
@@ -38,7 +38,7 @@ Result<MutableMemoryView> MemoryOf(const ReadItem& item, std::uint32_t element_s
 // Compares one request with one index under one contract.
 class Resolver {
  public:
-  Resolver(const Metadata& index, const LoadContract& contract)
+  Resolver(const metadata::Metadata& index, const LoadContract& contract)
       : index_(index), contract_(contract), wanted_(index.tensor_count()) {}
 
   // Takes differences that are forbidden down, so that all are counted; other errors it returns.
@@ -65,13 +65,13 @@ class Resolver {
   Status Mismatch(Kind kind, std::string_view tensor, std::string_view detail);
   void Forbid(const Status& difference);
   std::string DescribeOthers() const;
-  Status CheckDType(const ReadItem& item, const TensorView& tensor);
-  Result<std::optional<ElementConverter>> ChooseConverter(const ReadItem& item,
-                                                          const TensorView& tensor);
+  Status CheckDType(const ReadItem& item, const metadata::TensorView& tensor);
+  Result<std::optional<convert::ElementConverter>> ChooseConverter(
+      const ReadItem& item, const metadata::TensorView& tensor);
   Result<std::optional<Region>> ChooseRegion(const ReadItem& item, const Shape& stored);
   Result<std::optional<Region>> BelievedRegion(const ReadItem& item, const Shape& stored);
 
-  const Metadata& index_;
+  const metadata::Metadata& index_;
   const LoadContract& contract_;
   std::vector<Wanted> wanted_;
   ResolvedRequest resolved_;
@@ -136,10 +136,10 @@ Status Resolver::Resolve(const ReadItem& item) {
     return Differ(contract_.missing, Kind::kMissing, item.tensor,
                   StrCat("not in the checkpoint; requested is", RegionText(item).substr(1)));
   }
-  const TensorView tensor = index_.tensor(*number);
+  const metadata::TensorView tensor = index_.tensor(*number);
   wanted_[*number].is_wanted = true;
   SEALPOINT_RETURN_IF_ERROR(CheckDType(item, tensor));
-  SEALPOINT_ASSIGN_OR_RETURN(const std::optional<ElementConverter> converter,
+  SEALPOINT_ASSIGN_OR_RETURN(const std::optional<convert::ElementConverter> converter,
                              ChooseConverter(item, tensor));
   SEALPOINT_ASSIGN_OR_RETURN(const std::optional<Region> region,
                              ChooseRegion(item, tensor.shape()));
@@ -155,7 +155,8 @@ Status Resolver::Resolve(const ReadItem& item) {
             ? Destination::Make(memory, DensePlace(*region, element_size), element_size)
             : Destination::Make(memory, *region, element_size);
     if (converter) {
-      resolved.destination->converter = std::make_shared<const ElementConverter>(*converter);
+      resolved.destination->converter =
+          std::make_shared<const convert::ElementConverter>(*converter);
     }
     if (contract_.coverage != OnMismatch::kAllow) wanted_[*number].regions.push_back(*region);
   }
@@ -171,10 +172,10 @@ std::shared_ptr<const StridedRegion> Resolver::DensePlace(const Region& region,
   return known->second;
 }
 
-Status Resolver::CheckDType(const ReadItem& item, const TensorView& tensor) {
+Status Resolver::CheckDType(const ReadItem& item, const metadata::TensorView& tensor) {
   if (!item.dtype || *item.dtype == tensor.dtype()) return {};
-  std::string detail = StrCat("stored as ", DTypeText(tensor.dtype()), ", requested as ",
-                              DTypeText(*item.dtype), RegionText(item));
+  std::string detail = StrCat("stored as ", layout::DTypeText(tensor.dtype()), ", requested as ",
+                              layout::DTypeText(*item.dtype), RegionText(item));
   // An unregistered dtype has no size to compare; its bytes can only be copied.
   const std::uint32_t wanted_size = DTypeSizeBytes(*item.dtype);
   const bool has_other_size = wanted_size != 0 && wanted_size != tensor.element_size();
@@ -184,17 +185,20 @@ Status Resolver::CheckDType(const ReadItem& item, const TensorView& tensor) {
 }
 
 // Empty if the elements are requested as they are stored.
-Result<std::optional<ElementConverter>> Resolver::ChooseConverter(const ReadItem& item,
-                                                                  const TensorView& tensor) {
-  if (!item.convert || item.convert->to == tensor.dtype()) return std::optional<ElementConverter>();
+Result<std::optional<convert::ElementConverter>> Resolver::ChooseConverter(
+    const ReadItem& item, const metadata::TensorView& tensor) {
+  if (!item.convert || item.convert->to == tensor.dtype())
+    return std::optional<convert::ElementConverter>();
   if (item.convert->to == DType::kNone) {
     return InvalidArgument("the conversion's dtype is missing").AtTensor(item.tensor);
   }
-  std::optional<ElementConverter> converter = ElementConverter::Make(tensor.dtype(), *item.convert);
+  std::optional<convert::ElementConverter> converter =
+      convert::ElementConverter::Make(tensor.dtype(), *item.convert);
   if (!converter) {
-    return Mismatch(Kind::kDType, item.tensor,
-                    StrCat("stored as ", DTypeText(tensor.dtype()), ", which does not convert to ",
-                           DTypeText(item.convert->to), RegionText(item)));
+    return Mismatch(
+        Kind::kDType, item.tensor,
+        StrCat("stored as ", layout::DTypeText(tensor.dtype()), ", which does not convert to ",
+               layout::DTypeText(item.convert->to), RegionText(item)));
   }
   return converter;
 }
@@ -235,7 +239,7 @@ void Resolver::CheckUnexpected() {
   if (contract_.unexpected == OnMismatch::kAllow) return;
   for (std::size_t i = 0; i < wanted_.size(); ++i) {
     if (wanted_[i].is_wanted) continue;
-    const TensorView tensor = index_.tensor(i);
+    const metadata::TensorView tensor = index_.tensor(i);
     Forbid(Differ(contract_.unexpected, Kind::kUnexpected, tensor.name(),
                   DescribeUnexpected(tensor, "item")));
   }
@@ -245,7 +249,7 @@ void Resolver::CheckCoverage() {
   if (contract_.coverage == OnMismatch::kAllow) return;
   for (std::size_t i = 0; i < wanted_.size(); ++i) {
     if (!wanted_[i].is_wanted) continue;
-    const TensorView tensor = index_.tensor(i);
+    const metadata::TensorView tensor = index_.tensor(i);
     const Uncovered uncovered = FindUncovered(tensor.shape(), wanted_[i].regions);
     if (uncovered.count == 0) continue;
     Forbid(Differ(contract_.coverage, Kind::kCoverage, tensor.name(),
@@ -269,13 +273,13 @@ Status Resolver::CheckOverlap() const {
 
 }  // namespace
 
-std::string DescribeUnexpected(const TensorView& tensor, std::string_view by_whom) {
+std::string DescribeUnexpected(const metadata::TensorView& tensor, std::string_view by_whom) {
   return StrCat("the stored tensor of shape ", ShapeToString(tensor.shape()), " and dtype ",
-                DTypeText(tensor.dtype()), " is requested by no ", by_whom,
+                layout::DTypeText(tensor.dtype()), " is requested by no ", by_whom,
                 " (LoadContract::Partial() allows that)");
 }
 
-std::string DescribeUncovered(const TensorView& tensor, const Uncovered& uncovered,
+std::string DescribeUncovered(const metadata::TensorView& tensor, const Uncovered& uncovered,
                               std::string_view by_whom) {
   return StrCat(uncovered.count, " elements of shape ", ShapeToString(tensor.shape()),
                 " are requested by no ", by_whom, ", such as region ",
@@ -290,7 +294,7 @@ Status ForbiddenDifference(std::string_view tensor, std::string_view detail, std
   return MakeError(Code::kMismatch, detail, others).AtTensor(tensor);
 }
 
-Result<ResolvedRequest> ResolveRequest(const Metadata& index, const ReadRequest& request,
+Result<ResolvedRequest> ResolveRequest(const metadata::Metadata& index, const ReadRequest& request,
                                        const LoadContract& contract) {
   Resolver resolver(index, contract);
   for (const ReadItem& item : request.items) SEALPOINT_RETURN_IF_ERROR(resolver.AddItem(item));
@@ -300,4 +304,4 @@ Result<ResolvedRequest> ResolveRequest(const Metadata& index, const ReadRequest&
   return std::move(resolver).Take();
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::load

@@ -16,34 +16,34 @@
 #include "sealpoint/read_plan.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::load {
 
 // An item that is stored and passed the contract.
 struct ResolvedItem {
   std::size_t tensor = 0;                  // in the index
-  std::optional<Destination> destination;  // empty if there is nothing to read
+  std::optional<Destination> destination;  // empty if nothing is read
 };
 
 struct ResolvedRequest {
-  std::deque<ResolvedItem> items;  // gives back the memory of those that are taken
+  std::deque<ResolvedItem> items;  // a deque, because it frees the memory of removed items
   std::vector<LoadFinding> findings;
 };
 
 // Texts that the reports and errors of one process and of many ranks share.
-std::string DescribeUnexpected(const TensorView& tensor, std::string_view by_whom);
-std::string DescribeUncovered(const TensorView& tensor, const Uncovered& uncovered,
+std::string DescribeUnexpected(const metadata::TensorView& tensor, std::string_view by_whom);
+std::string DescribeUncovered(const metadata::TensorView& tensor, const Uncovered& uncovered,
                               std::string_view by_whom);
-// The error for `count` differences that the contract forbids. It names the first; `which` is what
-// is known of the others.
+// Error for `count` differences that the contract forbids. It names the first; `which` describes
+// the others.
 Status ForbiddenDifference(std::string_view tensor, std::string_view detail, std::uint64_t count,
                            std::string_view which = {});
 
-// Compares the request with what is stored. Errors: Mismatch (differences that the contract
-// forbids; the message names the first few and counts all by their kinds), InvalidArgument (region,
+// Compares the request with the checkpoint. Errors: Mismatch (differences that the contract
+// forbids; the message names the first few and counts all by kind), InvalidArgument (region,
 // destination).
-Result<ResolvedRequest> ResolveRequest(const Metadata& index, const ReadRequest& request,
+Result<ResolvedRequest> ResolveRequest(const metadata::Metadata& index, const ReadRequest& request,
                                        const LoadContract& contract);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::load
 
 #endif  // SEALPOINT_READERS_LOAD_CONTRACT_H_

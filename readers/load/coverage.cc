@@ -7,7 +7,7 @@
 
 #include "lib/layout/region_algebra.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::load {
 namespace {
 
 // Appends `box` without `hole`, which is in it, as disjoint boxes: per dimension a slab before
@@ -40,10 +40,10 @@ Uncovered FindUncovered(const Shape& shape, const std::vector<Region>& regions) 
   }
   std::vector<Box> left = {Region::Whole(shape).box};
   for (const Region& region : regions) {
-    for (const Box& box : DecomposeRun(region)) {
+    for (const Box& box : layout::DecomposeRun(region)) {
       std::vector<Box> rest;
       for (Box& piece : left) {
-        const std::optional<Box> hole = IntersectBoxes(piece, box);
+        const std::optional<Box> hole = layout::IntersectBoxes(piece, box);
         if (hole) {
           AppendWithout(std::move(piece), *hole, rest);
         } else {
@@ -54,9 +54,9 @@ Uncovered FindUncovered(const Shape& shape, const std::vector<Region>& regions) 
     }
   }
   Uncovered uncovered;
-  for (const Box& box : left) uncovered.count += BoxElementCount(box);
+  for (const Box& box : left) uncovered.count += layout::BoxElementCount(box);
   if (!left.empty()) uncovered.example = *std::min_element(left.begin(), left.end());
   return uncovered;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::load

@@ -8,18 +8,18 @@
 
 #include "sealpoint/region.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::load {
 
 struct Uncovered {
   std::uint64_t count = 0;       // elements
   std::optional<Box> example{};  // some of them, if there are any
 };
 
-// Which elements of a tensor none of the regions holds; the regions may overlap. Each region
-// cuts what is left of the tensor into more boxes, so that the time grows with the square of their
-// number at worst. Preconditions: the regions passed CheckRegion for `shape`.
+// Finds the elements of a tensor outside all regions; the regions may overlap. Each region splits
+// the remainder of the tensor into more boxes, so the time is quadratic in their number at worst.
+// Preconditions: the regions passed CheckRegion for `shape`.
 Uncovered FindUncovered(const Shape& shape, const std::vector<Region>& regions);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::load
 
 #endif  // SEALPOINT_READERS_LOAD_COVERAGE_H_

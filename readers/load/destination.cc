@@ -13,7 +13,7 @@
 #include "lib/layout/region_algebra.h"
 #include "lib/layout/view_checks.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::load {
 namespace {
 
 // No two elements of a box share a byte: from the least stride on, each steps over all that those
@@ -43,8 +43,9 @@ Status CheckApart(const Box& box, const std::vector<std::int64_t>& strides_bytes
 
 std::shared_ptr<const StridedRegion> StridedRegion::Dense(const Region& region,
                                                           std::uint32_t element_size) {
-  return std::make_shared<const StridedRegion>(StridedRegion{
-      .region = region, .strides_bytes = DenseStridesBytes(region.box.extent, element_size)});
+  return std::make_shared<const StridedRegion>(
+      StridedRegion{.region = region,
+                    .strides_bytes = layout::DenseStridesBytes(region.box.extent, element_size)});
 }
 
 Destination Destination::Make(const MutableMemoryView& view, const Region& region,
@@ -76,13 +77,14 @@ Destination Destination::Make(const MutableMemoryView& view,
 Status CheckDestination(const MutableMemoryView& view, const Region& region, DType dtype,
                         std::uint32_t element_size) {
   if (view.is_plan_only) return {};
-  SEALPOINT_RETURN_IF_ERROR(CheckView(view, region, dtype, element_size).Prefixed("destination"));
+  SEALPOINT_RETURN_IF_ERROR(
+      layout::CheckView(view, region, dtype, element_size).Prefixed("destination"));
   if (view.is_dense()) return {};
   const Box& box = region.box;
-  if (region.run != Run{0, BoxElementCount(box)}) {
+  if (region.run != Run{0, layout::BoxElementCount(box)}) {
     return InvalidArgument("strides need a whole box, not ", region.ToString());
   }
   return CheckApart(box, view.strides_bytes, element_size);
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::load

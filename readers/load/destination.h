@@ -13,7 +13,7 @@
 #include "sealpoint/region.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::load {
 
 // A region, with a stride in memory for each dimension of its box.
 struct StridedRegion {
@@ -33,10 +33,11 @@ struct Destination {
   int device = kHostDevice;
   void* stream = nullptr;  // of a device
   bool is_plan_only = false;
-  // Added to the offset that an element's strides give: not 0 for a view with an origin, nor for a
-  // run, whose first element is not that of its box.
+  // Added to the offset given by an element's strides. Nonzero for a view with an origin, and for a
+  // run, because its first element is not that of its box.
   std::int64_t shift_bytes = 0;
-  std::shared_ptr<const ElementConverter> converter{};  // if its dtype is not the stored one
+  std::shared_ptr<const convert::ElementConverter>
+      converter{};  // if its dtype is not the stored one
 
   const Region& region() const { return place->region; }
   const std::vector<std::int64_t>& strides_bytes() const { return place->strides_bytes; }
@@ -45,7 +46,7 @@ struct Destination {
   // (CheckDestination).
   static Destination Make(const MutableMemoryView& view, const Region& region,
                           std::uint32_t element_size);
-  // A dense view of what is dense.
+  // A dense view of dense data.
   static Destination Make(const MutableMemoryView& view, std::shared_ptr<const StridedRegion> dense,
                           std::uint32_t element_size);
 };
@@ -61,6 +62,6 @@ inline std::uint64_t Magnitude(std::int64_t stride_bytes) {
 Status CheckDestination(const MutableMemoryView& view, const Region& region, DType dtype,
                         std::uint32_t element_size);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::load
 
 #endif  // SEALPOINT_READERS_LOAD_DESTINATION_H_

@@ -8,7 +8,7 @@
 
 #include "lib/layout/region_algebra.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::load {
 namespace {
 
 using Pair = std::pair<std::size_t, std::size_t>;
@@ -56,7 +56,7 @@ Footprint FootprintOf(std::size_t number, const Destination& destination) {
   Footprint footprint{.number = number, .view_begin = data};
   std::uint64_t begin = data + static_cast<std::uint64_t>(destination.shift_bytes);
   footprint.row_bytes = destination.element_size;
-  if (region.run != Run{0, BoxElementCount(region.box)}) {
+  if (region.run != Run{0, layout::BoxElementCount(region.box)}) {
     // A run is dense.
     begin += region.run.begin * destination.element_size;
     footprint.row_bytes *= region.run.size();
@@ -209,4 +209,4 @@ std::optional<Pair> FindOverlap(std::span<const std::optional<Destination>* cons
   return std::nullopt;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::load

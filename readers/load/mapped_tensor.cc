@@ -34,7 +34,7 @@ std::optional<ByteSpan> MappedTensor::whole() const {
   return shards().front().bytes;
 }
 
-namespace internal {
+namespace internal::load {
 namespace {
 
 constexpr int kPopulateRead = 22;  // MADV_POPULATE_READ, which older headers of libc lack
@@ -96,14 +96,14 @@ struct StoredShard {
   Region region;
   std::uint32_t blob = 0;
   std::uint64_t size = 0;  // of its elements
-  std::vector<ChunkRecord> chunks;
+  std::vector<format::ChunkRecord> chunks;
   std::uint64_t begin() const { return chunks.front().offset; }
 };
 
 class MappedTensorImpl final : public MappedTensor {
  public:
   MappedTensorImpl(TensorInfo info, std::vector<Pages> pages, std::vector<MappedShard> shards,
-                   UniqueFd fd)
+                   storage::UniqueFd fd)
       : info_(std::move(info)),
         pages_(std::move(pages)),
         shards_(std::move(shards)),
@@ -118,11 +118,12 @@ class MappedTensorImpl final : public MappedTensor {
   const TensorInfo info_;
   const std::vector<Pages> pages_;
   const std::vector<MappedShard> shards_;
-  const UniqueFd fd_;  // of a host copy
+  const storage::UniqueFd fd_;  // of a host copy
 };
 
 std::shared_ptr<const MappedTensor> MakeMapped(TensorInfo info, std::vector<Pages> pages,
-                                               std::vector<MappedShard> shards, UniqueFd fd) {
+                                               std::vector<MappedShard> shards,
+                                               storage::UniqueFd fd) {
   return std::make_shared<const MappedTensorImpl>(std::move(info), std::move(pages),
                                                   std::move(shards), std::move(fd));
 }
@@ -137,16 +138,16 @@ class Mapper {
   // Errors: those of the tables.
   Status FindShards() {
     const auto number = checkpoint_.index().FindTensor(info_.name);
-    const TensorView tensor = checkpoint_.index().tensor(*number);
+    const metadata::TensorView tensor = checkpoint_.index().tensor(*number);
     Status status;
     std::uint64_t table_bytes = 0;
     tensor.ForEachShard([&](std::size_t shard, Region region) {
       if (!status.ok()) return;
       const std::uint64_t size = region.element_count() * info_.element_size;
-      const ShardChunks chunks{
+      const container::ShardChunks chunks{
           .shard = tensor.shard_ref(shard),
           .shape = {.raw_size = size, .chunk_size = info_.chunk_size_bytes},
-          .count = static_cast<std::uint32_t>(ChunkCount(size, info_.chunk_size_bytes))};
+          .count = static_cast<std::uint32_t>(metadata::ChunkCount(size, info_.chunk_size_bytes))};
       auto records = checkpoint_.ChunkRecords(chunks, table_bytes);
       if (!records) {
         status = records.error();
@@ -160,7 +161,7 @@ class Mapper {
   Result<std::shared_ptr<const MappedTensor>> MapFiles(int threads) {
     std::vector<Pages> pages;
     std::vector<MappedShard> mapped;
-    BlobFiles files = checkpoint_.BufferedBlobs();
+    container::BlobFiles files = checkpoint_.BufferedBlobs();
     for (const StoredShard& shard : shards_) {
       SEALPOINT_RETURN_IF_ERROR(CheckPlain(shard));
       auto shard_pages = MapFile(files, shard);
@@ -170,11 +171,11 @@ class Mapper {
       pages.push_back(*std::move(shard_pages));
     }
     SEALPOINT_RETURN_IF_ERROR(Verify(mapped, threads));
-    return MakeMapped(std::move(info_), std::move(pages), std::move(mapped), UniqueFd());
+    return MakeMapped(std::move(info_), std::move(pages), std::move(mapped), storage::UniqueFd());
   }
 
   Result<std::shared_ptr<const MappedTensor>> CopyToHost(int threads) {
-    UniqueFd fd(memfd_create("sealpoint", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    storage::UniqueFd fd(memfd_create("sealpoint", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (!fd.is_open()) return ErrnoError("memfd_create", errno);
     SEALPOINT_RETURN_IF_ERROR(Fill(fd.get(), threads));
     return Adopt(std::move(fd));
@@ -191,14 +192,14 @@ class Mapper {
       return InvalidArgument(StrCat("memory has ", status.st_size, " bytes, expected ", CopySize(),
                                     " for this tensor"));
     }
-    UniqueFd own(fcntl(fd, F_DUPFD_CLOEXEC, 0));
+    storage::UniqueFd own(fcntl(fd, F_DUPFD_CLOEXEC, 0));
     if (!own.is_open()) return ErrnoError("fcntl", errno);
     return Adopt(std::move(own));
   }
 
  private:
   Status CheckPlain(const StoredShard& shard) const {
-    for (const ChunkRecord& chunk : shard.chunks) {
+    for (const format::ChunkRecord& chunk : shard.chunks) {
       if (chunk.codec != Codec::kNone) {
         return Status(Code::kUnsupported,
                       "a chunk is stored with a codec, expected none: read the tensor instead");
@@ -214,7 +215,7 @@ class Mapper {
     return std::max(size, PageSize());
   }
 
-  Result<Pages> MapFile(BlobFiles& files, const StoredShard& shard) const {
+  Result<Pages> MapFile(container::BlobFiles& files, const StoredShard& shard) const {
     SEALPOINT_ASSIGN_OR_RETURN(const auto file, files.Open(shard.blob));
     const std::optional<int> fd = file->descriptor();
     if (!fd) {
@@ -246,7 +247,7 @@ class Mapper {
   }
 
   // Maps sealed memory.
-  Result<std::shared_ptr<const MappedTensor>> Adopt(UniqueFd fd) {
+  Result<std::shared_ptr<const MappedTensor>> Adopt(storage::UniqueFd fd) {
     std::vector<Pages> pages;
     SEALPOINT_ASSIGN_OR_RETURN(Pages all, Pages::Map(fd.get(), 0, CopySize(), PROT_READ));
     std::vector<MappedShard> mapped;
@@ -283,7 +284,7 @@ class Mapper {
 
   Status Verify(const std::vector<MappedShard>& mapped, int threads) const {
     const std::vector<Stretch> stretches = Stretches();
-    return ParallelFor(threads, stretches.size(), [&](int, std::size_t i) -> Status {
+    return pipeline::ParallelFor(threads, stretches.size(), [&](int, std::size_t i) -> Status {
       const StoredShard& shard = shards_[stretches[i].shard];
       const ByteSpan bytes = mapped[stretches[i].shard].bytes;
       const auto chunks = std::span(shard.chunks)
@@ -291,7 +292,7 @@ class Mapper {
       const std::uint64_t size = chunks.back().offset + chunks.back().raw_size - chunks[0].offset;
       Status populated = Populate(bytes.subspan(chunks[0].offset - shard.begin(), size));
       if (!populated.ok()) return At(shard, chunks[0].offset, std::move(populated));
-      for (const ChunkRecord& chunk : chunks) {
+      for (const format::ChunkRecord& chunk : chunks) {
         const Digest found =
             ComputeDigest(bytes.subspan(chunk.offset - shard.begin(), chunk.raw_size));
         if (found == chunk.raw_digest) continue;
@@ -332,24 +333,26 @@ Result<std::shared_ptr<const MappedTensor>> Named(Result<std::shared_ptr<const M
 }
 
 }  // namespace
-}  // namespace internal
+}  // namespace internal::load
 
 Result<std::shared_ptr<const MappedTensor>> MapTensor(const Checkpoint& checkpoint,
                                                       std::string_view name,
                                                       const MapOptions& options) {
-  SEALPOINT_ASSIGN_OR_RETURN(internal::Mapper mapper, internal::MapperFor(checkpoint, name));
+  SEALPOINT_ASSIGN_OR_RETURN(internal::load::Mapper mapper,
+                             internal::load::MapperFor(checkpoint, name));
   SEALPOINT_ASSIGN_OR_RETURN(
-      const int threads,
-      internal::LoadThreads("threads", options.threads, internal::ProcessesByEnvironment(),
-                            mapper.size_bytes()));
-  return internal::Named(options.host_copy ? mapper.CopyToHost(threads) : mapper.MapFiles(threads),
-                         name);
+      const int threads, internal::pipeline::LoadThreads(
+                             "threads", options.threads,
+                             internal::pipeline::ProcessesByEnvironment(), mapper.size_bytes()));
+  return internal::load::Named(
+      options.host_copy ? mapper.CopyToHost(threads) : mapper.MapFiles(threads), name);
 }
 
 Result<std::shared_ptr<const MappedTensor>> MapSealed(const Checkpoint& checkpoint,
                                                       std::string_view name, int descriptor) {
-  SEALPOINT_ASSIGN_OR_RETURN(internal::Mapper mapper, internal::MapperFor(checkpoint, name));
-  return internal::Named(mapper.MapCopy(descriptor), name);
+  SEALPOINT_ASSIGN_OR_RETURN(internal::load::Mapper mapper,
+                             internal::load::MapperFor(checkpoint, name));
+  return internal::load::Named(mapper.MapCopy(descriptor), name);
 }
 
 }  // namespace sealpoint

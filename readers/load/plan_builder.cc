@@ -15,12 +15,12 @@
 #include "lib/transfer/delivery_plan.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::load {
 
 // What the index says of the shard whose chunks are added.
 struct PlanBuilder::StoredShard {
-  ShardRef ref;
-  ShardShape shape;
+  metadata::ShardRef ref;
+  format::ShardShape shape;
   std::uint32_t element_size = 1;
   std::uint32_t name = 0;
 };
@@ -31,15 +31,16 @@ constexpr std::uint64_t kInPlaceMinBytes = kMiB;
 constexpr std::uint64_t kSeriesMax = std::uint64_t{1} << 14;  // chunks; 1 MiB of records
 
 // The destination of a chunk whose raw bytes are requested as they are stored and whole; else null.
-std::byte* PlainTarget(const ReadPlanData& data, const PlanChunk& chunk) {
+std::byte* PlainTarget(const ReadPlanData& data, const transfer::PlanChunk& chunk) {
   if (chunk.codec != Codec::kNone || chunk.copy_count != 1) return nullptr;
-  const PlanCopy& copy = data.copies[chunk.first_copy];
-  const bool is_whole = copy.way() == CopyWay::kCopy && copy.element_size() == chunk.raw_size;
+  const transfer::PlanCopy& copy = data.copies[chunk.first_copy];
+  const bool is_whole =
+      copy.way() == transfer::CopyWay::kCopy && copy.element_size() == chunk.raw_size;
   return is_whole ? copy.first_byte() : nullptr;
 }
 
 // The shards that may have something of `requested`, ascending.
-std::vector<std::pair<std::size_t, Region>> ShardsOf(const TensorView& tensor,
+std::vector<std::pair<std::size_t, Region>> ShardsOf(const metadata::TensorView& tensor,
                                                      const Region& requested) {
   std::vector<std::pair<std::size_t, Region>> shards;
   if (tensor.IsOneShard(requested)) {
@@ -47,7 +48,7 @@ std::vector<std::pair<std::size_t, Region>> ShardsOf(const TensorView& tensor,
     return shards;
   }
   // The boxes of a run are narrower than its box, which matters for a run of few rows.
-  for (const Box& box : DecomposeRun(requested)) {
+  for (const Box& box : layout::DecomposeRun(requested)) {
     for (auto& shard : tensor.ShardsTouching(box)) shards.push_back(std::move(shard));
   }
   std::sort(shards.begin(), shards.end(),
@@ -60,7 +61,8 @@ std::vector<std::pair<std::size_t, Region>> ShardsOf(const TensorView& tensor,
 
 }  // namespace
 
-PlanBuilder::PlanBuilder(const Metadata& index, BlobTables& tables, std::uint64_t range_size_max)
+PlanBuilder::PlanBuilder(const metadata::Metadata& index, container::BlobTables& tables,
+                         std::uint64_t range_size_max)
     : index_(index), tables_(tables), range_size_max_(range_size_max) {
   data_.names_owner = index.owner();
 }
@@ -71,7 +73,7 @@ void PlanBuilder::Reserve(std::size_t item_count) {
   data_.copies.reserve(item_count);
 }
 
-Status PlanBuilder::AddTensor(const TensorView& tensor, const Destination& destination) {
+Status PlanBuilder::AddTensor(const metadata::TensorView& tensor, const Destination& destination) {
   ++data_.summary.items;
   const Region& requested = destination.region();
   data_.summary.bytes_requested += requested.element_count() * tensor.element_size();
@@ -99,7 +101,7 @@ Status PlanBuilder::AddTensor(const TensorView& tensor, const Destination& desti
 
 void PlanBuilder::AddStream(const Destination& destination) {
   if (destination.device == kHostDevice) return;
-  const auto is_same = [&](const PlanStream& known) {
+  const auto is_same = [&](const transfer::PlanStream& known) {
     return known.device == destination.device && known.stream == destination.stream;
   };
   if (std::any_of(data_.streams.begin(), data_.streams.end(), is_same)) return;
@@ -108,7 +110,7 @@ void PlanBuilder::AddStream(const Destination& destination) {
                            .name = static_cast<std::uint32_t>(data_.names.size() - 1)});
 }
 
-Status PlanBuilder::AddObject(const ObjectView& object) {
+Status PlanBuilder::AddObject(const metadata::ObjectView& object) {
   ++data_.summary.items;
   data_.summary.bytes_requested += object.size();
   if (object.size() == 0) return {};
@@ -119,7 +121,7 @@ Status PlanBuilder::AddObject(const ObjectView& object) {
                            .element_size = 1,
                            .name = static_cast<std::uint32_t>(data_.names.size() - 1)};
   // Part by part: the index may claim more chunks than there are good records.
-  const std::uint64_t count = ChunkCount(object.size(), object.chunk_size());
+  const std::uint64_t count = metadata::ChunkCount(object.size(), object.chunk_size());
   for (std::uint64_t first = 0; first < count; first += kSeriesMax) {
     std::vector<SelectedChunk> some(std::min(kSeriesMax, count - first));
     for (std::size_t i = 0; i < some.size(); ++i) some[i].chunk = first + i;
@@ -146,7 +148,7 @@ Status PlanBuilder::AddShard(const StoredShard& stored, std::vector<SelectedChun
     }
     const std::size_t again = ContinuesLast(stored, selected[begin].chunk) ? 1 : 0;
     // R-IDX-20 bounds the records of a shard by 32 bits.
-    Result<std::vector<ChunkRecord>> records =
+    Result<std::vector<format::ChunkRecord>> records =
         tables_.Load({.shard = stored.ref,
                       .shape = stored.shape,
                       .first_chunk = static_cast<std::uint32_t>(selected[begin].chunk - again),
@@ -164,26 +166,28 @@ Status PlanBuilder::AddShard(const StoredShard& stored, std::vector<SelectedChun
 void PlanBuilder::AddCopies(const StoredShard& stored, const SelectedChunk& selected,
                             const Destination& destination) {
   const std::size_t first_copy = data_.copies.size();
-  const auto make_copy = destination.converter ? ConversionFromLinear : CopyFromLinear;
+  const auto make_copy =
+      destination.converter ? layout::ConversionFromLinear : layout::CopyFromLinear;
   for (const Box& part : selected.parts) {
-    StridedCopy strided = make_copy(selected.region, part, destination.region().box,
-                                    destination.strides_bytes(), stored.element_size);
+    layout::StridedCopy strided = make_copy(selected.region, part, destination.region().box,
+                                            destination.strides_bytes(), stored.element_size);
     strided.target_offset_bytes =
         static_cast<std::int64_t>(static_cast<std::uint64_t>(strided.target_offset_bytes) +
                                   static_cast<std::uint64_t>(destination.shift_bytes));
-    std::uint32_t converted_part = PlanCopy::kAsStored;
+    std::uint32_t converted_part = transfer::PlanCopy::kAsStored;
     if (destination.converter) {
       converted_part = static_cast<std::uint32_t>(data_.converted_parts.size());
       data_.converted_parts.push_back({.conversion = data_.conversions.size() - 1, .box = part});
     }
-    PlanCopy copy(std::move(strided), destination.data, destination.device, converted_part);
+    transfer::PlanCopy copy(std::move(strided), destination.data, destination.device,
+                            converted_part);
     const bool is_joined = !copy.is_converted() && data_.copies.size() > first_copy &&
                            data_.copies.back().Extend(copy);
     if (!is_joined) data_.copies.push_back(std::move(copy));
   }
 }
 
-void PlanBuilder::AddChunk(const StoredShard& stored, const ChunkRecord& record,
+void PlanBuilder::AddChunk(const StoredShard& stored, const format::ChunkRecord& record,
                            const SelectedChunk& selected, const Destination* destination) {
   const std::size_t first_copy = data_.copies.size();
   if (destination != nullptr) AddCopies(stored, selected, *destination);
@@ -212,21 +216,22 @@ ReadPlanData PlanBuilder::Finish() {
 // By their places in the files; equal chunks in the order in which they were requested. A chunk
 // that several items want is read once: then its copies are brought together, too.
 void PlanBuilder::MergeChunks() {
-  std::vector<PlanChunk>& chunks = data_.chunks;
-  const auto place = [](const PlanChunk& chunk) {
+  std::vector<transfer::PlanChunk>& chunks = data_.chunks;
+  const auto place = [](const transfer::PlanChunk& chunk) {
     return std::tuple(chunk.blob, chunk.offset, chunk.record);
   };
-  std::sort(chunks.begin(), chunks.end(), [&](const PlanChunk& a, const PlanChunk& b) {
-    return std::tuple(place(a), a.first_copy) < std::tuple(place(b), b.first_copy);
-  });
-  const auto are_same = [&](const PlanChunk& a, const PlanChunk& b) {
+  std::sort(chunks.begin(), chunks.end(),
+            [&](const transfer::PlanChunk& a, const transfer::PlanChunk& b) {
+              return std::tuple(place(a), a.first_copy) < std::tuple(place(b), b.first_copy);
+            });
+  const auto are_same = [&](const transfer::PlanChunk& a, const transfer::PlanChunk& b) {
     return place(a) == place(b);
   };
   if (std::adjacent_find(chunks.begin(), chunks.end(), are_same) == chunks.end()) return;
-  std::vector<PlanCopy> copies;
+  std::vector<transfer::PlanCopy> copies;
   copies.reserve(data_.copies.size());
   std::size_t kept = 0;
-  for (const PlanChunk& chunk : chunks) {
+  for (const transfer::PlanChunk& chunk : chunks) {
     const auto from = data_.copies.begin() + static_cast<std::ptrdiff_t>(chunk.first_copy);
     const std::size_t first_copy = copies.size();
     std::move(from, from + static_cast<std::ptrdiff_t>(chunk.copy_count),
@@ -244,9 +249,9 @@ void PlanBuilder::MergeChunks() {
 
 void PlanBuilder::CutRanges() {
   for (std::size_t i = 0; i < data_.chunks.size(); ++i) {
-    const PlanChunk& chunk = data_.chunks[i];
+    const transfer::PlanChunk& chunk = data_.chunks[i];
     std::byte* const target = PlainTarget(data_, chunk);
-    PlanRange* const range = data_.ranges.empty() ? nullptr : &data_.ranges.back();
+    transfer::PlanRange* const range = data_.ranges.empty() ? nullptr : &data_.ranges.back();
     const bool is_adjacent = range != nullptr && range->blob == chunk.blob &&
                              range->offset + range->size == chunk.offset &&
                              range->size + chunk.stored_size <= range_size_max_;
@@ -277,20 +282,20 @@ void PlanBuilder::Summarize() {
   PlanSummary& summary = data_.summary;
   summary.chunks = data_.chunks.size();
   summary.requests = data_.ranges.size();
-  for (const PlanRange& range : data_.ranges) {
+  for (const transfer::PlanRange& range : data_.ranges) {
     summary.bytes_read += range.size;
     const std::uint64_t begin = range.offset - range.offset % kDirectIoAlignmentBytes;
     const std::uint64_t end = AlignUp(range.offset + range.size, kDirectIoAlignmentBytes);
     data_.range_pages_max = std::max(data_.range_pages_max, end - begin);
     // The staging pool lends powers of two.
     data_.range_memory_max = std::max(data_.range_memory_max, std::bit_ceil(end - begin));
-    const std::string name = BlobName(index_.blob(range.blob).id);
+    const std::string name = format::BlobName(index_.blob(range.blob).id);
     // Blobs of an index ascend by id, and so do their names.
     if (data_.blob_names.empty() || data_.blob_names.back() != name) {
       data_.blob_names.push_back(name);
     }
   }
-  for (const PlanChunk& chunk : data_.chunks) {
+  for (const transfer::PlanChunk& chunk : data_.chunks) {
     if (chunk.codec == Codec::kNone) continue;
     data_.decoded_size_max = std::max<std::uint64_t>(data_.decoded_size_max, chunk.raw_size);
   }
@@ -301,4 +306,4 @@ void PlanBuilder::Summarize() {
   }
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::load

@@ -20,23 +20,24 @@
 #include "sealpoint/region.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::load {
 
 // Collects requests and makes of them ranges, chunks and copies. Memory grows with the chunks
 // touched. Borrows index and tables.
 class PlanBuilder {
  public:
-  // No range is longer than `range_size_max`, but for one of a single chunk.
-  PlanBuilder(const Metadata& index, BlobTables& tables, std::uint64_t range_size_max);
+  // No range exceeds `range_size_max`, except for a range of a single chunk.
+  PlanBuilder(const metadata::Metadata& index, container::BlobTables& tables,
+              std::uint64_t range_size_max);
 
-  // Makes room for as many items, so that the lists do not grow step by step: for a moment each
-  // step takes up to three times what it had.
+  // Reserves space for this many items, so that the lists do not grow step by step: each step
+  // temporarily takes up to three times the previous memory.
   void Reserve(std::size_t item_count);
   // Preconditions: a valid region and destination of this tensor.
-  Status AddTensor(const TensorView& tensor, const Destination& destination);
+  Status AddTensor(const metadata::TensorView& tensor, const Destination& destination);
   // All chunks of an object, without copies.
-  Status AddObject(const ObjectView& object);
-  // Counts an item that needs nothing.
+  Status AddObject(const metadata::ObjectView& object);
+  // Counts an item that needs no data.
   void AddNothing() { ++data_.summary.items; }
 
   // The last call.
@@ -51,19 +52,19 @@ class PlanBuilder {
   bool ContinuesLast(const StoredShard& stored, std::uint64_t chunk) const;
   Status AddShard(const StoredShard& stored, std::vector<SelectedChunk> selected,
                   const Destination* destination);
-  void AddChunk(const StoredShard& stored, const ChunkRecord& record, const SelectedChunk& selected,
-                const Destination* destination);
+  void AddChunk(const StoredShard& stored, const format::ChunkRecord& record,
+                const SelectedChunk& selected, const Destination* destination);
   void MergeChunks();
   void CutRanges();
   void Summarize();
 
-  const Metadata& index_;
-  BlobTables& tables_;
+  const metadata::Metadata& index_;
+  container::BlobTables& tables_;
   const std::uint64_t range_size_max_;
   ReadPlanData data_;
   std::optional<std::pair<std::uint32_t, std::uint64_t>> last_{};  // blob and record added last
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::load
 
 #endif  // SEALPOINT_READERS_LOAD_PLAN_BUILDER_H_

@@ -9,7 +9,7 @@
 
 #include "lib/base/errors.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::load {
 
 // How plans are shown: "3 ranges", "x 1.042".
 inline std::string CountText(std::uint64_t count, std::string_view noun) {
@@ -22,6 +22,6 @@ inline std::string RatioText(double ratio) {
   return text;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::load
 
 #endif  // SEALPOINT_READERS_LOAD_PLAN_TEXT_H_

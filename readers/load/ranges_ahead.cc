@@ -6,7 +6,7 @@
 
 #include "sealpoint/bytes.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::load {
 namespace {
 
 // Behind the range that is read. Measured with two ranks on a virtio disk: 4 MiB and 8 MiB are
@@ -34,9 +34,9 @@ void RangesAhead::Reach(std::size_t i) {
   if (files_.mode() == IoMode::kDirect) return;  // which nothing fetches ahead
   const auto [begin, end] = Take(i);
   for (std::size_t next = begin; next < end; ++next) {
-    const PlanRange& range = ranges_[next];
+    const transfer::PlanRange& range = ranges_[next];
     if (const auto file = files_.TryOpen(range.blob)) file->WillRead(range.offset, range.size);
   }
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::load

@@ -10,7 +10,7 @@
 #include "lib/container/blob_files.h"
 #include "readers/load/read_plan_data.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::load {
 
 // Tells the storage which ranges are read soon, so that the next ones are under way while one is
 // verified and copied.
@@ -18,22 +18,23 @@ namespace sealpoint::internal {
 class RangesAhead {
  public:
   // Borrows both.
-  RangesAhead(BlobFiles& files, std::span<const PlanRange> ranges)
+  RangesAhead(container::BlobFiles& files, std::span<const transfer::PlanRange> ranges)
       : files_(files), ranges_(ranges) {}
 
-  // Before range `i` is read. What cannot be opened is not told; whoever reads it gets the error.
+  // Call before range `i` is read. Files that cannot be opened are skipped; reading them returns
+  // the error.
   void Reach(std::size_t i);
 
  private:
-  // Those that are to be told when range `i` is read, and that nobody else tells: [first, second).
+  // Ranges to announce when range `i` is read and that no other thread announces: [first, second).
   std::pair<std::size_t, std::size_t> Take(std::size_t i);
 
-  BlobFiles& files_;
-  const std::span<const PlanRange> ranges_;
+  container::BlobFiles& files_;
+  const std::span<const transfer::PlanRange> ranges_;
   std::mutex mutex_;
   std::size_t advised_ = 0;  // so many of the ranges
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::load
 
 #endif  // SEALPOINT_READERS_LOAD_RANGES_AHEAD_H_

@@ -14,11 +14,11 @@
 namespace sealpoint {
 namespace {
 
-using internal::CountText;
-using internal::PlanRange;
-using internal::RatioText;
-using internal::ReadPlanData;
 using internal::StrCat;
+using internal::load::CountText;
+using internal::load::RatioText;
+using internal::load::ReadPlanData;
+using internal::transfer::PlanRange;
 
 // The names, of which a few are enough.
 std::string ListNames(const ReadPlanData& plan, const std::set<std::uint32_t>& numbers) {
@@ -85,9 +85,11 @@ std::string PlanSummary::ToString() const {
 
 ReadPlan::ReadPlan(std::shared_ptr<const Data> data) : data_(std::move(data)) {}
 
-const internal::ReadPlanData& InternalAccess::DataOf(const ReadPlan& plan) { return *plan.data_; }
+const internal::load::ReadPlanData& InternalAccess::DataOf(const ReadPlan& plan) {
+  return *plan.data_;
+}
 
-ReadPlan InternalAccess::MakePlan(internal::ReadPlanData data) {
+ReadPlan InternalAccess::MakePlan(internal::load::ReadPlanData data) {
   using Data = ReadPlan::Data;
   return ReadPlan(std::make_shared<const Data>(Data{std::move(data)}));
 }

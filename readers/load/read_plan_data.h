@@ -13,15 +13,15 @@
 #include "sealpoint/read_plan.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::load {
 
-// What a load reads, and where it goes.
-struct ReadPlanData : DeliveryPlan {
+// The reads of a load and their destinations.
+struct ReadPlanData : transfer::DeliveryPlan {
   AttemptId attempt;
   std::vector<std::string> blob_names;  // of all blobs that are read, ascending
   std::vector<LoadFinding> findings;
   PlanSummary summary;
-  // A tensor whose destination is none, in `names`: such a plan cannot be read.
+  // A tensor with a plan-only destination, in `names`: such a plan cannot be read.
   std::optional<std::uint32_t> plan_only_name{};
 
   // InvalidArgument if a destination has no memory (MutableMemoryView::PlanOnly).
@@ -32,10 +32,10 @@ struct ReadPlanData : DeliveryPlan {
   }
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::load
 
 namespace sealpoint {
-struct ReadPlan::Data final : internal::ReadPlanData {};
+struct ReadPlan::Data final : internal::load::ReadPlanData {};
 }  // namespace sealpoint
 
 #endif  // SEALPOINT_READERS_LOAD_READ_PLAN_DATA_H_

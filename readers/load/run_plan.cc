@@ -10,49 +10,51 @@
 #include "lib/pipeline/thread_pool.h"
 #include "readers/load/ranges_ahead.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::load {
 
-RangeReader::RangeReader(const PlanSource& source, BlobFiles files, int threads,
+RangeReader::RangeReader(const PlanSource& source, container::BlobFiles files, int threads,
                          std::uint64_t memory_budget_bytes)
     : files_(std::move(files)),
       source_{source.plan, {},          source.index, source.directory_path,
               files_,      source.pool, source.device} {
-  const int affordable = AffordableThreads(source.plan, threads, memory_budget_bytes);
+  const int affordable = transfer::AffordableThreads(source.plan, threads, memory_budget_bytes);
   for (int i = 0; i < affordable; ++i) readers_.emplace_back(source_);
 }
 
-Status RangeReader::Read(std::span<const PlanRange> ranges, Delivery& delivery, RangesAhead& ahead,
-                         std::size_t first) {
-  return ParallelFor(static_cast<int>(readers_.size()), ranges.size(),
-                     [&](int thread, std::size_t i) {
-                       ahead.Reach(first + i);
-                       return readers_[static_cast<std::size_t>(thread)].Fetch(ranges[i], delivery);
-                     });
+Status RangeReader::Read(std::span<const transfer::PlanRange> ranges, transfer::Delivery& delivery,
+                         RangesAhead& ahead, std::size_t first) {
+  return pipeline::ParallelFor(
+      static_cast<int>(readers_.size()), ranges.size(), [&](int thread, std::size_t i) {
+        ahead.Reach(first + i);
+        return readers_[static_cast<std::size_t>(thread)].Fetch(ranges[i], delivery);
+      });
 }
 
-Result<DeviceBytes> RunPlan(const PlanSource& source, const ReadOptions& options,
-                            std::uint64_t memory_budget_bytes, PhaseRecorder& phases) {
+Result<transfer::DeviceBytes> RunPlan(const PlanSource& source, const ReadOptions& options,
+                                      std::uint64_t memory_budget_bytes,
+                                      observe::PhaseRecorder& phases) {
   std::uint64_t size_bytes = 0;
-  for (const PlanRange& range : source.ranges) size_bytes += range.size;
-  SEALPOINT_ASSIGN_OR_RETURN(const int threads, LoadThreads("threads", options.threads,
-                                                            ProcessesByEnvironment(), size_bytes));
+  for (const transfer::PlanRange& range : source.ranges) size_bytes += range.size;
+  SEALPOINT_ASSIGN_OR_RETURN(const int threads,
+                             pipeline::LoadThreads("threads", options.threads,
+                                                   pipeline::ProcessesByEnvironment(), size_bytes));
   const auto open_direct = [files = source.files.InMode(IoMode::kDirect)](
                                std::uint32_t blob) mutable { return files.Open(blob); };
   SEALPOINT_ASSIGN_OR_RETURN(
       const auto deliveries,
-      DeliverySet::Open({source.plan, source.pool, source.device, open_direct},
-                        {.threads = threads,
-                         .memory_budget_bytes = memory_budget_bytes,
-                         .isolates = options.isolate,
-                         .verifies_on_device = options.verify_on_device,
-                         .reads_directly = options.gpudirect_storage}));
+      transfer::DeliverySet::Open({source.plan, source.pool, source.device, open_direct},
+                                  {.threads = threads,
+                                   .memory_budget_bytes = memory_budget_bytes,
+                                   .isolates = options.isolate,
+                                   .verifies_on_device = options.verify_on_device,
+                                   .reads_directly = options.gpudirect_storage}));
   std::deque<ChunkReader> readers;
   for (int i = 0; i < deliveries->thread_count(); ++i) readers.emplace_back(source);
   std::mutex mutex;  // guards `phases` and `bytes_done`
   std::uint64_t bytes_done = 0;
   RangesAhead ahead(source.files, source.ranges);
   const auto deliver = [&](int thread, std::size_t i) -> Status {
-    const PlanRange& range = source.ranges[i];
+    const transfer::PlanRange& range = source.ranges[i];
     ahead.Reach(i);
     SEALPOINT_RETURN_IF_ERROR(
         readers[static_cast<std::size_t>(thread)].Fetch(range, deliveries->Of(thread)));
@@ -61,8 +63,9 @@ Result<DeviceBytes> RunPlan(const PlanSource& source, const ReadOptions& options
     phases.Progress(bytes_done);
     return {};
   };
-  SEALPOINT_RETURN_IF_ERROR(ParallelFor(deliveries->thread_count(), source.ranges.size(), deliver));
+  SEALPOINT_RETURN_IF_ERROR(
+      pipeline::ParallelFor(deliveries->thread_count(), source.ranges.size(), deliver));
   return deliveries->Complete();
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::load

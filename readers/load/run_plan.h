@@ -15,36 +15,37 @@
 #include "sealpoint/checkpoint.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::load {
 
-// Fetches and verifies ranges of one plan, some at a time, with files and decoders that stay open.
-// Thread safety: one call at a time.
+// Reads and verifies ranges of one plan, in several calls, with files and decoders that remain
+// open. Thread safety: one call at a time.
 class RangeReader {
  public:
   // `source` names no ranges. Uses up to `threads` threads, as many as the budget allows.
-  RangeReader(const PlanSource& source, BlobFiles files, int threads,
+  RangeReader(const PlanSource& source, container::BlobFiles files, int threads,
               std::uint64_t memory_budget_bytes);
 
-  // Several threads call the delivery at a time. The ranges are those of `ahead` from number
+  // Several threads call the delivery simultaneously. The ranges are those of `ahead` from number
   // `first` on.
-  Status Read(std::span<const PlanRange> ranges, Delivery& delivery, RangesAhead& ahead,
-              std::size_t first);
+  Status Read(std::span<const transfer::PlanRange> ranges, transfer::Delivery& delivery,
+              RangesAhead& ahead, std::size_t first);
   // For ranges that are read in several calls. Borrows this and them.
-  std::unique_ptr<RangesAhead> Ahead(std::span<const PlanRange> ranges) {
+  std::unique_ptr<RangesAhead> Ahead(std::span<const transfer::PlanRange> ranges) {
     return std::make_unique<RangesAhead>(files_, ranges);
   }
 
  private:
-  BlobFiles files_;
+  container::BlobFiles files_;
   const PlanSource source_;
   std::deque<ChunkReader> readers_;  // never moves its elements
 };
 
 // Fetches, verifies and delivers everything that the ranges hold. When it returns, also with an
 // error, no destination is used any more. Progress goes to the current phase.
-Result<DeviceBytes> RunPlan(const PlanSource& source, const ReadOptions& options,
-                            std::uint64_t memory_budget_bytes, PhaseRecorder& phases);
+Result<transfer::DeviceBytes> RunPlan(const PlanSource& source, const ReadOptions& options,
+                                      std::uint64_t memory_budget_bytes,
+                                      observe::PhaseRecorder& phases);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::load
 
 #endif  // SEALPOINT_READERS_LOAD_RUN_PLAN_H_

@@ -7,13 +7,13 @@
 #include "lib/base/macros.h"
 #include "lib/base/name_pattern.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::load {
 namespace {
 
 // The first number from `begin` on whose name is not `before`, of names of which it is true first
 // and then false.
 template <typename Before>
-std::size_t FindName(const Metadata& index, std::size_t begin, const Before& before) {
+std::size_t FindName(const metadata::Metadata& index, std::size_t begin, const Before& before) {
   std::size_t end = index.tensor_count();
   while (begin < end) {
     const std::size_t middle = begin + (end - begin) / 2;
@@ -33,7 +33,7 @@ void SortUnique(std::vector<std::size_t>& numbers) {
 
 }  // namespace
 
-TensorRange TensorsWithPrefix(const Metadata& index, std::string_view prefix) {
+TensorRange TensorsWithPrefix(const metadata::Metadata& index, std::string_view prefix) {
   const std::size_t begin =
       FindName(index, 0, [&](std::string_view name) { return name < prefix; });
   const std::size_t end =
@@ -41,7 +41,7 @@ TensorRange TensorsWithPrefix(const Metadata& index, std::string_view prefix) {
   return {begin, end};
 }
 
-Result<std::vector<std::size_t>> MatchTensors(const Metadata& index,
+Result<std::vector<std::size_t>> MatchTensors(const metadata::Metadata& index,
                                               const std::vector<std::string>& patterns) {
   std::vector<std::size_t> matches;
   for (const std::string& text : patterns) {
@@ -59,7 +59,7 @@ Result<std::vector<std::size_t>> MatchTensors(const Metadata& index,
   return matches;
 }
 
-Result<std::vector<std::size_t>> MatchObjects(const Metadata& index,
+Result<std::vector<std::size_t>> MatchObjects(const metadata::Metadata& index,
                                               const std::vector<std::string>& patterns) {
   std::vector<std::size_t> matches;
   for (const std::string& text : patterns) {
@@ -76,4 +76,4 @@ Result<std::vector<std::size_t>> MatchObjects(const Metadata& index,
   return matches;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::load

@@ -17,7 +17,7 @@
 #include "readers/verify/record_walker.h"
 #include "readers/verify/verify_context.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::verify {
 
 // The record groups of a whole blob.
 struct BlobGroups {
@@ -25,7 +25,7 @@ struct BlobGroups {
   std::vector<bool> is_bad;  // by group: reported already
 };
 
-// Consecutive record groups of a blob whose chunks one thread reads in one go.
+// Consecutive record groups of a blob; one thread reads their chunks in one pass.
 struct ScanUnit {
   std::size_t blob = 0;
   std::uint32_t first_group = 0;
@@ -35,10 +35,10 @@ struct ScanUnit {
   std::shared_ptr<const ChunkChoice> choice;
 };
 
-// What the checks of all blobs have in common.
+// Data shared by the checks of all blobs.
 struct BlobCheckInput {
   const VerifyContext& context;
-  const Marker& marker;
+  const format::Marker& marker;
   const ShardMap& map;
   SeenEmpties& empties;
   const CheckpointKey& checkpoint;
@@ -48,25 +48,26 @@ struct BlobCheckInput {
 
 // R-BLB-01 and R-BLB-09. Findings go to the context. True if the rest can be checked: a longer
 // file still holds all that is pinned.
-bool CheckBlobLength(const VerifyContext& context, const Metadata& index, std::size_t blob);
+bool CheckBlobLength(const VerifyContext& context, const metadata::Metadata& index,
+                     std::size_t blob);
 
-// All of a blob with the pinned length but its chunks: header, trailer, table, manifest, padding of
-// the sections. Each section is checked as long as something good pins it, whatever happened to the
+// Checks all of a blob with the pinned length except its chunks: header, trailer, table, manifest,
+// padding of the sections. Each section is checked if an intact section pins it, regardless of the
 // others.
 class BlobCheck {
  public:
   BlobCheck(const BlobCheckInput& input, std::size_t blob);
 
-  // Findings go to the context. If the level is full, appends what is to be read of the chunk
-  // area to `units`.
+  // Reports findings to the context. At the full level, appends the parts of the chunk area to read
+  // to `units`.
   void Run(Worker& worker, std::vector<ScanUnit>& units);
 
  private:
-  std::optional<FileHeader> CheckHeader(const Trailer& trailer);
-  Status CheckHeaderPins(const FileHeader& header) const;
-  std::optional<Trailer> CheckTrailer();
-  bool CheckTrailerPins(const Trailer& trailer, ByteSpan bytes);
-  // Yields where the chunk area ends, as far as the records say.
+  std::optional<format::FileHeader> CheckHeader(const format::Trailer& trailer);
+  Status CheckHeaderPins(const format::FileHeader& header) const;
+  std::optional<format::Trailer> CheckTrailer();
+  bool CheckTrailerPins(const format::Trailer& trailer, ByteSpan bytes);
+  // Returns the end of the chunk area, as far as the records determine it.
   std::optional<std::uint64_t> CheckTable(std::vector<ScanUnit>& units);
   std::uint64_t WalkGroup(std::uint32_t group, std::uint64_t group_at, ByteSpan records,
                           BlobGroups& groups, RecordWalker& walker);
@@ -74,14 +75,15 @@ class BlobCheck {
   void CheckGroups(std::uint32_t first_group, std::uint32_t end_group,
                    const std::shared_ptr<BlobGroups>& groups, RecordWalker& walker,
                    std::vector<ScanUnit>& units);
-  void CheckAreaEnd(std::optional<std::uint64_t> last_end, const std::optional<Trailer>& trailer);
-  void CheckManifest(const Trailer& trailer, const BlobSections& sections,
-                     UnknownFields unknown_fields);
+  void CheckAreaEnd(std::optional<std::uint64_t> last_end,
+                    const std::optional<format::Trailer>& trailer);
+  void CheckManifest(const format::Trailer& trailer, const format::BlobSections& sections,
+                     metadata::UnknownFields unknown_fields);
 
   // The padding [begin, end) is zero (R-BLB-08).
   void CheckPadding(std::uint64_t begin, std::uint64_t end);
-  // Nothing if the bytes cannot be read, which is then among the findings.
-  std::optional<RangeBytes> Read(std::uint64_t offset, std::uint64_t size);
+  // Empty if the bytes cannot be read; that is then one of the findings.
+  std::optional<pipeline::RangeBytes> Read(std::uint64_t offset, std::uint64_t size);
   void Report(Status violation);
   // A violation at an offset of the file.
   void ReportAt(std::uint64_t offset, Code code, std::string_view rule, std::string message);
@@ -89,13 +91,13 @@ class BlobCheck {
   const BlobCheckInput& input_;
   const VerifyContext& context_;
   const std::size_t blob_;
-  const BlobPin pin_;
+  const metadata::BlobPin pin_;
   const std::string path_;
   std::unique_ptr<ReadableFile> file_;
   std::shared_ptr<const ChunkChoice> choice_;
   Worker* worker_ = nullptr;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::verify
 
 #endif  // SEALPOINT_READERS_VERIFY_BLOB_CHECK_H_

@@ -8,7 +8,7 @@
 #include <iterator>
 #include <map>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::verify {
 
 // A set of bytes of a file, as few ranges [begin, end) as possible.
 class ByteRanges {
@@ -29,7 +29,7 @@ class ByteRanges {
   void Add(const ByteRanges& more) {
     for (const auto& [begin, end] : more.ranges_) Add(begin, end);
   }
-  // Whether all of [begin, end) is there.
+  // True if all of [begin, end) is included.
   bool Contains(std::uint64_t begin, std::uint64_t end) const {
     const auto next = ranges_.upper_bound(begin);
     return next != ranges_.begin() && std::prev(next)->second >= end;
@@ -41,6 +41,6 @@ class ByteRanges {
   std::map<std::uint64_t, std::uint64_t> ranges_;  // begin, end
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::verify
 
 #endif  // SEALPOINT_READERS_VERIFY_BYTE_RANGES_H_

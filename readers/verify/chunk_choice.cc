@@ -6,12 +6,12 @@
 #include "lib/base/endian.h"
 #include "lib/format/constants.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::verify {
 
-std::uint32_t PartOf(const BlobPin& pin, std::uint64_t offset, std::uint32_t count) {
+std::uint32_t PartOf(const metadata::BlobPin& pin, std::uint64_t offset, std::uint32_t count) {
   // The first `longer` ranges are a byte longer than the others.
-  const std::uint64_t area = pin.table_offset - kHeaderSize;
-  const std::uint64_t at = offset - kHeaderSize;
+  const std::uint64_t area = pin.table_offset - format::kHeaderSize;
+  const std::uint64_t at = offset - format::kHeaderSize;
   const std::uint64_t width = area / count;
   const std::uint64_t longer = area % count;
   const std::uint64_t longer_end = longer * (width + 1);
@@ -30,4 +30,4 @@ ChunkChoice::Kind ChunkChoice::KindOf(const WalkedChunk& chunk) const {
   return known_.Contains(chunk.begin(), chunk.end()) ? Kind::kKnown : Kind::kToRead;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::verify

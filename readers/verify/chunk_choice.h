@@ -9,12 +9,12 @@
 #include "readers/verify/verified_chunks.h"
 #include "sealpoint/verify.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::verify {
 
-// The part, from 0 on, of `count` of the chunk that begins at `offset` of the blob. Each part is
-// one range of the chunk area, which reads as fast as all of it does. Which of them is the first
-// depends on the blob's id: else those blobs that are one chunk would all be in the first part.
-std::uint32_t PartOf(const BlobPin& pin, std::uint64_t offset, std::uint32_t count);
+// The part (of `count`, from 0) of the chunk that begins at `offset` of the blob. Each part is one
+// range of the chunk area, so it is read at full speed. The blob's id determines which range is the
+// first part; otherwise all blobs with a single chunk would be in the first part.
+std::uint32_t PartOf(const metadata::BlobPin& pin, std::uint64_t offset, std::uint32_t count);
 
 // Which chunks of a blob are read, and where it is noted that they are good. Thread safety: all
 // functions.
@@ -31,7 +31,7 @@ class ChunkChoice {
   // The same for all of its time.
   Kind KindOf(const WalkedChunk& chunk) const;
 
-  // The chunk was read and is good, and so is what lies before it from `begin` on.
+  // Records that the chunk was read and is intact, and so is the data before it from `begin` on.
   void NoteGood(std::uint64_t begin, const WalkedChunk& chunk) const {
     if (verified_ != nullptr) verified_->Add(blob_, begin, chunk.end());
   }
@@ -43,6 +43,6 @@ class ChunkChoice {
   const ByteRanges known_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::verify
 
 #endif  // SEALPOINT_READERS_VERIFY_CHUNK_CHOICE_H_

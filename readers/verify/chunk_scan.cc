@@ -12,19 +12,20 @@
 #include "lib/digest/hasher.h"
 #include "readers/verify/read_ahead.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::verify {
 namespace {
 
 class UnitScan {
  public:
-  UnitScan(const BlobCheckInput& input, const ScanUnit& unit, Worker& worker, ThreadPool& io)
+  UnitScan(const BlobCheckInput& input, const ScanUnit& unit, Worker& worker,
+           pipeline::ThreadPool& io)
       : map_(input.map),
         context_(input.context),
         unit_(unit),
         worker_(worker),
         io_(io),
         pin_(input.map.index().blob(unit.blob)),
-        path_(input.context.PathOf(BlobName(pin_.id))) {}
+        path_(input.context.PathOf(format::BlobName(pin_.id))) {}
 
   Status Run();
 
@@ -55,46 +56,48 @@ class UnitScan {
   const VerifyContext& context_;
   const ScanUnit& unit_;
   Worker& worker_;
-  ThreadPool& io_;
-  const BlobPin pin_;
+  pipeline::ThreadPool& io_;
+  const metadata::BlobPin pin_;
   const std::string path_;
 
   std::span<const WalkedChunk> chunks_;  // not yet checked
   std::uint64_t position_ = 0;
   std::uint64_t good_from_ = 0;  // from there to position_ all bytes of the next chunk are good
-  Hasher hasher_;
-  StagingBuffer assembly_;  // stored bytes of a coded chunk that comes in several parts
+  digest::Hasher hasher_;
+  device::StagingBuffer assembly_;  // stored bytes of a coded chunk that comes in several parts
   bool chunk_lost_ = false;
 };
 
 // The good records of the unit. They are read again, since keeping those of all blobs would take
 // memory without a bound; their digests are checked again, since the second read may differ.
 Result<std::vector<WalkedChunk>> UnitScan::ReadChunkList(const ReadableFile& file) {
-  const std::uint64_t at = RecordsOffset(pin_.table_offset, pin_.record_count) +
-                           std::uint64_t{unit_.first_group} * kRecordGroupSize;
-  const std::uint32_t begin = unit_.first_group * kRecordsPerGroup;
-  const std::uint32_t end = std::min(pin_.record_count, unit_.end_group * kRecordsPerGroup);
-  SEALPOINT_ASSIGN_OR_RETURN(
-      const RangeBytes range,
-      ReadRange(file, *worker_.pool, at, std::uint64_t{end - begin} * kRecordSize));
+  const std::uint64_t at = format::RecordsOffset(pin_.table_offset, pin_.record_count) +
+                           std::uint64_t{unit_.first_group} * format::kRecordGroupSize;
+  const std::uint32_t begin = unit_.first_group * format::kRecordsPerGroup;
+  const std::uint32_t end = std::min(pin_.record_count, unit_.end_group * format::kRecordsPerGroup);
+  SEALPOINT_ASSIGN_OR_RETURN(const pipeline::RangeBytes range,
+                             pipeline::ReadRange(file, *worker_.pool, at,
+                                                 std::uint64_t{end - begin} * format::kRecordSize));
   std::vector<WalkedChunk> chunks;
   RecordWalker walker = unit_.walker;
   for (std::uint32_t group = unit_.first_group; group < unit_.end_group; ++group) {
-    const std::uint64_t group_at = std::uint64_t{group - unit_.first_group} * kRecordGroupSize;
-    const ByteSpan records =
-        range.bytes.subspan(group_at, std::min(kRecordGroupSize, range.bytes.size() - group_at));
-    if (const Status status = CheckGroup(unit_.groups->digests, group, records); !status.ok()) {
+    const std::uint64_t group_at =
+        std::uint64_t{group - unit_.first_group} * format::kRecordGroupSize;
+    const ByteSpan records = range.bytes.subspan(
+        group_at, std::min(format::kRecordGroupSize, range.bytes.size() - group_at));
+    if (const Status status = format::CheckGroup(unit_.groups->digests, group, records);
+        !status.ok()) {
       // The first read found the same, unless this one went wrong alone.
       if (!unit_.groups->is_bad[group]) {
         Report(Status(status.code(), status.message())
                    .AtRule(status.place().rule)
                    .AtOffset(at + group_at));
       }
-      walker.Skip(static_cast<std::uint32_t>(records.size() / kRecordSize));
+      walker.Skip(static_cast<std::uint32_t>(records.size() / format::kRecordSize));
       continue;
     }
-    for (std::size_t i = 0; i < records.size(); i += kRecordSize) {
-      Result<WalkedChunk> chunk = walker.Next(records.subspan(i, kRecordSize));
+    for (std::size_t i = 0; i < records.size(); i += format::kRecordSize) {
+      Result<WalkedChunk> chunk = walker.Next(records.subspan(i, format::kRecordSize));
       if (!chunk || unit_.choice->KindOf(*chunk) != ChunkChoice::Kind::kToRead) continue;
       chunks.push_back(*chunk);
     }
@@ -103,7 +106,7 @@ Result<std::vector<WalkedChunk>> UnitScan::ReadChunkList(const ReadableFile& fil
 }
 
 Status UnitScan::Run() {
-  SEALPOINT_ASSIGN_OR_RETURN(const auto file, context_.Open(BlobName(pin_.id)));
+  SEALPOINT_ASSIGN_OR_RETURN(const auto file, context_.Open(format::BlobName(pin_.id)));
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<WalkedChunk> chunks, ReadChunkList(*file));
   // Chunks are contiguous except where a record between them is bad, or one is not to be read.
   for (std::size_t begin = 0; begin < chunks.size();) {
@@ -195,7 +198,7 @@ void UnitScan::TakePlain(const WalkedChunk& chunk, ByteSpan bytes) {
 void UnitScan::TakeCoded(const WalkedChunk& chunk, ByteSpan bytes) {
   if (bytes.size() == chunk.record.stored_size) return CheckCoded(chunk, bytes);
   if (position_ == chunk.record.offset) {
-    Result<StagingBuffer> buffer = worker_.pool->AcquireScratch(chunk.record.stored_size);
+    Result<device::StagingBuffer> buffer = worker_.pool->AcquireScratch(chunk.record.stored_size);
     if (!buffer) {
       chunk_lost_ = true;
       return ReportChunk(chunk, std::move(buffer).error());
@@ -212,7 +215,7 @@ void UnitScan::TakeCoded(const WalkedChunk& chunk, ByteSpan bytes) {
 
 // R-CHK-01, then R-COD-*, then R-CHK-02.
 void UnitScan::CheckCoded(const WalkedChunk& chunk, ByteSpan stored) {
-  const ChunkRecord& record = chunk.record;
+  const format::ChunkRecord& record = chunk.record;
   const Digest computed = ComputeDigest(stored);
   if (computed != record.stored_digest) {
     return ReportChunk(
@@ -220,7 +223,7 @@ void UnitScan::CheckCoded(const WalkedChunk& chunk, ByteSpan stored) {
                            StrCat("chunk ", record.chunk, " (", stored.size(), " stored bytes)"),
                            computed, record.stored_digest));
   }
-  const Result<StagingBuffer> raw = worker_.pool->AcquireScratch(record.raw_size);
+  const Result<device::StagingBuffer> raw = worker_.pool->AcquireScratch(record.raw_size);
   if (!raw) return ReportChunk(chunk, raw.error());
   const MutableByteSpan bytes = raw->bytes().first(record.raw_size);
   Status status =
@@ -241,12 +244,13 @@ void UnitScan::CheckRaw(const WalkedChunk& chunk, const Digest& digest) {
 
 }  // namespace
 
-void ScanChunks(const BlobCheckInput& input, const ScanUnit& unit, Worker& worker, ThreadPool& io) {
+void ScanChunks(const BlobCheckInput& input, const ScanUnit& unit, Worker& worker,
+                pipeline::ThreadPool& io) {
   Status status = UnitScan(input, unit, worker, io).Run();
   if (!input.context.meter.failure().ok()) return;  // no finding about the checkpoint
-  const std::string name = BlobName(input.map.index().blob(unit.blob).id);
+  const std::string name = format::BlobName(input.map.index().blob(unit.blob).id);
   input.context.findings.Add(BlobRank(unit.blob),
                              std::move(status).AtPath(input.context.PathOf(name)));
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::verify

@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::verify {
 namespace {
 
 // Which of two verdicts a checkpoint with both kinds of violation has.
@@ -128,4 +128,4 @@ void Findings::MoveTo(VerifyReport& report) {
   }
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::verify

@@ -15,27 +15,27 @@
 #include "sealpoint/status.h"
 #include "sealpoint/verify.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::verify {
 
-// Whose violation it is, in the order of the report.
+// File of a violation, in the order of the report.
 using FileRank = std::uint64_t;
 inline constexpr FileRank kDirectoryRank = 0;
 inline constexpr FileRank kMarkerRank = 1;
 inline constexpr FileRank kIndexRank = 2;
 constexpr FileRank BlobRank(std::size_t blob) { return 3 + FileRank{blob}; }
 
-// What is listed of the violations; all of them are counted.
+// Limits for listed violations; all violations are counted.
 struct FindingLimits {
   std::uint64_t per_file_max = UINT64_MAX;
-  // Memory of those that are listed. A report and its making take three times this.
+  // Memory of listed violations. A report and its construction take three times this.
   std::uint64_t listed_bytes_max = 8 * kMiB;
-  // Files of which it is said how many of their violations are not listed.
+  // Maximum number of files reported with a count of omitted violations.
   std::size_t omitted_files_max = 1000;
 };
 
 // Violations from many threads, in an order that does not depend on timing: by file, offset, rule.
-// Identical ones are listed once. Hostile content cannot ask for more memory than the limits say;
-// the verdict follows from all violations. Thread safety: all functions.
+// Identical ones are listed once. Hostile content cannot use more memory than the limits allow; the
+// verdict follows from all violations. Thread safety: all functions.
 class Findings {
  public:
   explicit Findings(FindingLimits limits = {},
@@ -49,7 +49,7 @@ class Findings {
   Verdict verdict() const;
   // Forgets all violations.
   void Clear();
-  // Puts verdict, violations and what is omitted into the report; empties the object.
+  // Moves verdict, violations and omissions into the report; empties the object.
   void MoveTo(VerifyReport& report);
 
  private:
@@ -71,9 +71,9 @@ class Findings {
   std::uint64_t count_ = 0;
   Verdict verdict_ = Verdict::kCommitted;
   std::map<FileRank, OmittedViolations> omitted_;
-  std::uint64_t omitted_elsewhere_ = 0;  // of files after those of omitted_
+  std::uint64_t omitted_elsewhere_ = 0;  // in files after those of omitted_
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::verify
 
 #endif  // SEALPOINT_READERS_VERIFY_FINDINGS_H_

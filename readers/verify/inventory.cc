@@ -13,17 +13,17 @@
 #include "lib/base/first_few.h"
 #include "lib/base/macros.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::verify {
 namespace {
 
 // Only a file or a link has a name of the format; a directory or a device under it is foreign.
-ParsedName Parse(const EntryInfo& entry) {
+format::ParsedName Parse(const EntryInfo& entry) {
   if (entry.kind != EntryKind::kFile && entry.kind != EntryKind::kSymlink) return {};
-  return ParseName(entry.name);
+  return format::ParseName(entry.name);
 }
 
 // Binary search: blob ids are strictly ascending (R-IDX-07).
-bool HasBlob(const Metadata& index, const BlobId& id) {
+bool HasBlob(const metadata::Metadata& index, const BlobId& id) {
   std::size_t low = 0;
   std::size_t high = index.blob_count();
   while (low < high) {
@@ -37,20 +37,20 @@ bool HasBlob(const Metadata& index, const BlobId& id) {
   return low < index.blob_count() && index.blob(low).id == id;
 }
 
-bool IsLeftOver(const ParsedName& name, const PinnedFiles& pinned) {
+bool IsLeftOver(const format::ParsedName& name, const PinnedFiles& pinned) {
   if (!pinned.is_known) return false;
   switch (name.kind) {
-    case NameKind::kMarker:
-    case NameKind::kKeep:
-    case NameKind::kForeign:
+    case format::NameKind::kMarker:
+    case format::NameKind::kKeep:
+    case format::NameKind::kForeign:
       return false;
-    case NameKind::kIndex:
+    case format::NameKind::kIndex:
       return pinned.marker == nullptr || name.id != pinned.marker->attempt;
-    case NameKind::kBlob:
+    case format::NameKind::kBlob:
       return pinned.index == nullptr || !HasBlob(*pinned.index, name.id);
-    case NameKind::kUnpublishedMarker:
-    case NameKind::kProbe:
-    case NameKind::kReserved:
+    case format::NameKind::kUnpublishedMarker:
+    case format::NameKind::kProbe:
+    case format::NameKind::kReserved:
       return true;
   }
   return true;
@@ -86,15 +86,17 @@ Status NoteOtherFiles(const Directory& directory, const PinnedFiles& pinned, Ver
   std::string of_dcp;
   bool has_own = false;
   SEALPOINT_RETURN_IF_ERROR(directory.ForEachEntry([&](const EntryInfo& entry) {
-    const ParsedName name = Parse(entry);
-    if (name.kind == NameKind::kForeign) {
+    const format::ParsedName name = Parse(entry);
+    if (name.kind == format::NameKind::kForeign) {
       (IsSignature(entry.name) ? signatures : foreign).Add(entry.name);
       if (IsOfDcp(entry.name) && (of_dcp.empty() || entry.name < of_dcp)) of_dcp = entry.name;
     }
-    has_own = has_own || name.kind == NameKind::kMarker || name.kind == NameKind::kBlob;
+    has_own =
+        has_own || name.kind == format::NameKind::kMarker || name.kind == format::NameKind::kBlob;
     if (!IsLeftOver(name, pinned)) return true;
     report.leftover_bytes += entry.size_bytes;
-    (name.kind == NameKind::kReserved ? reserved : leftovers).Add({entry.name, entry.size_bytes});
+    (name.kind == format::NameKind::kReserved ? reserved : leftovers)
+        .Add({entry.name, entry.size_bytes});
     return true;
   }));
   // Begins with a letter before those of other notes: of sorted ones the first are shown.
@@ -125,4 +127,4 @@ Status NoteOtherFiles(const Directory& directory, const PinnedFiles& pinned, Ver
   return {};
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::verify

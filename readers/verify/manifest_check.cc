@@ -8,13 +8,13 @@
 
 #include "lib/base/errors.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::verify {
 namespace {
 
-Status AtItem(Status error, const TensorView& tensor) {
+Status AtItem(Status error, const metadata::TensorView& tensor) {
   return std::move(error).AtTensor(tensor.name());
 }
-Status AtItem(Status error, const ObjectView& object) {
+Status AtItem(Status error, const metadata::ObjectView& object) {
   return std::move(error).AtObject(object.name());
 }
 
@@ -25,8 +25,8 @@ Status Disagreement(const Parts&... parts) {
 
 class Comparison {
  public:
-  Comparison(const Metadata& manifest, const ShardMap& map, std::size_t blob, SeenEmpties& empties,
-             const ReportViolation& report)
+  Comparison(const metadata::Metadata& manifest, const ShardMap& map, std::size_t blob,
+             SeenEmpties& empties, const ReportViolation& report)
       : manifest_(manifest),
         map_(map),
         empties_(empties),
@@ -51,10 +51,10 @@ class Comparison {
     report_(AtItem(Disagreement(parts...), item));
   }
 
-  void CompareTensor(const TensorView& tensor) {
+  void CompareTensor(const metadata::TensorView& tensor) {
     const std::optional<std::size_t> found = map_.index().FindTensor(tensor.name());
     if (!found) return Report(tensor, "the manifest's tensor is not in the index");
-    const TensorView pinned = map_.index().tensor(*found);
+    const metadata::TensorView pinned = map_.index().tensor(*found);
     if (tensor.dtype() != pinned.dtype() || tensor.element_size() != pinned.element_size()) {
       Report(tensor, "dtypes of manifest and index differ");
     }
@@ -72,10 +72,10 @@ class Comparison {
     });
   }
 
-  void CompareObject(const ObjectView& object) {
+  void CompareObject(const metadata::ObjectView& object) {
     const std::optional<std::size_t> found = map_.index().FindObject(object.name());
     if (!found) return Report(object, "the manifest's object is not in the index");
-    const ObjectView pinned = map_.index().object(*found);
+    const metadata::ObjectView pinned = map_.index().object(*found);
     if (object.media_type() != pinned.media_type()) {
       Report(object, "media types of manifest and index differ");
     }
@@ -109,7 +109,7 @@ class Comparison {
     matched_[static_cast<std::size_t>(found.begin() - shards_.begin())] = true;
   }
 
-  const Metadata& manifest_;
+  const metadata::Metadata& manifest_;
   const ShardMap& map_;
   SeenEmpties& empties_;
   const ReportViolation& report_;
@@ -119,7 +119,7 @@ class Comparison {
 
 }  // namespace
 
-SeenEmpties::SeenEmpties(const Metadata& index) : index_(index) {
+SeenEmpties::SeenEmpties(const metadata::Metadata& index) : index_(index) {
   tensors_.reserve(index.tensor_count());
   for (std::size_t i = 0; i < index.tensor_count(); ++i) {
     tensors_.push_back(index.tensor(i).shard_count() != 0);
@@ -160,9 +160,9 @@ void SeenEmpties::ForEachViolation(const ReportViolation& report) const {
   }
 }
 
-void CompareManifest(const Metadata& manifest, const ShardMap& map, std::size_t blob,
+void CompareManifest(const metadata::Metadata& manifest, const ShardMap& map, std::size_t blob,
                      SeenEmpties& empties, const ReportViolation& report) {
   Comparison(manifest, map, blob, empties, report).Run();
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::verify

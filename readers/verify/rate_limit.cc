@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::verify {
 namespace {
 
 class LimitedFile final : public ReadableFile {
@@ -54,4 +54,4 @@ std::unique_ptr<ReadableFile> Limited(std::unique_ptr<ReadableFile> file, RateLi
   return std::make_unique<LimitedFile>(std::move(file), limit);
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::verify

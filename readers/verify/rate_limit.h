@@ -9,7 +9,7 @@
 
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::verify {
 
 // A token bucket for the reads of all threads. It begins empty, so that many short verifications,
 // one after the other, keep to the limit as well, and holds the tokens of kCredit, so that a thread
@@ -24,12 +24,12 @@ class RateLimit {
       : bytes_per_second_(bytes_per_second), paid_until_(now) {}
 
   bool is_on() const { return bytes_per_second_ != 0; }
-  // Takes so many tokens, and says from when on they are the caller's.
+  // Takes this many tokens, and returns the time from which the caller may use them.
   Clock::time_point Take(std::uint64_t bytes, Clock::time_point now = Clock::now());
   // Takes them and waits.
   void Wait(std::uint64_t bytes);
-  // What one thread reads at a time: it waits for an eighth of a second, so that a verification can
-  // be cancelled soon. `bytes`: without a limit.
+  // Size of one thread's reads: each waits for an eighth of a second, so that a verification can be
+  // cancelled soon. Returns `bytes` without a limit.
   std::uint64_t ReadSize(std::uint64_t bytes, int threads) const;
 
  private:
@@ -38,9 +38,10 @@ class RateLimit {
   Clock::time_point paid_until_;  // guarded by mutex_
 };
 
-// The file, whose reads wait for `limit`, which outlives it. The file itself without a limit.
+// Returns a file with reads limited by `limit`, which must outlive it. Returns the file itself
+// without a limit.
 std::unique_ptr<ReadableFile> Limited(std::unique_ptr<ReadableFile> file, RateLimit& limit);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::verify
 
 #endif  // SEALPOINT_READERS_VERIFY_RATE_LIMIT_H_

@@ -7,9 +7,9 @@
 #include "lib/base/checked_math.h"
 #include "lib/base/macros.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::verify {
 
-ReadAhead::ReadAhead(const ReadableFile& file, StagingPool& pool, ThreadPool& io,
+ReadAhead::ReadAhead(const ReadableFile& file, device::StagingPool& pool, pipeline::ThreadPool& io,
                      std::uint64_t begin, std::uint64_t end)
     : file_(file),
       pool_(pool),
@@ -105,4 +105,4 @@ Result<std::optional<ReadAhead::Part>> ReadAhead::Next() {
   return std::optional<Part>(PartOf(window));
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::verify

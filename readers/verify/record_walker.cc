@@ -7,7 +7,7 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::verify {
 namespace {
 
 // Offsets of fields of a record, spec/container.md section 5.
@@ -17,7 +17,10 @@ constexpr std::uint64_t kShardAt = 16;
 }  // namespace
 
 RecordWalker::RecordWalker(const ShardMap& map, std::size_t blob, std::uint64_t area_limit)
-    : map_(&map), shards_(map.OfBlob(blob)), area_limit_(area_limit), last_end_(kHeaderSize) {}
+    : map_(&map),
+      shards_(map.OfBlob(blob)),
+      area_limit_(area_limit),
+      last_end_(format::kHeaderSize) {}
 
 RecordWalker::Due RecordWalker::Advance() {
   SEALPOINT_CHECK(shard_ < shards_.size());
@@ -25,7 +28,7 @@ RecordWalker::Due RecordWalker::Advance() {
   const Due due{.shard = &shard, .ordinal = shard_, .chunk = chunk_, .shape = map_->ShapeOf(shard)};
   ++record_number_;
   ++chunk_;
-  if (chunk_ == ChunkCount(due.shape.raw_size, due.shape.chunk_size)) {
+  if (chunk_ == metadata::ChunkCount(due.shape.raw_size, due.shape.chunk_size)) {
     chunk_ = 0;
     ++shard_;
   }
@@ -43,15 +46,15 @@ Result<WalkedChunk> RecordWalker::Next(ByteSpan record) {
 
 Result<WalkedChunk> RecordWalker::CheckRecord(const Due& due, ByteSpan bytes,
                                               std::optional<std::uint64_t> before) const {
-  SEALPOINT_ASSIGN_OR_RETURN(const ChunkRecord record, DecodeRecord(bytes));
+  SEALPOINT_ASSIGN_OR_RETURN(const format::ChunkRecord record, format::DecodeRecord(bytes));
   if (record.shard != due.ordinal) {
     return RuleError(Code::kCorrupt, "R-REC-01", "record of shard ", record.shard,
                      ", expected shard ", due.ordinal)
         .AtOffset(kShardAt);
   }
-  SEALPOINT_RETURN_IF_ERROR(CheckShardRecords(due.shape, due.chunk, std::span(&record, 1)));
+  SEALPOINT_RETURN_IF_ERROR(format::CheckShardRecords(due.shape, due.chunk, std::span(&record, 1)));
   if (before) {
-    const std::uint64_t alignment = due.chunk == 0 ? ShardAlignment(due.shape.raw_size) : 1;
+    const std::uint64_t alignment = due.chunk == 0 ? format::ShardAlignment(due.shape.raw_size) : 1;
     const std::uint64_t expected = AlignUp(*before, alignment);
     if (record.offset != expected) {
       return RuleError(Code::kCorrupt, "R-REC-04", "chunk at ", record.offset, ", expected ",
@@ -72,4 +75,4 @@ void RecordWalker::Skip(std::uint32_t count) {
   if (count > 0) last_end_.reset();
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::verify

@@ -11,11 +11,11 @@
 #include "sealpoint/bytes.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::verify {
 
-// A chunk whose record was found good.
+// A chunk with an intact record.
 struct WalkedChunk {
-  ChunkRecord record;
+  format::ChunkRecord record;
   const ShardEntry* shard = nullptr;
   // End of the chunk before (or of the header): from there to the record's offset is padding.
   // Absent if the record before was not good.
@@ -25,8 +25,9 @@ struct WalkedChunk {
   std::uint64_t end() const { return record.offset + record.stored_size; }
 };
 
-// Follows the records of one blob in order and checks each by what the index says of the shards.
-// After a bad record it goes on with the next one. A value: a copy continues from the same place.
+// Iterates over the records of one blob in order and checks each against the shards in the index.
+// After a bad record it continues with the next one. A value: a copy continues from the same
+// position.
 class RecordWalker {
  public:
   // `area_limit`: no chunk ends after it. The map outlives the walker.
@@ -35,7 +36,7 @@ class RecordWalker {
   // The next record: R-REC-01 to R-REC-05 and R-COD-01. Offsets of errors count from its first
   // byte; the tensor is set. Precondition: record_number() < the blob's record count.
   Result<WalkedChunk> Next(ByteSpan record);
-  // Passes over records whose bytes are not to be trusted; same precondition for each.
+  // Skips records with untrusted bytes; same precondition for each.
   void Skip(std::uint32_t count);
 
   std::uint32_t record_number() const { return record_number_; }
@@ -47,7 +48,7 @@ class RecordWalker {
     const ShardEntry* shard = nullptr;
     std::uint32_t ordinal = 0;
     std::uint32_t chunk = 0;
-    ShardShape shape;
+    format::ShardShape shape;
   };
   Due Advance();
   Result<WalkedChunk> CheckRecord(const Due& due, ByteSpan bytes,
@@ -62,6 +63,6 @@ class RecordWalker {
   std::optional<std::uint64_t> last_end_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::verify
 
 #endif  // SEALPOINT_READERS_VERIFY_RECORD_WALKER_H_

@@ -6,7 +6,7 @@
 
 #include "lib/base/endian.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::verify {
 
 Digest ShardMap::RegionDigest(const Region& region) {
   Bytes encoded((2 * region.box.offset.size() + 2) * sizeof(std::uint64_t));
@@ -26,9 +26,9 @@ template <typename Visit>
 void ShardMap::ForEachShard(const std::vector<std::uint8_t>& wanted_blobs,
                             const Visit& visit) const {
   for (std::size_t i = 0; i < index_->tensor_count(); ++i) {
-    const TensorView tensor = index_->tensor(i);
+    const metadata::TensorView tensor = index_->tensor(i);
     tensor.ForEachShard([&](std::size_t s, const Region& region) {
-      const ShardRef ref = tensor.shard_ref(s);
+      const metadata::ShardRef ref = tensor.shard_ref(s);
       if (!wanted_blobs[ref.blob]) return;
       visit(ref.blob, ShardEntry{.first_record = ref.first_record,
                                  .item = TensorItem(i),
@@ -37,9 +37,9 @@ void ShardMap::ForEachShard(const std::vector<std::uint8_t>& wanted_blobs,
     });
   }
   for (std::size_t i = 0; i < index_->object_count(); ++i) {
-    const ObjectView object = index_->object(i);
+    const metadata::ObjectView object = index_->object(i);
     if (object.size() == 0) continue;
-    const ShardRef ref = object.shard_ref();
+    const metadata::ShardRef ref = object.shard_ref();
     if (!wanted_blobs[ref.blob]) continue;
     visit(ref.blob, ShardEntry{.first_record = ref.first_record,
                                .item = ObjectItem(i),
@@ -48,7 +48,7 @@ void ShardMap::ForEachShard(const std::vector<std::uint8_t>& wanted_blobs,
   }
 }
 
-ShardMap::ShardMap(const Metadata& index, const std::vector<std::uint8_t>& wanted_blobs)
+ShardMap::ShardMap(const metadata::Metadata& index, const std::vector<std::uint8_t>& wanted_blobs)
     : index_(&index), begins_(index.blob_count() + 1) {
   // The index pins how many shards each blob has (R-IDX-21), so each goes to its place at once.
   for (std::size_t b = 0; b < index.blob_count(); ++b) {
@@ -82,11 +82,11 @@ std::uint32_t ShardMap::ElementSizeOf(const ShardEntry& shard) const {
   return index_->tensor(shard.item).element_size();
 }
 
-ShardShape ShardMap::ShapeOf(const ShardEntry& shard) const {
+format::ShardShape ShardMap::ShapeOf(const ShardEntry& shard) const {
   const std::uint64_t chunk_size = (shard.item & kObjectBit) != 0
                                        ? index_->object(shard.item & ~kObjectBit).chunk_size()
                                        : index_->tensor(shard.item).chunk_size();
   return {.raw_size = shard.raw_size, .chunk_size = chunk_size};
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::verify

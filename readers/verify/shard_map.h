@@ -13,7 +13,7 @@
 #include "sealpoint/id.h"
 #include "sealpoint/region.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::verify {
 
 // One shard as the index pins it.
 struct ShardEntry {
@@ -27,18 +27,18 @@ struct ShardEntry {
 // index. Immutable; thread safe.
 class ShardMap {
  public:
-  // Holds the blobs whose flag is set; there is one flag for each blob of the index. A map of blobs
-  // whose files are missing would take memory for claims that nothing backs.
-  ShardMap(const Metadata& index, const std::vector<std::uint8_t>& wanted_blobs);
+  // Includes only blobs with a set flag; there is one flag for each blob of the index. A map of
+  // missing blobs would use memory for unverified claims.
+  ShardMap(const metadata::Metadata& index, const std::vector<std::uint8_t>& wanted_blobs);
 
-  const Metadata& index() const { return *index_; }
+  const metadata::Metadata& index() const { return *index_; }
   // Tile the blob's records (R-IDX-20); position = shard ordinal.
   std::span<const ShardEntry> OfBlob(std::size_t blob) const;
 
   // The error, which then names the tensor or object of the shard.
   Status AtItemOf(const ShardEntry& shard, Status error) const;
   std::uint32_t ElementSizeOf(const ShardEntry& shard) const;
-  ShardShape ShapeOf(const ShardEntry& shard) const;
+  format::ShardShape ShapeOf(const ShardEntry& shard) const;
 
   static std::uint32_t TensorItem(std::size_t tensor) { return static_cast<std::uint32_t>(tensor); }
   static std::uint32_t ObjectItem(std::size_t object) {
@@ -51,11 +51,11 @@ class ShardMap {
   template <typename Visit>
   void ForEachShard(const std::vector<std::uint8_t>& wanted_blobs, const Visit& visit) const;
 
-  const Metadata* index_;
+  const metadata::Metadata* index_;
   std::vector<ShardEntry> shards_;
   std::vector<std::size_t> begins_;  // per blob, and the end
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::verify
 
 #endif  // SEALPOINT_READERS_VERIFY_SHARD_MAP_H_

@@ -11,7 +11,7 @@
 #include "sealpoint/digest.h"
 
 namespace sealpoint {
-namespace internal {
+namespace internal::verify {
 
 FileKey KeyOf(const ReadableFile& file) {
   const std::optional<int> descriptor = file.descriptor();
@@ -66,11 +66,11 @@ bool VerifiedChunksImpl::SeesAgain(const FileKey& file) {
   return file.is_known() && !seen_.insert(file).second;
 }
 
-}  // namespace internal
+}  // namespace internal::verify
 
 std::shared_ptr<VerifiedChunks> VerifiedChunks::Create() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::make_shared<internal::VerifiedChunksImpl>(
+  return std::make_shared<internal::verify::VerifiedChunksImpl>(
       static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(now).count()));
 }
 

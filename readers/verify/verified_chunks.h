@@ -17,7 +17,7 @@
 #include "sealpoint/storage.h"
 #include "sealpoint/verify.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::verify {
 
 // A checkpoint in one place. A copy has the same attempt and marker, and another path.
 struct CheckpointKey {
@@ -27,7 +27,7 @@ struct CheckpointKey {
   friend auto operator<=>(const CheckpointKey&, const CheckpointKey&) = default;
 };
 
-// A file, whatever names it has. All zero where the storage does not know, which is no file.
+// Identity of a file, independent of its names. All zero if the storage does not know it.
 struct FileKey {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
@@ -39,7 +39,7 @@ FileKey KeyOf(const ReadableFile& file);
 // A blob of a checkpoint, as the index pins it.
 struct BlobKey {
   CheckpointKey checkpoint;
-  BlobPin pin;
+  metadata::BlobPin pin;
   FileKey file;
 };
 
@@ -53,20 +53,20 @@ class VerifiedChunksImpl final : public VerifiedChunks {
   std::string Encode() const override;
   std::uint64_t begun_unix_s() const override { return begun_unix_s_; }
 
-  // What was found good of this blob, or of the same file in another checkpoint.
+  // Ranges found intact in this blob, or in the same file of another checkpoint.
   ByteRanges KnownOf(const BlobKey& blob);
   void Add(const BlobKey& blob, std::uint64_t begin, std::uint64_t end);
-  // Whether there was a call of this with the file before. False for an unknown one.
+  // True if this was called with the file before. False for an unknown one.
   bool SeesAgain(const FileKey& file);
 
  private:
   friend class StateParser;
   struct KnownBlob {
-    std::uint64_t inode = 0;  // without the device, whose number may change when a machine starts
+    std::uint64_t inode = 0;  // without the device, because its number may change at a reboot
     ByteRanges good;
   };
   struct KnownFile {
-    BlobPin pin;  // what it held then
+    metadata::BlobPin pin;  // content at that time
     ByteRanges good;
   };
   void AddTo(ByteRanges& ranges, std::uint64_t begin, std::uint64_t end);
@@ -80,6 +80,6 @@ class VerifiedChunksImpl final : public VerifiedChunks {
   std::size_t range_count_ = 0;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::verify
 
 #endif  // SEALPOINT_READERS_VERIFY_VERIFIED_CHUNKS_H_

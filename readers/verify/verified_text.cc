@@ -16,7 +16,7 @@
 #include "sealpoint/digest.h"
 
 namespace sealpoint {
-namespace internal {
+namespace internal::verify {
 namespace {
 
 constexpr std::string_view kKind = "sealpoint verify state ";
@@ -136,11 +136,11 @@ std::string VerifiedChunksImpl::Encode() const {
   return text + StrCat(kDigestWord, " ", ComputeDigest(AsBytes(text)).ToHex(), "\n");
 }
 
-}  // namespace internal
+}  // namespace internal::verify
 
 Result<std::shared_ptr<VerifiedChunks>> VerifiedChunks::Decode(std::string_view text) {
-  SEALPOINT_RETURN_IF_ERROR(internal::CheckFrame(text));
-  return internal::StateParser::Parse(text);
+  SEALPOINT_RETURN_IF_ERROR(internal::verify::CheckFrame(text));
+  return internal::verify::StateParser::Parse(text);
 }
 
 }  // namespace sealpoint

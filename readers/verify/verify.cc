@@ -22,7 +22,7 @@
 #include "sealpoint/digest.h"
 
 namespace sealpoint {
-namespace internal {
+namespace internal::verify {
 namespace {
 
 Status CheckPart(const VerifyPart& part, VerifyLevel level) {
@@ -36,7 +36,7 @@ Status CheckPart(const VerifyPart& part, VerifyLevel level) {
 }
 
 Status CheckOptions(const VerifyOptions& options) {
-  SEALPOINT_RETURN_IF_ERROR(CheckThreads("threads", options.threads));
+  SEALPOINT_RETURN_IF_ERROR(pipeline::CheckThreads("threads", options.threads));
   SEALPOINT_RETURN_IF_ERROR(CheckPart(options.part, options.level));
   switch (options.level) {
     case VerifyLevel::kFiles:
@@ -54,21 +54,23 @@ Result<Bytes> ReadDirect(const VerifyContext& context, Worker& worker, std::stri
   return ReadBytes(*file, *worker.pool, 0, size);
 }
 
-Result<Marker> ReadGoodMarker(const VerifyContext& context, Worker& worker) {
-  SEALPOINT_ASSIGN_OR_RETURN(MarkerFile file, ReadMarker(context.directory));
+Result<format::Marker> ReadGoodMarker(const VerifyContext& context, Worker& worker) {
+  SEALPOINT_ASSIGN_OR_RETURN(container::MarkerFile file, container::ReadMarker(context.directory));
   if (context.io_mode() == IoMode::kDirect) {
     // The first reading, through the page cache, found that there is a file and its length.
-    SEALPOINT_ASSIGN_OR_RETURN(Bytes bytes, ReadDirect(context, worker, kMarkerName, kMarkerSize));
-    SEALPOINT_ASSIGN_OR_RETURN(file, DecodeMarkerFile(context.directory.path(), std::move(bytes)));
+    SEALPOINT_ASSIGN_OR_RETURN(
+        Bytes bytes, ReadDirect(context, worker, format::kMarkerName, format::kMarkerSize));
+    SEALPOINT_ASSIGN_OR_RETURN(
+        file, container::DecodeMarkerFile(context.directory.path(), std::move(bytes)));
   }
-  context.meter.Add(kMarkerSize);
-  SEALPOINT_RETURN_IF_ERROR(CheckCommitted(context.directory.path(), file.marker));
+  context.meter.Add(format::kMarkerSize);
+  SEALPOINT_RETURN_IF_ERROR(container::CheckCommitted(context.directory.path(), file.marker));
   return file.marker;
 }
 
-Result<IndexFile> ReadGoodIndex(const VerifyContext& context, Worker& worker,
-                                const Marker& marker) {
-  const std::string name = IndexName(marker.attempt);
+Result<container::IndexFile> ReadGoodIndex(const VerifyContext& context, Worker& worker,
+                                           const format::Marker& marker) {
+  const std::string name = format::IndexName(marker.attempt);
   const Limits& limits = context.options.limits;
   const Result<EntryInfo> entry = context.directory.Stat(name);
   const bool can_read_direct = context.io_mode() == IoMode::kDirect && entry.ok() &&
@@ -77,28 +79,29 @@ Result<IndexFile> ReadGoodIndex(const VerifyContext& context, Worker& worker,
   // The other way says what is wrong with a file that does not have the pinned length.
   if (!can_read_direct) {
     context.limit.Wait(marker.index_size);
-    return ReadIndex(context.directory, marker, limits);
+    return container::ReadIndex(context.directory, marker, limits);
   }
   SEALPOINT_ASSIGN_OR_RETURN(Bytes bytes, ReadDirect(context, worker, name, marker.index_size));
-  return DecodeIndexFile(context.directory.path(), marker, std::move(bytes), limits);
+  return container::DecodeIndexFile(context.directory.path(), marker, std::move(bytes), limits);
 }
 
 // Reads and checks COMMIT. Nothing if it is not a good commit marker; why is among the findings
 // (Uncommitted for none and for a void one, NotACheckpoint if no file of ours is there).
-std::optional<Marker> CheckMarker(const VerifyContext& context, Worker& worker) {
-  Result<Marker> marker = ReadGoodMarker(context, worker);
+std::optional<format::Marker> CheckMarker(const VerifyContext& context, Worker& worker) {
+  Result<format::Marker> marker = ReadGoodMarker(context, worker);
   if (marker) return *marker;
-  context.findings.Add(kMarkerRank, std::move(marker).error().AtPath(context.PathOf(kMarkerName)));
+  context.findings.Add(kMarkerRank,
+                       std::move(marker).error().AtPath(context.PathOf(format::kMarkerName)));
   return std::nullopt;
 }
 
 // Reads and checks the index that the marker pins. Nothing if it cannot be used.
-std::optional<IndexFile> CheckIndex(const VerifyContext& context, Worker& worker,
-                                    const Marker& marker) {
-  Result<IndexFile> index = ReadGoodIndex(context, worker, marker);
+std::optional<container::IndexFile> CheckIndex(const VerifyContext& context, Worker& worker,
+                                               const format::Marker& marker) {
+  Result<container::IndexFile> index = ReadGoodIndex(context, worker, marker);
   if (!index) {
-    context.findings.Add(
-        kIndexRank, std::move(index).error().AtPath(context.PathOf(IndexName(marker.attempt))));
+    context.findings.Add(kIndexRank, std::move(index).error().AtPath(
+                                         context.PathOf(format::IndexName(marker.attempt))));
     return std::nullopt;
   }
   context.meter.Add(marker.index_size);
@@ -133,14 +136,16 @@ class Verification {
   // still there.
   void ForgetIfDeleted(const Directory& directory);
   void CheckPinned(const VerifyContext& context);
-  Status CheckBlobs(const VerifyContext& context, const Marker& marker, const Metadata& index);
+  Status CheckBlobs(const VerifyContext& context, const format::Marker& marker,
+                    const metadata::Metadata& index);
   Status CheckPayload(const BlobCheckInput& input, const std::vector<ScanUnit>& units);
   Result<std::vector<std::uint8_t>> CheckLengths(const VerifyContext& context,
-                                                 const Metadata& index);
-  void NoteShared(const VerifyContext& context, const BlobPin& pin);
-  void NoteMarker(const Marker& marker);
-  void NoteIndex(const Metadata& index);
-  std::uint64_t BytesToCheck(const Marker& marker, const Metadata& index, VerifyLevel level) const;
+                                                 const metadata::Metadata& index);
+  void NoteShared(const VerifyContext& context, const metadata::BlobPin& pin);
+  void NoteMarker(const format::Marker& marker);
+  void NoteIndex(const metadata::Metadata& index);
+  std::uint64_t BytesToCheck(const format::Marker& marker, const metadata::Metadata& index,
+                             VerifyLevel level) const;
 
   const VerifyOptions& options_;
   VerifyReport& report_;
@@ -150,8 +155,8 @@ class Verification {
   VerifiedChunksImpl* const verified_;  // there is no other class of them
   std::atomic<std::uint64_t> shared_bytes_ = 0;
   std::vector<Worker> workers_;
-  std::optional<Marker> marker_;
-  std::optional<IndexFile> index_;
+  std::optional<format::Marker> marker_;
+  std::optional<container::IndexFile> index_;
 };
 
 Status Verification::Run() {
@@ -162,7 +167,7 @@ Status Verification::Run() {
   }
   const std::shared_ptr<Storage> storage = options_.storage ? options_.storage : DefaultStorage();
   const Result<std::unique_ptr<Directory>> directory =
-      OpenCheckpointDirectory(*storage, report_.path);
+      container::OpenCheckpointDirectory(*storage, report_.path);
   if (directory) {
     SEALPOINT_RETURN_IF_ERROR(CheckDirectory(**directory));
     ForgetIfDeleted(**directory);
@@ -201,7 +206,7 @@ void Verification::ForgetIfDeleted(const Directory& directory) {
   const Verdict verdict = findings_.verdict();
   const bool may_be_deleted = verdict == Verdict::kIncomplete || verdict == Verdict::kUnreadable;
   if (!marker_ || !may_be_deleted) return;
-  const auto now = ReadMarker(directory);
+  const auto now = container::ReadMarker(directory);
   const Code code = now.error().code();
   const bool is_gone =
       now.ok()
@@ -223,7 +228,7 @@ void Verification::CheckPinned(const VerifyContext& context) {
   NoteIndex(index_->metadata);
 }
 
-void Verification::NoteMarker(const Marker& marker) {
+void Verification::NoteMarker(const format::Marker& marker) {
   report_.attempt = marker.attempt;
   report_.parent = marker.parent;
   report_.sequence = marker.sequence;
@@ -234,7 +239,7 @@ void Verification::NoteMarker(const Marker& marker) {
   }
 }
 
-void Verification::NoteIndex(const Metadata& index) {
+void Verification::NoteIndex(const metadata::Metadata& index) {
   report_.tensor_count = index.tensor_count();
   report_.object_count = index.object_count();
   report_.blob_count = index.blob_count();
@@ -243,31 +248,31 @@ void Verification::NoteIndex(const Metadata& index) {
   }
 }
 
-std::uint64_t Verification::BytesToCheck(const Marker& marker, const Metadata& index,
-                                         VerifyLevel level) const {
-  std::uint64_t bytes = kMarkerSize + marker.index_size;
+std::uint64_t Verification::BytesToCheck(const format::Marker& marker,
+                                         const metadata::Metadata& index, VerifyLevel level) const {
+  std::uint64_t bytes = format::kMarkerSize + marker.index_size;
   if (level == VerifyLevel::kFiles) return bytes;
   for (std::size_t b = 0; b < index.blob_count(); ++b) {
-    const BlobPin pin = index.blob(b);
+    const metadata::BlobPin pin = index.blob(b);
     bytes += level == VerifyLevel::kFull ? pin.file_size
-                                         : pin.file_size - pin.table_offset + kHeaderSize;
+                                         : pin.file_size - pin.table_offset + format::kHeaderSize;
   }
   return bytes;
 }
 
 // An object store has one name for each object: it is not asked.
-void Verification::NoteShared(const VerifyContext& context, const BlobPin& pin) {
-  if (verified_ == nullptr || !SchemeOf(context.directory.path()).empty()) return;
-  const auto file = context.Open(BlobName(pin.id));
+void Verification::NoteShared(const VerifyContext& context, const metadata::BlobPin& pin) {
+  if (verified_ == nullptr || !storage::SchemeOf(context.directory.path()).empty()) return;
+  const auto file = context.Open(format::BlobName(pin.id));
   if (file && verified_->SeesAgain(KeyOf(**file))) shared_bytes_ += pin.file_size;
 }
 
 // By number of the blob, whether it is there and long enough.
 Result<std::vector<std::uint8_t>> Verification::CheckLengths(const VerifyContext& context,
-                                                             const Metadata& index) {
+                                                             const metadata::Metadata& index) {
   std::vector<std::uint8_t> is_whole(index.blob_count());
   SEALPOINT_RETURN_IF_ERROR(
-      ParallelFor(options_.threads, index.blob_count(), [&](int, std::size_t blob) {
+      pipeline::ParallelFor(options_.threads, index.blob_count(), [&](int, std::size_t blob) {
         is_whole[blob] = CheckBlobLength(context, index, blob) ? 1 : 0;
         if (is_whole[blob] != 0) NoteShared(context, index.blob(blob));
         return meter_.failure();
@@ -275,8 +280,8 @@ Result<std::vector<std::uint8_t>> Verification::CheckLengths(const VerifyContext
   return is_whole;
 }
 
-Status Verification::CheckBlobs(const VerifyContext& context, const Marker& marker,
-                                const Metadata& index) {
+Status Verification::CheckBlobs(const VerifyContext& context, const format::Marker& marker,
+                                const metadata::Metadata& index) {
   report_.total_bytes = BytesToCheck(marker, index, VerifyLevel::kFull);
   meter_.set_total(BytesToCheck(marker, index, options_.level));
   // What is not there costs no memory: the map has the shards of the blobs whose length is right.
@@ -287,7 +292,7 @@ Status Verification::CheckBlobs(const VerifyContext& context, const Marker& mark
   SeenEmpties empties(index);
   const CheckpointKey checkpoint{.path = ComputeDigest(AsBytes(context.directory.path())),
                                  .attempt = marker.attempt,
-                                 .marker = ComputeDigest(EncodeMarker(marker))};
+                                 .marker = ComputeDigest(format::EncodeMarker(marker))};
   const BlobCheckInput input{.context = context,
                              .marker = marker,
                              .map = map,
@@ -295,8 +300,8 @@ Status Verification::CheckBlobs(const VerifyContext& context, const Marker& mark
                              .checkpoint = checkpoint,
                              .unit_size_bytes = UnitSize(marker.total_bytes, options_.threads)};
   std::vector<std::vector<ScanUnit>> units_of_worker(workers_.size());
-  SEALPOINT_RETURN_IF_ERROR(
-      ParallelFor(options_.threads, index.blob_count(), [&](int worker, std::size_t blob) {
+  SEALPOINT_RETURN_IF_ERROR(pipeline::ParallelFor(
+      options_.threads, index.blob_count(), [&](int worker, std::size_t blob) {
         const auto w = static_cast<std::size_t>(worker);
         if (is_whole[blob] == 0) {
           empties.MissedManifest();
@@ -307,7 +312,7 @@ Status Verification::CheckBlobs(const VerifyContext& context, const Marker& mark
       }));
   empties.ForEachViolation([&](Status violation) {
     findings_.Add(kIndexRank,
-                  std::move(violation).AtPath(context.PathOf(IndexName(marker.attempt))));
+                  std::move(violation).AtPath(context.PathOf(format::IndexName(marker.attempt))));
   });
   std::vector<ScanUnit> units;
   for (const std::vector<ScanUnit>& some : units_of_worker) {
@@ -317,24 +322,24 @@ Status Verification::CheckBlobs(const VerifyContext& context, const Marker& mark
 }
 
 Status Verification::CheckPayload(const BlobCheckInput& input, const std::vector<ScanUnit>& units) {
-  ThreadPool io(options_.threads);
-  return ParallelFor(options_.threads, units.size(), [&](int worker, std::size_t i) {
+  pipeline::ThreadPool io(options_.threads);
+  return pipeline::ParallelFor(options_.threads, units.size(), [&](int worker, std::size_t i) {
     ScanChunks(input, units[i], workers_[static_cast<std::size_t>(worker)], io);
     return meter_.failure();
   });
 }
 
 }  // namespace
-}  // namespace internal
+}  // namespace internal::verify
 
 Result<VerifyReport> Verify(const std::string& path, const VerifyOptions& options) {
-  SEALPOINT_RETURN_IF_ERROR(internal::CheckOptions(options));
+  SEALPOINT_RETURN_IF_ERROR(internal::verify::CheckOptions(options));
   const auto begin = std::chrono::steady_clock::now();
   VerifyReport report;
   report.path = path;
   report.level = options.level;
   report.part = options.part;
-  SEALPOINT_RETURN_IF_ERROR(internal::Verification(options, report).Run());
+  SEALPOINT_RETURN_IF_ERROR(internal::verify::Verification(options, report).Run());
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return report;
 }

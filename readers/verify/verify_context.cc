@@ -10,7 +10,7 @@
 #include "lib/container/resize.h"
 #include "sealpoint/limits.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::verify {
 
 void Meter::set_total(std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
@@ -56,21 +56,23 @@ std::uint64_t Meter::bytes_done() const {
 Result<Worker> Worker::Create(std::uint64_t read_size_bytes) {
   constexpr std::uint64_t kBudgetBytes = 4 * kChunkSizeMaxBytes;
   Worker worker;
-  SEALPOINT_ASSIGN_OR_RETURN(worker.pool, StagingPool::Create(kBudgetBytes, read_size_bytes));
+  SEALPOINT_ASSIGN_OR_RETURN(worker.pool,
+                             device::StagingPool::Create(kBudgetBytes, read_size_bytes));
   return worker;
 }
 
-Result<Bytes> ReadBytes(const ReadableFile& file, StagingPool& pool, std::uint64_t offset,
+Result<Bytes> ReadBytes(const ReadableFile& file, device::StagingPool& pool, std::uint64_t offset,
                         std::uint64_t size) {
   Bytes bytes;
-  SEALPOINT_RETURN_IF_ERROR(ResizeBytes(bytes, size));
+  SEALPOINT_RETURN_IF_ERROR(container::ResizeBytes(bytes, size));
   for (std::uint64_t at = 0; at < size; at += kReadSizeBytes) {
     const std::uint64_t count = std::min(kReadSizeBytes, size - at);
-    SEALPOINT_ASSIGN_OR_RETURN(const RangeBytes range, ReadRange(file, pool, offset + at, count));
+    SEALPOINT_ASSIGN_OR_RETURN(const pipeline::RangeBytes range,
+                               pipeline::ReadRange(file, pool, offset + at, count));
     std::copy(range.bytes.begin(), range.bytes.end(),
               bytes.begin() + static_cast<std::ptrdiff_t>(at));
   }
   return bytes;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::verify

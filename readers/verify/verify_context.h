@@ -21,10 +21,10 @@
 #include "sealpoint/storage.h"
 #include "sealpoint/verify.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::verify {
 
-// Counts checked bytes and tells the caller, whose function may throw to cancel the verification.
-// Thread safety: all functions.
+// Counts checked bytes and reports them to the caller's function, which may throw to cancel the
+// verification. Thread safety: all functions.
 class Meter {
  public:
   explicit Meter(std::function<void(const VerifyProgress&)> on_progress)
@@ -50,11 +50,11 @@ class Meter {
 // Size of one read of payload; the knee of the rate of direct reads.
 inline constexpr std::uint64_t kReadSizeBytes = 4 * kMiB;
 
-// What a thread has for itself. Its pool is large enough for all that it holds at the same time: a
-// read, the stored bytes of a chunk and its raw bytes; nothing is mapped before it is needed.
+// Resources of one thread. Its pool is large enough for everything held simultaneously: a read, the
+// stored bytes of a chunk and its raw bytes; memory is mapped on first use.
 struct Worker {
-  std::unique_ptr<StagingPool> pool;
-  ChunkCodec codec;
+  std::unique_ptr<device::StagingPool> pool;
+  codec::ChunkCodec codec;
   // `read_size_bytes`: of one read of payload.
   static Result<Worker> Create(std::uint64_t read_size_bytes);
 };
@@ -80,11 +80,11 @@ struct VerifyContext {
   std::string PathOf(std::string_view name) const { return JoinPath(directory.path(), name); }
 };
 
-// All of [offset, offset + size) in parts, into memory of its own. Errors: those of ReadRange, Io
-// (no memory).
-Result<Bytes> ReadBytes(const ReadableFile& file, StagingPool& pool, std::uint64_t offset,
+// Reads all of [offset, offset + size) in parts, into new memory. Errors: those of ReadRange, Io
+// (out of memory).
+Result<Bytes> ReadBytes(const ReadableFile& file, device::StagingPool& pool, std::uint64_t offset,
                         std::uint64_t size);
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::verify
 
 #endif  // SEALPOINT_READERS_VERIFY_VERIFY_CONTEXT_H_

@@ -80,7 +80,7 @@ class ConsumersTest(unittest.TestCase):
         self.assertIn("[0 1 2 3 4 5]", self.run_example("list.go", "go"))
 
     def test_the_document(self):
-        text = (ROOT / "docs/c.md").read_text()
+        text = (ROOT / "docs/guides/c.md").read_text()
         program, output = re.search(r"```c\n(.*?)```\n\n```text\n(.*?)```", text, re.S).groups()
         (self.folder / "program.c").write_text(program)
         line = re.search(r"^cc (.*)$", text, re.M)[0]

@@ -16,16 +16,18 @@ import sys
 import tempfile
 
 TOOLS = pathlib.Path(__file__).resolve().parents[2] / "tools/ckpt"
-OLD_NAMES = ("ckpt-verify", "ckpt-inspect")
+PYTHON = {"bench", "convert"}
 EXIT_STATUSES = {"0", "1", "2", "3", "4", "5", "64", "74"}
 
 
 def of_help(text):
-    """Options stand at the beginning of a line: "  -j,--threads N"."""
-    names = set()
-    for line in re.findall(r"^  (-[^\s]+)", text, re.M):
-        names.update(line.split(","))
-    return names
+    """Options stand at the beginning of a line: "  -j,--threads N", and of Python "  -j N, --threads N"."""
+    lines = re.findall(r"^  (-\S+(?: \S+)*)", text, re.M)
+    return {name for line in lines for name in re.findall(r"(?<![\w-])--?[a-z][a-z-]*", line)}
+
+
+def statuses_of_help(text):
+    return set(re.findall(r"\b(\d+)[ ,][A-Za-z]", " ".join(text.split("Exit status:")[1].split())))
 
 
 def of_man_page(text):
@@ -43,13 +45,13 @@ def bash_completes(folder, words):
         source {TOOLS}/completion/ckpt.bash
         COMP_WORDS=({' '.join(f"'{word}'" for word in words)}); COMP_CWORD={len(words) - 1}
         _ckpt; printf '%s\\n' "${{COMPREPLY[@]}}" """
-    environment = {"PATH": f"{folder}:{os.environ['PATH']}"}
+    environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
     return set(subprocess.run(["bash", "-c", script], stdout=subprocess.PIPE, env=environment, cwd=TOOLS, check=True)
                .stdout.decode().split())
 
 
 def check_command(folder, words, expect):
-    """`words`: "ckpt ls", or the older name of a command. `folder` has the program and, as man1, the pages."""
+    """`words`: "ckpt ls". `folder` has the program and, as man1, the pages."""
     name = "-".join(words)
     said = subprocess.run([folder / words[0], *words[1:], "--help"], stdout=subprocess.PIPE, check=True).stdout.decode()
     options = of_help(said)
@@ -60,8 +62,9 @@ def check_command(folder, words, expect):
         page = (TOOLS / "man" / page.split("/")[1].strip()).read_text()
     expect(f"{name}: manual page", of_man_page(page) == options, sorted(of_man_page(page) ^ options))
     statuses = page.split(".SH EXIT STATUS")[1].split(".SH")[0]
-    expect(f"{name}: statuses", set(re.findall(r"^\.B (\d+)$", statuses, re.M)) == EXIT_STATUSES, statuses)
-    for status in EXIT_STATUSES if words != ["ckpt"] else ():
+    expected = statuses_of_help(said) if PYTHON & set(words) else EXIT_STATUSES
+    expect(f"{name}: statuses", set(re.findall(r"^\.B (\d+)$", statuses, re.M)) == expected, (statuses, expected))
+    for status in EXIT_STATUSES if words != ["ckpt"] and not PYTHON & set(words) else ():
         expect(f"{name}: {status} in --help", re.search(rf"\b{status} [a-z]", said), said)
     found = bash_completes(folder, [*words, "-"])
     expect(f"{name}: bash", found == options, sorted(found ^ options))
@@ -81,7 +84,9 @@ def main():
 def check(stack):
     parser = argparse.ArgumentParser()
     parser.add_argument("--ckpt", required=True, type=pathlib.Path)
-    program = parser.parse_args().ckpt
+    parser.add_argument("--with-package", action="store_true", help="python3 has the Python package: also its commands")
+    arguments = parser.parse_args()
+    program = arguments.ckpt
     failures = []
 
     def expect(what, holds, details=""):
@@ -91,17 +96,14 @@ def check(stack):
 
     folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
     (folder / "man1").symlink_to(TOOLS / "man")
-    for name in ("ckpt", *OLD_NAMES):
-        (folder / name).symlink_to(program)
+    (folder / "ckpt").symlink_to(program)
     commands = bash_completes(folder, ["ckpt", ""])
-    expect("commands", commands >= {"ls", "verify"}, commands)
+    expect("commands", commands >= {"ls", "verify", *PYTHON}, commands)
     check_command(folder, ["ckpt"], expect)
-    for command in sorted(commands):
+    for command in sorted(commands - (set() if arguments.with_package else PYTHON)):
         check_command(folder, ["ckpt", command], expect)
     expect("the page ckpt.1", set(re.findall(r"^\.BR ckpt-(\w+) \(1\)$", (TOOLS / "man/ckpt.1").read_text(), re.M))
            == commands)
-    for name in OLD_NAMES:
-        check_command(folder, [name], expect)
     expect("levels", bash_completes(folder, ["ckpt", "verify", "--level", ""]) == {"files", "structure", "full"})
     expect("beginning", bash_completes(folder, ["ckpt", "verify", "--le"]) == {"--level"})
     expect("files", bash_completes(folder, ["ckpt", "ls", "completi"]) == {"completion"})

@@ -71,7 +71,7 @@ class Checks:
     def json(self, *words):
         done = self.run(words[0], "--json", *words[1:])
         document = json.loads(done.stdout)
-        self.expect(f"{words}: exit status", done.returncode == document["exit_status"] and document["version"] == 1, done)
+        self.expect(f"{words}: exit status", done.returncode == document["exit_status"] and document["version"] == 2, done)
         return document
 
     def page(self, *words, status=0):

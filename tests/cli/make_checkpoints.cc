@@ -267,10 +267,10 @@ void MakeNames(Engine& engine, const std::string& path) {
 
 void MakeUnsupported(const std::string& good, const std::string& directory) {
   std::filesystem::copy(good, directory);
-  std::vector<char> marker(internal::kMarkerSize);
+  std::vector<char> marker(internal::format::kMarkerSize);
   std::fstream file(directory + "/COMMIT", std::ios::in | std::ios::out | std::ios::binary);
   file.read(marker.data(), static_cast<std::streamsize>(marker.size()));
-  marker[internal::HeaderFields::kIncompat.at] = 1;
+  marker[internal::format::HeaderFields::kIncompat.at] = 1;
   testing::ResealMarker(std::as_writable_bytes(std::span(marker)));
   file.seekp(0).write(marker.data(), static_cast<std::streamsize>(marker.size()));
   if (!file) std::exit(1);

@@ -18,9 +18,7 @@
 #include "sealpoint/checkpoint.h"
 #include "sealpoint/commit.h"
 #include "sealpoint/engine.h"
-#include "sealpoint/interop.h"
 #include "sealpoint/placement.h"
-#include "sealpoint/safetensors.h"
 #include "tests/cli/take.h"
 
 namespace {
@@ -150,10 +148,6 @@ void SaveWays(Engine& engine, const std::string& directory, const State& state) 
         .codec = Codec::kByteSplitZstd,
         .chunk_size_bytes = 16 * kKiB});
   Save(engine, directory + "/coded", state, {.codec = Codec::kByteSplitZstd});
-  const auto four = Take(Checkpoint::Open(directory + "/four"));
-  Take(ExportSafetensors(*four, directory + "/model.safetensors"));
-  const auto model = Take(SafetensorsModel::Open(directory + "/model.safetensors"));
-  Take(ImportSafetensors(engine, *model, directory + "/back"));
 }
 
 template <typename T>

@@ -47,10 +47,10 @@ def make_foreign(directory):
 
 def main():
     parser = argparse.ArgumentParser()
-    for name in ("verify", "inspect", "generator"):
+    for name in ("ckpt", "generator"):
         parser.add_argument(f"--{name}", required=True)
     arguments = parser.parse_args()
-    verify, inspect = arguments.verify, arguments.inspect
+    verify, ls = ((arguments.ckpt, command) for command in ("verify", "ls"))
     failures = 0
     with tempfile.TemporaryDirectory() as directory:
         # A long path is part of every violation.
@@ -59,24 +59,24 @@ def main():
         subprocess.run([arguments.generator, str(root)], check=True)
         make_foreign(root / "foreign")
         (root / "empty").mkdir()
-        base = {tool: peak([tool, str(root / "empty")]) for tool in (verify, inspect)}
+        base = {tool: peak([*tool, str(root / "empty")]) for tool in (verify, ls)}
         for command in (
-            [verify, "-j1", "chunks"],
-            [verify, "-j1", "--all", "chunks"],
-            [verify, "-j1", "--json", "chunks"],
-            [verify, "-j1", "--json", "--all", "chunks"],
-            [verify, "-j1", "placement"],
-            [verify, "-j1", "shards"],
-            [verify, "-j1", "foreign"],
-            [inspect, "placement"],
-            [inspect, "--json", "placement"],
-            [inspect, "--tensor", "*", "placement"],
-            [inspect, "--plan", "data=1", "placement"],
-            [inspect, "--tensor", "w", "shards"],
-            [inspect, "--json", "--tensor", "w", "shards"],
-            [inspect, "chunks"],
-            [inspect, "--long", "chunks"],
-            [verify, "-j1", "--series", "foreign"],
+            [*verify, "-j1", "chunks"],
+            [*verify, "-j1", "--all", "chunks"],
+            [*verify, "-j1", "--json", "chunks"],
+            [*verify, "-j1", "--json", "--all", "chunks"],
+            [*verify, "-j1", "placement"],
+            [*verify, "-j1", "shards"],
+            [*verify, "-j1", "foreign"],
+            [*ls, "placement"],
+            [*ls, "--json", "placement"],
+            [*ls, "--tensor", "*", "placement"],
+            [*ls, "--plan", "data=1", "placement"],
+            [*ls, "--tensor", "w", "shards"],
+            [*ls, "--json", "--tensor", "w", "shards"],
+            [*ls, "chunks"],
+            [*ls, "--long", "chunks"],
+            [*verify, "-j1", "--series", "foreign"],
         ):
             path = root / command[-1]
             used = peak([*command[:-1], str(path)]) - base[command[0]]

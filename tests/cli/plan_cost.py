@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What `ckpt-inspect --plan` costs in time with more tensors, and with more ranks that request the same.
+"""What `ckpt ls --plan` costs in time with more tensors, and with more ranks that request the same.
 
 Compared is the time of the processor, of the best of three runs, which depends little on what else runs.
 """
@@ -27,7 +27,7 @@ def seconds(command):
 
 def main():
     parser = argparse.ArgumentParser()
-    for name in ("inspect", "generator"):
+    for name in ("ckpt", "generator"):
         parser.add_argument(f"--{name}", required=True)
     arguments = parser.parse_args()
     failures = 0
@@ -35,7 +35,7 @@ def main():
         subprocess.run([arguments.generator, directory], check=True)
 
         def plan(which, mesh, *options):
-            return seconds([arguments.inspect, "--plan", mesh, *options, str(pathlib.Path(directory, which))])
+            return seconds([arguments.ckpt, "ls", "--plan", mesh, *options, str(pathlib.Path(directory, which))])
 
         for what, less, more, allowed in (
             ("8 times the tensors", plan("few", "data=4"), plan("many", "data=4"), 16),

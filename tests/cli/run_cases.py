@@ -28,9 +28,9 @@ GOLDEN = pathlib.Path(__file__).resolve().parent / "golden"
 # With --bucket all cases run once more on what lies in a bucket of SeaweedFS, but these, which make no sense there.
 BUCKET = "s3://bucket/cli/"
 NOT_IN_A_BUCKET = {
-    r"(verify|inspect)-foreign(-json)?": "a key is UTF-8",
-    r"verify-empty|verify-series-empty|inspect-empty|ckpt-keep-(empty|usage)": "a bucket has no empty directory",
-    r"inspect-other-.*|inspect-safetensors.*": "other formats are read in file systems",
+    r"(verify|ls)-foreign(-json)?": "a key is UTF-8",
+    r"verify-empty|verify-series-empty|ls-empty|ckpt-keep-(empty|usage)": "a bucket has no empty directory",
+    r"ls-other-.*|inspect-safetensors.*": "other formats are read in file systems",
 }
 OLDEST = "pruned/step-000000000100-21212121"
 GOOD_NEWEST, BAD_NEWEST = (f"{series}/step-000000000300-23232323" for series in ("series", "bad-series"))
@@ -146,7 +146,7 @@ class Runner:
     def normalised(self, text):
         if self.place:
             text = text.replace(f"{self.place.rstrip('/')} exists, and nothing in it", "nothing in the working directory")
-            text = text.replace(self.place, "")
+        text = text.replace(self.place or os.getcwd() + "/", "")
         for stem, number in self.blob_numbers.items():
             text = text.replace(stem, f"<blob {number}>")
         text = sort_notes(text)
@@ -159,7 +159,7 @@ class Runner:
 
     def run(self, tool, *arguments, **options):
         return subprocess.run(
-            [self.program(tool), *self.placed(arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options
+            [*self.program(tool), *self.placed(arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options
         )
 
     def case(self, name, tool, *arguments):
@@ -168,12 +168,12 @@ class Runner:
                 print(f"skipped in a bucket: {name}: {why}")
                 return
         result = self.run(tool, *arguments)
-        command = " ".join(["ckpt" if tool == "ckpt" else f"ckpt-{tool}", *arguments])
+        command = " ".join(["ckpt", *([] if tool == "ckpt" else [tool]), *arguments])
         stdout = result.stdout.decode()
         if "--json" in arguments:
             document = json.loads(stdout)
             if "blobs" in document:
-                document["blobs"].sort(key=lambda blob: blob.get("bytes", 0))
+                document["blobs"].sort(key=lambda blob: blob.get("size_bytes", 0))
             stdout = json.dumps(document, indent=2) + "\n"
         stdout = self.normalised(stdout)
         stderr = "".join(f"stderr: {line}\n" for line in self.normalised(result.stderr.decode()).splitlines())
@@ -193,7 +193,7 @@ class Runner:
             print(f"FAILED: {name}\n{message}")
 
     def program(self, tool):
-        return {"verify": self.arguments.verify, "inspect": self.arguments.inspect, "ckpt": self.arguments.ckpt}[tool]
+        return [self.arguments.ckpt, *([] if tool == "ckpt" else [tool])]
 
     def on_terminal(self, command, environment={}):
         """What the command writes to a terminal."""
@@ -270,73 +270,73 @@ def run_cases(run):
              "--series", "missing")
     run.case("verify-version", "verify", "--version")
     run.case("verify-help", "verify", "--help")
-    run.case("inspect-good", "inspect", "good")
-    run.case("inspect-good-depth", "inspect", "--depth", "1", "good")
-    run.case("inspect-good-json", "inspect", "--json", "good")
-    run.case("inspect-tensor", "inspect", "--tensor", "embedding.weight", "good")
-    run.case("inspect-tensor-json", "inspect", "--tensor", "embedding.weight", "--json", "good")
-    run.case("inspect-tensor-missing", "inspect", "--tensor", "nothing", "good")
-    run.case("inspect-tensor-missing-json", "inspect", "--json", "--tensor", "nothing", "good")
-    run.case("inspect-tensor-pattern", "inspect", "--tensor", "layers.?.*s", "good")
-    run.case("inspect-tensor-object", "inspect", "--tensor", "rng", "good")
-    run.case("inspect-tensor-coded", "inspect", "--tensor", "*", "coded")
-    run.case("inspect-long", "inspect", "--long", "coded")
-    run.case("inspect-long-json", "inspect", "-l", "--json", "coded")
-    run.case("inspect-names", "inspect", "names")
-    run.case("inspect-names-json", "inspect", "--json", "names")
-    run.case("inspect-values", "inspect", "--values", "*", "values")
-    run.case("inspect-values-json", "inspect", "--json", "--values", "*", "values")
-    run.case("inspect-values-box", "inspect", "--values", "ramp", "--box", "1,2:4,10:13", "values")
-    run.case("inspect-values-damaged", "inspect", "--values", "plain", "bad-chunks")
-    run.case("inspect-object", "inspect", "--object", "arg*", "values")
-    run.case("inspect-object-json", "inspect", "--json", "--object", "rng*", "values")
-    run.case("inspect-object-several", "inspect", "--object", "rng*", "values")
-    run.case("inspect-object-tensor", "inspect", "--object", "ramp", "values")
-    run.case("inspect-typo", "inspect", "valeus")
+    run.case("ls-good", "ls", "good")
+    run.case("ls-good-depth", "ls", "--depth", "1", "good")
+    run.case("ls-good-json", "ls", "--json", "good")
+    run.case("ls-tensor", "ls", "--tensor", "embedding.weight", "good")
+    run.case("ls-tensor-json", "ls", "--tensor", "embedding.weight", "--json", "good")
+    run.case("ls-tensor-missing", "ls", "--tensor", "nothing", "good")
+    run.case("ls-tensor-missing-json", "ls", "--json", "--tensor", "nothing", "good")
+    run.case("ls-tensor-pattern", "ls", "--tensor", "layers.?.*s", "good")
+    run.case("ls-tensor-object", "ls", "--tensor", "rng", "good")
+    run.case("ls-tensor-coded", "ls", "--tensor", "*", "coded")
+    run.case("ls-long", "ls", "--long", "coded")
+    run.case("ls-long-json", "ls", "-l", "--json", "coded")
+    run.case("ls-names", "ls", "names")
+    run.case("ls-names-json", "ls", "--json", "names")
+    run.case("ls-values", "ls", "--values", "*", "values")
+    run.case("ls-values-json", "ls", "--json", "--values", "*", "values")
+    run.case("ls-values-box", "ls", "--values", "ramp", "--box", "1,2:4,10:13", "values")
+    run.case("ls-values-damaged", "ls", "--values", "plain", "bad-chunks")
+    run.case("ls-object", "ls", "--object", "arg*", "values")
+    run.case("ls-object-json", "ls", "--json", "--object", "rng*", "values")
+    run.case("ls-object-several", "ls", "--object", "rng*", "values")
+    run.case("ls-object-tensor", "ls", "--object", "ramp", "values")
+    run.case("ls-typo", "ls", "valeus")
     for name in (
         "dcp", "megatron", "run", "hf", "hf/model.safetensors", "items", "items/__0_0.distcp", "files", "files/a.pt",
         "files/a.pth", "files/a.ckpt", "files/a.txt",
     ):
-        run.case(f"inspect-other-{name.replace('/', '-')}", "inspect", f"others/{name}")
-    run.case("inspect-safetensors", "inspect", "others/model")
-    run.case("inspect-safetensors-json", "inspect", "--json", "others/model/model.safetensors")
-    run.case("inspect-safetensors-tensor", "inspect", "--tensor", "w", "others/model")
+        run.case(f"ls-other-{name.replace('/', '-')}", "ls", f"others/{name}")
+    run.case("ls-safetensors", "ls", "others/model")
+    run.case("ls-safetensors-json", "ls", "--json", "others/model/model.safetensors")
+    run.case("ls-safetensors-tensor", "ls", "--tensor", "w", "others/model")
     run.case("verify-other", "verify", "others/dcp")
-    run.case("inspect-missing-json", "inspect", "--json", "missing")
-    run.case("inspect-usage-json", "inspect", "--json")
-    run.case("inspect-series-tensor", "inspect", "--tensor", "w", "series")
-    run.case("inspect-no-blob", "inspect", "no-blob")
-    run.case("inspect-no-marker", "inspect", "no-marker")
-    run.case("inspect-bad-marker", "inspect", "bad-marker")
-    run.case("inspect-two-checkpoints", "inspect", "--depth", "1", "two")
-    run.case("inspect-foreign", "inspect", "--depth", "1", "foreign")
-    run.case("inspect-series", "inspect", "series")
-    run.case("inspect-series-bad", "inspect", "missing-blob-series")
+    run.case("ls-missing-json", "ls", "--json", "missing")
+    run.case("ls-usage-json", "ls", "--json")
+    run.case("ls-series-tensor", "ls", "--tensor", "w", "series")
+    run.case("ls-no-blob", "ls", "no-blob")
+    run.case("ls-no-marker", "ls", "no-marker")
+    run.case("ls-bad-marker", "ls", "bad-marker")
+    run.case("ls-two-checkpoints", "ls", "--depth", "1", "two")
+    run.case("ls-foreign", "ls", "--depth", "1", "foreign")
+    run.case("ls-series", "ls", "series")
+    run.case("ls-series-bad", "ls", "missing-blob-series")
     run.case("verify-series-damaged-marker", "verify", "--series", "magic-series")
-    run.case("inspect-series-unreadable", "inspect", "unreadable-series")
-    run.case("inspect-series-unreadable-json", "inspect", "--json", "unreadable-series")
-    run.case("inspect-series-forked", "inspect", "forked")
-    run.case("inspect-series-forked-json", "inspect", "--json", "forked")
-    run.case("inspect-series-json", "inspect", "--json", "series")
-    run.case("inspect-empty", "inspect", "empty")
-    run.case("inspect-missing", "inspect", "missing")
-    run.case("inspect-plan", "inspect", "--plan", "data=2,tensor=2", "meshed")
-    run.case("inspect-plan-other", "inspect", "--plan", "data=3", "meshed")
-    run.case("inspect-plan-json", "inspect", "--plan", "tensor=2", "--json", "meshed")
-    run.case("inspect-plan-place", "inspect", "--plan", "tensor=4,pod=2",
+    run.case("ls-series-unreadable", "ls", "unreadable-series")
+    run.case("ls-series-unreadable-json", "ls", "--json", "unreadable-series")
+    run.case("ls-series-forked", "ls", "forked")
+    run.case("ls-series-forked-json", "ls", "--json", "forked")
+    run.case("ls-series-json", "ls", "--json", "series")
+    run.case("ls-empty", "ls", "empty")
+    run.case("ls-missing", "ls", "missing")
+    run.case("ls-plan", "ls", "--plan", "data=2,tensor=2", "meshed")
+    run.case("ls-plan-other", "ls", "--plan", "data=3", "meshed")
+    run.case("ls-plan-json", "ls", "--plan", "tensor=2", "--json", "meshed")
+    run.case("ls-plan-place", "ls", "--plan", "tensor=4,pod=2",
              "--place", "*=shard(dim 0, tensor)", "--place", "moment.*=shard_flat(tensor x pod)",
              "--place", "*.bias=hold_here(tensor)", "meshed")
-    run.case("inspect-plan-whole", "inspect", "--plan", "data=2", "good")
-    run.case("inspect-plan-no-blob", "inspect", "--plan", "data=2", "no-blob")
-    run.case("inspect-plan-no-marker", "inspect", "--plan", "data=2", "no-marker")
-    run.case("inspect-plan-series", "inspect", "--plan", "data=2", "series")
+    run.case("ls-plan-whole", "ls", "--plan", "data=2", "good")
+    run.case("ls-plan-no-blob", "ls", "--plan", "data=2", "no-blob")
+    run.case("ls-plan-no-marker", "ls", "--plan", "data=2", "no-marker")
+    run.case("ls-plan-series", "ls", "--plan", "data=2", "series")
     for name, arguments in {
         "help": ["--help"], "none": [], "version": ["--version"], "typo": ["verfy", "good"],
         "verify-usage": ["verify"], "ls-missing": ["ls", "missing"], "stats": ["stats", "values"],
         "stats-depth": ["stats", "--depth", "1", "meshed"], "diff": ["diff", "good", "meshed"],
         "diff-map": ["diff", "--numeric", "--map", "layer[.]1=layer.0", "--map", "moment.*=x", "meshed", "meshed"],
         "diff-map-endless": ["diff", "--map", "(a+)+$=x", "odd", "odd"], "stats-huge": ["stats", "--json", "odd"],
-        "inspect": ["inspect", "--depth", "1", "good"], "ls-limit": ["ls", "boxes"],
+        "ls-limit": ["ls", "boxes"],
         "digest": ["digest", "--long", "values", "no-blob"], "digest-usage": ["digest", "--match", "w\\", "values"],
         "keep-usage": ["keep", "--json", ""], "merge-usage": ["merge", "--union", "--accumulate", "f64", "--out", "x", "good"],
         "report-forked": ["report", "--json", "--keep-last", "2", "forked"], "report-missing": ["report", "--json", "serise"],
@@ -370,11 +370,16 @@ def run_cases(run):
         "repair-lost": ["repair", BAD_NEWEST, "--from", BAD_NEWEST, "--out", "made/repair"],
         "repair-lost-json": ["repair", BAD_NEWEST, "--json", "--from", BAD_NEWEST, "--out", "made/repair"],
         "repair": ["repair", BAD_NEWEST, "--from", "missing", GOOD_NEWEST, "--out", "made/repair"],
+        "promote-unknown": ["promote", "series", "made/series"], "promote-none": ["promote", "serise", "made/series"],
+        "promote-dry": ["promote", "--adopt", "--dry-run", "missing-blob-series", "made/series"],
+        "promote": ["promote", "--adopt", "--json", "series", "made/series"],
+        "promote-again": ["promote", "--adopt", "series", "made/series"],
+        "promote-usage": ["promote", "--json", "--wait", "0", "series", "made/series"],
         "repair-none": ["repair", "serise", "--from", "missing", "--out", "made/some"],
     }.items():
         run.case(f"ckpt-{name}", "ckpt", *arguments)
-    run.case("inspect-version", "inspect", "--version")
-    run.case("inspect-help", "inspect", "--help")
+    run.case("ls-version", "ls", "--version")
+    run.case("ls-help", "ls", "--help")
 
 
 # Arguments behind --plan that are wrong, and a part of what is said then.
@@ -398,15 +403,15 @@ BAD_PLANS = (
 
 def check_bad_plans(run):
     for arguments, message in BAD_PLANS:
-        result = run.run("inspect", "meshed", "--plan", *arguments)
+        result = run.run("ls", "meshed", "--plan", *arguments)
         said = result.stderr.decode()
         run.expect(f"plan {arguments}", result.returncode == 64 and message in said, str(result))
-    run.expect("--place alone", run.run("inspect", "good", "--place", "a=pad(b)").returncode == 64)
+    run.expect("--place alone", run.run("ls", "good", "--place", "a=pad(b)").returncode == 64)
 
 
 def check_plan_reads_no_payload(run):
     plans = [
-        run.run("inspect", "--plan", "data=2", name).stdout.decode().replace(name, "")
+        run.run("ls", "--plan", "data=2", name).stdout.decode().replace(name, "")
         for name in ("good", "bad-chunk")
     ]
     run.expect("plan of damaged payload", "together" in plans[0] and plans[0] == plans[1], plans[1])
@@ -414,9 +419,9 @@ def check_plan_reads_no_payload(run):
 
 def check_plan_is_that_of_a_load(run):
     for mesh in ("data=2,tensor=2", "data=3,tensor=1", "tensor=4,data=1", "tensor=3,data=5"):
-        plan = json.loads(run.run("inspect", "--json", "--plan", mesh, "meshed").stdout)
+        plan = json.loads(run.run("ls", "--json", "--plan", mesh, "meshed").stdout)
         load = subprocess.run([run.arguments.plan_load, "meshed", mesh], stdout=subprocess.PIPE, check=True)
-        keys = ("bytes_requested", "bytes_read", "files", "requests")
+        keys = ("bytes_requested", "bytes_read", "file_count", "request_count")
         said = [[rank[key] for key in keys] for rank in plan["ranks"]]
         *ranks, together = ([int(word) for word in line.split()] for line in load.stdout.splitlines())
         run.expect(f"plan {mesh}", said == ranks, f"{said} but {ranks}")
@@ -437,16 +442,16 @@ BAD_BOXES = (
 
 def check_values(run):
     for box, message in BAD_BOXES:
-        result = run.run("inspect", "values", "--values", "ramp", f"--box={box}")
+        result = run.run("ls", "values", "--values", "ramp", f"--box={box}")
         said = result.stderr.decode()
         run.expect(f"box {box}", result.returncode == 64 and message in said, str(result))
-    run.expect("--box alone", run.run("inspect", "values", "--box", "1").returncode == 64)
+    run.expect("--box alone", run.run("ls", "values", "--box", "1").returncode == 64)
     document = json.loads(
-        run.run("inspect", "--json", "--all", "--values", "ramp", "--box", ":,1:3,:", "values").stdout
+        run.run("ls", "--json", "--all", "--values", "ramp", "--box", ":,1:3,:", "values").stdout
     )
     values = [50 * (4 * i + j) + k for i in range(3) for j in (1, 2) for k in range(50)]
     run.expect("all values", document["tensors"][0]["values"] == values, str(document))
-    text = run.run("inspect", "--all", "--values", "ramp", "values").stdout.decode()
+    text = run.run("ls", "--all", "--values", "ramp", "values").stdout.decode()
     numbers = [int(number) for line in text.splitlines() if line.startswith("[")
                for number in line.split("]")[1].split()]
     run.expect("all values printed", numbers == list(range(600)), text)
@@ -454,10 +459,10 @@ def check_values(run):
 
 def check_objects(run):
     ramp = bytes((i * 7 + 1) % 256 for i in range(300))
-    run.expect("object", run.run("inspect", "--object", "rng", "values").stdout == ramp)
-    raw = run.on_terminal([run.arguments.inspect, "--object", "rng", "values"])
+    run.expect("object", run.run("ls", "--object", "rng", "values").stdout == ramp)
+    raw = run.on_terminal([*run.program("ls"), "--object", "rng", "values"])
     run.expect("object on a terminal", "redirect it" in raw, raw)
-    text = run.on_terminal([run.arguments.inspect, "--object", "arguments", "values"])
+    text = run.on_terminal([*run.program("ls"), "--object", "arguments", "values"])
     run.expect("text on a terminal", '{"lr": 0.1}' in text, text)
 
 
@@ -468,14 +473,14 @@ OUTPUTS = (
     ("verify", ["-q", "bad-chunk"]),
     ("verify", ["--help"]),
     ("verify", ["--version"]),
-    ("inspect", ["good"]),
-    ("inspect", ["--json", "good"]),
-    ("inspect", ["--json", "missing"]),
-    ("inspect", ["--all", "--values", "*", "coded"]),  # more than any buffer
-    ("inspect", ["--object", "rng", "values"]),
-    ("inspect", ["series"]),
-    ("inspect", ["--plan", "data=2", "meshed"]),
-    ("inspect", ["--help"]),
+    ("ls", ["good"]),
+    ("ls", ["--json", "good"]),
+    ("ls", ["--json", "missing"]),
+    ("ls", ["--all", "--values", "*", "coded"]),  # more than any buffer
+    ("ls", ["--object", "rng", "values"]),
+    ("ls", ["series"]),
+    ("ls", ["--plan", "data=2", "meshed"]),
+    ("ls", ["--help"]),
 )
 
 
@@ -487,7 +492,7 @@ def check_output_errors(run):
             (">&-", "standard output: Bad file descriptor"),
         ):
             result = subprocess.run(
-                ["sh", "-c", f'exec "$@" {redirection}', "sh", program, *arguments],
+                ["sh", "-c", f'exec "$@" {redirection}', "sh", *program, *arguments],
                 stderr=subprocess.PIPE,
             )
             said = result.stderr.decode()
@@ -495,11 +500,11 @@ def check_output_errors(run):
                        result.returncode == 74 and message in said, str(result))
         # Nothing is in the way of the answer if standard error is full.
         usual = run.run(tool, *arguments).returncode
-        result = subprocess.run(["sh", "-c", 'exec "$@" 2>/dev/full', "sh", program, *arguments],
+        result = subprocess.run(["sh", "-c", 'exec "$@" 2>/dev/full', "sh", *program, *arguments],
                                 stdout=subprocess.DEVNULL)
         run.expect(f"{tool} {arguments} 2>/dev/full", result.returncode == usual, str(result))
     # Nothing to write: nothing is lost.
-    result = subprocess.run(["sh", "-c", 'exec "$@" >&- 2>&- <&-', "sh", run.program("verify"), "-q", "good"])
+    result = subprocess.run(["sh", "-c", 'exec "$@" >&- 2>&- <&-', "sh", *run.program("verify"), "-q", "good"])
     run.expect("quiet and closed", result.returncode == 0, str(result))
 
 
@@ -509,7 +514,7 @@ def check_broken_pipe(run):
         reading, writing = os.pipe()
         os.close(reading)
         result = subprocess.run(
-            [run.program("inspect"), "good"], stdout=writing, stderr=subprocess.PIPE,
+            [*run.program("ls"), "good"], stdout=writing, stderr=subprocess.PIPE,
             restore_signals=not ignored,
         )
         os.close(writing)
@@ -520,8 +525,8 @@ def check_escapes(run):
     """No byte that a terminal obeys leaves the tools, whatever names hold."""
     for tool, arguments in (
         ("verify", ["foreign"]), ("verify", ["--json", "foreign"]), ("verify", ["--series", "mixed-series"]),
-        ("inspect", ["foreign"]), ("inspect", ["--json", "foreign"]), ("inspect", ["names"]),
-        ("inspect", ["--json", "names"]), ("inspect", ["mixed-series"]), ("verify", ["a\u202eb\x9b"]),
+        ("ls", ["foreign"]), ("ls", ["--json", "foreign"]), ("ls", ["names"]),
+        ("ls", ["--json", "names"]), ("ls", ["mixed-series"]), ("verify", ["a\u202eb\x9b"]),
     ):
         result = run.run(tool, *arguments)
         text = (result.stdout + result.stderr).decode()  # fails for bytes that are not UTF-8
@@ -535,7 +540,7 @@ def check_columns(run):
         return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
                    for c in text)
 
-    lines = run.run("inspect", "names").stdout.decode().splitlines()
+    lines = run.run("ls", "names").stdout.decode().splitlines()
     columns = {width(line[: line.index(" f32 ")]) for line in lines if " f32 " in line}
     run.expect("columns", len(columns) == 1, str(columns))
 
@@ -552,7 +557,7 @@ def check_report(run):
 
 def check_old_names(run):
     """A command does the same under its older name."""
-    for old, new, arguments in (("verify", "verify", ["bad-chunk"]), ("inspect", "ls", ["--json", "names"])):
+    for old, new, arguments in (("verify", "verify", ["bad-chunk"]), ("ls", "ls", ["--json", "names"])):
         results = [run.run(old, *arguments), run.run("ckpt", new, *arguments)]
         run.expect(f"ckpt {new}", len({(one.stdout, one.returncode) for one in results}) == 1, str(results))
 
@@ -621,21 +626,21 @@ def run_checks(run):
         ("verify", ["--since=-1", "--series", "series"]),
         ("verify", ["--limit-mb-per-s", "0", "good"]),
         ("verify", ["--nonsense"]),
-        ("inspect", []),
-        ("inspect", ["good", "good"]),
+        ("ls", []),
+        ("ls", ["good", "good"]),
     ):
         result = run.run(tool, *arguments)
         run.expect(f"usage {arguments}", result.returncode == 64 and result.stderr, str(result))
-    for line in run.run("inspect", "good").stdout.decode().splitlines():
+    for line in run.run("ls", "good").stdout.decode().splitlines():
         run.expect("80 columns", len(line) <= 80, line)
-    verify = [run.program("verify"), "good"]
+    verify = [*run.program("verify"), "good"]
     run.expect("colour", "\x1b[32mvalid\x1b[0m" in run.on_terminal(verify, {"NO_COLOR": ""}))
     run.expect("no colour", "\x1b[3" not in run.on_terminal(verify, {"NO_COLOR": "1"}))
 
 
 def main():
     parser = argparse.ArgumentParser()
-    for name in ("verify", "inspect", "ckpt", "generator", "plan-load"):
+    for name in ("ckpt", "generator", "plan-load"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--update", action="store_true", help="write the golden files")
     parser.add_argument("--bucket", action="store_true", help="in a bucket; skipped (77) without a server")

@@ -13,6 +13,8 @@
 namespace sealpoint::testing {
 namespace {
 
+namespace format = internal::format;
+
 // Offsets in the common file header.
 // And in a marker.
 
@@ -33,7 +35,7 @@ Change Resize(std::int64_t difference) {
 // A header of another length, with the digest over that length.
 Change HeaderOfLength(std::uint32_t length) {
   return [=](Bytes& file) {
-    SetField(internal::HeaderFields::kHeaderSize.at, length)(file);
+    SetField(format::HeaderFields::kHeaderSize.at, length)(file);
     ResealHeader(MutableByteSpan(file).first(length));
   };
 }
@@ -42,17 +44,17 @@ Change SetId(std::uint64_t offset, const Id128& id) {
   return [=](Bytes& file) { PutDigest(file, offset, id); };
 }
 
-Change SetMarker(const internal::Marker& marker) {
+Change SetMarker(const format::Marker& marker) {
   return [=](Bytes& file) {
-    const internal::MarkerBytes bytes = internal::EncodeMarker(marker);
+    const format::MarkerBytes bytes = format::EncodeMarker(marker);
     file.assign(bytes.begin(), bytes.end());
   };
 }
 
 // The index is cut to its header, which then says that it is longer.
 void CutIndexToItsHeader(Bytes& index) {
-  index.resize(internal::kHeaderSize);
-  SetField(internal::HeaderFields::kHeaderSize.at, std::uint32_t{512})(index);
+  index.resize(format::kHeaderSize);
+  SetField(format::HeaderFields::kHeaderSize.at, std::uint32_t{512})(index);
 }
 
 }  // namespace
@@ -61,7 +63,7 @@ void AddBadDirectories(Corpus& corpus) {
   CorpusEntry& foreign = corpus.Add("bad-R-DIR-05-only_foreign_names", BaseSpec());
   foreign.container.files = {{"README.md", Bytes(10, std::byte{'x'})}, {"KEEP", {}}};
   CorpusEntry& probe = corpus.Add("bad-R-DIR-05-probe_and_names_of_directories", BaseSpec());
-  probe.container.files = {{internal::ProbeName(OtherAttempt()), {}}};
+  probe.container.files = {{format::ProbeName(OtherAttempt()), {}}};
   probe.directories = {"COMMIT", FileNameOf("01.blob")};
   AddWithout(corpus, "bad-R-MRK-01-no_marker", "COMMIT");
   CorpusEntry& link = corpus.Add("bad-R-MRK-01-link_named_as_a_blob", BaseSpec());
@@ -96,56 +98,55 @@ void AddBadHeaders(Corpus& corpus) {
              kIndexAndMarker);
   AddChanged(corpus, "bad-R-HDR-02-marker_magic", "COMMIT", FlipByte(0), kSealMarker);
   AddChanged(corpus, "bad-R-HDR-03-header_length", "COMMIT",
-             SetField(internal::HeaderFields::kHeaderSize.at, std::uint32_t{60}), kSealMarker);
+             SetField(format::HeaderFields::kHeaderSize.at, std::uint32_t{60}), kSealMarker);
   AddChanged(corpus, "bad-R-HDR-03-huge_header_of_index", "index",
-             SetField(internal::HeaderFields::kHeaderSize.at, std::uint32_t{8192}),
-             kIndexAndMarker);
+             SetField(format::HeaderFields::kHeaderSize.at, std::uint32_t{8192}), kIndexAndMarker);
   AddChanged(corpus, "bad-R-HDR-03-short_header_of_blob", "01.blob",
-             SetField(internal::HeaderFields::kHeaderSize.at, std::uint32_t{48}), kSealAll);
+             SetField(format::HeaderFields::kHeaderSize.at, std::uint32_t{48}), kSealAll);
   AddChanged(corpus, "bad-R-HDR-04-header_digest", "COMMIT",
-             FlipByte(internal::MarkerFields::kTotalBytes.at), 0);
+             FlipByte(format::MarkerFields::kTotalBytes.at), 0);
   AddChanged(corpus, "bad-R-HDR-04-header_digest_of_index", "index",
-             FlipByte(internal::HeaderFields::kStep.at), kIndexAndMarker);
+             FlipByte(format::HeaderFields::kStep.at), kIndexAndMarker);
   AddChanged(corpus, "bad-R-HDR-04-header_digest_of_blob", "01.blob",
-             FlipByte(internal::HeaderFields::kStep.at), 0);
+             FlipByte(format::HeaderFields::kStep.at), 0);
   AddChanged(corpus, "bad-R-HDR-05-version", "COMMIT",
-             SetField(internal::HeaderFields::kVersion.at, std::uint32_t{0}), kSealMarker);
+             SetField(format::HeaderFields::kVersion.at, std::uint32_t{0}), kSealMarker);
   AddChanged(corpus, "bad-R-HDR-05-incompat_feature_of_marker", "COMMIT",
-             SetField(internal::HeaderFields::kIncompat.at, std::uint64_t{1} << 63), kSealMarker);
+             SetField(format::HeaderFields::kIncompat.at, std::uint64_t{1} << 63), kSealMarker);
   AddChanged(corpus, "bad-R-HDR-05-header_length_of_marker", "COMMIT", HeaderOfLength(128), 0);
   AddChanged(corpus, "bad-R-HDR-05-header_length_of_index", "index", HeaderOfLength(64),
              kIndexAndMarker);
   AddChanged(corpus, "bad-R-HDR-05-version_of_blob", "01.blob",
-             SetField(internal::HeaderFields::kVersion.at, std::uint32_t{0}), kSealAll);
+             SetField(format::HeaderFields::kVersion.at, std::uint32_t{0}), kSealAll);
   AddChanged(corpus, "bad-R-HDR-06-reserved", "COMMIT",
-             SetField(internal::MarkerFields::kTailReserved.at, std::uint64_t{1}), kSealMarker);
+             SetField(format::MarkerFields::kTailReserved.at, std::uint64_t{1}), kSealMarker);
   AddChanged(corpus, "bad-R-HDR-06-reserved_behind_the_kind", "COMMIT",
-             SetField(internal::MarkerFields::kReserved.at, std::uint32_t{1}), kSealMarker);
+             SetField(format::MarkerFields::kReserved.at, std::uint32_t{1}), kSealMarker);
   AddChanged(corpus, "bad-R-HDR-06-reserved_of_index", "index",
-             SetField(internal::HeaderFields::kReserved.at, std::uint32_t{1}),
+             SetField(format::HeaderFields::kReserved.at, std::uint32_t{1}),
              kSealHeaders | kIndexAndMarker);
   AddChanged(corpus, "bad-R-HDR-06-reserved_of_blob", "01.blob",
-             SetField(internal::HeaderFields::kTailReserved.at, std::uint32_t{1}), kSealAll);
+             SetField(format::HeaderFields::kTailReserved.at, std::uint32_t{1}), kSealAll);
   AddChanged(corpus, "bad-R-HDR-07-index_of_kind_blob", "index",
-             SetField(internal::HeaderFields::kKind.at, std::uint32_t{1}),
+             SetField(format::HeaderFields::kKind.at, std::uint32_t{1}),
              kSealHeaders | kIndexAndMarker);
   // Its length is that of no index.
   AddChanged(corpus, "bad-R-HDR-07-marker_of_kind_index", "COMMIT",
-             SetField(internal::HeaderFields::kKind.at, std::uint32_t{2}), kSealMarker);
+             SetField(format::HeaderFields::kKind.at, std::uint32_t{2}), kSealMarker);
   AddChanged(corpus, "bad-R-HDR-07-blob_of_kind_index", "01.blob",
-             SetField(internal::HeaderFields::kKind.at, std::uint32_t{2}), kSealAll);
+             SetField(format::HeaderFields::kKind.at, std::uint32_t{2}), kSealAll);
   AddChanged(corpus, "bad-R-HDR-08-step_of_index", "index",
-             SetField(internal::HeaderFields::kStep.at, std::uint64_t{8}),
+             SetField(format::HeaderFields::kStep.at, std::uint64_t{8}),
              kSealHeaders | kIndexAndMarker);
   AddChanged(corpus, "bad-R-HDR-08-id_of_marker", "COMMIT",
-             SetId(internal::HeaderFields::kId.at, OtherAttempt()), kSealMarker);
+             SetId(format::HeaderFields::kId.at, OtherAttempt()), kSealMarker);
   AddChanged(corpus, "bad-R-HDR-08-id_of_blob", "01.blob",
-             SetId(internal::HeaderFields::kId.at, OtherAttempt()), kSealAll);
+             SetId(format::HeaderFields::kId.at, OtherAttempt()), kSealAll);
   AddChanged(corpus, "bad-R-HDR-09-compat_mask_of_index", "index",
-             SetField(internal::HeaderFields::kCompat.at, std::uint64_t{2}),
+             SetField(format::HeaderFields::kCompat.at, std::uint64_t{2}),
              kSealHeaders | kIndexAndMarker);
   AddChanged(corpus, "bad-R-HDR-09-compat_mask_of_blob", "01.blob",
-             SetField(internal::HeaderFields::kCompat.at, std::uint64_t{2}), kSealAll);
+             SetField(format::HeaderFields::kCompat.at, std::uint64_t{2}), kSealAll);
   AddChanged(corpus, "bad-R-HDR-10-index_magic", "index", FlipByte(0),
              kSealHeaders | kIndexAndMarker);
   AddChanged(corpus, "bad-R-HDR-10-blob_magic", "01.blob", FlipByte(7), kSealAll);
@@ -155,38 +156,38 @@ void AddBadMarkers(Corpus& corpus) {
   AddChanged(corpus, "bad-R-MRK-02-empty_marker", "COMMIT", [](Bytes& file) { file.clear(); }, 0);
   AddChanged(corpus, "bad-R-MRK-02-longer_marker", "COMMIT", Resize(1), 0);
   AddChanged(corpus, "bad-R-MRK-03-marker_kind", "COMMIT",
-             SetField(internal::MarkerFields::kKind.at, std::uint32_t{3}), kSealMarker);
+             SetField(format::MarkerFields::kKind.at, std::uint32_t{3}), kSealMarker);
   AddChanged(corpus, "bad-R-MRK-04-sequence", "COMMIT",
-             SetField(internal::MarkerFields::kSequence.at, std::uint64_t{2}), kSealMarker);
+             SetField(format::MarkerFields::kSequence.at, std::uint64_t{2}), kSealMarker);
   AddChanged(corpus, "bad-R-MRK-04-first_with_a_parent", "COMMIT",
-             SetId(internal::MarkerFields::kParent.at, OtherAttempt()), kSealMarker);
+             SetId(format::MarkerFields::kParent.at, OtherAttempt()), kSealMarker);
   AddChanged(
       corpus, "bad-R-MRK-04-own_parent", "COMMIT",
       [](Bytes& file) {
-        SetId(internal::MarkerFields::kParent.at, MiniSpec{}.attempt)(file);
-        SetField(internal::MarkerFields::kSequence.at, std::uint64_t{2})(file);
+        SetId(format::MarkerFields::kParent.at, MiniSpec{}.attempt)(file);
+        SetField(format::MarkerFields::kSequence.at, std::uint64_t{2})(file);
       },
       kSealMarker);
   AddChanged(
       corpus, "bad-R-MRK-04-no_attempt", "COMMIT",
       [](Bytes& file) {
-        SetId(internal::HeaderFields::kId.at, {})(file);
-        SetId(internal::HeaderFields::kAttempt.at, {})(file);
+        SetId(format::HeaderFields::kId.at, {})(file);
+        SetId(format::HeaderFields::kAttempt.at, {})(file);
       },
       kSealMarker);
   AddChanged(corpus, "bad-R-MRK-04-index_without_header", "COMMIT",
-             SetField(internal::MarkerFields::kIndexSize.at, std::uint64_t{127}), kSealMarker);
+             SetField(format::MarkerFields::kIndexSize.at, std::uint64_t{127}), kSealMarker);
   AddChanged(corpus, "bad-R-MRK-04-void_that_pins", "COMMIT",
-             SetField(internal::MarkerFields::kKind.at, std::uint32_t{2}), kSealMarker);
+             SetField(format::MarkerFields::kKind.at, std::uint32_t{2}), kSealMarker);
   AddChanged(corpus, "bad-R-MRK-06-index_digest", "index", FlipByte(200), 0);
   AddChanged(corpus, "bad-R-MRK-07-total_bytes", "COMMIT",
-             SetField(internal::MarkerFields::kTotalBytes.at, std::uint64_t{4096}), kSealMarker);
+             SetField(format::MarkerFields::kTotalBytes.at, std::uint64_t{4096}), kSealMarker);
   AddChanged(corpus, "bad-R-MRK-07-blob_count", "COMMIT",
-             SetField(internal::MarkerFields::kBlobCount.at, std::uint64_t{3}), kSealMarker);
+             SetField(format::MarkerFields::kBlobCount.at, std::uint64_t{3}), kSealMarker);
   AddChanged(corpus, "bad-R-MRK-09-void", "COMMIT",
-             SetMarker({.kind = internal::MarkerKind::kVoid, .attempt = OtherAttempt()}), 0);
+             SetMarker({.kind = format::MarkerKind::kVoid, .attempt = OtherAttempt()}), 0);
   AddChanged(corpus, "bad-R-IDX-01-index_length", "COMMIT",
-             SetField(internal::MarkerFields::kIndexSize.at, (std::uint64_t{1} << 30) + 1),
+             SetField(format::MarkerFields::kIndexSize.at, (std::uint64_t{1} << 30) + 1),
              kSealMarker);
 }
 

@@ -26,12 +26,12 @@ void AddIndex(Corpus& corpus, std::string name, const Damage& damage) {
   AddChanged(
       corpus, std::move(name), "index",
       [&](Bytes& file) {
-        const Bytes good(file.begin() + internal::kHeaderSize, file.end());
+        const Bytes good(file.begin() + internal::format::kHeaderSize, file.end());
         HostileMetadata metadata = TranscribeIndex(good);
         damage(metadata);
         Bytes buffer = EncodeHostileIndex(metadata);
         CopyPins(good, buffer);
-        file.resize(internal::kHeaderSize);
+        file.resize(internal::format::kHeaderSize);
         file.insert(file.end(), buffer.begin(), buffer.end());
       },
       kSealIndex | kSealMarker);
@@ -165,12 +165,13 @@ void AddBadIndexes(Corpus& corpus) {
   AddManifest(corpus, "good-manifest_by_hand", [](HostileMetadata&) {});
 
   AddChanged(corpus, "bad-R-IDX-02-buffer", "index",
-             SetField(internal::kHeaderSize, std::uint32_t{0xfffffff0}), kSealIndex | kSealMarker);
-  AddChanged(corpus, "bad-R-IDX-02-identifier", "index", FlipByte(internal::kHeaderSize + 4),
+             SetField(internal::format::kHeaderSize, std::uint32_t{0xfffffff0}),
              kSealIndex | kSealMarker);
+  AddChanged(corpus, "bad-R-IDX-02-identifier", "index",
+             FlipByte(internal::format::kHeaderSize + 4), kSealIndex | kSealMarker);
   AddChanged(
       corpus, "bad-R-IDX-02-no_buffer", "index",
-      [](Bytes& file) { file.resize(internal::kHeaderSize); }, kSealIndex | kSealMarker);
+      [](Bytes& file) { file.resize(internal::format::kHeaderSize); }, kSealIndex | kSealMarker);
   AddIndex(corpus, "bad-R-IDX-03-unknown_field",
            [](HostileMetadata& c) { c.unknown_fields = {UnknownField::kTensor}; });
   AddManifest(corpus, "bad-R-IDX-03-unknown_field_of_manifest",

@@ -15,7 +15,7 @@
 namespace sealpoint::testing {
 namespace {
 
-using internal::ChunkRecord;
+using internal::format::ChunkRecord;
 
 constexpr std::size_t kChunk = 4096;
 constexpr std::uint8_t kContentSizeOf2Bytes = 1 << 6;
@@ -101,8 +101,8 @@ MiniSpec CodedSpec(const Bytes& raw, std::vector<StoredChunk> chunks) {
   MiniSpec spec;
   const Shape shape = {raw.size() / 4};
   spec.tensors.push_back(CutTensor("coded", DType::kF32, shape, raw, {Region::Whole(shape)}));
-  const std::uint64_t begin =
-      std::max<std::uint64_t>(internal::kHeaderSize, internal::ShardAlignment(raw.size()));
+  const std::uint64_t begin = std::max<std::uint64_t>(internal::format::kHeaderSize,
+                                                      internal::format::ShardAlignment(raw.size()));
   spec.hooks.chunk_area = [chunks, begin](int, Bytes& area) {
     area.resize(begin);
     for (const StoredChunk& chunk : chunks) {
@@ -224,7 +224,7 @@ void AddCoded(Corpus& corpus) {
   AddBadFrames(corpus);
   CorpusEntry& stored = corpus.Add("bad-R-CHK-01-stored_digest",
                                    CodedSpec(DecodedFrame(), {{.stored = GoodFrame()}}));
-  stored.container.blob(0)[internal::kHeaderSize + 500] ^= std::byte{1};
+  stored.container.blob(0)[internal::format::kHeaderSize + 500] ^= std::byte{1};
   MiniSpec decoded = CodedSpec(DecodedFrame(), {{.stored = GoodFrame()}});
   const auto records = decoded.hooks.records;
   decoded.hooks.records = [records](int blob, std::vector<ChunkRecord>& all) {

@@ -7,7 +7,7 @@ namespace sealpoint::testing {
 
 std::string FileNameOf(const std::string& short_name) {
   if (short_name == "COMMIT") return short_name;
-  if (short_name == "index") return internal::IndexName(MiniSpec{}.attempt);
+  if (short_name == "index") return internal::format::IndexName(MiniSpec{}.attempt);
   SEALPOINT_CHECK(short_name.size() == 7 && short_name.ends_with(".blob"));
   std::string name;
   for (int i = 0; i < 16; ++i) name += short_name.substr(0, 2);

@@ -18,6 +18,8 @@
 namespace sealpoint::testing {
 namespace {
 
+namespace format = internal::format;
+
 constexpr std::uint64_t kUnknownCompat = std::uint64_t{1} << 5;
 constexpr std::uint64_t kOtherCodecs = std::uint64_t{1} << 2;
 constexpr std::uint16_t kPrivateCodec = 0xf000;
@@ -53,16 +55,16 @@ Damage SetUnknown(std::vector<UnknownField> tables) {
   return [tables](HostileMetadata& metadata) { metadata.unknown_fields = tables; };
 }
 
-MiniSpec WithFeatures(const internal::FeatureMasks& of_blobs, const internal::FeatureMasks& all) {
+MiniSpec WithFeatures(const format::FeatureMasks& of_blobs, const format::FeatureMasks& all) {
   MiniSpec spec = BaseSpec();
-  spec.hooks.blob_header = [=](int, internal::FileHeader& header) { header.features = of_blobs; };
-  spec.hooks.index_header = [=](internal::FileHeader& header) { header.features = all; };
-  spec.hooks.marker = [=](internal::Marker& marker) { marker.features = all; };
+  spec.hooks.blob_header = [=](int, format::FileHeader& header) { header.features = of_blobs; };
+  spec.hooks.index_header = [=](format::FileHeader& header) { header.features = all; };
+  spec.hooks.marker = [=](format::Marker& marker) { marker.features = all; };
   return spec;
 }
 
 void AddCompatFields(Corpus& corpus) {
-  const internal::FeatureMasks announced{.compat = kUnknownCompat, .incompat = 0};
+  const format::FeatureMasks announced{.compat = kUnknownCompat, .incompat = 0};
   const std::vector<UnknownField> skipped = {UnknownField::kRoot,     UnknownField::kTensor,
                                              UnknownField::kObject,   UnknownField::kBlob,
                                              UnknownField::kMeshAxis, UnknownField::kProvenance};
@@ -86,9 +88,9 @@ void AddCompatFields(Corpus& corpus) {
 
 // What a compat feature may put beside the tables: the extensions of marker and trailers.
 void AddExtensions(Corpus& corpus) {
-  const internal::FeatureMasks announced{.compat = kUnknownCompat, .incompat = 0};
-  constexpr std::uint64_t kMarkerEnd = internal::kMarkerSize - 8;
-  constexpr std::uint64_t kTrailerEnd = internal::TrailerFields::kExtension.end() - 8;
+  const format::FeatureMasks announced{.compat = kUnknownCompat, .incompat = 0};
+  constexpr std::uint64_t kMarkerEnd = format::kMarkerSize - 8;
+  constexpr std::uint64_t kTrailerEnd = format::TrailerFields::kExtension.end() - 8;
   const auto in_trailer = [](std::uint64_t at) {
     return [at](int, Bytes& trailer) {
       SetField(at, ~std::uint64_t{0})(trailer);
@@ -106,7 +108,7 @@ void AddExtensions(Corpus& corpus) {
   in_marker(corpus.Add("bad-R-HDR-06-extension_of_marker", BaseSpec()), kMarkerEnd);
   in_marker(corpus.Add("bad-R-HDR-06-announced_before_the_extension_of_marker",
                        WithFeatures({}, announced)),
-            internal::MarkerFields::kExtension.at - 8);
+            format::MarkerFields::kExtension.at - 8);
   MiniSpec unannounced = WithFeatures({}, announced);
   unannounced.hooks.trailer_bytes = [=](int blob, Bytes& trailer) {
     if (blob == 0) in_trailer(kTrailerEnd)(blob, trailer);
@@ -114,23 +116,22 @@ void AddExtensions(Corpus& corpus) {
   corpus.Add("bad-R-HDR-06-extension_that_only_the_index_announces", unannounced);
   MiniSpec reserved = WithFeatures(announced, announced);
   reserved.hooks.trailer_bytes = [=](int blob, Bytes& trailer) {
-    if (blob == 0) in_trailer(internal::TrailerFields::kExtension.at - 8)(blob, trailer);
+    if (blob == 0) in_trailer(format::TrailerFields::kExtension.at - 8)(blob, trailer);
   };
   corpus.Add("bad-R-HDR-06-announced_before_the_extension_of_trailer", reserved);
 }
 
 void AddCodecs(Corpus& corpus) {
-  const internal::FeatureMasks other{.compat = 0, .incompat = kOtherCodecs};
+  const format::FeatureMasks other{.compat = 0, .incompat = kOtherCodecs};
   MiniSpec codec = WithFeatures(other, other);
   codec.hooks.record_bytes = [](int, Bytes& records) {
-    internal::StoreLe(MutableByteSpan(records), internal::RecordFields::kCodec.at,
-                      std::uint16_t{3});
+    internal::StoreLe(MutableByteSpan(records), format::RecordFields::kCodec.at, std::uint16_t{3});
   };
   corpus.Add("bad-R-HDR-05-codec_feature", codec);
   MiniSpec private_codec = BaseSpec();
   private_codec.hooks.record_bytes = [](int blob, Bytes& records) {
     if (blob == 0)
-      internal::StoreLe(MutableByteSpan(records), internal::RecordFields::kCodec.at, kPrivateCodec);
+      internal::StoreLe(MutableByteSpan(records), format::RecordFields::kCodec.at, kPrivateCodec);
   };
   corpus.Add("bad-R-COD-01-private_codec", private_codec);
 }
@@ -146,9 +147,9 @@ void AddFeatures(Corpus& corpus) {
         ChangedFile{"index", "index", kSealHeaders | kSealIndex | kSealMarker},
         ChangedFile{"01.blob", "blob", kSealAll}}) {
     AddChanged(corpus, "bad-R-HDR-05-version_2_of_" + word, file,
-               SetField(internal::HeaderFields::kVersion.at, std::uint32_t{2}), seals);
+               SetField(format::HeaderFields::kVersion.at, std::uint32_t{2}), seals);
     AddChanged(corpus, "bad-R-HDR-05-kind_of_" + word, file,
-               SetField(internal::HeaderFields::kKind.at, std::uint32_t{4}), seals);
+               SetField(format::HeaderFields::kKind.at, std::uint32_t{4}), seals);
   }
   MiniSpec private_dtype;
   private_dtype.tensors.push_back(
@@ -160,7 +161,7 @@ void AddFeatures(Corpus& corpus) {
   corpus.Add("good-private_dtype", private_dtype);
 
   MiniSpec linked = BaseSpec();
-  linked.hooks.blob_header = [](int number, internal::FileHeader& header) {
+  linked.hooks.blob_header = [](int number, format::FileHeader& header) {
     if (number != 0) return;
     header.attempt = OtherAttempt();
     header.step = 3;

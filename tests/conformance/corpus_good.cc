@@ -10,6 +10,8 @@
 namespace sealpoint::testing {
 namespace {
 
+namespace format = internal::format;
+
 Region BoxRegion(std::vector<std::uint64_t> offset, std::vector<std::uint64_t> extent) {
   return Region::Of({std::move(offset), std::move(extent)});
 }
@@ -153,30 +155,30 @@ void AddGoodLayouts(Corpus& corpus) {
   child.sequence = 42;
   corpus.Add("good-parent", child);
   MiniSpec untagged = OneRankSpec();
-  untagged.hooks.blob_header = [](int, internal::FileHeader& header) { header.attempt = {}; };
+  untagged.hooks.blob_header = [](int, format::FileHeader& header) { header.attempt = {}; };
   corpus.Add("good-blob_without_attempt", untagged);
   MiniSpec compat = OneRankSpec();
-  compat.hooks.blob_header = [](int, internal::FileHeader& header) { header.features.compat = 4; };
-  compat.hooks.index_header = [](internal::FileHeader& header) { header.features.compat = 6; };
-  compat.hooks.marker = [](internal::Marker& marker) { marker.features.compat = 6; };
+  compat.hooks.blob_header = [](int, format::FileHeader& header) { header.features.compat = 4; };
+  compat.hooks.index_header = [](format::FileHeader& header) { header.features.compat = 6; };
+  compat.hooks.marker = [](format::Marker& marker) { marker.features.compat = 6; };
   corpus.Add("good-unknown_compat_features", compat);
 }
 
 void AddGoodDirectories(Corpus& corpus) {
   CorpusEntry& leftovers = corpus.Add("good-R-DIR-03-leftovers", OneRankSpec());
-  leftovers.container.files[internal::BlobName(OtherAttempt())] = NoiseBytes(20, 10);
-  leftovers.container.files[internal::IndexName(OtherAttempt())] = NoiseBytes(21, 20);
-  leftovers.container.files[internal::UnpublishedMarkerName(leftovers.container.attempt)] =
+  leftovers.container.files[format::BlobName(OtherAttempt())] = NoiseBytes(20, 10);
+  leftovers.container.files[format::IndexName(OtherAttempt())] = NoiseBytes(21, 20);
+  leftovers.container.files[format::UnpublishedMarkerName(leftovers.container.attempt)] =
       leftovers.container.marker();
-  leftovers.container.files[internal::ProbeName(OtherAttempt())] = {};
+  leftovers.container.files[format::ProbeName(OtherAttempt())] = {};
 
   CorpusEntry& foreign = corpus.Add("good-R-DIR-04-foreign_names", OneRankSpec());
   foreign.container.files["README.md"] = TextBytes("not of ours\n");
   foreign.container.files["commit"] = {};
   foreign.container.files["01.blob"] = NoiseBytes(22, 10);
   foreign.container.files["ABABABABABABABABABABABABABABABAB.blob"] = NoiseBytes(23, 10);
-  foreign.container.files[internal::ProbeName(OtherAttempt()) + "_0"] = {};
-  foreign.directories = {"optimizer", "KEEP", internal::BlobName(OtherAttempt())};
+  foreign.container.files[format::ProbeName(OtherAttempt()) + "_0"] = {};
+  foreign.directories = {"optimizer", "KEEP", format::BlobName(OtherAttempt())};
 
   CorpusEntry& later = corpus.Add("good-R-DIR-03-kinds_of_a_later_version", OneRankSpec());
   const std::string attempt = later.container.attempt.ToHex();

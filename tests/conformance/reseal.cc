@@ -12,8 +12,10 @@
 namespace sealpoint::testing {
 namespace {
 
-constexpr std::size_t kHeader = internal::kHeaderSize;
-constexpr std::size_t kDigest = internal::kDigestSize;
+namespace format = internal::format;
+
+constexpr std::size_t kHeader = format::kHeaderSize;
+constexpr std::size_t kDigest = format::kDigestSize;
 
 // The part of a file, cut at its end.
 MutableByteSpan Cut(Bytes& file, std::uint64_t offset, std::uint64_t size) {
@@ -32,45 +34,44 @@ void ResealHeaderOf(Bytes& file) {
 }
 
 void ResealBlob(Bytes& file, const Seals::Blob& blob, unsigned which) {
-  const internal::BlobSections& at = blob.sections;
+  const format::BlobSections& at = blob.sections;
   if (which & kSealChunks) {
     for (std::size_t i = 0; i < blob.records.size(); ++i) {
-      const internal::ChunkRecord& record = blob.records[i];
+      const format::ChunkRecord& record = blob.records[i];
       const Digest digest = ComputeDigest(Cut(file, record.offset, record.stored_size));
       const std::uint64_t field = record.codec == Codec::kNone ? 32 : 48;
-      Put(file, at.records + i * internal::kRecordSize + field, digest);
+      Put(file, at.records + i * format::kRecordSize + field, digest);
     }
   }
   if (which & kSealTable) {
-    constexpr std::uint64_t kGroup = internal::kRecordsPerGroup * internal::kRecordSize;
+    constexpr std::uint64_t kGroup = format::kRecordsPerGroup * format::kRecordSize;
     for (std::uint64_t i = 0; i * kGroup < at.records_size; ++i) {
       const std::uint64_t size = std::min(kGroup, at.records_size - i * kGroup);
       Put(file, at.table + i * kDigest, ComputeDigest(Cut(file, at.records + i * kGroup, size)));
     }
-    Put(file, at.trailer + internal::TrailerFields::kGroupListDigest.at,
+    Put(file, at.trailer + format::TrailerFields::kGroupListDigest.at,
         ComputeDigest(Cut(file, at.table, at.group_list_size)));
   }
   if (which & kSealManifest) {
-    Put(file, at.trailer + internal::TrailerFields::kManifestDigest.at,
+    Put(file, at.trailer + format::TrailerFields::kManifestDigest.at,
         ComputeDigest(Cut(file, at.manifest, at.manifest_end - at.manifest)));
   }
   if (which & kSealHeaders) {
     ResealHeaderOf(file);
-    const MutableByteSpan digest = Cut(file, internal::HeaderFields::kDigest.at, kDigest);
+    const MutableByteSpan digest = Cut(file, format::HeaderFields::kDigest.at, kDigest);
     const MutableByteSpan copy =
-        Cut(file, at.trailer + internal::TrailerFields::kHeaderDigest.at, digest.size());
+        Cut(file, at.trailer + format::TrailerFields::kHeaderDigest.at, digest.size());
     std::copy_n(digest.begin(), copy.size(), copy.begin());
   }
   if (which & kSealTrailer)
-    Put(file, at.trailer + internal::TrailerFields::kDigest.at,
-        ComputeDigest(Cut(file, at.trailer, internal::TrailerFields::kDigest.at)));
+    Put(file, at.trailer + format::TrailerFields::kDigest.at,
+        ComputeDigest(Cut(file, at.trailer, format::TrailerFields::kDigest.at)));
 }
 
 void PinBlob(Bytes& index, Bytes& file, const Seals::Blob& blob) {
-  const internal::BlobSections& at = blob.sections;
+  const format::BlobSections& at = blob.sections;
   Put(index, blob.group_list_pin, ComputeDigest(Cut(file, at.table, at.group_list_size)));
-  const MutableByteSpan stored =
-      Cut(file, at.trailer + internal::TrailerFields::kDigest.at, kDigest);
+  const MutableByteSpan stored = Cut(file, at.trailer + format::TrailerFields::kDigest.at, kDigest);
   const MutableByteSpan pin = Cut(index, blob.trailer_pin, stored.size());
   std::copy_n(stored.begin(), pin.size(), pin.begin());
 }
@@ -106,11 +107,11 @@ void Reseal(std::map<std::string, Bytes>& files, const Seals& seals, unsigned wh
   }
   if (which & kSealHeaders) ResealHeaderOf(index);
   Bytes& marker = files["COMMIT"];
-  if (marker.size() != internal::kMarkerSize) return;
+  if (marker.size() != format::kMarkerSize) return;
   if (which & kSealIndex) {
-    internal::StoreLe(MutableByteSpan(marker), internal::MarkerFields::kIndexSize.at,
+    internal::StoreLe(MutableByteSpan(marker), format::MarkerFields::kIndexSize.at,
                       std::uint64_t{index.size()});
-    Put(marker, internal::MarkerFields::kIndexDigest.at, ComputeDigest(index));
+    Put(marker, format::MarkerFields::kIndexDigest.at, ComputeDigest(index));
   }
   if (which & kSealMarker) ResealMarker(marker);
 }

@@ -19,8 +19,8 @@ namespace sealpoint::testing {
 struct Seals {
   struct Blob {
     std::string name;
-    internal::BlobSections sections;
-    std::vector<internal::ChunkRecord> records;
+    internal::format::BlobSections sections;
+    std::vector<internal::format::ChunkRecord> records;
     std::uint64_t group_list_pin = 0;  // offsets of the pinned digests in the index file
     std::uint64_t trailer_pin = 0;
   };

@@ -286,7 +286,8 @@ TEST(ListingCounterexample, names_before_second_look) {
 }
 
 CrashImage WithoutMarker(CrashImage image, const std::string& name) {
-  image.folders.at(JoinPath(kCrashSeries, name)).files.erase(std::string(internal::kMarkerName));
+  image.folders.at(JoinPath(kCrashSeries, name))
+      .files.erase(std::string(internal::format::kMarkerName));
   return image;
 }
 
@@ -305,7 +306,7 @@ Found AskWithoutMarker() {
 Found AskWithError(Code code) {
   Play play(StartWith({1}, {}));
   play.storage().Fail({.op = StorageOp::kOpenForRead,
-                       .name = std::string(internal::kMarkerName),
+                       .name = std::string(internal::format::kMarkerName),
                        .nth = 0,
                        .error = {code, "injected"}});
   return play.Ask();

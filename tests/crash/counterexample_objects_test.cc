@@ -22,6 +22,8 @@
 namespace sealpoint::testing {
 namespace {
 
+namespace format = internal::format;
+
 const std::string kSeries = "mem://bucket/run";
 const std::string kName = "step-000000000001-0a0b0c0d";
 const std::string kPath = kSeries + "/" + kName;
@@ -37,9 +39,8 @@ class ObjectsCounterexample : public ::testing::Test {
         .status();
   }
   // A step of a committer that leaves another one out.
-  Status PutMarker(std::uint8_t attempt,
-                   internal::MarkerKind kind = internal::MarkerKind::kCommit) {
-    const auto marker = internal::EncodeMarker(
+  Status PutMarker(std::uint8_t attempt, format::MarkerKind kind = format::MarkerKind::kCommit) {
+    const auto marker = format::EncodeMarker(
         {.kind = kind, .attempt = MiniSpec::MakeId(attempt), .sequence = 1, .index_size = 128});
     return Folder()->PutIfAbsent("COMMIT", marker);
   }
@@ -51,9 +52,8 @@ class ObjectsCounterexample : public ::testing::Test {
     const auto bytes = Folder()->OpenForRead("COMMIT", IoMode::kBuffered);
     if (!bytes.ok()) return 0;
     const Bytes content = ReadWholeFile(*storage_, kPath, "COMMIT");
-    const auto marker = internal::DecodeMarker(content).value();
-    return marker.kind == internal::MarkerKind::kVoid ? 0
-                                                      : static_cast<int>(marker.attempt.bytes[0]);
+    const auto marker = format::DecodeMarker(content).value();
+    return marker.kind == format::MarkerKind::kVoid ? 0 : static_cast<int>(marker.attempt.bytes[0]);
   }
   bool IsDamaged() {
     const auto opened = Checkpoint::Open(kPath, {.storage = storage_});
@@ -101,7 +101,7 @@ TEST_F(ObjectsCounterexample, settling_not_read_back) {
   store_->FailAt(0, Trouble::kDelayed);
   EXPECT_FALSE(PutMarker(1).ok());
   EXPECT_FALSE(Folder()->Stat("COMMIT").ok());
-  EXPECT_FALSE(PutMarker(1, internal::MarkerKind::kVoid).ok());
+  EXPECT_FALSE(PutMarker(1, format::MarkerKind::kVoid).ok());
   EXPECT_EQ(Attempt(), 1) << "reported failed, and its marker is there";
   StartAnew();
   store_->delay = 2;

@@ -49,7 +49,7 @@ void Stage::ShowOwnMarker(int actor) {
     });
     storage(actor).SetReadHook(
         [own = made->data](std::string_view name, std::uint64_t offset, MutableByteSpan out) {
-          if (name != internal::kMarkerName) return;
+          if (name != internal::format::kMarkerName) return;
           std::copy_n(own.begin() + static_cast<std::ptrdiff_t>(offset), out.size(), out.begin());
         });
   });
@@ -61,7 +61,7 @@ void Stage::PublishLate(int actor) {
     for (const auto& [name, content] : folder.files) {
       if (!name.ends_with(".commit")) continue;
       static_cast<void>(honest(actor).OpenDirectory(path).value()->PublishExclusive(
-          name, internal::kMarkerName, PublishMethod::kLink));
+          name, internal::format::kMarkerName, PublishMethod::kLink));
     }
   }
 }
@@ -82,7 +82,7 @@ void Stage::RemoveOwnBlobs(int actor) {
 void Stage::RemoveFiles(int actor, const std::string& directory) {
   const auto opened = honest(actor).OpenDirectory(directory).value();
   for (const EntryInfo& entry : opened->List().value()) {
-    if (entry.name != internal::kMarkerName) static_cast<void>(opened->Remove(entry.name));
+    if (entry.name != internal::format::kMarkerName) static_cast<void>(opened->Remove(entry.name));
   }
 }
 

@@ -67,7 +67,7 @@ TEST(CrashFault, FailedSaveIsNeverThereAndSuccessAlwaysIs) {
   for (const int ranks : {1, 2, 3}) FailEach(ranks, start, save, OldOrBoth(checker), counts);
   FailEach(1, start, commit, OldOrBoth(checker), counts);
   EXPECT_GT(counts.told_of_failure, counts.faults / 2);
-  Record(counts, "crash-fault", "Crash states of saves of which one operation fails");
+  Record(counts, "crash-fault", "Crash states of saves with one failing operation");
 }
 
 // With `start`, an empty disk or object store.
@@ -105,7 +105,7 @@ FaultCounts FailRemovals(const CrashImage& start) {
 TEST(CrashFault, FailedRemovalDamagesNothing) {
   const FaultCounts counts = FailRemovals({});
   EXPECT_GT(counts.told_of_failure, counts.faults / 2);
-  Record(counts, "crash-fault-removal", "Crash states of removals of which one operation fails");
+  Record(counts, "crash-fault-removal", "Crash states of removals with one failing operation");
 }
 
 // The same over an object store, where a request that took effect lost its reply. That of the
@@ -123,7 +123,7 @@ TEST(CrashFault, RequestsThatFailLeaveNoDoubt) {
   for (const int ranks : {1, 2, 3}) FailEach(ranks, start, save, OldOrBoth(checker), counts);
   EXPECT_GT(counts.told_of_failure, counts.faults / 4);
   Record(counts, "crash-fault-objects",
-         "Crash states of saves and removals in an object store of which one request fails");
+         "Crash states of saves and removals in an object store with one failing request");
 }
 
 }  // namespace

@@ -28,9 +28,9 @@ TEST(CrashLostSync, EachSyncOfASaveIsNeeded) {
                                     kOfASave, OldOrBoth(checker));
   }
   RecordRun({.row = "crash-lost-sync",
-             .title = "Syncs of a save of 1, 2 and 3 ranks, each taken away in turn",
+             .title = "Syncs of a save of 1, 2 and 3 ranks, each removed in turn",
              .command = "ctest --test-dir build/dev -R crash.lost_sync",
-             .counts = {{"syncs", counts.syncs}, {"missed by a wrong image", counts.needed}}});
+             .counts = {{"syncs", counts.syncs}, {"needed", counts.needed}}});
 }
 
 // The same without a communicator: the writers of the blobs and the committer are four processes.
@@ -81,7 +81,7 @@ TEST(CrashLostSync, LyingDeviceLosesButNeverForges) {
   EXPECT_TRUE(is_lost_seen);
   EXPECT_TRUE(is_damage_seen);
   RecordRun({.row = "crash-lying-device",
-             .title = "Crash states of a save on a device that makes no sync",
+             .title = "Crash states of a save on a device that ignores syncs",
              .command = "ctest --test-dir build/dev -R crash.lost_sync",
              .counts = counts.ForResults(),
              .exact = false});  // which writes of the two ranks overlap depends on the system

@@ -64,7 +64,7 @@ TEST(CrashPromotion, TheFinalOneIsWholeOrUncommitted) {
       {.contents = CrashContents::kUniform, .reach = SyncReach::kEverybodys, .only_prefixes = true},
       OldOrBoth(checker));
   RecordRun({.row = "crash-promotion",
-             .title = "Crash states of a promotion, by one process and by two at once",
+             .title = "Crash states of a promotion, by one process and by two simultaneously",
              .command = "ctest --test-dir build/dev -R crash.promote",
              .counts = counts.ForResults(),
              .exact = false});  // how two of them meet depends on the system

@@ -137,7 +137,7 @@ TEST(CrashKeep, WhatWasReportedSurvives) {
     EXPECT_EQ(FirstRejected(history, options, as_reported), "KEEP is as it was before");
   }
   RecordRun({.row = "crash-keep",
-             .title = "Crash states of pinning a checkpoint and taking the pin off",
+             .title = "Crash states of pinning and unpinning a checkpoint",
              .command = "ctest --test-dir build/dev -R crash.remove",
              .counts = counts.ForResults()});
 }

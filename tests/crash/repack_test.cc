@@ -113,7 +113,7 @@ TEST(CrashRepack, WhatIsMadeIsWholeOrUncommitted) {
     }
   }
   RecordRun({.row = "crash-repack",
-             .title = "Crash states of a copy that is written anew, and of repairs",
+             .title = "Crash states of a rewritten copy, and of repairs",
              .command = "ctest --test-dir build/dev -R crash.repack",
              .counts = counts.ForResults(),
              .exact = false});

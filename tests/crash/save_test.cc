@@ -55,7 +55,7 @@ TEST(CrashSave, ALinkedBlobIsThereOrTheSaveIsNot) {
     counts += ExpectOldOrBoth(history);
   }
   RecordRun({.row = "crash-save-linked",
-             .title = "Crash states of a save that links a blob of the checkpoint before",
+             .title = "Crash states of a save that links a blob of the previous checkpoint",
              .command = "ctest --test-dir build/dev -R crash.save",
              .counts = counts.ForResults(),
              .exact = false});  // which writes overlap in time depends on the system

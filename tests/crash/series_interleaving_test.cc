@@ -79,7 +79,7 @@ bool Matters(int actor, StorageOp op, std::string_view name) {
   }
   const bool is_index = name.ends_with(".index");
   return op == StorageOp::kPublish ||
-         (op == StorageOp::kRemove && (is_index || name == internal::kMarkerName));
+         (op == StorageOp::kRemove && (is_index || name == internal::format::kMarkerName));
 }
 
 // One series with all who work in it, and what was wrong first.
@@ -115,10 +115,10 @@ class World {
       return;
     }
     const std::size_t since = onlooker_.Look();
-    const auto detail = question == Question::kList ? internal::SeriesDetail::kFiles
-                                                    : internal::SeriesDetail::kMarkers;
+    const auto detail = question == Question::kList ? internal::series::SeriesDetail::kFiles
+                                                    : internal::series::SeriesDetail::kMarkers;
     const auto listing =
-        internal::ScanSeries(*disk_.View(actor), std::string(kCrashSeries), detail);
+        internal::series::ScanSeries(*disk_.View(actor), std::string(kCrashSeries), detail);
     if (!listing.ok()) return Note("listing: " + listing.error().ToString());
     const SeriesEntry* const newest = listing->newest();
     Judge(newest == nullptr ? AttemptId{} : newest->attempt, since);
@@ -217,7 +217,7 @@ class Promises {
     for (const CrashOp& op : history_.ops) {
       const auto actor = static_cast<std::size_t>(op.actor);
       if (op.clock[actor] > cut.done[actor]) continue;
-      const bool is_marker = op.name == internal::kMarkerName;
+      const bool is_marker = op.name == internal::format::kMarkerName;
       if (is_marker && (op.kind == CrashOpKind::kLink || op.kind == CrashOpKind::kRename)) {
         perhaps.insert(published[op.actor] = steps_.at(op.directory));
       } else if (is_marker && op.kind == CrashOpKind::kRemove) {
@@ -236,7 +236,7 @@ class Promises {
   void Report(const CrashOp& report, std::uint64_t step, std::set<std::uint64_t>& there,
               std::set<std::uint64_t>& perhaps) const {
     const bool is_being_deleted = std::any_of(history_.ops.data(), &report, [&](const CrashOp& op) {
-      return op.kind == CrashOpKind::kRemove && op.name == internal::kMarkerName &&
+      return op.kind == CrashOpKind::kRemove && op.name == internal::format::kMarkerName &&
              steps_.at(op.directory) == step;
     });
     if (report.name != kReportedSuccess || is_being_deleted) return;
@@ -389,7 +389,7 @@ TEST(CrashSeries, EveryAnswerWasRightAtSomeMoment) {
   auto counts = totals.crashes.ForResults();
   counts.insert(counts.begin(), {{"schedules", totals.schedules}, {"answers", totals.answers}});
   RecordRun({.row = "crash-series",
-             .title = "Orders of a lister and others who save, delete and clean up in the series",
+             .title = "Orders of a lister and of saves, deletions and clean-ups in the series",
              .command = "ctest --test-dir build/dev -R crash.series",
              .counts = counts,
              .exact = false});
@@ -438,7 +438,7 @@ TEST(CrashSeries, AllAtOnce) {
   const Totals totals = RunAtRandom({AskAll, ReadTwice, save, PruneThrice, CleanUpTwice}, 80, 20);
   EXPECT_EQ(totals.wrong, "");
   RecordRun({.row = "crash-series-random",
-             .title = "Lister, reader, saver, pruning and clean-up in orders that are drawn",
+             .title = "Lister, reader, saver, pruning and clean-up in random orders",
              .command = "ctest --test-dir build/dev -R crash.series",
              .counts = {{"orders", totals.schedules},
                         {"answers", totals.answers},

@@ -11,7 +11,7 @@
 namespace sealpoint::testing {
 namespace {
 
-using internal::Marker;
+using internal::format::Marker;
 
 bool IsNewer(const Marker& a, const Marker& b) {
   return std::tie(a.sequence, a.attempt) > std::tie(b.sequence, b.attempt);
@@ -29,10 +29,10 @@ SeriesOnlooker::Moment SeriesOnlooker::SeeNow() const {
   for (const auto& [path, folder] : disk_.Now().folders) {
     if (!path.starts_with(below)) continue;
     moment.directories.insert(path.substr(below.size()));
-    const auto file = folder.files.find(internal::kMarkerName);
+    const auto file = folder.files.find(internal::format::kMarkerName);
     if (file == folder.files.end()) continue;
-    const Marker marker = internal::DecodeMarker(file->second->bytes).value();
-    if (marker.kind == internal::MarkerKind::kCommit) moment.committed.push_back(marker);
+    const Marker marker = internal::format::DecodeMarker(file->second->bytes).value();
+    if (marker.kind == internal::format::MarkerKind::kCommit) moment.committed.push_back(marker);
   }
   std::sort(moment.committed.begin(), moment.committed.end(), IsNewer);
   return moment;

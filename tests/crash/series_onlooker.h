@@ -37,10 +37,10 @@ class SeriesOnlooker {
 
  private:
   struct Moment {
-    std::vector<internal::Marker> committed{};  // newest first
+    std::vector<internal::format::Marker> committed{};  // newest first
     std::set<std::string> directories{};
 
-    const internal::Marker* newest() const;
+    const internal::format::Marker* newest() const;
   };
   Moment SeeNow() const;
 

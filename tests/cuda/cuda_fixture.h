@@ -73,7 +73,7 @@ class CudaFixture : public ::testing::Test {
     ASSERT_EQ(driver_.stream_synchronize(stream_), 0);
   }
 
-  std::shared_ptr<internal::DeviceRuntime> runtime_ = internal::CudaRuntime();
+  std::shared_ptr<internal::device::DeviceRuntime> runtime_ = internal::device::CudaRuntime();
   internal::cuda::Driver driver_;
   internal::cuda::Context* context_ = nullptr;
   internal::cuda::Stream* stream_ = nullptr;  // the user's

@@ -27,7 +27,7 @@ class CudaRateFixture : public CudaFixture {
     CudaFixture::SetUp();
     if (IsSkipped()) return;
     size_ = std::stoull(Setting("SEALPOINT_CUDA_RATE_MIB", "1024")) * kMiB;
-    host_ = internal::MapHostMemory(size_).value();
+    host_ = internal::device::MapHostMemory(size_).value();
     memory_ = Allocate(size_);
     queue_ = runtime_->MakeQueue(0).value();
     ASSERT_TRUE(runtime_->Pin(host_).ok());
@@ -37,7 +37,7 @@ class CudaRateFixture : public CudaFixture {
     memory_.reset();
     if (!host_.empty()) {
       runtime_->Unpin(host_);
-      internal::UnmapHostMemory(host_);
+      internal::device::UnmapHostMemory(host_);
     }
     CudaFixture::TearDown();
   }
@@ -45,7 +45,7 @@ class CudaRateFixture : public CudaFixture {
   std::uint64_t size_ = 0;
   MutableByteSpan host_;
   std::unique_ptr<Memory> memory_;
-  std::unique_ptr<internal::CopyQueue> queue_;
+  std::unique_ptr<internal::device::CopyQueue> queue_;
 };
 
 }  // namespace sealpoint::testing

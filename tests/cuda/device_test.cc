@@ -12,10 +12,10 @@
 namespace sealpoint::testing {
 namespace {
 
-using internal::CopyQueue;
-using internal::DeviceChunks;
-using internal::StagingBuffer;
-using internal::StagingPool;
+using internal::device::CopyQueue;
+using internal::device::DeviceChunks;
+using internal::device::StagingBuffer;
+using internal::device::StagingPool;
 
 Bytes RandomBytes(std::size_t size, unsigned seed) {
   std::mt19937_64 random(seed);

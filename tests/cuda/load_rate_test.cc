@@ -59,7 +59,7 @@ class CudaLoadRateTest : public CudaRateFixture {
   // The file holds a little more than the bytes; as many of them are read.
   void ReadPlainly() const {
     const Status status =
-        internal::ParallelFor(threads_, size_ / kPieceBytes, [&](int, std::size_t i) {
+        internal::pipeline::ParallelFor(threads_, size_ / kPieceBytes, [&](int, std::size_t i) {
           return file_->ReadAt(i * kPieceBytes, host_.subspan(i * kPieceBytes, kPieceBytes));
         });
     ASSERT_TRUE(status.ok()) << status.ToString();

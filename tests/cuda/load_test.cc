@@ -89,7 +89,7 @@ TEST_F(CudaLoadTest, RowsApartAndTransposed) {
 }
 
 // Why a device cannot read this checkpoint's blob by itself, or success.
-Status CheckDirectReads(internal::DeviceRuntime& runtime, const Directory& directory) {
+Status CheckDirectReads(internal::device::DeviceRuntime& runtime, const Directory& directory) {
   const auto queue = runtime.MakeQueue(0).value();
   SEALPOINT_RETURN_IF_ERROR(runtime.CheckDigests(0));
   SEALPOINT_RETURN_IF_ERROR(runtime.CheckFiles());

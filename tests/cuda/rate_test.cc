@@ -31,10 +31,10 @@ class CudaRateTest : public CudaRateFixture {
   // Pieces of the size of staging buffers, as a save queues them.
   void CopyInPieces() {
     constexpr std::uint64_t kPiece = 4 * kMiB;
-    internal::DeviceCopies copies(runtime_, {.idle_queues = &idle_queues_});
+    internal::device::DeviceCopies copies(runtime_, {.idle_queues = &idle_queues_});
     for (std::uint64_t at = 0; at < size_; at += kPiece) {
       const std::uint64_t piece = std::min(kPiece, size_ - at);
-      const auto queue_it = [&](internal::CopyQueue& queue) {
+      const auto queue_it = [&](internal::device::CopyQueue& queue) {
         return queue.CopyToHost({memory_->address() + at, 1, piece}, host_.subspan(at, piece));
       };
       ASSERT_TRUE(copies.Queue(0, piece, queue_it).ok());
@@ -58,7 +58,7 @@ class CudaRateTest : public CudaRateFixture {
     return ratios[kRounds / 2];
   }
 
-  internal::QueuePool idle_queues_;
+  internal::device::QueuePool idle_queues_;
 };
 
 TEST_F(CudaRateTest, CopiesInPiecesAtTheRateOfTheLink) {
@@ -68,7 +68,7 @@ TEST_F(CudaRateTest, CopiesInPiecesAtTheRateOfTheLink) {
 TEST_F(CudaRateTest, DigestsAreAtLeastTwiceAsFastAsTheLink) {
   const Status offered = runtime_->CheckDigests(0);
   if (!offered.ok()) GTEST_SKIP() << offered.ToString();
-  const internal::DeviceChunks chunks{memory_->address(), size_, 4 * kMiB};
+  const internal::device::DeviceChunks chunks{memory_->address(), size_, 4 * kMiB};
   std::vector<Digest> digests(chunks.count());
   const auto compute = [&] {
     ASSERT_TRUE(queue_->QueueDigests(chunks, digests).ok());

@@ -151,7 +151,7 @@ TEST_F(Allocation, StaysWithinTheBoundOverTheCorpusAndAllBombs) {
     ++cases;
   }
   RecordRun({.row = "allocation",
-             .title = "Memory above the length of hostile files",
+             .title = "Memory beyond the length of hostile files",
              .command = "ctest --test-dir build/dev -R damage.allocation",
              .counts = {{"cases", cases}, {"peak KiB", worst / kKiB}},
              .exact = false});

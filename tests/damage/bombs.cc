@@ -19,7 +19,9 @@
 namespace sealpoint::testing {
 namespace {
 
-using internal::ChunkRecord;
+namespace format = internal::format;
+
+using format::ChunkRecord;
 
 constexpr std::uint32_t kRecordCountMax = std::uint32_t{1} << 28;
 constexpr std::uint64_t kBlobSizeMax = std::uint64_t{1} << 50;
@@ -28,22 +30,22 @@ constexpr std::uint32_t kBoxListShardCountMax = std::uint32_t{1} << 16;
 // A directory with marker and index but without the blobs.
 DamagedFiles PinIndex(const Bytes& buffer, const std::vector<HostileBlob>& blobs) {
   const AttemptId attempt = MiniSpec::MakeId(0xa7);
-  Bytes index(internal::kHeaderSize);
-  internal::EncodeHeader(
-      {.kind = internal::FileKind::kIndex, .id = attempt, .attempt = attempt, .step = 7}, index);
+  Bytes index(format::kHeaderSize);
+  format::EncodeHeader(
+      {.kind = format::FileKind::kIndex, .id = attempt, .attempt = attempt, .step = 7}, index);
   index.insert(index.end(), buffer.begin(), buffer.end());
-  internal::Marker marker{.kind = internal::MarkerKind::kCommit,
-                          .attempt = attempt,
-                          .step = 7,
-                          .sequence = 1,
-                          .index_size = index.size(),
-                          .index_digest = ComputeDigest(index),
-                          .blob_count = blobs.size()};
+  format::Marker marker{.kind = format::MarkerKind::kCommit,
+                        .attempt = attempt,
+                        .step = 7,
+                        .sequence = 1,
+                        .index_size = index.size(),
+                        .index_digest = ComputeDigest(index),
+                        .blob_count = blobs.size()};
   for (const HostileBlob& blob : blobs) marker.total_bytes += blob.file_size;
-  const internal::MarkerBytes bytes = internal::EncodeMarker(marker);
+  const format::MarkerBytes bytes = format::EncodeMarker(marker);
   DamagedFiles files;
   files["COMMIT"].bytes.assign(bytes.begin(), bytes.end());
-  files[internal::IndexName(attempt)].bytes = std::move(index);
+  files[format::IndexName(attempt)].bytes = std::move(index);
   return files;
 }
 DamagedFiles PinIndex(const HostileMetadata& metadata) {
@@ -62,7 +64,7 @@ HostileBlob HugeBlob(std::uint32_t record_count, std::uint32_t shard_count) {
 DamagedFiles IndexLength(std::uint64_t length) {
   DamagedFiles files = AsDamagedFiles(BuildMini(BaseSpec()).files);
   Bytes& marker = files.at("COMMIT").bytes;
-  internal::StoreLe<std::uint64_t>(marker, internal::MarkerFields::kIndexSize.at, length);
+  internal::StoreLe<std::uint64_t>(marker, format::MarkerFields::kIndexSize.at, length);
   ResealMarker(marker);
   return files;
 }
@@ -88,7 +90,7 @@ DamagedFiles ObjectThatIsNotThere(bool with_a_short_blob) {
   if (with_a_short_blob) {
     BlobId id;
     id.bytes[0] = std::byte{1};
-    files[internal::BlobName(id)].bytes.resize(4096);
+    files[format::BlobName(id)].bytes.resize(4096);
   }
   return files;
 }
@@ -233,7 +235,7 @@ DamagedFiles CodedBomb(Codec codec, std::uint64_t raw_size, std::uint64_t chunk_
                      .shards = {{.region = Region::Whole(shape), .bytes = raw}}}};
   }
   const Bytes frame = FrameOfRuns(raw_size);
-  const std::uint64_t begin = internal::ShardAlignment(size) == 4096 ? 4096 : 128;
+  const std::uint64_t begin = format::ShardAlignment(size) == 4096 ? 4096 : 128;
   spec.hooks.chunk_area = [=](int, Bytes& area) {
     area.resize(begin);
     for (std::uint64_t i = 0; i < chunk_count; ++i) {
@@ -256,8 +258,8 @@ DamagedFiles ManifestLength(std::uint64_t length) {
   DamagedFiles files = AsDamagedFiles(BuildMini(OneRankSpec()).files);
   for (auto& [name, entry] : files) {
     if (!name.ends_with(".blob")) continue;
-    const MutableByteSpan trailer = MutableByteSpan(entry.bytes).last(internal::kTrailerSize);
-    internal::StoreLe<std::uint64_t>(trailer, internal::TrailerFields::kManifestSize.at, length);
+    const MutableByteSpan trailer = MutableByteSpan(entry.bytes).last(format::kTrailerSize);
+    internal::StoreLe<std::uint64_t>(trailer, format::TrailerFields::kManifestSize.at, length);
     ResealTrailer(trailer);
   }
   return files;

@@ -19,6 +19,8 @@
 namespace sealpoint::testing {
 namespace {
 
+namespace format = internal::format;
+
 using internal::LoadLe;
 
 // Collects the features that the index shows.
@@ -51,24 +53,24 @@ void CollectFromIndex(const DamageCase& one, std::set<std::string>& features) {
 void CollectFromBlob(const Bytes& blob, std::set<std::string>& features) {
   std::uint64_t shard_raw_size = 0;
   std::set<std::uint16_t> codecs_of_shard;
-  const ByteSpan trailer = ByteSpan(blob).last(internal::kTrailerSize);
-  const auto records = LoadLe<std::uint64_t>(trailer, internal::TrailerFields::kRecords.at);
-  const auto count = LoadLe<std::uint32_t>(trailer, internal::TrailerFields::kRecordCount.at);
+  const ByteSpan trailer = ByteSpan(blob).last(format::kTrailerSize);
+  const auto records = LoadLe<std::uint64_t>(trailer, format::TrailerFields::kRecords.at);
+  const auto count = LoadLe<std::uint32_t>(trailer, format::TrailerFields::kRecordCount.at);
   for (std::uint32_t r = 0; r < count; ++r) {
-    const std::uint64_t at = records + r * internal::kRecordSize;
-    if (LoadLe<std::uint32_t>(blob, at + internal::RecordFields::kChunk.at) == 0) {
+    const std::uint64_t at = records + r * format::kRecordSize;
+    if (LoadLe<std::uint32_t>(blob, at + format::RecordFields::kChunk.at) == 0) {
       shard_raw_size = 0;
       codecs_of_shard.clear();
     } else {
       features.insert("shard of chunks");
     }
-    shard_raw_size += LoadLe<std::uint32_t>(blob, at + internal::RecordFields::kRawSize.at);
-    codecs_of_shard.insert(LoadLe<std::uint16_t>(blob, at + internal::RecordFields::kCodec.at));
+    shard_raw_size += LoadLe<std::uint32_t>(blob, at + format::RecordFields::kRawSize.at);
+    codecs_of_shard.insert(LoadLe<std::uint16_t>(blob, at + format::RecordFields::kCodec.at));
     features.insert("codec " + std::to_string(*codecs_of_shard.rbegin()));
     features.insert(shard_raw_size >= 65536 ? "large shard" : "small shard");
     if (codecs_of_shard.size() > 1) features.insert("raw chunk between coded ones");
   }
-  if (count > internal::kRecordsPerGroup) features.insert("several record groups");
+  if (count > format::kRecordsPerGroup) features.insert("several record groups");
   for (const BlobArea& area : FindBlobAreas(blob)) {
     features.insert("area " + std::to_string(static_cast<int>(area.kind)));
   }

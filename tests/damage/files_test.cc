@@ -86,7 +86,8 @@ std::uint64_t ExchangeFiles(const DamageCase& one) {
       ++count;
     }
     // Renamed: as if it were a blob that no index knows.
-    checker.storage().files()[internal::BlobName(MiniSpec::MakeId(0xee))] = {.bytes = a->second};
+    checker.storage().files()[internal::format::BlobName(MiniSpec::MakeId(0xee))] = {.bytes =
+                                                                                         a->second};
     checker.storage().files().erase(a->first);
     EXPECT_EQ(checker.Both({a->first}), "") << one.name << ", " << a->first << " renamed";
     checker.Restore();
@@ -204,8 +205,8 @@ TEST(DamageFiles, DirectoriesInThePlaceOfFilesAreMissingFiles) {
 TEST(DamageFiles, VoidMarkerBarsACommittedCheckpoint) {
   const DamageCase& one = SmallDamageCases().front();
   DamageChecker checker(one);
-  const internal::MarkerBytes bytes =
-      internal::EncodeMarker({.kind = internal::MarkerKind::kVoid, .attempt = OtherAttempt()});
+  const internal::format::MarkerBytes bytes = internal::format::EncodeMarker(
+      {.kind = internal::format::MarkerKind::kVoid, .attempt = OtherAttempt()});
   checker.bytes("COMMIT").assign(bytes.begin(), bytes.end());
   EXPECT_EQ(checker.Both({"COMMIT"}), "");
 }

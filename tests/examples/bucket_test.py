@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A training whose series lies in a bucket of SeaweedFS: killed in a save, resumed on another mesh, pruned, verified.
 
-Usage: bucket_test.py MPIEXEC TRAIN_CHAR_LM CKPT_VERIFY    skipped (77) without the server
+Usage: bucket_test.py MPIEXEC TRAIN_CHAR_LM CKPT    skipped (77) without the server
 """
 import os
 import pathlib
@@ -32,7 +32,7 @@ def check(training, folder):
     crash_test.STEPS += 2
     done = training.run(3, *saves, "--resume", "--keep", 2)
     assert done.returncode == 0 and not done.stderr, done.stderr
-    listed = crash_test.run([crash_test.verifier, "--series", SERIES])
+    listed = crash_test.run([crash_test.ckpt, "verify", "--series", SERIES])
     assert listed.returncode == crash_test.VALID, listed
     left = re.findall(r"/step-0+(\d+)-\w+: valid", listed.stdout)
     assert left == [str(crash_test.STEPS), str(crash_test.STEPS - 1)], listed.stdout
@@ -47,7 +47,7 @@ def main():
 
 
 if __name__ == "__main__":
-    crash_test.mpiexec, crash_test.trainer, crash_test.verifier = (os.path.abspath(path) for path in sys.argv[1:4])
+    crash_test.mpiexec, crash_test.trainer, crash_test.ckpt = (os.path.abspath(path) for path in sys.argv[1:4])
     try:
         main()
     except servers.Missing as missing:

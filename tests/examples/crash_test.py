@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kills ranks of train_char_lm in every phase of a save, with and without --async, and looks at what is left.
 
-Usage: crash_test.py MPIEXEC TRAIN_CHAR_LM CKPT_VERIFY [ForegroundTest|BackgroundTest ...]
+Usage: crash_test.py MPIEXEC TRAIN_CHAR_LM CKPT [ForegroundTest|BackgroundTest ...]
 """
 import itertools
 import math
@@ -25,11 +25,11 @@ RANKS = 4
 MESH = "data=2,tensor=2"
 OTHER_MESHES = {2: "data=1,tensor=2", 3: "data=3,tensor=1", 1: "data=1,tensor=1"}  # to resume on, by ranks
 
-VALID = 0  # exit statuses of ckpt-verify
+VALID = 0  # exit statuses of ckpt verify
 UNCOMMITTED = 2
 NO_FILE_OF_OURS = 4
 
-mpiexec, trainer, verifier = "", "", ""
+mpiexec, trainer, ckpt = "", "", ""
 
 
 def write_text(path):
@@ -45,7 +45,7 @@ def run(command):
 
 
 def verdict(*arguments):
-    return run([verifier, *arguments]).returncode
+    return run([ckpt, "verify", *arguments]).returncode
 
 
 def losses_in(output):
@@ -227,6 +227,6 @@ def add_crash_tests():
 
 
 if __name__ == "__main__":
-    mpiexec, trainer, verifier = (os.path.abspath(path) for path in sys.argv[1:4])
+    mpiexec, trainer, ckpt = (os.path.abspath(path) for path in sys.argv[1:4])
     add_crash_tests()
     unittest.main(argv=[sys.argv[0], *sys.argv[4:]], verbosity=2)

@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the examples of one file as their first lines say.
 
-Usage: one_file_test.py MPIEXEC FOLDER_OF_EXAMPLES CKPT_VERIFY [unittest arguments]
+Usage: one_file_test.py MPIEXEC FOLDER_OF_EXAMPLES CKPT [unittest arguments]
 """
 
-import json
 import os
 import pathlib
 import shutil
@@ -14,7 +13,7 @@ import sys
 import tempfile
 import unittest
 
-MPIEXEC, EXAMPLES, CKPT_VERIFY = None, None, None
+MPIEXEC, EXAMPLES, CKPT = None, None, None
 
 
 class OneFileTest(unittest.TestCase):
@@ -34,7 +33,7 @@ class OneFileTest(unittest.TestCase):
         return sorted(path.parent.name[:17] for path in (self.folder / series).glob("*/COMMIT"))
 
     def verify(self, *arguments):
-        done = subprocess.run([CKPT_VERIFY, *arguments], cwd=self.folder, text=True, capture_output=True, check=False)
+        done = subprocess.run([CKPT, "verify", *arguments], cwd=self.folder, text=True, capture_output=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def errors_of(self, lines, ranks, begin):
@@ -110,38 +109,6 @@ class OwnCollectivesTest(OneFileTest):
         self.assertEqual(len([line for line in lines if line.startswith("rank ")]), 3, lines)
 
 
-class SafetensorsTest(OneFileTest):
-    def model(self, name, payload):
-        header = json.dumps({
-            "w": {"dtype": "F32", "shape": [4, 2], "data_offsets": [0, 32]},
-            "b": {"dtype": "BF16", "shape": [2], "data_offsets": [32, 36]}}).encode()
-        (self.folder / name).write_bytes(len(header).to_bytes(8, "little") + header + payload)
-
-    def test_a_model_becomes_a_checkpoint_and_again_a_model(self):
-        payload = bytes(range(36))
-        self.model("model.safetensors", payload)
-        listed = ["b: bf16 [2], 4 B", "w: f32 [4, 2], 32 B", "  of which 16 bytes were read"]
-        self.assertEqual(self.run_example(0, "safetensors", "list", "model.safetensors"), listed)
-        # Its size counts the object that says which tensor is where.
-        self.assertRegex(self.run_example(0, "safetensors", "import", "model.safetensors", "saved")[0], "^2 tensors, ")
-        self.verify("saved")
-        lines = self.run_example(0, "safetensors", "export", "saved", "again.safetensors")
-        self.assertEqual(len(lines), 1)
-        content = (self.folder / "again.safetensors").read_bytes()
-        self.assertEqual(content[-36:], payload)
-        self.run_example(0, "safetensors", "export", "saved", "again")
-        self.assertEqual(os.listdir(self.folder / "again"), ["model.safetensors"])
-        self.assertEqual((self.folder / "again" / "model.safetensors").read_bytes(), content)
-        self.assertEqual(self.run_example(0, "safetensors", "list", "again"), listed)
-
-    def test_a_file_that_is_cut_is_an_error_and_leaves_nothing(self):
-        self.model("model.safetensors", bytes(35))
-        lines = self.run_example(0, "safetensors", "import", "model.safetensors", "saved", status=1)
-        self.assertRegex(lines[0], "^Incomplete: .*35 bytes.*expected 36")
-        self.assertFalse((self.folder / "saved").exists())
-        self.assertRegex(self.run_example(0, "safetensors", status=1)[0], "^InvalidArgument")
-
-
 if __name__ == "__main__":
-    MPIEXEC, EXAMPLES, CKPT_VERIFY = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
+    MPIEXEC, EXAMPLES, CKPT = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
     unittest.main(argv=[sys.argv[0], *sys.argv[4:]])

@@ -59,7 +59,7 @@ void ExpectTells(const Status& status, const StorageFault& fault) {
 // another thread: the one that failed was for a hint, whose error is none.
 bool WasOpenedByAnotherCall(const std::vector<StorageCall>& calls, std::size_t begin) {
   const auto is_opening = [](const StorageCall& call) {
-    return call.op == StorageOp::kOpenForRead && call.name.ends_with(internal::kBlobSuffix);
+    return call.op == StorageOp::kOpenForRead && call.name.ends_with(internal::format::kBlobSuffix);
   };
   const auto first = calls.begin() + static_cast<std::ptrdiff_t>(begin);
   const auto failed = std::find_if(first, calls.end(), [&](const StorageCall& call) {
@@ -166,7 +166,8 @@ TEST(ReadFaultsTest, ResumeNeverTakesAnOlderOneUnasked) {
   }));
   RecordRun(
       {.row = "fault-read",
-       .title = "Storage faults under loads, verifications, commits of others' blobs, resumes",
+       .title =
+           "Storage faults under loads, verifications, resumes, commits of other writers' blobs",
        .command = "ctest --test-dir build/dev -R fault.read",
        .counts = {{"operations", sum.operations}, {"faults injected", sum.faults}},
        .exact = false});  // two threads may open the same file at once

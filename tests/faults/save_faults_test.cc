@@ -79,7 +79,7 @@ TEST(SaveFaultsTest, EverySecondFaultBehindOneOfThePublication) {
     sum.faults += counts.faults;
   }
   RecordRun({.row = "fault-save-twice",
-             .title = "Second storage faults behind a failed publication",
+             .title = "Second storage faults after a failed publication",
              .command = "ctest --test-dir build/dev -R fault.save",
              .counts = {{"operations", sum.operations}, {"faults injected", sum.faults}}});
 }

@@ -118,7 +118,7 @@ TEST(SeriesFaultsTest, EveryOperationOfADeletionThatIsRefused) {
     sum.operations += counts.operations;
     sum.faults += counts.faults;
   }
-  Record("fault-delete-refused", "deletions that are refused", sum);
+  Record("fault-delete-refused", "refused deletions", sum);
 }
 
 // First call: void marker, then the files. Second call: the rest. Each goes on where one stopped.

@@ -352,7 +352,7 @@ TEST_F(ProbeCalls, ALinkThatReportsAFailureIsNotReliedOn) {
 
 // Staging memory: only whole mappings are given out, and none is lost.
 TEST_F(SystemCalls, MemoryThatCannotBeHadIsAnError) {
-  const auto pool = internal::StagingPool::Create(64 * kKiB, 16 * kKiB).value();
+  const auto pool = internal::device::StagingPool::Create(64 * kKiB, 16 * kKiB).value();
   for (const int advice : {MADV_DONTFORK, MADV_POPULATE_WRITE}) {
     Fail({.call = "madvise", .end = std::to_string(advice), .error_number = ENOMEM});
     EXPECT_THAT(pool->Reserve(1), HasCode(Code::kIo));
@@ -439,19 +439,19 @@ class CodecWithoutMemory : public ::testing::Test {
   ~CodecWithoutMemory() override { failing_size_min = 0; }
 
   Status Encode(Codec codec, std::size_t size_min) {
-    internal::ChunkCodec encoder;
+    internal::codec::ChunkCodec encoder;
     failing_size_min = size_min;
     return encoder.Encode(codec, 1, 4, raw_, stored_).status();
   }
   Status Decode(Codec codec, std::size_t size_min) {
-    internal::ChunkCodec decoder;
-    const auto size = internal::ChunkCodec().Encode(codec, 1, 4, raw_, stored_);
+    internal::codec::ChunkCodec decoder;
+    const auto size = internal::codec::ChunkCodec().Encode(codec, 1, 4, raw_, stored_);
     failing_size_min = size_min;
     return decoder.Decode(codec, 4, ByteSpan(stored_).first(size.value()), raw_);
   }
 
   Bytes raw_ = Bytes(kMiB);
-  Bytes stored_ = Bytes(internal::ChunkCodec::EncodedSizeBound(kMiB));
+  Bytes stored_ = Bytes(internal::codec::ChunkCodec::EncodedSizeBound(kMiB));
 };
 
 TEST_F(CodecWithoutMemory, CannotEncode) {

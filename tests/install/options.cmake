@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The options of docs/install.md: with BUILD_TESTING off nothing that only tests need is looked for; without tools, examples
+# The options of docs/start/install.md: with BUILD_TESTING off nothing that only tests need is looked for; without tools, examples
 # and benchmarks only what the library needs is; warnings are errors in our presets alone.
 include(${CMAKE_CURRENT_LIST_DIR}/run.cmake)
 set(folder ${WORK_DIR}/options)

@@ -455,7 +455,7 @@ TEST(CollectiveLoadTest, RefusesRanksWithAnotherPath) {
     if (comm.size() == 1) return;
     EXPECT_THAT(reader.status(), HasCode(Code::kInvalidArgument));
     EXPECT_EQ(reader.status().message(),
-              "the ranks disagree in opening (path c): path is c on rank 0, other on rank " +
+              "the ranks disagree on opening (path c): path is c on rank 0, other on rank " +
                   std::to_string(comm.size() - 1));
     EXPECT_EQ(reader.status().place().rank, comm.size() - 1);
   });

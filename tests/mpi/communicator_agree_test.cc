@@ -85,7 +85,7 @@ TEST(BroadcastResult, GivesTheValueOfTheRootToAll) {
     WithRanks(size, [size](Communicator& comm) {
       for (int root = 0; root < size; ++root) {
         const ByteSpan text = AsBytes(comm.rank() == root ? "index" : "not this one");
-        const auto result = BroadcastResult(comm, root, Bytes(text.begin(), text.end()));
+        const auto result = comm::BroadcastResult(comm, root, Bytes(text.begin(), text.end()));
         ASSERT_TRUE(result.ok()) << result.error().ToString();
         EXPECT_EQ(AsText(*result), "index");
       }
@@ -96,7 +96,7 @@ TEST(BroadcastResult, GivesTheValueOfTheRootToAll) {
 TEST(BroadcastResult, GivesAnEmptyValue) {
   for (const int size : RankCounts()) {
     WithRanks(size, [](Communicator& comm) {
-      const auto result = BroadcastResult(comm, 0, Bytes());
+      const auto result = comm::BroadcastResult(comm, 0, Bytes());
       ASSERT_TRUE(result.ok()) << result.error().ToString();
       EXPECT_TRUE(result->empty());
     });
@@ -109,7 +109,7 @@ TEST(BroadcastResult, GivesTheErrorOfTheRootToAll) {
       const int root = size - 1;
       Result<Bytes> mine = Bytes(3);
       if (comm.rank() == root) mine = DiskError(root);
-      const auto result = BroadcastResult(comm, root, std::move(mine));
+      const auto result = comm::BroadcastResult(comm, root, std::move(mine));
       EXPECT_EQ(result.error(), Status(DiskError(root).AtRank(root, comm.host())));
     });
   }

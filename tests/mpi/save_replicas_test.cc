@@ -116,6 +116,51 @@ TEST(SaveReplicas, AreFoundAndWrittenOnce) {
   });
 }
 
+// What a rank declares in the test below: another tensor in each phase of the program.
+Declaration DeclarationOf(int phase) {
+  Declaration declaration;
+  AddTensor(declaration, "phase." + std::to_string(phase));
+  AddObject(declaration, "common");
+  return declaration;
+}
+
+TEST(SaveReplicas, NeedOneReductionLessIfTheCallerComparedTheCall) {
+  OnRanks(kFindsReplicas, [](SaveJob& job) {
+    int saves = 0;
+    Status status;
+    const auto reductions_of = [&](int phase, const SaveOptions& options) {
+      const int before = job.comm.reduction_count();
+      const auto target = SaveTarget::Directory(job.path("save." + std::to_string(saves++)));
+      status = job.Save(DeclarationOf(phase), target, options).status();
+      return job.comm.reduction_count() - before;
+    };
+    const auto compared = [](int phase) {
+      return SaveOptions{.declarations = DeclarationOf(phase).ComputeDigest()};
+    };
+    reductions_of(0, {});
+    const int usual = reductions_of(0, {});
+    for (int phase = 0; phase < 2; ++phase) {
+      reductions_of(phase, compared(phase));  // searches
+      EXPECT_EQ(reductions_of(phase, compared(phase)), usual - 1);
+      EXPECT_TRUE(status.ok()) << status.ToString();
+    }
+    const auto checkpoint = OpenFrom(job.posix, job.path("save.5"));
+    EXPECT_EQ(LoadWhole(*checkpoint, "phase.1"), Content("phase.1", kTensorSize));
+
+    SaveOptions failing = compared(1);
+    if (job.is_last()) failing.failure = Status(Code::kIo, "of the program");
+    reductions_of(1, failing);
+    EXPECT_EQ(status.message(), "of the program");
+    job.ExpectSameOnAllRanks(status);
+
+    reductions_of(job.is_last() ? 0 : 1, compared(1));
+    EXPECT_THAT(status.message(), HasSubstr("the declaration of this rank has changed"));
+    job.ExpectSameOnAllRanks(status);
+    reductions_of(0, {});
+    EXPECT_TRUE(status.ok()) << status.ToString();
+  });
+}
+
 TEST(SaveReplicas, OfEachObjectGoToOneOfTheRanksThatWrite) {
   OnRanks(
       {.writer_ranks = {1}, .find_replicas = true},

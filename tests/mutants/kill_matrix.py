@@ -81,7 +81,7 @@ def summarise(everything, verdicts, group_of):
             counts[group]["reached"] += 1
             counts[group][verdict] += 1
             counts[group]["alone"] += killers == [group]
-    return {group: {"tests": count["tests"], "seconds of a processor": round(count["seconds"]),
+    return {group: {"tests": count["tests"], "processor seconds": round(count["seconds"]),
                     "mutants reached": count["reached"], "killed": count[KILLED], "killed by no other": count["alone"],
                     "cut off": count[CUT]}
             for group, count in counts.items()}

@@ -30,8 +30,8 @@ Bytes AnyChunk(std::uint32_t element_size) {
 std::uint32_t AnyElementSize() { return *rc::gen::element<std::uint32_t>(1, 2, 3, 4, 8, 16); }
 Codec AnyCodec() { return *rc::gen::element(Codec::kZstd, Codec::kByteSplitZstd); }
 
-Bytes Encoded(ChunkCodec& codec, Codec id, std::uint32_t element_size, const Bytes& raw) {
-  Bytes stored(ChunkCodec::EncodedSizeBound(raw.size()));
+Bytes Encoded(codec::ChunkCodec& codec, Codec id, std::uint32_t element_size, const Bytes& raw) {
+  Bytes stored(codec::ChunkCodec::EncodedSizeBound(raw.size()));
   const int level = *rc::gen::element(-3, 1, 3, 9);
   const auto size = codec.Encode(id, level, element_size, raw, stored);
   RC_ASSERT(size.ok());
@@ -44,8 +44,8 @@ RC_GTEST_PROP(ByteSplit, JoinUndoesSplit, ()) {
   const Bytes raw = AnyChunk(element_size);
   Bytes split(raw.size());
   Bytes joined(raw.size());
-  SplitBytes(element_size, raw, split);
-  JoinBytes(element_size, split, joined);
+  codec::SplitBytes(element_size, raw, split);
+  codec::JoinBytes(element_size, split, joined);
   RC_ASSERT(joined == raw);
 }
 
@@ -54,7 +54,7 @@ RC_GTEST_PROP(ChunkCodec, DecodeUndoesEncode, ()) {
   const std::uint32_t element_size = AnyElementSize();
   const Codec id = AnyCodec();
   const Bytes raw = AnyChunk(element_size);
-  ChunkCodec codec;
+  codec::ChunkCodec codec;
   const Bytes stored = Encoded(codec, id, element_size, raw);
   Bytes decoded(raw.size());
   const Status status = codec.Decode(id, element_size, stored, decoded);
@@ -72,7 +72,7 @@ RC_GTEST_PROP(ChunkCodec, AnyChangeOfAStoredChunkIsRefusedOrStaysWithinTheChunk,
   const std::uint32_t element_size = AnyElementSize();
   const Codec id = AnyCodec();
   const Bytes raw = AnyChunk(element_size);
-  ChunkCodec codec;
+  codec::ChunkCodec codec;
   Bytes stored = Encoded(codec, id, element_size, raw);
   const auto changes = *rc::gen::inRange(1, 5);
   for (int i = 0; i < changes; ++i) {
@@ -93,7 +93,7 @@ RC_GTEST_PROP(ChunkCodec, AnyChangeOfAStoredChunkIsRefusedOrStaysWithinTheChunk,
 
 RC_GTEST_PROP(ChunkCodec, EveryShorterOrLongerStoredChunkIsRefused, ()) {
   const Bytes raw = AnyChunk(4);
-  ChunkCodec codec;
+  codec::ChunkCodec codec;
   Bytes stored = Encoded(codec, AnyCodec(), 4, raw);
   const auto size =
       *rc::gen::distinctFrom(rc::gen::inRange<std::size_t>(0, stored.size() + 20), stored.size());

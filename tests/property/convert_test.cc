@@ -16,7 +16,7 @@
 namespace sealpoint::testing {
 namespace {
 
-using internal::ElementConverter;
+using internal::convert::ElementConverter;
 
 // Doubles around the values of the format more often than far from them.
 double AnyDouble(const SmallFloat& format, const std::vector<double>& values) {

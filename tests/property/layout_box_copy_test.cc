@@ -26,7 +26,7 @@ using test::ShuffleAtRandom;
 using BytePairs = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
 // Source and target offset of every byte that a copy moves, sorted.
-BytePairs PairsOf(const StridedCopy& copy) {
+BytePairs PairsOf(const layout::StridedCopy& copy) {
   BytePairs pairs = {{copy.source_offset_bytes, copy.target_offset_bytes}};
   const auto repeat = [&pairs](std::uint64_t count, std::int64_t source, std::int64_t target) {
     BytePairs next;
@@ -47,7 +47,7 @@ BytePairs PairsOf(const StridedCopy& copy) {
 
 std::vector<std::int64_t> AnyStrides(const Shape& extent, std::uint64_t element_size) {
   // Dense, or dense with one dimension padded, reversed or repeated: what merges and what does not.
-  std::vector<std::int64_t> strides = DenseStridesBytes(extent, element_size);
+  std::vector<std::int64_t> strides = layout::DenseStridesBytes(extent, element_size);
   if (strides.empty() || AnyIn(0, 2) == 0) return strides;
   std::int64_t& stride = strides[AnyIn(0, strides.size() - 1)];
   switch (AnyIn(0, 2)) {
@@ -65,7 +65,7 @@ std::vector<std::int64_t> AnyStrides(const Shape& extent, std::uint64_t element_
 }
 
 RC_GTEST_PROP(StridedCopyProperty, NormalizeKeepsTheBytesAndWhereTheyGo, ()) {
-  StridedCopy copy;
+  layout::StridedCopy copy;
   copy.extent = Shape(AnyIn(0, 5));
   for (std::uint64_t& extent : copy.extent) extent = AnyIn(0, 9) == 0 ? 0 : AnyIn(1, 4);
   copy.element_size = std::uint64_t{1} << AnyIn(0, 4);
@@ -76,7 +76,7 @@ RC_GTEST_PROP(StridedCopyProperty, NormalizeKeepsTheBytesAndWhereTheyGo, ()) {
   copy.Normalize();
   RC_ASSERT(PairsOf(copy) == before);
   RC_ASSERT(copy.byte_count() == byte_count);
-  const StridedCopy once = copy;
+  const layout::StridedCopy once = copy;
   copy.Normalize();
   RC_ASSERT(copy.extent == once.extent);
   RC_ASSERT(copy.element_size == once.element_size);
@@ -126,7 +126,7 @@ Case AnyCase() {
   Case any{.shape = AnyShape(),
            .element_size = *rc::gen::element<std::uint64_t>(1, 2, 3, 4, 8, 16)};
   any.linear = AnyRegion(any.shape);
-  const std::vector<Box> parts = DecomposeRun(any.linear);
+  const std::vector<Box> parts = layout::DecomposeRun(any.linear);
   any.part = AnyBoxIn(parts[AnyIn(0, parts.size() - 1)]);
   Box origin = any.part;  // any box around the part
   for (std::size_t d = 0; d < origin.offset.size(); ++d) {
@@ -165,9 +165,9 @@ RC_GTEST_PROP(CopyFromLinearProperty, MovesTheElementsOfThePartAndNothingElse, (
     for (std::size_t i = 0; i < any.element_size; ++i) expected[to + i] = source[from + i];
   });
   Bytes actual(any.memory.size);
-  RunStridedCopy(
-      CopyFromLinear(any.linear, any.part, any.memory.origin, any.memory.strides, any.element_size),
-      source.data(), actual.data());
+  layout::RunStridedCopy(layout::CopyFromLinear(any.linear, any.part, any.memory.origin,
+                                                any.memory.strides, any.element_size),
+                         source.data(), actual.data());
   RC_ASSERT(actual == expected);
 }
 
@@ -179,9 +179,9 @@ RC_GTEST_PROP(CopyToLinearProperty, MovesTheElementsOfThePartAndNothingElse, ())
     for (std::size_t i = 0; i < any.element_size; ++i) expected[to + i] = source[from + i];
   });
   Bytes actual(expected.size());
-  RunStridedCopy(
-      CopyToLinear(any.linear, any.part, any.memory.origin, any.memory.strides, any.element_size),
-      source.data(), actual.data());
+  layout::RunStridedCopy(layout::CopyToLinear(any.linear, any.part, any.memory.origin,
+                                              any.memory.strides, any.element_size),
+                         source.data(), actual.data());
   RC_ASSERT(actual == expected);
 }
 

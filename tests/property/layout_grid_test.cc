@@ -21,13 +21,13 @@ using test::DisturbAtRandom;
 using test::ShuffleAtRandom;
 
 // In the form that MatchGrid gives: without a single run cut there are no lists of them.
-Grid AnyGrid(const Shape& shape) {
-  Grid grid;
+layout::Grid AnyGrid(const Shape& shape) {
+  layout::Grid grid;
   for (const std::uint64_t extent : shape) grid.cuts.push_back(AnyCuts(extent));
   if (AnyIn(0, 1) == 0) return grid;
   bool has_cut = false;
-  for (std::uint64_t cell = 0; cell < GridCellCount(grid); ++cell) {
-    grid.run_cuts.push_back(AnyCuts(BoxElementCount(GridCell(shape, grid, cell))));
+  for (std::uint64_t cell = 0; cell < layout::GridCellCount(grid); ++cell) {
+    grid.run_cuts.push_back(AnyCuts(layout::BoxElementCount(layout::GridCell(shape, grid, cell))));
     has_cut = has_cut || !grid.run_cuts.back().empty();
   }
   if (!has_cut) grid.run_cuts.clear();
@@ -36,20 +36,20 @@ Grid AnyGrid(const Shape& shape) {
 
 RC_GTEST_PROP(GridProperty, PassesItsCheckAndTiles, ()) {
   const Shape shape = AnyShape();
-  const Grid grid = AnyGrid(shape);
-  const std::vector<Region> regions = GridRegions(shape, grid);
-  RC_ASSERT(CheckGrid(shape, grid).ok());
-  RC_ASSERT(regions.size() == GridShardCount(grid));
-  RC_ASSERT(!FindTilingFault(shape, regions, 1 << 24).value().has_value());
+  const layout::Grid grid = AnyGrid(shape);
+  const std::vector<Region> regions = layout::GridRegions(shape, grid);
+  RC_ASSERT(layout::CheckGrid(shape, grid).ok());
+  RC_ASSERT(regions.size() == layout::GridShardCount(grid));
+  RC_ASSERT(!layout::FindTilingFault(shape, regions, 1 << 24).value().has_value());
 }
 
 RC_GTEST_PROP(MatchGridProperty, FindsTheGridOfItsRegionsInAnyOrder, ()) {
   const Shape shape = AnyShape();
-  const Grid grid = AnyGrid(shape);
-  const std::vector<Region> regions = GridRegions(shape, grid);
+  const layout::Grid grid = AnyGrid(shape);
+  const std::vector<Region> regions = layout::GridRegions(shape, grid);
   std::vector<Region> shuffled = regions;
   ShuffleAtRandom(shuffled);
-  const auto match = MatchGrid(shape, shuffled);
+  const auto match = layout::MatchGrid(shape, shuffled);
   RC_ASSERT(match.has_value());
   RC_ASSERT(match->grid == grid);
   RC_ASSERT(match->order.size() == regions.size());
@@ -62,22 +62,22 @@ RC_GTEST_PROP(MatchGridProperty, FindsTheGridOfItsRegionsInAnyOrder, ()) {
 // not tile is never matched.
 RC_GTEST_PROP(MatchGridProperty, MatchesNothingThatDoesNotTile, ()) {
   const Shape shape = AnyShape();
-  std::vector<Region> regions = GridRegions(shape, AnyGrid(shape));
+  std::vector<Region> regions = layout::GridRegions(shape, AnyGrid(shape));
   DisturbAtRandom(shape, regions);
-  const bool tiles = !FindTilingFault(shape, regions, 1 << 24).value().has_value();
+  const bool tiles = !layout::FindTilingFault(shape, regions, 1 << 24).value().has_value();
   RC_CLASSIFY(tiles, "tiles by chance");
-  const auto match = MatchGrid(shape, regions);
+  const auto match = layout::MatchGrid(shape, regions);
   RC_ASSERT(tiles || !match.has_value());
 }
 
 RC_GTEST_PROP(MatchGridProperty, ExplainsWhateverItMatches, ()) {
   const Shape shape = AnyShape(3, 4);
   const std::vector<Region> regions = AnyTiling(shape);
-  const auto match = MatchGrid(shape, regions);
+  const auto match = layout::MatchGrid(shape, regions);
   RC_CLASSIFY(match.has_value(), "a grid");
   if (!match) return;
-  const std::vector<Region> of_grid = GridRegions(shape, match->grid);
-  RC_ASSERT(CheckGrid(shape, match->grid).ok());
+  const std::vector<Region> of_grid = layout::GridRegions(shape, match->grid);
+  RC_ASSERT(layout::CheckGrid(shape, match->grid).ok());
   RC_ASSERT(of_grid.size() == regions.size());
   for (std::size_t i = 0; i < regions.size(); ++i) {
     RC_ASSERT(regions[match->order[i]] == of_grid[i]);

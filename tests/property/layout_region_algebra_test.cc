@@ -32,12 +32,12 @@ ElementList ElementsOfAll(const Shape& shape, const std::vector<Box>& boxes) {
 RC_GTEST_PROP(DecomposeRunProperty, GivesTheElementsOfTheRunInOrder, ()) {
   const Shape shape = AnyShape(5, 4);
   const Region region = AnyRegion(shape);
-  RC_ASSERT(ElementsOfAll(shape, DecomposeRun(region)) == Elements(shape, region));
+  RC_ASSERT(ElementsOfAll(shape, layout::DecomposeRun(region)) == Elements(shape, region));
 }
 
 RC_GTEST_PROP(DecomposeRunProperty, GivesFewBoxesAndNoEmptyOne, ()) {
   const Shape shape = AnyShape(5, 4);
-  const std::vector<Box> boxes = DecomposeRun(AnyRegion(shape));
+  const std::vector<Box> boxes = layout::DecomposeRun(AnyRegion(shape));
   RC_ASSERT(boxes.size() <= std::max<std::size_t>(1, 2 * shape.size()) - (shape.empty() ? 0 : 1));
   for (const Box& box : boxes) {
     RC_ASSERT(CheckRegion(shape, Region::Of(box)).ok());
@@ -55,7 +55,7 @@ RC_GTEST_PROP(IntersectRegionsProperty, EqualsTheCommonElementsEachOnce, ()) {
   ElementList expected;
   std::set_intersection(of_a.begin(), of_a.end(), of_b.begin(), of_b.end(),
                         std::back_inserter(expected));
-  ElementList actual = ElementsOfAll(shape, IntersectRegions(a, b));
+  ElementList actual = ElementsOfAll(shape, layout::IntersectRegions(a, b));
   std::sort(actual.begin(), actual.end());
   RC_ASSERT(actual == expected);
 }
@@ -68,14 +68,14 @@ RC_GTEST_PROP(SubRunProperty, TakesThoseElementsOfTheRegion, ()) {
   const ElementList all = Elements(shape, region);
   const ElementList expected(all.begin() + static_cast<std::ptrdiff_t>(begin),
                              all.begin() + static_cast<std::ptrdiff_t>(end));
-  RC_ASSERT(Elements(shape, SubRun(region, begin, end)) == expected);
+  RC_ASSERT(Elements(shape, layout::SubRun(region, begin, end)) == expected);
 }
 
 RC_GTEST_PROP(CoveringRunProperty, BeginsAndEndsWithAnElementOfThePart, ()) {
   const Shape shape = AnyShape();
   const Box box = AnyBoxIn(Region::Whole(shape).box);
   const Box part = AnyBoxIn(box);
-  const ElementList of_run = Elements(shape, Region{box, CoveringRun(box, part)});
+  const ElementList of_run = Elements(shape, Region{box, layout::CoveringRun(box, part)});
   const ElementList of_part = Elements(shape, part);
   RC_ASSERT(of_run.front() == of_part.front());
   RC_ASSERT(of_run.back() == of_part.back());
@@ -87,8 +87,9 @@ RC_GTEST_PROP(BoxContainsProperty, IsTheInclusionOfElements, ()) {
   const Box b = AnyRegion(shape).box;
   const ElementList of_a = Elements(shape, a);
   const ElementList of_b = Elements(shape, b);
-  RC_ASSERT(BoxContains(a, b) == std::includes(of_a.begin(), of_a.end(), of_b.begin(), of_b.end()));
-  RC_ASSERT(BoxElementCount(a) == of_a.size());
+  RC_ASSERT(layout::BoxContains(a, b) ==
+            std::includes(of_a.begin(), of_a.end(), of_b.begin(), of_b.end()));
+  RC_ASSERT(layout::BoxElementCount(a) == of_a.size());
 }
 
 RC_GTEST_PROP(CheckRegionProperty, TakesExactlyTheRegionsInsideTheShape, ()) {

@@ -16,8 +16,8 @@ using test::AnyIn;
 using test::AnyRegion;
 using test::AnyShape;
 
-std::vector<HeldRun> AnyHeldRuns() {
-  std::vector<HeldRun> held(AnyIn(0, 6));
+std::vector<layout::HeldRun> AnyHeldRuns() {
+  std::vector<layout::HeldRun> held(AnyIn(0, 6));
   for (std::size_t i = 0; i < held.size(); ++i) {
     held[i].run = AnyRegion(AnyShape()).run;
     held[i].element_size = 1u << AnyIn(0, 4);
@@ -26,13 +26,13 @@ std::vector<HeldRun> AnyHeldRuns() {
   return held;
 }
 
-std::uint64_t ElementsPerChunk(const HeldRun& held) {
+std::uint64_t ElementsPerChunk(const layout::HeldRun& held) {
   return held.chunk_size_bytes / held.element_size;
 }
 
 RC_GTEST_PROP(DivideEvenlyProperty, PartitionsEveryRegionInOrder, ()) {
-  const std::vector<HeldRun> held = AnyHeldRuns();
-  const std::vector<HolderShare> shares = DivideEvenly(held, AnyIn(1, 9));
+  const std::vector<layout::HeldRun> held = AnyHeldRuns();
+  const std::vector<layout::HolderShare> shares = layout::DivideEvenly(held, AnyIn(1, 9));
   std::size_t next = 0;
   for (std::size_t i = 0; i < held.size(); ++i) {
     std::uint64_t at = held[i].run.begin;
@@ -47,21 +47,21 @@ RC_GTEST_PROP(DivideEvenlyProperty, PartitionsEveryRegionInOrder, ()) {
 }
 
 RC_GTEST_PROP(DivideEvenlyProperty, CutsAtChunksOfTheRegion, ()) {
-  const std::vector<HeldRun> held = AnyHeldRuns();
-  for (const HolderShare& share : DivideEvenly(held, AnyIn(1, 9))) {
-    const HeldRun& of = held[share.held_index];
+  const std::vector<layout::HeldRun> held = AnyHeldRuns();
+  for (const layout::HolderShare& share : layout::DivideEvenly(held, AnyIn(1, 9))) {
+    const layout::HeldRun& of = held[share.held_index];
     RC_ASSERT((share.run.begin - of.run.begin) % ElementsPerChunk(of) == 0);
   }
 }
 
 RC_GTEST_PROP(DivideEvenlyProperty, GivesHoldersEvenBytesButForLessThanAChunk, ()) {
-  const std::vector<HeldRun> held = AnyHeldRuns();
+  const std::vector<layout::HeldRun> held = AnyHeldRuns();
   const std::size_t holder_count = AnyIn(1, 9);
   std::vector<std::uint64_t> bytes(holder_count, 0);
   std::uint64_t total = 0;
   std::uint64_t chunk_max = 0;
-  for (const HeldRun& one : held) chunk_max = std::max(chunk_max, one.chunk_size_bytes);
-  for (const HolderShare& share : DivideEvenly(held, holder_count)) {
+  for (const layout::HeldRun& one : held) chunk_max = std::max(chunk_max, one.chunk_size_bytes);
+  for (const layout::HolderShare& share : layout::DivideEvenly(held, holder_count)) {
     const std::uint64_t size = share.run.size() * held[share.held_index].element_size;
     bytes[share.holder] += size;
     total += size;
@@ -73,17 +73,17 @@ RC_GTEST_PROP(DivideEvenlyProperty, GivesHoldersEvenBytesButForLessThanAChunk, (
 }
 
 RC_GTEST_PROP(DivideEvenlyProperty, GivesFewPieces, ()) {
-  const std::vector<HeldRun> held = AnyHeldRuns();
+  const std::vector<layout::HeldRun> held = AnyHeldRuns();
   const std::size_t holder_count = AnyIn(1, 9);
-  RC_ASSERT(DivideEvenly(held, holder_count).size() <= held.size() + holder_count - 1);
+  RC_ASSERT(layout::DivideEvenly(held, holder_count).size() <= held.size() + holder_count - 1);
 }
 
 RC_GTEST_PROP(DivideEvenlyProperty, DependsOnItsArgumentsAlone, ()) {
-  const std::vector<HeldRun> held = AnyHeldRuns();
+  const std::vector<layout::HeldRun> held = AnyHeldRuns();
   const std::size_t holder_count = AnyIn(1, 9);
-  const std::vector<HolderShare> first = DivideEvenly(held, holder_count);
-  const std::vector<HeldRun> copy = held;
-  const std::vector<HolderShare> second = DivideEvenly(copy, holder_count);
+  const std::vector<layout::HolderShare> first = layout::DivideEvenly(held, holder_count);
+  const std::vector<layout::HeldRun> copy = held;
+  const std::vector<layout::HolderShare> second = layout::DivideEvenly(copy, holder_count);
   RC_ASSERT(first.size() == second.size());
   for (std::size_t i = 0; i < first.size(); ++i) {
     RC_ASSERT(first[i].held_index == second[i].held_index);

@@ -17,11 +17,12 @@ using test::DisturbAtRandom;
 
 // The exact check is the owner.
 void ExpectSameVerdict(const Shape& shape, const std::vector<Region>& regions) {
-  const TilingSum::Key key = {AnyIn(0, ~std::uint64_t{0} - 1), AnyIn(0, ~std::uint64_t{0} - 1)};
-  TilingSum sum;
+  const layout::TilingSum::Key key = {AnyIn(0, ~std::uint64_t{0} - 1),
+                                      AnyIn(0, ~std::uint64_t{0} - 1)};
+  layout::TilingSum sum;
   for (const Region& region : regions) sum.AddRegion(key, region);
   if (ElementCount(shape).value() > 0) sum.SubtractTensor(key, shape);
-  const auto fault = FindTilingFault(shape, regions, 1 << 24).value();
+  const auto fault = layout::FindTilingFault(shape, regions, 1 << 24).value();
   RC_ASSERT(sum.is_zero() == !fault.has_value());
 }
 

@@ -39,7 +39,7 @@ std::uint64_t ElementNumber(const Shape& shape, const std::vector<std::uint64_t>
 // Row-major order is the lexicographic order of the coordinates: the first element that is not
 // covered once is the one to report.
 void ExpectTheFaultOfCounting(const Shape& shape, const std::vector<Region>& regions) {
-  const auto fault = FindTilingFault(shape, regions, kManyCorners).value();
+  const auto fault = layout::FindTilingFault(shape, regions, kManyCorners).value();
   const std::vector<std::uint64_t> times = TimesCovered(shape, regions);
   const auto bad = std::find_if(times.begin(), times.end(), [](auto count) { return count != 1; });
   RC_ASSERT(fault.has_value() == (bad != times.end()));
@@ -60,7 +60,7 @@ void ExpectTheFaultOfCounting(const Shape& shape, const std::vector<Region>& reg
 
 RC_GTEST_PROP(TilingProperty, FindsNoFaultInATiling, ()) {
   const Shape shape = AnyShape(5, 4);
-  RC_ASSERT(!FindTilingFault(shape, AnyTiling(shape), kManyCorners).value().has_value());
+  RC_ASSERT(!layout::FindTilingFault(shape, AnyTiling(shape), kManyCorners).value().has_value());
 }
 
 RC_GTEST_PROP(TilingProperty, AgreesWithCountingOnDisturbedTilings, ()) {
@@ -86,7 +86,7 @@ RC_GTEST_PROP(TilingProperty, FindsTheSameFaultAtAnyScale, ()) {
   for (const Region& region : AnyTiling(shape)) regions.push_back(Region::Of(region.box));
   DisturbAtRandom(shape, regions);
   for (Region& region : regions) region = Region::Of(region.box);
-  auto expected = FindTilingFault(shape, regions, kManyCorners).value();
+  auto expected = layout::FindTilingFault(shape, regions, kManyCorners).value();
 
   const std::uint64_t scale = std::uint64_t{1} << AnyIn(1, shape.empty() ? 1 : 55 / shape.size());
   Shape scaled = shape;
@@ -96,7 +96,7 @@ RC_GTEST_PROP(TilingProperty, FindsTheSameFaultAtAnyScale, ()) {
     for (std::uint64_t& extent : region.box.extent) extent *= scale;
     region = Region::Of(region.box);
   }
-  const auto actual = FindTilingFault(scaled, regions, kManyCorners).value();
+  const auto actual = layout::FindTilingFault(scaled, regions, kManyCorners).value();
   RC_ASSERT(actual.has_value() == expected.has_value());
   if (!expected) return;
   for (std::uint64_t& coordinate : expected->element) coordinate *= scale;

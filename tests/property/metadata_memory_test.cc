@@ -27,7 +27,9 @@ struct Answer {
 
 Answer Check(const std::shared_ptr<const Bytes>& index, const Limits& limits) {
   sealpoint::testing::BeginAllocationWatch();
-  Status status = Metadata::Decode(MetadataKind::kIndex, index, ByteSpan(*index), limits).status();
+  Status status =
+      metadata::Metadata::Decode(metadata::MetadataKind::kIndex, index, ByteSpan(*index), limits)
+          .status();
   return {.status = std::move(status),
           .allocated_bytes = sealpoint::testing::EndAllocationWatch().live_bytes};
 }

@@ -28,7 +28,7 @@ constexpr std::uint64_t kChunkSize = 4096;
 
 struct Model {
   std::vector<ManifestTensor> tensors;  // with all shards
-  std::vector<ManifestObject> objects;
+  std::vector<metadata::ManifestObject> objects;
 };
 
 std::uint64_t Below(std::uint64_t bound) { return *rc::gen::inRange<std::uint64_t>(0, bound); }
@@ -59,7 +59,7 @@ std::vector<Region> RandomTiling(const Shape& shape) {
   }
   std::vector<Region> regions;
   for (const Box& box : boxes) {
-    const std::uint64_t elements = BoxElementCount(box);
+    const std::uint64_t elements = layout::BoxElementCount(box);
     std::uint64_t begin = 0;
     for (const std::uint64_t cut : RandomCuts(elements, Below(3) == 0 ? 2 : 0)) {
       regions.push_back(Region{box, Run{begin, cut}});
@@ -131,13 +131,13 @@ Model RandomModel() {
 // What one blob holds while shards are dealt out.
 struct BlobDraft {
   std::vector<ManifestTensor> tensors;
-  std::vector<ManifestObject> objects;
+  std::vector<metadata::ManifestObject> objects;
   std::uint32_t records = 0;
   std::uint32_t shards = 0;
 
   std::uint32_t TakeRecords(std::uint64_t raw_size) {
     const std::uint32_t first = records;
-    records += static_cast<std::uint32_t>(ChunkCount(raw_size, kChunkSize));
+    records += static_cast<std::uint32_t>(metadata::ChunkCount(raw_size, kChunkSize));
     ++shards;
     return first;
   }
@@ -160,7 +160,7 @@ std::vector<BlobDraft> DealOut(const Model& model, std::size_t blob_count) {
       if (is_declared) blobs[blob].tensors.push_back(parts[blob]);
     }
   }
-  for (ManifestObject object : model.objects) {
+  for (metadata::ManifestObject object : model.objects) {
     BlobDraft& blob = blobs[Below(blob_count)];
     if (object.size != 0) object.first_record = blob.TakeRecords(object.size);
     blob.objects.push_back(object);
@@ -169,30 +169,30 @@ std::vector<BlobDraft> DealOut(const Model& model, std::size_t blob_count) {
 }
 
 struct Held {
-  BlobPin pin;
-  Metadata manifest;
+  metadata::BlobPin pin;
+  metadata::Metadata manifest;
 };
 
 Held Hold(const BlobDraft& draft, std::size_t number) {
   const auto bytes = std::make_shared<const Bytes>(EncodeManifest(draft.tensors, draft.objects));
-  auto manifest = Metadata::DecodeManifest(
+  auto manifest = metadata::Metadata::DecodeManifest(
       bytes, ByteSpan(*bytes), {.record_count = draft.records, .shard_count = draft.shards},
       Limits{});
   if (!manifest.ok()) RC_FAIL(manifest.status().ToString());
-  BlobPin pin{.file_size = 1 << 20,
-              .table_offset = draft.records == 0 ? kHeaderSize : 4096,
-              .record_count = draft.records,
-              .shard_count = draft.shards};
+  metadata::BlobPin pin{.file_size = 1 << 20,
+                        .table_offset = draft.records == 0 ? format::kHeaderSize : 4096,
+                        .record_count = draft.records,
+                        .shard_count = draft.shards};
   pin.id.bytes[0] = static_cast<std::byte>(number + 1);
   return Held{.pin = pin, .manifest = std::move(manifest).value()};
 }
 
 Bytes Merge(const std::vector<Held>& blobs, const std::vector<std::size_t>& order) {
-  std::vector<BlobContribution> contributions;
+  std::vector<metadata::BlobContribution> contributions;
   for (const std::size_t i : order) contributions.push_back({blobs[i].pin, &blobs[i].manifest});
-  const IndexAttributes facts{
+  const metadata::IndexAttributes facts{
       .created_unix_ns = 5, .mesh = {{"data", 2}}, .provenance = {{"a", "b"}}};
-  auto bytes = EncodeIndex(contributions, facts, Limits{});
+  auto bytes = metadata::EncodeIndex(contributions, facts, Limits{});
   if (!bytes.ok()) RC_FAIL(bytes.status().ToString());
   return std::move(bytes).value();
 }
@@ -220,11 +220,11 @@ Placed DeclaredShards(const std::vector<BlobDraft>& drafts, const std::string& n
   return placed;
 }
 
-Placed StoredShards(const TensorView& tensor) {
+Placed StoredShards(const metadata::TensorView& tensor) {
   Placed placed;
   const std::vector<Region> regions = tensor.regions();
   for (std::size_t i = 0; i < regions.size(); ++i) {
-    const ShardRef ref = tensor.shard_ref(i);
+    const metadata::ShardRef ref = tensor.shard_ref(i);
     placed.push_back({regions[i], {ref.blob, ref.first_record}});
   }
   std::sort(placed.begin(), placed.end());
@@ -237,20 +237,21 @@ RC_GTEST_PROP(ContentsRoundTrip, IndexHoldsWhatTheBlobsDeclare, ()) {
   std::vector<Held> blobs;
   for (std::size_t i = 0; i < drafts.size(); ++i) blobs.push_back(Hold(drafts[i], i));
   const auto bytes = std::make_shared<const Bytes>(Merge(blobs, Positions(blobs.size())));
-  const auto decoded = Metadata::Decode(MetadataKind::kIndex, bytes, ByteSpan(*bytes), Limits{});
+  const auto decoded =
+      metadata::Metadata::Decode(metadata::MetadataKind::kIndex, bytes, ByteSpan(*bytes), Limits{});
   if (!decoded.ok()) RC_FAIL(decoded.status().ToString());
 
   RC_ASSERT(decoded->tensor_count() == model.tensors.size());
   for (const ManifestTensor& tensor : model.tensors) {
-    const TensorView view = decoded->tensor(decoded->FindTensor(tensor.name).value());
+    const metadata::TensorView view = decoded->tensor(decoded->FindTensor(tensor.name).value());
     RC_ASSERT(view.shape() == tensor.shape);
     RC_ASSERT(view.placement() == tensor.placement);
     RC_ASSERT(view.shard_count() == tensor.shards.size());
     RC_ASSERT(StoredShards(view) == DeclaredShards(drafts, tensor.name));
   }
   RC_ASSERT(decoded->object_count() == model.objects.size());
-  for (const ManifestObject& object : model.objects) {
-    const ObjectView view = decoded->object(decoded->FindObject(object.name).value());
+  for (const metadata::ManifestObject& object : model.objects) {
+    const metadata::ObjectView view = decoded->object(decoded->FindObject(object.name).value());
     RC_ASSERT(view.size() == object.size);
     RC_ASSERT(view.media_type() == object.media_type);
   }
@@ -284,9 +285,10 @@ RC_GTEST_PROP(ContentsRoundTrip, TouchingShardsAreThoseThatIntersect, ()) {
   std::vector<Held> blobs;
   for (std::size_t i = 0; i < drafts.size(); ++i) blobs.push_back(Hold(drafts[i], i));
   const auto bytes = std::make_shared<const Bytes>(Merge(blobs, Positions(blobs.size())));
-  const Metadata index =
-      Metadata::Decode(MetadataKind::kIndex, bytes, ByteSpan(*bytes), Limits{}).value();
-  const TensorView tensor = index.tensor(0);
+  const metadata::Metadata index =
+      metadata::Metadata::Decode(metadata::MetadataKind::kIndex, bytes, ByteSpan(*bytes), Limits{})
+          .value();
+  const metadata::TensorView tensor = index.tensor(0);
   Box wanted;
   for (const std::uint64_t extent : tensor.shape()) {
     wanted.offset.push_back(Below(extent));
@@ -299,10 +301,10 @@ RC_GTEST_PROP(ContentsRoundTrip, TouchingShardsAreThoseThatIntersect, ()) {
     is_touched[shard] = true;
   }
   for (std::size_t i = 0; i < regions.size(); ++i) {
-    const bool intersects = !IntersectRegions(regions[i], Region::Of(wanted)).empty();
+    const bool intersects = !layout::IntersectRegions(regions[i], Region::Of(wanted)).empty();
     RC_ASSERT(!intersects || is_touched[i]);
     // A whole box that shares no element is never named.
-    RC_ASSERT(!is_touched[i] || IntersectBoxes(regions[i].box, wanted).has_value());
+    RC_ASSERT(!is_touched[i] || layout::IntersectBoxes(regions[i].box, wanted).has_value());
   }
 }
 
@@ -317,7 +319,8 @@ RC_GTEST_PROP(ContentsRoundTrip, FlippedBytesAreHandled, ()) {
     damaged[Below(damaged.size())] = static_cast<std::byte>(Below(256));
   }
   const auto bytes = std::make_shared<const Bytes>(std::move(damaged));
-  const auto decoded = Metadata::Decode(MetadataKind::kIndex, bytes, ByteSpan(*bytes), Limits{});
+  const auto decoded =
+      metadata::Metadata::Decode(metadata::MetadataKind::kIndex, bytes, ByteSpan(*bytes), Limits{});
   if (!decoded.ok()) {
     RC_ASSERT(!decoded.status().place().rule.empty());
     return;

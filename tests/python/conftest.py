@@ -2,13 +2,16 @@
 import itertools
 import os
 import pathlib
+import sys
 import tarfile
+import tempfile
 
 import ml_dtypes
 import numpy
 import pytest
 import sealpoint
 from object_stores import BucketPath, StorePath, new_place, running, servers
+from sealpoint.__main__ import main
 
 # Every dtype that numpy or ml_dtypes has, by its name in the specification.
 DTYPES = {
@@ -33,6 +36,24 @@ def noise(shape, dtype, seed=1):
 
 def raw(array):
     return numpy.ascontiguousarray(array).tobytes()
+
+
+def command(*words):
+    """Status, output and errors of a command of the program, in this process, whose storages it sees."""
+    before, argv = [os.dup(number) for number in (1, 2)], sys.argv
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        try:
+            for number, file in ((1, output), (2, errors)):
+                os.dup2(file.fileno(), number)
+            sys.argv = ["ckpt", *map(str, words)]
+            status = main()
+        finally:
+            sys.argv = argv
+            for number, one in enumerate(before, 1):
+                os.dup2(one, number)  # the program has closed the first
+                os.close(one)
+        said = [os.pread(file.fileno(), 1 << 30, 0).decode() for file in (output, errors)]
+    return status, *said
 
 
 @pytest.fixture

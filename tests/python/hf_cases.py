@@ -529,8 +529,8 @@ def alone_models_whose_names_differ_at_the_hub(place):
 
 
 def alone_the_page(place):
-    """The code of docs/huggingface.md, in two processes as it were: the second one goes on with each training."""
-    page = pathlib.Path(os.environ["SEALPOINT_SOURCE_DIR"], "docs/huggingface.md").read_text()
+    """The code of docs/guides/huggingface.md, in two processes as it were: the second one goes on with each training."""
+    page = pathlib.Path(os.environ["SEALPOINT_SOURCE_DIR"], "docs/guides/huggingface.md").read_text()
     blocks = re.findall(r"^```python\n(.*?)^```", page, re.S | re.M)
     assert len(blocks) == 3
     os.chdir(place)
@@ -539,7 +539,7 @@ def alone_the_page(place):
         with hf_shim.ranks_of(0, 1):
             for block in blocks[: 2 if number else 3]:
                 block = block.replace('"final"', f'"final{number}"').replace("max_steps=20", f"max_steps={20 + 5 * number}")
-                exec(compile(block, "docs/huggingface.md", "exec"), names)
+                exec(compile(block, "docs/guides/huggingface.md", "exec"), names)
         assert names["trainer"].state.global_step == 20 + 5 * number and names["step"] == 16
     assert len(names_in("run")) == 3 and len(names_in("accelerated")) == 3
     for folder in ("final0", "final1", "exported"):

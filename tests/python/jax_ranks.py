@@ -149,8 +149,8 @@ def case_one_misses_a_call():
 def case_one_is_interrupted_at_its_end():
     """When the other one waits in the next call already, which succeeds."""
     try:
-        with session().call("probe", None, 20) as call:
-            call.agree(lambda: (None, b""))
+        with session().call("probe", deadline=20) as call:
+            call.agree(lambda: (None, b""), "probed")
             if RANK == 1:
                 time.sleep(0.5)
                 raise KeyboardInterrupt

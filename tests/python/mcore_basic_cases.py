@@ -22,8 +22,8 @@ from megatron.core.dist_checkpointing import LocalNonpersistentObject, ShardedOb
 from megatron.core.dist_checkpointing.mapping import ShardedTensorFactory  # noqa: E402
 from megatron.core.dist_checkpointing.validation import StrictHandling  # noqa: E402
 from megatron.core.transformer.enums import AttnBackend  # noqa: E402
-from sealpoint import _sealpoint  # noqa: E402
-from sealpoint.torch import _directories, _staged  # noqa: E402
+from sealpoint import _directories, _sealpoint  # noqa: E402
+from sealpoint._ranks import promotions  # noqa: E402
 from store_paths import names  # noqa: E402
 
 mcore_shim.fork_helpers()
@@ -199,7 +199,7 @@ def case_saves_go_to_local_disks_first(job, at):
             else:
                 dc.save(state(job.rank, 2, 2), path)
         assert json.loads(_sealpoint.read_file(f"{path}/metadata.json", 1000))["sharded_backend"] == "sealpoint"
-        assert _staged.await_promotions(60)
+        assert promotions.await_promotions(60)
         dist.barrier()
         check_files(path)
     empty(job, path, but=["metadata.json"])

@@ -157,7 +157,7 @@ def case_a_failed_async_save_is_not_counted(job):
         return []
 
     path = folder(job)
-    with mock.patch.object(_save, "_make_way", make_way):
+    with mock.patch.object(_save, "_remove_replaceable", make_way):
         request = dc.save(state(job.rank, 2, 2), path, async_sharded_save=True, **OPTIONS)
     queue = AsyncCallsQueue()
     queue.schedule_async_request(request)
@@ -226,7 +226,7 @@ def case_killed_between_a_deletion_and_its_commit(job):
         saved(job, iteration)
     restart(job, str(job.path("iter_0000002")), tracker=2)
     if job.rank == 0:
-        _save._make_way(str(job.path("iter_0000004")), Options())
+        _save._remove_replaceable(str(job.path("iter_0000004")), Options())
         assert not job.path("iter_0000004/COMMIT").exists()
         assert not dc.check_is_distributed_checkpoint(str(job.path("iter_0000004")))
         assert sealpoint.verify(job.path("iter_0000002")).ok
@@ -348,8 +348,7 @@ def case_no_save_beside_a_native_checkpoint(job):
 
 
 def case_a_native_checkpoint_is_removed_so_that_no_half_loads(job):
-    from sealpoint import _sealpoint
-    from sealpoint.torch import _directories
+    from sealpoint import _directories, _sealpoint
 
     path = folder(job)
     native(job, path)

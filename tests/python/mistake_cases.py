@@ -18,7 +18,7 @@ import sealpoint
 import sealpoint.torch as sp
 import torch
 import torch.distributed as dist
-from sealpoint.torch import _lobby
+from sealpoint.torch import _rendezvous
 from sealpoint.torch._communicator import TorchCommunicator
 
 DEADLINE_SECONDS = 2.5  # of a call that other ranks do not make
@@ -167,7 +167,7 @@ def case_arguments_differ(job):
         ("deadline", 2.0, None),
     ):
         check(job, f"load-{name}", load(**{name: right}), load(**{name: wrong}), sealpoint.InvalidArgumentError,
-              f"disagree on {name}", "rank 1")
+              f": {name} is ", "rank 1")
 
 
 @table
@@ -188,7 +188,7 @@ def case_a_wrong_argument_of_a_loop(job):
     def resume(required):
         return lambda place: sp.Checkpointer(place / "run").resume(state_of(), required=required)
 
-    check(job, "required", resume(False), resume(True), sealpoint.InvalidArgumentError, "disagree on required", "rank 1")
+    check(job, "required", resume(False), resume(True), sealpoint.InvalidArgumentError, ": required is ", "rank 1")
 
 
 @table
@@ -387,8 +387,8 @@ def case_groups_for_the_background_name_who_did_not_come(job):
 def alone_who_did_not_come_is_told_by_who_waits(folder):
     """A rank that is ahead, or waits for another one itself, is none of them."""
     store = dist.HashStore()
-    _lobby.own_store = lambda: store
-    ranks_of = [_lobby.Waiters("g/", rank, 4) for rank in range(4)]
+    _rendezvous.own_store = lambda: store
+    ranks_of = [_rendezvous.WaitReports("g/", rank, 4) for rank in range(4)]
 
     def told(rank, number, is_over=False):
         (ranks_of[rank].tell_end if is_over else ranks_of[rank].tell)(number)
@@ -407,7 +407,7 @@ def alone_who_did_not_come_is_told_by_who_waits(folder):
     def gone():
         raise RuntimeError("the host of the store is gone")
 
-    _lobby.own_store = gone
+    _rendezvous.own_store = gone
     assert ranks_of[0].text_of_absent(4) == "a rank"
 
 

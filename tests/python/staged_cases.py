@@ -9,7 +9,7 @@ import sealpoint.torch as sp
 import torch
 import torch.distributed as dist
 from sealpoint import _sealpoint
-from sealpoint.torch import _staged
+from sealpoint._ranks import promotions
 
 
 def state_of(job, step):
@@ -56,7 +56,7 @@ def case_a_checkpointer_saves_and_resumes(job):
         assert state["w"][0] == 3 and state["mine"].value == job.rank * 100 + 3
         # A promotion that failed on one rank is an error of all, at the next save.
         if job.rank == 1:
-            _staged._over.append((str(series / "step"), sealpoint.IoError("the disk is gone")))
+            promotions._over.append((str(series / "step"), sealpoint.IoError("the disk is gone")))
         error = job.raises(sealpoint.IoError, lambda: checkpoints.save(4, state_of(job, 4)))
         assert "the disk is gone" in str(error)
         checkpoints.save(5, state_of(job, 5))

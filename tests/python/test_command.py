@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python -m sealpoint; and that reading needs no torch."""
+"""The command in the package; and that reading needs no torch."""
 
 import json
 import os
+import pathlib
+import re
 import secrets
 import shutil
 import signal
@@ -17,45 +19,43 @@ from conftest import DTYPES, blob_of, flip_bit_of, noise, raw
 from sealpoint.__main__ import main
 
 
+PROGRAM = pathlib.Path(os.environ["SEALPOINT_BINARY_DIR"]) / "tools/ckpt/ckpt"
+
+
 def run(*arguments):
     command = [sys.executable, "-m", "sealpoint", *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout, done.stderr
 
 
-def test_listing(saved):
-    status, output, errors = run(saved)
-    lines = [line.split() for line in output.splitlines()]
-    assert (status, errors) == (0, "") and output.startswith(f"{saved}: step 7, ")
-    assert lines[1:] == [
-        ["48", "bf16", "4x6", "b"], ["0", "i64", "0x3", "empty"], ["384", "f32", "8x12", "layers.0.w"],
-        ["8", "f64", "scalar", "scalar"], ["384", "f32", "8x12", "w"],
-        ["2", "object", "application/json", "args"], ["3", "object", "application/octet-stream", "rng"]]
-    status, output, errors = run(saved / "none")
-    assert (status, output) == (4, "") and errors.startswith("NotFound: ")
+@pytest.mark.parametrize("words", [["--help"], ["ls", "{}"], ["verify", "{}"], ["verify", "{}-none"], ["convert", "{}"], ["frob"]])
+def test_both_names_are_one_program(saved, words):
+    """The entry points, and the program of an installation without Python, answer alike."""
+    words = [word.format(saved) for word in words]
+    with_python = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
+    program = subprocess.run([PROGRAM, *words], capture_output=True, text=True, check=False,
+                             env={**os.environ, "PATH": with_python})  # fmt: skip
+    seconds = re.compile(r"\d\.\d\d s")
+    answer = (program.returncode, *(seconds.sub("", said) for said in (program.stdout, program.stderr)))
+    status, output, errors = run(*words)
+    assert (status, seconds.sub("", output), seconds.sub("", errors)) == answer
 
 
-def test_names_cannot_write_to_the_terminal(tmp_path):
-    sealpoint.save({"a\u202eb": b"x"}, tmp_path / "c")
-    assert "a\\u{202e}b" in run(tmp_path / "c")[1]
-
-
-def test_verification(saved, weights):
-    status, output, errors = run("--verify", "-j2", saved)
-    assert (status, errors) == (0, "") and output.startswith(f"{saved}: committed, ")
-    flip_bit_of(saved, raw(weights))
-    status, output, _ = run("--verify", saved)
-    assert status == 1 and output.startswith("Corrupt: ") and "R-CHK-02" in output
-    blob_of(saved).unlink()
-    assert run("--verify", saved)[0] == 5
-    (saved / "COMMIT").unlink()
-    assert run("--verify", saved)[0] == 2
+def test_an_installation_without_the_package(saved, tmp_path):
+    """What names the package that is missing; nothing of the current directory is taken for it."""
+    (tmp_path / "sealpoint").mkdir()
+    (tmp_path / "sealpoint/__init__.py").write_text("raise SystemExit(9)")
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"PATH": "/usr/bin:/bin"}
+    for words in (["convert", saved, "x"], ["bench", "--json", saved]):
+        done = subprocess.run([PROGRAM, *words], capture_output=True, text=True, check=False, cwd=tmp_path, env=environment)
+        assert done.returncode == 3 and "the Python package sealpoint has this command" in done.stderr + done.stdout
+    assert json.loads(done.stdout)["error"]["code"] == "Unsupported" and done.stderr == ""
 
 
 # Every sub-command, and what it returns if its output can be written. {} is a checkpoint, {}-bad a damaged one, {}-local a
 # directory that holds one.
 COMMANDS = {
-    "{}": 0, "--json {}": 0, "--verify {}": 0, "verify {}": 0, "verify --json {}": 0, "verify {}-bad": 1,
+    "verify {}": 0, "verify --json {}": 0, "verify {}-bad": 1,
     "ls {}": 0, "ls --json {}": 0, "convert --dry-run {} {}-dry": 0, "convert {} {}-copy --json": 0,
     "promote --adopt --dry-run {}-local {}-series": 0, "promote --adopt {}-local {}-series --json": 0, "promote --help": 0,
     "--help": 0, "verify --help": 0, "ls --help": 0, "convert --help": 0, "bench --help": 0, "--version": 0,
@@ -80,7 +80,7 @@ def test_output_that_cannot_be_written(saved, weights, command, usual):
 
     for redirection, message in UNWRITABLE.items():
         done = shell(redirection, arguments())
-        assert (done.returncode, done.stderr) == (74, f"sealpoint: standard output: {message}\n")
+        assert (done.returncode, done.stderr) == (74, f"ckpt: standard output: {message}\n")
     assert shell(">&- 2>&- <&-", arguments()).returncode == 74
     reading, writing = os.pipe()
     os.close(reading)
@@ -94,52 +94,62 @@ def test_output_that_cannot_be_written(saved, weights, command, usual):
 
 
 def test_no_file_takes_the_number_of_a_closed_stream():
-    code = "import os, sys; from sealpoint._command import run; sys.exit(run(lambda: os.open(os.devnull, os.O_RDONLY)))"
+    code = "import os, sys; from sealpoint._command import run; sys.exit(run(lambda: os.open(os.devnull, os.O_RDONLY), 'x'))"
     done = subprocess.run(["sh", "-c", 'exec "$@" >&- 2>&- <&-', "sh", sys.executable, "-c", code], check=False)
     assert done.returncode >= 3
 
 
 def test_characters_that_the_terminal_lacks(tmp_path):
     sealpoint.save({"gewicht-\u00e4": b"x"}, tmp_path / "c")
-    done = shell("", [tmp_path / "c"], stdout=subprocess.PIPE, env={"PYTHONIOENCODING": "ascii"})
+    command = ["convert", tmp_path / "c", tmp_path / "d", "--drop", "*"]
+    done = shell("", command, stdout=subprocess.PIPE, env={"PYTHONIOENCODING": "ascii"})
     assert (done.returncode, done.stderr) == (0, "") and "gewicht-\\xe4" in done.stdout
 
 
 def test_wrong_usage(saved):
     for arguments, said in (
-        ((), "sealpoint: a PATH or a command is expected; see sealpoint --help"),
-        (("--verify",), "sealpoint verify: the following arguments are required: PATH; see sealpoint verify --help"),
-        (("--frob", saved), "sealpoint: unknown option --frob; see sealpoint --help"),
-        ((saved, "more"), "sealpoint: one PATH is expected, more is another; see sealpoint --help"),
-        (("verify", "-j0", saved), "argument -j/--threads: '0' is not a number of threads, expected 1 to 1024"),
-        (("verify", "-j1025", saved), "argument -j/--threads: '1025' is not a number of threads, expected 1 to 1024"),
-        (("lss", saved), "sealpoint: lss is neither a command (verify, convert, ls, promote, bench) nor a path that exists; "
-                         "did you mean `sealpoint ls`?; see sealpoint --help"),
-        (("convrt",), "did you mean `sealpoint convert`?"),
-        (("frob", saved), "sealpoint: frob is neither a command (verify, convert, ls, promote, bench) nor a path that exists; see"),
-        (("ls", "--frob", saved), "sealpoint ls: unrecognized arguments: --frob; see sealpoint ls --help"),
+        ((), "ckpt: A subcommand is required; see --help"),
+        (("--frob", saved), "ckpt: "),
+        (("frob", saved), "ckpt: there is no command frob; see --help"),
+        (("--raise-limits", "2", "convert", saved), "ckpt convert: no option stands before this command; see --help"),
+        (("verify", "-j0", saved), "ckpt verify: "),
+        (("convert", saved), "ckpt convert: the following arguments are required: DST; see --help"),
+        (("bench", "--rounds", "0", saved), "ckpt bench: argument --rounds: '0' is not a number of 1 to 1,000,000; see --help"),
     ):
         status, output, errors = run(*arguments)
-        assert (status, output) == (64, "") and said in errors and errors.count("\n") == 1, errors
+        assert (status, output) == (64, "") and errors.startswith(said) and errors.count("\n") == 1, errors
+        status, output, again = run(*arguments, "--json")
+        document = json.loads(output)
+        assert (status, document["exit_status"], document["error"]["code"]) == (64, 64, "InvalidArgument")
+        assert again.startswith(said)
 
 
-def test_for_programs(saved, weights):
-    content = json.loads(run("--json", saved)[1])
-    assert (content["step"], content["provenance"]["metric.loss"], content["path"]) == (7, "1.25", str(saved))
-    assert content["tensors"][0] == {"name": "b", "dtype": "bf16", "shape": [4, 6], "bytes": 48}
-    assert content["objects"][0] == {"name": "args", "media_type": "application/json", "bytes": 2}
+def test_the_document_of_an_error(saved, weights, tmp_path):
+    """Of a command of the package as of one of the program: the same members, in the same order, and nothing on standard error."""
     flip_bit_of(saved, raw(weights))
-    status, output, _ = run("verify", "--json", saved)
-    report = json.loads(output)
-    assert (status, report["exit_status"], report["verdict"], report["violation_count"]) == (1, 1, "corrupt", 1)
-    assert report["violations"][0]["rule"] == "R-CHK-02" and report["violations"][0]["path"] == str(blob_of(saved))
-    assert json.loads(run("verify", "--level", "files", "--json", saved)[1])["verdict"] == "committed"
-    assert run("--version")[1] == f"sealpoint {sealpoint.__version__} (format version 1)\n"
+    documents = []
+    for words in (["convert", saved, tmp_path / "x"], ["digest", saved]):
+        status, output, errors = run(*words, "--json")
+        documents.append(json.loads(output))
+        assert (status, errors) == (1, "") and output.isascii()
+    theirs = documents[1]["digests"][0]["error"]
+    assert list(documents[0]) == ["version", "error", "exit_status"] and documents[0]["version"] == documents[1]["version"]
+    assert list(documents[0]["error"]) == list(theirs) and theirs["rule"] == documents[0]["error"]["rule"] == "R-CHK-02"
+
+
+def test_options_pages_and_completion_of_all_commands():
+    source = pathlib.Path(os.environ["SEALPOINT_SOURCE_DIR"])
+    environment = {**os.environ, "PATH": os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])}
+    command = [sys.executable, source / "tests/cli/check_options.py", "--ckpt", PROGRAM, "--with-package"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_a_bug_is_not_taken_for_damage(monkeypatch, capsys, saved):
-    monkeypatch.setattr(sys, "argv", ["sealpoint", str(saved)])
-    monkeypatch.setattr(sealpoint, "open", lambda path: path.no_such_member)
+    from sealpoint.interop import _command
+
+    monkeypatch.setattr(sys, "argv", ["ckpt", "convert", str(saved), "x"])
+    monkeypatch.setattr(_command, "convert", lambda source, *_, **__: source.no_such_member)
     assert main() == 70
     assert "AttributeError" in capsys.readouterr().err
 
@@ -196,8 +206,9 @@ def test_conversion_needs_a_destination(checkpoint, convert):
 def test_a_path_that_is_not_utf8(tmp_path):
     path = bytes(tmp_path) + b"/caf\xe9"
     sealpoint.save({"w": b"x"}, path)
-    done = subprocess.run([sys.executable, "-m", "sealpoint", path], capture_output=True, text=True, check=True)
-    assert done.stdout.startswith(f"{tmp_path}/caf\\xe9: no step")
+    for words, said in ((["ls", path], "/caf\\xe9"), (["convert", path, path + b".pt"], "/caf\\xe9.pt: made torch")):
+        done = subprocess.run([sys.executable, "-m", "sealpoint", *words], capture_output=True, text=True, check=True)
+        assert said in done.stdout
 
 
 def test_two_checkpoints_in_one_directory(saved, tmp_path):
@@ -213,15 +224,14 @@ def test_two_checkpoints_in_one_directory(saved, tmp_path):
         with pytest.raises(sealpoint.MismatchError, match="two checkpoints in one directory"):
             sealpoint.open(saved)
         convert = ["convert", saved, tmp_path / "out", "--to", "torch"]
-        for command in ([saved], ["ls", saved], ["ls", "--json", saved], convert):
-            status, output, errors = run(*command)
-            assert (status, output) == (4, "") and errors.startswith("Mismatch: two checkpoints in one directory: "), errors
-            assert "(COMMIT)" in errors and name in errors, errors
+        status, output, errors = run(*convert)
+        assert (status, output) == (4, "") and "Mismatch: two checkpoints in one directory: " in errors, errors
+        assert "(COMMIT)" in errors and name in errors, errors
         assert not (tmp_path / "out").exists()
         (saved / name).unlink()
     (saved / "metadata.json").write_text('{"sharded_backend": "sealpoint"}')
     assert run("ls", saved)[0] == 0
     (saved / ".metadata").touch()
     (saved / "COMMIT").unlink()
-    status, _, errors = run("ls", saved)
+    status, _, errors = run(*convert)
     assert status == 4 and "there is no COMMIT" in errors and ".metadata" in errors, errors

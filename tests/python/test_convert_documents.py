@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands of docs/convert.md are run as they stand, on checkpoints of the names that they have."""
+"""The commands of docs/guides/convert.md are run as they stand, on checkpoints of the names that they have."""
 
 import hashlib
 import importlib
@@ -12,19 +12,18 @@ import sys
 import pytest
 import sealpoint
 import sealpoint.interop
-from conftest import noise, raw
+from conftest import command, noise, raw
 from convert_states import contents, load_safetensors
 from sealpoint.__main__ import main
 from sealpoint.interop import convert
 
-PAGE = pathlib.Path(os.environ["SEALPOINT_SOURCE_DIR"], "docs/convert.md")
+PAGE = pathlib.Path(os.environ["SEALPOINT_SOURCE_DIR"], "docs/guides/convert.md")
 
 
-def run(command, monkeypatch):
-    program, *arguments = shlex.split(command)
-    assert program == "sealpoint"
-    monkeypatch.setattr(sys, "argv", [program, *arguments])
-    assert main() == 0, command
+def run(line):
+    program, *words = shlex.split(line)
+    assert program == "ckpt"
+    assert command(*words)[0] == 0, line
 
 
 def make_dcp(path):
@@ -65,8 +64,8 @@ def test_the_page(tmp_path, monkeypatch, capsys):
     pathlib.Path("llama.json").write_text(rules)
     commands = [line for block in re.findall(r"```sh\n(.*?)```", page, re.S) for line in block.splitlines()]
     assert len(commands) >= 11
-    for command in commands:
-        run(command, monkeypatch)
+    for line in commands:
+        run(line)
     capsys.readouterr()
     model = {"layers.0.w", "b"}
     assert set(contents("model")[1]) == set(contents("for-hub")[1]) == set(contents("again")[1]) == model

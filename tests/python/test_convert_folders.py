@@ -229,7 +229,7 @@ def test_names_that_are_taken(tmp_path):
     assert check_same(tmp_path / "a") is None
 
 
-def test_ckpt_inspect_shows_the_same(trainer, accelerated):
+def test_ckpt_ls_shows_the_same(trainer, accelerated):
     for folder in (trainer[0], accelerated[0]):
         assert check_same(folder) is None
         (folder / "trainer_state.json").write_bytes(b"\xff no text")

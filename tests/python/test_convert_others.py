@@ -64,12 +64,12 @@ def test_files_are_called_by_what_they_are(name, tmp_path):
             call()
         assert caught.value.code == code and caught.value.message.startswith(what), caught.value
         assert way in caught.value.message and caught.value.path == str(path)
-        assert "sealpoint convert" not in str(caught.value), "the command that was just run"
+        assert "ckpt convert" not in str(caught.value), "the command that was just run"
     check_same(path)
     if name not in ("short.safetensors", "distrib_optim.pt"):  # which by their first bytes may be what is read
         with pytest.raises(sealpoint.Error) as caught:
             sealpoint.open(path)
-        assert what in str(caught.value) and "sealpoint convert" not in str(caught.value)
+        assert what in str(caught.value) and "ckpt convert" not in str(caught.value)
 
 
 def test_safetensors_by_another_name_are_read(tmp_path):
@@ -129,7 +129,7 @@ def test_folders_of_other_programs_are_called_by_what_they_are(name, tmp_path):
     assert check_same(tmp_path / "run") == "Unsupported"
     with pytest.raises(sealpoint.Error) as caught:
         sealpoint.open(tmp_path / "run")
-    assert what in str(caught.value) and "sealpoint convert" not in str(caught.value)
+    assert what in str(caught.value) and "ckpt convert" not in str(caught.value)
 
 
 def test_the_legacy_format_of_megatron_is_called_so_by_every_command(tmp_path):

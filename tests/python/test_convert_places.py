@@ -47,7 +47,7 @@ def test_out_and_in_again(to, model, place):
             make(model, place, to, dry_run=dry_run)
     with pytest.raises(sealpoint.Error) as caught:
         sealpoint.open(place / "x")
-    assert f"`sealpoint convert {place / 'x'} DST` converts it" in str(caught.value)
+    assert f"`ckpt convert {place / 'x'} DST` converts it" in str(caught.value)
     with pytest.raises(sealpoint.NotFoundError):
         open_source(place / "nothing")
     if isinstance(place, StorePath):
@@ -139,8 +139,8 @@ def test_a_real_server(to, model, server):
     assert contents(path + "-again")[1] == contents(model)[1]
     done = subprocess.run([sys.executable, "-m", "sealpoint", "ls", path], capture_output=True, text=True, check=True)
     assert "w3" in done.stdout
-    inspect = pathlib.Path(os.environ["SEALPOINT_BINARY_DIR"]) / "tools/ckpt-inspect/ckpt-inspect"
-    done = subprocess.run([inspect, path], capture_output=True, text=True, check=False)
+    program = pathlib.Path(os.environ["SEALPOINT_BINARY_DIR"]) / "tools/ckpt/ckpt"
+    done = subprocess.run([program, "ls", path], capture_output=True, text=True, check=False)
     assert "w3" in done.stdout or "no storage is registered for s3://" in done.stderr  # a build without S3
     for wrong, error in (("s3://bucket/none", sealpoint.NotFoundError), ("s3://another/x", sealpoint.IoError)):
         with pytest.raises(error):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The blocks of docs/python.md run, one after the other, as a reader would type them."""
+"""The blocks of docs/guides/python.md run, one after the other, as a reader would type them."""
 
 import pathlib
 import re
@@ -7,15 +7,15 @@ import re
 import pytest
 import sealpoint
 
-PAGE = pathlib.Path(__file__).parents[2] / "docs/python.md"
+PAGE = pathlib.Path(__file__).parents[2] / "docs/guides/python.md"
 
 
 def test_a_store_of_ones_own(tmp_path, monkeypatch, capsys):
-    """The last block of docs/object-stores.md."""
+    """The last block of docs/guides/object-stores.md."""
     pytest.importorskip("obstore")
     monkeypatch.chdir(tmp_path)
     block = re.findall(r"```python\n(.*?)```", PAGE.with_name("object-stores.md").read_text(), re.S)[-1]
-    exec(compile(block, "docs/object-stores.md", "exec"), {})
+    exec(compile(block, "docs/guides/object-stores.md", "exec"), {})
     assert capsys.readouterr().out == "1 b'12345678'\n" and [path.name for path in tmp_path.iterdir()] == ["bucket"]
 
 

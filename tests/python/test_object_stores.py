@@ -3,6 +3,7 @@
 import errno
 import http.server
 import itertools
+import json
 import os
 import pathlib
 import pickle
@@ -15,6 +16,7 @@ import time
 import numpy
 import pytest
 import sealpoint
+from conftest import command
 from object_stores import StorePath, new_place, running, servers, store_at
 from sealpoint import storage
 from sealpoint.interop import convert, open_source
@@ -226,31 +228,25 @@ def test_the_interpreter_ends_cleanly_with_open_things(place):
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("arguments", [["ls"], ["ls", "--json"], ["verify"], [], ["--json"]])
-def test_commands(place, capsys, monkeypatch, arguments):
-    from sealpoint import __main__
-
+def test_commands(place):
     for step in (1, 2):
         sealpoint.save(state(8), place, series=True, step=step)
-    is_ls = arguments[:1] == ["ls"]
-    path = str(place) if is_ls else sealpoint.Series(place).newest().entry.path
-    monkeypatch.setattr(sys, "argv", ["sealpoint", *arguments, path])
-    assert __main__.main() == 0
-    printed = capsys.readouterr().out
-    assert "committed" in printed if "verify" in arguments or is_ls else '"w"' in printed or " w" in printed
+    newest = sealpoint.Series(place).newest().entry.path
+    for words, said in ((["ls", place], "2 committed"), (["ls", "--json", place], '"committed"'), (["ls", newest], "\nw "),
+                        (["verify", newest], ": valid (full)"), (["digest", newest], "spc1:")):
+        status, printed, errors = command(*words)
+        assert (status, errors) == (0, "") and said in printed
 
 
-def test_a_series_is_listed_with_its_unfinished_uploads(place, capsys, monkeypatch):
-    from sealpoint import __main__
-
+def test_a_series_is_listed_with_its_unfinished_uploads(place, monkeypatch):
     sealpoint.save(state(8), place, series=True, step=1)
     store_at(place).start_upload(str(place).split("/", 3)[3] + "/dead/x.blob")
-    for arguments, text in ((["ls"], "of dead/x.blob"), (["ls", "--json"], '"unfinished": [{"name": "dead/x.blob"')):
-        monkeypatch.setattr(sys, "argv", ["sealpoint", *arguments, str(place)])
-        assert __main__.main() == 0 and text in capsys.readouterr().out
+    assert " of dead/x.blob" in command("ls", place)[1]
+    (upload,) = json.loads(command("ls", "--json", place)[1])["unfinished"]
+    assert upload["name"] == "dead/x.blob"
     monkeypatch.delattr(type(store_at(place)), "list_uploads")
-    monkeypatch.setattr(sys, "argv", ["sealpoint", "ls", str(place)])
-    assert __main__.main() == 0 and "a lifecycle rule of the bucket removes them" in capsys.readouterr().out
+    status, said, _ = command("ls", place)
+    assert status == 0 and "a lifecycle rule of the bucket removes them" in said
 
 
 # obstore.

@@ -83,7 +83,7 @@ def check_installed(python, site):
 def check_sbom(sbom):
     """What is compiled in, with the versions that this machine has, and a notice of each."""
     found = {part["name"]: part["version"] for part in sbom["components"]}
-    assert set(found) == {"FlatBuffers", "nanobind", "robin-map", "xxHash", "zstd"}
+    assert set(found) == {"CLI11", "FlatBuffers", "JSON", "fmt", "nanobind", "robin-map", "xxHash", "zstd"}
     assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in found.values()), found
     assert found["nanobind"] == importlib.metadata.version("nanobind")
     for name, module in (("xxHash", "libxxhash"), ("zstd", "libzstd")):
@@ -109,7 +109,7 @@ def check_content(wheel):
     text = (ROOT / "CMakeLists.txt").read_text()
     version = re.search(r"^  VERSION (\S+)$", text, re.M)[1] + re.search(r'^set.SEALPOINT_PRERELEASE "(\w*)"', text, re.M)[1]
     assert f"\nVersion: {version}\n" in metadata and "\nRequires-Dist: numpy>=1.26; extra" in metadata
-    assert "sealpoint = sealpoint.__main__:main" in scripts, "the command"
+    assert all(f"{name} = sealpoint.__main__:main" in scripts for name in ("ckpt", "sealpoint")), "the command"
     assert "Apache-2.0" in metadata
     assert {name.split("licenses/")[1] for name in names if "licenses/" in name} == {"LICENSE", "python/third_party_notices.txt"}
     ours = {name for name in names if name.startswith("sealpoint/")}
@@ -121,7 +121,8 @@ def check_content(wheel):
         assert needed <= of_the_compiler, needed
     if shutil.which("nm"):  # other copies of the same libraries live in one process
         exported = {line.split()[-1] for line in run("nm", "--dynamic", "--defined-only", extracted).splitlines()}
-        assert [name for name in exported if re.search("sealpoint|ZSTD|XXH|flatbuffers", name)] == ["PyInit__sealpoint"]
+        ours = re.compile("sealpoint|ZSTD|XXH|flatbuffers|CLI|fmt|nlohmann")
+        assert list(filter(ours.search, exported)) == ["PyInit__sealpoint"]
 
 
 def test_a_clone_installs_and_the_block_of_the_readme_resumes(clone, tmp_path):
@@ -130,7 +131,9 @@ def test_a_clone_installs_and_the_block_of_the_readme_resumes(clone, tmp_path):
     assert re.search(r"^ *\[\d+/\d+\] Building CXX object lib/saver/", shown, re.M), shown
     passed = check_installed(python, tmp_path / "empty")
     print(f"import {passed * 1e3:.1f} ms")
-    assert run(python.parent / "sealpoint", "--help", root=tmp_path).startswith("usage: sealpoint")
+    for name in ("ckpt", "sealpoint"):
+        assert "  verify " in run(python.parent / name, "--help", root=tmp_path)
+        assert run(python.parent / name, "convert", "--help", root=tmp_path).startswith("usage: ckpt convert")
     block = re.search(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.S | re.M)[1]
     (tmp_path / "train.py").write_text(block)
     try:

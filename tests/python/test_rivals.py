@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/rivals.py: what it says of Sealpoint is as docs/comparison.md has it, and it would say so if it were not."""
+"""scripts/rivals.py: what it says of Sealpoint is as docs/evidence/comparison.md has it, and it would say so if it were not."""
 
 import importlib.util
 import json

@@ -23,7 +23,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: see scripts
 import sealpoint  # noqa: E402
 import sealpoint.torch as sp  # noqa: E402
 from sealpoint.interop import convert  # noqa: E402
-from sealpoint.torch import _directories  # noqa: E402
+from sealpoint import _directories  # noqa: E402
 
 
 class Color(enum.Enum):
@@ -540,7 +540,7 @@ def test_a_call_that_ends_just_behind_a_look_is_no_error():
         def is_completed(self):
             return True
 
-    comm = TorchCommunicator.of_links(None, "", 0, 1, None, 60.0)
+    comm = TorchCommunicator.of_links(None, "", 0, 1, 60.0)
     good = Work(fails=False)
     comm._do(lambda run: run(Options(), lambda options: good))
     assert good.waits == 2

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The code of docs/torch.md, run from its first block to its last; the first blocks of README.md and docs/torch.md, run as
-a training that ends and goes on in a new process."""
+"""The code of docs/guides/torch.md, run from its first block to its last; the first blocks of README.md and
+docs/guides/torch.md, run as a training that ends and goes on in a new process."""
 
 import os
 import pathlib
@@ -19,12 +19,12 @@ def blocks_of(document):
 
 
 def test_the_page(tmp_path, monkeypatch):
-    blocks = blocks_of("docs/torch.md")
+    blocks = blocks_of("docs/guides/torch.md")
     assert len(blocks) >= 5
     monkeypatch.chdir(tmp_path)
     names = {}
     for block in blocks:
-        exec(compile(block, "docs/torch.md", "exec"), names)
+        exec(compile(block, "docs/guides/torch.md", "exec"), names)
     assert names["state"]["step"] == 102
 
 
@@ -55,7 +55,7 @@ def test_the_command_of_the_readme_takes_its_training_to_torch(tmp_path, monkeyp
     from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
 
     page = pathlib.Path(os.environ["SEALPOINT_SOURCE_DIR"], "README.md").read_text()
-    command = re.search(r"`sealpoint (convert run \w+ --to dcp)`", page)[1].split()
+    command = re.search(r"`ckpt (convert run \w+ --to dcp)`", page)[1].split()
     block, ends = re.subn(r"\b1001\b", "101", blocks_of("README.md")[0])
     assert ends == 1
     monkeypatch.chdir(tmp_path)
@@ -86,7 +86,7 @@ def test_the_first_block_of_the_readme_in_a_bucket(tmp_path):
 
 
 def test_the_first_block_of_the_page_goes_on_in_a_new_process(tmp_path):
-    block = blocks_of("docs/torch.md")[0]
+    block = blocks_of("docs/guides/torch.md")[0]
     expected = losses_of(block + "print(train(3))\n", tmp_path / "whole", seed=1)
     first = losses_of(block, tmp_path / "parts", seed=1)
     assert [*first, *losses_of(block, tmp_path / "parts", seed=2)] == expected

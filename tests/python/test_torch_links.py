@@ -13,7 +13,7 @@ pytest.importorskip("torch", reason="torch is not installed: see scripts/python_
 import sealpoint  # noqa: E402
 import sealpoint.torch as sp  # noqa: E402
 import torch.distributed as dist  # noqa: E402
-from sealpoint.torch import _links, _lobby, _store  # noqa: E402
+from sealpoint.torch import _links, _rendezvous, _store  # noqa: E402
 
 RANKS = 6  # two rows of three
 
@@ -22,7 +22,7 @@ RANKS = 6  # two rows of three
 def together(monkeypatch):
     """Calls a function of rank and communicator on as many threads as there are ranks."""
     store = dist.HashStore()
-    for module in (_links, _lobby):
+    for module in (_links, _rendezvous):
         monkeypatch.setattr(module, "own_store", lambda: store)
     monkeypatch.setattr(_links, "MESH_RANKS_MAX", 4)
     monkeypatch.setenv("GLOO_SOCKET_IFNAME", "lo")
@@ -30,7 +30,7 @@ def together(monkeypatch):
     def run(function, size=RANKS, deadline=30.0):
         def one(rank):
             links = _links.make_links("g/", rank, size, time.monotonic() + deadline, lambda: None)
-            return function(sp.TorchCommunicator.of_links(links, "g/", rank, size, None, deadline))
+            return function(sp.TorchCommunicator.of_links(links, "g/", rank, size, deadline))
 
         with concurrent.futures.ThreadPoolExecutor(size) as pool:
             return [one.result() for one in [pool.submit(one, rank) for rank in range(size)]]

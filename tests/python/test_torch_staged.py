@@ -17,7 +17,7 @@ import sealpoint  # noqa: E402
 import sealpoint.torch as sp  # noqa: E402
 import torch  # noqa: E402
 from sealpoint import _sealpoint  # noqa: E402
-from sealpoint.torch import _staged  # noqa: E402
+from sealpoint._ranks import promotions  # noqa: E402
 from staged_cases import copies_of  # noqa: E402
 
 KILLED = """
@@ -60,14 +60,14 @@ def test_what_a_killed_job_committed_locally_is_never_lost(tmp_path, delay):
 
 
 def test_a_promotion_that_failed_is_heard(tmp_path, caplog):
-    _staged._over += [("a", sealpoint.IoError("first")), ("b", sealpoint.IoError("second"))]
+    promotions._over += [("a", sealpoint.IoError("first")), ("b", sealpoint.IoError("second"))]
     with pytest.raises(sealpoint.IoError, match="first") as raised:
         sp.wait_for_promotions(5)
     assert raised.value.__notes__ == ["in the promotion to a"]
     assert "the promotion to b failed: Io: second" in caplog.text
     assert sp.wait_for_promotions(0.1)
-    _staged._over.append(("c", sealpoint.IoError("third")))
-    _staged._end()
+    promotions._over.append(("c", sealpoint.IoError("third")))
+    promotions._end()
     assert "the promotion to c failed, and nobody asked: Io: third" in caplog.text
 
 

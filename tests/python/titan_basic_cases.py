@@ -5,7 +5,7 @@ import os
 
 import sealpoint
 import torch.distributed as dist
-from sealpoint.torch import _staged
+from sealpoint._ranks import promotions
 from store_paths import copy, names
 from titan_states import Run
 from torch_states import assert_same
@@ -74,7 +74,7 @@ def case_saves_go_to_local_disks_first(job, at):
         return Run(at("run"), staged=str(job.path(f"disk{job.rank}")), keep_local=9, async_mode="async", **more)
 
     def check(steps):
-        assert _staged.await_promotions(60)
+        assert promotions.await_promotions(60)
         dist.barrier()
         entries = sealpoint.Series(at("run") / "checkpoint").list()
         assert [(one.step, one.verdict) for one in entries] == [(step, "committed") for step in steps]

@@ -5,11 +5,13 @@ import os
 import random
 import signal
 import time
+from unittest import mock
 
 import sealpoint
 import sealpoint.torch as sp
 import torch
 import torch.distributed as dist
+from sealpoint.torch._communicator import TorchCommunicator
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
 from torch_states import MODES, Rows8Bit, Training, assert_same, rows, whole
@@ -36,6 +38,32 @@ def case_each_layout_comes_back(job):
                 assert stored == unique_bytes(training), "each byte is stored once"
         else:
             unique_bytes(training)  # gathers
+
+
+def case_calls_need_few_exchanges(job):
+    """Calls and declarations are compared in one exchange; a rank that declares something else in the next save is noticed."""
+    counted, real = [], TorchCommunicator._do
+
+    def count(self, exchange):
+        counted.append(self)
+        return real(self, exchange)
+
+    def exchanges(call):
+        counted.clear()
+        with mock.patch.object(TorchCommunicator, "_do", count):
+            call()
+        return len(counted)
+
+    def save(name, **more):
+        return exchanges(lambda: sp.save({"same": torch.ones(2), **more}, job.path(name)))
+
+    save("first")
+    assert (save("second"), exchanges(lambda: sp.load({"same": torch.zeros(2)}, job.path("second")))) == (15, 14)
+    save("other", **({"own": sp.per_rank(torch.ones(3))} if job.rank == 1 else {}))
+    with sealpoint.open(job.path("other")) as checkpoint:
+        assert len(checkpoint) == 2, list(checkpoint)
+    save("third")
+    assert save("fourth") == 15
 
 
 def case_layouts_change(job):

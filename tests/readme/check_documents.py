@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the documents: links lead to files and headings, prose is not too wide, rules and limits of the
-specification fit together, the tests that docs/testing-coverage.md names are there, and README and examples are short.
+"""Checks the documents: links and mentions lead to files and headings, docs/README.md lists each page, prose is not too wide, rules
+and limits of the specification fit together, the tests that docs/evidence/testing-coverage.md names are there, and README and
+examples are short.
 
 Prints one line "path:line: message" per violation; exit status 1 if there is any.
 """
@@ -30,11 +31,21 @@ TABLES = {
 }
 
 
-def documents():
+# A page of docs/ or spec/ in a comment, a message or a script; with a heading, perhaps.
+MENTION = re.compile(r"(?<![\w./-])((?:docs|spec)/(?!\d)[\w/.-]+?\.(?:md|svg))\b(?:#([\w-]+))?")
+# Frozen texts name pages as they were called in their edition: by the name, without the part.
+FROZEN = {"spec/commit.md": ["durability.md"]}
+
+
+def listed_files(*patterns):
     listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", *patterns],
         cwd=ROOT, capture_output=True, text=True, check=True)
-    return [ROOT / line for line in listed.stdout.splitlines()]
+    return [ROOT / line for line in listed.stdout.splitlines() if (ROOT / line).is_file()]
+
+
+def documents():
+    return listed_files("*.md")
 
 
 def prose_lines(path):
@@ -76,6 +87,38 @@ def check_links(path):
             yield number, f"prose is {len(line)} columns wide, at most {PROSE_WIDTH_MAX}"
 
 
+def check_mentions_of_pages(path, root=ROOT):
+    """A page that any file of the repository mentions is there, and so is its heading."""
+    try:
+        lines = path.read_text().splitlines()
+    except UnicodeDecodeError:
+        return
+    allowed = FROZEN.get(str(path.relative_to(root)), [])
+    for number, line in enumerate(lines, 1):
+        for page, anchor in MENTION.findall(line):
+            if page.removeprefix("docs/") in allowed:
+                continue
+            if not (root / page).exists():
+                yield number, f"{page} is not there"
+            elif anchor and anchor not in anchors(root / page):
+                yield number, f"{page}#{anchor}: there is no such heading"
+
+
+def check_index(root=ROOT):
+    """docs/README.md links to each page once, below the heading of its part."""
+    part, listed = "", collections.Counter()
+    for number, line in prose_lines(root / "docs/README.md"):
+        part = line[3:].lower() if line.startswith("## ") else part
+        for target in re.findall(r"\]\(([a-z-]+/[^)]*\.md)\)", line):
+            listed[target] += 1
+            if not target.startswith(f"{part}/"):
+                yield root / "docs/README.md", number, f"{target} is not a page of the part {part}"
+    pages = {str(path.relative_to(root / "docs")) for path in (root / "docs").rglob("*.md")} - {"README.md"}
+    for page in sorted(pages):
+        if listed[page] != 1:
+            yield root / "docs" / page, 1, f"docs/README.md links to it {listed[page]} times, expected once"
+
+
 def read_rules():
     """Rules by id: (document, line, code, where); and what is wrong with the tables."""
     rules, wrong = {}, []
@@ -110,14 +153,8 @@ def check_tests(rules):
 
 def check_mentions(rules):
     """Every rule id in documents and sources has a row."""
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "spec", "docs", "lib", "readers", "include",
-         "tools", "schema", "README.md", "CONTRIBUTING.md", "SECURITY.md"],
-        cwd=ROOT, capture_output=True, text=True, check=True)
-    for name in listed.stdout.splitlines():
-        path = ROOT / name
-        if not path.is_file():
-            continue
+    for path in listed_files("spec", "docs", "lib", "readers", "include", "tools", "schema", "README.md", "CONTRIBUTING.md",
+                             "SECURITY.md"):
         for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
             for rule in RULE_ID.findall(line):
                 if rule not in rules:
@@ -136,8 +173,8 @@ def known_tests():
 
 
 def check_coverage():
-    """The tests and entries of the corpus that docs/testing-coverage.md names are there; "*" stands for anything."""
-    path = ROOT / "docs/testing-coverage.md"
+    """The tests and entries of the corpus that docs/evidence/testing-coverage.md names are there; "*" stands for anything."""
+    path = ROOT / "docs/evidence/testing-coverage.md"
     tests = known_tests()
     entries = re.findall(r"^\| ([a-z]+-[^ |]+) \|", (ROOT / "tests/conformance/corpus.md").read_text(), re.M)
     for number, line in prose_lines(path):
@@ -211,6 +248,9 @@ def main():
     rules, wrong = read_rules()
     for path in documents():
         wrong += [(path, number, message) for number, message in check_links(path)]
+    for path in listed_files():
+        wrong += [(path, number, message) for number, message in check_mentions_of_pages(path)]
+    wrong += check_index()
     wrong += check_tests(rules)
     wrong += check_mentions(rules)
     wrong += check_coverage()

@@ -33,6 +33,29 @@ class LinksTest(unittest.TestCase):
         for target in ("gone.md", "gone.md#twice", "other.md#no-heading", "other.md#twice-2", "other.md#row-2", "#here"):
             self.assertEqual(len(self.problems(f"See [it]({target}).")), 1, target)
 
+    def test_mentions_of_pages(self):
+        (self.folder / "docs/guides").mkdir(parents=True)
+        (self.folder / "docs/guides/torch.md").write_text("# PyTorch\n## Options\n")
+        for name in ("docs/guides/torch.md", "docs/guides/torch.md#options", "https://example.org/docs/gone.md", "../docs/gone.md"):
+            self.assertEqual(self.mentions(f"// See {name}."), [], name)
+        for folder, name in (("docs", "torch.md"), ("docs", "guides/torch.md#gone"), ("spec", "gone.md"),
+                             ("docs", "guides/gone.svg")):
+            self.assertEqual(len(self.mentions(f"// See ({folder}/{name}).")), 1, name)
+
+    def mentions(self, text):
+        source = self.folder / "source.cc"
+        source.write_text(text)
+        return list(check_documents.check_mentions_of_pages(source, self.folder))
+
+    def test_a_page_that_the_index_lacks_or_puts_elsewhere(self):
+        (self.folder / "docs/guides").mkdir(parents=True)
+        (self.folder / "docs/guides/torch.md").write_text("# PyTorch\n")
+        for index, problems in (("## Guides\n[a](guides/torch.md)\n", 0), ("## Guides\n", 1),
+                                ("## Start\n[a](guides/torch.md)\n", 1),
+                                ("## Guides\n[a](guides/torch.md), [b](guides/torch.md)\n", 1)):
+            (self.folder / "docs/README.md").write_text(index)
+            self.assertEqual(len(list(check_documents.check_index(self.folder))), problems, index)
+
     def test_prose_that_is_too_wide(self):
         wide = "x" * (check_documents.PROSE_WIDTH_MAX + 1)
         self.assertEqual(len(self.problems(wide)), 1)

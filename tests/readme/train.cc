@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the block of docs/async.md leaves out.
+// What the block of docs/guides/async.md leaves out.
 #include <cstdint>
 #include <cstdio>
 #include <deque>

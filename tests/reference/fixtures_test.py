@@ -3,7 +3,7 @@
 """Each checkpoint of spec/fixtures is whole and holds what was written, for the library and for the reader in Python; those of
 the draft once they are copied.
 
-    fixtures_test.py FIXTURES CKPT CKPT_VERIFY
+    fixtures_test.py FIXTURES CKPT
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from sealpoint_reference.directory import PathDirectory
 from sealpoint_reference.load import Checkpoint
 from sealpoint_reference.verify import verify_path
 
-VERIFY, CKPT, FIXTURES = sys.argv.pop(), sys.argv.pop(), pathlib.Path(sys.argv.pop())
+CKPT, FIXTURES = sys.argv.pop(), pathlib.Path(sys.argv.pop())
 
 
 def run(*command):
@@ -39,7 +39,7 @@ class FixturesTest(unittest.TestCase):
 
     def check(self, listed):
         """Each is whole and holds what was written, for the library and for the second reader."""
-        verified = run(VERIFY, "--json", *map(str, listed))
+        verified = run(CKPT, "verify", "--json", *map(str, listed))
         self.assertEqual(verified.returncode, 0, verified.stdout + verified.stderr)
         digested = run(CKPT, "digest", "--json", *map(str, listed))
         found = {pathlib.Path(one["path"]): one for one in json.loads(digested.stdout)["digests"]}
@@ -70,7 +70,7 @@ class FixturesTest(unittest.TestCase):
         self.check(copies)
 
     def test_drafts_are_refused_by_all_others(self):
-        verified = run(VERIFY, *map(str, self.drafts))
+        verified = run(CKPT, "verify", *map(str, self.drafts))
         self.assertEqual(verified.returncode, 3)
         self.assertEqual(verified.stdout.count("`ckpt copy` of the releases 1.0.x"), len(self.drafts), verified.stdout)
         for path in self.drafts:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two readers of one specification: they must say the same of every entry of the conformance corpus.
 
-The reader in Python is compared with the table of the corpus (code, rule and file), with ckpt-verify (verdict, and
+The reader in Python is compared with the table of the corpus (code, rule and file), with ckpt verify (verdict, and
 codes, rules and files of all violations), and, where the content loads, with the bytes that the library loads: whole
 tensors, boxes of them, and objects.
 """
@@ -39,8 +39,8 @@ def expected_verdict(row):
 
 
 def tool_reports(program, folders):
-    """What ckpt-verify says of each folder: verdict, notes, and code, rule and file of each violation."""
-    done = subprocess.run([program, "--json", *folders], capture_output=True, text=True, check=False)
+    """What ckpt verify says of each folder: verdict, notes, and code, rule and file of each violation."""
+    done = subprocess.run([program, "verify", "--json", *folders], capture_output=True, text=True, check=False)
     for folder, report in zip(folders, json.loads(done.stdout)["reports"], strict=True):
         found = {(v["code"], v["rule"], os.path.relpath(v["path"], folder)) for v in report["violations"]}
         violations = {(code, rule, "" if file == "." else file) for code, rule, file in found}
@@ -87,8 +87,8 @@ def content_faults(program, row, folder):
 
 
 def record_run(counts):
-    """Writes the row of this run for the table in docs/testing-counts.md (tests/support/process/results.h)."""
-    run = {"row": "reference-corpus", "title": "The corpus, verified and loaded by a second reader",
+    """Writes the row of this run for the table in docs/evidence/testing-counts.md (tests/support/process/results.h)."""
+    run = {"row": "reference-corpus", "title": "The corpus, verified and loaded by the second reader",
            "command": "ctest --test-dir build/dev -R reference.corpus", "exact": True, "counts": counts}
     if os.environ.get("SEALPOINT_RESULTS"):
         pathlib.Path(os.environ["SEALPOINT_RESULTS"], f"{run['row']}.json").write_text(json.dumps(run) + "\n")
@@ -101,9 +101,9 @@ def entry_faults(row, folder, tool_report, load_program):
         yield f"the table says {row}; the reader: {report.verdict} {found}"
     tool_verdict, tool_found, tool_notes = tool_report
     if (report.verdict, found) != (tool_verdict, tool_found):
-        yield f"ckpt-verify says {tool_verdict} {tool_found}; the reader: {report.verdict} {found}"
+        yield f"ckpt verify says {tool_verdict} {tool_found}; the reader: {report.verdict} {found}"
     if report.verdict == "committed" and sorted(names_in(report.notes)) != sorted(names_in(tool_notes)):
-        yield f"ckpt-verify notes {tool_notes}; the reader: {report.notes}"
+        yield f"ckpt verify notes {tool_notes}; the reader: {report.notes}"
     if isinstance(row, Row):
         yield from content_faults(load_program, row, folder)
 
@@ -115,7 +115,7 @@ def names_in(notes):
 
 def main():
     parser = argparse.ArgumentParser()
-    for option in ("--corpus", "--table", "--verify", "--load"):
+    for option in ("--corpus", "--table", "--ckpt", "--load"):
         parser.add_argument(option, type=pathlib.Path, required=True)
     options = parser.parse_args()
     rows = list(read_table(options.table))
@@ -123,7 +123,7 @@ def main():
     missing = {path.name for path in options.corpus.iterdir() if path.is_dir()} ^ {row.entry for row in rows}
     failed = [f"{name}: in the table or in the corpus, not in both" for name in missing]
     skipped = 0
-    for row, folder, tool_report in zip(rows, folders, tool_reports(options.verify, folders)):
+    for row, folder, tool_report in zip(rows, folders, tool_reports(options.ckpt, folders)):
         faults = [f"{row.entry}: {fault}" for fault in entry_faults(row, folder, tool_report, options.load)]
         if faults and zstd_library.decoder() is None and any("Unsupported', None" in fault for fault in faults):
             skipped += 1

@@ -125,7 +125,7 @@ def of_step(violations):
     return {("R-IDX" if rule.startswith("R-IDX") else rule, file) for rule, file in violations}
 
 
-def damage_faults(program, verify_program, corpus, count):
+def damage_faults(program, ckpt, corpus, count):
     """Both readers and the library say the same of damaged checkpoints: good entries of the corpus, and those of the writer."""
     with tempfile.TemporaryDirectory(prefix="sealpoint-go-") as temporary:
         folders = [folder for folder in sorted(corpus.glob("good-*")) if not folder.name.startswith("good-R-DIR")]
@@ -145,7 +145,7 @@ def damage_faults(program, verify_program, corpus, count):
                 (made[-1] / name).write_bytes(data)
             expected.append(verify(MemoryDirectory(files)))
         of_library = (answer for begin in range(0, len(made), BATCH)
-                      for answer in run_corpus.tool_reports(verify_program, made[begin : begin + BATCH]))
+                      for answer in run_corpus.tool_reports(ckpt, made[begin : begin + BATCH]))
         for number, report, said, (verdict, found, _) in zip(numbers, expected, reports(program, made)[0], of_library):
             here = report.verdict, of_step((violation.rule, violation.file) for violation in report.violations)
             there = said["verdict"], of_step((violation["rule"], violation["file"]) for violation in said["violations"])
@@ -156,7 +156,7 @@ def damage_faults(program, verify_program, corpus, count):
 
 def main():
     parser = argparse.ArgumentParser()
-    for option in ("--corpus", "--table", "--fixtures", "--source", "--work", "--verify"):
+    for option in ("--corpus", "--table", "--fixtures", "--source", "--work", "--ckpt"):
         parser.add_argument(option, type=pathlib.Path, required=True)
     parser.add_argument("--damages", type=int, default=DAMAGES, metavar="N", help="so many checkpoints are damaged")
     options = parser.parse_args()
@@ -175,7 +175,7 @@ def main():
         failed.append(f"exit status {status} of a corpus in which something is corrupt")
     failed += writer_faults(program)
     failed += fixture_faults(program, options.fixtures)
-    failed += damage_faults(program, options.verify, options.corpus, options.damages)
+    failed += damage_faults(program, options.ckpt, options.corpus, options.damages)
     print("\n".join(failed))
     print(f"{len(rows)} entries, {len(WRITER_CASES)} checkpoints of the writer and {options.damages} damaged ones, "
           f"{len(failed)} differences")

@@ -50,9 +50,9 @@ def faults_of_second_reader(case, folder):
 def faults_of_library(case, folder, said, load):
     verdict, violations, notes = said
     if verdict != "committed" or violations:
-        yield f"ckpt-verify says {verdict}: {violations}"
+        yield f"ckpt verify says {verdict}: {violations}"
     if bool(case.compat) != any("compat" in note for note in notes):
-        yield f"compat bits {case.compat:#x}, and ckpt-verify notes {notes}"
+        yield f"compat bits {case.compat:#x}, and ckpt verify notes {notes}"
     tensors, objects = by_name(case.tensors), by_name(case.objects)
     lines = [f"tensor {len(data)} {name}" for name, data in tensors.items()] + [f"object {name}" for name in objects]
     done = subprocess.run([load, folder], input="\n".join(lines).encode(), capture_output=True, check=False)
@@ -93,7 +93,7 @@ def faults_of_series(folder, ckpt):
     checkpoint.publish_void(given_up.directory, NO_STEP)
     done = subprocess.run([ckpt, "verify", "--json", "--series", folder], capture_output=True, text=True, check=False)
     said, = json.loads(done.stdout)["series"]
-    if (said["valid_count"], [one["void"] for one in said["uncommitted"]], said["forks"]) != (3, [True], []):
+    if (said["valid_count"], [one["is_void"] for one in said["uncommitted"]], said["forks"]) != (3, [True], []):
         yield f"ckpt verify --series says {said}"
     if pathlib.Path(said["newest"]).name != pathlib.Path(before).name:
         yield f"ckpt verify --series takes {said['newest']} for the newest one"
@@ -104,7 +104,7 @@ def faults_of_series(folder, ckpt):
 
 def main():
     parser = argparse.ArgumentParser()
-    for option in ("--verify", "--load", "--ckpt"):
+    for option in ("--load", "--ckpt"):
         parser.add_argument(option, type=pathlib.Path, required=True)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--cases", type=int, default=120)
@@ -116,7 +116,7 @@ def main():
         folders = [f"{temporary}/{number}" for number in numbers]
         for case, folder in zip(cases, folders):
             case.write(folder)
-        for number, case, folder, said in zip(numbers, cases, folders, run_corpus.tool_reports(options.verify, folders)):
+        for number, case, folder, said in zip(numbers, cases, folders, run_corpus.tool_reports(options.ckpt, folders)):
             faults = [*faults_of_second_reader(case, folder), *faults_of_library(case, folder, said, options.load)]
             if number % COPIED == 0 and not case.compat and (case.tensors or case.objects):
                 faults += faults_of_copy(case, folder, number, options.ckpt)

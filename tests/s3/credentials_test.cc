@@ -79,7 +79,7 @@ class S3CredentialsTest : public ::testing::Test {
     const auto cache = [&](const std::string& key, const std::string& until,
                            const std::string& token = "sso-token") {
       const std::string end = until.empty() ? "" : R"(, "expiresAt": ")" + until + "\"";
-      Write(".aws/sso/cache/" + internal::Sha1Hex(AsBytes(key)) + ".json",
+      Write(".aws/sso/cache/" + internal::s3::Sha1Hex(AsBytes(key)) + ".json",
             R"({"accessToken": ")" + token + "\"" + end + "}");
     };
     cache("https://blank/start", "2099-01-01T00:00:00Z", "");
@@ -293,8 +293,8 @@ TEST_F(S3CredentialsTest, TheyAreAskedForAgainBeforeTheyEnd) {
                          .secret_access_key = "b",
                          .expires_at = now + std::chrono::minutes(5)};
   };
-  internal::CredentialsCache patient(brief);
-  internal::CredentialsCache eager(brief, std::chrono::milliseconds(0));
+  internal::s3::CredentialsCache patient(brief);
+  internal::s3::CredentialsCache eager(brief, std::chrono::milliseconds(0));
   for (int i = 0; i < 4; ++i) EXPECT_TRUE(patient.Get().ok());
   EXPECT_EQ(asked, 1);
   asked = 0;
@@ -351,7 +351,7 @@ TEST_F(S3CredentialsTest, AProcessThatCannotBeStartedIsAnError) {
   ASSERT_EQ(::close(free), 0);
   const rlimit one{.rlim_cur = static_cast<rlim_t>(free) + 1, .rlim_max = before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &one), 0);
-  const Status status = internal::CredentialsOfProcess("true").status();
+  const Status status = internal::s3::CredentialsOfProcess("true").status();
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_NE(status.message().find("cannot be started"), std::string::npos) << status.ToString();
 }

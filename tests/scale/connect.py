@@ -12,7 +12,8 @@ import sys
 import time
 import traceback
 
-from sealpoint.torch import _communicator, _links, _lobby
+from sealpoint._ranks.rendezvous import Rendezvous
+from sealpoint.torch import _communicator, _links, _rendezvous
 from torch._C._distributed_c10d import TCPStore
 
 LIMIT_SECONDS = 900.0
@@ -30,10 +31,11 @@ def timed(call):
 def be(rank, size, port, say):
     """Exchanges once to come together, and then measures."""
     store = TCPStore("127.0.0.1", port, is_master=False)
-    _lobby.own_store = _links.own_store = lambda: store
+    _rendezvous.own_store = _links.own_store = lambda: store
     before = len(os.listdir("/proc/self/fd"))
-    met, (links, _, name) = timed(lambda: _lobby.Lobby("scale", rank, size).meet("", LIMIT_SECONDS))
-    comm = _communicator.TorchCommunicator.of_links(links, name, rank, size, None, LIMIT_SECONDS)
+    group = _communicator.GlooGroup("scale", rank, size)
+    met, (comm, _) = timed(lambda: Rendezvous(group).connect(0, "", LIMIT_SECONDS))
+    comm.set_deadline(LIMIT_SECONDS)
     comm.barrier()
     gathered, found = timed(lambda: comm.all_gather(bytes([rank % 256]) * 40))
     assert [bytes(one) for one in found] == [bytes([one % 256]) * 40 for one in range(size)]

@@ -21,10 +21,12 @@
 namespace sealpoint::testing {
 namespace {
 
+namespace format = internal::format;
+
+using format::kHeaderSize;
+using format::kRecordSize;
 using internal::AlignUp;
 using internal::DivideRoundUp;
-using internal::kHeaderSize;
-using internal::kRecordSize;
 
 // The chunk records of these shards as BlobLayout lays them out, and where the chunks end.
 struct EncodedRecords {
@@ -36,17 +38,17 @@ EncodedRecords EncodeRecords(const std::vector<HollowBlob::Shard>& shards) {
   EncodedRecords encoded;
   std::uint32_t ordinal = 0;
   for (const HollowBlob::Shard& shard : shards) {
-    std::uint64_t at = AlignUp(encoded.chunks_end, internal::ShardAlignment(shard.raw_size));
+    std::uint64_t at = AlignUp(encoded.chunks_end, format::ShardAlignment(shard.raw_size));
     for (std::uint64_t done = 0; done < shard.raw_size; done += shard.chunk_size) {
       const auto size =
           static_cast<std::uint32_t>(std::min(shard.chunk_size, shard.raw_size - done));
       encoded.records.resize(encoded.records.size() + kRecordSize);
-      internal::EncodeRecord({.offset = at,
-                              .stored_size = size,
-                              .raw_size = size,
-                              .shard = ordinal,
-                              .chunk = static_cast<std::uint32_t>(done / shard.chunk_size)},
-                             MutableByteSpan(encoded.records).last(kRecordSize));
+      format::EncodeRecord({.offset = at,
+                            .stored_size = size,
+                            .raw_size = size,
+                            .shard = ordinal,
+                            .chunk = static_cast<std::uint32_t>(done / shard.chunk_size)},
+                           MutableByteSpan(encoded.records).last(kRecordSize));
       at += size;
     }
     encoded.chunks_end = at;
@@ -66,7 +68,7 @@ BlobId IdOf(int rank, std::uint64_t number) {
 class HollowWriter {
  public:
   void Add(const TensorSpec& tensor, const Region& region) {
-    const std::uint32_t element_size = internal::ElementSize(tensor);
+    const std::uint32_t element_size = internal::writer::ElementSize(tensor);
     const std::uint64_t raw = region.element_count() * element_size;
     if (tensors_.empty() || tensors_.back().name != tensor.name) {
       tensors_.push_back({.name = tensor.name,
@@ -87,26 +89,23 @@ class HollowWriter {
     const EncodedRecords encoded = EncodeRecords(blob_.shards);
     const Bytes manifest = EncodeManifest(std::move(tensors_), {});
     Bytes header(kHeaderSize);
-    internal::EncodeHeader({.kind = internal::FileKind::kBlob, .id = id, .attempt = attempt},
-                           header);
-    internal::Trailer trailer{
+    format::EncodeHeader({.kind = format::FileKind::kBlob, .id = id, .attempt = attempt}, header);
+    format::Trailer trailer{
         .blob = id,
         .chunks_end = encoded.chunks_end,
         .record_count = record_count_,
         .shard_count = static_cast<std::uint32_t>(blob_.shards.size()),
         .manifest_size = manifest.size(),
         .raw_bytes = raw_bytes_,
-        .group_list_digest = ComputeDigest(internal::EncodeGroupList(encoded.records)),
+        .group_list_digest = ComputeDigest(format::EncodeGroupList(encoded.records)),
         .manifest_digest = ComputeDigest(manifest),
-        .header_digest = internal::StoredHeaderDigest(header)};
-    trailer.file_size =
-        internal::ComputeSections(encoded.chunks_end, record_count_, manifest.size())
-            .value()
-            .file_size;
-    blob_.summary =
-        BlobSummary::Deserialize(
-            internal::JoinSummaryParts(header, internal::EncodeTrailer(trailer), manifest))
-            .value();
+        .header_digest = format::StoredHeaderDigest(header)};
+    trailer.file_size = format::ComputeSections(encoded.chunks_end, record_count_, manifest.size())
+                            .value()
+                            .file_size;
+    blob_.summary = BlobSummary::Deserialize(internal::writer::JoinSummaryParts(
+                                                 header, format::EncodeTrailer(trailer), manifest))
+                        .value();
     return std::move(blob_);
   }
 
@@ -125,8 +124,8 @@ class HollowReader final : public ReadableFile {
   bool is_direct() const override { return false; }
   Status ReadAt(std::uint64_t offset, MutableByteSpan out) const override {
     const Bytes records = EncodeRecords(table_.shards).records;
-    Bytes table = internal::EncodeGroupList(records);
-    table.resize(AlignUp(table.size(), internal::kSectionAlignment));
+    Bytes table = format::EncodeGroupList(records);
+    table.resize(AlignUp(table.size(), format::kSectionAlignment));
     table.insert(table.end(), records.begin(), records.end());
     const std::uint64_t skipped = offset - table_.offset;
     if (offset < table_.offset || !internal::RangeFits(skipped, out.size(), table.size())) {
@@ -166,7 +165,7 @@ class HollowDirectory final : public ForwardingDirectory {
 }  // namespace
 
 std::vector<HollowBlob> MakeHollowBlobs(const Declaration& declaration,
-                                        const internal::SavePlan& plan, int rank,
+                                        const internal::saver::SavePlan& plan, int rank,
                                         const AttemptId& attempt) {
   std::vector<HollowBlob> blobs;
   for (std::size_t i = 0; i < plan.shards.size();) {
@@ -175,7 +174,7 @@ std::vector<HollowBlob> MakeHollowBlobs(const Declaration& declaration,
     for (; i < plan.shards.size(); ++i) {
       const HeldTensor& held = declaration.tensors()[plan.shards[i].slot];
       if (held.tensor.group != group) break;
-      Region region = internal::HeldRegionOf(held);
+      Region region = internal::writer::HeldRegionOf(held);
       region.run = plan.shards[i].run;
       writer.Add(held.tensor, region);
     }
@@ -189,8 +188,8 @@ HollowStorage::HollowStorage() : files_(MemoryStorage()), tables_(std::make_shar
 HollowStorage::~HollowStorage() = default;
 
 void HollowStorage::Add(const HollowBlob& blob) {
-  const internal::BlobPin& pin = InternalAccess::DecodedOf(blob.summary)->pin;
-  (*tables_)[internal::BlobName(pin.id)] = {
+  const internal::metadata::BlobPin& pin = InternalAccess::DecodedOf(blob.summary)->pin;
+  (*tables_)[format::BlobName(pin.id)] = {
       .file_size = pin.file_size, .offset = pin.table_offset, .shards = blob.shards};
 }
 

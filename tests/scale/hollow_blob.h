@@ -28,7 +28,7 @@ struct HollowBlob {
 
 // The blobs that a rank writes by this plan: one per group of tensors.
 std::vector<HollowBlob> MakeHollowBlobs(const Declaration& declaration,
-                                        const internal::SavePlan& plan, int rank,
+                                        const internal::saver::SavePlan& plan, int rank,
                                         const AttemptId& attempt);
 
 // Files in memory, and blobs of which only the table can be read. It is made anew for each read.

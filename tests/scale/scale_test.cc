@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bounds of docs/scale.md that depend on no machine, on trainings of 64 ranks.
+// The bounds of docs/evidence/scale.md that depend on no machine, on trainings of 64 ranks.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Prints what a save and a resharded load of a large training cost (docs/scale.md); run by
+// Prints what a save and a resharded load of a large training cost (docs/evidence/scale.md); run by
 // scripts/scale.sh.
 #include <cstdio>
 #include <cstdlib>

@@ -27,8 +27,8 @@
 namespace sealpoint::testing {
 namespace {
 
-using internal::CommittedBlob;
-using internal::IndexAttributes;
+using internal::metadata::IndexAttributes;
+using internal::writer::CommittedBlob;
 
 constexpr const char* kDirectory = "checkpoint";
 
@@ -113,10 +113,12 @@ std::vector<HollowBlob> Simulation::PlanRank(int rank, RankCost& cost) {
   const CpuWatch plan_watch;
   static_cast<void>(declaration.ComputeDigest());
   cost.later_plan_seconds = plan_watch.seconds();
-  const internal::SavePlan plan = Require(internal::MakeSavePlan(declaration, rank, size(), {}));
+  const internal::saver::SavePlan plan =
+      Require(internal::saver::MakeSavePlan(declaration, rank, size(), {}));
   if (options_.with_agreement) {
     CapturingCommunicator comm(rank, size(), checker_);
-    static_cast<void>(internal::FastCheckDeclarations(comm, declaration, plan, {}, Limits()));
+    static_cast<void>(
+        internal::saver::FastCheckDeclarations(comm, declaration, plan, {}, Limits()));
     cost.sent_sizes = comm.sent_sizes();
     cost.to_owner = comm.to_owner();
     cost.to_all = comm.told_to_all();
@@ -145,7 +147,7 @@ void Simulation::ChooseOwner() {
   std::vector<int> names(figures_.ranks);
   const auto count = [&](const std::vector<ScenarioTensor>& tensors) {
     for (const ScenarioTensor& one : tensors) {
-      ++names[internal::OwnerRank(one.tensor.name, size())];
+      ++names[internal::saver::OwnerRank(one.tensor.name, size())];
     }
   };
   count(scenario_.everywhere);
@@ -161,7 +163,7 @@ void Simulation::MeasureCheck() {
   CapturingCommunicator comm(static_cast<int>(checker_), std::move(to_owner_), std::move(to_all_));
   const CpuWatch watch;
   figures_.adds_up =
-      Require(internal::FastCheckDeclarations(comm, Declaration(), {}, {}, Limits()));
+      Require(internal::saver::FastCheckDeclarations(comm, Declaration(), {}, {}, Limits()));
   figures_.owner_seconds = watch.seconds();
 }
 
@@ -183,7 +185,7 @@ void Simulation::PlanAndWrite() {
     Note(static_cast<int>(rank), cost);
     figures_.summary_bytes += bytes;
     for (const HollowBlob& blob : blobs) {
-      const internal::DecodedSummary& decoded = *InternalAccess::DecodedOf(blob.summary);
+      const internal::writer::DecodedSummary& decoded = *InternalAccess::DecodedOf(blob.summary);
       ++figures_.blobs;
       figures_.shards += decoded.pin.shard_count;
       figures_.records += decoded.pin.record_count;
@@ -198,11 +200,11 @@ void Simulation::PlanAndWrite() {
 // The exchange and the merge of every rank: what arrives at rank 0.
 std::vector<Bytes> Simulation::MergeAll() {
   std::vector<Bytes> ids;
-  for (const auto& of_rank : summaries_) ids.push_back(internal::EncodeBlobIds(of_rank));
-  const std::vector<BlobId> blobs = Require(internal::DecodeBlobIds(ids));
+  for (const auto& of_rank : summaries_) ids.push_back(internal::saver::EncodeBlobIds(of_rank));
+  const std::vector<BlobId> blobs = Require(internal::saver::DecodeBlobIds(ids));
   std::vector<std::vector<Bytes>> received(figures_.ranks);  // by owner; no empty messages
   ForEachOnThreads(options_.threads, figures_.ranks, [&](std::size_t rank) {
-    std::vector<Bytes> outgoing = internal::EncodeForOwners(summaries_[rank], blobs, size());
+    std::vector<Bytes> outgoing = internal::saver::EncodeForOwners(summaries_[rank], blobs, size());
     const std::lock_guard lock(mutex_);
     double sent = 0;
     for (std::size_t owner = 0; owner < outgoing.size(); ++owner) {
@@ -218,8 +220,8 @@ std::vector<Bytes> Simulation::MergeAll() {
     std::uint64_t bytes = 0;
     for (const Bytes& message : received[owner]) bytes += message.size();
     const CpuWatch watch;
-    const Bytes part = Require(internal::MergeEntries(received[owner], blobs, Limits()));
-    gathered[owner] = internal::EncodeForCommitter(summaries_[owner], part);
+    const Bytes part = Require(internal::metadata::MergeEntries(received[owner], blobs, Limits()));
+    gathered[owner] = internal::saver::EncodeForCommitter(summaries_[owner], part);
     const double seconds = watch.seconds();
     received[owner] = {};
     const std::lock_guard lock(mutex_);
@@ -239,16 +241,17 @@ void Simulation::MergeAndCommit() {
   // Phases are timed by the clock; here by this thread's share of its core.
   std::map<Phase, double> seconds;
   CpuWatch watch;
-  internal::PhaseRecorder recorder([&](const PhaseEvent& event) {
+  internal::observe::PhaseRecorder recorder([&](const PhaseEvent& event) {
     if (event.kind == PhaseEvent::Kind::kBegin) watch = CpuWatch();
     if (event.kind == PhaseEvent::Kind::kEnd) seconds[event.phase] = watch.seconds();
   });
   if (CanWatchAllocations()) BeginAllocationWatch();
-  const internal::GatheredParts parts = Require(internal::DecodeForCommitter(gathered));
-  const CommitInfo info = Require(internal::RunCommit(
+  const internal::saver::GatheredParts parts =
+      Require(internal::saver::DecodeForCommitter(gathered));
+  const CommitInfo info = Require(internal::writer::RunCommit(
       *directory, capabilities.publish, options, parts.blobs,
       [&](const IndexAttributes& attributes) {
-        return internal::JoinGathered(parts, attributes, Limits());
+        return internal::saver::JoinGathered(parts, attributes, Limits());
       },
       recorder));
   if (CanWatchAllocations()) figures_.commit_memory_bytes = EndAllocationWatch().live_bytes;
@@ -260,17 +263,17 @@ void Simulation::MergeAndCommit() {
 }
 
 Bytes Simulation::IndexOfSummaries() const {
-  std::vector<internal::BlobContribution> contributions;
+  std::vector<internal::metadata::BlobContribution> contributions;
   for (const auto& of_rank : summaries_) {
     for (const BlobSummary& summary : of_rank) {
-      const internal::DecodedSummary& decoded = *InternalAccess::DecodedOf(summary);
+      const internal::writer::DecodedSummary& decoded = *InternalAccess::DecodedOf(summary);
       contributions.push_back({decoded.pin, &decoded.manifest});
     }
   }
   const IndexAttributes attributes{.created_unix_ns = checkpoint_->created_unix_ns(),
                                    .mesh = checkpoint_->mesh(),
                                    .provenance = checkpoint_->provenance()};
-  return Require(internal::EncodeIndex(contributions, attributes, Limits()));
+  return Require(internal::metadata::EncodeIndex(contributions, attributes, Limits()));
 }
 
 void Simulation::Open() {

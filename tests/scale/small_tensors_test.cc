@@ -91,7 +91,7 @@ TEST_F(SmallTensorsTest, TakeLittleMemory) {
   const std::uint64_t planned =
       BytesPerTensor([&] { EXPECT_TRUE(checkpoint->Plan(request).ok()); });
   RecordRun({.row = "small-tensors",
-             .title = "Memory per tensor of 64 bytes, at its peak",
+             .title = "Peak memory per tensor of 64 bytes",
              .command = "ctest --test-dir build/dev -R scale.memory",
              .counts = {{"declared and bound", declared},
                         {"saved", saved},

@@ -17,7 +17,7 @@ import unittest
 
 SCRIPT = pathlib.Path(sys.argv.pop())
 PRODUCT = ["packages", "gcc", "python"]
-REST = ["deep", "sanitizers", "threads", "minimal", "frameworks", "builds", "mutants", "lint", "demo"]
+REST = ["deep", "sanitizers", "threads", "minimal", "frameworks", "builds", "mutants", "lint", "site", "demo"]
 NIGHTLY = ["enumerations", "models", "mutants-full", "newest-torch", "frameworks-full", "fuzz-long", "presets", "peers",
            "release", "scale"]
 # Writes down how it was called; FAILING is an expression for beginnings of calls.
@@ -34,7 +34,7 @@ class StagesTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.root = pathlib.Path(folder.name)
         (self.root / "scripts").mkdir()
-        (self.root / "build/plain/tools/ckpt-verify").mkdir(parents=True)
+        (self.root / "build/plain/tools/ckpt").mkdir(parents=True)
         (self.root / "bin").mkdir()
         self.calls = self.root / "calls"
         self.calls.touch()
@@ -42,8 +42,8 @@ class StagesTest(unittest.TestCase):
         stubs = [f"bin/{name}" for name in ("cmake", "ctest", "git", "clang-format-19")]
         names = ("install_packages.sh", "testing_table.py", "fuzz.sh", "python_env.sh", "mutants.py", "tidy.py", "each_source.py",
                  "build_cost.sh", "demo.sh", "model.sh", "newest_torch.sh", "frameworks.sh", "peers.sh", "scale.sh", "wheels.sh",
-                 "debian.sh")
-        for name in [*stubs, *(f"scripts/{one}" for one in names), "build/plain/tools/ckpt-verify/ckpt-verify"]:
+                 "debian.sh", "site.sh")
+        for name in [*stubs, *(f"scripts/{one}" for one in names), "build/plain/tools/ckpt/ckpt"]:
             (self.root / name).write_text(STUB)
             (self.root / name).chmod(0o755)
 
@@ -77,7 +77,7 @@ class StagesTest(unittest.TestCase):
         for failing, stage in (
             ("cmake --workflow --preset gcc", "gcc"), ("cmake --workflow --preset threads", "threads"),
             ("testing_table.py", "gcc"), ("tidy.py", "lint"), ("python_env.sh", "python"), ("each_source.py", "deep"),
-            ("build_cost.sh", "builds"),
+            ("build_cost.sh", "builds"), ("site.sh", "site"),
         ):  # fmt: skip
             with self.subTest(failing):
                 status, output, _ = self.run_stages("--all", FAILING=failing)

@@ -26,6 +26,8 @@
 namespace sealpoint::testing {
 namespace {
 
+namespace format = internal::format;
+
 constexpr std::array<float, 4> kWeights = {1.0F, -2.0F, 0.5F, 3.0F};
 constexpr std::string_view kSeed = "seed=42";
 
@@ -70,18 +72,18 @@ Bytes FrameOfOnes() {
 
 // Stores the first shard of blob 1, one plain chunk of 4096 bytes, as that frame.
 void StoreOnesAsAFrame(MiniHooks& hooks) {
-  constexpr std::ptrdiff_t kBegin = internal::kHeaderSize;
+  constexpr std::ptrdiff_t kBegin = format::kHeaderSize;
   constexpr std::ptrdiff_t kRaw = 4096;
-  constexpr std::ptrdiff_t kPlace = internal::kSectionAlignment;  // with the padding behind it
+  constexpr std::ptrdiff_t kPlace = format::kSectionAlignment;  // with the padding behind it
   hooks.chunk_area = [](int blob, Bytes& area) {
     if (blob != 1) return;
     area.erase(area.begin() + kBegin + kPlace, area.begin() + kBegin + kRaw);
     std::fill_n(area.begin() + kBegin, kPlace, std::byte{0});
     std::ranges::copy(FrameOfOnes(), area.begin() + kBegin);
   };
-  hooks.records = [](int blob, std::vector<internal::ChunkRecord>& records) {
+  hooks.records = [](int blob, std::vector<format::ChunkRecord>& records) {
     if (blob != 1) return;
-    for (internal::ChunkRecord& record : records) record.offset -= kRaw - kPlace;
+    for (format::ChunkRecord& record : records) record.offset -= kRaw - kPlace;
     records[0].offset = kBegin;
     records[0].stored_size = static_cast<std::uint32_t>(FrameOfOnes().size());
     records[0].codec = Codec::kByteSplitZstd;
@@ -126,8 +128,8 @@ MiniContainer BuildSecondExample() {
       {.name = "note", .bytes = {}, .media_type = "text/plain", .blob = 1}};
   StoreOnesAsAFrame(spec.hooks);
   MiniContainer container = BuildMini(spec);
-  const internal::MarkerBytes marker = internal::EncodeMarker(
-      {.kind = internal::MarkerKind::kVoid, .attempt = MiniSpec::MakeId(0xc9), .step = 44});
+  const format::MarkerBytes marker = format::EncodeMarker(
+      {.kind = format::MarkerKind::kVoid, .attempt = MiniSpec::MakeId(0xc9), .step = 44});
   container.files["void/COMMIT"] = Bytes(marker.begin(), marker.end());
   return container;
 }

@@ -82,4 +82,4 @@ class ExitTest(system_job.SystemTest):
 
 
 if __name__ == "__main__":
-    system_job.main("exit", "Processes that end during a save in the background")
+    system_job.main("exit", "Processes that exit during a background save")

@@ -70,7 +70,7 @@ result() {
 codes() { sed -n 's/.*"rank".*"code": "\([A-Za-z]*\)".*/\1/p' "$@" | tr '\n' ',' | sed 's/,$//'; }
 
 is_valid() {
-  ckpt-verify --quiet "$@" >>/tmp/verify.log 2>&1
+  ckpt verify --quiet "$@" >>/tmp/verify.log 2>&1
   echo $?
 }
 
@@ -119,7 +119,7 @@ delete_while_open() {
 # What is deleted while another client verifies it is whole for that one, or cannot be read any more.
 read_while_deleted() {
   system_save_probe --series /mnt/pruned --save 4,5,6 --rows 4000 >/tmp/log
-  ckpt-verify --quiet --series /other/pruned >>/tmp/verify.log 2>&1 &
+  ckpt verify --quiet --series /other/pruned >>/tmp/verify.log 2>&1 &
   reader=$!
   pruned=$(prune /mnt)
   wait $reader

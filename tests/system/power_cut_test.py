@@ -232,7 +232,7 @@ class PowerCutTest(system_job.SystemTest):
                 attempt = self.directory_of(series, FAULTY_STEP)
                 verdicts.append(verify(attempt)[0] if attempt else NOTHING)
                 self.assertIn(verdicts[-1], (VALID, CORRUPT, UNCOMMITTED, NOTHING, INCOMPLETE))
-                print(f"{what}, lying sync {case[-1]} and power cut: ckpt-verify says {verdicts[-1]}")
+                print(f"{what}, lying sync {case[-1]} and power cut: ckpt verify says {verdicts[-1]}")
                 self.assertEqual(verify(self.directory_of(series, OLD_STEP))[0], VALID)
                 self.disk.unmount()
                 count("lying syncs")

@@ -316,23 +316,23 @@ class ToolTest(PreloadTest):
         (cls.root / "incomplete" / blob).unlink()
         (cls.root / "uncommitted" / "COMMIT").unlink()
 
-    def call(self, tool, words, arguments, **options):
-        done = run([*words, tool, *arguments], **options)
+    def call(self, command, words, arguments, **options):
+        done = run([*words, tools.ckpt, command, *arguments], **options)
         seconds = re.compile(r"[\d.]+ m?s\b|\"seconds\": ?[\d.e-]+|[\d.]+ [KMG]?i?B/s")
         return done.returncode, seconds.sub("TIME", done.stdout), done.stderr
 
-    def check_tool(self, tool, arguments, target, expected, number):
+    def check_tool(self, command, arguments, target, expected, number):
         """Under each fault the answer is the true one, or that it could not be read and why."""
         words = [*arguments, self.root / target]
-        log = self.folder / f"{tool.name}{'-'.join(map(str, arguments))}-{target}"
-        status, told, complaints = self.call(tool, shim(self.root, log), words)
+        log = self.folder / f"{command}{'-'.join(map(str, arguments))}-{target}"
+        status, told, complaints = self.call(command, shim(self.root, log), words)
         self.assertEqual(status, expected, told + complaints)
         calls = read_log(log)
         log.unlink()
 
         def check(case):
             one_log = log.with_name(f"{log.name}-{case.name}-{case.number}-{case.fault}-{case.later}")
-            answer = self.call(tool, shim(self.root, one_log, case), words)
+            answer = self.call(command, shim(self.root, one_log, case), words)
             is_struck = self.struck(case, one_log)
             if case.fault.startswith("kill") and is_struck:
                 self.assertIn(answer[0], KILLED, answer)
@@ -349,7 +349,7 @@ class ToolTest(PreloadTest):
     def check_answer(self, case, answer, expected):
         status, told, complaints = answer
         self.assertIn(status, (expected[0], UNREADABLE), answer)
-        # ckpt-inspect shows a series with what of it could not be read.
+        # ckpt ls shows a series with what of it could not be read.
         if status == UNREADABLE or re.search(r"\bunreadable\b", told):
             self.assertIn(f"errno {number_of(case)})", told + complaints)
             self.assertIn(str(self.root), told + complaints)
@@ -361,17 +361,15 @@ class ToolTest(PreloadTest):
         count("tools undisturbed")
 
     def test_verify(self):
-        tool = pathlib.Path(tools.verify)
         for arguments, target, expected, number in (
                 ([], "good", VALID, 100), (["--json"], "linked", VALID, 100),
                 (["--level", "files"], "linked", VALID, 60), (["--json", "--all"], "corrupt", CORRUPT, 80),
                 ([], "incomplete", INCOMPLETE, 60), ([], "uncommitted", UNCOMMITTED, 60),
                 (["--series"], "series", VALID, 100), (["--json", "--series"], "series", VALID, 100)):
             with self.subTest(arguments=arguments, target=target):
-                self.check_tool(tool, arguments, target, expected, number)
+                self.check_tool("verify", arguments, target, expected, number)
 
-    def test_inspect(self):
-        tool = pathlib.Path(tools.inspect)
+    def test_ls(self):
         for arguments, target, expected in (
                 ([], "good", VALID), (["--json"], "linked", VALID), (["--long"], "good", VALID),
                 (["--json", "--long"], "good", VALID), (["--tensor", "*"], "good", VALID),
@@ -380,26 +378,26 @@ class ToolTest(PreloadTest):
                 (["--json", "--plan", "data=2"], "good", VALID), ([], "incomplete", INCOMPLETE),
                 ([], "uncommitted", UNCOMMITTED), ([], "series", VALID), (["--json"], "series", VALID)):
             with self.subTest(arguments=arguments, target=target):
-                self.check_tool(tool, arguments, target, expected, 80)
+                self.check_tool("ls", arguments, target, expected, 80)
 
     def test_what_cannot_be_printed(self):
         """Standard output is a file whose writes fail."""
-        for tool in (pathlib.Path(tools.verify), pathlib.Path(tools.inspect)):
+        for command in ("verify", "ls"):
             folder = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
 
-            def printed(log, case=None, tool=tool, folder=folder):
+            def printed(log, case=None, command=command, folder=folder):
                 with open(folder / f"out-{log.name}", "w+", encoding="utf-8") as output:
-                    status, _, complaints = self.call_into(output, [*shim(folder, log, case), tool, "--json",
+                    status, _, complaints = self.call_into(output, [*shim(folder, log, case), tools.ckpt, command, "--json",
                                                                     self.root / "good"])
                     output.seek(0)
                     return status, re.sub(r"\"seconds\": ?[\d.e-]+", "", output.read()), complaints
 
-            log = self.folder / f"{tool.name}-output"
+            log = self.folder / f"{command}-output"
             expected = printed(log)
             self.assertEqual(expected[0], VALID)
 
-            def check(case, tool=tool, printed=printed, expected=expected):
-                one_log = self.folder / f"{tool.name}-{'-'.join(map(str, case))}"
+            def check(case, command=command, printed=printed, expected=expected):
+                one_log = self.folder / f"{command}-{'-'.join(map(str, case))}"
                 answer = printed(one_log, case)
                 is_struck = self.struck(case, one_log)
                 if case.fault.startswith("kill"):
@@ -561,10 +559,10 @@ class CompletenessTest(PreloadTest):
     def test_the_programs(self):
         series = self.new_series()
         self.check_program(series, [tools.probe, "--series", series, "--save", FAULTY_STEP, "--check"])
-        self.check_program(series, [tools.verify, "--series", series])
+        self.check_program(series, [tools.ckpt, "verify", "--series", series])
         step = self.directory_of(series, OLD_STEP)
         for arguments in (["--long"], ["--json", "--values", "w"], ["--plan", "data=2"]):
-            self.check_program(series, [tools.inspect, *arguments, step])
+            self.check_program(series, [tools.ckpt, "ls", *arguments, step])
 
     def test_the_example(self):
         self.needs_mpi()
@@ -587,10 +585,10 @@ def tearDownModule():
 def cannot_run():
     if not tools.shim:
         return "a program with a sanitizer has its own functions in the place of the shim's"
-    if shutil.which("ldd") and run(["ldd", tools.verify]).returncode != 0:
+    if shutil.which("ldd") and run(["ldd", tools.ckpt]).returncode != 0:
         return "the programs are linked statically: nothing can be preloaded"
     return ""
 
 
 if __name__ == "__main__":
-    system_job.main("preload", "Faults at the functions that touch files, by a preloaded shim", cannot_run)
+    system_job.main("preload", "Faults at file functions, by a preloaded shim", cannot_run)

@@ -20,7 +20,7 @@ import threading
 import types
 import unittest
 
-VALID, CORRUPT, UNCOMMITTED, UNREADABLE, INCOMPLETE = 0, 1, 2, 4, 5  # exit statuses of ckpt-verify
+VALID, CORRUPT, UNCOMMITTED, UNREADABLE, INCOMPLETE = 0, 1, 2, 4, 5  # exit statuses of ckpt verify
 NOTHING = UNREADABLE  # no Sealpoint files
 KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL, signal.SIGKILL)  # alone, under Open MPI, under MPICH
 NOT_OFFERED = 77  # exit status of a skipped test and of call_faults
@@ -28,7 +28,7 @@ OLD_STEP, FAULTY_STEP, NEXT_STEP = 1, 2, 3
 SECONDS_MAX = 60
 WORKERS = 4
 
-TOOLS = ("probe", "probe_mpi", "train", "faults", "verify", "mpiexec", "inspect", "shim")
+TOOLS = ("probe", "probe_mpi", "train", "faults", "ckpt", "mpiexec", "shim")
 tools = types.SimpleNamespace(**dict.fromkeys(TOOLS, ""), all=False)
 counts = {}
 counting = threading.Lock()
@@ -40,7 +40,7 @@ def count(what, number=1):
 
 
 def record(row, title):
-    """Prints what was counted, for the table in docs/testing-counts.md (tests/support/process/results.h)."""
+    """Prints what was counted, for the table in docs/evidence/testing-counts.md (tests/support/process/results.h)."""
     long_form = "-all" if tools.all else ""
     test = row.replace("-", "_")
     command = f"scripts/system_faults.sh {test}" if tools.all else f"ctest --test-dir build/dev -R system.{test}"
@@ -138,7 +138,7 @@ def read_log(path):
 
 
 def verify(*arguments):
-    done = run([tools.verify, "--json", *arguments])
+    done = run([tools.ckpt, "verify", "--json", *arguments])
     return done.returncode, json.loads(done.stdout)
 
 

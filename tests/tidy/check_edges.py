@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks who includes whom, who calls what, two habits of language, and the size of files and functions.
+"""Checks who includes or imports whom, who calls what, two habits of language, and the size of files and functions.
 
 Usage: check_edges.py [--root DIR]
 Prints one line "path:line: message" per violation; exit status 1 if there is any.
@@ -14,13 +14,20 @@ import shutil
 import subprocess
 import sys
 
+from python_edges import check_rooms
+
 LIBRARY = ("include", "lib", "readers")
 PROGRAMS = ("tools", "examples", "benchmarks", "python")
+# The extension of Python is the program ckpt, too.
+PROGRAMS_IN = {"python": ("tools/",)}
 # Modules that see the public headers alone, as programs do.
 FACES = ("lib/c/",)
 OTHERS = ("tests", "fuzz", "cmake", "scripts", "schema", ".ci")
 SOURCES = (".h", ".cc", ".cu")
 WITH_LICENCE = SOURCES + (".cmake", ".py", ".sh", ".fbs", ".in")
+
+# Namespaces of a module beside its own.
+MORE_NAMESPACES = {"device": ("cuda", "cufile", "xxh3"), "interop": ("foreign",)}
 
 FILE_LINES_MAX = 1000
 FILE_LINES_WARN = 450
@@ -141,7 +148,7 @@ def check_include(root, edges, name, target):
     if target.startswith("sealpoint/") and not owner:
         return f"{target} has no owner in cmake/module_edges.txt"
     if top in PROGRAMS:
-        own = target.startswith((top + "/", "sealpoint/")) or ((root / name).parent / target).exists()
+        own = target.startswith((*PROGRAMS_IN.get(top, ()), top + "/", "sealpoint/")) or ((root / name).parent / target).exists()
         inside = target.split("/")[0] in LIBRARY + PROGRAMS + OTHERS
         return f"a program uses include/sealpoint only, not {target}" if inside and not own else None
     if top == "include":
@@ -180,6 +187,19 @@ def check_public_types(root):
         for number, line in enumerate(code_only(path.read_text()).splitlines(), 1):
             if re.search(r"\binternal\b", line):
                 yield f"{name}:{number}: a public header names the namespace internal"
+
+
+def check_namespaces(root):
+    """Each module has a namespace of its own, so that no two modules can define one qualified name."""
+    for name, path in files_below(root, ("lib", "readers"), SOURCES):
+        module = module_of(name)
+        if module is None or module == "base" or name.startswith(FACES):
+            continue
+        allowed = {module, *MORE_NAMESPACES.get(module, ())}
+        for number, line in enumerate(code_only(path.read_text()).splitlines(), 1):
+            match = re.match(r"namespace (?:sealpoint::)?internal(?:::(\w+))?[\w:]* \{", line)
+            if match and match.group(1) not in allowed:
+                yield f"{name}:{number}: the module's namespace is internal::{module}"
 
 
 def check_banned_calls(root):
@@ -242,7 +262,7 @@ PYTHON_BEGINS_WITH_OF = re.compile(r'("""|# )Of [a-z]')
 
 
 def check_language(root):
-    """Texts in quotation marks and comments, by what docs/style.md says of them."""
+    """Texts in quotation marks and comments, by what docs/internals/style.md says of them."""
     for name, path in files_below(root, LIBRARY + PROGRAMS + ("tests", "fuzz"), SOURCES):
         text = path.read_text()
         for token in TOKENS.finditer(text):
@@ -299,7 +319,9 @@ def main():
     warnings = []
     errors = list(edges.errors)
     errors += check_edges(root, edges)
+    errors += check_rooms(root)
     errors += check_public_types(root)
+    errors += check_namespaces(root)
     errors += check_banned_calls(root)
     errors += check_banned_python(root)
     errors += check_text(root, warnings)

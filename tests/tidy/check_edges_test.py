@@ -27,6 +27,7 @@ class CheckEdgesTest(unittest.TestCase):
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="sealpoint-edges-"))
         self.addCleanup(shutil.rmtree, self.root)
         self.write("cmake/module_edges.txt", TABLE)
+        self.write("python/module_edges.txt", "low (a):\n")
 
     def write(self, name, text):
         path = self.root / name
@@ -56,9 +57,46 @@ class CheckEdgesTest(unittest.TestCase):
         self.expect_clean("lib/writer/a.cc", '#include <vector>\n#include "sealpoint/status.h"\n'
                                              '#include "lib/format/f.h"\n#include "lib/writer/a.h"\n')
 
+    def expect_python(self, modules, *messages):
+        """``modules``: bodies by name, in the rooms low and high."""
+        self.write("python/module_edges.txt", "low (_a _b .):\nhigh (torch/): low\n")
+        for name in ("__init__", "_a", "_b", "torch/__init__", *modules):
+            self.write(f"python/sealpoint/{name}.py", SPDX + modules.get(name, ""))
+        output = self.check()
+        for message in messages:
+            self.assertIn(message, output)
+        self.assertIn(f"{len(messages)} violations", output)
+
+    def test_python_imports_downward(self):
+        self.expect_python({"torch/_c": "from sealpoint import _a, _sealpoint\nimport sealpoint._b\nimport os\n",
+                            "_a": "from sealpoint._sealpoint import x\nfrom sealpoint._b import y\n"})
+
+    def test_python_imports_upward(self):
+        self.expect_python({"_a": "def f():\n    from sealpoint.torch import _c\n", "torch/_c": ""},
+                           "python/sealpoint/_a.py:3: low may not import high (sealpoint.torch._c)")
+
+    def test_python_imports_in_a_circle(self):
+        self.expect_python({"_a": "from sealpoint import _b\n", "_b": "def f():\n    from sealpoint._a import x\n"},
+                           "modules import each other in a circle: sealpoint._a -> sealpoint._b -> sealpoint._a")
+
+    def test_python_module_without_a_room(self):
+        self.expect_python({"_d": ""}, "python/sealpoint/_d.py:1: no room in python/module_edges.txt")
+
+    def test_python_rooms_of_no_module(self):
+        self.expect_python({})
+        self.write("python/module_edges.txt", "low (_a _b _e .): high\nhigh (torch/): low\n")
+        output = self.check()
+        self.assertIn("no module is named _e", output)
+        self.assertIn("low names high, which does not stand above it", output)
+
     def test_internal_type_in_a_public_header(self):
         self.expect("include/sealpoint/status.h", "namespace internal { struct Parts; }\n",
                     "include/sealpoint/status.h:2: a public header names the namespace internal")
+
+    def test_namespace_of_another_module(self):
+        self.write("lib/format/a.cc", SPDX + "namespace sealpoint::internal::format {\n")
+        self.expect("lib/writer/a.cc", "namespace sealpoint::internal {\n",
+                    "lib/writer/a.cc:2: the module's namespace is internal::writer")
 
     def test_generated_schema_passes_in_format(self):
         self.expect_clean("lib/format/a.cc", '#include "schema/index_generated.h"\n')

@@ -42,7 +42,8 @@ TOOLS = {
     "run-clang-tidy-19": "clang-tidy-19", "llvm-symbolizer-19": "llvm-19", "spin": "spin",
     "strace": "strace", "gcovr": "gcovr", "jq": "jq", "curl": "curl", "xxd": "xxd", "make": "make",
     "unshare": "util-linux", "abidw": "abigail-tools", "abidiff": "abigail-tools", "shellcheck": "shellcheck",
-    "dpkg-buildpackage": "dpkg-dev", "lintian": "lintian", "mmdebstrap": "mmdebstrap"
+    "dpkg-buildpackage": "dpkg-dev", "lintian": "lintian", "mmdebstrap": "mmdebstrap",
+    "doxygen": "doxygen"
 }
 # First component of an include -> package.
 HEADERS = {

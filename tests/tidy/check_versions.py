@@ -23,7 +23,7 @@ PLACES = (
     ("debian/control", r"^Package: libsealpoint(\d+)\.(\d+)$"),
     ("debian/control", r"^ +libsealpoint(\d+)\.(\d+) \(= "),
     ("CHANGELOG.md", r"^## (?:Unreleased: )?(\d+)\.(\d+)\.(\d+)"),
-    ("docs/install.md", r"find_package\(sealpoint (\d+)\.(\d+) CONFIG"),
+    ("docs/start/install.md", r"find_package\(sealpoint (\d+)\.(\d+) CONFIG"),
     ("README.md", r"^\*\*State: (\d+)\.(\d+)\.(\d+)(?:-rc\d+)?[. ]"),
     ("CITATION.cff", r"^version: (\d+)\.(\d+)\.(\d+)(?:-rc\d+)?$"),
     (CONDA, r'^  version: "(\d+)\.(\d+)\.(\d+)(?:rc\d+)?"$'),
@@ -38,16 +38,16 @@ COPIES = (
     ("CMakeLists.txt", r"^cmake_minimum_required\(VERSION ([\d.]+)\)$", (
         ("pyproject.toml", r'^cmake.version = ">=([\d.]+)"$'),
         ("debian/control", r"cmake \(>= ([\d.]+)\)"),
-        ("docs/install.md", r"CMake ([\d.]+) or later"),
+        ("docs/start/install.md", r"CMake ([\d.]+) or later"),
         (CONDA, r"^ +- cmake >=([\d.]+)$"),
         (SPACK, r'"cmake@([\d.]+):"'),
     )),
     ("cmake/SealpointDependencies.cmake", r"find_package\(CURL ([\d.]+)", (
         ("debian/control", r"libcurl4-openssl-dev \(>= ([\d.]+)\)"),
-        ("docs/install.md", r"libcurl ([\d.]+)"),
+        ("docs/start/install.md", r"libcurl ([\d.]+)"),
         (SPACK, r'"curl@([\d.]+):"'),
     )),
-    ("docs/install.md", r"xxHash ([\d.]+)", (
+    ("docs/start/install.md", r"xxHash ([\d.]+)", (
         ("debian/control", r"libxxhash-dev \(>= ([\d.]+)\)"),
         (CONDA, r"^ +- xxhash >=([\d.]+)$"),
         (SPACK, r'"xxhash@([\d.]+):"'),
@@ -63,7 +63,7 @@ COPIES = (
     ("pyproject.toml", r'^requires-python = ">=([\d.]+)"$', (
         ("pyproject.toml", r'^python_version = "([\d.]+)"$'),
         ("python/CMakeLists.txt", r"find_package\(Python ([\d.]+) "),
-        ("docs/install.md", r"headers of Python ([\d.]+) or later"),
+        ("docs/start/install.md", r"headers of Python ([\d.]+) or later"),
         (CONDA, r'match\(python, "<([\d.]+)"\)'),
     )),
     ("pyproject.toml", r'"numpy>=([\d.]+)"', ((CONDA, r"^ +- numpy >=([\d.]+)$"),)),

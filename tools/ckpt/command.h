@@ -22,7 +22,7 @@ class Command {
   // Description, arguments and footer. The first sentence of the description stands in the list of
   // all subcommands. Called once, before the arguments are parsed into the command.
   virtual void Describe(CLI::App& app) = 0;
-  // `program` begins its messages: "ckpt ls", or the old name by which it was called.
+  // `program` begins its messages: "ckpt ls".
   virtual ExitStatus Run(std::string_view program) = 0;
 };
 
@@ -32,17 +32,19 @@ class CommandEntry {
  public:
   using Maker = std::unique_ptr<Command> (*)();
 
-  // The texts are literals. `old_name`: of a link to the program that means this command alone;
-  // "ckpt-NAME" makes NAME another name of the command, too.
-  CommandEntry(std::string_view name, Maker make, std::string_view old_name = {}) noexcept
-      : name_(name), old_name_(old_name), make_(make), next_(first_) {
-    first_ = this;
-  }
+  // `name` is a literal.
+  CommandEntry(std::string_view name, Maker make) noexcept
+      : CommandEntry(name, make, std::string_view()) {}
+  // A command of the Python package, which parses its arguments. The texts are literals.
+  CommandEntry(std::string_view name, std::string_view description) noexcept
+      : CommandEntry(name, nullptr, description) {}
   CommandEntry(const CommandEntry&) = delete;
   CommandEntry& operator=(const CommandEntry&) = delete;
 
   std::string_view name() const { return name_; }
-  std::string_view old_name() const { return old_name_; }
+  bool is_python() const { return make_ == nullptr; }
+  std::string_view description() const { return description_; }
+  // Precondition: !is_python().
   std::unique_ptr<Command> Make() const { return make_(); }
 
   // All entries, in no order.
@@ -50,10 +52,15 @@ class CommandEntry {
   const CommandEntry* next() const { return next_; }
 
  private:
+  CommandEntry(std::string_view name, Maker make, std::string_view description) noexcept
+      : name_(name), description_(description), make_(make), next_(first_) {
+    first_ = this;
+  }
+
   static inline const CommandEntry* first_ = nullptr;
 
   const std::string_view name_;
-  const std::string_view old_name_;
+  const std::string_view description_;  // of a command of the Python package
   const Maker make_;
   const CommandEntry* const next_;
 };

@@ -16,7 +16,7 @@ void AddThreads(CLI::App& app, int& threads) {
   // More threads than these rarely read faster.
   constexpr int kUseful = 8;
   threads = std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kUseful);
-  app.add_option("-j,--threads", threads, "Threads (default: one per core, at most 8)")
+  app.add_option("-j,--threads", threads, "Number of threads (default: one per core, at most 8)")
       ->type_name("N")
       ->check(CLI::Range(1, kThreadsMax));
 }
@@ -24,7 +24,7 @@ void AddThreads(CLI::App& app, int& threads) {
 CLI::Range AtLeast(std::int64_t least) { return {least, std::numeric_limits<std::int64_t>::max()}; }
 
 void AddContentOptions(CLI::App& app, ContentOptions& options) {
-  app.add_option("--match", options.patterns, "These tensors alone, and no object")
+  app.add_option("--match", options.patterns, "Only matching tensors, and no objects")
       ->type_name("PATTERN")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

@@ -27,10 +27,11 @@ namespace sealpoint::tools::diff {
 namespace {
 
 constexpr const char* kFooter =
-    "Where both are cut alike the digests of chunks tell, and no payload is read, whatever the\n"
-    "codecs; damage to such payload is not noticed (ckpt verify). Placements, mesh, step and\n"
-    "provenance are facts about a save: they are listed and do not make two checkpoints differ.\n"
-    "Exit status: 0 same content, 1 it differs, 2 uncommitted, 3 unsupported, 4 corrupt, could\n"
+    "Chunks with the same boundaries on both sides are compared by their digests, regardless of\n"
+    "codecs; their payload is not read, and damage to it is not detected (use ckpt verify).\n"
+    "Different placements, mesh, step and provenance are listed, but do not count as a "
+    "difference.\n"
+    "Exit status: 0 same content, 1 different, 2 uncommitted, 3 unsupported, 4 corrupt, could\n"
     "not be read or nothing found, 5 incomplete, 64 usage, 74 standard output could not be\n"
     "written.";
 
@@ -146,8 +147,8 @@ Status SetRename(const std::vector<std::string>& maps, CompareOptions& options, 
         text = Replace(text, rule.regex, rule.replacement);
       } catch (const TooManySteps&) {
         failure = Status(Code::kInvalidArgument,
-                         fmt::format("--map {}: too many ways to match it in {}; a repetition of a "
-                                     "repetition, such as (a+)+, is written once",
+                         fmt::format("--map {}: too many ways to match it in {}; avoid nested "
+                                     "repetitions such as (a+)+",
                                      rule.text, Printable(name)));
       }
     }
@@ -331,7 +332,7 @@ class Diff {
 
   void WriteReport() {
     json_.BeginObject();
-    json_.Field("same", report_.is_same());
+    json_.Field("is_same", report_.is_same());
     json_.BeginArray("tensors");
     for (const TensorDifference& one : report_.tensors) json_.Element(TensorToJson(one));
     json_.End();
@@ -349,8 +350,7 @@ class Diff {
     json_.Field("equal_object_count", report_.equal_object_count);
     json_.Field("table_bytes_read", report_.table_bytes_read);
     json_.Field("payload_bytes_read", report_.payload_bytes_read);
-    json_.Field("exit_status", report_.is_same() ? 0 : 1);
-    json_.End();
+    json_.Finish(report_.is_same() ? ExitStatus::kValid : ExitStatus::kDifferent);
   }
 
   DiffOptions& options_;
@@ -365,15 +365,17 @@ class Diff {
 class DiffCommand final : public Command {
  public:
   void Describe(CLI::App& app) override {
-    app.description("Says in what two checkpoints differ.");
+    app.description("Shows the differences between two checkpoints.");
     app.footer(kFooter);
     app.add_option("A", options_.first, "Directory of a checkpoint")->required()->type_name("");
-    app.add_option("B", options_.second, "Another")->required()->type_name("");
+    app.add_option("B", options_.second, "Directory of another checkpoint")
+        ->required()
+        ->type_name("");
     app.add_flag("--numeric", options_.compare.numeric,
-                 "Read the chunks that differ, and say how much");
+                 "Read the chunks that differ, and measure the differences");
     app.add_option("--map", options_.maps,
-                   "Tensors of A have other names in B: what the regular\n"
-                   "expression (ECMAScript) finds in a name is replaced")
+                   "Rename tensors of A: replace each match of the regular\n"
+                   "expression (ECMAScript)")
         ->type_name("REGEX=REPL")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

@@ -19,20 +19,21 @@ namespace {
 
 constexpr const char* kFooter =
     "The digest depends on names, dtypes, shapes and bytes of tensors and on names, media types\n"
-    "and bytes of objects, and not on mesh, shards, chunks, codecs or format: of one state it is\n"
-    "the same. All bytes are verified while they are read. A checksum and no signature.\n"
+    "and bytes of objects. It does not depend on mesh, shards, chunks, codecs or format. All "
+    "bytes\n"
+    "are verified. The digest is a checksum and does not protect against tampering.\n"
     "Exit status: 0 computed, 1 corrupt, 2 uncommitted, 3 unsupported, 4 could not be read or\n"
-    "nothing found, 5 incomplete, 64 usage, 74 standard output could not be written. Of several\n"
+    "nothing found, 5 incomplete, 64 usage, 74 standard output could not be written. For several\n"
     "paths 1, 5, 4, 3, 2 win in this order.";
 
 class DigestCommand final : public Command {
  public:
   void Describe(CLI::App& app) override {
-    app.description("Computes the identity of what checkpoints hold.");
+    app.description("Computes the content digest of checkpoints.");
     app.footer(kFooter);
     app.add_option("PATH", paths_, "Directories of checkpoints")->required()->type_name("");
     AddContentOptions(app, options_);
-    app.add_flag("-l,--long", is_long_, "Also the digest of each tensor and object");
+    app.add_flag("-l,--long", is_long_, "Print the digest of each tensor and object, too");
     app.add_flag("--json", json_, "Print one JSON document, also after an error");
   }
 
@@ -57,8 +58,7 @@ class DigestCommand final : public Command {
     }
     if (json_) {
       json.End();
-      json.Field("exit_status", static_cast<int>(status));
-      json.End();
+      json.Finish(status);
     }
     return status;
   }

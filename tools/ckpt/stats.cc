@@ -25,9 +25,10 @@ namespace sealpoint::tools::stats {
 namespace {
 
 constexpr const char* kFooter =
-    "Sums and extremes are those of finite values, in double precision. All bytes are verified\n"
-    "while they are read. Notes name values that are not finite, values of fp8 and fp4 with the\n"
-    "greatest magnitude, and long tails of zeros, which may be state that was never written.\n"
+    "Sums and extremes cover finite values, in double precision. All bytes are verified. Notes "
+    "list\n"
+    "tensors with non-finite values, with saturated fp8 or fp4 values, and with a long tail of\n"
+    "zeros, which may be state that was never written.\n"
     "Exit status: 0 shown, 1 not finite (with --fail-nonfinite), 2 uncommitted, 3 unsupported,\n"
     "4 corrupt, could not be read or nothing found, 5 incomplete, 64 usage, 74 standard output\n"
     "could not be written.";
@@ -208,8 +209,7 @@ class Stats {
       if (!tensor.values) json.Element(tensor.name);
     }
     json.End();
-    json.Field("exit_status", static_cast<int>(status));
-    json.End();
+    json.Finish(status);
   }
 
   const StatsOptions& options_;
@@ -224,14 +224,13 @@ class StatsCommand final : public Command {
     app.add_option("PATH", options_.path, "Directory of a checkpoint")->required()->type_name("");
     AddContentOptions(app, options_.content);
     app.add_option("--depth", options_.depth,
-                   "Of all tensors together that share so many parts of\n"
-                   "their names, between dots")
+                   "Group tensors by the first N dot-separated parts of\n"
+                   "their names")
         ->type_name("N")
         ->check(CLI::Range(1, 1024));
     app.add_flag("--fail-nonfinite", options_.fail_nonfinite,
-                 "Exit status 1 if a value is NaN or infinite");
-    app.add_flag("--store", options_.store,
-                 "Keep them beside the series, in SERIES.stats, for ckpt\nreport")
+                 "Exit with status 1 if a value is NaN or infinite");
+    app.add_flag("--store", options_.store, "Store the statistics in SERIES.stats for ckpt report")
         ->excludes("--match");
     app.add_flag("--json", options_.json, "Print one JSON document, also after an error");
   }

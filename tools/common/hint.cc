@@ -7,14 +7,12 @@
 
 namespace sealpoint::tools {
 
-std::string HintForCheckpoint(const std::string& path, std::string_view shows) {
-  return DescribePlace(path, {.shows = std::string(shows),
-                              .opens_series = "; ckpt verify --series checks all of them"})
-      .text;
+std::string HintForCheckpoint(const std::string& path) {
+  return DescribePlace(path, {.opens_series = "; ckpt verify --series checks all of them"}).text;
 }
 
 std::string HintForSeries(const std::string& path, std::string_view otherwise) {
-  PlaceDescription found = DescribePlace(path, {.shows = "ckpt ls"});
+  PlaceDescription found = DescribePlace(path);
   if (found.kind == PlaceKind::kSeries) return "";
   if (found.kind != PlaceKind::kCheckpoint) return std::move(found).text;
   return "it is a checkpoint itself; " + std::string(otherwise);

@@ -7,9 +7,9 @@
 
 namespace sealpoint::tools {
 
-// What is at a path where no checkpoint (no series) was found (DescribePlace of interop.h); empty
-// if nothing is to be said. `shows`: the command that shows checkpoints of other formats.
-std::string HintForCheckpoint(const std::string& path, std::string_view shows = "ckpt ls");
+// Describes what is at a path where no checkpoint (no series) was found, by DescribePlace of
+// interop.h. Empty if nothing is to be said.
+std::string HintForCheckpoint(const std::string& path);
 // `otherwise`: what to do with a checkpoint that was given as a series.
 std::string HintForSeries(const std::string& path,
                           std::string_view otherwise = "give it without --series");

@@ -104,12 +104,16 @@ void JsonWriter::End() {
         levels_.empty() ? "\n" : "");
 }
 
+void JsonWriter::Finish(ExitStatus status) {
+  Field("exit_status", static_cast<int>(status));
+  End();
+}
+
 void JsonWriter::Fail(const Status& error, ExitStatus status) {
   if (levels_.empty()) BeginObject();
   while (levels_.size() > 1) End();
   Field("error", StatusToJson(error));
-  Field("exit_status", static_cast<int>(status));
-  End();
+  Finish(status);
 }
 
 }  // namespace sealpoint::tools

@@ -18,8 +18,8 @@ namespace sealpoint::tools {
 using Json = nlohmann::ordered_json;
 
 // The first member of each document. It grows when a member is removed or means another thing, and
-// not when one is added (docs/tools.md).
-inline constexpr int kJsonVersion = 1;
+// not when one is added (docs/reference/tools.md).
+inline constexpr int kJsonVersion = 2;
 
 // null for kNoStep and for the zero id.
 Json StepToJson(std::uint64_t step);
@@ -54,7 +54,9 @@ class JsonWriter {
   void Element(const Json& value) { Put({}, value); }
   void Field(std::string_view key, const Json& value) { Put(key, value); }
 
-  // Ends the document, which may have begun, with these members.
+  // Ends the document, which has begun, with the member that each document has last.
+  void Finish(ExitStatus status);
+  // Likewise after an error, which stands before it; the document may have begun.
   void Fail(const Status& error, ExitStatus status);
 
  private:

@@ -15,7 +15,7 @@ Limits limits;  // set while the arguments are parsed
 void AddRaiseLimits(CLI::App& app) {
   app.add_option_function<std::uint64_t>(
          "--raise-limits", [](std::uint64_t factor) { limits = RaisedLimits(factor); },
-         "Read checkpoints N times as large as the limits allow")
+         "Multiply the reader's limits by N, for trusted checkpoints")
       ->type_name("N")
       ->check(CLI::Range(std::uint64_t{1}, kFactorMax));
 }
@@ -24,7 +24,7 @@ const Limits& TypedLimits() { return limits; }
 
 std::string HintForLimit(const Status& error) {
   if (error.code() != Code::kLimitExceeded) return "";
-  return "--raise-limits N lets it be N times as large; give it for what you trust";
+  return "--raise-limits N multiplies this limit by N; use it only for trusted checkpoints";
 }
 
 }  // namespace sealpoint::tools

@@ -2,8 +2,9 @@
 //
 // Part of the MPI adapter; included by mpi_communicator.h alone.
 
-// Before the guard: the class below is nested in one that mpi_communicator.h defines, and the
-// functions that it includes at its end need both. So each order of including them is good.
+// This is outside the guard because the class below is nested in a class of mpi_communicator.h, and
+// the functions included at the end of that header need both. The headers can therefore be included
+// in any order.
 #include "sealpoint/mpi_communicator.h"
 
 #ifndef SEALPOINT_DETAIL_MPI_COMMUNICATOR_HANDOVER_H_
@@ -35,29 +36,29 @@ inline Status MpiCommunicator::MpiError(std::string_view operation, int code) {
   return Status(Code::kComm, message.append(" (MPI error ") + std::to_string(code) + ")");
 }
 
-// Where a thread in the background hands its non-blocking operations, one at a time, to the thread
-// that may call MPI. Only that one, in Progress, makes MPI calls, so MPI_THREAD_FUNNELED is enough.
+// Transfers non-blocking operations of a background thread, one at a time, to the thread that may
+// call MPI. Only that thread makes MPI calls, in Progress, so MPI_THREAD_FUNNELED is enough.
 class MpiCommunicator::Handover {
  public:
-  // Makes the MPI calls that fill in the requests; returns the first code that is an error.
+  // Makes the MPI calls that fill in the requests; returns the first error code.
   using Start = std::function<int()>;
 
   struct End {
-    // Success: done. Else what MPI said, or why it was interrupted; Timeout if it is late.
+    // Success, an MPI error, the reason of an interruption, or Timeout if it is late.
     Status status{};
     bool is_late = false;  // the deadline passed
-    // MPI may still touch the operation's memory, now and for ever.
+    // MPI may still access the operation's memory, permanently.
     bool is_under_way = false;
   };
 
-  // On the background thread: a call begins, all of whose operations share this deadline.
+  // On the background thread: begins a call. All its operations share this deadline.
   void StartClock(std::chrono::milliseconds deadline) {
     const std::lock_guard lock(mutex_);
     deadline_ = PolledDeadline(deadline);
   }
 
-  // On the background thread: waits until the operation is over. The deadline is looked at in
-  // Progress alone: without Progress there is nobody who could move the operation, nor ask for it.
+  // On the background thread: waits until the operation is over. Only Progress checks the deadline,
+  // because without calls of Progress no thread could advance the operation.
   End Run(std::string_view name, const Start& start, std::span<MPI_Request> requests) {
     std::unique_lock lock(mutex_);
     if (!interrupted_.ok()) return {.status = interrupted_};
@@ -77,7 +78,8 @@ class MpiCommunicator::Handover {
     return {.status = interrupted_, .is_under_way = reached == State::kStarted};
   }
 
-  // On the thread that may call MPI: begins or tests what is handed over. True if it moved.
+  // On the thread that may call MPI: starts or tests the current operation. Returns true if there
+  // was progress.
   bool Progress() {
     const std::lock_guard lock(mutex_);
     if (state_ != State::kWanted && state_ != State::kStarted) return false;
@@ -91,7 +93,7 @@ class MpiCommunicator::Handover {
     if (state_ == State::kWanted) {
       state_ = State::kStarted;
       has_moved = true;
-      deadline_.Resume();  // no other rank had anything to wait for
+      deadline_.Resume();  // until now there was no operation to wait for
       if (const int code = (*start_)(); code != MPI_SUCCESS) return Finish(code);
     }
     bool done = false;

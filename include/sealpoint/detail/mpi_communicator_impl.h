@@ -28,7 +28,7 @@ inline Result<std::unique_ptr<MpiCommunicator>> MpiCommunicator::Create(
   return std::unique_ptr<MpiCommunicator>(new MpiCommunicator(*comm, options));
 }
 
-// Not MPI_Comm_dup, which would wait for ever for a rank that never comes.
+// Uses MPI_Comm_idup because MPI_Comm_dup would wait forever for a missing rank.
 inline Result<MPI_Comm> MpiCommunicator::Duplicate(MPI_Comm comm,
                                                    std::chrono::milliseconds deadline) {
   const auto began = Clock::now();
@@ -59,10 +59,10 @@ inline MpiCommunicator::MpiCommunicator(MPI_Comm comm, MpiCommunicatorOptions op
 }
 
 inline MpiCommunicator::~MpiCommunicator() {
-  if (getpid() != owner_pid_) return;  // MPI has no meaning in a child after fork
+  if (getpid() != owner_pid_) return;  // MPI is not usable in a child after fork
   int finalized = 0;
   MPI_Finalized(&finalized);
-  // A duplicate with an operation under way would make MPI_Comm_free wait for ranks that left.
+  // With an operation in progress, MPI_Comm_free would wait for ranks that left.
   const bool is_quiet = broken_.ok() && !(handover_ && handover_->is_interrupted());
   if (finalized == 0 && is_quiet) MPI_Comm_free(&comm_);
 }
@@ -118,16 +118,16 @@ inline bool MpiCommunicator::IsPast(Clock::time_point began, std::chrono::millis
 }
 
 inline void MpiCommunicator::KeepForEver(std::unique_ptr<Operation> operation) {
-  // Never destroyed, and reachable, so that a leak checker knows it is meant.
+  // Never destroyed but reachable, so that leak checkers do not report it.
   static auto* const kept = new std::vector<std::unique_ptr<Operation>>();
-  static auto* const mutex = new std::mutex();  // a background thread keeps some as well
+  static auto* const mutex = new std::mutex();  // background threads also add operations
   const std::lock_guard lock(*mutex);
   kept->push_back(std::move(operation));
 }
 
-// Without a thread of its own MPI moves bytes only while it is called. So for as long as those of
-// this operation may take, the processor is only offered; whoever still waits then waits for
-// another rank, and gives it away for longer and longer, up to 200 µs.
+// MPI without its own thread transfers bytes only during calls. For the expected duration of this
+// operation's transfer, the processor is therefore only yielded. After that the wait is for another
+// rank, and the thread sleeps for increasing times up to 200 µs.
 inline void MpiCommunicator::Pause(int tests, bool is_moving) {
   constexpr int kYields = 200;
   constexpr std::int64_t kLongestSleepUs = 200;
@@ -146,12 +146,12 @@ inline std::uint64_t MpiCommunicator::Operation::size_bytes() const {
   return size;
 }
 
-// Not MPI_Testall, which need not tell of an error while another request is under way, and tells
-// which it was only in a status of each.
+// Not MPI_Testall: it may not report an error while another request is pending, and it identifies
+// the failed request only through individual statuses.
 inline int MpiCommunicator::TestAll(std::span<MPI_Request> requests, bool& done) {
   done = true;
   for (MPI_Request& request : requests) {
-    int is_over = 1;  // also of a null request
+    int is_over = 1;  // also for a null request
     const int code = MPI_Test(&request, &is_over, MPI_STATUS_IGNORE);
     if (code != MPI_SUCCESS) return code;
     done = done && is_over != 0;
@@ -159,8 +159,8 @@ inline int MpiCommunicator::TestAll(std::span<MPI_Request> requests, bool& done)
   return MPI_SUCCESS;
 }
 
-// Starts an operation and tests it until it is done. Its memory belongs to the operation and not
-// to the caller, who may free his own after a timeout while MPI still writes.
+// Starts an operation and tests it until it completes. The operation owns its memory, because after
+// a timeout the caller may free its own memory while MPI still writes.
 template <typename Start>
 Result<std::unique_ptr<MpiCommunicator::Operation>> MpiCommunicator::Run(
     std::string_view name, std::unique_ptr<Operation> operation, Start start) {
@@ -191,7 +191,7 @@ inline Status MpiCommunicator::NotOver(std::string_view name) const {
                                     " ms");
 }
 
-// The same on a thread that must not call MPI.
+// Like Run, on a thread that must not call MPI.
 template <typename Start>
 Result<std::unique_ptr<MpiCommunicator::Operation>> MpiCommunicator::RunElsewhere(
     std::string_view name, std::unique_ptr<Operation> operation, Start start) {
@@ -209,9 +209,9 @@ inline Status MpiCommunicator::Barrier() {
       .status();
 }
 
-// Reduced as signed numbers with the highest bit flipped, which keeps the order: the maximum of
+// Reduces signed numbers with the highest bit flipped, which preserves the order. The maximum of
 // unsigned numbers is wrong in MPICH 4.0 (pmodels/mpich#6083) and, for unsigned long, in Open MPI
-// 4.1 (open-mpi/ompi#10525), which compare them as signed.
+// 4.1 (open-mpi/ompi#10525), because they compare as signed.
 inline Result<MpiCommunicator::Numbers> MpiCommunicator::AllReduceMax(const Numbers& values) {
   if (!broken_.ok()) return broken_;
   StartClock();

@@ -17,8 +17,8 @@
 
 namespace sealpoint {
 
-// Room for bytes after the head of a first message. At most 64 KiB from all ranks together arrive
-// at one rank, which costs no more than messages without any.
+// Capacity for bytes after the head of a first message. At most 64 KiB from all ranks together
+// arrive at one rank, which costs no more than empty messages.
 inline std::size_t MpiCommunicator::FirstRoom() const {
   constexpr std::size_t kRoomMax = 4096;
   constexpr std::size_t kTogetherMax = std::size_t{64} << 10;
@@ -89,7 +89,7 @@ inline Result<std::vector<Bytes>> MpiCommunicator::AllGather(ByteSpan bytes) {
   return GatherInSegments(bytes, 0, true);
 }
 
-// The first messages of all ranks, one after the other.
+// The concatenated first messages of all ranks.
 inline Result<Bytes> MpiCommunicator::GatherFirst(ByteSpan bytes) {
   auto operation = std::make_unique<Operation>();
   operation->send.resize(sizeof(FirstHead) + FirstRoom());
@@ -109,7 +109,7 @@ inline ByteSpan MpiCommunicator::MessageOf(std::size_t rank, ByteSpan messages) 
   return messages.subspan(rank * size, size);
 }
 
-// What came with the first messages.
+// The bytes contained in the first messages.
 inline std::vector<Bytes> MpiCommunicator::PartsOf(ByteSpan messages) const {
   std::vector<Bytes> parts(ranks());
   for (std::size_t rank = 0; rank < ranks(); ++rank) {
@@ -128,8 +128,8 @@ inline MpiCommunicator::Numbers MpiCommunicator::SizesOf(ByteSpan messages) cons
   return sizes;
 }
 
-// Bytes of one rank that go into one call, when `total` bytes meet on one rank: all of them if
-// they fit, else an equal share of what one call may move.
+// Number of bytes of one rank per call if `total` bytes are collected on one rank: all of them if
+// they fit, otherwise an equal share of the maximum message size.
 inline std::uint64_t MpiCommunicator::SegmentLength(std::uint64_t total) const {
   const std::uint64_t limit = options_.message_max_bytes;
   return total <= limit ? limit : std::max<std::uint64_t>(1, limit / ranks());
@@ -199,7 +199,7 @@ inline Result<std::vector<Bytes>> MpiCommunicator::GatherInSegments(ByteSpan byt
 
 inline Result<std::vector<Bytes>> MpiCommunicator::AllToAll(std::vector<Bytes> outgoing) {
   StartClock();
-  // A rank with a wrong number of messages says so to all, instead of leaving them to wait.
+  // A rank with a wrong number of messages informs all ranks, so that they do not wait for it.
   constexpr std::uint64_t kWrong = std::numeric_limits<std::uint64_t>::max();
   const bool is_good = outgoing.size() == ranks();
   auto operation = std::make_unique<Operation>();
@@ -226,14 +226,14 @@ inline Result<std::vector<Bytes>> MpiCommunicator::AllToAll(std::vector<Bytes> o
   return ExchangeRest(std::move(outgoing), PartsOf(messages), sizes);
 }
 
-// The number of calls that send the rest of a message after its first part.
+// Number of calls that send the remainder of a message after its first part.
 inline std::size_t MpiCommunicator::CountRest(const Bytes& bytes) const {
   if (bytes.size() <= FirstRoom()) return 0;
   return (bytes.size() - FirstRoom() - 1) / options_.message_max_bytes + 1;
 }
 
-// Both ends of a pair know the length, so no other rank needs to. Nothing is copied here: a rank
-// sends from the caller's memory, and receives into the memory that the caller gets.
+// Both ranks of a pair know the length, so no other rank needs it. Nothing is copied: a rank sends
+// from the caller's memory and receives into the returned memory.
 inline Result<std::vector<Bytes>> MpiCommunicator::ExchangeRest(std::vector<Bytes> outgoing,
                                                                 std::vector<Bytes> incoming,
                                                                 const Numbers& receive_sizes) {
@@ -257,9 +257,9 @@ inline Result<std::vector<Bytes>> MpiCommunicator::ExchangeRest(std::vector<Byte
   return std::move((*moved)->incoming);
 }
 
-// Receives first: what arrives finds its place. All ranks begin with their neighbour, so that they
-// do not all send to the same one. Messages of a pair keep their order in MPI, also those of one
-// call and the next.
+// Starts receives first, so that incoming messages have a destination. Each rank begins with its
+// neighbour, so that they do not all send to the same rank. MPI keeps the order of messages within
+// a pair, also between calls.
 inline int MpiCommunicator::StartRest(Operation& operation) const {
   constexpr int kTag = 0;
   auto request = operation.requests.begin();

@@ -9,7 +9,7 @@
 #include "lib/interop/foreign/pickle.h"
 #include "sealpoint/region.h"
 
-// What objects that a pickle describes are made of. All throw std::invalid_argument.
+// Arguments of objects described by a pickle. All functions throw std::invalid_argument.
 
 namespace sealpoint::internal::foreign {
 

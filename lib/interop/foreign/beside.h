@@ -9,17 +9,17 @@
 
 namespace sealpoint::internal::foreign {
 
-// What lies in a directory beside the files of its format. The Trainer of Hugging Face and
-// accelerate store optimizer, schedule and random states as files of torch.save beside the weights,
-// Lightning all but tensors beside a directory of DCP: such files become part of the state, under
-// their names. All else is left out, by name.
+// Files in a directory that are not part of its format. The Trainer of Hugging Face and accelerate
+// store optimizer, schedule and random states as torch.save files next to the weights; Lightning
+// stores everything except tensors next to a DCP directory. Such files become part of the state
+// under their names. All other files are listed as left out.
 //
-// What cannot be read is left out if it is of an unknown kind; else it is thrown, or Unread if
-// reading goes on.
+// An unreadable file is left out if its kind is unknown. Otherwise its error is thrown, or it
+// becomes Unread if reading continues.
 struct BesideOptions {
-  bool may_link = false;  // symbolic links may lead out of the directory
-  std::string index{};    // the name of the one that says which files are the model's
-  std::set<std::string> format_names{};  // what in the directory belongs to its format
+  bool may_link = false;                 // symbolic links may lead out of the directory
+  std::string index{};                   // name of the index with the model's files
+  std::set<std::string> format_names{};  // names that belong to the directory's format
 };
 void ReadBeside(const BesideOptions& options, SourceFiles& files, ForeignCheckpoint& state);
 

@@ -14,7 +14,7 @@
 
 namespace sealpoint::internal::foreign {
 
-// What a pickle costs while it is decoded, in bytes: not less than it takes here, or in Python.
+// Cost of decoding a pickle, in bytes: at least the memory it takes here or in Python.
 namespace pickle_cost {
 constexpr std::uint64_t kStep = 16;  // an instruction: places on the stack and in a container
 constexpr std::uint64_t kMark = 48;
@@ -23,17 +23,19 @@ constexpr std::uint64_t kText = 64;
 constexpr std::uint64_t kContainer = 128;
 constexpr std::uint64_t kPair = 80;
 constexpr std::uint64_t kObject = 256;
-constexpr std::uint64_t kKept = 160;  // what is kept out of order
+constexpr std::uint64_t kKept = 160;  // a value stored out of order
 }  // namespace pickle_cost
 
-// Memory for what files describe: as much as is told, or by what the files have.
+// Memory for the description in files: as configured, or derived from the size of the files.
 class Budget {
  public:
   explicit Budget(std::optional<std::uint64_t> told = {})
-      : told_(told), max_(told.value_or(DescriptionBytesMax(0))) {}
+      : told_(told), max_(told.value_or(safetensors::DescriptionBytesMax(0))) {}
 
-  // The files of the checkpoint have so many bytes.
-  void Allow(std::uint64_t file_bytes) { max_ = told_.value_or(DescriptionBytesMax(file_bytes)); }
+  // Adds to the budget for files of this size.
+  void Allow(std::uint64_t file_bytes) {
+    max_ = told_.value_or(safetensors::DescriptionBytesMax(file_bytes));
+  }
   std::uint64_t max() const { return max_; }
 
   std::uint64_t used() const { return used_; }
@@ -42,7 +44,7 @@ class Budget {
   void Add(std::uint64_t cost, const std::string& path) {
     used_ = CappedAdd(used_, cost);
     if (used_ <= max_) return;
-    throw Failure{DescriptionTooLarge(max_).AtPath(path)};
+    throw Failure{safetensors::DescriptionTooLarge(max_).AtPath(path)};
   }
   void Release(std::uint64_t cost) { used_ -= cost; }
 
@@ -52,7 +54,7 @@ class Budget {
   std::uint64_t used_ = 0;
 };
 
-// What UTF-8 takes as a string of Python: up to 4 bytes per character if one is not ASCII.
+// Size of UTF-8 text as a Python string: up to 4 bytes per character if one is not ASCII.
 inline std::uint64_t CostOfText(std::string_view text) {
   const bool is_ascii =
       std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });

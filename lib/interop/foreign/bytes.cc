@@ -51,7 +51,9 @@ std::uint32_t Crc32(std::string_view bytes) {
   return ~crc;
 }
 
-std::string Base64(std::string_view bytes) { return EncodeBase64(std::as_bytes(std::span(bytes))); }
+std::string Base64(std::string_view bytes) {
+  return interop::EncodeBase64(std::as_bytes(std::span(bytes)));
+}
 
 bool IsText(std::string_view bytes, bool may_have_surrogates) {
   constexpr std::array<std::uint32_t, 5> kSmallest = {0, 0, 0x80, 0x800, 0x10000};

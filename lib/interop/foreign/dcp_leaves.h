@@ -11,7 +11,7 @@
 #include "lib/interop/foreign/files.h"
 #include "lib/interop/foreign/torch_zip.h"
 
-// What the items of a directory of torch.distributed.checkpoint hold.
+// Contents of the items of a torch.distributed.checkpoint directory.
 
 namespace sealpoint::internal::foreign {
 
@@ -28,12 +28,13 @@ TorchZip OpenItem(const std::string& directory, const DcpPlace& place, SourceFil
 void AddTensor(const std::string& name, const DcpTensor& stored, const Shape* true_shape,
                SourceFiles& files, ForeignCheckpoint& state);
 
-// The node of the value of an item at this path, whose tensors are added; nothing if it is left
-// out. If it is of a list of one, that of its element.
+// Returns the node of the value of an item at this path and adds its tensors; empty if it is left
+// out. For a list of one element, the node of the element.
 std::optional<ForeignNode> ReadItem(const TorchZip& archive, ValuePath path, bool is_list_of_one,
                                     const SourceFiles& files, ForeignCheckpoint& state);
 
-// What `read` returns; if it throws and reading goes on, Unread, and the state is as before.
+// Returns the result of `read`. If it throws and reading continues: Unread, with the state
+// restored.
 template <typename Read>
 std::optional<ForeignNode> NodeOrUnread(SourceFiles& files, ForeignCheckpoint& state,
                                         const std::string& name, const Read& read) {
@@ -56,13 +57,13 @@ std::optional<ForeignNode> NodeOrUnread(SourceFiles& files, ForeignCheckpoint& s
   }
 }
 
-// The nodes by name: what could not be read, then tensors, then objects, in stored order.
+// The nodes by name: unreadable ones, then tensors, then objects, in stored order.
 ForeignNode::Members ReadLeaves(const DcpMetadata& metadata, bool are_lists_of_one,
                                 SourceFiles& files, ForeignCheckpoint& state);
 
 // The files that the metadata names.
 std::set<std::string> FilesOf(const DcpMetadata& metadata);
-// What each file is for.
+// Describes the purpose of each file.
 void Describe(const std::set<std::string>& used, SourceFiles& files, ForeignCheckpoint& state);
 // The first parts of their paths, and these names.
 std::set<std::string> OwnNames(const std::set<std::string>& used, std::set<std::string> others);

@@ -157,7 +157,7 @@ class MetadataReader {
     }
     if (files_.insert(place.file).second) {
       CheckInside(place.file, path_);
-      CheckLinks(ParentPath(path_), place.file);
+      CheckLinks(storage::ParentPath(path_), place.file);
     }
     if (const Pickled* const transforms = Optional(value, "transform_descriptors")) {
       CostOfParts(ItemsOf(*transforms).size());

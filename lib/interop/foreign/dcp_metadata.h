@@ -17,12 +17,12 @@
 
 namespace sealpoint::internal::foreign {
 
-// Bytes of a file, which lies in the directory of the metadata.
+// Bytes of a file in the metadata's directory.
 struct DcpPlace {
   std::string file;
   std::uint64_t begin = 0;
   std::uint64_t size = 0;
-  std::vector<std::string> transforms;  // what was done to them
+  std::vector<std::string> transforms;  // transforms applied to them
   friend bool operator==(const DcpPlace&, const DcpPlace&) = default;
 };
 
@@ -39,15 +39,15 @@ struct DcpMetadata {
   std::map<std::string, ValuePath> paths;  // of names, if the state was flattened
   // The shapes of tensors that older versions of Megatron flattened.
   std::map<std::string, Shape> true_shapes;
-  std::map<std::string, Status> unread;  // what is wrong with others
+  std::map<std::string, Status> unread;  // errors of other items
   // Tensors that were left out because the format lacks their dtypes, each with its dtype; and the
   // files of their parts.
   std::map<std::string, std::string> dropped;
   std::set<std::string> dropped_files;
 };
 
-// If it goes on, what is wrong with a tensor or an object alone is not thrown. Throws Corrupt,
-// Unsupported (a class that does not belong there; a dtype), LimitExceeded.
+// If reading continues, errors of a single tensor or object are not thrown. Throws Corrupt,
+// Unsupported (an unexpected class; a dtype), LimitExceeded.
 DcpMetadata ReadDcpMetadata(const SourceFile& file, const ForeignOptions& options);
 
 // Why boxes of as many dimensions do not tile a tensor of this shape; empty if they do. Throws

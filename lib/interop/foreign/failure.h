@@ -9,8 +9,8 @@
 
 namespace sealpoint::internal::foreign {
 
-// What is thrown by the readers of foreign formats, and caught where a path is opened: files nest
-// values, and an error deep in them is one of the whole. It never leaves this folder.
+// Thrown by the readers of foreign formats, and caught where a path is opened: files nest values,
+// and an error deep inside is an error of the whole file. It never leaves this folder.
 struct Failure {
   Status status;
 };

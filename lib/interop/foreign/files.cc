@@ -23,18 +23,18 @@ constexpr int kReadsAtOnce = 16;
 
 // The path that the system knows; nothing of an object store.
 std::optional<std::string> LocalPath(const std::string& path) {
-  const std::string_view scheme = SchemeOf(path);
+  const std::string_view scheme = storage::SchemeOf(path);
   if (scheme.empty()) return path;
   const auto lower = [](char c) { return static_cast<char>(c | 0x20); };
   if (!std::ranges::equal(scheme, std::string_view("file"), {}, lower)) return std::nullopt;
-  return path.substr(AuthorityOf(path).size());
+  return path.substr(storage::AuthorityOf(path).size());
 }
 
 // Makes room for one more of what stays open or is remembered.
 template <typename Map>
 void KeepFew(Map& map) {
   constexpr std::size_t kCountMax = 32;
-  if (map.size() >= OpenFilesFor(kCountMax)) map.clear();
+  if (map.size() >= storage::OpenFilesFor(kCountMax)) map.clear();
 }
 
 // An empty one says its size as a link that leads nowhere does.
@@ -61,7 +61,7 @@ std::string SourceFile::ReadEach(const std::vector<std::uint64_t>& offsets,
   std::string bytes(offsets.size() * size, '\0');
   const MutableByteSpan out = std::as_writable_bytes(std::span(bytes));
   const int threads = file_->descriptor() ? 1 : kReadsAtOnce;
-  Status status = ParallelFor(threads, offsets.size(), [&](int, std::size_t at) {
+  Status status = pipeline::ParallelFor(threads, offsets.size(), [&](int, std::size_t at) {
     return file_->ReadAt(offsets[at], out.subspan(at * size, size));
   });
   if (!status.ok()) throw Failure{std::move(status)};
@@ -81,8 +81,8 @@ std::shared_ptr<const SourceFile> SourceFiles::Open(const std::string& path) {
   const auto found = open_.find(path);
   if (found != open_.end() && &found->second->budget() == budget_.get()) return found->second;
   KeepFew(open_);
-  const auto directory = Take(directories_->Open(ParentPath(path), *storage_));
-  auto file = Take(directory->OpenForRead(LastComponent(path), IoMode::kBuffered));
+  const auto directory = Take(directories_->Open(storage::ParentPath(path), *storage_));
+  auto file = Take(directory->OpenForRead(storage::LastComponent(path), IoMode::kBuffered));
   return open_[path] = std::make_shared<const SourceFile>(path, NumberOf(path),
                                                           blocks_->Wrap(std::move(file)), budget_);
 }

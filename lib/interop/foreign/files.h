@@ -16,14 +16,14 @@
 #include "sealpoint/interop.h"
 #include "sealpoint/storage.h"
 
-// Files of other formats, read as they are asked for. Everything throws Failure.
+// Files of other formats, read on demand. All functions throw Failure.
 
 namespace sealpoint {
 
 // Thread safety: all functions.
 class ForeignDirectories {
  public:
-  // A few of those that were opened last stay so.
+  // A few recently opened ones remain open.
   Result<std::shared_ptr<const Directory>> Open(const std::string& path, const Storage& storage);
 
  private:
@@ -49,8 +49,8 @@ class SourceFile {
   Budget& budget() const { return *budget_; }
   // Incomplete if the file ends before.
   std::string Read(std::uint64_t offset, std::uint64_t size) const;
-  // The same size at each of the offsets, one behind the other. By several threads if the file is
-  // far away.
+  // Reads the same size at each of the offsets and concatenates the results. Uses several threads
+  // for remote files.
   std::string ReadEach(const std::vector<std::uint64_t>& offsets, std::uint64_t size) const;
 
  private:
@@ -67,12 +67,12 @@ struct SourceEntry {
   EntryKind kind = EntryKind::kFile;
 };
 
-// What a path leads to.
+// Kind of a path.
 enum class PathKind : std::uint8_t { kNothing, kFile, kDirectory };
-// Nothing is also what is neither. Errors: those of an object store that cannot be looked at.
+// kNothing also for other kinds of entries. Errors: those of an object store that cannot be read.
 Result<PathKind> KindAt(const std::string& path, const Storage& storage);
 
-// Files and directories of a storage. A few of those that were used last stay open.
+// Files and directories of a storage. A few recently used ones remain open.
 class SourceFiles {
  public:
   explicit SourceFiles(ForeignOptions options, std::shared_ptr<ForeignDirectories> directories = {})
@@ -92,11 +92,11 @@ class SourceFiles {
   // The number of a file, which may not have been opened.
   std::size_t NumberOf(const std::string& path);
   std::vector<std::string> TakePaths() { return std::move(paths_); }
-  // Sorted by name, as it was when this was first asked.
+  // Sorted by name; the result of the first call is kept.
   std::vector<SourceEntry> List(const std::string& directory);
 
  private:
-  // What is read of a file lies together in few places: the ends of archives, and what is near.
+  // Reads are concentrated in few places of a file: the ends of archives, and adjacent data.
   static constexpr std::uint64_t kBlockBytes = std::uint64_t{64} << 10;
   static constexpr std::size_t kBlocksMax = 64;
   std::shared_ptr<Budget> NewBudget() const {

@@ -9,7 +9,7 @@
 #include "lib/interop/foreign/files.h"
 #include "lib/interop/foreign/state.h"
 
-// The readers of the formats. All throw Failure, but for the last two.
+// The readers of the formats. All throw Failure, except for the last two.
 
 namespace sealpoint::internal::foreign {
 
@@ -19,11 +19,12 @@ ForeignCheckpoint ReadTorchFolder(const std::string& path, SourceFiles& files);
 ForeignCheckpoint ReadDcp(const std::string& path, SourceFiles& files);
 ForeignCheckpoint ReadMegatron(const std::string& path, SourceFiles& files);
 
-// Whether a directory has Megatron's marker. Unsupported if it names another format of Megatron's.
+// True if a directory has Megatron's marker. Throws Unsupported if it names another Megatron
+// format.
 bool IsMegatron(const std::string& path, SourceFiles& files);
 // The directory of the newest iteration, of a folder of iterations.
 std::optional<std::string> NewestIteration(const std::string& path, SourceFiles& files);
-// Whether a directory has a model in files of torch.save, as transformers stores it.
+// True if a directory has a model in torch.save files, as stored by transformers.
 bool IsTorchFolder(const std::vector<SourceEntry>& entries);
 bool IsDcp(const std::vector<SourceEntry>& entries);
 

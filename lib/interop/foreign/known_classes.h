@@ -11,7 +11,7 @@ namespace sealpoint::internal::foreign {
 
 // Classes and functions that values of states may name.
 bool IsKnownValueClass(std::string_view name);
-// Also those of DCP's own metadata, of plans of Megatron's, and of paths.
+// Also classes of DCP's own metadata, of Megatron's plans, and of paths.
 bool IsKnownMetadataClass(std::string_view name);
 
 // "torch.bfloat16", or without its module.

@@ -49,9 +49,9 @@ ForeignNode NumberOfText(std::string_view text) {
   return real;
 }
 
-ForeignNode ReadValue(JsonReader& reader) {  // recursive, to the reader's depth
+ForeignNode ReadValue(safetensors::JsonReader& reader) {  // recursive, to the reader's depth
   switch (reader.Peek()) {
-    case JsonReader::Kind::kObject: {
+    case safetensors::JsonReader::Kind::kObject: {
       ForeignNode::Members members;
       std::set<std::string> keys;
       std::string key;
@@ -62,24 +62,24 @@ ForeignNode ReadValue(JsonReader& reader) {  // recursive, to the reader's depth
       }
       return members;
     }
-    case JsonReader::Kind::kArray: {
+    case safetensors::JsonReader::Kind::kArray: {
       ForeignNode::List items;
       for (reader.BeginArray(); reader.NextElement();) items.push_back(ReadValue(reader));
       return items;
     }
-    case JsonReader::Kind::kString: {
+    case safetensors::JsonReader::Kind::kString: {
       std::string text;
       reader.ReadString(text);
       return text;
     }
-    case JsonReader::Kind::kNumber:
+    case safetensors::JsonReader::Kind::kNumber:
       return NumberOfText(reader.ReadNumber());
-    case JsonReader::Kind::kLiteral: {
+    case safetensors::JsonReader::Kind::kLiteral: {
       const std::string_view literal = reader.ReadLiteral();
       if (literal == "null") return nullptr;
       return literal == "true";
     }
-    case JsonReader::Kind::kNone:
+    case safetensors::JsonReader::Kind::kNone:
       break;
   }
   reader.Fail("no value is where one is expected");
@@ -103,7 +103,7 @@ void AppendMembers(std::string& out, const ForeignNode::Members& members, bool i
   out.push_back('{');
   for (const ForeignNode::Member* const member : order) {
     if (member != order.front()) out.append(", ");
-    AppendJson(out, member->key, JsonCharacters::kAscii);
+    safetensors::AppendJson(out, member->key, safetensors::JsonCharacters::kAscii);
     out.append(": ").append(PythonJson(member->value, is_sorted));
   }
   out.push_back('}');
@@ -141,7 +141,7 @@ std::string PythonJson(const ForeignNode& value, bool is_sorted) {
   if (value.if_float() != nullptr) return FloatText(*value.if_float());
   std::string out;
   if (value.if_text() != nullptr) {
-    AppendJson(out, *value.if_text(), JsonCharacters::kAscii);
+    safetensors::AppendJson(out, *value.if_text(), safetensors::JsonCharacters::kAscii);
   } else if (value.if_list() != nullptr) {
     AppendList(out, *value.if_list(), is_sorted);
   } else if (value.if_object() != nullptr) {
@@ -154,7 +154,7 @@ std::string PythonJson(const ForeignNode& value, bool is_sorted) {
 
 std::optional<ForeignNode> ParseNode(std::string_view text) {
   constexpr std::size_t kDepthMax = 200;
-  JsonReader reader(text, kDepthMax);
+  safetensors::JsonReader reader(text, kDepthMax);
   ForeignNode node = ReadValue(reader);
   reader.End();
   if (!reader.status().ok()) return std::nullopt;

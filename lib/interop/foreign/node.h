@@ -12,10 +12,10 @@
 
 namespace sealpoint::internal::foreign {
 
-// The key of a node that is no plain mapping: what kind it is of.
+// Key that marks a node as other than a plain mapping; its value is the kind.
 inline constexpr const char* kNodeKind = "$";
 
-// "" if the node is no object, or a plain mapping; "?" if its kind is not a text.
+// "" if the node is a plain mapping or not an object; "?" if its kind is not a text.
 std::string KindOf(const ForeignNode& node);
 // The node of a tensor.
 ForeignNode TensorNode(const std::string& name);
@@ -25,7 +25,7 @@ ForeignNode PairNode(ForeignNode key, ForeignNode value);
 ForeignNode MappingNode(ForeignNode::Members entries);
 // As Python's json.dumps, with sorted keys or not.
 std::string PythonJson(const ForeignNode& value, bool is_sorted = false);
-// Nothing if the text is not JSON, or nested beyond 200 levels. Keys that come twice are refused.
+// Empty if the text is not JSON, or nested beyond 200 levels. Duplicate keys are refused.
 std::optional<ForeignNode> ParseNode(std::string_view text);
 
 }  // namespace sealpoint::internal::foreign

@@ -75,9 +75,9 @@ std::optional<ForeignCheckpoint> ReadFile(const std::string& path, SourceFiles& 
     return std::nullopt;
   }
   CheckKind(path);
-  if (format == Format::kSafetensors && file->size() < kSafetensorsLengthBytes) {
+  if (format == Format::kSafetensors && file->size() < safetensors::kSafetensorsLengthBytes) {
     Fail(Code::kIncomplete, path, "file has ", file->size(), " bytes, a file of safetensors ",
-         kSafetensorsLengthBytes, " at least; copy it again");
+         safetensors::kSafetensorsLengthBytes, " at least; copy it again");
   }
   const std::vector<SourceEntry> others = CheckWhole(path, files);
   ForeignCheckpoint state =
@@ -92,7 +92,7 @@ std::optional<ForeignCheckpoint> ReadDirectory(const std::string& path, SourceFi
     std::optional<ForeignCheckpoint> state = ReadDirectory(*newest, files, 1);
     if (state) {
       state->notes.push_back("the newest of the iterations: " +
-                             std::string(LastComponent(*newest)));
+                             std::string(storage::LastComponent(*newest)));
     }
     return state;
   }
@@ -183,7 +183,7 @@ ForeignCheckpoint ReadTorchFile(const std::string& path, SourceFiles& files) {
     Fail(Code::kUnsupported, path, "the file holds a ",
          kind.empty() ? KindName(archive->root().kind) : kind, ", expected a mapping");
   }
-  state.files.push_back({std::string(LastComponent(path)), file->size(),
+  state.files.push_back({std::string(storage::LastComponent(path)), file->size(),
                          is_zip ? "zip of torch.save: a pickle of the state, and its tensors"
                                 : "file of torch.save before 1.6: pickles, then its tensors"});
   return state;

@@ -10,8 +10,8 @@
 #include "lib/interop/foreign/files.h"
 #include "lib/interop/foreign/torch_zip.h"
 
-// What other programs leave that no reader here takes, told by names and first bytes; and the step
-// that makes it readable.
+// Formats of other programs that no reader here supports, recognised by names and first bytes, with
+// the step that makes them readable.
 
 namespace sealpoint::internal::foreign {
 
@@ -36,7 +36,7 @@ inline constexpr std::string_view kFromMegatron =
 inline constexpr std::string_view kFromLlama =
     "transformers' convert_llama_weights_to_hf.py makes a model of them that can be converted";
 
-// What accelerate leaves for FSDP beside its directories of DCP.
+// Files that accelerate stores for FSDP next to its DCP directories.
 bool IsOfAccelerate(std::string_view name);
 
 }  // namespace sealpoint::internal::foreign

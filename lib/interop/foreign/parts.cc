@@ -64,18 +64,18 @@ std::vector<SourceEntry> OthersIn(const std::string& directory, const std::strin
 }
 
 Parts PartsOf(const std::string& file, SourceFiles& files) {
-  const std::string_view name = LastComponent(file);
-  const std::string directory = ParentPath(file);
+  const std::string_view name = storage::LastComponent(file);
+  const std::string directory = storage::ParentPath(file);
   const std::string family = FamilyOf(name);
   if (!family.empty()) {
     auto others = OthersIn(directory, family, name, "", files);
     const bool is_part = !others.empty() || family == kOfDcp || family.find(kOf) != family.npos;
     if (is_part) return {family, std::move(others)};
   }
-  const std::string_view folder = LastComponent(directory);
+  const std::string_view folder = storage::LastComponent(directory);
   const std::string of_folder = FamilyOf(folder);  // "mp_rank_#"
   if (of_folder.empty()) return {};
-  auto others = OthersIn(ParentPath(directory), of_folder, folder, "../", files);
+  auto others = OthersIn(storage::ParentPath(directory), of_folder, folder, "../", files);
   for (const SourceEntry& entry : files.List(directory)) {
     if (entry.name == kOptimizerOfMegatron && name != entry.name) others.push_back(entry);
   }
@@ -112,7 +112,7 @@ std::string FamilyOf(std::string_view name) {
 }
 
 void CheckKind(const std::string& file) {
-  if (LastComponent(file) != kOptimizerOfMegatron) return;
+  if (storage::LastComponent(file) != kOptimizerOfMegatron) return;
   Fail(Code::kUnsupported, file,
        "the optimizer of a rank of Megatron in its format before torch_dist, expected a state; ",
        kFromMegatron);
@@ -121,7 +121,7 @@ void CheckKind(const std::string& file) {
 std::vector<SourceEntry> CheckWhole(const std::string& file, SourceFiles& files) {
   Parts parts = PartsOf(file, files);
   if (parts.family.empty() || files.options().allow_part) return std::move(parts.others);
-  std::string shown = Printable(LastComponent(file));
+  std::string shown = Printable(storage::LastComponent(file));
   for (std::size_t i = 0; i < std::min(parts.others.size(), kPartsShownMax); ++i) {
     shown += ", " + Printable(parts.others[i].name);
   }
@@ -139,11 +139,11 @@ void NameOthers(const std::vector<SourceEntry>& others, ForeignCheckpoint& state
 }
 
 void NameRest(const std::string& directory, SourceFiles& files, ForeignCheckpoint& state) {
-  const std::string_view name = LastComponent(directory);
+  const std::string_view name = storage::LastComponent(directory);
   const bool is_epoch = name.starts_with("epoch_");
   if (!is_epoch && !IsOfAccelerate(name)) return;
   try {
-    std::vector<SourceEntry> entries = files.List(ParentPath(directory));
+    std::vector<SourceEntry> entries = files.List(storage::ParentPath(directory));
     const bool is_fsdp = std::ranges::any_of(entries, [](const SourceEntry& entry) {
       return entry.name.starts_with("pytorch_model_fsdp");
     });

@@ -19,8 +19,8 @@ struct Pickled;
 using PickledItems = std::vector<Pickled*>;
 using PickledPairs = std::vector<std::pair<Pickled*, Pickled*>>;
 
-// What a pickle describes. Nothing is ever called or made of it. Shared and cyclic structures stay
-// as they are; who walks over them has to bound that.
+// Contents of a pickle. Nothing in it is ever called or instantiated. Shared and cyclic structures
+// are preserved; code that traverses them must bound that.
 struct Pickled {
   enum class Kind : std::uint8_t {
     kNone,
@@ -31,16 +31,16 @@ struct Pickled {
     kText,
     kBytes,
     kGlobal,  // a class or function: its name
-    kList,    // the first of those that have parts
+    kList,    // first kind with parts
     kTuple,
     kMapping,
     kSet,
     kFrozenSet,
-    kObject,      // what one would make of arguments: its name
+    kObject,      // an object described by its class name and arguments
     kPersistent,  // stored elsewhere: its id, and in files before 1.6 the view of it or none
   };
   struct Parts {
-    PickledItems items;       // also those that an object would be given afterwards
+    PickledItems items;       // also items that would be added to an object afterwards
     PickledPairs pairs;       // of a mapping or an object
     Pickled* args = nullptr;  // of an object: a tuple
     Pickled* state = nullptr;
@@ -61,18 +61,18 @@ struct Pickled {
   bool is_sequence() const { return kind == Kind::kList || kind == Kind::kTuple; }
 };
 
-// "list", "NoneType", …: as Python calls it; of a description also of what.
+// Python's name, such as "list" or "NoneType"; for an object, also the name of its class.
 std::string_view KindName(Pickled::Kind kind);
 std::string KindName(const Pickled& value);
 
-// Decodes one pickle of the protocols 2 to 5: instructions of other protocols, and those that would
-// build classes by other ways, are refused. Counts and lengths are bounded, and, while it is
-// decoded, the memory that its values take.
+// Decodes one pickle of protocols 2 to 5. Instructions of other protocols, and instructions that
+// build classes in other ways, are refused. Counts, lengths and the memory of the decoded values
+// are limited.
 class PickleDecoder {
  public:
   static constexpr std::uint64_t kInstructionsMax = 50'000'000;
 
-  // Whether a class or function may occur. Others are refused, unless `keeps_unknown`.
+  // Returns true if a class or function may occur. Others are refused, unless `keeps_unknown`.
   using IsKnown = std::function<bool(std::string_view name)>;
 
   // Borrows the bytes, which are the whole pickle. `budget`: gets the cost of all that is made.
@@ -94,7 +94,7 @@ class PickleDecoder {
 
   // Instructions of files before 1.6; false if it is none of them.
   virtual bool StepOther(unsigned char /*code*/) { return false; }
-  // What an id stands for.
+  // Resolves a persistent id.
   virtual Pickled* Persistent(Pickled* id);
   std::uint64_t TakeNumber(std::size_t size) { return NumberOf(Take(size)); }
   void PushBytes(Kind kind, std::uint64_t size);

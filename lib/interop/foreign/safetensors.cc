@@ -35,7 +35,7 @@ ForeignObject ObjectOf(const std::string& text, const std::string& path, const s
   const ForeignNode::List* const pair = node.if_list();
   const bool is_pair = pair != nullptr && pair->size() == 2 && pair->front().if_text() != nullptr &&
                        pair->back().if_text() != nullptr;
-  auto bytes = is_pair ? DecodeBase64(*pair->back().if_text()) : std::nullopt;
+  auto bytes = is_pair ? interop::DecodeBase64(*pair->back().if_text()) : std::nullopt;
   if (!bytes) {
     throw Failure{Status(Code::kCorrupt, "an object in __metadata__ is malformed")
                       .AtPath(path)
@@ -91,9 +91,9 @@ void AddObjects(const SafetensorsModel& model, ForeignCheckpoint& state) {
   std::string text;
   for (const auto& [key, value] : others) {
     text += text.empty() ? "{" : ", ";
-    AppendJson(text, key);
+    safetensors::AppendJson(text, key);
     text += ": ";
-    AppendJson(text, value);
+    safetensors::AppendJson(text, value);
   }
   text += '}';
   const auto bytes = std::as_bytes(std::span(text));

@@ -11,12 +11,12 @@
 
 namespace sealpoint::internal::foreign {
 
-// Where a value lies in a state: keys of mappings, places of lists.
+// Position of a value in a state: keys of mappings, positions in lists.
 using PathPart = std::variant<std::string, std::int64_t>;
 using ValuePath = std::vector<PathPart>;
 // "model.layers.0.weight".
 std::string TextOf(const ValuePath& path);
-// What messages and lists show of a node, as JSON.
+// Abbreviated JSON of a node, for messages and lists.
 std::string BriefOf(const ForeignNode& node);
 
 // That each tensor of the tree is there, and no tensor has no place. Throws Corrupt.

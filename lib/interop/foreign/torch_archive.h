@@ -28,8 +28,8 @@ struct StoredTensor {
 
 inline constexpr std::uint64_t kPickleBytesMax = std::uint64_t{1} << 30;
 
-// What torch.save writes, of any version: a pickle and storages. What it took of the budget is
-// given back when it is gone.
+// A torch.save file of any version: a pickle and storages. It returns its share of the budget when
+// it is destroyed.
 class TorchArchive {
  public:
   explicit TorchArchive(std::shared_ptr<const SourceFile> file)
@@ -44,8 +44,8 @@ class TorchArchive {
   virtual const Pickled& root() const = 0;
   virtual std::uint64_t pickle_begin() const = 0;
   virtual std::uint64_t pickle_size() const = 0;
-  // Where its elements lie: all of the tensor is one part. Throws Corrupt if the storage is not
-  // there, or has another size in bytes.
+  // Location of its elements: the whole tensor is one part. Throws Corrupt if the storage does not
+  // exist or has another size in bytes.
   ForeignPart PartOf(const StoredTensor& tensor) const;
 
  protected:

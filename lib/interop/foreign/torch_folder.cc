@@ -105,7 +105,8 @@ class TorchFolder {
            kIndexBytesMax, " at most");
     }
     const std::string text = file->Read(0, file->size());
-    Result<ShardIndex> decoded = ShardIndex::Decode(text, files_.options().allow_missing);
+    Result<safetensors::ShardIndex> decoded =
+        safetensors::ShardIndex::Decode(text, files_.options().allow_missing);
     if (!decoded.ok()) throw Failure{std::move(decoded).error().AtPath(file->path())};
     index_ = *std::move(decoded);
     const std::vector<std::string> names = index_->files();
@@ -118,7 +119,7 @@ class TorchFolder {
     const Result<PathKind> kind = KindAt(path, *files_.storage());
     if (!kind.ok() || *kind != PathKind::kNothing) return true;  // opening it says what it is
     if (index_ && index_->MayMiss(name)) return false;
-    throw Failure{ShardIndex::NoFile().AtPath(path)};
+    throw Failure{safetensors::ShardIndex::NoFile().AtPath(path)};
   }
 
   ForeignCheckpoint ReadShard(const std::string& name) {
@@ -171,7 +172,7 @@ class TorchFolder {
   SourceFiles& files_;
   ForeignCheckpoint state_;
   std::string index_name_;
-  std::optional<ShardIndex> index_;
+  std::optional<safetensors::ShardIndex> index_;
   ForeignNode::Members leaves_;
   std::set<std::string> keys_;
 };

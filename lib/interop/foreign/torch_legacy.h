@@ -19,15 +19,14 @@ inline constexpr std::string_view kTorchZip = "PK\x03\x04";
 inline constexpr std::string_view kTorchLegacy{
     "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", 15};
 
-// What torch.save wrote before 1.6: five pickles, one behind the other, and then the storages. They
-// are a number that marks the format, its version, what machine it was, the value, and the keys of
-// the storages in the order in which they follow: each a count of elements in 8 bytes, and its
-// bytes. No length says where a pickle ends.
+// A torch.save file from before version 1.6: five pickles in sequence, followed by the storages.
+// The pickles are a magic number, the format version, machine properties, the value, and the keys
+// of the storages in file order. Each storage is a count of elements in 8 bytes and its bytes. The
+// length of a pickle is not stored.
 class TorchLegacy : public TorchArchive {
  public:
-  // The file begins with kTorchLegacy. Throws as the decoder does; Corrupt (what the pickles say
-  // contradicts itself or the file), Incomplete (cut off), Unsupported (another version;
-  // big-endian).
+  // The file begins with kTorchLegacy. Throws as the decoder does; Corrupt (the pickles contradict
+  // themselves or the file), Incomplete (truncated), Unsupported (another version; big-endian).
   explicit TorchLegacy(const std::shared_ptr<const SourceFile>& file);
   ~TorchLegacy() override;
 
@@ -58,7 +57,7 @@ class TorchLegacy : public TorchArchive {
   std::map<std::string, Place, std::less<>> places_;  // of storages, in bytes
 };
 
-// What torch.save wrote, of any version. Null: the file begins as neither form does. Throws as the
+// Opens a torch.save file of any version. Null if the file begins like neither form. Throws as the
 // archives do.
 std::unique_ptr<TorchArchive> OpenTorchArchive(const std::shared_ptr<const SourceFile>& file);
 

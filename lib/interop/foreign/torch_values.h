@@ -16,7 +16,7 @@
 
 namespace sealpoint::internal::foreign {
 
-// Whether a function of this name makes a tensor, or a parameter of one.
+// True if a function of this name creates a tensor or a parameter.
 bool MakesTensor(std::string_view function);
 
 // Makes a node of spec/tree.md of the value of an archive, at a path of the state, to which its
@@ -32,14 +32,14 @@ class TorchValues {
 
   // Throws Unsupported, too, if all of the value is of such a class.
   ForeignNode Node(const Pickled& value, ValuePath path);
-  // Nothing if all of the value is of such a class, and left out.
+  // Empty if the whole value is of such a class, and left out.
   std::optional<ForeignNode> NodeOrNothing(const Pickled& value, ValuePath path);
 
  private:
   struct Unknown {  // a class that has no form
     std::string name;
   };
-  // What is within a value has one part more, while this lives.
+  // Appends a part to the path while this object lives, for nested values.
   class PathScope {
    public:
     PathScope(TorchValues& values, const PathPart& part);
@@ -64,13 +64,13 @@ class TorchValues {
   };
 
   ForeignNode WithNotes(const Pickled& value);
-  // What stands for a value of an unknown class at the path; nothing if it is left out.
+  // Replacement of a value of an unknown class at the path; empty if it is left out.
   std::optional<ForeignNode> Instead(const Unknown& unknown);
   ForeignNode UnreadOf(Status error);
-  // Whether what is wrong with an entry of a mapping may be left out with it: not that the bounds
-  // of the whole are reached.
+  // True if an entry of a mapping with this error may be left out; false if the limits of the whole
+  // file are reached.
   bool MayGoOn(const Status& error) const;
-  // Takes back all tensors but the first so many of those that were added.
+  // Removes all added tensors except the first `added`.
   void TakeBack(std::size_t added);
   ForeignNode Plain(const Pickled& value);
   ForeignNode MakeNode(const Pickled& value);
@@ -101,8 +101,8 @@ class TorchValues {
   const bool goes_on_;
   ForeignCheckpoint& state_;
   ValuePath path_;               // of the value that is looked at
-  std::uint64_t path_size_ = 0;  // of its text, and of what was above, in bytes
-  std::size_t depth_ = 0;        // also of keys, which add nothing to the path
+  std::uint64_t path_size_ = 0;  // of its text and of its parents' text, in bytes
+  std::size_t depth_ = 0;        // also counts keys, which add nothing to the path
   std::uint64_t places_ = 0;
   std::map<StoredTensor, std::string> known_;    // tensors that share memory have one name
   std::map<std::string, std::string> storages_;  // the first name of each

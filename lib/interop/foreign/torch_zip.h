@@ -25,7 +25,7 @@ class Zip {
     std::string name;
     std::uint64_t begin = 0;  // of its bytes, in the file
     std::uint64_t size = 0;
-    std::optional<std::uint32_t> crc;  // nothing if its writer computed none
+    std::optional<std::uint32_t> crc;  // empty if its writer computed none
     std::string how;                   // other than as they are
   };
 
@@ -69,7 +69,7 @@ class Zip {
   std::map<std::string, Entry, std::less<>> entries_;
 };
 
-// What torch.save writes: a zip with a pickle and the bytes of its storages.
+// A torch.save file: a zip with a pickle and the bytes of its storages.
 class TorchZip : public TorchArchive {
  public:
   // Throws as Zip and the decoder do; NotACheckpoint (another zip), Unsupported (big-endian,
@@ -80,7 +80,7 @@ class TorchZip : public TorchArchive {
   const Pickled& root() const override { return *root_; }
   std::uint64_t pickle_begin() const override { return pickle_begin_; }
   std::uint64_t pickle_size() const override { return pickle_.size(); }
-  // Name, size and CRC-32 of pickle and storages: those of equal values are equal.
+  // Name, size and CRC-32 of pickle and storages; equal values have equal digests.
   using Digest = std::tuple<std::string, std::uint64_t, std::optional<std::uint32_t>>;
   std::vector<Digest> Digests() const;
 

@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command ``sealpoint bench``."""
+"""The command ``ckpt bench``."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import time
 from collections.abc import Callable
 
-from sealpoint._command import Parser, end_by_signals, flush, write_error, write_line
+from sealpoint._command import Parser, end_by_signals, flush, write_document, write_error, write_line
 from sealpoint._errors import InvalidArgumentError, IoError, UnsupportedError
 from sealpoint._sealpoint import printable
 from sealpoint.bench import _page, _results, _state, _table, _words
@@ -51,37 +50,37 @@ def _peers(text: str) -> list[str]:
     return [name for name in INFOS if name == OURS or name in names]
 
 
-def _parser() -> Parser:
+def make_parser() -> Parser:
     parser = Parser(
-        prog="sealpoint bench",
-        description="Measures Sealpoint on your storage beside torch.distributed.checkpoint, torch.save and safetensors, those "
-        "that are installed: saves, the stall of a save in the background, loads on the same and on another number of ranks, "
-        "warm and cold, many small tensors; and what a load finds after a bit flipped and after a save was killed. It starts "
-        "its own processes, and writes only into a new folder below PATH, which it removes, also after an error or Ctrl-C. It "
-        "says first where Sealpoint is slower. docs/bench.md says how to read it.",
-        epilog="Exit status: 0 done, whoever is faster; 1 Sealpoint failed, or loaded something wrong; 3 neither torch nor "
-        "numpy is installed; 4 PATH cannot be written, has too little room, or any other error; 64 wrong usage; 74 standard "
-        "output could not be written; 128 + n ended by the signal n.",
+        prog="ckpt bench",
+        description="Compares Sealpoint on your storage with torch.distributed.checkpoint, torch.save and safetensors, if they are "
+        "installed. Measures saves, the stall of a background save, many small tensors, and loads on the same and on another "
+        "number of ranks, warm and cold. Also loads after flipped bits and after killed saves. Starts its own processes and "
+        "writes only into a new folder below PATH, which it removes, also after an error or Ctrl-C. The report starts with the "
+        "cases in which Sealpoint is slower. See docs/start/bench.md for how to read it.",
+        epilog="Exit status: 0 done, regardless of the results; 1 Sealpoint failed or loaded wrong data; 3 neither torch nor "
+        "numpy is installed; 4 PATH cannot be written or has too little space, or any other error; 64 wrong usage, or refused; "
+        "70 a bug; 74 standard output could not be written; 128 + n ended by the signal n.",
     )
     parser.add_argument("path", metavar="PATH", help="an existing directory of the storage, or a URL of an object store")
-    parser.add_argument("--size", type=size_of, default=256_000_000, metavar="SIZE", help="of the state (default: 256MB)")
+    parser.add_argument("--size", type=size_of, default=256_000_000, metavar="SIZE", help="size of the state (default: 256MB)")
     parser.add_argument(
         "--minutes", type=_minutes, default=3.0, metavar="M",
-        help="of measuring (default: 3); what is under way then has a quarter of it more, or 30 s",
+        help="duration of the measurements (default: 3); running ones may take another quarter of it, or 30 s",
     )
-    parser.add_argument("--rounds", type=_count(1), default=9, metavar="N", help="at most, if there is time (default: 9)")
-    parser.add_argument("--ranks", type=_count(1), default=2, metavar="N", help="processes that save (default: 2)")
+    parser.add_argument("--rounds", type=_count(1), default=9, metavar="N", help="maximum number of rounds (default: 9)")
+    parser.add_argument("--ranks", type=_count(1), default=2, metavar="N", help="saving processes (default: 2)")
     parser.add_argument(
-        "--load-ranks", type=_count(1), metavar="N", help="another number, of those that load as well (default: one more)"
+        "--load-ranks", type=_count(1), metavar="N", help="processes of the second load (default: one more)"
     )
-    parser.add_argument("--small", type=_count(1), default=10_000, metavar="N", help="small tensors (default: 10000)")
-    parser.add_argument("--flips", type=_count(0), default=16, metavar="N", help="bits (default: 16)")
+    parser.add_argument("--small", type=_count(1), default=10_000, metavar="N", help="number of small tensors (default: 10000)")
+    parser.add_argument("--flips", type=_count(0), default=16, metavar="N", help="flipped bits (default: 16)")
     parser.add_argument("--kills", type=_count(0), default=8, metavar="N", help="killed saves (default: 8)")
     parser.add_argument(
-        "--peers", type=_peers, default=list(INFOS), metavar="LIST", help=f"some of {','.join(INFOS)} (default: all)"
+        "--peers", type=_peers, default=list(INFOS), metavar="LIST", help=f"a subset of {','.join(INFOS)} (default: all)"
     )
-    parser.add_argument("--json", action="store_true", help="the report as JSON")
-    parser.add_argument("--html", metavar="FILE", help="and as a page of HTML, which needs nothing else")
+    parser.add_argument("--json", action="store_true", help="print one JSON document, also after an error")
+    parser.add_argument("--html", metavar="FILE", help="also write a self-contained HTML page")
     return parser
 
 
@@ -128,8 +127,7 @@ def _leave_out(options: Options, left_out: dict[str, str], is_url: bool) -> None
             left_out[name] = why
 
 
-def run_bench(words: list[str]) -> int:
-    parser = _parser()
+def run_bench(parser: Parser, words: list[str]) -> int:
     arguments = parser.parse_args(words)
     end_by_signals()
     options, left_out = _options(arguments, parser)
@@ -140,7 +138,7 @@ def run_bench(words: list[str]) -> int:
     with place:
         place.make()
         if not arguments.json:
-            write_line(f"sealpoint bench on {printable(place.path)}: {_words.size(options.size_bytes)} on "
+            write_line(f"ckpt bench on {printable(place.path)}: {_words.size(options.size_bytes)} on "
                        f"{_words.ranks(options.ranks)}, {options.minutes:g} min; it writes only below "
                        f"{printable(os.path.basename(place.folder))}, which goes in the end")  # fmt: skip
             flush()  # output that cannot be written is known before anything is measured
@@ -157,9 +155,9 @@ def run_bench(words: list[str]) -> int:
     if page is not None:
         page.write(_page.make(run.results, facts))
     if arguments.json:
-        write_line(json.dumps(_results.as_json(run.results, facts)))
+        write_document(_results.as_json(run.results, facts), _FAULT if faults else 0)
     else:
         write_line("\n".join(_table.lines(run.results, facts)))
     for fault in faults:
-        write_error(f"sealpoint bench: {printable(fault)}\n")
+        write_error(f"ckpt bench: {printable(fault)}\n")
     return _FAULT if faults else 0

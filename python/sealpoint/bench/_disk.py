@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of a checkpoint: into the page cache, out of it, onto the disk; and one bit of them."""
+"""Checkpoint files: moves them into the page cache, out of it, onto the disk; flips one bit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def files_of(path: str) -> list[str]:
 
 
 def sync(*paths: str) -> None:
-    """For peers that do not sync what they wrote."""
+    """Syncs files for peers that do not sync their output."""
     for path in paths:
         descriptor = os.open(path, os.O_RDONLY)
         try:
@@ -42,7 +42,7 @@ def cool(path: str) -> None:
 
 
 def bytes_from_storage() -> int | None:
-    """What this process has read from a device so far; None: the system does not say."""
+    """Returns the bytes read from a device by this process so far, or None if the system does not report them."""
     try:
         with open("/proc/self/io", encoding="ascii") as opened:
             return next((int(line.split()[1]) for line in opened if line.startswith("read_bytes:")), None)
@@ -51,7 +51,7 @@ def bytes_from_storage() -> int | None:
 
 
 def places(path: str, count: int) -> list[tuple[str, int, int]]:
-    """(file, offset, bit) spread evenly over all bytes of a checkpoint."""
+    """Returns (file, offset, bit) positions spread evenly over all bytes of a checkpoint."""
     sizes = sorted(_paths.sizes_of(path).items())
     total, found = sum(size for _, size in sizes), []
     for number in range(count):
@@ -65,7 +65,7 @@ def places(path: str, count: int) -> list[tuple[str, int, int]]:
 
 
 def flip(path: str, name: str, offset: int, bit: int) -> None:
-    """A second call flips it back."""
+    """Flips a bit. A second call restores it."""
     if not _paths.is_local(path):
         content = bytearray(_sealpoint.read_file(f"{path}/{name}", 1 << 40) or b"")
         content[offset] ^= 1 << bit

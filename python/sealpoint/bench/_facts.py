@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a figure depends on: machine, file system, versions, page cache."""
+"""Conditions of the measurements: machine, file system, versions, page cache."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sealpoint.bench._place import Place, lines_of
 
 
 def memory_bytes(which: str) -> int | None:
-    """A line of /proc/meminfo."""
+    """Returns a value of /proc/meminfo in bytes."""
     return next((1024 * int(line.split()[1]) for line in lines_of("/proc/meminfo") if line.startswith(f"{which}:")), None)
 
 
@@ -30,7 +30,7 @@ def cache_words(place: Place) -> str:
 
 
 def facts_of(words: list[str], options: Options, place: Place, gpus: list[str], seconds: float) -> dict[str, Any]:
-    """What the report says besides the figures."""
+    """Returns the conditions shown in the report."""
     packages = ("sealpoint", "torch", "safetensors", "numpy")
     versions = {name: version for name in packages if (version := version_of(name)) is not None}
     return {

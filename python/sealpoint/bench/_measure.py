@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rounds in which each peer runs once, in another order than in the round before; then flipped bits and killed saves."""
+"""Runs each peer once per round, in a different order each time; then flips bits and kills saves."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class Options:
         return math.lcm(self.ranks, self.other_ranks)
 
     def disk_bytes(self) -> int:
-        """The most that is in the folder: one checkpoint of each peer, and one that is being written."""
+        """Maximum size of the folder: one checkpoint of each peer, and one being written."""
         return (len(self.peers) + 1) * (self.size_bytes + self.size_bytes // 16) + _SPARE_BYTES
 
     def memory_bytes(self) -> int:
-        """The state, what it is loaded into, and copies that saves make."""
+        """Memory for the state, its load destination, and copies made by saves."""
         return 4 * self.size_bytes
 
 
@@ -64,7 +64,7 @@ class Clock:
         self.part_end = self._end
 
     def begin(self, part: str) -> None:
-        """Each part has its share of the time that is left."""
+        """Begins a part with its share of the remaining time."""
         now = time.monotonic()
         left = sum(_SHARES[one] for one in self._parts)
         self._parts.remove(part)
@@ -74,7 +74,7 @@ class Clock:
         return time.monotonic() + seconds <= self.part_end
 
     def limit(self) -> float:
-        """What a call may take before it is ended."""
+        """Returns the maximum duration of a call before it is ended."""
         return max(_GRACE_LEAST_SECONDS, self._end + self._grace - time.monotonic())
 
 
@@ -91,7 +91,7 @@ class Run:
         self._big = _state.big(options.size_bytes, options.rows_multiple())
 
     def all(self) -> None:
-        """Errors: CommError (ranks that did not start), OSError (what was written cannot be removed)."""
+        """Runs all measurements. Raises CommError (ranks did not start) and OSError (output cannot be removed)."""
         options, has_others = self.options, self.options.side == "torch"
         if self.place.is_memory:
             self.results.left_out["load_cold"] = f"{self.place.file_system} keeps files in memory"
@@ -138,12 +138,12 @@ class Run:
             _sealpoint.remove_path(self.place.join(f"{part}-{peer}"))
 
     def peers(self) -> list[str]:
-        """Those that did not fail, each of which may have taken its time."""
+        """Returns the peers that have not failed so far."""
         failed = {part.rpartition(": ")[2] for part in self.results.failed}
         return [one for one in self.options.peers if one not in failed]
 
     def attempt(self, part: str, work: Callable[[], T]) -> T | None:
-        """What fails is named, and the others go on. None: it failed."""
+        """Runs a measurement. A failure is recorded and returns None; the others continue."""
         try:
             return work()
         except RankError as error:
@@ -159,8 +159,10 @@ _MISHAPS: dict[str, tuple[str, int, Callable[[Results], dict[str, dict[str, int]
 
 
 def those_that_fit(took: dict[str, float], has: Callable[[float], bool]) -> list[str]:
-    """Peers for whose next round there is time, by what the first one took. A peer that takes more than half of a round leaves
-    its time to the others, if these then have some; else the slowest go until the rest fits. None, if Sealpoint would be alone.
+    """Selects the peers with time for another round, by the duration of their first.
+
+    A peer that takes more than half of a round is dropped if others then have time; otherwise the slowest are dropped until the
+    rest fits. Returns none if only Sealpoint would remain.
     """
     fit, total = sorted(took, key=lambda peer: (peer != OURS, took[peer])), sum(took.values())
     rest = total - took[fit[-1]] if fit else 0.0

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a reader finds after a bit flipped, and after a save was killed.
+"""Results of reads after a flipped bit, and after a killed save.
 
-All that touches a checkpoint runs in forked children, which may be killed, and which begin at once: libraries are imported
-already. This process has no threads.
+Every access to a checkpoint runs in a forked child, which may be killed and starts immediately, because libraries are already
+imported. This process has no threads.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ STATES = ("old", "new", "mixed", "wrong")
 
 
 def one_line(error: BaseException) -> str:
-    """The error of a library, out of those that wrap what several ranks said."""
+    """Returns the library's own error, unwrapped from combined errors of several ranks."""
     inner = getattr(error, "failures", None)  # of torch.distributed.checkpoint
     if inner:
         error = next(iter(inner.values()))[0]
@@ -127,7 +127,7 @@ def _spread(count: int) -> list[int]:
 
 
 def flip_bits(side: Side, peer: Peer, path: str, size_bytes: int, count: int, seconds: float) -> dict[str, int]:
-    """How often a load ended how, each time with another bit of the whole checkpoint flipped."""
+    """Counts the outcomes of loads, each with another bit of the whole checkpoint flipped."""
     end, bench = time.monotonic() + seconds, _Bench(side, size_bytes)
     _do(lambda: peer.save(bench.state(1), path))
     tally: collections.Counter[str] = collections.Counter()
@@ -143,7 +143,7 @@ def flip_bits(side: Side, peer: Peer, path: str, size_bytes: int, count: int, se
 
 
 def kill_saves(side: Side, peer: Peer, path: str, size_bytes: int, count: int, seconds: float) -> dict[str, int]:
-    """How often a load ended how, after a second save was killed at moments spread evenly over the time that one takes."""
+    """Counts the outcomes of loads after a second save was killed, at moments spread evenly over its duration."""
     end, bench = time.monotonic() + seconds, _Bench(side, size_bytes)
 
     def begin_anew() -> None:

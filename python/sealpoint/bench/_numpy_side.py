@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""States of numpy in one process, where torch is not installed."""
+"""States of numpy in one process, for environments without torch."""
 
 from __future__ import annotations
 

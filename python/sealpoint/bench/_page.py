@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One page of HTML about a run: no script, and nothing is fetched."""
+"""One HTML page about a run, without scripts or external resources."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sealpoint.bench._peers import INFOS, OURS
 from sealpoint.bench._results import Results, Row, bits_words, kills_words
 from sealpoint.bench._style import STYLE
 
-_BEGIN = '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<meta name="generator" content="sealpoint bench">\n'
+_BEGIN = '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<meta name="generator" content="ckpt bench">\n'
 
 _SCALE_MAX = 1.75
 
@@ -29,9 +29,9 @@ def make(results: Results, facts: dict[str, Any]) -> str:
         f"{_BEGIN}"
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>sealpoint bench: {_text(facts['path'])}</title>\n<style>{STYLE}</style>\n"
+        f"<title>ckpt bench: {_text(facts['path'])}</title>\n<style>{STYLE}</style>\n"
         f"<body>\n{''.join(parts)}"
-        f"<footer>Made by sealpoint bench, sealpoint {_text(facts['sealpoint'])}.</footer>\n</body>\n</html>\n"
+        f"<footer>Made by ckpt bench, sealpoint {_text(facts['sealpoint'])}.</footer>\n</body>\n</html>\n"
     )
 
 
@@ -146,10 +146,13 @@ def _details(facts: dict[str, Any]) -> str:
 
 
 class PageFile:
-    """Where the page goes. A page of an earlier run is replaced, and no other file is."""
+    """The output page. Replaces a page of an earlier run, and no other file."""
 
     def __init__(self, path: str) -> None:
-        """Tries it before anything is measured. Errors: AlreadyExistsError, InvalidArgumentError, NotFoundError, IoError."""
+        """Checks the path before the measurements.
+
+        Raises AlreadyExistsError, InvalidArgumentError, NotFoundError and IoError.
+        """
         self.path = local_path_of(path, "--html", "a page is written to a file")
         folder, name = os.path.split(os.path.abspath(self.path))
         if os.path.isdir(self.path):
@@ -162,7 +165,7 @@ class PageFile:
         _sealpoint.remove_path(tried)
 
     def write(self, page: str) -> None:
-        """It appears whole or not at all. Errors: as above."""
+        """Writes the page atomically. Raises as above."""
         self._check_replaced()
         self._write(page, self.path)
 
@@ -174,7 +177,7 @@ class PageFile:
                 if opened.read(len(_BEGIN)) == _BEGIN.encode():
                     return
         raise AlreadyExistsError(
-            "a file is there that sealpoint bench did not write, expected a page of it or nothing: give another --html",
+            "a file is there that ckpt bench did not write, expected a page of it or nothing: give another --html",
             path=self.path,
         )
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who saves and loads, what each is asked to do, and why one is left out."""
+"""Peers: the compared libraries, their settings, and reasons to leave one out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OURS = "sealpoint"
 
 
 class Info(NamedTuple):
-    """``package``: what it is part of; ``options``: what it is asked to do, by the side that does it."""
+    """``package``: the package of the peer. ``options``: its settings, by the side that uses it."""
 
     title: str
     package: str
@@ -47,26 +47,29 @@ INFOS = {
 
 
 class Peer(Protocol):
-    """One rank's view. Paths are folders that are not there before a save. All ranks call each function."""
+    """A peer on one rank. Paths are folders that do not exist before a save. Collective: all ranks call each method."""
 
     def save(self, state: State, path: str) -> None:
-        """Durable when all ranks returned."""
+        """Saves the state. Durable when all ranks have returned."""
 
     def save_async(self, state: State, path: str) -> Callable[[], object] | None:
-        """The state may change when it returns; what it returns waits until the save is durable. None: it has no such save."""
+        """Saves in the background. The state may change on return.
+
+        Returns a function that waits until the save is durable, or None if unsupported.
+        """
 
     def load(self, state: State, path: str, saved_ranks: int) -> None:
-        """Fills the memory of a state that so many ranks saved."""
+        """Loads into the memory of a state; the checkpoint was saved by the given number of ranks."""
 
     def save_next(self, state: State, folder: str, step: int) -> None:
-        """As a training saves again and again: beside the one before, or over it."""
+        """Saves as a training does repeatedly: next to the previous checkpoint, or over it."""
 
     def load_newest(self, state: State, folder: str) -> None:
-        """What ``save_next`` left."""
+        """Loads the result of ``save_next``."""
 
 
 def newest_in(folder: str) -> str:
-    """The path of the newest checkpoint of Sealpoint. Errors: NotFoundError."""
+    """Returns the path of Sealpoint's newest checkpoint. Raises NotFoundError."""
     newest = Series(folder).newest()
     if newest is None:
         raise NotFoundError("the series has no checkpoint", path=folder)
@@ -74,33 +77,33 @@ def newest_in(folder: str) -> str:
 
 
 class Side(Protocol):
-    """What makes states, of torch or of numpy, and the peers that save them."""
+    """Creates states of torch or numpy, and has the peers that save them."""
 
     #: Classes by name.
     peers: dict[str, Callable[[], Peer]]
 
     def make(self, spec: Any, rank: int, ranks: int, device: str, generation: int) -> State:
-        """A new state. Generation 0 is all zeros."""
+        """Creates a state. Generation 0 is all zeros."""
 
     def generations(self, state: State) -> set[int | str]:
-        """Which ones a loaded state has bytes of, of {1, 2, "neither"}."""
+        """Returns the generations found in a loaded state, out of {1, 2, "neither"}."""
 
     def equal(self, one: State, other: State) -> bool: ...
 
     def clear(self, state: State) -> None:
-        """Zeros."""
+        """Sets all values to zero."""
 
     def settle(self, state: State) -> None:
-        """Waits for the device that it is on."""
+        """Waits for the device of the state."""
 
 
 def side_here() -> str | None:
-    """What makes states: "torch", without it "numpy"; None: neither is installed."""
+    """Returns the available side: "torch", otherwise "numpy", or None."""
     return next((name for name in ("torch", "numpy") if find_spec(name) is not None), None)
 
 
 def why_left_out(name: str, side: str, is_url: bool) -> str | None:
-    """None if it can be measured."""
+    """Returns the reason to leave a peer out, or None."""
     info = INFOS[name]
     if find_spec(info.package) is None:
         return f"the package {info.package} is not installed"

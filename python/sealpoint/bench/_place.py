@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folder that a run makes for itself, and removes. Nothing else is written, nor removed."""
+"""The temporary folder of a run. Nothing else is written or removed."""
 
 from __future__ import annotations
 
@@ -40,11 +40,13 @@ def _signals_wait() -> Iterator[None]:
 
 
 class Place:
-    """A context manager, which removes ``folder`` if ``make`` made it."""
+    """A context manager that removes ``folder`` if ``make`` created it."""
 
     def __init__(self, path: str, needed_bytes: int, size_option: str) -> None:
-        """``size_option``: what asks for so many bytes. Errors: NotFoundError, InvalidArgumentError, UnsupportedError (a URL
-        of an unknown scheme)."""
+        """Checks the place. ``size_option`` is the option that determines the size.
+
+        Raises NotFoundError, InvalidArgumentError and UnsupportedError (a URL with an unknown scheme).
+        """
         self.path = path_of(path)
         self.is_url = not _paths.is_local(self.path)
         self._needed_bytes, self._size_option = needed_bytes, size_option
@@ -64,14 +66,14 @@ class Place:
         return self
 
     def make(self) -> None:
-        """Errors: IoError, NoSpaceError, those of the storage."""
+        """Creates the folder. Raises IoError, NoSpaceError, and the errors of the storage."""
         with _signals_wait():  # until what is made is known
             self._make()
 
     def _make(self) -> None:
         if self.is_url:
             self.is_made = True
-            _sealpoint.write_file(f"{self.folder}/begun", b"sealpoint bench")
+            _sealpoint.write_file(f"{self.folder}/begun", b"ckpt bench")
             return
         try:
             os.mkdir(self.folder, 0o700)
@@ -94,7 +96,7 @@ class Place:
 
     @property
     def is_memory(self) -> bool:
-        """Its files are in memory, whatever posix_fadvise is told."""
+        """Tells whether its files are in memory, where posix_fadvise has no effect."""
         return self.file_system.split()[0] in ("tmpfs", "ramfs")
 
     def join(self, name: str) -> str:
@@ -111,7 +113,7 @@ class Place:
                 return
             except (OSError, Error) as error:
                 if left == 0:
-                    write_error(f"sealpoint bench: {printable(self.folder)} was not removed: {error}\n")
+                    write_error(f"ckpt bench: {printable(self.folder)} was not removed: {error}\n")
             time.sleep(_WAIT_SECONDS)
 
 
@@ -128,7 +130,7 @@ def _file_system_of(path: str) -> str:
 
 
 def lines_of(path: str) -> list[str]:
-    """A file of /proc; none if it cannot be read."""
+    """Returns the lines of a /proc file; none if it cannot be read."""
     try:
         with open(path, encoding="utf-8", errors="replace") as opened:
             return opened.read().splitlines()

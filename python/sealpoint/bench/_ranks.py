@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that are ranks, and calls of all of them at once."""
+"""Rank processes, and simultaneous calls to all of them."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _CODE = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); " \
 
 
 class RankError(Exception):
-    """A rank failed, died or hung; says which and why. All ranks were ended."""
+    """A rank failed, died or hung. Names it and the reason. All ranks were ended."""
 
 
 class Ranks:
-    """Started by the first call; ended by ``close``, and after an error, until the next call."""
+    """The rank processes. Started by the first call and after an error; ended by ``close`` and by an error."""
 
     def __init__(self, count: int, side: str) -> None:
         self.count, self._side = count, side
@@ -38,7 +38,7 @@ class Ranks:
         self.close()
 
     def start(self, limit: float) -> None:
-        """If they are not there yet. Errors: RankError."""
+        """Starts the ranks if needed. Raises RankError."""
         if self._processes:
             return
         for _ in range(self.count):
@@ -50,7 +50,7 @@ class Ranks:
             self._ask("begin", [{}] * self.count, limit)
 
     def call(self, name: str, limit: float, **arguments: Any) -> list[Any]:
-        """What all ranks answer, by rank. Errors: RankError."""
+        """Returns the answers of all ranks, by rank. Raises RankError."""
         self.start(limit)
         return self._ask(name, [arguments] * self.count, limit)
 

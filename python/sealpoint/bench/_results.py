@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What came of a run, and where Sealpoint is slower in it."""
+"""Results of a run, and the measurements in which Sealpoint is slower."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sealpoint.bench._peers import INFOS, OURS
 
 
 class Operation(NamedTuple):
-    """``text`` is the sentence that explains a row; ``{ranks}`` and ``{others}`` are those that save and those that load."""
+    """``text`` explains a row in one sentence; ``{ranks}`` and ``{others}`` are the numbers of saving and loading ranks."""
 
     title: str
     text: str
@@ -36,14 +36,16 @@ OPERATIONS = {
 
 @dataclasses.dataclass
 class Figures:
-    """The times of a peer: seconds by round, those of the slowest rank. Round 0 warms up. ``from_storage``: what a load read from a
-    device, if the system says that."""
+    """The times of a peer: seconds of the slowest rank, by round. Round 0 is a warm-up.
+
+    ``from_storage``: bytes that a load read from a device, if the system reports them.
+    """
 
     seconds: dict[int, float] = dataclasses.field(default_factory=dict)
     from_storage: dict[int, int | None] = dataclasses.field(default_factory=dict)
 
     def counted(self) -> list[int]:
-        """Rounds that count: round 0 only if there is no other."""
+        """The rounds that count: round 0 only if it is the only one."""
         return [number for number in self.seconds if number > 0] or list(self.seconds)
 
     def spread(self) -> Spread:
@@ -69,7 +71,7 @@ class Row:
     figures: dict[str, Figures] = dataclasses.field(default_factory=dict)
 
     def times_as_fast(self, peer: str) -> Spread | None:
-        """How many times as fast Sealpoint is, in the rounds that both have, and that count for the peer."""
+        """Returns how many times as fast as a peer Sealpoint is, over the rounds that both have and that count for the peer."""
         ours, theirs = self.figures.get(OURS), self.figures.get(peer)
         if ours is None or theirs is None or peer == OURS:
             return None
@@ -78,7 +80,7 @@ class Row:
 
 
 class Slower(NamedTuple):
-    """``ratios``: by peer that is faster, how many times as fast Sealpoint is; the worst first."""
+    """``ratios``: by faster peer, how many times as fast Sealpoint is, slowest first."""
 
     row: Row
     ratios: list[tuple[str, Spread]]
@@ -105,7 +107,7 @@ class Results:
         return found
 
     def slower(self) -> list[Slower]:
-        """Rows in which a peer is faster by the median, the worst first."""
+        """Returns the rows in which a peer has a faster median, worst first."""
         found = []
         for row in self.rows:
             ratios = [(peer, ratio) for peer in INFOS if (ratio := row.times_as_fast(peer)) is not None and ratio.median < 1]
@@ -114,12 +116,12 @@ class Results:
         return sorted(found, key=lambda one: one.ratios[0][1].median)
 
     def peers(self) -> list[str]:
-        """Those that have anything to show, in the usual order."""
+        """Returns the peers with results, in the usual order."""
         seen = {peer for row in self.rows for peer in row.figures} | set(self.bits) | set(self.kills)
         return [name for name in INFOS if name in seen]
 
     def faults(self) -> list[str]:
-        """What is wrong with Sealpoint itself."""
+        """Returns the faults of Sealpoint itself."""
         found = [f"{part}: {why}" for part, why in self.failed.items() if part.endswith(f": {OURS}")]
         found += [f"loaded wrong: {what}" for what in self.wrong if what.endswith(f": {OURS}")]
         found += [f"a flipped bit was loaded {what}" for what in self.bits.get(OURS, {}) if what in STATES[1:]]
@@ -128,7 +130,7 @@ class Results:
 
 
 def errors_in(tally: dict[str, int]) -> dict[str, int]:
-    """By the kind of the error."""
+    """Counts errors by kind."""
     found: dict[str, int] = {}
     for text, count in tally.items():
         if text not in STATES:
@@ -160,7 +162,7 @@ def as_json(results: Results, facts: dict[str, Any]) -> dict[str, Any]:
         figures = {peer: {**one.spread()._asdict(), "seconds": [one.seconds[number] for number in one.counted()],
                        "from_storage": [one.from_storage[number] for number in one.counted() if number in one.from_storage]}
                    for peer, one in row.figures.items()}  # fmt: skip
-        rows.append({"operation": row.operation, "device": row.device, "bytes": row.nbytes, "figures": figures,
+        rows.append({"operation": row.operation, "device": row.device, "raw_bytes": row.nbytes, "figures": figures,
                      "sealpoint_is_times_as_fast": ratios})  # fmt: skip
     slower = [{"operation": one.row.operation, "device": one.row.device, "peer": peer, **ratio._asdict()}
               for one in results.slower() for peer, ratio in one.ratios]  # fmt: skip

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is saved: float32 matrices cut by rows over the ranks, or many small vectors, each on one rank."""
+"""The saved states: float32 matrices divided by rows over the ranks, or many small vectors, each on one rank."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SMALL_ELEMENTS = 64
 
 
 class Spec(NamedTuple):
-    """``kind``: "big" has ``tensor_count`` matrices, "small" as many vectors of ``columns`` elements."""
+    """``kind``: "big" has ``tensor_count`` matrices; "small" has as many vectors of ``columns`` elements."""
 
     kind: str
     tensor_count: int
@@ -26,7 +26,7 @@ class Spec(NamedTuple):
         return self.tensor_count * self.rows * self.columns * _ELEMENT_BYTES
 
     def rows_of(self, rank: int, ranks: int) -> range:
-        """Those of a matrix that a rank has."""
+        """Returns the rows of a matrix on a rank."""
         return range(self.rows * rank // ranks, self.rows * (rank + 1) // ranks)
 
     def names(self) -> list[str]:
@@ -37,7 +37,7 @@ class Spec(NamedTuple):
 
 
 def big(size_bytes: int, rows_multiple: int) -> Spec:
-    """About so many bytes, in rows that ranks can divide evenly."""
+    """Specifies a state of about this size, with rows that divide evenly among ranks."""
     row_bytes = BIG_TENSORS * COLUMNS * _ELEMENT_BYTES
     return Spec("big", BIG_TENSORS, size_bytes // row_bytes // rows_multiple * rows_multiple, COLUMNS)
 
@@ -51,14 +51,13 @@ def small(count: int) -> Spec:
 
 
 def seed_of(name: str, generation: int) -> int:
-    """From which the numbers of a tensor are drawn."""
+    """Returns the seed of a tensor's values."""
     return zlib.crc32(f"{name}/{generation}".encode())
 
 
 @dataclasses.dataclass
 class State:
-    """What a rank holds. ``tensors``: its own parts, of torch or numpy; ``given``: what describes them to a library that knows
-    ranks, in the same memory."""
+    """The state of a rank. ``tensors``: its own parts. ``given``: the same memory, described for libraries that know ranks."""
 
     spec: Spec
     rank: int

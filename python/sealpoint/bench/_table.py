@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run says on standard output."""
+"""Formats the results for standard output."""
 
 from __future__ import annotations
 

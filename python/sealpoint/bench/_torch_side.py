@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""States of torch, on the ranks of a group of gloo or in one process."""
+"""States of torch, on a gloo group or in one process."""
 
 from __future__ import annotations
 

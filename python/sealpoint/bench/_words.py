@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers and sentences that table and page share."""
+"""Numbers and sentences shared by table and page."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ KILLS = ("A killed save", "A second save is killed by SIGKILL at moments spread 
 
 
 def missing(results: Results) -> list[str]:
-    """What is left out or failed, and why."""
+    """Returns the omitted and failed measurements with their reasons."""
     found = [f"{_part(part)} is left out: {why}" for part, why in results.left_out.items()]
     found += [f"{part} failed: {why}" for part, why in results.failed.items()]
     return found + [f"{what} loaded something else than was saved" for what in results.wrong] + results.notes

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A rank: a process that answers calls until nobody calls any more."""
+"""A rank process, which answers calls until its input ends."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def side_of(name: str) -> Side:
 
 
 class Rank:
-    """Its public functions are what can be called; arguments and results are JSON."""
+    """Public methods are callable; arguments and results are JSON."""
 
     def __init__(self, side: str) -> None:
         self._is_torch = side == "torch"
@@ -46,7 +46,7 @@ class Rank:
         self._target: State | None = None
 
     def listen(self) -> int:
-        """The port where the others meet this rank."""
+        """Returns the port where the other ranks connect to this one."""
         import torch
 
         dist: Any = torch.distributed
@@ -66,10 +66,10 @@ class Rank:
         dist.barrier()  # all have connected
 
     def begin(self) -> None:
-        """It has imported what it needs."""
+        """Returns once all imports are done."""
 
     def devices(self) -> list[str]:
-        """Names of GPUs."""
+        """Returns the names of the GPUs."""
         if not self._is_torch:
             return []
         import torch
@@ -87,7 +87,7 @@ class Rank:
         return self._seconds(state, lambda: one.save(state, path))
 
     def save_async(self, peer: str, path: str) -> list[float] | None:
-        """How long the call took, and how long it took until the save was durable."""
+        """Returns the duration of the call, and the time until the save was durable."""
         one, state = self._peer(peer), self._held(self._state)
         self._wait_for_others()
         began = time.perf_counter()
@@ -99,7 +99,7 @@ class Rank:
         return [stall, time.perf_counter() - began]
 
     def load(self, peer: str, path: str, saved_ranks: int, cache: str) -> dict[str, Any]:
-        """``cache``: "warm", "cold", or "" of what is not in a file system here."""
+        """Loads a checkpoint. ``cache``: "warm", "cold", or "" for files outside a local file system."""
         one, state, target = self._peer(peer), self._held(self._state), self._held(self._target)
         self._side.clear(target)
         self._side.settle(target)
@@ -144,7 +144,7 @@ class Rank:
 
 
 def serve(descriptor: int, side: str) -> None:
-    """The whole life of the process."""
+    """Runs the process until its end."""
     connection = Connection(descriptor)
     rank: Rank | None = None
     while True:

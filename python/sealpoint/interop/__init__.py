@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints of other formats, in and out: without torch, and without running a pickle.
+"""Conversion from and to other checkpoint formats, without torch and without running pickles.
 
     from sealpoint.interop import convert
     convert("checkpoint-of-dcp", "checkpoint")
     convert("checkpoint", "model", to="hf", match=["model.*"], rename=[("model.*", "*")])
 
-On the command line: ``sealpoint convert``, ``sealpoint ls``. docs/convert.md says what each format keeps.
+On the command line: ``ckpt convert``, ``ckpt ls``. docs/guides/convert.md lists the content each format keeps.
 """
 
 from sealpoint.interop._convert import Format, Report, convert

@@ -20,7 +20,7 @@ class Box(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Count of its elements."""
+        """Number of elements."""
         return math.prod(self.extent)
 
 
@@ -29,7 +29,7 @@ def whole(shape: Extents) -> Box:
 
 
 def common(a: Box, b: Box) -> Box | None:
-    """What both have; None if that is nothing."""
+    """Returns the intersection, or None if it is empty."""
     offset = tuple(max(x, y) for x, y in zip(a.offset, b.offset, strict=True))
     ends = (min(x + n, y + m) for x, n, y, m in zip(*a, *b, strict=True))
     extent = tuple(end - begin for begin, end in zip(offset, ends, strict=True))
@@ -37,12 +37,12 @@ def common(a: Box, b: Box) -> Box | None:
 
 
 def within(inner: Box, outer: Box) -> Box:
-    """The same box, with offsets from the beginning of ``outer``."""
+    """Returns the same box with offsets relative to ``outer``."""
     return Box(tuple(x - y for x, y in zip(inner.offset, outer.offset, strict=True)), inner.extent)
 
 
 def slabs(box: Box, count_max: int) -> Iterator[Box]:
-    """Cuts a box into boxes of at most so many elements that follow each other in its row-major order."""
+    """Cuts a box into consecutive boxes in row-major order, of at most ``count`` elements each."""
     inner, dim = 1, len(box.extent)
     while dim > 0 and inner * box.extent[dim - 1] <= count_max:
         dim -= 1
@@ -60,13 +60,13 @@ def slabs(box: Box, count_max: int) -> Iterator[Box]:
 
 
 def run_of(slab: Box, outer: Box) -> tuple[int, int]:
-    """The slab of ``outer`` with its elements [begin, end) in row-major order."""
+    """Returns the slab of ``outer`` with its row-major elements [begin, end)."""
     begin = position(within(slab, outer).offset, outer.extent)
     return begin, begin + slab.size
 
 
 def position(index: Sequence[int], extent: Extents) -> int:
-    """The coordinates of one element in row-major order."""
+    """Returns the coordinates of an element in row-major order."""
     at = 0
     for i, n in zip(index, extent, strict=True):
         at = at * n + i
@@ -74,7 +74,7 @@ def position(index: Sequence[int], extent: Extents) -> int:
 
 
 def runs(local: Box, extent: Extents) -> Iterator[tuple[int, int]]:
-    """The (position, count) of each longest run of a box, within a box of this extent that it lies in, in order."""
+    """Yields (position, count) of each longest contiguous run of a box within a box of this extent, in order."""
     inner, dim = 1, len(extent)
     while dim > 0 and local.extent[dim - 1] == extent[dim - 1]:
         dim -= 1
@@ -90,7 +90,7 @@ def runs(local: Box, extent: Extents) -> Iterator[tuple[int, int]]:
 
 
 def gap_of(boxes: Sequence[Box], shape: Extents) -> str | None:
-    """Why these boxes do not tile a tensor of this shape: a hole, an overlap, a box outside; None if they do."""
+    """Explains why these boxes do not tile a tensor of this shape (hole, overlap, box outside), or returns None."""
     for box in boxes:
         if len(box.offset) != len(shape) or any(x < 0 or n < 0 or x + n > m for x, n, m in zip(*box, shape, strict=True)):
             return f"box {list(box.extent)} at {list(box.offset)} lies outside of {list(shape)}"
@@ -102,7 +102,7 @@ def gap_of(boxes: Sequence[Box], shape: Extents) -> str | None:
 
 
 def _overlap_of(boxes: list[Box]) -> Extents | None:
-    """By a sweep along the dimension with the most cuts. Errors: LimitExceededError (too irregular to be looked through)."""
+    """Sweeps along the dimension with the most cuts. Raises LimitExceededError if the boxes are too irregular."""
     if boxes and not boxes[0].extent:
         return () if len(boxes) > 1 else None
     if _is_grid(boxes):
@@ -127,7 +127,7 @@ def _overlap_of(boxes: list[Box]) -> Extents | None:
 
 
 def _is_grid(boxes: list[Box]) -> bool:
-    """Whether they are cells of a grid, each once; most are."""
+    """Tells whether the boxes are the cells of a grid, each once; most are."""
     if len({box.offset for box in boxes}) != len(boxes):
         return False
     ends: list[dict[int, int]] = [{} for _ in boxes[0].extent] if boxes else []

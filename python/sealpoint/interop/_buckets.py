@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Buckets of Megatron's distributed optimizer (``dp_reshardable``), taken apart into state of parameters.
+"""Converts buckets of Megatron's distributed optimizer (``dp_reshardable``) into per-parameter state.
 
-A checkpoint does not say which parameter lies where in a bucket; a layout does, which ``sealpoint.megatron.bucket_layout``
-makes in a job of the same model on the same mesh. docs/convert.md has the form of the file.
+A checkpoint does not record the positions of parameters in a bucket. A layout file does; ``sealpoint.megatron.bucket_layout``
+creates it in a job with the same model and mesh. docs/guides/convert.md documents the file.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from sealpoint.interop._source import Reader, State, Tensor
 VERSION = 1
 _MEMBER = "sealpoint_buckets"
 _RUN_MEMBERS = {"tensor", "shape", "offset", "extent", "run", "at"}
-# A bucket's tensor, by what it has of the parameters; and what else there is of a group of data-parallel ranks.
+# Tensor of a bucket, by its kind of per-parameter state; and the other items of a data-parallel group.
 _TENSOR = re.compile(r"((?:.*\.)?optimizer\.distributed\.dp_group_idx_\d+\.gbuf_idx_\d+\..+)\.(\w+)", re.DOTALL)
 _OBJECT = re.compile(r"((?:.*\.)?)optimizer\.distributed\.dp_group_idx_(\d+)\.(\w+)/shard_0_1", re.DOTALL)
 _OF_BUCKETS, _OF_PARAMETERS = "dp_reshardable", "fully_reshardable"
 _TYPES = ("distrib_optim_sharding_type", "param_state_sharding_type")
-# Objects that say how buckets are cut.
+# Objects that describe the division into buckets.
 _SIZES = ("per_bucket_numel", "per_bucket_numel_unpadded")
 _SAMPLE_ELEMENTS = 1024
 
 
 class Run(NamedTuple):
-    """Elements [begin, end) of a box of a tensor, in row-major order: they lie in a bucket, from element ``at`` on."""
+    """Row-major elements [begin, end) of a tensor's box, stored in a bucket from element ``at``."""
 
     tensor: str
     shape: Extents
@@ -74,7 +74,7 @@ def _run_of(one: Any, size: int) -> Run:
 
 
 def read_layout(path: Path) -> dict[str, Bucket]:
-    """By the name of the bucket. Errors: InvalidArgumentError (what is wrong), NotFoundError, IoError."""
+    """Reads a layout, by bucket name. Raises InvalidArgumentError (names the problem), NotFoundError and IoError."""
     text = local_path_of(path, "buckets", "such files are small")
     data = read_whole(text)
     try:
@@ -90,7 +90,7 @@ def read_layout(path: Path) -> dict[str, Bucket]:
 
 
 class _RunsTensor:
-    """A tensor whose elements lie in buckets."""
+    """A tensor with its elements in buckets."""
 
     def __init__(self, name: str, dtype: str, shape: Extents, runs: list[tuple[Run, Tensor]]) -> None:
         self.name, self.dtype, self.shape, self.runs = name, dtype, shape, runs
@@ -129,7 +129,7 @@ class _RunsReader:
                 target[index] = numpy().frombuffer(data, "u1").reshape(*shared.extent, item_size)
 
     def _fill(self, box: Box, begin: int, out: memoryview) -> None:
-        """The elements of a box from number ``begin`` on."""
+        """Reads the elements of a box from number ``begin``."""
         item_size = ITEM_SIZE[self._tensor.dtype]
         end = begin + len(out) // item_size
         for run, bucket in self._tensor.runs:
@@ -146,7 +146,7 @@ class _RunsReader:
 
 
 def _check_tiling(name: str, shape: Extents, runs: list[Run]) -> None:
-    """Errors: InvalidArgumentError."""
+    """Raises InvalidArgumentError if the runs do not tile a tensor."""
     boxes: dict[Box, list[Run]] = {}
     for run in runs:
         if run.shape != shape:
@@ -168,7 +168,7 @@ def _check_tiling(name: str, shape: Extents, runs: list[Run]) -> None:
 
 
 def _tensors_of(state: State, layout: Mapping[str, Bucket]) -> Iterator[_RunsTensor]:
-    """Errors: MismatchError (buckets differ from the layout's), InvalidArgumentError."""
+    """Builds the tensors. Raises MismatchError (buckets differ from the layout) and InvalidArgumentError."""
     stored: dict[str, dict[str, Tensor]] = {}
     for name, tensor in state.tensors.items():
         if found := _TENSOR.fullmatch(name):
@@ -195,7 +195,7 @@ def _tensors_of(state: State, layout: Mapping[str, Bucket]) -> Iterator[_RunsTen
 
 
 def _rounded(data: memoryview, dtype: str) -> Any:
-    """Numbers of 32 bits in another dtype, to the nearest even, as bytes: what Megatron makes of them for the model."""
+    """Rounds 32-bit numbers to another dtype, to nearest even, as Megatron does for the model. Returns bytes."""
     np = numpy()
     if dtype == "f32":
         return np.frombuffer(data, "u4")
@@ -207,7 +207,7 @@ def _rounded(data: memoryview, dtype: str) -> Any:
 
 
 def _check_weights(state: State, made: _RunsTensor, memory_bytes: int) -> None:
-    """That main parameters are those of the model, as far as the first elements of each box say. Errors: MismatchError."""
+    """Compares main parameters with the model's, by the first elements of each box. Raises MismatchError."""
     np = numpy()
     weights = state.tensors.get(made.name.removeprefix("optimizer.state.param."))
     if weights is None or weights.shape != made.shape or made.dtype != "f32" or weights.dtype not in ("f32", "f16", "bf16"):
@@ -230,9 +230,9 @@ def _check_weights(state: State, made: _RunsTensor, memory_bytes: int) -> None:
 
 
 def resolve(state: State, layout: Mapping[str, Bucket], memory_bytes: int) -> State:
-    """A checkpoint of Megatron whose optimizer state is that of parameters, as ``fully_reshardable`` has it.
+    """Returns the Megatron checkpoint with per-parameter optimizer state, as in ``fully_reshardable``.
 
-    Errors: NotFoundError (it has no buckets), MismatchError (the layout is of another model or mesh),
+    Raises NotFoundError (the checkpoint has no buckets), MismatchError (the layout is of another model or mesh), and
     InvalidArgumentError (the layout does not cover a tensor).
     """
     if not has_buckets(state):
@@ -251,7 +251,7 @@ def resolve(state: State, layout: Mapping[str, Bucket], memory_bytes: int) -> St
             del tree[name]
         elif found := _OBJECT.fullmatch(name):
             node = tree.pop(name)
-            if found[3] not in _SIZES and found[2] == "0":  # the same in all groups of ranks
+            if found[3] not in _SIZES and found[2] == "0":  # equal in all groups of ranks
                 values.setdefault(found[1], {})[found[3]] = node
     if COMMON_KEY in tree:
         tree[COMMON_KEY] = _with_values(tree[COMMON_KEY], values)
@@ -259,7 +259,7 @@ def resolve(state: State, layout: Mapping[str, Bucket], memory_bytes: int) -> St
 
 
 def _with_values(node: Node, values: Mapping[str, Mapping[str, Node]]) -> Node:
-    """The common state, with what groups of ranks had of it: of chained optimizers each has a number."""
+    """Returns the common state with the values of rank groups; chained optimizers are numbered."""
     entries = entries_of(node)
     if entries is None:
         return node
@@ -284,5 +284,5 @@ NOTE = (
 
 
 def has_buckets(state: State) -> bool:
-    """Also one that was converted before."""
+    """Tells whether a state has buckets, including states converted before."""
     return any(_TENSOR.fullmatch(name) for name in state.tensors)

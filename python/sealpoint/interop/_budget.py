@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a foreign checkpoint may cost to read: docs/convert.md states it, and ckpt-inspect counts the same."""
+"""What a foreign checkpoint may cost to read: docs/guides/convert.md states it, and ckpt ls counts the same."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors of floating-point numbers in another dtype, if that has each of their values."""
+"""Lossless casts of floating-point tensors to another dtype."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from sealpoint.interop._boxes import Box
 from sealpoint.interop._dtypes import ITEM_SIZE, OF_TORCH
 from sealpoint.interop._source import Reader, State, Tensor
 
-_BLOCK = 1 << 16  # elements that are cast at once, so that what is between takes little memory
+_BLOCK = 1 << 16  # elements cast at once, to bound temporary memory
 _OF_NUMPY = {"f16": "f2", "f32": "f4", "f64": "f8"}
-# For dtypes of 8 bits: bits of the exponent, its bias, and whether the only not-a-number takes the place of -0.
+# 8-bit dtypes: exponent bits, bias, and whether the only NaN takes the place of -0.
 _OF_8_BITS = {
     "f8_e4m3fn": (4, 7, False),
     "f8_e5m2": (5, 15, False),
@@ -27,7 +27,7 @@ FLOATS = ("f16", "bf16", "f32", "f64", *_OF_8_BITS)
 
 @cache
 def _values(dtype: str) -> Any:
-    """What each of the 256 elements of a dtype of 8 bits is, as f32."""
+    """Returns the f32 value of each of the 256 elements of an 8-bit dtype."""
     np = numpy()
     exponent_bits, bias, is_unsigned_zero = _OF_8_BITS[dtype]
     mantissa_bits = 7 - exponent_bits
@@ -52,7 +52,7 @@ def _bits(array: Any) -> Any:
 
 
 def decode(data: Any, dtype: str, wide: str) -> Any:
-    """Elements, given as bytes, as ``wide``: "f4" or "f8" of numpy, which has each value, and each payload, of theirs."""
+    """Converts encoded elements to ``wide`` ("f4" or "f8" of numpy), which represents all their values and NaN payloads."""
     np = numpy()
     if dtype in _OF_NUMPY:
         return data.view(_OF_NUMPY[dtype]).astype(wide)
@@ -62,7 +62,7 @@ def decode(data: Any, dtype: str, wide: str) -> Any:
 
 
 def encode(values: Any, dtype: str) -> Any:
-    """The elements of a dtype, as bytes: right for the values that it has, and any for others."""
+    """Encodes elements as bytes: exact for representable values, arbitrary for others."""
     np = numpy()
     if dtype in _OF_NUMPY:
         return values.astype(_OF_NUMPY[dtype]).view("u1")
@@ -121,9 +121,9 @@ class _CastReader:
 
 
 def cast(state: State, dtype: str) -> State:
-    """With all tensors of floating-point numbers in this dtype, which torch's name may stand for.
+    """Converts all floating-point tensors to this dtype, which may be given by torch's name.
 
-    Errors: InvalidArgumentError (another dtype).
+    Raises InvalidArgumentError for any other dtype name.
     """
     name = OF_TORCH.get(dtype, dtype)
     if name not in FLOATS:

@@ -1,24 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands ``sealpoint convert`` and ``sealpoint ls``."""
+"""The command ``ckpt convert``."""
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import re
 import sys
 import time
-from collections.abc import Callable, Sequence
 
-from sealpoint._arguments import path_of
-from sealpoint._command import LEFT_OUT, Parser, end_by_signals, write_error, write_line
-from sealpoint._errors import Error
+from sealpoint._command import LEFT_OUT, Parser, end_by_signals, write_document, write_error, write_line
 from sealpoint._sealpoint import printable
-from sealpoint._series import Series, Unfinished
-from sealpoint.interop import _copy, _listing
+from sealpoint.interop import _copy
 from sealpoint.interop._convert import FORMATS, THREADS_DEFAULT, Report, convert
-from sealpoint.interop._open import open_source
 from sealpoint.interop._safetensors_write import SHARD_BYTES_DEFAULT
 
 _UNITS = {
@@ -49,21 +43,21 @@ def _rule(text: str) -> tuple[str, str]:
     return source, target
 
 
-def _convert_parser() -> argparse.ArgumentParser:
+def make_parser() -> Parser:
     parser = Parser(
-        prog="sealpoint convert",
+        prog="ckpt convert",
         description="Converts a checkpoint: DCP, Megatron, safetensors, torch.save, Sealpoint.",
-        epilog="Patterns: * is any characters, also dots; ? is one. docs/convert.md has recipes. Exit status: 0 done, 1 the "
-        "source is corrupt or the comparison failed, 3 unsupported or beyond a limit, 4 any other error, 5 incomplete, 6 "
-        "done but for what is named as left out, 64 wrong usage, 74 standard output could not be written, 128 + n ended by "
-        "the signal n.",
+        epilog="In a PATTERN * matches any characters, including dots, ? a single one. See docs/guides/convert.md for "
+        "recipes. Exit status: 0 done, 1 the source is corrupt or the comparison failed, 2 uncommitted, 3 unsupported or "
+        "beyond a limit, 4 any other error, 5 incomplete, 6 done except for items listed as left out, 64 wrong usage, or "
+        "refused, 70 a bug, 74 standard output could not be written, 128 + n ended by the signal n.",
     )
     parser.add_argument("source", metavar="SRC", help="file or directory of any known format")
-    parser.add_argument("destination", metavar="DST", help="what is made; must not exist")
+    parser.add_argument("destination", metavar="DST", help="result; must not exist")
     parser.add_argument(
         "--to",
         choices=FORMATS,
-        help="its format (default: by the suffix of DST: .safetensors; .pt, .pth, .bin, .ckpt: torch; none: sealpoint)",
+        help="format of DST (default: by its suffix: .safetensors; .pt, .pth, .bin, .ckpt: torch; none: sealpoint)",
     )
     parser.add_argument(
         "--match", action="append", default=[], metavar="PATTERN", help="convert only these names; repeatable"
@@ -73,8 +67,8 @@ def _convert_parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="PATTERN",
-        help="leave these names out, and files beside those of the format; repeatable; 'optimizer' stands for the usual "
-        "names of its state",
+        help="leave out matching names and sidecar files; repeatable; 'optimizer' stands for the usual names of optimizer "
+        "state",
     )
     parser.add_argument(
         "--rename",
@@ -82,56 +76,52 @@ def _convert_parser() -> argparse.ArgumentParser:
         default=[],
         type=_rule,
         metavar="PATTERN=NAME",
-        help="new names; a * in NAME is what that of the pattern was; repeatable, the first that fits is used",
+        help="rename tensors; a * in NAME inserts the match of the * in PATTERN; repeatable, the first match applies",
     )
     parser.add_argument("--mapping", metavar="FILE", help="a file of rules that rename, split and unstack tensors")
-    parser.add_argument("--back", action="store_true", help="use the mapping the other way round: join what it takes apart")
+    parser.add_argument("--back", action="store_true", help="apply the mapping in reverse: join the tensors that it splits")
     parser.add_argument(
-        "--buckets", metavar="FILE", help="where parameters lie in Megatron's buckets, by sealpoint.megatron.bucket_layout"
+        "--buckets", metavar="FILE", help="locations of parameters in Megatron's buckets, from sealpoint.megatron.bucket_layout"
     )
-    parser.add_argument("--tensors-only", action="store_true", help="leave out all values but tensors")
+    parser.add_argument("--tensors-only", action="store_true", help="leave out all values except tensors")
     parser.add_argument("--drop-unknown", action="store_true",
-                        help="leave out values of unknown classes, and DCP tensors of dtypes that the format lacks")
+                        help="leave out values of unknown classes, and DCP tensors with dtypes that the target lacks")
     parser.add_argument(
         "--per-rank",
         action="append",
         default=[],
         metavar="PATTERN",
-        help="each rank has its own of these names, in a directory of DCP with metadata per rank; repeatable",
+        help="for DCP with metadata per rank: names that each rank has for itself; repeatable",
     )
     parser.add_argument("--allow-part", action="store_true",
-                        help="SRC is one of several files that are one state: convert it alone, with status 6")
+                        help="convert SRC even if it is one of several files of one state, with status 6")
     parser.add_argument("--allow-missing", action="append", default=[], metavar="PATTERN",
-                        help="go on without these tensors, which the index of SRC names and no file has; repeatable")
+                        help="continue without these tensors if the index of SRC names them but no file has them; repeatable")
     parser.add_argument(
-        "--dtype", help="of all floating-point tensors, such as bf16 or bfloat16; refused if a value would change"
+        "--dtype", help="dtype of all floating-point tensors, such as bf16 or bfloat16; refused if a value would change"
     )
     parser.add_argument(
         "--max-shard-size",
         type=size_of,
         default=SHARD_BYTES_DEFAULT,
         metavar="SIZE",
-        help="of a file of --to hf (default: 5GB)",
+        help="maximum size of a file with --to hf (default: 5GB)",
     )
-    parser.add_argument("--codec", choices=("none", "zstd", "bytesplit+zstd"), default="none", help="of --to sealpoint")
-    parser.add_argument("-j", "--threads", type=int, help=f"that copy (default: the processors, at most {THREADS_DEFAULT})")
+    parser.add_argument("--codec", choices=("none", "zstd", "bytesplit+zstd"), default="none", help="codec with --to sealpoint")
+    parser.add_argument("-j", "--threads", type=int, help=f"threads that copy (default: all processors, at most {THREADS_DEFAULT})")
     parser.add_argument(
         "--memory",
         type=size_of,
         default=_copy.MEMORY_DEFAULT_BYTES,
         metavar="SIZE",
-        help="for tensors under way (default: 256MiB)",
+        help="memory for tensors in transit (default: 256MiB)",
     )
-    _add_metadata_memory(parser)
-    parser.add_argument("--verify", action="store_true", help="read source and destination again, and compare")
-    parser.add_argument("--dry-run", action="store_true", help="write nothing; say what would be")
-    parser.add_argument("--json", action="store_true", help="report as JSON")
-    return parser
-
-
-def _add_metadata_memory(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--metadata-memory", type=size_of, metavar="SIZE",
-                        help="for names, values and places of tensors (default: 16 times what the files have, and 64MiB)")
+                        help="memory for metadata of tensors (default: 16 times the size in the files, plus 64MiB)")
+    parser.add_argument("--verify", action="store_true", help="read source and destination again and compare them")
+    parser.add_argument("--dry-run", action="store_true", help="show the result without writing anything")
+    parser.add_argument("--json", action="store_true", help="print one JSON document, also after an error")
+    return parser
 
 
 class _Line:
@@ -186,8 +176,8 @@ def _print_report(report: Report, dry_run: bool) -> None:
         write_line(f"verified: {report.verified_bytes:,} bytes of source and destination are equal")
 
 
-def _run_convert(arguments: list[str]) -> int:
-    args = _convert_parser().parse_args(arguments)
+def run_convert(parser: Parser, words: list[str]) -> int:
+    args = parser.parse_args(words)
     end_by_signals()
     report = convert(
         args.source,
@@ -214,42 +204,9 @@ def _run_convert(arguments: list[str]) -> int:
         dry_run=args.dry_run,
         progress=_Line() if sys.stderr is not None and sys.stderr.isatty() else None,
     )
+    status = 0 if report.is_whole else LEFT_OUT
     if args.json:
         lists = {name: [one._asdict() for one in getattr(report, name)] for name in ("files", "left_out")}
-        write_line(json.dumps({**dataclasses.asdict(report), **lists}))
-    else:
-        _print_report(report, args.dry_run)
-    return 0 if report.is_whole else LEFT_OUT
-
-
-def _unfinished(path: str) -> tuple[Sequence[Unfinished], Error | None]:
-    """Uploads to an object store that are not complete, or why they are not known."""
-    try:
-        return Series(path).unfinished(), None
-    except Error as error:  # such as a permission that reading does not need
-        return [], error
-
-
-def _run_ls(arguments: list[str]) -> int:
-    parser = Parser(prog="sealpoint ls", description="Says what a checkpoint of any known format holds.")
-    parser.add_argument("path", metavar="PATH", help="file, directory or URL; a series is listed, too")
-    parser.add_argument("--per-rank", action="append", default=[], metavar="PATTERN", help="as for convert")
-    _add_metadata_memory(parser)
-    parser.add_argument("--json", action="store_true", help="as JSON")
-    args = parser.parse_args(arguments)
-    reading = {"drop_unknown": True, "allow_part": True, "metadata_memory_bytes": args.metadata_memory}
-    with open_source(args.path, per_rank=args.per_rank, **reading) as state:
-        is_series = state.format == "sealpoint" and state.path != path_of(args.path)
-        entries = Series(args.path).list() if is_series else []
-        unfinished, problem = _unfinished(args.path) if is_series else ([], None)
-        if args.json:
-            listed = {"series": [_listing.entry_as_json(entry) for entry in entries]} if is_series else {}
-            uploads = {"unfinished": [one._asdict() for one in unfinished]} if is_series and problem is None else {}
-            write_line(json.dumps({**_listing.as_json(state), **listed, **uploads}))
-        else:
-            notes = [*map(_listing.unfinished_line, unfinished), *([f"unfinished uploads: {problem}"] if problem else [])]
-            write_line("\n".join([*map(_listing.entry_line, entries), *notes, *_listing.lines(state)]))
-    return 0
-
-
-COMMANDS: dict[str, Callable[[list[str]], int]] = {"convert": _run_convert, "ls": _run_ls}
+        return write_document({**dataclasses.asdict(report), **lists}, status)
+    _print_report(report, args.dry_run)
+    return status

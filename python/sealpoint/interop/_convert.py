@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From any format to any other."""
+"""Conversion between any two formats."""
 
 from __future__ import annotations
 
@@ -46,22 +46,22 @@ _THREADS_FAR = 8  # which wait for an object store, most of the time
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """What came of a conversion, or would come of it.
+    """Result of a conversion, or expected result of a dry run.
 
     Attributes:
-        source_format, format: names as of ``to``; and "hf_torch", a directory of Hugging Face in files of torch.save.
-        path: of what was made.
-        tensor_count, raw_bytes: of all tensors.
-        files: what was made, with sizes; of a dry run into Sealpoint nothing.
-        dropped: names that were left out, because the caller asked for it.
-        notes: what differs from the source, in sentences.
-        source_digest: what protects the bytes of the source; they were checked by it.
-        unprotected_count: tensors of the source without any digest: nobody can say if they are what was once written.
-        verified_bytes: that were read again from source and destination and compared; None: not asked for.
-        needed_bytes: of disk, that were asked for beforehand.
-        seconds: that it took.
-        left_out: what lies in the directory of the source and was not read, though nobody asked to leave it out.
-        missing: tensors that the source's index names and none of its files has, as ``allow_missing`` allowed.
+        source_format, format: Format names as for ``to``, and "hf_torch" for a Hugging Face directory of torch.save files.
+        path: Path of the result.
+        tensor_count, raw_bytes: Number and total size of the tensors.
+        files: Written files with sizes. Empty for a dry run into Sealpoint.
+        dropped: Names left out by request.
+        notes: Differences from the source, in sentences.
+        source_digest: Digest that protects the bytes of the source; they were verified with it.
+        unprotected_count: Number of source tensors without a digest, which cannot be verified.
+        verified_bytes: Bytes compared between source and destination; None if not requested.
+        needed_bytes: Required disk space, checked before writing.
+        seconds: Duration.
+        left_out: Items next to the source that were neither read nor excluded by the caller.
+        missing: Tensors in the source's index that no file has, permitted by ``allow_missing``.
     """
 
     source_format: str
@@ -82,7 +82,7 @@ class Report:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing that may hold state was left out unasked."""
+        """Tells whether nothing that may hold state was skipped without being excluded."""
         return not any(one.may_hold_state for one in self.left_out)
 
 
@@ -118,53 +118,58 @@ def convert(
     dry_run: bool = False,
     progress: _copy.Progress = None,
 ) -> Report:
-    """Converts a checkpoint of any format into one of another. Streams: memory does not depend on the size.
+    """Converts a checkpoint to another format, streaming: memory does not depend on its size.
 
-    No pickle is run, and neither torch nor a GPU is needed. All bytes of the source that are read are checked against
-    the digests that its format has. After an error there is no destination. All is written to a directory beside it,
-    named ``….partial-`` and eight digits; what a killed program left there the next call to this destination removes. In an
-    object store files have their names at once, and the one that readers of the format begin with comes last.
+    Runs no pickle, and needs neither torch nor a GPU. All source bytes read are verified if the format has digests. After an error
+    the destination does not exist. Output goes to a temporary directory next to the destination, named ``….partial-`` and eight
+    digits; the next call with this destination removes the remains of a killed one. In an object store files are created under
+    their final names, and the file that readers open first is written last.
 
     Args:
-        source: a checkpoint, a path or a URL (``sealpoint.storage``): a directory of Sealpoint,
-            torch.distributed.checkpoint, Megatron (torch_dist) or Hugging Face, or a file of safetensors or torch.save.
-        destination: does not exist yet, in a directory that exists; for ``sealpoint`` it may be an empty directory.
-        to: the format: "sealpoint", "safetensors" (one file), "hf" (a directory of safetensors), "torch" (a file as
-            of torch.save), "dcp", "megatron"; None: that of the destination's suffix (.safetensors; .pt, .pth, .bin and
-            .ckpt are "torch"), else "sealpoint".
-        match: patterns of names of what is converted; none: all. ``*`` is any characters, also dots; ``?`` is one.
-        drop: patterns of what is left out; "optimizer" stands for the usual names of its state.
-        rename: (pattern, name) pairs, of which the first that fits is used; a ``*`` in the name is what that of the
-            pattern was. The state becomes one mapping of names.
-        mapping: a file of rules instead, which also take tensors apart: see docs/convert.md.
-        mapping_back: the source has what the rules make; it becomes that of which they would make it.
-        buckets: a file of ``sealpoint.megatron.bucket_layout``: optimizer state that Megatron stored in buckets becomes
-            that of parameters. Comes before ``match``, ``drop`` and names.
-        tensors_only: values other than tensors are left out.
-        dtype: all floating-point tensors become this one, such as "bf16" or "bfloat16"; an error if one has a value that
-            the dtype does not have.
-        drop_unknown: values of unknown classes in pickles, and tensors of DCP and Megatron whose dtype the format lacks, are
-            left out, instead of being errors.
-        per_rank: patterns of names of which each rank has its own, in a directory of DCP with metadata per rank.
-        allow_part: the source is one of several files that are one state (``consolidated.00.pth``, ``mp_rank_00``), and is
-            converted alone; the others are in ``left_out``. Else that is an error.
-        allow_missing: patterns of tensors that the source's index names and none of its files has; they are in
-            ``missing``. Else they are errors.
-        metadata_memory_bytes: what names, values and places of tensors may take of memory; None: 16 times what the
-            files of the source have, and 64 MiB.
-        max_shard_bytes: of a file of "hf"; a larger tensor has one for itself.
-        codec: of "sealpoint".
-        threads: that copy; None: as many as there are processors, at most 4; from or to an object store 8.
-        memory_bytes: for tensors under way, in all threads; small values, names and the reader of a checkpoint of
-            Sealpoint need some more.
-        verify: afterwards source and destination are read and compared.
-        dry_run: nothing is written; the report says what would be. The destination and the room on its disk are
-            checked as they are before a conversion.
-        progress: a function (what, bytes done, bytes in all), called now and then on any thread.
+        source: Path or URL (``sealpoint.storage``): a directory of Sealpoint, torch.distributed.checkpoint, Megatron
+            (torch_dist) or Hugging Face, or a safetensors or torch.save file.
+        destination: New path in an existing directory. For ``sealpoint`` also an empty directory.
+        to: "sealpoint", "safetensors" (one file), "hf" (a directory of safetensors), "torch" (a torch.save file), "dcp" or
+            "megatron". Default: by the suffix of the destination (.safetensors; .pt, .pth, .bin and .ckpt mean "torch"),
+            otherwise "sealpoint".
+        match: Patterns of names to convert. Default: all. ``*`` matches any characters including dots, ``?`` matches one.
+        drop: Patterns of names to leave out. "optimizer" stands for the usual names of optimizer state.
+        rename: (pattern, name) pairs; the first matching one applies. A ``*`` in the name stands for the text matched by
+            the pattern's. The result is one mapping from names.
+        mapping: File of rules, instead of ``rename``, which can also split tensors: see docs/guides/convert.md.
+        mapping_back: Apply the rules of ``mapping`` in reverse.
+        buckets: File from ``sealpoint.megatron.bucket_layout``. Converts bucketed Megatron optimizer state to per-parameter
+            state, before ``match``, ``drop`` and renaming.
+        tensors_only: Leave out values other than tensors.
+        dtype: Convert all floating-point tensors to this dtype, such as "bf16" or "bfloat16". A value that the dtype cannot
+            represent is an error.
+        drop_unknown: Leave out pickled values of unknown classes, and DCP and Megatron tensors with dtypes that the
+            format lacks. False: they are errors.
+        per_rank: Patterns of names that differ by rank, in a DCP directory with metadata per rank.
+        allow_part: Convert one of several files of a state (``consolidated.00.pth``, ``mp_rank_00``) alone, and list the
+            others in ``left_out``. False: an error.
+        allow_missing: Patterns of tensors that may be in the source's index but in none of its files; listed in
+            ``missing``. Others are errors.
+        metadata_memory_bytes: Maximum memory for names, values and tensor locations. Default: 16 times the size of the
+            files that have them, plus 64 MiB.
+        max_shard_bytes: Maximum size of a file of "hf". A larger tensor gets its own file.
+        codec: Codec of "sealpoint".
+        threads: Number of threads that copy. Default: the number of processors, at most 4; 8 for object stores.
+        memory_bytes: Maximum memory for tensors in flight, in all threads. Small values, names and the reader of Sealpoint
+            checkpoints need some more.
+        verify: Read source and destination again and compare them.
+        dry_run: Report the expected result without writing. Checks the destination and its free space.
+        progress: Function called with (text, bytes done, total bytes) from time to time, on any thread.
 
-    Errors: those of ``sealpoint.interop.open_source``; AlreadyExistsError, UnsupportedError (the format has no place for
-    something; names it), MismatchError (``dtype``), InvalidArgumentError, NotFoundError (a pattern fits nothing, or no
-    directory for the destination), NoSpaceError (before a byte is written, if that is known), IoError.
+    Raises:
+        AlreadyExistsError: the destination exists.
+        UnsupportedError: the format cannot represent an item. Names it.
+        MismatchError: ``dtype`` cannot represent a value.
+        InvalidArgumentError: an argument is invalid.
+        NotFoundError: a pattern matches nothing, or the parent of the destination does not exist.
+        NoSpaceError: the storage is full; raised before writing if the free space is known.
+        IoError: the storage failed.
+        Error: as for ``sealpoint.interop.open_source``.
     """
     began = time.monotonic()
     if to is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Moves tensors from a source to where they go: in slabs, by several threads, within a bound of memory."""
+"""Copies tensors from a source to a destination: in slabs, with several threads, in bounded memory."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Work:
     """Threads, memory, progress and cancellation of one conversion."""
 
     def __init__(self, threads: int, memory_bytes: int, progress: Progress, is_far: bool = False) -> None:
-        """``is_far``: source or destination is in an object store, where a request for little takes as long."""
+        """Sets up a conversion. ``is_far``: an object store is involved, so small requests take as long as large ones."""
         self.threads = threads
         self.stop = threading.Event()
         # A slab, a second one if it is put together of parts or cast, a third for a strided source.
@@ -56,7 +56,7 @@ class Work:
         self._call(is_end=True)
 
     def add(self, count: int) -> None:
-        """Bytes that are done. Errors: CancelledError."""
+        """Adds bytes to the progress. Raises CancelledError."""
         if self.stop.is_set():
             raise CancelledError("another thread failed, or the caller gave up")
         with self._lock:
@@ -70,7 +70,7 @@ class Work:
             self._progress(self._what, self._done, self._total)
 
     def run(self, call: Callable[[T], None], items: Iterable[T]) -> None:
-        """Calls for each item, on all threads; the first error ends the rest."""
+        """Calls the function for each item, on all threads. The first error ends the rest."""
         queue, lock = iter(items), threading.Lock()
 
         def worker() -> None:
@@ -103,7 +103,7 @@ _END = object()
 
 
 def buffer_for(tensor: Tensor, boxes: Sequence[_boxes.Box], work: Work) -> memoryview:
-    """Memory for the largest slab."""
+    """Returns memory for the largest slab."""
     largest = max((box.size for box in boxes), default=0) * ITEM_SIZE[tensor.dtype]
     return memoryview(bytearray(min(largest, max(work.slab_bytes, ITEM_SIZE[tensor.dtype]))))
 
@@ -112,7 +112,7 @@ def buffer_for(tensor: Tensor, boxes: Sequence[_boxes.Box], work: Work) -> memor
 
 
 def write_sealpoint(state: State, path: str, work: Work, codec: Codec, provenance: dict[str, str]) -> CommitInfo:
-    """Into a new directory. Errors: those of sources and of ``sealpoint.commit``. The caller removes what is left then."""
+    """Writes into a new directory. Raises as sources and ``sealpoint.commit`` do. The caller cleans up after an error."""
     writers = threading.local()
     all_writers: list[BlobWriter] = []
     lock = threading.Lock()
@@ -141,7 +141,7 @@ def write_sealpoint(state: State, path: str, work: Work, codec: Codec, provenanc
 
 
 def sealpoint_bytes(state: State) -> int:
-    """What the files of a checkpoint take at most if the codec saves nothing, but for tables and the index."""
+    """Returns the maximum size of a checkpoint's payload files, excluding tables and the index."""
     tensors = sum(size_of(tensor) + _ALIGNMENT * max(1, len(tensor.boxes)) for tensor in state.tensors.values())
     objects = sum(len(data) for _, data in state.all_objects.values())
     return tensors + objects + len(dump(state.tree))
@@ -189,33 +189,33 @@ def _shaped(data: memoryview, dtype: str) -> Any:
 
 
 class Output(Protocol):
-    """Where files are written, by their numbers. Any thread.
+    """Numbered output files. Thread-safe.
 
-    ``is_forward``: what has the least offset is waited for. Else the small bytes come last: what is there meanwhile lacks
-    them, and so passes for no whole file.
+    With ``is_forward`` writes wait for the lowest missing offset. Otherwise small bytes are written last, so that an unfinished
+    file is never mistaken for a complete one.
     """
 
     is_forward: bool
 
     def begin(self, file: int) -> None:
-        """Before the first byte of the file is written."""
+        """Called before the first byte of a file is written."""
 
     def write(self, file: int, offset: int, data: memoryview) -> None: ...
     def written(self, file: int, offset: int, size: int) -> None:
-        """So many bytes from there on were written, and are not written again."""
+        """Called after these bytes were written; they are not written again."""
 
     def complete(self, file: int) -> None:
-        """All bytes of the file were written."""
+        """Called after all bytes of the file were written."""
 
     def finish(self) -> None:
-        """All files are complete. Makes them durable."""
+        """Makes all files durable. All files are complete."""
 
     def close(self) -> None:
-        """Also after errors."""
+        """Closes the files. Also called after errors."""
 
 
 class LocalOutput:
-    """Files of the operating system. A few of them are open at a time: what is closed was synced."""
+    """Files of the operating system. Only a few are open at once; closed files are synced."""
 
     is_forward = False
 
@@ -275,12 +275,12 @@ class LocalOutput:
                 data, offset = data[count:], offset + count
 
     def written(self, file: int, offset: int, size: int) -> None:
-        """So that the disk works meanwhile, and the sync at the end waits for less."""
+        """Starts writeback early, so that the final sync is shorter."""
         with self._opened(file) as descriptor:
             os.posix_fadvise(descriptor, offset, size, os.POSIX_FADV_DONTNEED)
 
     def complete(self, file: int) -> None:
-        """All are synced together."""
+        """Syncs all files together."""
 
     def finish(self) -> None:
         for file in sorted(self._open):
@@ -292,7 +292,7 @@ class LocalOutput:
 
 
 class StoredOutput:
-    """Files in an object store, each of which is there once it is complete."""
+    """Files in an object store. Each exists once it is complete."""
 
     is_forward = True
 
@@ -306,14 +306,14 @@ class StoredOutput:
         self._open[file].write_at(offset, data)
 
     def written(self, file: int, offset: int, size: int) -> None:
-        """They are sent as they come."""
+        """Uploads the bytes as they arrive."""
 
     def complete(self, file: int) -> None:
         self._open[file].close()
         del self._open[file]
 
     def finish(self) -> None:
-        """They are durable."""
+        """Returns once the files are durable."""
 
     def close(self) -> None:
         self._open.clear()
@@ -353,7 +353,7 @@ class _Filling:
             self._begun.add(file)
 
     def done(self, part: Part) -> None:
-        """All of the part was written."""
+        """Called after the whole part was written."""
         if part.size == 0:
             return
         ready = []
@@ -391,7 +391,7 @@ class _Filling:
 
 
 def write_files(layout: Layout, output: Output, work: Work) -> None:
-    """Writes the files of a layout, and makes them durable. Errors: NoSpaceError, IoError, of sources."""
+    """Writes the files of a layout durably. Raises NoSpaceError, IoError, and the errors of sources."""
     try:
         filling = _Filling(layout, output)
         work.begin("convert", sum(part.size for part in layout.parts))
@@ -427,7 +427,7 @@ def _write_parts(parts: list[Part], filling: _Filling, output: Output, work: Wor
 
 
 def compare(source: State, target: State, work: Work) -> int:
-    """Reads both, and compares every element. Returns the bytes of each. Errors: CorruptError (names the tensor)."""
+    """Reads both and compares every element. Returns the compared size in bytes. Raises CorruptError, which names the tensor."""
     if list(sorted(source.tensors)) != list(sorted(target.tensors)):
         differing = min(source.tensors.keys() ^ target.tensors.keys())
         raise CorruptError("only one of source and destination has it", path=target.path, tensor=differing)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a conversion writes: asked beforehand, under another name meanwhile, and whole or not there afterwards.
+"""Destination of a conversion: checked first, written under a temporary name, and published atomically.
 
-All that is written lies in a directory beside the destination, which is locked as long as the program lives. It gets
-its name when it is whole. The next conversion to the same destination removes what one left that was killed. In an object
-store files have their names at once, in an order that says when they are whole (``NewFiles`` of sealpoint/interop.h).
+Output goes to a directory next to the destination, locked by the running program, and is renamed when complete. The next
+conversion to the same destination removes the remains of a killed one. In an object store files have their final names from
+the start, in an order that shows completion (``NewFiles`` of sealpoint/interop.h).
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EINVAL, errno.ENOSYS, errno.EBAD
 
 
 def prepare(destination: str, may_be_empty: bool, is_directory: bool, is_dry_run: bool) -> str:
-    """The absolute path that is made. ``may_be_empty``: an empty directory there is replaced.
+    """Returns the absolute path of the destination. ``may_be_empty`` allows an empty directory there, which is replaced.
 
-    Removes what killed conversions to it left, unless it is a dry run. Errors: AlreadyExistsError, NotFoundError (the
-    directory that it is to be in), InvalidArgumentError, IoError.
+    Unless it is a dry run, removes the remains of killed conversions. Raises AlreadyExistsError, NotFoundError (the parent
+    directory), InvalidArgumentError and IoError.
     """
     if not _paths.is_local(destination):
         _check_stored(destination, is_directory)
@@ -96,7 +96,7 @@ def _check_empty(path: str) -> None:
 
 
 def check_room(path: str, needed_bytes: int) -> None:
-    """Errors: NoSpaceError. An object store has room, and a file system that does not tell."""
+    """Raises NoSpaceError. Passes for an object store, and for a file system that does not report free space."""
     if not _paths.is_local(path):
         return
     folder = os.path.dirname(path)
@@ -142,7 +142,7 @@ def _remove_unlocked(left: str, path: str) -> None:
 
 @contextlib.contextmanager
 def publishing(path: str, is_directory: bool, may_be_empty: bool = False) -> Iterator[str]:
-    """A directory or the name of a file, which becomes the destination if the block ends well, and vanishes if not."""
+    """Yields a temporary path, renamed to the destination on success and removed otherwise."""
     _check(path, may_be_empty)
     partials: list[str] = []  # each is here before it is made, so that no signal comes between
     descriptor = None
@@ -165,8 +165,7 @@ def publishing(path: str, is_directory: bool, may_be_empty: bool = False) -> Ite
 
 @contextlib.contextmanager
 def storing(uri: str, names: Sequence[str], is_directory: bool) -> Iterator[NewFiles]:
-    """New files of these names in an object store, in a directory or the one that the URI names. They vanish if the block
-    does not end well."""
+    """Yields new files with these names in an object store directory. Removed unless the block succeeds."""
     files = NewFiles(uri if is_directory else _paths.split(uri)[0], list(names))
     try:
         yield files

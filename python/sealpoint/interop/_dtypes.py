@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dtypes of other formats under the names of the specification."""
+"""Dtypes of other formats and their names in the specification."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sealpoint._dtypes import TO_NUMPY_CODE as TO_NUMPY_CODE
 from sealpoint._dtypes import TO_STORAGE as _TO_STORAGE
 from sealpoint._dtypes import TO_TORCH as TO_TORCH
 
-# torch itself has no class for storages of complex32, though older files name one.
+# torch has no storage class for complex32, though older files name one.
 TO_STORAGE = {name: storage for name, storage in _TO_STORAGE.items() if name != "c32"}
 
 OF_SAFETENSORS = {

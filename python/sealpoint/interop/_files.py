@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that are read at offsets, by many threads."""
+"""Files read at offsets, by many threads."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _BLOCK_BYTES, _BLOCKS_MAX = 16 << 20, 4
 
 
 def descriptors_for(most: int) -> int:
-    """How many files may stay open: a fourth of what the process may have, and no more than ``most``."""
+    """Returns the maximum number of open files: a quarter of the process limit, at most ``most``."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return most if soft == resource.RLIM_INFINITY else max(1, min(most, soft // 4))
 
 
 def io_error(error: OSError, path: str) -> Error:
-    """An error of the operating system, as one of the library's."""
+    """Converts an operating system error into an error of the library."""
     classes: dict[int | None, type[Error]] = {
         errno.ENOENT: NotFoundError,
         errno.EEXIST: AlreadyExistsError,
@@ -43,7 +43,7 @@ def io_error(error: OSError, path: str) -> Error:
 
 
 class File:
-    """A regular file of a known length. Thread safety: any calls from any threads."""
+    """A regular file of known length. Thread-safe."""
 
     def __init__(self, path: str, files: FileSet) -> None:
         self.path = path
@@ -53,11 +53,11 @@ class File:
         self._kept: SourceFile | None = opened if files.may_keep() else None
 
     def read_into(self, offset: int, out: memoryview) -> None:
-        """Fills ``out``, which is of bytes. Errors: IncompleteError (the file ends before), IoError."""
+        """Fills ``out`` with bytes. Raises IncompleteError (the file ends early) and IoError."""
         (self._kept or self._files.open_again(self.path)).read_into(offset, out)
 
     def read(self, offset: int, size: int) -> bytes:
-        """Errors: IncompleteError (the file ends before), IoError."""
+        """Reads bytes. Raises IncompleteError (the file ends early) and IoError."""
         out = bytearray(size)
         self.read_into(offset, memoryview(out))
         return bytes(out)
@@ -67,7 +67,7 @@ class File:
 
 
 class FileSet:
-    """The files of a source, opened once each."""
+    """The files of a source, each opened once."""
 
     def __init__(self) -> None:
         self._files: dict[str, File] = {}
@@ -79,14 +79,14 @@ class FileSet:
         return len(self._files) < self._open_max
 
     def open(self, path: str) -> File:
-        """Errors: NotFoundError, NotACheckpointError (no regular file), IoError."""
+        """Opens a file. Raises NotFoundError, NotACheckpointError (not a regular file) and IoError."""
         with self._lock:
             if path not in self._files:
                 self._files[path] = File(path, self)
             return self._files[path]
 
     def open_again(self, path: str) -> SourceFile:
-        """Errors: NotFoundError, NotACheckpointError (no regular file), IoError."""
+        """Opens a file for native reads. Raises NotFoundError, NotACheckpointError (not a regular file) and IoError."""
         try:
             return self._source.open(path)
         except IoError:
@@ -102,7 +102,7 @@ class FileSet:
 
 
 def attempt(call: Callable[[], object], path: str) -> None:
-    """Runs a call of the operating system, with its error as one of the library's."""
+    """Runs a system call and converts its error."""
     try:
         call()
     except OSError as error:
@@ -110,7 +110,7 @@ def attempt(call: Callable[[], object], path: str) -> None:
 
 
 def read_whole(path: str) -> bytes:
-    """The bytes of a file; with the errors of ``attempt``."""
+    """Returns the bytes of a file. Raises as ``attempt`` does."""
     try:
         with open(path, "rb") as file:
             return file.read()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files whose every byte has its place before the first is written: tensors at offsets, and small bytes between them."""
+"""File layouts fixed before the first write: tensors at offsets, and small bytes between them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from sealpoint.interop._source import Tensor
 _ALIGNMENT = 64
 _MAX_16, _MAX_32 = 0xFFFF, 0xFFFFFFFF
 _LOCAL, _CENTRAL = "<4sHHHHHIIIHH", "<4sHHHHHHIIIHHHHHII"
-_CRC_IN_CENTRAL, _CRC_BEHIND = 16, 4  # where the CRC-32 is in them
-_FLAGS, _FLAGS_BEHIND = 0x0800, 0x0808  # names are UTF-8; CRC-32 and sizes come behind the bytes, as torch has it
+_CRC_IN_CENTRAL, _CRC_BEHIND = 16, 4  # offsets of the CRC-32
+_FLAGS, _FLAGS_BEHIND = 0x0800, 0x0808  # names are UTF-8; CRC-32 and sizes follow the bytes, as in torch
 
 
 class Part:
-    """A box of a tensor in row-major order at an offset of a file. ``crc``: CRC-32, once it is written."""
+    """A box of a tensor, row-major, at a file offset. ``crc``: CRC-32, known after the write."""
 
     __slots__ = ("box", "crc", "file", "offset", "tensor")
 
@@ -29,13 +29,12 @@ class Part:
 
     @property
     def size(self) -> int:
-        """In bytes."""
+        """Size in bytes."""
         return self.box.size * ITEM_SIZE[self.tensor.dtype]
 
 
 class Small:
-    """Bytes of a file. ``digests``: where in them the CRC-32 of a part goes, when that is known. ``after``: the part that
-    lies before them."""
+    """Literal bytes of a file. ``digests``: positions of the CRC-32 of parts. ``after``: the preceding part."""
 
     __slots__ = ("_data", "after", "digests", "file", "offset")
 
@@ -50,12 +49,12 @@ class Small:
 
     @property
     def needs(self) -> dict[int, Part]:
-        """The parts that have to be written before, by identity."""
+        """The parts that must be written first, by identity."""
         parts = [part for _, part in self.digests] + ([] if self.after is None else [self.after])
         return {id(part): part for part in parts if part.size > 0}
 
     def data(self) -> bytearray:
-        """Once these are written."""
+        """Returns the bytes, once these parts are written."""
         for at, part in self.digests:
             struct.pack_into("<I", self._data, at, part.crc)
         return self._data
@@ -66,14 +65,14 @@ class Small:
 
 
 class Layout:
-    """Files by name, in the order in which they are to become durable."""
+    """Files by name, in the order in which they become durable."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
         self.sizes: list[int] = []
         self.parts: list[Part] = []
         self.smalls: list[Small] = []
-        self._last: list[Small | None] = []  # of each file
+        self._last: list[Small | None] = []  # last item of each file
         self._last_part: list[Part | None] = []
 
     def add_file(self, name: str) -> int:
@@ -84,7 +83,7 @@ class Layout:
         return len(self.names) - 1
 
     def add_bytes(self, file: int, data: bytes, digests: list[tuple[int, Part]] | None = None) -> None:
-        """Behind what the file has."""
+        """Appends bytes to the file."""
         last = self._last[file]
         if last is None or last.end != self.sizes[file]:
             last = self._last[file] = Small(file, self.sizes[file], self._last_part[file])
@@ -100,7 +99,7 @@ class Layout:
 
     @property
     def has_digests(self) -> bool:
-        """Whether the CRC-32 of parts is needed."""
+        """Tells whether the CRC-32 of parts is needed."""
         return any(small.digests for small in self.smalls)
 
     @property
@@ -116,7 +115,7 @@ class _Entry(NamedTuple):
 
 
 class ZipLayout:
-    """A zip as torch.save writes it, at the end of a file of a layout: entries are stored, tensors begin at 64 bytes."""
+    """A zip as torch.save writes it, at the end of a layout file: stored entries, with tensors aligned to 64 bytes."""
 
     def __init__(self, layout: Layout, file: int, prefix: str) -> None:
         self._layout, self._file, self._prefix = layout, file, prefix
@@ -135,7 +134,7 @@ class ZipLayout:
         self._layout.add_bytes(self._file, b"PK\x07\x08" + bytes(4) + sizes, [(_CRC_BEHIND, part)])
 
     def finish(self) -> int:
-        """Adds the directory. Returns the size of the zip in bytes."""
+        """Adds the central directory. Returns the size of the zip in bytes."""
         begin = self._layout.sizes[self._file] - self._begin
         data, digests = _directory(self._entries, begin)
         self._layout.add_bytes(self._file, data, digests)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors that are made of boxes of others: layers that lie in one tensor, parts that lie in one another.
+"""Tensors built from boxes of others: stacked layers, interleaved parts.
 
-The rules are data: docs/convert.md has the form of the file.
+The rules are data; docs/guides/convert.md documents the file.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _MEMBERS = {"from", "to", "drop", "unstack", "split", "groups", "rows"}
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-    """What becomes of tensors whose names fit.
+    """A rule for tensors with matching names.
 
-    ``to`` may have ``{1}``, ``{2}``… for what each ``*`` of ``source`` fitted, ``{layer}`` for the position along the axis
-    that is unstacked, ``{part}`` for a part of ``split``. ``split`` shares out the first axis among parts by weights, in
-    each of ``groups`` equal groups of it. ``rows``: how many rows are kept, of a tensor that is padded.
+    ``to`` may contain ``{1}``, ``{2}``… for the text matched by each ``*`` of ``source``, ``{layer}`` for the position along the
+    unstacked axis, and ``{part}`` for a part of ``split``. ``split`` divides the first axis among parts by weight, within each of
+    ``groups`` equal groups. ``rows``: number of rows kept of a padded tensor.
     """
 
     source: str
@@ -45,7 +45,7 @@ class Rule:
 
 
 class _PartsTensor:
-    """``parts``: a box of it, and the offset of that box in the source, after the unstacked axis was taken out."""
+    """``parts`` has boxes of the tensor with their offsets in the source, after the unstacked axis was removed."""
 
     def __init__(
         self, name: str, source: Tensor, shape: Extents, parts: Sequence[tuple[Box, Extents]], layer: tuple[int, int] | None
@@ -97,7 +97,7 @@ class _PartsReader:
 
 
 def read_rules(path: Path) -> list[Rule]:
-    """Errors: InvalidArgumentError (names the rule), NotFoundError, IoError."""
+    """Reads rules. Raises InvalidArgumentError (names the rule), NotFoundError and IoError."""
     text = local_path_of(path, "mapping", "such files are small")
     data = read_whole(text)
     try:
@@ -122,10 +122,10 @@ def _rule(one: Any) -> Rule:
 
 
 def apply_rules(state: State, rules: Sequence[Rule], dropped: list[str]) -> State:
-    """A state that is one mapping: the tensors that rules make, and values under the names that they have.
+    """Returns a state that is one mapping: the tensors built by the rules, and values under their existing names.
 
-    Errors: NotFoundError (no rule for a tensor, or a rule that fits none), InvalidArgumentError (a shape that a rule
-    does not fit, two tensors of one name).
+    Raises NotFoundError (a tensor without a rule, a rule without a match) and InvalidArgumentError (a shape that does not fit a
+    rule, two tensors with one name).
     """
     compiled = [(rule, pattern(rule.source)) for rule in rules]
     unused = {rule.source for rule in rules}
@@ -150,7 +150,7 @@ def apply_rules(state: State, rules: Sequence[Rule], dropped: list[str]) -> Stat
 
 
 def first_rule(compiled: Sequence[tuple[Rule, re.Pattern[str]]], name: str, verb: str) -> tuple[Rule, re.Match[str]]:
-    """The first rule whose pattern is all of the name. Errors: NotFoundError."""
+    """Returns the first rule that matches the whole name. Raises NotFoundError."""
     for rule, fits in compiled:
         if match := fits.fullmatch(name):
             return rule, match
@@ -158,7 +158,7 @@ def first_rule(compiled: Sequence[tuple[Rule, re.Pattern[str]]], name: str, verb
 
 
 def put(tree: dict[str, Node], name: str, node: Node) -> None:
-    """Errors: InvalidArgumentError (the name is there already)."""
+    """Adds an item. Raises InvalidArgumentError if the name exists."""
     if name in tree:
         raise InvalidArgumentError("the mapping makes this name twice", tensor=name)
     tree[name] = node
@@ -205,7 +205,7 @@ def _name(rule: Rule, groups: tuple[str, ...], layer: tuple[int, int] | None, pa
 
 
 def _shares(rule: Rule, shape: Extents, name: str) -> dict[str, list[tuple[Box, Extents]]]:
-    """By part: its boxes, and where they are in the source."""
+    """Returns the boxes of each part, and their positions in the source."""
     if not shape:
         return {part: [(Box((), ()), ())] for part, _ in rule.split}
     total = sum(weight for _, weight in rule.split)

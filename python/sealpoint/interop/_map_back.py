@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of a mapping the other way round: tensors that were taken apart are put together again."""
+"""Reverse application of mapping rules: joins tensors that were split."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sealpoint.interop._source import Reader, State, Tensor
 
 @dataclasses.dataclass(frozen=True)
 class _Piece:
-    """A box of the joined tensor, which is that of a source at ``offset``, with an axis of one element at ``axis``."""
+    """A box of the joined tensor, equal to the source box at ``offset`` with a one-element axis inserted at ``axis``."""
 
     box: Box
     source: Tensor
@@ -82,7 +82,7 @@ def _without(box: Box, axis: int | None) -> Box:
 
 
 class _Group:
-    """What becomes one tensor: sources by layer and part."""
+    """The sources of one joined tensor, by layer and part."""
 
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
@@ -90,12 +90,10 @@ class _Group:
 
 
 def apply_back(state: State, rules: Sequence[Rule]) -> State:
-    """A state that is one mapping: the tensors of which rules would make those that are there; values stay.
+    """Returns a state that is one mapping: the tensors from which the rules would build the existing ones; values stay.
 
-    What rules drop, and rows that they cut off, do not come back.
-
-    Errors: NotFoundError (no rule makes a tensor, a rule makes none, a layer or part is missing), InvalidArgumentError
-    (shapes or dtypes that do not fit together, two tensors of one name).
+    Dropped tensors and cut-off rows are not restored. Raises NotFoundError (no rule builds a tensor, a rule builds none, a layer or
+    part is missing) and InvalidArgumentError (incompatible shapes or dtypes, two tensors with one name).
     """
     compiled = [(rule, _pattern(rule)) for rule in rules if rule.to is not None]
     groups: dict[str, _Group] = {}
@@ -123,7 +121,7 @@ def apply_back(state: State, rules: Sequence[Rule]) -> State:
 
 
 def _pattern(rule: Rule) -> re.Pattern[str]:
-    """The names that a rule makes."""
+    """Matches the names that a rule generates."""
     stars = sum(c in "*?" for c in rule.source)
     seen: set[str] = set()
 
@@ -150,7 +148,7 @@ def _pattern(rule: Rule) -> re.Pattern[str]:
 
 
 def _name(rule: Rule, members: dict[str, str | None]) -> str:
-    """What fitted the rule."""
+    """Reconstructs the name that matched the rule."""
     stars = iter(range(1, len(rule.source) + 1))
     return "".join((members[f"star{next(stars)}"] or "") if c in "*?" else c for c in rule.source)
 
@@ -190,7 +188,7 @@ def _joined(name: str, group: _Group) -> Tensor:
 
 
 def _places(rule: Rule, unit: int, shape: Extents) -> list[tuple[Extents, Box, str]]:
-    """For each part, and each group of rows: where it is in its source, its box, and the part."""
+    """Returns, for each part and group of rows: its position in the source, its box, and the part."""
     if not shape:
         return [((), Box((), ()), rule.split[0][0])]
     total = sum(weight for _, weight in rule.split)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds out which format a path has, and opens it."""
+"""Detects the format of a path and opens it."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _SHOWN_BYTES = 8
 
 
 class Reading(NamedTuple):
-    """How a checkpoint of another format is read.
+    """Options for reading a checkpoint of another format.
 
     Attributes:
-        drop_unknown: values of classes that have no node are left out, and noted; else they are errors.
-        per_rank: patterns of names of which each rank has its own, in directories of DCP with metadata per rank; what
-            other ranks have in common has to be the same.
-        allow_part: a file that is one of several parts of a state is read alone, and the others are left out.
-        allow_missing: patterns of tensors that an index names and no file has; else they are errors.
-        metadata_memory_bytes: what the description may take; None: 16 times what the files have, and 64 MiB.
+        drop_unknown: Leave out and report values of classes without a node form. False: they are errors.
+        per_rank: Patterns of names that differ by rank, in DCP directories with metadata per rank. Other values must be equal
+            on all ranks.
+        allow_part: Read one of several files of a state alone, and leave out the others.
+        allow_missing: Patterns of tensors that may be in an index but in no file. Others are errors.
+        metadata_memory_bytes: Maximum memory of the description. Default: 16 times its size in the files, plus 64 MiB.
     """
 
     drop_unknown: bool = False
@@ -41,7 +41,7 @@ class Reading(NamedTuple):
     metadata_memory_bytes: int | None = None
 
     def read(self, path: str, goes_on: bool) -> Foreign | None:
-        """Errors: those of ``open_source``."""
+        """Opens a path. Raises as ``open_source`` does."""
         per_rank, allow_missing = ([one.replace("\\", "\\\\") for one in some] for some in (self.per_rank, self.allow_missing))
         return read_foreign(
             path, self.drop_unknown, goes_on, per_rank, self.allow_part, allow_missing, self.metadata_memory_bytes
@@ -57,14 +57,20 @@ def open_source(
     allow_missing: Sequence[str] = (),
     metadata_memory_bytes: int | None = None,
 ) -> State:
-    """Reads what a checkpoint of any known format holds; no payload yet, except for small values.
+    """Opens a checkpoint of any known format. Reads its structure and small values, but no tensor payload.
 
     Args:
-        path: a file or a directory.
-        drop_unknown, per_rank, allow_part, allow_missing, metadata_memory_bytes: as of ``convert``.
+        path: File or directory.
+        drop_unknown, per_rank, allow_part, allow_missing, metadata_memory_bytes: As for ``convert``.
 
-    Errors: NotFoundError, NotACheckpointError (no known format), UnsupportedError (a known one, of another kind),
-    CorruptError, IncompleteError, LimitExceededError, IoError.
+    Raises:
+        NotFoundError: the path does not exist.
+        NotACheckpointError: the format is unknown.
+        UnsupportedError: a variant of a known format is not supported.
+        CorruptError: a file is damaged.
+        IncompleteError: a file is missing or too short.
+        LimitExceededError: a reader limit is exceeded.
+        IoError: the storage failed.
     """
     reading = Reading(drop_unknown, per_rank, allow_part, allow_missing, metadata_memory_bytes)
     state = open_unchecked(path, reading, goes_on=False)
@@ -76,7 +82,7 @@ def open_source(
 
 
 def open_unchecked(path: Path, reading: Reading, goes_on: bool) -> State:
-    """The same, but what could not be read are nodes ``Unread``: values of unknown classes, and, if it goes on, others."""
+    """Opens a checkpoint as ``open_source`` does, but represents unreadable values as ``Unread`` nodes."""
     check(**reading._asdict())
     text = path_of(path)
     files = FileSet()
@@ -103,10 +109,7 @@ def open_unchecked(path: Path, reading: Reading, goes_on: bool) -> State:
 
 
 def check_read(state: State) -> State:
-    """A state without values that could not be read: beside the files of the format, unknown ones are left out.
-
-    Errors: those of all others.
-    """
+    """Raises the first error of an unreadable value. Unknown values in sidecar files are left out instead."""
     names: set[str] = set()
     for path, node in leaves(state.tree):
         for unread in unread_of(node):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pickles of nodes (spec/tree.md), of protocol 2, as torch.save writes them. Nothing is called; no object is made."""
+"""Pickles of nodes (spec/tree.md) in protocol 2, as torch.save writes them, built without calls or live objects."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Raw(bytes):
 
 
 def frame(value: Raw) -> bytes:
-    """A whole pickle."""
+    """Builds a complete pickle."""
     return b"\x80\x02" + value + b"."
 
 
@@ -40,7 +40,7 @@ def call(function: Raw, *args: Raw) -> Raw:
 
 
 def plain(value: Any) -> Raw:
-    """None, booleans, numbers, strings, bytes, and lists and tuples of these."""
+    """Pickles None, booleans, numbers, strings, bytes, and lists and tuples of these."""
     if value is None or value is True or value is False:
         return Raw({None: b"N", True: b"\x88", False: b"\x89"}[value])
     if type(value) is int:
@@ -76,7 +76,7 @@ def dict_(pairs: Iterable[tuple[Raw, Raw]]) -> Raw:
 
 
 def object_(module: str, name: str, state: Raw) -> Raw:
-    """What a class makes of no arguments, with this state."""
+    """Pickles an object created by its class without arguments, with this state."""
     return Raw(global_(module, name) + b")\x81" + state + b"b")
 
 
@@ -85,7 +85,7 @@ def size(shape: Extents) -> Raw:
 
 
 def tensor(dtype: str, shape: Extents, key: str) -> Raw:
-    """A dense tensor in row-major order that has all of the storage of this key."""
+    """Pickles a dense row-major tensor that covers the storage of this key."""
     count, strides, step = 1, [], 1
     for extent in shape:
         count *= extent
@@ -105,13 +105,13 @@ def tensor(dtype: str, shape: Extents, key: str) -> Raw:
 
 
 class NodePickler:
-    """Pickles nodes. ``tensor_of`` gives the pickle of the stored tensor of a name."""
+    """Pickles nodes. ``tensor_of`` returns the pickle of a stored tensor by name."""
 
     def __init__(self, tensor_of: Callable[[str], Raw]) -> None:
         self._tensor_of = tensor_of
 
     def dump(self, node: Node, path: Path) -> Raw:
-        """Errors: UnsupportedError (a value that a pickle of plain values cannot hold; names its path), CorruptError."""
+        """Pickles a node. Raises UnsupportedError (a value without a plain form; names its path) and CorruptError."""
         try:
             return self._dump(node, path)
         except RecursionError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes safetensors: single files, and directories as transformers has them."""
+"""Writes safetensors: single files, and directories as transformers does."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from sealpoint.interop._dtypes import ITEM_SIZE, TO_SAFETENSORS
 from sealpoint.interop._layout import Layout, Part
 from sealpoint.interop._source import State, Tensor, flat_tree, size_of
 
-# transformers' for files of Hugging Face: decimal.
+# Default of transformers for Hugging Face files: decimal.
 SHARD_BYTES_DEFAULT = 5_000_000_000
-# That of the format's own reader.
+# Limit of the format's own reader.
 HEADER_BYTES_MAX = 100_000_000
-# The object that __metadata__ of others is, and what is an object in it.
+# Object with the __metadata__ of other writers, and its entry for objects.
 METADATA = "safetensors.metadata"
 TREE_KEY, OBJECT_KEY = "sealpoint.tree", "sealpoint.object."
 
 
 def lay_out_file(state: State, name: str) -> Layout:
-    """One file. Errors: UnsupportedError (a dtype that safetensors lacks), LimitExceededError (the header)."""
+    """Lays out one file. Raises UnsupportedError (a dtype that safetensors lacks) and LimitExceededError (the header)."""
     layout = Layout()
     _add_file(layout, name, list(state.tensors.values()), _metadata(state))
     return layout
 
 
 def lay_out_directory(state: State, shard_bytes_max: int) -> Layout:
-    """``model.safetensors``, or ``model-00001-of-…`` with an index if there is more than ``shard_bytes_max``."""
+    """Lays out ``model.safetensors``, or ``model-00001-of-…`` with an index above ``shard_bytes_max``."""
     shards: list[list[Tensor]] = [[]]
     size = 0
     for tensor in state.tensors.values():
@@ -58,7 +58,7 @@ def lay_out_directory(state: State, shard_bytes_max: int) -> Layout:
 
 
 def _metadata(state: State) -> dict[str, str]:
-    """What transformers expects; and all values but tensors, so that nothing is lost."""
+    """Returns the entries that transformers expects, and all non-tensor values, so that nothing is lost."""
     metadata = {"format": "pt"}
     for name, (media_type, data) in state.all_objects.items():
         if name == METADATA:

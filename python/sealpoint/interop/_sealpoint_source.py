@@ -40,7 +40,7 @@ class SealpointTensor:
         self._stored.read(out, index)
 
     def finish(self) -> None:
-        """Every read was verified."""
+        """Does nothing: every read was verified."""
 
 
 def open_sealpoint(path: str) -> State:

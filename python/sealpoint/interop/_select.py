@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of a state is converted, and under which names."""
+"""Selection and renaming of a state's items."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sealpoint._tree import KIND, Node, Path, text_of
 from sealpoint._tree_paths import entries_of, kind_of
 from sealpoint.interop._source import State, Tensor
 
-# What trainings call the state of their optimizers.
+# Usual names of optimizer state.
 OPTIMIZER = (
     "optimizer",
     "optimizer.*",
@@ -35,12 +35,12 @@ OPTIMIZER = (
 
 
 def pattern(text: str) -> re.Pattern[str]:
-    """``*`` is any characters, also dots; ``?`` is one."""
+    """Compiles a pattern: ``*`` matches any characters including dots, ``?`` matches one."""
     return re.compile("".join({"*": "(.*)", "?": "(.)"}.get(c) or re.escape(c) for c in text), re.DOTALL)
 
 
 def renamer(rules: Iterable[tuple[str, str]]) -> Callable[[str], str]:
-    """The first rule that fits a name as a whole is used; a ``*`` of its target is what the ``*`` at that place was."""
+    """Applies the first rule that matches the whole name; a ``*`` of its target stands for the text of the ``*`` at that place."""
     compiled = []
     for source, target in rules:
         stars = sum(c in "*?" for c in source)
@@ -60,14 +60,14 @@ def renamer(rules: Iterable[tuple[str, str]]) -> Callable[[str], str]:
 
 
 def select(state: State, match: Sequence[str], drop: Sequence[str], tensors_only: bool, dropped: list[str]) -> State:
-    """A state with those leaves of the tree, and those objects, that are asked for; ``dropped`` gets the other names.
+    """Returns a state with the selected leaves and objects. ``dropped`` receives the other names.
 
     Args:
-        match: patterns, of which one has to fit a name as a whole; none: all.
-        drop: patterns of names to leave out; "optimizer" stands for OPTIMIZER.
-        tensors_only: values and objects are left out.
+        match: Patterns of whole names. Default: all.
+        drop: Patterns of names to leave out; "optimizer" stands for OPTIMIZER.
+        tensors_only: Leave out values and objects.
 
-    Errors: NotFoundError (a pattern fits nothing).
+    Raises NotFoundError if a pattern matches nothing.
     """
     unused = {*match, *drop}
     chosen = [(text, pattern(text)) for text in match]
@@ -99,7 +99,7 @@ def select(state: State, match: Sequence[str], drop: Sequence[str], tensors_only
 
 
 def without(state: State, names: Container[str]) -> State:
-    """A state without the leaves of these names."""
+    """Returns a state without the leaves of these names."""
     tree = _pruned(state.tree, (), lambda name, _: name not in names, []) or {}
     return with_tree(state, tree, state.tensors, state.objects)
 
@@ -128,7 +128,7 @@ def _per_rank_count(node: Node) -> int:
 
 
 def tensors_of(node: Node) -> Iterator[str]:
-    """Names of the tensors that a node has anywhere."""
+    """Returns the names of all tensors below a node."""
     stack = [node]
     while stack:
         one = stack.pop()
@@ -142,7 +142,7 @@ def tensors_of(node: Node) -> Iterator[str]:
 
 
 def _children(node: Node) -> dict[Any, Node] | None:
-    """The parts of a mapping, or of a list that has more than plain values."""
+    """Returns the children of a mapping, or of a list with more than plain values."""
     entries = entries_of(node)
     if (
         entries is None
@@ -166,7 +166,7 @@ _NOTHING = object()
 
 
 def _pruned(node: Node, path: Path, is_kept: Callable[[str, bool], bool], dropped: list[str]) -> Any:
-    """The node with the leaves that are kept; _NOTHING if there were some, and none is kept."""
+    """Returns the node with the kept leaves, or _NOTHING if it had leaves and none is kept."""
     children = _children(node)
     if children is None:
         if is_kept(text_of(path), kind_of(node) == "tensor"):
@@ -201,7 +201,7 @@ class Renamed:
 
 
 def rename(state: State, new_name: Callable[[str], str]) -> State:
-    """A state that is one mapping from the new names of its leaves. Errors: InvalidArgumentError (one name for two)."""
+    """Returns a state that is one mapping by new leaf names. Raises InvalidArgumentError if two leaves get one name."""
     tree: dict[str, Node] = {}
     tensors: dict[str, Tensor] = dict(state.tensors)
     first: dict[str, str] = {}
@@ -228,5 +228,5 @@ def rename(state: State, new_name: Callable[[str], str]) -> State:
 
 
 def as_mapping(entries: dict[str, Node]) -> dict[str, Node]:
-    """The node of a mapping with these keys."""
+    """Builds the node of a mapping with these keys."""
     return {KIND: "dict", "items": [[key, node] for key, node in entries.items()]} if KIND in entries else entries

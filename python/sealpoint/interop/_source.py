@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every format is read as: tensors that are boxes of bytes in files, and a tree of all else."""
+"""The common form of all source formats: tensors as boxes of file bytes, and a tree of everything else."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _BLOCK_BYTES = 4 << 20
 
 
 class Reader(Protocol):
-    """Reads one tensor; of one thread. Cheapest if asked for slabs in ascending order."""
+    """Reads one tensor. Not thread-safe. Fastest for slabs in ascending order."""
 
     def read(self, box: Box, out: memoryview) -> None:
-        """Fills ``out`` with the elements of the box in row-major order. Errors: as of the source."""
+        """Fills ``out`` with the row-major elements of the box. Raises as the source does."""
 
     def finish(self) -> None:
-        """Checks the digests of all that was read, as far as its format has some. Errors: CorruptError."""
+        """Checks the digests of everything read, if the format has digests. Raises CorruptError."""
 
 
 class Tensor(Protocol):
-    """A tensor of a source. ``boxes`` are disjoint and cover it; their elements lie together."""
+    """A tensor of a source. ``boxes`` are disjoint and cover it; the elements of each are contiguous."""
 
     @property
     def name(self) -> str: ...
@@ -44,18 +44,18 @@ class Tensor(Protocol):
     def boxes(self) -> Sequence[Box]: ...
     @property
     def is_protected(self) -> bool:
-        """Whether a digest says if its bytes are those that were written."""
+        """Tells whether a digest protects its bytes."""
 
     def reader(self, memory_bytes: int) -> Reader: ...
 
 
 def size_of(tensor: Tensor) -> int:
-    """In bytes."""
+    """Returns the size in bytes."""
     return math.prod(tensor.shape) * ITEM_SIZE[tensor.dtype]
 
 
 class Entry(NamedTuple):
-    """Bytes of a file that lie together. ``crc``: None if its writer computed none."""
+    """Contiguous bytes of a file. ``crc`` is None if the writer computed none."""
 
     name: str
     begin: int
@@ -64,10 +64,10 @@ class Entry(NamedTuple):
 
 
 class Portion(NamedTuple):
-    """A box of a tensor in a file. ``begin``: in bytes from that of the entry.
+    """A box of a tensor in a file. ``begin``: byte offset within the entry.
 
-    ``strides``: of the box, in elements; None: row-major and dense. ``run``: only these elements of the dense box.
-    ``sign_mask``: of an element, whose bits are those in the file with these flipped; None: they are the same.
+    ``strides``: in elements; None: dense and row-major. ``run``: only these elements of the dense box are stored.
+    ``sign_mask``: bits of an element that are flipped in the file; None: none.
     """
 
     box: Box
@@ -81,7 +81,7 @@ class Portion(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FileTensor:
-    """A tensor whose elements are those of portions of files, which tile it."""
+    """A tensor tiled by portions of files."""
 
     name: str
     dtype: str
@@ -103,13 +103,13 @@ class FileTensor:
 
 
 class ForeignTensor:
-    """A tensor of a foreign checkpoint, of which the library says where its parts are."""
+    """A tensor of a foreign checkpoint, with parts located by the library."""
 
     def __init__(
         self, name: str, dtype: str, shape: Extents, has_items: bool, foreign: Foreign, files: FileSet
     ) -> None:
         self.name, self.dtype, self.shape = name, dtype, shape
-        self._has_items = has_items  # which are looked into when it is read
+        self._has_items = has_items  # inspected on the first read
         self._foreign, self._files = foreign, files
         self._opened: FileTensor | None = None
 
@@ -120,11 +120,11 @@ class ForeignTensor:
 
     @property
     def is_protected(self) -> bool:
-        """Whether the items have digests: known once the source was read; until then True."""
+        """Tells whether the items have digests. True until the source has been read."""
         return (self._has_items and self._opened is None) or self._open().is_protected
 
     def reader(self, memory_bytes: int) -> Reader:
-        """Errors: those of the items that its parts may be; CorruptError (an item holds something else)."""
+        """Returns a reader. Raises the errors of its items, and CorruptError (an item has other content)."""
         return self._open().reader(memory_bytes)
 
     def _open(self) -> FileTensor:
@@ -148,7 +148,7 @@ class ForeignTensor:
 
 
 class _Check:
-    """The CRC-32 of an entry, of which parts are read in ascending order."""
+    """The CRC-32 of an entry with parts read in ascending order."""
 
     def __init__(self, file: File, entry: Entry) -> None:
         self._file, self._entry = file, entry
@@ -161,7 +161,7 @@ class _Check:
 
     def finish(self) -> None:
         block = memoryview(bytearray(min(_BLOCK_BYTES, self._entry.size - self._at)))
-        while self._at < self._entry.size:  # what nobody asked for, or not in order
+        while self._at < self._entry.size:  # bytes not requested, or out of order
             part = block[: self._entry.size - self._at]
             self._file.read_into(self._entry.begin + self._at, part)
             self.add(self._at, part)
@@ -224,7 +224,7 @@ class _FileReader:
             at += len(part)
 
     def _get(self, portion: Portion, begin: int, out: memoryview) -> None:
-        """Bytes of its entry."""
+        """Reads bytes of the entry."""
         portion.file.read_into(portion.entry.begin + begin, out)
         if portion.entry.crc is not None:
             key = (portion.file.path, portion.entry.begin)
@@ -233,7 +233,7 @@ class _FileReader:
             self._checks[key].add(begin, out)
 
     def _fill_run(self, portion: Portion, box: Box, part: memoryview, whole: Box, out: memoryview) -> None:
-        """What the run has of the box goes to its place in ``whole``."""
+        """Copies the run's part of the box into ``whole``."""
         assert portion.run is not None
         target = self._array(out, whole)
         for index in _rows(box):
@@ -248,7 +248,7 @@ class _FileReader:
             target[_slices(_boxes.within(place, whole))] = self._array(data, place)
 
     def _load(self, portion: Portion) -> Any:
-        """The box, if its elements do not lie in row-major order: all that they span is read at once."""
+        """Loads a box with elements in another than row-major order: reads their whole span at once."""
         if self._loaded is not None and self._loaded[0] is portion:
             return self._loaded[1]
         assert portion.strides is not None
@@ -271,7 +271,7 @@ class _FileReader:
 
 
 def _rows(box: Box) -> Any:
-    """Offsets of its rows along the last dimension."""
+    """Returns the offsets of the rows along the last dimension."""
     import itertools
 
     return itertools.product(
@@ -284,7 +284,7 @@ def _slices(box: Box) -> tuple[slice, ...]:
 
 
 class FileInfo(NamedTuple):
-    """A file of a source, by its path within it, and what it is for."""
+    """A file of a source, by its relative path, and its purpose."""
 
     name: str
     size_bytes: int
@@ -292,9 +292,9 @@ class FileInfo(NamedTuple):
 
 
 class Unread(dict[str, Node]):
-    """In the place of a node: what could not be read, which is an error unless a selection leaves it out.
+    """Placeholder of an unreadable value: an error unless a selection leaves it out.
 
-    ``is_beside``: of a file beside those of the format, of which a value of an unknown class is left out.
+    ``is_beside``: the value is in a sidecar file, where unknown classes are left out.
     """
 
     def __init__(self, error: Error, is_beside: bool) -> None:
@@ -303,7 +303,7 @@ class Unread(dict[str, Node]):
 
 
 def unread_of(node: Node) -> Iterator[Unread]:
-    """Those that a node is or has anywhere."""
+    """Returns the unread values in a node."""
     stack = [node]
     while stack:
         one = stack.pop()
@@ -314,9 +314,9 @@ def unread_of(node: Node) -> Iterator[Unread]:
 
 
 class LeftOut(NamedTuple):
-    """A file, a directory or a value that lies beside what a format stores, and that was not read.
+    """A file, directory or value next to the format's own items that was not read.
 
-    ``may_hold_state``: not so of text, such as a configuration, and of what is left over from another save.
+    ``may_hold_state``: False for text, such as a configuration, and for remains of another save.
     """
 
     name: str
@@ -327,18 +327,18 @@ class LeftOut(NamedTuple):
 
 @dataclasses.dataclass
 class State:
-    """All that a source holds.
+    """The content of a source.
 
     Attributes:
-        format: its name, as ``Report.source_format``.
-        tree: a mapping; its ``tensor`` nodes name ``tensors``.
-        rank_values: what ``per_rank`` nodes of the tree stand for, of each rank: path, as text -> node.
-        objects: what else is to be kept: name -> (media type, bytes).
-        notes: what the format could not say, in sentences.
-        digest: what protects the bytes of tensors, in words.
-        left_out: what lies in the directory and was not read.
-        missing: tensors that an index names and no file has.
-        metadata_memory_bytes: what the description may take; None: a checkpoint of this library, which has other bounds.
+        format: Name of the format, as ``Report.source_format``.
+        tree: A mapping; its ``tensor`` nodes name ``tensors``.
+        rank_values: Values of the tree's ``per_rank`` nodes for each rank: path as text -> node.
+        objects: Additional objects: name -> (media type, bytes).
+        notes: Facts that the format could not express, in sentences.
+        digest: Protection of tensor bytes, in words.
+        left_out: Items next to the source that were not read.
+        missing: Tensors in an index that no file has.
+        metadata_memory_bytes: Maximum memory of the description. None: a checkpoint of this library, with other limits.
     """
 
     format: str
@@ -359,7 +359,7 @@ class State:
 
     @property
     def all_objects(self) -> dict[str, tuple[str, bytes]]:
-        """With those that spec/tree.md has for the values of ranks."""
+        """Returns the objects, including the per-rank value objects of spec/tree.md."""
         values = {rank_object(rank): (MEDIA_TYPE, dump(values)) for rank, values in enumerate(self.rank_values)}
         return {**self.objects, **values}
 
@@ -371,6 +371,6 @@ class State:
 
 
 def flat_tree(names: Sequence[str]) -> dict[str, Node]:
-    """The tree of a state that is one mapping from names to tensors."""
+    """Builds the tree of a state that is one mapping from names to tensors."""
     tree = {name: {KIND: "tensor", "name": name} for name in names}
     return {KIND: "dict", "items": [[key, node] for key, node in tree.items()]} if KIND in tree else tree

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes what torch.load and torch.distributed.checkpoint.load read."""
+"""Writes files for torch.load and torch.distributed.checkpoint.load."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from sealpoint.interop._layout import Layout, ZipLayout
 from sealpoint.interop._megatron import COMMON, COMMON_KEY, MARKER
 from sealpoint.interop._source import State, Tensor
 
-# A larger tensor becomes several items, as a rank that reads a part of one reads the item.
+# Larger tensors are split, because a rank that reads a part of an item reads the whole item.
 ITEM_BYTES_MAX = 256 << 20
 FILE_BYTES_MAX = 5 << 30
 _DCP = "torch.distributed.checkpoint.metadata"
 
 
 def _add_zip(layout: Layout, file: int, prefix: str, pickle: Callable[[Callable[[Tensor, Box], pw.Raw]], pw.Raw]) -> int:
-    """A zip of torch.save at the end of the file; ``pickle`` is given what stores a tensor. Returns its size in bytes."""
+    """Adds a torch.save zip at the end of the file; ``pickle`` receives the storage function. Returns its size in bytes."""
     archive = ZipLayout(layout, file, prefix)
     tensors: dict[tuple[str, Box], int] = {}
     stored: list[tuple[Tensor, Box]] = []
@@ -58,14 +58,14 @@ def _add_value(layout: Layout, file: int, prefix: str, state: State, node: Node,
 
 
 def lay_out_torch(state: State, name: str) -> Layout:
-    """One file with the whole state."""
+    """Lays out one file with the whole state."""
     layout = Layout()
     _add_value(layout, layout.add_file(name), "archive/", state, state.tree, ())
     return layout
 
 
 class _Items:
-    """Items of .distcp files, and the metadata that says where they are."""
+    """Items of .distcp files, and the metadata with their locations."""
 
     def __init__(self, layout: Layout, state: State) -> None:
         self._layout, self._state = layout, state
@@ -95,7 +95,7 @@ class _Items:
         )
         layout_of = pw.call(pw.global_("torch.serialization", "_get_layout"), pw.plain("torch.strided"))
         memory = pw.call(pw.global_(_DCP, "_MEM_FORMAT_ENCODING"), pw.plain(0))
-        # It has five members, as in torch 2.13 and 2.14; 2.15 writes strides after them.
+        # Five members, as in torch 2.13 and 2.14; 2.15 adds strides.
         properties = pw.object_(
             _DCP,
             "TensorProperties",
@@ -150,7 +150,7 @@ def _members(**members: pw.Raw) -> pw.Raw:
 
 
 def lay_out_dcp(state: State) -> Layout:
-    """A directory of DCP, with keys as DCP flattens them. Errors: UnsupportedError (two places with one key)."""
+    """Lays out a DCP directory, with keys flattened as DCP does. Raises UnsupportedError (one key for two places)."""
     layout, names = Layout(), set[str]()
     items = _Items(layout, state)
     paths = []
@@ -176,7 +176,7 @@ def _empty(node: Node, path: Path) -> Iterable[Path]:
 
 
 def lay_out_megatron(state: State) -> Layout:
-    """A directory of Megatron's torch_dist, of a state that came from one. Errors: UnsupportedError (another state)."""
+    """Lays out a Megatron torch_dist directory for a state from Megatron. Raises UnsupportedError for other states."""
     layout = Layout()
     items = _Items(layout, state)
     entries = dict(entries_of(state.tree) or {})

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints of JAX: pytrees of arrays in any sharding, saved and loaded by all processes together.
+"""Checkpoints for JAX: pytrees of arrays with any sharding, saved and loaded collectively by all processes.
 
     import sealpoint.jax as sp
     sp.save({"params": params, "opt_state": opt_state, "step": step}, "checkpoint")
-    state = sp.load("checkpoint", like)  # in the shardings of ``like``, whatever they were when it was saved
+    state = sp.load("checkpoint", like)  # with the shardings of ``like``, regardless of the saved ones
 """
 
 from sealpoint._save_future import SaveFuture

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays of JAX as slots of the library: which boxes of them are on the devices of this process, and the memory of these."""
+"""JAX arrays as slots of the library: the boxes on the devices of this process, and their memory."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ Box = tuple[Numbers, Numbers]  # offset and extent, in elements
 
 
 def is_array(value: Any) -> bool:
-    """Whether it is stored as a tensor."""
+    """Tells whether the value is stored as a tensor."""
     return isinstance(value, (jax.Array, np.ndarray))
 
 
 def is_key(value: Any) -> bool:
-    """Whether it is an array of keys of ``jax.random``, or stands for one."""
+    """Tells whether it is an array of ``jax.random`` keys, or stands for one."""
     dtype = getattr(value, "dtype", None)
     return dtype is not None and jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key)
 
 
 def name_of_dtype(dtype: Any, key: str) -> str:
-    """Errors: UnsupportedError."""
+    """Returns the dtype name of the specification. Raises UnsupportedError."""
     name = name_of(np.dtype(dtype))
     if np.dtype(dtype).byteorder == ">":
         raise UnsupportedError(f"dtype is {np.dtype(dtype).str}, which is not little-endian", tensor=key)
@@ -56,10 +56,10 @@ def _slot(key: str, dtype: str, shape: Numbers, box: Box | None, memory: np.ndar
 
 
 def source_slots(value: Any, key: str, keep: Callable[[Any], None]) -> list[Slot]:
-    """The slots of an array that is to be saved: one per box on the devices of this process, whatever number of them has it.
+    """Returns the slots of an array to save: one per box on this process's devices, regardless of its number of copies.
 
-    ``keep`` gets the memory, which must outlive the slots. Waits for computations that are still to fill it. Errors:
-    UnsupportedError; it names the key.
+    Waits for pending computations of the array. ``keep`` receives the memory, which must outlive the slots. Raises
+    UnsupportedError, which names the key.
     """
     shape, dtype = tuple(value.shape), name_of_dtype(value.dtype, key)
     if 0 in shape:
@@ -73,22 +73,22 @@ def source_slots(value: Any, key: str, keep: Callable[[Any], None]) -> list[Slot
         boxes.setdefault(_box_of(shard.index, shape), shard.data)
     slots = []
     for box, data in boxes.items():
-        memory = np.ascontiguousarray(np.asarray(data))  # a view, of memory of the host
+        memory = np.ascontiguousarray(np.asarray(data))  # a view of host memory
         keep(memory)
         slots.append(_slot(key, dtype, shape, box, memory.reshape(-1)))
     return slots
 
 
 class Target(NamedTuple):
-    """An array that is to be loaded: the place of each box of this process, and on which devices it is to be."""
+    """An array to load: the destination of each box of this process, and its devices."""
 
     shape: Numbers
-    sharding: Any  # None: an array of numpy
+    sharding: Any  # None: a numpy array
     boxes: dict[Box, np.ndarray[Any, Any]]
     devices: list[tuple[Any, Box]]
 
     def array(self) -> Any:
-        """After the load."""
+        """Returns the array after the load."""
         if self.sharding is None:
             return next(iter(self.boxes.values()))
         parts = [jax.device_put(self.boxes[box], device, may_alias=True) for device, box in self.devices]
@@ -96,7 +96,7 @@ class Target(NamedTuple):
 
 
 def target_of(like: Any, key: str) -> tuple[Target, list[Slot]]:
-    """Where an array is loaded that is to be as ``like``: an array, or a jax.ShapeDtypeStruct. Errors: UnsupportedError."""
+    """Returns the destination for an array like ``like``: an array or a jax.ShapeDtypeStruct. Raises UnsupportedError."""
     shape, dtype = tuple(like.shape), np.dtype(like.dtype)
     name = name_of_dtype(dtype, key)
     sharding = getattr(like, "sharding", None)
@@ -115,7 +115,7 @@ def target_of(like: Any, key: str) -> tuple[Target, list[Slot]]:
 
 
 def stored_like(shape: Numbers, dtype: str, key: str) -> Any:
-    """What stands for a stored tensor of which the caller says nothing. Errors: MismatchError."""
+    """Returns the template of a stored tensor if the caller gives none. Raises MismatchError."""
     found = numpy_dtype(dtype)
     if found is None:
         raise MismatchError(f"dtype is {dtype}, which JAX does not have", tensor=key)

@@ -9,20 +9,21 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sealpoint._communicator import Message
 from sealpoint._errors import CommError, TimeoutError
+from sealpoint._ranks.communicator import Message
+from sealpoint._ranks.rendezvous import FOREVER_SECONDS
 from sealpoint.jax._jax import distributed, jax
 
-# A value of the store is one gRPC message, so that long ones are several.
+# A value of the store is one gRPC message, so longer ones are split.
 _PART_BYTES = 4 << 20
-# Between looks at whether a call was interrupted, or another process left it.
+# Interval of checks whether a call was interrupted or another process left it.
 _LOOK_EVERY_SECONDS = 0.2
-_FOREVER_SECONDS = 10 * 365 * 24 * 3600.0
+STORE_NAME = "the store of jax.distributed"
 _LENGTH = struct.Struct("<Q")
 
 
 def client_of_store() -> Any:
-    """The client of the coordination service; None: jax.distributed.initialize was not called, so this process is alone."""
+    """Returns the client of the coordination service, or None if jax.distributed is not initialized and this process is alone."""
     return distributed.global_state.client
 
 
@@ -42,26 +43,25 @@ def _unpack(data: bytes, count: int) -> list[bytes]:
 class JaxCommunicator:
     """The processes of ``jax.distributed``, which exchange metadata through its key-value store.
 
-    No device takes part, and no group of JAX is used, so that a training goes on meanwhile. Each exchange takes some
-    milliseconds and passes through the process that runs the coordination service: the payload of a checkpoint does not
-    go this way. After an error the object must not be used again.
+    Uses neither devices nor JAX collectives, so training can continue. Each exchange takes some milliseconds and passes
+    through the process that runs the coordination service; payload never does. After an error the object must not be used
+    again.
 
     Args:
-        name: part of all keys; the same on all processes, and one that no other communicator of this job had.
-        look: called now and then by who waits for others; what it raises is the error of the call.
-        deadline: seconds that each call may take; None: no limit.
+        name: Prefix of all keys: equal on all processes, and unique in this job.
+        deadline: Timeout in seconds of each call. None: no timeout.
     """
 
-    def __init__(self, name: str, look: Callable[[], None] | None = None, deadline: float | None = None) -> None:
+    def __init__(self, name: str, deadline: float | None = None) -> None:
         self.rank, self.size = jax.process_index(), jax.process_count()
         self.host = socket.gethostname()
-        self.look = look
+        self.look: Callable[[], None] | None = None
         self._client, self._name = client_of_store(), name
         self._interrupted: str | None = None
         self._call_count = 0
         self._duplicate_count = 0
-        # Keys that this process set, in the call under way and since the last one in which all took part; nobody needs
-        # those of calls before it.
+        # Keys set by this process in the current call, and since the last call in which all took part. Earlier keys are no
+        # longer needed.
         self._new_keys: list[str] = []
         self._old_keys: list[str] = []
         self.set_deadline(deadline)
@@ -70,14 +70,14 @@ class JaxCommunicator:
         return f"<sealpoint.jax.JaxCommunicator: rank {self.rank} of {self.size}>"
 
     def set_deadline(self, seconds: float | None) -> None:
-        self._seconds = _FOREVER_SECONDS if seconds is None else seconds
+        self._seconds = FOREVER_SECONDS if seconds is None else seconds
 
     def interrupt(self, reason: str) -> None:
         self._interrupted = reason
 
     def duplicate_for_background(self) -> JaxCommunicator:
         self._duplicate_count += 1
-        return JaxCommunicator(f"{self._name}/background{self._duplicate_count}", None, self._seconds)
+        return JaxCommunicator(f"{self._name}/background{self._duplicate_count}", self._seconds)
 
     def _check(self) -> None:
         if self._interrupted is not None:
@@ -86,7 +86,7 @@ class JaxCommunicator:
             self.look()
 
     def _begin(self) -> str:
-        """The beginning of this call's keys."""
+        """Returns the key prefix of this call."""
         if self._interrupted is not None:
             raise CommError(f"the communicator was interrupted: {self._interrupted}", rank=self.rank)
         self._end = time.monotonic() + self._seconds
@@ -94,7 +94,7 @@ class JaxCommunicator:
         return f"{self._name}/{self._call_count}"
 
     def _all_took_part(self) -> None:
-        """Every process is in this call, and so has done with the calls before it."""
+        """Deletes the keys of earlier calls: every process is in this call, and has therefore finished them."""
         for key in self._old_keys:
             self._client.key_value_delete(key)
         self._old_keys, self._new_keys = self._new_keys, []
@@ -131,7 +131,7 @@ class JaxCommunicator:
                 raise TimeoutError(f"rank {source} did not come within {self._seconds:.4g} s", rank=self.rank)
 
     def _failed(self, error: Exception) -> CommError:
-        return CommError(f"store of jax.distributed: {' '.join(str(error).split())[:500]}", rank=self.rank)
+        return CommError(f"{STORE_NAME}: {' '.join(str(error).split())[:500]}", rank=self.rank)
 
     def broadcast(self, message: Message | None, root: int) -> Message | None:
         key = self._begin()
@@ -149,7 +149,7 @@ class JaxCommunicator:
         return [message if rank == root else self._get(f"{key}/{rank}", rank) for rank in range(self.size)]
 
     def all_gather(self, message: Message) -> Sequence[Message]:
-        """By way of rank 0: two requests of each process, instead of one for each other one."""
+        """Gathers via rank 0: two requests per process instead of one per pair."""
         key = self._begin()
         if self.rank == 0:
             messages = [bytes(message), *(self._get(f"{key}/{rank}", rank) for rank in range(1, self.size))]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The module jax, or an ImportError that says who needs it."""
+"""Imports jax, or raises an ImportError that names the feature that needs it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 try:
     jax: Any = import_module("jax")
-    # The client of the coordination service has no public name yet; Orbax takes it from here, too.
+    # The client of the coordination service has no public name yet. Orbax imports it from here, too.
     distributed: Any = import_module("jax._src.distributed")
 except ImportError as error:
     raise ImportError(f"sealpoint.jax needs JAX (pip install jax), which cannot be imported: {error}") from error

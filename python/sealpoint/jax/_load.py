@@ -5,84 +5,63 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from sealpoint import _sealpoint, _tree
-from sealpoint._arguments import load_threads, path_of
-from sealpoint._checkpoint import Checkpoint, Path
-from sealpoint._errors import NotFoundError
+from sealpoint import _sealpoint
+from sealpoint._arguments import load_threads
+from sealpoint._checkpoint import Path
 from sealpoint._keywords import takes
-from sealpoint._tree_paths import kind_of
+from sealpoint._ranks.arguments import checked_call
+from sealpoint._ranks.loads import open_reader, read_tree, values_of_rank
 from sealpoint.jax._options import LoadKeywords, LoadOptions
 from sealpoint.jax._session import session, tells_other_processes
-from sealpoint.jax._state import Matched, stored_leaves
-
-
-def _tree_of(reader: _sealpoint.CollectiveReader) -> Any:
-    """Collective. A checkpoint without a tree has its tensors under their names."""
-    try:
-        return _tree.parse(reader.read_object(_tree.OBJECT))
-    except NotFoundError:
-        return {name: {_tree.KIND: "tensor", "name": name} for name in Checkpoint(reader.checkpoint(), 1)}
-
-
-def _rank_values(reader: _sealpoint.CollectiveReader, node: Any, rank: int) -> dict[str, Any]:
-    if not any(kind_of(one) == "per_rank" for _, one in stored_leaves(node)):
-        return {}
-    objects, name = Checkpoint(reader.checkpoint(), 1).objects, _tree.rank_object(rank)
-    return dict(_tree.parse(objects[name])) if name in objects else {}
-
-
-def _hear(problem: Exception | None) -> tuple[None, bytes]:
-    """What ``agree`` is given, so that an error of this process is one of all."""
-    if problem is not None:
-        raise problem
-    return None, b""
+from sealpoint.jax._state import Matched
 
 
 @tells_other_processes
 @takes(LoadKeywords, LoadOptions)
 def load(path: Path, like: Any, **options: Unpack[LoadKeywords]) -> Any:
-    """Returns a pytree of the structure of ``like``, with the stored values. All processes call it.
+    """Loads a pytree with the structure of ``like``. Collective: all processes call it.
 
-    What was saved by any number of processes and devices, by JAX, torch or another program, is loaded in the shardings that
-    are asked for. Each process reads the boxes of its devices, once, and every byte is verified. On the CPU the memory that
-    was read becomes that of the arrays; for other devices it is copied there.
+    The checkpoint may have been saved by any number of processes and devices, by JAX, torch or another program. It is loaded
+    with the requested shardings. Each process reads the boxes of its devices once, and every byte is verified. On the CPU
+    the arrays take over the memory that was read; for other devices it is copied there.
 
     Args:
-        like: a pytree of arrays, or of ``jax.ShapeDtypeStruct`` with a sharding (``jax.eval_shape`` makes them without
-            memory), arrays of numpy, keys, and values of the type that is expected. Without a sharding: the first device of
-            this process.
-        partial: stored places that ``like`` does not have are left out, and not an error.
-        convert: dtypes may differ: "exact" takes values that fit, "nearest" rounds. None: they are errors.
-        allow_pickle, threads, memory_budget_bytes, deadline, progress: as for ``sealpoint.torch.load``.
+        path: Directory or URL of the checkpoint.
+        like: Pytree of arrays, ``jax.ShapeDtypeStruct`` with a sharding (from ``jax.eval_shape``, without memory), numpy
+            arrays, keys, and values of the expected types. Without a sharding: the first device of this process.
+        partial: Allow stored places that ``like`` does not have.
+        convert: "exact" converts dtypes if each value fits; "nearest" rounds. Default: different dtypes are errors.
+        allow_pickle, threads, memory_budget_bytes, deadline, progress: As for ``sealpoint.torch.load``.
 
-    Errors, the same on all processes: MismatchError (missing, unexpected, dtype, shape, kind; names it), those of opening,
-    CorruptError, TimeoutError, CommError.
+    Returns:
+        The pytree with the stored values.
+
+    Raises:
+        MismatchError: a place is missing or unexpected, or differs in dtype, shape or kind. Names it.
+        CorruptError: a digest does not match.
+        TimeoutError: a process did not answer within ``deadline``.
+        CommError: the communication between processes failed.
+        Error: as for ``sealpoint.open``.
+
+    Errors are the same on all processes.
     """
-    chosen, where, threads, problem = LoadOptions(**options), str(path), 1, None
-    try:
-        where, threads = path_of(path), load_threads(chosen.threads)
-    except Exception as error:  # the other processes hear of it in the first exchange
-        problem = error
-    same = (chosen.partial, chosen.convert, chosen.deadline)
-    with session().call(f"load {where!r}", same, chosen.deadline) as call:
-        call.agree(lambda: _hear(problem))
-        reader = _sealpoint.CollectiveReader(
-            call.communicator, where, check_files=True, direct_io=False, memory_budget_bytes=chosen.memory_budget_bytes
-        )
-        node = _tree_of(reader)
+    chosen = LoadOptions(**options)
+    with checked_call(session(), "load", path, chosen, same=("partial", "convert", "deadline")) as call:
+        reader = open_reader(call, path, chosen.memory_budget_bytes)
+        node = read_tree(reader)
 
         def match() -> tuple[Matched, bytes]:
-            return Matched(like, node, _rank_values(reader, node, call.rank), call.size, chosen), b""
+            return Matched(like, node, values_of_rank(reader, node, call.rank), call.size, chosen), b""
 
-        matched, _ = call.agree(match)
+        matched, _ = call.agree(match, "compared their states with the checkpoint")
         reader.load(
             slots=matched.slots,
             contract=_sealpoint.LoadContract(dtype="error", shape="error", coverage="error"),
             convert=chosen.convert,
-            threads=threads,
+            threads=load_threads(chosen.threads),
             memory_budget_bytes=chosen.memory_budget_bytes,
             share_chunks=False,  # payload does not pass through the store
             progress=chosen.progress,
         )
-        state, _ = call.agree(lambda: (matched.state(), b""))
+        state, _ = call.agree(lambda: (matched.state(), b""), "set the values of their states")
         return state

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What saves and loads of JAX are to be like, beside what ``sealpoint._options`` has for any framework."""
+"""Options of JAX saves and loads, in addition to the common ones in ``sealpoint._options``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal, TypedDict
 
 from sealpoint._arguments import Provenance
 from sealpoint._checkpoint import Progress
-from sealpoint._options import DEADLINE_DEFAULT_SECONDS, LOAD_BUDGET_DEFAULT_BYTES, StoreKeywords, StoreOptions
+from sealpoint._options import DEADLINE_DEFAULT_SECONDS, LOAD_BUDGET_DEFAULT_BYTES, StoreKeywords
 from sealpoint._save import Parent
 
 
@@ -29,18 +29,6 @@ class SaveAsyncKeywords(SaveKeywords, total=False):
     background_deadline: float | None
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class SaveOptions(StoreOptions):
-    """A save."""
-
-    series: bool = False
-    step: int | None = None
-    parent: Parent = None
-    provenance: Provenance | None = None
-    allow_empty: bool = False
-    allow_fallback: bool = False
-
-
 class LoadKeywords(TypedDict, total=False):
     """See ``sealpoint.jax.load``."""
 
@@ -55,7 +43,7 @@ class LoadKeywords(TypedDict, total=False):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LoadOptions:
-    """A load."""
+    """Options of a load."""
 
     partial: bool = False
     allow_pickle: bool = False

@@ -9,20 +9,23 @@ from typing import Any
 
 from sealpoint import _sealpoint, _tree
 from sealpoint._errors import InvalidArgumentError, MismatchError
+from sealpoint._options import SaveOptions
+from sealpoint._ranks.call import Call
+from sealpoint._ranks.saves import digest_of
 from sealpoint._tree import Node, Path, text_of
 from sealpoint._tree_paths import entries_of, kind_of, nest
 from sealpoint.jax import _arrays
 from sealpoint.jax._jax import jax
-from sealpoint.jax._options import LoadOptions, SaveOptions
-from sealpoint.jax._session import Call
+from sealpoint.jax._options import LoadOptions
 
 _KEYS = jax.tree_util
-# Keys of jax.random are stored as their words, beside the name of what makes numbers of them.
+# jax.random keys are stored as their words, next to the name of the generator implementation.
 KEY_DATA, KEY_IMPL = "key_data", "impl"
+_DECLARATION_BYTES = 16  # size of a digest
 
 
 def path_of(keys: Any) -> Path:
-    """The path of a leaf. Errors: InvalidArgumentError (a key of a container that says nothing of itself)."""
+    """Returns the path of a leaf. Raises InvalidArgumentError for a container key without a readable name."""
     path: list[str | int] = []
     for key in keys:
         if isinstance(key, (_KEYS.DictKey, _KEYS.FlattenedIndexKey)):
@@ -39,7 +42,7 @@ def path_of(keys: Any) -> Path:
 
 
 def leaves_of(state: Any) -> tuple[list[tuple[Path, Any]], Any]:
-    """The leaves of a pytree under their paths, None among them; and its structure."""
+    """Returns the leaves of a pytree by path, including None, and its structure."""
     found, structure = jax.tree_util.tree_flatten_with_path(
         state, is_leaf=lambda one: one is None or isinstance(one, _tree.PerRank)
     )
@@ -47,7 +50,10 @@ def leaves_of(state: Any) -> tuple[list[tuple[Path, Any]], Any]:
 
 
 class Collected:
-    """What this process saves of a pytree."""
+    """The part of a pytree that this process saves."""
+
+    state: _sealpoint.RankState
+    declarations: str | None
 
     def __init__(self, state: Any, call: Call, allow_pickle: bool) -> None:
         self.kept: list[Any] = []  # memory of the slots
@@ -73,37 +79,38 @@ class Collected:
         self.slots.extend(_arrays.source_slots(value, name, self.kept.append))
         return name
 
-    def state(self, options: SaveOptions, rank: int) -> _sealpoint.RankState:
-        """For the saver."""
-        state = _sealpoint.RankState(self.slots, options.encoding, options.frozen_among({slot.name for slot in self.slots}))
+    def declare(self, options: SaveOptions, rank: int) -> None:
+        """Builds ``state`` for the saver."""
+        names = {slot.name for slot in self.slots}
+        self.state = _sealpoint.RankState(self.slots, options.encoding, options.frozen_among(names))
         if rank == 0:
-            state.add_object(_tree.OBJECT, _tree.MEDIA_TYPE, _tree.dump(self.node))
+            self.state.add_object(_tree.OBJECT, _tree.MEDIA_TYPE, _tree.dump(self.node))
         if self.rank_values:
-            state.add_object(_tree.rank_object(rank), _tree.MEDIA_TYPE, _tree.dump(self.rank_values))
-        return state
+            self.state.add_object(_tree.rank_object(rank), _tree.MEDIA_TYPE, _tree.dump(self.rank_values))
 
 
-def collect(state: Any, call: Call, allow_pickle: bool, problem: Exception | None) -> Collected:
-    """Collective. ``problem`` of this process becomes an error of all. Errors: InvalidArgumentError (states that differ in
-    more than the elements of arrays)."""
+def collect(state: Any, call: Call, options: SaveOptions) -> Collected:
+    """Collects the state. Collective. Raises InvalidArgumentError if states differ in more than array elements."""
 
     def make() -> tuple[Collected, bytes]:
-        if problem is not None:
-            raise problem
-        collected = Collected(state, call, allow_pickle)
-        return collected, hashlib.blake2b(_tree.dump(collected.node), digest_size=16).digest()
+        collected = Collected(state, call, options.allow_pickle)
+        collected.declare(options, call.rank)
+        declared = bytes.fromhex(collected.state.declaration_digest())
+        return collected, declared + hashlib.blake2b(_tree.dump(collected.node), digest_size=16).digest()
 
-    collected, answers = call.agree(make)
-    if any(one != answers[0] for one in answers):
-        trees = [_tree.parse(bytes(one)) for one in call.communicator.all_gather(_tree.dump(collected.node))]
-        _tree.merge(list(enumerate(trees)))  # names the first value that differs
-        other = next(rank for rank, one in enumerate(answers) if one != answers[0])
+    collected, answers = call.agree(make, "compared what they save")
+    trees = [one[_DECLARATION_BYTES:] for one in answers]
+    if any(one != trees[0] for one in trees):
+        nodes = [_tree.parse(bytes(one)) for one in call.all_gather(_tree.dump(collected.node), "compared what they save")]
+        _tree.merge(list(enumerate(nodes)))  # names the first value that differs
+        other = next(rank for rank, one in enumerate(trees) if one != trees[0])
         raise InvalidArgumentError(f"rank {other} does not have the same names as rank 0", rank=other)
+    collected.declarations = digest_of(one[:_DECLARATION_BYTES] for one in answers)
     return collected
 
 
 def stored_leaves(node: Node, path: Path = ()) -> Iterator[tuple[str, Node]]:
-    """All values of a tree under the texts of their paths. Containers without content are values."""
+    """Returns all values of a tree by the text of their paths. Empty containers are values."""
     items: Any = entries_of(node)
     if items is None and isinstance(node, list):
         items = dict(enumerate(node))
@@ -117,7 +124,7 @@ def stored_leaves(node: Node, path: Path = ()) -> Iterator[tuple[str, Node]]:
 
 
 class Matched:
-    """A pytree beside the tree of a checkpoint: what is read where, and the values."""
+    """A pytree matched with the tree of a checkpoint: reads and their destinations, and values."""
 
     def __init__(self, like: Any, node: Node, rank_values: dict[str, Node], size: int, options: LoadOptions) -> None:
         self.slots: list[_arrays.Slot] = []
@@ -146,7 +153,7 @@ class Matched:
         return self._stored[text]
 
     def _match(self, leaf: Any, path: Path) -> Any:
-        """What ``arrays`` makes the value of: a target, a function that makes it of one, or a value."""
+        """Matches leaves; ``arrays`` maps each to a target, a function that builds the value from it, or a value."""
         text = text_of(path)
         if _arrays.is_key(leaf):
             data = jax.eval_shape(jax.random.key_data, leaf)
@@ -189,7 +196,7 @@ class Matched:
         return target
 
     def state(self) -> Any:
-        """After the load: a pytree of the same structure."""
+        """Returns a pytree of the same structure, after the load."""
         return jax.tree_util.tree_unflatten(self._structure, [make() for make in self._made])
 
 
@@ -200,7 +207,7 @@ def _both_numbers(value: Any, other: Any) -> bool:
 
 
 def _of_words(sharding: Any, ndim: int) -> Any:
-    """The sharding of the words of keys: they have one more dimension, which is never cut."""
+    """Returns the sharding of the key words, which have one more dimension that is never split."""
     if isinstance(sharding, jax.sharding.NamedSharding):
         spec = (*sharding.spec, *([None] * (ndim - len(sharding.spec))), None)
         return jax.sharding.NamedSharding(sharding.mesh, jax.sharding.PartitionSpec(*spec))

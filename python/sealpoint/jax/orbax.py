@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sealpoint within Orbax: pytrees as a checkpointable, whose steps, names and retention stay those of Orbax.
+"""Sealpoint as an Orbax checkpointable handler. Orbax keeps control of steps, names and retention.
 
     from orbax.checkpoint.experimental import v1 as ocp
     import sealpoint.jax.orbax
@@ -28,9 +28,12 @@ from sealpoint.jax._save import save_async
 
 
 class Handler:
-    """A ``CheckpointableHandler`` of Orbax. What it saves is a whole checkpoint of this library in Orbax's directory of
-    that name, with a marker and digests of its own: ``ckpt verify`` checks it, and ``sealpoint.jax.load`` and any other
-    reader load it. ``save`` returns to the training when the arrays are copied."""
+    """An Orbax ``CheckpointableHandler``.
+
+    Each save is a complete checkpoint of this library in Orbax's directory of that name, with its own marker and digests:
+    ``ckpt verify`` checks it, and ``sealpoint.jax.load`` or any other reader loads it. ``save`` returns to the training
+    once the arrays are copied.
+    """
 
     async def save(self, directory: Any, checkpointable: Any) -> Awaitable[None]:
         path = await directory.await_creation()
@@ -42,7 +45,7 @@ class Handler:
         return end()
 
     async def load(self, directory: Any, abstract_checkpointable: Any = None) -> Awaitable[Any]:
-        """Without an abstract state: as ``metadata`` has it, on the first device of this process."""
+        """Loads a pytree. Without an abstract state, as ``metadata`` describes it, on the first device of this process."""
         like = await self.metadata(directory) if abstract_checkpointable is None else abstract_checkpointable
         state = load(os.fspath(directory), like)
 
@@ -52,7 +55,7 @@ class Handler:
         return end()
 
     async def metadata(self, directory: Any) -> Any:
-        """The stored state, with a jax.ShapeDtypeStruct for each array."""
+        """Returns the stored state, with a jax.ShapeDtypeStruct for each array."""
         with open_checkpoint(os.fspath(directory)) as checkpoint:
 
             def like(name: str) -> Any:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where parameters are in the buckets of Megatron's distributed optimizer, for ``sealpoint convert --buckets``."""
+"""Positions of parameters in the buckets of Megatron's distributed optimizer, for ``ckpt convert --buckets``."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from sealpoint._errors import InvalidArgumentError
-from sealpoint._options import DEADLINE_DEFAULT_SECONDS
 from sealpoint.megatron._optimizer import metadata_by_parameter, parts_of, runs_of
 from sealpoint.torch._session import session_of
 from sealpoint.torch._state import agree
 
 
 def _buckets_of(optimizer: Any, prefix: str, metadata_of: dict[Any, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The buckets of the data-parallel group that this rank is in."""
+    """Returns the buckets of this rank's data-parallel group."""
     for number, per_dtype in enumerate(optimizer.gbuf_ranges):
         buffer = optimizer.buffers[number]
         for dtype in per_dtype:
@@ -41,17 +40,18 @@ def _buckets_of(optimizer: Any, prefix: str, metadata_of: dict[Any, Any]) -> Ite
 
 
 def bucket_layout(optimizer: Any, model_sharded_state_dict: Any) -> dict[str, Any]:
-    """Says which parameter is where in the buckets that the format ``dp_reshardable`` stores.
+    """Returns the position of each parameter in the buckets of the format ``dp_reshardable``.
 
-    A checkpoint of that format does not say it. Written as JSON, this is what ``sealpoint convert --buckets`` takes, for
-    any checkpoint of the same model on the same tensor, pipeline and expert parallelism. All ranks call it, and all get
-    the whole of it.
+    Checkpoints of that format do not record it. Write the result as JSON for ``ckpt convert --buckets``. It applies to any
+    checkpoint of the same model with the same tensor, pipeline and expert parallelism. Collective: all ranks call it, and all get
+    the complete result.
 
     Args:
-        optimizer: that get_megatron_optimizer returned.
-        model_sharded_state_dict: that of the model, as the optimizer's own sharded_state_dict takes it.
+        optimizer: Result of get_megatron_optimizer.
+        model_sharded_state_dict: The model's, as passed to the optimizer's own sharded_state_dict.
 
-    Errors, the same on all ranks: InvalidArgumentError (the state dict is not that of the model).
+    Raises:
+        InvalidArgumentError: the state dict is not of the model. The same on all ranks.
     """
     chained = getattr(optimizer, "chained_optimizers", [optimizer])
 
@@ -65,7 +65,7 @@ def bucket_layout(optimizer: Any, model_sharded_state_dict: Any) -> dict[str, An
                 found.update(_buckets_of(one, prefix, metadata_of))
         return True, json.dumps(found).encode()
 
-    with session_of(None).call("bucket_layout", deadline=DEADLINE_DEFAULT_SECONDS) as call:
+    with session_of(None).call("bucket_layout") as call:
         _, answers = agree(call, find, "exchanged their buckets")
     buckets: dict[str, Any] = {}
     for answer in answers:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Optimizer state across a change of expert parallelism.
 
-With it Megatron has an optimizer of its own for the parameters of experts, without it one for all. The state of parameters
-is stored by parameter and is the same in both; what is left are the parameter groups (learning rate, step, ...), which are
-known by their settings, and by whether they are of experts.
+With expert parallelism Megatron has a separate optimizer for expert parameters, otherwise one for all. Per-parameter state is
+stored by parameter and is the same in both cases. This module converts the parameter groups (learning rate, step, ...), which
+are identified by their settings and by whether they are of experts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _IS_EXPERT = "is_expert_parallel"
 
 
 def _stored(state: Any) -> list[Any]:
-    """The states of optimizers that a checkpoint has, without those of parameters."""
+    """Returns the stored optimizer states without per-parameter state."""
     if "optimizer" in state:
         return [state]
     return [state[key] for key in sorted(key for key in state if type(key) is int) if "optimizer" in state[key]]
@@ -43,12 +43,12 @@ def _group(live: Any, groups: list[Any], count: int, stored: list[Any]) -> Any:
     if not found:
         settings = {key: live.get(key) for key in _mcore.group_keys()}
         raise _differs(count, stored, f"no parameter group of the checkpoint is that of {settings}")
-    # If there are one of experts and one of others, it is of one optimizer for all: theirs, which comes first.
+    # Separate groups of experts and of others are loaded into one optimizer: the others come first.
     return {**found[0], _IS_EXPERT: live.get(_IS_EXPERT)}
 
 
 def _regrouped(optimizer: Any, parameters: Any, count: int, stored: list[Any]) -> Any:
-    """The state of one optimizer of this job."""
+    """Returns the state of one optimizer of this job."""
     groups = [group for one in stored for group in one["optimizer"]["param_groups"]]
     live_groups = optimizer.state_dict()["optimizer"]["param_groups"]
     rest = {key: value for key, value in stored[0].items() if type(key) is not int}
@@ -57,7 +57,7 @@ def _regrouped(optimizer: Any, parameters: Any, count: int, stored: list[Any]) -
 
 
 def patch(chained_class: Any) -> dict[str, Any]:
-    """New members of the class, which go on to those that it has now."""
+    """Returns the replacement members of the class, which delegate to its current ones."""
     load_native = chained_class.load_state_dict
 
     def load_state_dict(self: Any, state_dict: Any) -> None:

@@ -14,9 +14,11 @@ from sealpoint import _paths, _sealpoint, _tree
 from sealpoint._arguments import load_threads
 from sealpoint._checkpoint import Checkpoint
 from sealpoint._checkpoint import open_own as open_checkpoint
+from sealpoint._directories import is_checkpoint
 from sealpoint._errors import Error, MismatchError, UncommittedError, UnsupportedError
 from sealpoint._native import BACKEND, CONFIG, backend_of, check_one
 from sealpoint._options import LOAD_BUDGET_DEFAULT_BYTES
+from sealpoint._ranks.loads import open_reader, read_tree
 from sealpoint._tree import Node
 from sealpoint._tree_paths import entries_of, kind_of
 from sealpoint.megatron import _mcore
@@ -24,12 +26,11 @@ from sealpoint.megatron._options import Options
 from sealpoint.megatron._save import COMMON_KEY, finish_staged, path_of, run_of
 from sealpoint.megatron._tensors import RunTensor, regions_to_load
 from sealpoint.torch._aliases import Destinations
-from sealpoint.torch._directories import is_checkpoint
 from sealpoint.torch._dtypes import DTYPE_OF
-from sealpoint.torch._load import check_widening, read_tree, rounding_of
+from sealpoint.torch._load import check_widening, rounding_of
 from sealpoint.torch._session import session_of
 from sealpoint.torch._shards import destination_of
-from sealpoint.torch._state import agree, run_on_first
+from sealpoint.torch._state import agree
 
 # The end of an object's unique key: its place among the shards, and how many there are.
 _OBJECT_KEY = re.compile(r".+/shard_[\d.]+_[\d.]+")
@@ -121,10 +122,10 @@ def _empty(checkpoint: Checkpoint, name: str) -> torch.Tensor:
 
 
 def is_ours(directory: str | os.PathLike[str]) -> bool:
-    """Whether a directory is to be read through this library. One rank may call it alone.
+    """Tells whether this library reads the directory. One rank may call it alone.
 
-    Errors: MismatchError (there are two checkpoints in it), UncommittedError (a staged save never came here),
-    UnsupportedError (a URL of what Megatron would have to read).
+    Raises MismatchError (two checkpoints in one directory), UncommittedError (a staged save was never promoted), and
+    UnsupportedError (Megatron itself would have to read a URL).
     """
     path = path_of(directory)
     check_one(path)
@@ -145,22 +146,18 @@ def is_ours(directory: str | os.PathLike[str]) -> bool:
 
 
 def are_ours(directory: str | os.PathLike[str], options: Options) -> bool:
-    """The same, as rank 0 sees it. All ranks call it."""
+    """Tells the same for the directory as rank 0 sees it. Collective: all ranks call it."""
     finish_staged(_paths.split(path_of(directory))[0], options)
     with session_of(None).call("look at", path_of(directory), deadline=options.deadline) as call:
-        return bool(run_on_first(call, lambda: is_ours(directory)))
+        return bool(call.run_on_first(lambda: is_ours(directory)))
 
 
 def load(state: Any, directory: str | os.PathLike[str], options: Options) -> Any:
-    """All ranks call it. Errors: those of ``sealpoint.torch.load``, the same on all ranks; names the key."""
+    """Loads a sharded state dict. Collective. Raises as ``sealpoint.torch.load`` does, the same on all ranks; names the key."""
     _mcore.utils.force_all_tensors_to_non_fp8(state)
     session = session_of(None)
     with session.call("load", path_of(directory), deadline=options.deadline) as call:
-        agree(call, lambda: (None, b""), "began the load")
-        reader = _sealpoint.CollectiveReader(
-            call.communicator, path_of(directory), check_files=True, direct_io=False,
-            memory_budget_bytes=LOAD_BUDGET_DEFAULT_BYTES,
-        )
+        reader = open_reader(call, path_of(directory), LOAD_BUDGET_DEFAULT_BYTES)
         checkpoint = Checkpoint(reader.checkpoint(), 1)
         tree = read_tree(reader)
 
@@ -185,7 +182,7 @@ def load(state: Any, directory: str | os.PathLike[str], options: Options) -> Any
 
 
 def tensors_metadata(directory: str | os.PathLike[str]) -> dict[str, Any]:
-    """A ShardedTensor without data for each tensor, by key. One rank may call it alone."""
+    """Returns a ShardedTensor without data for each tensor, by key. One rank may call it alone."""
     with open_checkpoint(path_of(directory)) as checkpoint:
         return {
             name: _mcore.mapping.ShardedTensor.from_rank_offsets(
@@ -197,7 +194,7 @@ def tensors_metadata(directory: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def sharded_metadata(directory: str | os.PathLike[str]) -> dict[str, Any]:
-    """The same, and objects by unique key. The common state is not among them."""
+    """Returns ``tensors_metadata``, and objects by unique key, without the common state."""
     with open_checkpoint(path_of(directory)) as checkpoint:
         objects = [name for name in _nodes_of(checkpoint) if _OBJECT_KEY.fullmatch(name)]
     found = {name: _mcore.mapping.ShardedObject.empty_from_unique_key(name) for name in objects}
@@ -218,7 +215,7 @@ def _nodes_of(checkpoint: Checkpoint) -> dict[str, Node]:
 
 
 def common_state(directory: str | os.PathLike[str], options: Options) -> dict[str, Any] | None:
-    """What is not sharded; None: the checkpoint has none of it. One rank may call it alone."""
+    """Returns the unsharded state, or None if the checkpoint has none. One rank may call it alone."""
     with open_checkpoint(path_of(directory)) as checkpoint:
         node = _nodes_of(checkpoint).get(f"{COMMON_KEY}/shard_0_1")
         if node is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Megatron-core, whichever version is there. It has no types, so everything is Any."""
+"""Imports of any supported version of Megatron-core. It has no types, so everything is Any."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ common: Any = import_module(f"{_PACKAGE}.strategies.common")
 torch_dist: Any = import_module(f"{_PACKAGE}.strategies.torch")
 fully_parallel: Any = import_module(f"{_PACKAGE}.strategies.fully_parallel")
 async_utils: Any = import_module(f"{_PACKAGE}.strategies.async_utils")
-# Until 0.17 strategies are looked up in a registry, and the common state has one of its own.
+# Until 0.17 strategies are looked up in a registry, with a separate one for the common state.
 has_registry: bool = hasattr(serialization, "get_default_strategy")
 
 
 def optimizer_class() -> Any:
-    """The distributed optimizer. Imported when it is needed, as it imports most of Megatron."""
+    """Returns the class of the distributed optimizer. Imported lazily, because it imports most of Megatron."""
     return import_module("megatron.core.optimizer.distrib_optimizer").DistributedOptimizer
 
 
 def chained_class() -> Any:
-    """What holds one optimizer per kind of parameters: those of experts are apart if there is expert parallelism."""
+    """Returns the class that holds one optimizer per kind of parameters; expert parallelism separates experts."""
     return import_module("megatron.core.optimizer.optimizer").ChainedOptimizer
 
 
 def group_keys() -> tuple[str, ...]:
-    """By these members Megatron knows the parameter groups of an optimizer."""
+    """Returns the members by which Megatron identifies optimizer parameter groups."""
     return tuple(import_module("megatron.core.optimizer.optimizer").param_group_identifier_keys)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The newest checkpoint of a run, and Megatron's note of it."""
+"""The newest checkpoint of a run, and Megatron's tracker file."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ from typing import Any
 
 from sealpoint import _paths, _sealpoint
 from sealpoint._arguments import Path, path_of
+from sealpoint._directories import is_checkpoint
 from sealpoint._errors import UnsupportedError
 from sealpoint._native import BACKEND, CONFIG, check_one, native_files
-from sealpoint._options import DEADLINE_DEFAULT_SECONDS
+from sealpoint._ranks.staged_copies import finish_promotions
 from sealpoint._series import Series
 from sealpoint.megatron import _mcore
 from sealpoint.megatron._save import TRACKER, tracked
-from sealpoint.torch import _local_copies
-from sealpoint.torch._directories import is_checkpoint
 from sealpoint.torch._session import session_of
-from sealpoint.torch._state import run_on_first
 
 VERSION = 1
 _NAME = re.compile(r"iter_0*(\d+)|release")
@@ -27,28 +25,31 @@ _NAME = re.compile(r"iter_0*(\d+)|release")
 def newest(
     run: Path, *, allow_fallback: bool = False, staged: Path | None = None, keep_local: int = 0
 ) -> str | None:
-    """The directory of a run's newest checkpoint, which Megatron's tracker names from then on; None: there is none.
+    """Returns the directory of a run's newest checkpoint, or None, and updates Megatron's tracker to it.
 
-    For the script that starts a job, before it does: what was committed without the tracker, since the job was
-    killed in between, is resumed from. Newest is what was committed last and has all its files, whatever the tracker said;
-    ``metadata.json`` is written if that is what the kill prevented. A native checkpoint of a greater iteration that the
-    tracker names stays the newest. One process calls it, and no job saves into the run meanwhile.
+    Call it in the launch script, before the job starts: a checkpoint committed just before the previous job was killed, and not
+    recorded in the tracker yet, is then resumed from. The newest checkpoint is the last committed one with all its files,
+    regardless of the tracker. A missing ``metadata.json`` is written. If the tracker names a native checkpoint of a greater
+    iteration, that one is the newest. One process calls it while no job saves into the run.
 
     Args:
-        run: the folder of the directories ``iter_…``, as ``--save`` has it.
-        allow_fallback: take an older one if the newest is damaged. Off: its error is raised.
-        staged, keep_local: as for ``enable``. With them all ranks of the job call it, and what is newer and whole on their
-            local disks is the newest: it is copied to the run first.
+        run: Parent of the directories ``iter_…``, as for ``--save``.
+        allow_fallback: Return an older checkpoint if the newest is damaged. False: raise its error.
+        staged, keep_local: As for ``enable``. With ``staged`` the call is collective: newer complete checkpoints on local disks
+            are promoted first.
 
-    Errors: those of ``Series.newest``; MismatchError (a native checkpoint is in the same directory); UnsupportedError (the
-    newest one has a name that Megatron's tracker cannot say).
+    Raises:
+        MismatchError: the directory also has a native checkpoint.
+        UnsupportedError: Megatron's tracker cannot represent the name of the newest checkpoint.
+        Error: as for ``Series.newest``.
     """
     folder = _paths.absolute(path_of(run, "run"))
     if staged is None:
         return _find(folder, allow_fallback)
-    _local_copies.finish(staged, keep_local, folder)
-    with session_of(None).call("find the newest of", folder, deadline=DEADLINE_DEFAULT_SECONDS) as call:
-        found = run_on_first(call, lambda: _find(folder, allow_fallback))
+    session = session_of(None)
+    finish_promotions(session, staged, keep_local, folder)
+    with session.call("find the newest of", folder) as call:
+        found = call.run_on_first(lambda: _find(folder, allow_fallback))
     return None if found is None else str(found)
 
 
@@ -90,5 +91,5 @@ def _iteration(path: str) -> int:
 
 
 def write_config(config: Any, directory: str) -> None:
-    """Megatron's metadata.json, by which it knows a checkpoint."""
+    """Writes Megatron's metadata.json, by which it recognizes a checkpoint."""
     _sealpoint.write_file(f"{directory}/{CONFIG}", json.dumps(vars(config)).encode())

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """State of Megatron's distributed optimizer, as runs of the model's parameters.
 
-Of each parameter a data-parallel rank has a run of the flattened local tensor: the main parameter and the moments. That
-is what is stored, under the names that the format fully_reshardable has for whole tensors, so that nothing is gathered,
-and a load may cut it anew for any other mesh.
+A data-parallel rank has a run of each parameter's flattened local tensor: the main parameter and the moments. These runs are
+stored under the names that the format fully_reshardable uses for whole tensors. Nothing is gathered, and a load can split them
+differently for any other mesh.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from sealpoint.megatron import _mcore
 from sealpoint.megatron._tensors import Numbers, RunTensor
 
 _TYPE, OF_STATE = "distrib_optim_sharding_type", "param_state_sharding_type"
-# What a checkpoint has is what this format of Megatron's has; only a state dict is another one, with this name.
+# Checkpoints have the content of this Megatron format; only state dicts differ, and have this name.
 _STORED_AS, _FORMAT = "fully_reshardable", "sealpoint"
 _TAKEN_OVER = ("dp_reshardable", "fully_reshardable")
-# In the metadata of a loaded checkpoint from which only Megatron's own state dicts can be loaded.
+# Marks, in the metadata of a loaded checkpoint, that only Megatron's own state dicts can be loaded from it.
 NATIVE = "sealpoint_native"
 _RUNS_MAX = 1 << 16
 
 
 class _Run(NamedTuple):
-    """The elements [begin, begin + length) of a parameter's flat local tensor are a run of a part's box."""
+    """The elements [begin, begin + length) of a parameter's flat local tensor: a run of a part's box."""
 
     part: int
     run: tuple[int, int]
@@ -35,7 +35,7 @@ class _Run(NamedTuple):
 
 
 class FlatDestination:
-    """Where the runs of one flat tensor are put together after a load."""
+    """A flat tensor assembled from its runs after a load."""
 
     def __init__(self, flat: torch.Tensor, places: list[tuple[int, int]]) -> None:
         self._flat, self._places = flat, places
@@ -49,8 +49,8 @@ class FlatDestination:
 
 
 def runs_of(view: torch.Tensor, part: int, begin: int, end: int, key: str) -> Iterator[_Run]:
-    """The elements [begin, end) of a contiguous tensor that a view of it has."""
-    block, dim = 1, view.dim()  # elements that follow each other in both
+    """Returns the elements [begin, end) of a contiguous tensor that a view of it has."""
+    block, dim = 1, view.dim()  # consecutive elements in both
     while dim > 0 and (view.shape[dim - 1] == 1 or view.stride(dim - 1) == block):
         block *= view.shape[dim - 1]
         dim -= 1
@@ -72,7 +72,7 @@ def runs_of(view: torch.Tensor, part: int, begin: int, end: int, key: str) -> It
 
 
 def parts_of(metadata: Any, key: str) -> tuple[list[Any], list[torch.Tensor]]:
-    """The ShardedTensors that a parameter is stored as, and where each has its elements, without memory."""
+    """Returns the ShardedTensors for a parameter, and the position of each one's elements, without memory."""
     whole = torch.empty(metadata.data.shape, dtype=metadata.data.dtype, device="meta")
     if not isinstance(metadata, _mcore.mapping.ShardedTensorFactory):
         return [metadata], [whole]
@@ -95,7 +95,7 @@ def _run_tensor(part: Any, key: str, run: tuple[int, int], memory: torch.Tensor,
     shape = tuple(part.global_shape)
     extent = (1,) * part.prepend_axis_num + tuple(part.local_shape)
     count = _linear(shape, tuple(size - 1 for size in shape)) + 1
-    # By this place Megatron tells runs from each other: the box's first element, and the first of the run in the box.
+    # Megatron distinguishes runs by this position: first element of the box, first element of the run in the box.
     place = (_linear(shape, tuple(part.global_offset)), run[0])
     return RunTensor(
         key=key, data=memory, dtype=memory.dtype, local_shape=tuple(memory.shape), global_shape=(count, count),
@@ -106,7 +106,7 @@ def _run_tensor(part: Any, key: str, run: tuple[int, int], memory: torch.Tensor,
 
 
 def _state_of(flat: torch.Tensor, name: str, metadata: Any, begin: int, is_owner: bool) -> dict[str, Any]:
-    """The part of a sharded state dict for one parameter and one kind of state."""
+    """Returns the part of a sharded state dict for one parameter and one kind of state."""
     key = f"optimizer.state.{name}.{metadata.key}"
     if not flat.is_contiguous():
         raise InvalidArgumentError("the optimizer's tensor is not contiguous", tensor=key)
@@ -130,10 +130,10 @@ def _state_of(flat: torch.Tensor, name: str, metadata: Any, begin: int, is_owner
 
 
 def correct_order(optimizer: Any) -> None:
-    """Says which state is whose, if a group has parameters of 32 and of 16 bits.
+    """Corrects the map from parameters to states if a group has both 32-bit and 16-bit parameters.
 
-    The optimizer keeps states of 32-bit parameters first, but counts them in the order of its buffers, so that one
-    parameter gets another's state there. In other groups the order is that already.
+    The optimizer keeps the states of 32-bit parameters first but numbers them in buffer order, which would assign a parameter the
+    state of another. Other groups are already in the right order.
     """
     order = {}
     for number, groups in enumerate(zip(optimizer.model_fp32_groups, optimizer.model_float16_groups, strict=True)):
@@ -143,13 +143,13 @@ def correct_order(optimizer: Any) -> None:
 
 
 def metadata_by_parameter(model_state: Any) -> dict[torch.Tensor, Any]:
-    """What the sharded state dict of a model says of each of its parameters."""
+    """Returns the metadata of each parameter in the sharded state dict of a model."""
     model_state, _ = _mcore.utils.extract_sharded_tensors_and_factories(model_state)
     return {sharded.data: sharded for sharded in _mcore.dict_utils.nested_values(model_state)}
 
 
 def parameter_state(optimizer: Any, model_state: Any) -> dict[int, dict[str, Any]]:
-    """In the order in which the optimizer's load_parameter_state_from_fs_model_space takes parameters."""
+    """Returns the state in the order in which load_parameter_state_from_fs_model_space takes parameters."""
     metadata_of = metadata_by_parameter(model_state)
     instance = getattr(optimizer, "distributed_optimizer_instance_id", 0)
     state: dict[int, dict[str, Any]] = {}
@@ -176,7 +176,7 @@ def _wants_regions(kind: str | None, metadata: Any, is_loading: bool) -> bool:
 
 
 def is_in_runs(state: Any) -> bool:
-    """Whether a loaded param_state is one of parameter_state."""
+    """Tells whether a loaded param_state was built by parameter_state."""
     return isinstance(state, dict) and any(
         isinstance(one, dict) and "destination" in one
         for of_parameter in state.values() if isinstance(of_parameter, dict) for one in of_parameter.values()
@@ -184,7 +184,7 @@ def is_in_runs(state: Any) -> bool:
 
 
 def patch(optimizer_class: Any) -> dict[str, Any]:
-    """New members of the class, which go on to those that it has now."""
+    """Returns the replacement members of the class, which delegate to its current ones."""
     make_native, load_native = optimizer_class.sharded_state_dict, optimizer_class.load_state_dict
 
     def sharded_state_dict(
@@ -198,7 +198,7 @@ def patch(optimizer_class: Any) -> dict[str, Any]:
         correct_order(self)
         state = self.state_dict()
         if is_loading:
-            self.load_state_dict(self.state_dict())  # makes the tensors that are read into
+            self.load_state_dict(self.state_dict())  # creates the tensors that are read into
         state["param_state"] = parameter_state(self, model_state)
         state[OF_STATE] = _FORMAT
         return state
@@ -217,7 +217,7 @@ def patch(optimizer_class: Any) -> dict[str, Any]:
 
 
 def stored(common: Any) -> Any:
-    """A common state as it is stored: with the names of what is there, so that Megatron can load an export of it."""
+    """Returns the stored form of a common state, with the names of the stored items, so that Megatron can load an export."""
     renamed = _renamed(common)
     metadata = renamed.get("content_metadata") if isinstance(renamed, dict) else None
     if isinstance(metadata, dict):
@@ -238,7 +238,7 @@ def _has_runs(value: Any) -> bool:
 
 
 def mark(common: dict[str, Any], is_ours: bool) -> dict[str, Any]:
-    """Says in the metadata of a loaded common state whether runs of parameters can be loaded from the checkpoint."""
+    """Records in the metadata of a loaded common state whether parameter runs can be loaded from the checkpoint."""
     metadata = common.get("content_metadata")
     if isinstance(metadata, dict) and not (is_ours and metadata.get(_TYPE) == _STORED_AS):
         metadata[NATIVE] = True

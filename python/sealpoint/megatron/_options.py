@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What saves and loads of Megatron-core are to be like."""
+"""Options of Megatron-core saves and loads."""
 
 from __future__ import annotations
 
@@ -35,6 +35,6 @@ class Options(StoreOptions):
     keep_local: int = 0
 
     def of_save(self, **more: Any) -> SaveOptions:
-        """What a save has of these, and more."""
+        """Returns the options of a save."""
         names = [*(one.name for one in fields(StoreOptions)), "keep_local"]
         return SaveOptions(**{name: getattr(self, name) for name in names}, **more)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is put into Megatron-core, and taken out again."""
+"""Replaces members of Megatron-core, and restores them."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def _register() -> None:
 
 
 def enable(options: Options) -> None:
-    """See the package."""
+    """Implements ``sealpoint.megatron.enable``."""
     disable()
     _chosen.append(options)
     for module in _ENUMS:
@@ -216,7 +216,7 @@ def enable(options: Options) -> None:
 
 
 def disable() -> None:
-    """Puts everything back as it was."""
+    """Restores all replaced members."""
     while _undo:
         _undo.pop()()
     _patched.clear()
@@ -225,12 +225,12 @@ def disable() -> None:
 
 
 def chosen() -> Options | None:
-    """The options of ``enable``; None: it was not called."""
+    """Returns the options of ``enable``, or None if it was not called."""
     return _chosen[0] if _chosen else None
 
 
 def patched() -> dict[str, bool]:
-    """By name of a member: whether it is still what was put there."""
+    """Returns for each replaced member whether the replacement is still in place."""
     return {
         f"{getattr(owner, '__module__', owner.__name__)}.{getattr(owner, '__qualname__', '')}.{name}".replace("..", "."):
             getattr(owner, name) is value

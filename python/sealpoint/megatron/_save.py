@@ -11,21 +11,23 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from sealpoint import _arguments, _paths, _sealpoint, _tree
+from sealpoint import _arguments, _directories, _paths, _sealpoint, _tree
 from sealpoint._errors import InvalidArgumentError, UnsupportedError
+from sealpoint._ranks import staged_copies
+from sealpoint._ranks.call import Call
+from sealpoint._replacement import Run, provenance_of, removal_of, remove_replaceable
 from sealpoint._save_future import SaveFuture
 from sealpoint._tree import KIND
 from sealpoint.megatron import _mcore
 from sealpoint.megatron._optimizer import stored
 from sealpoint.megatron._options import Options
 from sealpoint.megatron._tensors import RunTensor, is_main, regions_to_save
-from sealpoint.torch import _directories, _local_copies, _shards
+from sealpoint.torch import _shards
 from sealpoint.torch._aliases import FirstNames
-from sealpoint.torch._make_way import Run, make_way, provenance_of, removal_of
 from sealpoint.torch._options import SaveOptions
 from sealpoint.torch._save import save_gathered, save_gathered_async
-from sealpoint.torch._session import Call, session_of
-from sealpoint.torch._state import Gathered, gather_agreed, run_on_first
+from sealpoint.torch._session import session_of
+from sealpoint.torch._state import Gathered, gather_agreed
 
 COMMON_KEY = "common_state"
 # The file in which Megatron notes the last iteration that is saved, and loads it by.
@@ -37,10 +39,10 @@ _runs: dict[str, Run] = {}  # by folder of checkpoints
 
 
 class ShardedState(Gathered):
-    """What one rank has to save of a sharded state dict: tensors by key, objects by unique key, in one flat mapping.
+    """The part of a sharded state dict saved by one rank, as one flat mapping: tensors by key, objects by unique key.
 
-    With compare_replicas all replicas of tensors take part, so that they can be compared and share the bytes; else only
-    those that Megatron calls main. Of objects it is always the main one.
+    With compare_replicas all replicas of tensors take part, for comparison and to distribute the bytes; otherwise only the main
+    ones. For objects only the main replica takes part.
     """
 
     def __init__(self, state: Any, rank: int, size: int, options: Options, names: FirstNames) -> None:
@@ -89,13 +91,13 @@ class ShardedState(Gathered):
 
 
 def step_of(directory: str) -> int | None:
-    """By the name that Megatron gives directories, which is the same on all ranks."""
+    """Returns the step in Megatron's directory name, which is the same on all ranks."""
     found = re.fullmatch(r"iter_0*(\d+)", _paths.split(directory)[1])
     return None if found is None else int(found[1])
 
 
 def tracked(folder: str) -> str | None:
-    """What Megatron's tracker says: an iteration, or "release"; None: there is none."""
+    """Returns the content of Megatron's tracker: an iteration, or "release"; None if there is no tracker."""
     text = _sealpoint.read_file(f"{folder}/{TRACKER}", _TRACKER_SIZE_MAX_BYTES)
     return None if text is None else text.decode(errors="replace").strip()
 
@@ -108,10 +110,10 @@ def _obstacle(directory: str) -> str | None:
     return f"{TRACKER} says {said!r}, and only what is ahead of that is replaced"
 
 
-def _make_way(directory: str, options: Options) -> list[str]:
+def _remove_replaceable(directory: str, options: Options) -> list[str]:
     step = step_of(directory)
     resume = "" if step is None else f", or write {step} into {_folder_of(directory)}/{TRACKER} to resume from it"
-    return make_way(
+    return remove_replaceable(
         directory, run_of(directory), replace=options.replace, obstacle=_obstacle(directory),
         way_out=f"sealpoint.megatron.enable(replace=True), or {removal_of(directory)}{resume}",
     )
@@ -125,10 +127,10 @@ def _gatherer(
     def gather(call: Call) -> ShardedState:
         rank, size = call.rank, call.size
         gathered = gather_agreed(lambda names: ShardedState(state, rank, size, options, names), call, options)
-        _local_copies.report(options.staged, _folder_of(directory))
+        staged_copies.log_failed_promotions(options.staged, _folder_of(directory))
         # Only once no rank has anything against its state; and no rank writes before.
-        replaced = list(run_on_first(call, lambda: list(_make_way(directory, options))))
-        _local_copies.make_way(options.staged, directory, replaced, options.replace)
+        replaced = list(call.run_on_first(lambda: list(_remove_replaceable(directory, options))))
+        staged_copies.remove_replaced(options.staged, directory, replaced, options.replace)
         provenance.update(provenance_of(replaced))
         return gathered
 
@@ -147,7 +149,7 @@ def _folder_of(directory: str) -> str:
 
 
 def run_of(directory: str) -> Run:
-    """What this process did in the folder that the directory is in."""
+    """Returns the record of this process's loads and saves in the parent of the directory."""
     return _runs.setdefault(_folder_of(directory), Run())
 
 
@@ -161,17 +163,18 @@ def _end(directory: str, info: _sealpoint.CommitInfo, options: Options) -> None:
 
 
 def is_ours_or_on_its_way(directory: str) -> bool:
-    """Whether what this process saved there is of this library, be it committed in its final place or not yet."""
+    """Tells whether this process saved a checkpoint of this library there, committed in place or still being promoted."""
     return directory in run_of(directory).on_their_way or _directories.is_checkpoint(directory)
 
 
 def finish_staged(folder: str, options: Options) -> None:
-    """Collective, if saves are staged; see ``_local_copies.finish``."""
-    _local_copies.finish(options.staged, options.keep_local, folder)
+    """Finishes promotions of an earlier job. Collective, if saves are staged; see ``_ranks.staged_copies``."""
+    staged_copies.finish_promotions(session_of(None), options.staged, options.keep_local, folder)
 
 
 def path_of(directory: str | os.PathLike[str]) -> str:
-    """Errors: those of a path; UnsupportedError (a URL, and a Megatron-LM that keeps its tracker by os and open)."""
+    """Returns the path. Raises as for any path; UnsupportedError for a URL if this Megatron-LM writes its tracker via os and open.
+    """
     path = _arguments.path_of(directory, "directory")
     training = sys.modules.get(_TRAINING)
     if not _paths.is_local(path) and training is not None and not hasattr(training, "maybe_msc"):
@@ -184,7 +187,7 @@ def path_of(directory: str | os.PathLike[str]) -> str:
 
 
 def save(state: Any, directory: str | os.PathLike[str], options: Options) -> _sealpoint.CommitInfo:
-    """All ranks call it. Errors: those of ``sealpoint.torch.save``, the same on all ranks."""
+    """Saves a sharded state dict. Collective. Raises as ``sealpoint.torch.save`` does, the same on all ranks."""
     path, provenance = path_of(directory), dict[str, str]()
     info = save_gathered(_gatherer(state, path, options, provenance), path, _of_save(path, options, provenance))
     _end(path, info, options)
@@ -192,16 +195,16 @@ def save(state: Any, directory: str | os.PathLike[str], options: Options) -> _se
 
 
 def save_async(state: Any, directory: str | os.PathLike[str], options: Options) -> SaveFuture:
-    """Returns when the state is copied, and may change."""
+    """Saves in the background. Returns once the state is copied and may change."""
     path, provenance = path_of(directory), dict[str, str]()
     return save_gathered_async(_gatherer(state, path, options, provenance), path, _of_save(path, options, provenance))
 
 
 def request_of(future: SaveFuture, directory: str | os.PathLike[str], options: Options, request: Any) -> Any:
-    """An AsyncRequest of Megatron (of this class) for a save that is under way.
+    """Returns a Megatron AsyncRequest (of this class) for a running save.
 
-    Its worker only waits for the end, so that queues of Megatron, which look at nothing else, see it. The first
-    function that finalizes it raises the error of the save, on all ranks: Megatron counts the checkpoint only then.
+    Its worker only waits for the end, for Megatron's queues, which watch only the worker. The first finalize function raises the
+    error of the save on all ranks, because Megatron counts the checkpoint only after it.
     """
     running = _running_file(future)
 
@@ -220,7 +223,7 @@ def _running_file(future: SaveFuture) -> str:
 
 
 def wait_for(running: str, trainer: int) -> None:
-    """In a worker of Megatron: returns when the file is gone, or the process that made it."""
+    """Waits in a Megatron worker until the file, or the process that created it, is gone."""
     while os.path.exists(running):
         try:
             os.kill(trainer, 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is patched."""
+"""Reports the patched members."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from sealpoint.megatron._options import Options
 
 @dataclass(frozen=True)
 class Status:
-    """Whether Megatron saves and loads through this library, for a job's log: ``repr`` is one line with all of it.
+    """Reports whether Megatron saves and loads through this library; ``repr`` is one line for a job's log.
 
     Attributes:
-        is_enabled: between ``enable`` and ``disable``.
-        megatron_version, sealpoint_version: of the packages.
-        patched: the members of Megatron that are replaced, ascending.
-        overwritten: those of them in whose place somebody else has put something since.
-        options: of ``enable``; None if it was not called.
+        is_enabled: True between ``enable`` and ``disable``.
+        megatron_version, sealpoint_version: Versions of the packages.
+        patched: Replaced members of Megatron, ascending.
+        overwritten: Replaced members that other code has replaced since.
+        options: Options of ``enable``, or None if it was not called.
     """
 
     is_enabled: bool
@@ -39,7 +39,7 @@ class Status:
 
 
 def status() -> Status:
-    """What is patched in this process now. Any process calls it."""
+    """Returns the current status of this process. Not collective."""
     patched = _patch.patched()
     return Status(
         is_enabled=_patch.chosen() is not None,

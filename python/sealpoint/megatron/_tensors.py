@@ -19,15 +19,15 @@ Numbers = tuple[int, ...]
 class RunTensor(_mcore.mapping.ShardedTensor):  # type: ignore[misc]
     """A run of a model parameter's box, as the distributed optimizer holds it: flat.
 
-    To Megatron it is a part of a tensor of two dimensions, of irregular sizes, at a place that no other run has; what
-    it is in truth is in the further members. Its key is that of the parameter: prefixes of chained optimizers are not
-    part of it, since each parameter belongs to one of them.
+    Megatron sees a part of a two-dimensional tensor with irregular sizes, at a position unique to the run; the additional members
+    describe the real region. Its key is the key of the parameter, without the prefixes of chained optimizers, because each
+    parameter belongs to one of them.
 
     Args:
-        tensor_shape: of the whole tensor.
-        box: offset and extent of the box in it.
-        run: [begin, end) of the box's row-major elements.
-        is_owner: whether this rank stores it; others may have it, too.
+        tensor_shape: Shape of the whole tensor.
+        box: Offset and extent of the box in the tensor.
+        run: Row-major elements [begin, end) of the box.
+        is_owner: Whether this rank stores it; others may also have it.
     """
 
     tensor_shape: Numbers = ()
@@ -41,14 +41,14 @@ class RunTensor(_mcore.mapping.ShardedTensor):  # type: ignore[misc]
 
 
 def is_main(sharded: Any) -> bool:
-    """Whether Megatron counts on this rank to store it."""
+    """Tells whether Megatron expects this rank to store it."""
     if isinstance(sharded, RunTensor):
         return sharded.is_owner
     return bool(_mcore.mapping.is_main_replica(sharded.replica_id))
 
 
 def shape_of(sharded: Any) -> Numbers:
-    """The shape of the whole tensor, prepended axes included."""
+    """Returns the shape of the whole tensor, including prepended axes."""
     return tuple(sharded.tensor_shape if isinstance(sharded, RunTensor) else sharded.global_shape)
 
 
@@ -59,7 +59,7 @@ def _box_of(sharded: Any) -> tuple[Numbers, Numbers]:
 
 
 def region_of(sharded: Any, memory: torch.Tensor | None = None) -> Region:
-    """What this rank holds. Errors: InvalidArgumentError, UnsupportedError; both name the key."""
+    """Returns this rank's region. Raises InvalidArgumentError and UnsupportedError, which name the key."""
     data = sharded.data if memory is None else memory
     if data is None:
         raise InvalidArgumentError("the ShardedTensor has no data", tensor=sharded.key)
@@ -72,14 +72,14 @@ def region_of(sharded: Any, memory: torch.Tensor | None = None) -> Region:
 
 
 def regions_to_save(sharded: Any) -> Regions:
-    """What this rank holds of a tensor that is to be saved."""
+    """Returns this rank's regions of a tensor to save."""
     return Regions(shape_of(sharded), sharded.dtype, [region_of(sharded)])
 
 
 def regions_to_load(sharded: Any, stored_shape: Numbers, memory: torch.Tensor) -> Regions:
-    """The regions of a tensor that is to be loaded into ``memory``: its local data, or what takes their place.
+    """Returns the regions of a tensor to load into ``memory``: its local data, or a replacement.
 
-    With allow_shape_mismatch what the checkpoint does not have becomes zero. Errors: MismatchError, UnsupportedError.
+    With allow_shape_mismatch, elements missing from the checkpoint become zero. Raises MismatchError and UnsupportedError.
     """
     region, shape = region_of(sharded, memory), shape_of(sharded)
     if shape == stored_shape:
@@ -92,7 +92,7 @@ def regions_to_load(sharded: Any, stored_shape: Numbers, memory: torch.Tensor) -
 
 
 def _clip(region: Region, shape: Numbers) -> Region | None:
-    """The part of a box that is within a tensor of another shape; None: nothing is."""
+    """Clips a box to a tensor of another shape; None if nothing remains."""
     memory = region.tensor
     for dim, (begin, size) in enumerate(zip(region.offset, shape, strict=True)):
         length = min(memory.shape[dim], size - begin)
@@ -103,7 +103,7 @@ def _clip(region: Region, shape: Numbers) -> Region | None:
 
 
 def _clip_run(region: Region, shape: Numbers, key: str) -> Region | None:
-    """The same of a run. Rows at the end may be missing, so that those before them keep their numbers."""
+    """Clips a run in the same way. Only trailing rows may be missing, so that the remaining rows keep their numbers."""
     assert region.extent is not None and region.run is not None
     extent, inner, is_row = list(region.extent), 1, True
     for dim in reversed(range(len(extent))):

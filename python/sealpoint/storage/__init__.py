@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checkpoints in object stores: paths such as ``s3://bucket/run/step-1``, wherever sealpoint takes a path.
 
-``s3://``, ``gs://``, ``az://`` and ``abfs://`` need obstore (``pip install sealpoint[obstore]``), and take their
-credentials from where the clouds' own tools find them. Another store, or one with options of its own, is registered:
+``s3://``, ``gs://``, ``az://`` and ``abfs://`` need obstore (``pip install sealpoint[obstore]``), which finds credentials as the
+tools of the clouds do. Register other stores, or a store with options:
 
     from obstore.store import S3Store
     from sealpoint.storage import register
@@ -37,7 +37,7 @@ UPLOAD_MEMORY_BYTES = 256 << 20
 
 
 class StoredObject(NamedTuple):
-    """An object, as the store knows it; ``etag`` is empty if the store gives none."""
+    """Metadata of an object; ``etag`` is empty if the store gives none."""
 
     key: str
     size_bytes: int
@@ -45,7 +45,7 @@ class StoredObject(NamedTuple):
 
 
 class ObjectPage(NamedTuple):
-    """Objects and prefixes (which end in ``/``) directly below a prefix; ``next`` is empty after the last page."""
+    """Objects and prefixes (ending in ``/``) directly below a prefix; ``next`` is empty on the last page."""
 
     objects: Sequence[StoredObject]
     prefixes: Sequence[str]
@@ -53,7 +53,7 @@ class ObjectPage(NamedTuple):
 
 
 class UnfinishedUpload(NamedTuple):
-    """An upload that was begun and neither completed nor aborted; ``begun_unix_s`` is 0 if the store does not say."""
+    """An upload neither completed nor aborted; ``begun_unix_s`` is 0 if the store does not report it."""
 
     key: str
     upload_id: str
@@ -61,24 +61,24 @@ class UnfinishedUpload(NamedTuple):
 
 
 class ObjectUpload(Protocol):
-    """An object that is being written. It does not exist before ``complete`` returned. One caller at a time."""
+    """An object being written, which does not exist until ``complete`` returns. Not thread-safe."""
 
     def append(self, part: bytes) -> None:
-        """The next part, which may be kept. All but the last have ``part_size_bytes``. Waits if too many are under way."""
+        """Adds the next part, which may be kept. All parts but the last have ``part_size_bytes``. May block on pending parts."""
 
     def complete(self) -> None:
-        """Waits for all parts; the object is durable afterwards."""
+        """Waits for all parts. The object is durable afterwards."""
 
     def abort(self) -> None:
-        """Gives the upload up, and frees what was sent."""
+        """Aborts the upload and frees its parts."""
 
 
 class ObjectStore(abc.ABC):
-    """A client of one bucket, for the library, which calls it on any of its threads, several at a time.
+    """Interface of a client for one bucket. The library calls it from any thread, concurrently.
 
-    Keys do not begin with ``/``. Each function repeats by itself what is safe to repeat, and ends within a bounded time.
-    What it raises becomes an error with its text: FileExistsError is AlreadyExistsError, FileNotFoundError NotFoundError,
-    NotImplementedError UnsupportedError, a sealpoint.Error itself, and any other one IoError.
+    Keys do not begin with ``/``. Each method retries idempotent requests itself and returns within a bounded time. Exceptions are
+    translated: FileExistsError to AlreadyExistsError, FileNotFoundError to NotFoundError, NotImplementedError to UnsupportedError,
+    any other one to IoError, with its text. A sealpoint.Error is passed through.
     """
 
     #: What its paths begin with, such as ``s3://bucket``.
@@ -88,43 +88,47 @@ class ObjectStore(abc.ABC):
 
     @abc.abstractmethod
     def put(self, key: str, content: memoryview) -> None:
-        """Makes or replaces an object. ``content`` is lent for the call."""
+        """Creates or replaces an object. ``content`` is valid only during the call."""
 
     @abc.abstractmethod
     def put_if_absent(self, key: str, content: memoryview) -> None:
-        """Makes an object in one request that the store refuses with FileExistsError if the key is taken."""
+        """Creates an object in one request, which the store refuses with FileExistsError if the key exists."""
 
     @abc.abstractmethod
     def start_upload(self, key: str) -> ObjectUpload: ...
 
     def copy(self, stored: StoredObject, key: str) -> str:
-        """Makes or replaces ``key`` with the content of another object of the bucket, which the store copies by itself;
-        returns the etag of the copy, or "". Without it, what did not change is written again."""
+        """Creates or replaces ``key`` by a server-side copy of another object of the bucket; returns its etag, or "".
+
+        Without this method, unchanged tensors are written again.
+        """
         raise NotImplementedError("this client cannot copy objects")
 
     @abc.abstractmethod
     def get_first(self, key: str, size_max: int) -> tuple[StoredObject, bytes | memoryview]:
-        """The first bytes, and what the object is. Errors: FileNotFoundError."""
+        """Returns the first bytes and the metadata of an object. Raises FileNotFoundError."""
 
     @abc.abstractmethod
     def get_ranges(self, stored: StoredObject, ranges: Sequence[tuple[int, memoryview]]) -> None:
-        """Fills each memory, which is lent for the call, from its offset; many requests under way at once. Errors:
-        FileNotFoundError, IncompleteError (the object ends before)."""
+        """Fills each memory from its offset, with concurrent requests. The memory is valid only during the call.
+
+        Raises FileNotFoundError, and IncompleteError if the object ends early.
+        """
 
     @abc.abstractmethod
     def head(self, key: str) -> StoredObject:
-        """Errors: FileNotFoundError."""
+        """Returns the metadata of an object. Raises FileNotFoundError."""
 
     @abc.abstractmethod
     def list(self, prefix: str, next: str) -> ObjectPage:
-        """What is directly below a prefix, which is empty or ends in ``/``, by the delimiter ``/``; sorted."""
+        """Lists the entries directly below a prefix (delimiter ``/``), sorted. The prefix is empty or ends in ``/``."""
 
     @abc.abstractmethod
     def delete(self, keys: Sequence[str]) -> None:
-        """Removes objects; one that is not there is fine."""
+        """Removes objects. Missing objects are ignored."""
 
     def list_uploads(self, prefix: str) -> Sequence[UnfinishedUpload]:
-        """Unfinished uploads below a prefix."""
+        """Lists unfinished uploads below a prefix."""
         raise NotImplementedError("this client cannot list unfinished uploads; a lifecycle rule of the bucket removes them")
 
     def abort_upload(self, upload: UnfinishedUpload) -> None:
@@ -134,15 +138,16 @@ class ObjectStore(abc.ABC):
 def register(
     scheme: str, factory: Callable[[str], ObjectStore], *, upload_memory_bytes: int = UPLOAD_MEMORY_BYTES
 ) -> None:
-    """From now on, paths that begin with ``scheme://`` are those of stores that ``factory`` makes.
+    """Registers a factory of stores for paths that begin with ``scheme://``.
 
     Args:
-        scheme: such as ``s3``; replaces what was registered for it before.
-        factory: called once for each bucket, with ``s3://bucket``, when it is first used; on any thread.
-        upload_memory_bytes: for parts that wait or are sent of files that no engine writes (promotions, indexes), over all
-            of one store. Parts of blobs are counted in ``memory_budget_bytes`` of the save.
+        scheme: Scheme such as ``s3``. Replaces an earlier registration.
+        factory: Called with ``s3://bucket`` on first use of each bucket, on any thread.
+        upload_memory_bytes: Maximum memory of pending upload parts per store, for files written without an engine
+            (promotions, indexes). Parts of blobs count towards ``memory_budget_bytes`` of the save.
 
-    Errors: InvalidArgumentError.
+    Raises:
+        InvalidArgumentError: an argument is invalid.
     """
     if not callable(factory):
         raise InvalidArgumentError(f"factory is {factory!r:.100}, expected a function of a URI")
@@ -160,12 +165,12 @@ _CLASSES: tuple[tuple[type[BaseException], type[Error]], ...] = (
 
 
 def one_line(raised: BaseException) -> str:
-    """What an exception says, without what obstore adds for its programmers."""
+    """Returns the message of an exception without obstore's debugging details."""
     return " ".join(str(raised).partition("\n\nDebug source:")[0].split())
 
 
 def error_of(raised: BaseException, path: str) -> Error:
-    """The error of the library that an exception of a store stands for."""
+    """Translates an exception of a store into an error of the library."""
     if isinstance(raised, (CommError, TimeoutError)):  # which say that ranks lost each other
         return IoError(f"{type(raised).__name__}: {one_line(raised)}", path=path)
     if isinstance(raised, Error):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Object stores of obstore: S3 and what speaks its protocol, Google Cloud Storage, Azure, each with all its credentials."""
+"""Object stores via obstore: S3 and compatible stores, Google Cloud Storage, Azure, each with all kinds of credentials."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ _ACTIONS = {
 
 
 class ObstoreStore(ObjectStore):
-    """A store of obstore, as sealpoint uses it.
+    """An obstore store for use by sealpoint.
 
     Args:
-        store: such as ``obstore.store.S3Store("bucket", …)``; its options and its credentials are obstore's.
-        uri: what paths of it begin with: ``s3://bucket``.
-        part_size_bytes: of uploads; an object has at most 10,000 parts on S3.
-        parts_max: of one upload that are sent at the same time. An upload holds two parts more.
+        store: A store such as ``obstore.store.S3Store("bucket", …)``, with its own options and credentials.
+        uri: Prefix of its paths: ``s3://bucket``.
+        part_size_bytes: Part size of uploads. S3 limits an object to 10,000 parts.
+        parts_max: Maximum number of concurrently sent parts per upload. An upload holds two more parts.
     """
 
     def __init__(self, store: Any, *, uri: str, part_size_bytes: int = 32 << 20, parts_max: int = 4) -> None:
@@ -302,7 +302,7 @@ def _no_credentials(uri: str, text: str) -> str:
     )
     return (
         f"no credentials: looked for {looked_for or 'those of the store'}, and those of the machine, which said: {text}; "
-        "set one of these, or give a provider, as docs/object-stores.md says"
+        "set one of these, or give a provider, as docs/guides/object-stores.md says"
     )
 
 
@@ -311,9 +311,11 @@ def _stored(meta: Any) -> StoredObject:
 
 
 def for_hosts(*hosts: str) -> dict[str, Any]:
-    """``client_options`` of a store of obstore that asks only these hosts and those below them, wherever an answer leads to:
-    obstore follows redirections, and sends the session token of S3 along. They take the place of a proxy, so that a program
-    behind one leaves them out, and lets the proxy decide."""
+    """Returns ``client_options`` for an obstore store that contacts only these hosts and their subdomains.
+
+    obstore follows redirects and forwards the session token of S3. These options replace a proxy: behind a proxy, omit them and
+    let the proxy decide.
+    """
     return {"proxy_url": f"http://{_NOWHERE}", "proxy_excludes": ",".join(hosts)}
 
 
@@ -340,7 +342,7 @@ def _profile() -> dict[str, str]:
 
 
 def _options_of_profile() -> dict[str, Any]:
-    """What the client of C++ takes from a profile (docs/object-stores.md, "Credentials"), which obstore does not read; the
+    """What the client of C++ takes from a profile (docs/guides/object-stores.md, "Credentials"), which obstore does not read; the
     environment comes first. Errors: InvalidArgumentError (no such profile), UnsupportedError (it has credentials, and boto3,
     which reads them, is not installed): no other identity takes the place of the one that was set up.
     """
@@ -392,6 +394,6 @@ def _from_url(uri: str) -> ObjectStore:
 
 
 def register_all(factory: Callable[[str], ObjectStore] = _from_url) -> None:
-    """For all schemes that obstore serves."""
+    """Registers the schemes supported by obstore."""
     for scheme in OBSTORE_SCHEMES:
         storage.register(scheme, factory)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors that are at several places of a state, such as tied weights: stored once, and read once."""
+"""Tensors at several places of a state, such as tied weights: stored once and read once."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ Key = tuple[Any, ...]
 
 
 def memory_key(tensor: torch.Tensor) -> Key | None:
-    """Equal for tensors that are the same elements in the same memory. None: it has no plain memory.
+    """Returns a key that is equal for tensors with the same elements in the same memory; None without plain memory.
 
-    Valid as long as the tensors live. An empty tensor has a storage of its own, too.
+    Valid during the lifetime of the tensors. Each empty tensor has its own key.
     """
     try:
         place = (tensor.untyped_storage()._cdata, tensor.storage_offset(), tuple(tensor.shape), tuple(tensor.stride()))
-    except (NotImplementedError, RuntimeError, ValueError):  # ValueError: of a lazy module
+    except (NotImplementedError, RuntimeError, ValueError):  # ValueError: raised by a lazy module
         return None
     return (*place, tensor.dtype, tensor.is_conj(), tensor.is_neg())
 
 
 def identity_of(value: Any) -> Key | None:
-    """Equal for tensors that are the same ones on this rank: memory, and what it is of the whole."""
+    """Returns a key that is equal for identical tensors on this rank: same memory, same part of the whole."""
     if isinstance(value, DTensor):
         local = memory_key(value.to_local())
         return local and ("mesh", tuple(value.shape), value.device_mesh, value.placements, local)
@@ -44,15 +44,15 @@ def identity_of(value: Any) -> Key | None:
 
 
 class FirstNames:
-    """Under which name a tensor is stored: that of the first place where it is.
+    """Maps tensors to stored names: the first place of a tensor.
 
     Args:
-        is_used: False: a tensor is stored at each of its places.
-        is_by_name: the state of an optimizer is stored by names of parameters, not by numbers.
+        is_used: False stores a tensor at each of its places.
+        is_by_name: Store optimizer state by parameter name instead of number.
     """
 
     def __init__(self, is_used: bool, is_by_name: bool = False) -> None:
-        self.found = 0  # places of tensors that have another place
+        self.found = 0  # number of places of tensors already found elsewhere
         self.is_by_name = is_by_name
         self._is_used = is_used
         self._names: dict[Key, str] = {}
@@ -66,7 +66,7 @@ class FirstNames:
 
 
 class _Placed(NamedTuple):
-    """Memory that is read into, and which bytes of its storage it spans."""
+    """Destination memory, and the bytes of its storage that it spans."""
 
     begin: int
     end: int
@@ -75,13 +75,13 @@ class _Placed(NamedTuple):
 
 
 class _Spans:
-    """What is read into each storage: spans that do not overlap."""
+    """The reads into each storage: spans that do not overlap."""
 
     def __init__(self) -> None:
         self._placed: dict[int, list[_Placed]] = {}  # by storage, ascending
 
     def over(self, memory: torch.Tensor) -> list[_Placed]:
-        """What overlaps with this memory."""
+        """Returns the placements that overlap with this memory."""
         begin, end = _span_of(memory)
         placed = self._placed.get(memory.untyped_storage()._cdata, [])
         at = max(bisect.bisect_right(placed, begin, key=lambda one: one.begin) - 1, 0)
@@ -103,10 +103,10 @@ def _span_of(memory: torch.Tensor) -> tuple[int, int]:
 
 
 class Destinations:
-    """Where tensors are read to. Memory at several places is read into once.
+    """Destinations of tensors. Memory at several places is read into once.
 
-    If these places have tensors of their own in the checkpoint, all but the first are read into memory that is made
-    for it, and ``compare`` finds out whether they are equal. So are views that overlap, such as a transposed weight.
+    If the checkpoint has separate tensors for these places, all but the first are read into temporary memory, and ``compare``
+    checks that they are equal. The same applies to overlapping views, such as a transposed weight.
     """
 
     def __init__(self) -> None:
@@ -120,7 +120,7 @@ class Destinations:
         return len(self._others) > 0
 
     def add(self, value: Any, name: str) -> None:
-        """Errors: those of ``_shards.pieces_of``."""
+        """Adds a destination. Raises as ``_shards.pieces_of`` does."""
         shape, dtype, parts = _shards.pieces_of(value, name)
         if _shards.count_of(shape) == 0:
             self.slots.append(_shards.empty_slot(name, _shards.name_of(dtype, name), shape))
@@ -143,13 +143,13 @@ class Destinations:
         self.slots.extend(_shards.part_slots(name, shape, part.box, memory, part.run))
 
     def mark_changed(self) -> None:
-        """For autograd, so that a backward pass over the values of before is an error."""
+        """Marks the tensors as changed, so that autograd rejects a backward pass over their previous values."""
         for memory in self._spans.memories():
             if not memory.is_inference():
                 torch.autograd.graph.increment_version(memory)
 
     def compare(self) -> int:
-        """Once all was read; the number of copies that are equal. Errors: MismatchError, which names the tensor."""
+        """Compares after the read; returns the number of equal copies. Raises MismatchError, which names the tensor."""
         for name, memory, copy in self._others:
             placed = self._spans.over(memory)
             before = [one.memory.detach().clone() for one in placed]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a save would refuse, before the training."""
+"""Checks before training whether a state can be saved."""
 
 from __future__ import annotations
 
@@ -16,15 +16,17 @@ from sealpoint.torch._state import Collected
 
 @refuses_unknown
 def check(state_dict: Any, *, allow_pickle: bool = False) -> None:
-    """Raises the error that ``save`` would raise for the values and tensors in a state of this process.
+    """Raises the error that ``save`` would raise for the values and tensors in the state of this process.
 
-    Call it before the training with what its saves will have; it writes nothing. This process alone calls it: differences
-    between ranks, and what an optimizer makes in its first step, are found by the save.
+    Call it before training with the state to be saved. It writes nothing. Not collective: differences between ranks, and
+    optimizer state created by the first step, are found only by the save.
 
     Args:
-        state_dict, allow_pickle: as for ``save``.
+        state_dict, allow_pickle: As for ``save``.
 
-    Errors: InvalidArgumentError, UnsupportedError; one error names all values that cannot be saved, by their paths.
+    Raises:
+        InvalidArgumentError: the state has an invalid value.
+        UnsupportedError: the state has values that cannot be saved. One error names all of them by path.
 
         >>> sp.check({"model": model, "optimizer": optimizer, "args": vars(args)})
     """

@@ -33,18 +33,20 @@ from sealpoint._errors import (
 )
 from sealpoint._keywords import names_of, refuse_unknown
 from sealpoint._options import DEADLINE_DEFAULT_SECONDS
+from sealpoint._ranks.call import Call
+from sealpoint._ranks.promotions import await_promotions, take_promotions
 from sealpoint._save_future import SaveFuture
 from sealpoint._series import Series
 from sealpoint.torch import _lineage
-from sealpoint.torch._arguments import check, refuse
+from sealpoint.torch._arguments import check
 from sealpoint.torch._lineage import Lineage
 from sealpoint.torch._load import LoadReport, State, load
 from sealpoint.torch._options import CheckpointerKeywords, ResumeKeywords, SaveOptions
+from sealpoint.torch._promotions import resume_promotions
 from sealpoint.torch._save import save_gathered, save_gathered_async
 from sealpoint.torch._schedule import EXIT_STATUS, Clock, Look, Sigterm, period_of
-from sealpoint.torch._session import Call, check_is_not_one_of_many, session_of
-from sealpoint.torch._staged import await_promotions, resume_promotions, take_promotions
-from sealpoint.torch._state import Gathered, agree, collect, run_on_first
+from sealpoint.torch._session import check_is_not_one_of_many, session_of
+from sealpoint.torch._state import Gathered, agree, collect
 
 _log = logging.getLogger("sealpoint")
 # What a training has of its own, besides options of saves: the same on all ranks.
@@ -65,7 +67,7 @@ def _errors_of_all(kind: str, group: dist.ProcessGroup | None) -> Iterator[None]
         is_parallel = dist.is_available() and dist.is_initialized() and isinstance(group, (dist.ProcessGroup, type(None)))
         if not is_parallel or session_of(group).size == 1:
             raise
-        refuse(session_of(group), kind, error if isinstance(error, InvalidArgumentError) else InvalidArgumentError(str(error)))
+        session_of(group).refuse(kind, error if isinstance(error, InvalidArgumentError) else InvalidArgumentError(str(error)))
 
 
 def log_findings(report: LoadReport) -> None:
@@ -83,7 +85,7 @@ def _united(of_all: Provenance | None, own: Provenance) -> Provenance:
 
 
 class Checkpointer:
-    """The checkpoints of one training: saves every ``every`` steps, resumes from the newest whole one, deletes old ones.
+    """The checkpoints of one training: saves periodically, resumes from the newest usable checkpoint, deletes old ones.
 
         with Checkpointer("run", every=100, keep=3) as checkpoints:
             step = checkpoints.resume(state) or 0
@@ -91,35 +93,36 @@ class Checkpointer:
                 train(step)
                 checkpoints.step(step, state)
 
-    All ranks call all functions, in the same order. At the end of the ``with`` the last save is waited for.
+    Collective: all ranks call all methods, in the same order. Leaving the ``with`` block waits for the last save.
 
     Args:
-        directory: of the series, made if it is missing.
-        every: steps between two saves; or the time between them, as a text ("30s", "10min", "2h") or a timedelta: the first
-            step after it saves, which all ranks agree on.
-        keep: how many of the newest stay; at least 2, since a newest one may turn out to be bad. None: all.
-        keep_best: (metric, "least" or "greatest", count): so many stay beside them, by an entry of the provenance of saves
-            such as "metric.loss"; as for ``Series.prune``. A save without that number is not ranked: nothing is deleted
-            after it, and the first one is logged as a warning ("sealpoint").
-        keep_every: checkpoints whose step is a multiple of it stay, too; with ``keep``.
-        on_sigterm: what the ``step`` after SIGTERM does, on all ranks as soon as one of them had it: "exit": it saves, waits for
-            the save, and raises SystemExit(143); "save": it saves, and ``is_ending`` is True then; None: SIGTERM ends the
-            process. It is heard within the ``with``, from the first ``step`` on, by the main thread, and only if the program has
-            no handler of its own.
-        wait: save while training waits, instead of in the background.
-        on_error: what a save that failed leads to: "raise", by the next call, or "warn": it is logged ("sealpoint"), and
-            the training goes on without this checkpoint. What ``resume``, ``newest`` and ``clean`` find is raised anyhow.
-        no_dist: this process has a series of its own, though it is one of several (``WORLD_SIZE``) that know nothing of each
-            other.
-        process_group, options: as for ``save``; options are its further keywords, or those of ``save_async``. With
-            ``staged`` a save is over when it is on local disks; ``resume`` first finishes what a job left there, and a
-            promotion that failed is an error of the next save, or of the end of the ``with``, which waits for all.
+        directory: Directory of the series, created if missing.
+        every: Number of steps between saves; or the time between them, as text ("30s", "10min", "2h") or a timedelta: the
+            first step after it saves, as agreed by all ranks.
+        keep: Number of newest checkpoints to keep, at least 2, because the newest may turn out to be bad. None: all.
+        keep_best: (metric, "least" or "greatest", count) keeps the best checkpoints in addition, by a provenance entry such
+            as "metric.loss"; see ``Series.prune``. A save without this number is not ranked: nothing is deleted after it,
+            and the first occurrence is logged as a warning ("sealpoint").
+        keep_every: Also keep steps that are multiples of this number. Requires ``keep``.
+        on_sigterm: Action of the ``step`` after SIGTERM, on all ranks once one of them received it. "exit": save, wait for
+            the save, and raise SystemExit(143). "save": save, and set ``is_ending``. None: SIGTERM ends the process. The
+            handler is active within the ``with`` block from the first ``step``, in the main thread, unless the program has
+            its own.
+        wait: Save synchronously instead of in the background.
+        on_error: "raise": a failed save raises in the next call. "warn": it is logged ("sealpoint"), and training continues
+            without this checkpoint. Errors of ``resume``, ``newest`` and ``clean`` are always raised.
+        no_dist: This process has its own series, although it is one of several independent processes (``WORLD_SIZE``).
+        process_group, options: As for ``save``; further keywords of ``save`` or ``save_async``. With ``staged`` a save
+            completes on local disks; ``resume`` first finishes promotions of an earlier job, and a failed promotion is
+            raised by the next save, or when the ``with`` block ends, which waits for all promotions.
 
-    A save fails with AlreadyExistsError if another job saved into the series since this one resumed: the error names its host and
-    process. A save that went well is logged at the level INFO ("sealpoint").
+    A save raises AlreadyExistsError if another job saved into the series since this one resumed; the error names its host and
+    process. Successful saves are logged at level INFO ("sealpoint").
 
-    Errors: InvalidArgumentError (also if ``WORLD_SIZE`` names other processes, and torch.distributed has no process group),
-    TypeError (an option that is not known; names the nearest).
+    Raises:
+        InvalidArgumentError: an argument is invalid, or ``WORLD_SIZE`` names other processes and torch.distributed has no
+            process group.
+        TypeError: an option is unknown. Suggests the nearest.
     """
 
     def __init__(
@@ -167,9 +170,12 @@ class Checkpointer:
     def step(
         self, step: int, state_dict: Mapping[Any, Any], *, provenance: Provenance | None = None
     ) -> SaveFuture | _sealpoint.CommitInfo | None:
-        """Saves if ``step`` is due; returns what ``save`` or ``save_async`` does, or None if it is not, or failed.
+        """Saves if ``step`` is due.
 
-        An error of the save before this one is raised here, unless ``on_error`` is "warn". SystemExit: see ``on_sigterm``.
+        Returns:
+            The result of ``save`` or ``save_async``; None if no save was due or it failed.
+
+        Raises the error of the preceding save, unless ``on_error`` is "warn". Raises SystemExit as ``on_sigterm`` describes.
         """
         if not is_integer(step):  # an error of save(), on all ranks
             return self.save(step, state_dict, provenance=provenance)
@@ -211,9 +217,10 @@ class Checkpointer:
     def save(
         self, step: int, state_dict: Mapping[Any, Any], *, provenance: Provenance | None = None
     ) -> SaveFuture | _sealpoint.CommitInfo | None:
-        """Saves now. First waits for the save before it, which is seldom still under way, and raises its error.
+        """Saves now. First waits for the preceding save, which has usually completed, and raises its error.
 
-        ``provenance`` is of this save, such as {"metric.loss": loss}, beside that of all of them.
+        Args:
+            provenance: Facts about this save, such as {"metric.loss": loss}, in addition to the common ones.
         """
         self.wait()
         self._hear_promotions()
@@ -257,7 +264,7 @@ class Checkpointer:
             _log.info("saved step %s to %s: %.3g MB in %.1f s", info.step, info.directory, info.total_bytes / 1e6, seconds)
 
     def wait(self) -> None:
-        """Waits for the save under way, raises its error, and deletes what need not be kept."""
+        """Waits for the running save, raises its error, and deletes old checkpoints."""
         pending, self._pending = self._pending, None
         if pending is None:
             return
@@ -270,8 +277,10 @@ class Checkpointer:
             self._prune()
 
     def finish(self) -> None:
-        """As ``wait``; with ``staged`` it also waits until the checkpoints are in the series, and raises what kept one out.
-        ``with`` does this at its end. All ranks call it."""
+        """Waits as ``wait`` does and, with ``staged``, until all promotions ended; raises the error of a failed promotion.
+
+        Leaving the ``with`` block calls it. Collective: all ranks call it.
+        """
         self.wait()
         if self._options.get("staged") is None:
             return
@@ -331,7 +340,7 @@ class Checkpointer:
             _log.warning("old checkpoints were not deleted: %s", error)
 
     def newest(self) -> str | None:
-        """The path of the newest committed checkpoint, or None if there is none: the same answer on all ranks."""
+        """Returns the path of the newest committed checkpoint, or None. The same on all ranks."""
 
         def find() -> str | None:
             found = Series(self._directory).newest()
@@ -372,18 +381,20 @@ class Checkpointer:
         return None if found is None else (str(found[0]), int(found[1]))
 
     def note_begin(self) -> None:
-        """Notes which checkpoint is the newest, where a training goes on by other means than ``resume``: the next save fails if
-        another job saved since."""
+        """Records the newest checkpoint when training resumes by other means than ``resume``.
+
+        The next save then fails if another job has saved since.
+        """
         if session_of(self._group).rank == 0:
             with contextlib.suppress(Error):  # the save will say what it is
                 self._lineage.begin_at(path_of(self._directory))
 
     def clean(self) -> int:
-        """Removes what saves left that never were committed, of ranks that died say; returns the bytes freed.
+        """Removes the remains of uncommitted saves, such as saves of dead ranks, and returns the freed bytes.
 
-        For a moment when no other job saves here, such as before ``resume``: its save would fail. What stays of an
-        attempt is a marker that keeps a slow writer out, until it is called again. With ``staged`` it first promotes what is
-        whole on local disks, which would find that marker. Errors: IoError and others.
+        Call it while no other job saves into the series, for example before ``resume``: a running save would fail. Each
+        removed attempt leaves a marker that locks out slow writers; the next call removes it. With ``staged``, complete local
+        checkpoints are promoted first, because that marker would block them. Collective. Raises IoError and others.
         """
         self.wait()
         self._resume_promotions()
@@ -409,25 +420,32 @@ class Checkpointer:
     def _ask(self, kind: str, make: Callable[[], Any], **same: Any) -> Any:
         """What make() returns on rank 0. ``same``: arguments of the call, which must be the same on all ranks."""
         deadline = self._options.get("deadline", DEADLINE_DEFAULT_SECONDS)
-        with session_of(self._group).call(kind, self._directory, deadline=deadline) as call:
-            call.must_be_same(same)
-            return run_on_first(call, make)
+        with session_of(self._group).call(kind, self._directory, same=same, deadline=deadline) as call:
+            return call.run_on_first(make)
 
     def resume(
         self, state_dict: State, *, required: bool = False, allow_foreign: bool = False,
         **options: Unpack[ResumeKeywords]
     ) -> int | None:
-        """Loads the newest whole checkpoint into the state; returns its step, or None if nothing was ever saved.
+        """Loads the newest usable checkpoint into the state. Collective: all ranks call it.
 
         Args:
-            required: nothing to resume from is an error, too, as for a job that was started again, and whose file system
-                may be an empty directory because it is not mounted.
-            allow_foreign: a new training begins here, although other programs have checkpoints in this directory.
-            options: as for ``load``. What the contract reports is logged ("sealpoint").
+            required: Raise if there is nothing to resume from, for example in a restarted job, in case an empty directory
+                means that the file system is not mounted.
+            allow_foreign: Start a new training here although the directory has checkpoints of other programs.
+            options: As for ``load``. Findings of the contract are logged ("sealpoint").
 
-        Errors, the same on all ranks: NotFoundError (``required``), InvalidArgumentError (the directory holds series, or
-        checkpoints of other programs, and is no series; the newest checkpoint has no step), IoError (neither the directory of
-        the series nor the one that it lies in is there), and those of ``load``.
+        Returns:
+            The step of the checkpoint, or None if nothing was ever saved.
+
+        Raises:
+            NotFoundError: nothing was ever saved, and ``required`` is true.
+            InvalidArgumentError: the directory is not a series but has series or checkpoints of other programs, or the newest
+                checkpoint has no step.
+            IoError: neither the series nor its parent directory exists.
+            Error: as for ``load``.
+
+        Errors are the same on all ranks.
         """
         with _errors_of_all("resume", self._group):
             refuse_unknown("Checkpointer.resume", options, ["required", "allow_foreign", *names_of(ResumeKeywords)])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A communicator over gloo groups of its own."""
+"""A communicator over private gloo groups."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from typing import Any, TypeVar
 import torch
 import torch.distributed as dist
 
-from sealpoint._communicator import Message
 from sealpoint._errors import CommError, TimeoutError
+from sealpoint._ranks.communicator import Message
+from sealpoint._ranks.rendezvous import FOREVER_SECONDS, Rendezvous
 from sealpoint.torch._links import Links, Run, make_links
-from sealpoint.torch._lobby import Lobby, Waiters
-from sealpoint.torch._store import FOREVER_SECONDS
+from sealpoint.torch._rendezvous import StoreOfRanks, WaitReports
 
-# So much later than a call's own limit gloo gives up, and closes the connections: others must first hear why.
+# Delay after which gloo gives up and closes connections, beyond the deadline of a call: others must first learn the reason.
 _LATER = datetime.timedelta(seconds=10)
-# Between looks at whether a call was interrupted.
+# Interval of checks for interruption.
 _LOOK_EVERY = datetime.timedelta(milliseconds=50)
 _DEFAULT_SECONDS = 1800.0
-# Added to unsigned numbers of 64 bits: torch reduces signed ones only.
+# Offset of unsigned 64-bit numbers: torch reduces only signed ones.
 _SIGN = 1 << 63
-# Messages of several sizes are padded to the largest, unless that would more than double what is sent.
+# Messages of different sizes are padded to the largest, unless padding would more than double the volume.
 _PADDING_FREE_BYTES = 1 << 16
-# A first message has the same size on all ranks: two numbers, and as much of the bytes as there is room for. So small
-# ones need no second. With those of all ranks at most 64 KiB meet on one.
+# A first message has the same size on all ranks: two numbers, then as many payload bytes as fit. Small messages need
+# no second one. The first messages of all ranks add up to at most 64 KiB on one rank.
 _HEAD_BYTES = 16
 _ROOM_MAX_BYTES = 4096
 _ROOM_TOGETHER_BYTES = 1 << 16
@@ -44,7 +44,7 @@ def _bytes_of(message: Message) -> torch.Tensor:
     if len(message) == 0:
         return torch.empty(0, dtype=torch.uint8)
     with warnings.catch_warnings():
-        # torch could write to this memory, and only reads it.
+        # torch only reads this memory, although it could write to it.
         warnings.filterwarnings("ignore", "The given buffer is not writable")
         return torch.frombuffer(memoryview(message), dtype=torch.uint8)
 
@@ -54,11 +54,11 @@ def _view(tensor: torch.Tensor) -> memoryview:
     return memoryview(array)
 
 
-# How often a communicator of these ranks was made here: the same on all of them.
+# Number of communicators made here for these ranks: the same on all of them.
 _counts: collections.Counter[tuple[str, str]] = collections.Counter()
 
 
-# Links with a call under way that nobody waits for any longer. A group that is destroyed waits for it, with the GIL.
+# Links with an abandoned call in progress. Destroying their group would wait for the call while holding the GIL.
 _abandoned: list[tuple[Any, Any]] = []
 
 
@@ -68,31 +68,34 @@ def _forget_ended() -> None:
 
 @atexit.register
 def _leave_abandoned() -> None:
-    """The process ends around them."""
+    """Lets the process exit without destroying abandoned links."""
     _forget_ended()
     for links, _ in _abandoned:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(links))
 
 
 def name_of_ranks(process_group: dist.ProcessGroup, ranks: Sequence[int]) -> str:
-    """The same on all ranks of the group."""
+    """Returns a name that is the same on all ranks of the group."""
     digest = hashlib.blake2b(repr(tuple(ranks)).encode(), digest_size=8).hexdigest()
     return f"{getattr(process_group, 'group_name', '')}/{digest}"
 
 
 class TorchCommunicator:
-    """The ranks of a process group of torch, over gloo groups that belong to this object.
+    """The ranks of a torch process group, connected by private gloo groups.
 
-    Making one is collective over the ranks of ``process_group`` (None: the default group). The training's own group is
-    never used afterwards, whichever backend it has: two threads on one group exchange each other's messages, and NCCL
-    takes memory of the device. Each group of gloo may be driven by any thread, so saves in the background end though
-    nobody polls. After an error the object must not be used again.
+    Construction is collective over ``process_group`` (None: the default group). The training's own group is never used
+    afterwards, regardless of its backend: two threads on one group would mix up their messages, and NCCL uses device
+    memory. Any thread may drive a gloo group, so background saves complete without polling. After an error the object
+    must not be used again.
 
     Args:
-        purpose: threads that make communicators of the same ranks at a time give different ones, as they have no order.
-        deadline: seconds that making the group, and each call, may take; None: no limit.
+        process_group: Ranks to connect.
+        purpose: Distinguishes communicators of the same ranks that threads create concurrently, in no fixed order.
+        deadline: Timeout in seconds of the construction and of each call. None: no timeout.
 
-    Errors: TimeoutError (names the ranks that did not come), CommError.
+    Raises:
+        TimeoutError: ranks did not arrive. Names them.
+        CommError: the ranks could not be connected.
     """
 
     def __init__(
@@ -104,18 +107,15 @@ class TorchCommunicator:
         name = name_of_ranks(whole, ranks)
         _counts[purpose, name] += 1
         rank, size = ranks.index(dist.get_rank()), len(ranks)
-        lobby = Lobby(f"{purpose}/{name}/{_counts[purpose, name]}", rank, size)
-        seconds = FOREVER_SECONDS if deadline is None else deadline
-        links, _, own_name = lobby.meet("", seconds)
-        self._set_up(links, own_name, rank, size, None, deadline)
+        group = GlooGroup(f"{purpose}/{name}/{_counts[purpose, name]}", rank, size)
+        made, _ = Rendezvous(group).connect(0, "", FOREVER_SECONDS if deadline is None else deadline)
+        self._set_up(made._links, made._name, rank, size, deadline)
 
-    def _set_up(
-        self, links: Links, name: str, rank: int, size: int, look: Callable[[], None] | None, deadline: float | None
-    ) -> None:
+    def _set_up(self, links: Links, name: str, rank: int, size: int, deadline: float | None) -> None:
         _forget_ended()
-        self._links, self._name, self.look = links, name, look
-        self.rank, self.size = rank, size
-        self._waiters = Waiters(name, rank, size)
+        self._links, self._name, self.rank, self.size = links, name, rank, size
+        self.look: Callable[[], None] | None = None
+        self._reports = WaitReports(name, rank, size)
         self._exchange_count = 0
         self._duplicate_count = 0
         self.host = socket.gethostname()
@@ -123,13 +123,10 @@ class TorchCommunicator:
         self.set_deadline(deadline)
 
     @classmethod
-    def of_links(
-        cls, links: Links, name: str, rank: int, size: int, look: Callable[[], None] | None, deadline: float | None
-    ) -> TorchCommunicator:
-        """With a name that no other has. ``look`` is called now and then by who waits for others; what it raises is the
-        error of the call."""
+    def of_links(cls, links: Links, name: str, rank: int, size: int, deadline: float | None) -> TorchCommunicator:
+        """Creates a communicator with a unique name."""
         made = cls.__new__(cls)
-        made._set_up(links, name, rank, size, look, deadline)
+        made._set_up(links, name, rank, size, deadline)
         return made
 
     def __repr__(self) -> str:
@@ -145,7 +142,7 @@ class TorchCommunicator:
         self._duplicate_count += 1
         name = f"{self._name}{self._duplicate_count}/"
         links = make_links(name, self.rank, self.size, time.monotonic() + self._seconds, self._check)
-        return TorchCommunicator.of_links(links, name, self.rank, self.size, None, self._seconds)
+        return TorchCommunicator.of_links(links, name, self.rank, self.size, self._seconds)
 
     def _check(self) -> None:
         if self._interrupted is not None:
@@ -154,7 +151,7 @@ class TorchCommunicator:
             self.look()
 
     def _do(self, exchange: Callable[[Run], T]) -> T:
-        """What exchange(run) returns, whose run has the deadline of one call, however often it is used."""
+        """Returns the result of exchange(run); all uses of ``run`` share the deadline of one call."""
         self._exchange_count += 1
         started = time.monotonic()
         return exchange(lambda options, begin: self._run(options, begin, started))
@@ -173,11 +170,11 @@ class TorchCommunicator:
                     return
                 except RuntimeError:
                     if work.is_completed():
-                        work.wait()  # it failed, or it ended just after the slice
+                        work.wait()  # failed, or ended just after the slice
                         return
-                self._waiters.tell(self._exchange_count)
+                self._reports.tell(self._exchange_count)
                 self._check()
-                if time.monotonic() - started >= self._seconds:  # the limit of gloo is that of each of its messages
+                if time.monotonic() - started >= self._seconds:  # gloo limits each message, not the call
                     raise self._late(started)
         except RuntimeError as error:
             if time.monotonic() - started >= self._seconds:
@@ -185,13 +182,13 @@ class TorchCommunicator:
             raise CommError(f"gloo: {' '.join(str(error).split())}", rank=self.rank) from error
         finally:
             if work is None or work.is_completed():
-                self._waiters.tell_end(self._exchange_count)
+                self._reports.tell_end(self._exchange_count)
             else:
                 _abandoned.append((self._links, work))
 
     def _late(self, started: float) -> TimeoutError:
         passed = time.monotonic() - started
-        who = self._waiters.text_of_absent(self._exchange_count)
+        who = self._reports.text_of_absent(self._exchange_count)
         return TimeoutError(f"{who} did not come within {self._seconds:.4g} s ({passed:.1f} s passed)", rank=self.rank)
 
     def barrier(self) -> None:
@@ -206,7 +203,7 @@ class TorchCommunicator:
         self._do(lambda run: self._links.broadcast(run, tensor, root))
 
     def _first_message(self, messages: Sequence[Message]) -> torch.Tensor:
-        """One row for each message, of the same size on all ranks: its size, the longest one's, and how it begins."""
+        """Builds one row per message, of the same size on all ranks: its size, the longest size, and its first bytes."""
         room = min(_ROOM_MAX_BYTES, _ROOM_TOGETHER_BYTES // self.size)
         rows = torch.zeros((len(messages), _HEAD_BYTES + room), dtype=torch.uint8)
         longest = max(len(message) for message in messages)
@@ -219,7 +216,7 @@ class TorchCommunicator:
 
     @staticmethod
     def _head_of(rows: torch.Tensor) -> tuple[list[int], int]:
-        """The sizes of the messages, and that of the longest one that any rank sends."""
+        """Returns the sizes of the messages, and the longest size on any rank."""
         numbers = rows[:, :_HEAD_BYTES].contiguous().view(torch.int64)
         return numbers[:, 0].tolist(), int(numbers[:, 1].max().item())
 
@@ -238,7 +235,7 @@ class TorchCommunicator:
         return _view(tensor) if message is None else message
 
     def _gather_first(self, message: Message) -> tuple[torch.Tensor, list[int], bool]:
-        """The first messages of all ranks, the sizes, and whether that is all."""
+        """Gathers the first messages of all ranks, their sizes, and whether they are complete."""
         first = self._first_message([message])
         rows = self._gather_equal(first.reshape(-1))
         sizes, longest = self._head_of(rows)
@@ -292,3 +289,11 @@ class TorchCommunicator:
         parts = [_bytes_of(message) for message in messages if len(message) > 0]
         outgoing = torch.cat(parts) if parts else torch.empty(0, dtype=torch.uint8)
         return self._exchange(outgoing, sent, received)
+
+
+class GlooGroup(StoreOfRanks):
+    """Ranks connected by gloo; see ``_ranks.rendezvous.Group``."""
+
+    def connect(self, generation: int, end: float, check: Callable[[], None]) -> TorchCommunicator:
+        links, name = self.meet(generation, end, check)
+        return TorchCommunicator.of_links(links, name, self.rank, self.size, None)

@@ -27,7 +27,7 @@ from sealpoint.torch._dtypes import DTYPE_OF
 
 
 def _branches(node: Node, path: TreePath = ()) -> Iterator[tuple[TreePath, Node]]:
-    """All mappings and lists within it."""
+    """Returns all mappings and lists within a node."""
     entries = entries_of(node)
     items: Iterable[tuple[Any, Node]] = ()
     if entries is not None:
@@ -43,10 +43,10 @@ def _branches(node: Node, path: TreePath = ()) -> Iterator[tuple[TreePath, Node]
 
 
 class StoredState(Mapping[str, STORAGE_TYPES]):
-    """What a checkpoint has, by flattened name, in the words of DCP; each made when it is asked for.
+    """The content of a checkpoint by flattened name, as DCP metadata; entries are built on access.
 
-    A tensor is one chunk: the library finds out by itself where its parts are. Mappings can be asked for as values,
-    since planners that do not flatten take them as such, but are not listed.
+    A tensor is one chunk: the library locates its parts. Mappings can be requested as values, because planners that do not
+    flatten use them this way, but are not listed.
     """
 
     def __init__(self, tree: Node, checkpoint: Checkpoint) -> None:
@@ -62,7 +62,7 @@ class StoredState(Mapping[str, STORAGE_TYPES]):
             self.paths[name], self._nodes[name] = path, node
 
     def node(self, name: str) -> Node:
-        """Errors: KeyError."""
+        """Returns the node of a name. Raises KeyError."""
         if name in self._nodes:
             return self._nodes[name]
         if self._within is None:
@@ -116,7 +116,7 @@ def path_text(path: Path | None, what: str) -> str:
 
 
 def is_path(checkpoint_id: Any) -> bool:
-    """Whether it names a directory, and nothing on the net."""
+    """Tells whether the name is a directory path and not a network address."""
     if not isinstance(checkpoint_id, (str, os.PathLike)):
         return False
     try:
@@ -132,7 +132,7 @@ def _own_place(group: dist.ProcessGroup | None, no_dist: bool) -> tuple[int, int
 
 
 def check_rank(rank: int | None, group: dist.ProcessGroup | None, no_dist: bool) -> None:
-    """That DCP was given the group that we were: it does not pass it on."""
+    """Checks that DCP was given the same group; DCP does not pass it on."""
     place, _ = _own_place(group, no_dist)
     if rank is not None and rank != place:
         raise InvalidArgumentError(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Saving by torch.distributed.checkpoint through its coordinator: each rank writes blobs, the coordinator commits."""
+"""DCP saves through the coordinator: each rank writes blobs, the coordinator commits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BLOBS = "sealpoint.blobs"
 
 
 def check_is_new(path: str) -> None:
-    """Errors: AlreadyExistsError. Before anything is written; the commit itself is exclusive, too."""
+    """Raises AlreadyExistsError before anything is written. The commit itself is exclusive, too."""
     check_none(path)
     try:
         open_checkpoint(path, check_files=False).close()
@@ -35,7 +35,7 @@ def check_is_new(path: str) -> None:
 
 
 def _bytes_of(memory: torch.Tensor) -> Any:
-    """An array of bytes, with one more axis if an element has several: numpy does not have all dtypes."""
+    """Views a tensor as bytes, with one more axis for multi-byte elements: numpy lacks some dtypes."""
     dense = memory.cpu().contiguous()
     data = torch.empty(0, dtype=torch.uint8) if dense.numel() == 0 else dense.reshape(-1).view(torch.uint8)
     size = dense.element_size()
@@ -43,7 +43,7 @@ def _bytes_of(memory: torch.Tensor) -> Any:
 
 
 def write(path: str, plan: SavePlan, planner: SavePlanner, options: SaveOptions) -> list[WriteResult]:
-    """Writes what one rank has. Values, and the summaries of the blobs, are in the results."""
+    """Writes one rank's part. Returns values and blob summaries in the results."""
     results = []
     with BlobWriter(path, step=options.step) as writer:
 
@@ -72,7 +72,7 @@ def write(path: str, plan: SavePlan, planner: SavePlanner, options: SaveOptions)
 
 
 def commit(path: str, metadata: Metadata, results: list[list[WriteResult]], options: SaveOptions) -> None:
-    """On the coordinator. Errors leave the blobs, but no checkpoint."""
+    """Commits on the coordinator. An error leaves the blobs without a checkpoint."""
     summaries: list[bytes] = []
     nodes: dict[str, Node] = {}
     for result in (one for of_rank in results for one in of_rank):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a plan of torch.distributed.checkpoint has a rank save."""
+"""The items that a torch.distributed.checkpoint plan assigns to a rank."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def path_of(name: str, planner_data: Any) -> _tree.Path:
 
 
 def value_of(item: WriteItem, planner: SavePlanner) -> Any:
-    """The object itself, before anything pickled it."""
+    """Returns the original object, before pickling."""
     lookup = getattr(planner, "lookup_object", None)
     if lookup is None:
         raise UnsupportedError(
@@ -37,7 +37,7 @@ def value_of(item: WriteItem, planner: SavePlanner) -> Any:
 
 
 def memory_of(item: WriteItem, planner: SavePlanner) -> tuple[_shards.Numbers, _shards.Box, torch.Tensor]:
-    """(the whole tensor's shape, the box that the rank has, its elements)."""
+    """Returns (shape of the whole tensor, box on this rank, its elements)."""
     name, data = item.index.fqn, item.tensor_data
     memory = planner.resolve_data(item)
     if data is None or not isinstance(memory, torch.Tensor):
@@ -54,13 +54,13 @@ def memory_of(item: WriteItem, planner: SavePlanner) -> tuple[_shards.Numbers, _
 
 
 def live_value(planner: Any, name: str) -> Any:
-    """What the state that the planner flattened has there, or None."""
+    """Returns the value at this name in the planner's state before flattening, or None."""
     state = getattr(planner, "state_dict", None)
     return state.get(name) if isinstance(state, Mapping) else None
 
 
 def is_in_boxes(value: Any) -> bool:
-    """Whether a rank holds several boxes of the tensor; the plans of DCP have one of each DTensor."""
+    """Tells whether a rank holds several boxes of the tensor; DCP plans have one per DTensor."""
     return isinstance(value, DTensor) and len(_shards.boxes_of(value)) > 1
 
 
@@ -68,12 +68,12 @@ _DEFAULTS = ("resolve_data", "lookup_object", "transform_object")
 
 
 def _gives_state(planner: SavePlanner) -> bool:
-    """Whether what the planner gives for an item is what its state has there."""
+    """Tells whether the planner returns the value of its state for an item, unchanged."""
     return all(getattr(type(planner), name, None) is getattr(DefaultSavePlanner, name) for name in _DEFAULTS)
 
 
 def _is_whole(items: list[WriteItem], boxes: list[_shards.LocalBox]) -> bool:
-    """Whether a rank has one box of a tensor, and the plan has that box."""
+    """Tells whether a rank has one box of a tensor, and the plan contains that box."""
     data = items[0].tensor_data
     if len(boxes) != 1 or len(items) != 1 or data is None:
         return False
@@ -82,7 +82,7 @@ def _is_whole(items: list[WriteItem], boxes: list[_shards.LocalBox]) -> bool:
 
 
 def _is_elsewhere(value: Any) -> bool:
-    """Whether a sharded tensor has no part on this rank."""
+    """Tells whether a sharded tensor has no part on this rank."""
     if isinstance(value, DTensor):
         return value.device_mesh.get_coordinate() is None
     return hasattr(value, "local_shards") and not value.local_shards()
@@ -96,7 +96,7 @@ def _by_name(items: list[WriteItem]) -> dict[str, list[WriteItem]]:
 
 
 class PlannedState(Gathered):
-    """A plan whose items are to be saved."""
+    """A plan with the items to save."""
 
     def __init__(
         self, plan: SavePlan, planner: SavePlanner, rank: int, size: int, allow_pickle: bool, names: FirstNames
@@ -111,14 +111,14 @@ class PlannedState(Gathered):
             else:
                 nodes[name] = {KIND: "tensor", "name": self._add(name, items, planner)}
         for name in plan.planner_data if isinstance(plan.planner_data, Mapping) else ():
-            # Places of lists count, also if this rank has no part of what is there.
+            # List positions count even if this rank has no part of the item.
             if name not in nodes and _is_elsewhere(live_value(planner, name)):
                 nodes[name] = {KIND: "tensor", "name": name}
         self.node = nest((path_of(name, plan.planner_data), node) for name, node in nodes.items())
         self.rank_values = encoder.rank_values
 
     def _add(self, name: str, items: list[WriteItem], planner: SavePlanner) -> str:
-        """The name under which the tensor is stored."""
+        """Returns the name under which the tensor is stored."""
         value = live_value(planner, name)
         boxes = _shards.boxes_of(value) if isinstance(value, DTensor) else []
         if len(boxes) > 1 or (self._gives_state and _is_whole(items, boxes)):
@@ -143,7 +143,7 @@ class PlannedState(Gathered):
             self.slots.append(_shards.slot_of(name, dtype, shape, box, memory))
 
     def _add_inner(self, name: str, value: Any) -> str:
-        """Adds a tensor that is within a value, such as a tuple."""
+        """Adds a tensor within a value, such as a tuple."""
         if not isinstance(value, torch.Tensor) or isinstance(value, DTensor):
             raise UnsupportedError("a sharded tensor within a value; DCP flattens mappings and lists only", tensor=name)
         self.slots.extend(_shards.source_slots(value, name, self.kept.append))

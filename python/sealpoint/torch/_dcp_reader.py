@@ -21,6 +21,9 @@ from sealpoint._checkpoint import Checkpoint, Path
 from sealpoint._errors import CommError, CorruptError, Error, InvalidArgumentError, MismatchError, UnsupportedError
 from sealpoint._keywords import names_of, refuse_unknown
 from sealpoint._native import check_one
+from sealpoint._ranks.call import Call
+from sealpoint._ranks.loads import open_reader, read_tree
+from sealpoint._ranks.session import Session
 from sealpoint._tree import Node, text_of
 from sealpoint._tree_paths import kind_of
 from sealpoint.torch import _dcp_names, _differences, _optimizers, _shards
@@ -29,36 +32,36 @@ from sealpoint.torch._arguments import checked_call
 from sealpoint.torch._dcp_names import StoredState
 from sealpoint.torch._dcp_plan import is_in_boxes, live_value
 from sealpoint.torch._dtypes import DTYPE_OF
-from sealpoint.torch._load import check_widening, mask_of, read_tree, rounding_of, unmatched_of
+from sealpoint.torch._load import check_widening, mask_of, rounding_of, unmatched_of
 from sealpoint.torch._options import LoadOptions, ReaderKeywords
-from sealpoint.torch._session import Call, Session, session_of
-from sealpoint.torch._state import agree, look_first
+from sealpoint.torch._session import session_of
+from sealpoint.torch._state import agree
 
 
 class _Open(NamedTuple):
     session: Session
-    generation: int  # of the groups, which the reader keeps
+    generation: int  # of the groups kept by the reader
     reader: _sealpoint.CollectiveReader
     stored: StoredState
 
 
 class StorageReader(storage.StorageReader):
-    """Reads checkpoints of this library, whoever wrote them, for ``dcp.load`` with any planner.
+    """Reads checkpoints of this library for ``dcp.load``, with any planner.
 
-    All ranks of the group load together, whatever their layout. Plans do not go through DCP's coordinator. Beyond what
-    DCP checks, a stored key that no rank's state has, a value where the state has a tensor, and an element type that is
-    not the stored one are errors, which name the key. What ``per_rank`` saved is loaded as the plain value of the rank:
-    DCP forgets objects that are to be replaced.
+    Collective: all ranks of the group load together, in any layout. Plans bypass DCP's coordinator. In addition to DCP's
+    checks, these are errors that name the key: a stored key in no rank's state, a value where the state has a tensor, and
+    a dtype other than the stored one. ``per_rank`` values are loaded as the plain value of the rank, because DCP drops
+    objects that are to be replaced.
 
     Args:
-        path: the checkpoint's directory; ``checkpoint_id`` of DCP takes its place.
-        process_group: that given to DCP; None: all ranks.
-        no_dist: as given to DCP: this process loads alone.
-        unexpected: what stored keys lead to that no rank's state has: "error", or "allow" for loading a part.
-        convert, allow_pickle, threads, memory_budget_bytes, share_chunks, deadline, progress: as for
+        path: Directory of the checkpoint; overridden by DCP's ``checkpoint_id``.
+        process_group: As passed to DCP. Default: all ranks.
+        no_dist: As passed to DCP: this process loads alone.
+        unexpected: Action for stored keys in no rank's state: "error", or "allow" to load a part.
+        convert, allow_pickle, threads, memory_budget_bytes, share_chunks, deadline, progress: As for
             ``sealpoint.torch.load``.
 
-    Errors of ``sealpoint.torch.load``, in the CheckpointException that DCP raises on all ranks.
+    Raises the errors of ``sealpoint.torch.load`` within the CheckpointException of DCP, on all ranks.
     """
 
     def __init__(
@@ -95,7 +98,7 @@ class StorageReader(storage.StorageReader):
         return _dcp_names.is_path(checkpoint_id)
 
     def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
-        """Opens the checkpoint: all ranks of the group together. One rank alone cannot (``rank=``)."""
+        """Opens the checkpoint. Collective over the group; ``rank=`` for a single rank is not supported."""
         if "rank" in kwargs and self._failure is not None:
             raise self._failure
         self._failure = self._open = None
@@ -103,11 +106,7 @@ class StorageReader(storage.StorageReader):
         session = session_of(self._group, is_alone=self._no_dist)
         try:
             with checked_call(session, "load", path, self._options, same=("deadline", "convert")) as call:
-                agree(call, lambda: (None, look_first(call, path, check_one)), "began the load")
-                reader = _sealpoint.CollectiveReader(
-                    call.communicator, path, check_files=True, direct_io=False,
-                    memory_budget_bytes=self._options.memory_budget_bytes,
-                )
+                reader = open_reader(call, path, self._options.memory_budget_bytes, check_one)
                 stored = StoredState(read_tree(reader), Checkpoint(reader.checkpoint(), 1))
         except Error as error:
             self._failure = error
@@ -177,7 +176,7 @@ class StorageReader(storage.StorageReader):
 
 
 class _Request:
-    """Where the items of one rank's plan are read to."""
+    """Destinations of the items in one rank's plan."""
 
     def __init__(self, stored: StoredState, planner: LoadPlanner, rank: int, size: int, allow_pickle: bool) -> None:
         self.destinations = Destinations()
@@ -190,12 +189,12 @@ class _Request:
         self._rank_values: dict[str, Node] | None = None
 
     def names(self, stored: list[str]) -> set[str]:
-        """Which of these names the state has; also of tensors of which this rank holds nothing."""
+        """Returns the names that the state has, including tensors without elements on this rank."""
         found = {item.storage_index.fqn for item, _ in [*self._tensors, *self._values]}
         state = getattr(self._planner, "state_dict", None)
         if isinstance(state, Mapping):
             found.update(state)
-        # A planner that does not flatten has what is within a mapping under the mapping's name.
+        # A planner that does not flatten stores the content of a mapping under the name of the mapping.
         found.update(name for name in stored if name not in found and self._is_within(name, found))
         return found
 
@@ -248,7 +247,7 @@ class _Request:
         return stored
 
     def _inner_tensor(self, name: str) -> torch.Tensor:
-        """One within a value: new, and whole."""
+        """A tensor within a value: new, and whole."""
         stored = self._stored.checkpoint[name]
         if stored.dtype_name not in DTYPE_OF:
             raise UnsupportedError(f"this torch has no dtype {stored.dtype_name}", tensor=name)
@@ -257,11 +256,11 @@ class _Request:
         return tensor
 
     def commit(self) -> tuple[None, bytes]:
-        """Once everything was read and verified; for ``agree``."""
+        """Applies the plan after all data was read and verified. For use in ``agree``."""
         for item, tensor in self._tensors:
             self._planner.commit_tensor(item, tensor)
         for item, value in self._values:
-            data = io.BytesIO()  # what the planner unpickles was pickled here
+            data = io.BytesIO()  # pickled a few lines above
             torch.save(value, data)
             data.seek(0)
             self._planner.load_bytes(item, data)

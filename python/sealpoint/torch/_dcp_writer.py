@@ -16,14 +16,15 @@ from sealpoint._checkpoint import Path
 from sealpoint._errors import InvalidArgumentError, UnsupportedError
 from sealpoint._keywords import names_of, refuse_unknown
 from sealpoint._native import check_none
+from sealpoint._ranks.call import Call
+from sealpoint._ranks.loads import check_on_first
 from sealpoint._save import parent_of
 from sealpoint.torch import _dcp_names, _dcp_plain
 from sealpoint.torch._aliases import FirstNames
 from sealpoint.torch._dcp_plan import PlannedState
 from sealpoint.torch._options import SaveOptions, WriterKeywords
 from sealpoint.torch._save import save_gathered
-from sealpoint.torch._session import Call
-from sealpoint.torch._state import gather_agreed, look_first
+from sealpoint.torch._state import gather_agreed
 
 _MEMORY_BUDGET_BYTES = 256 << 20
 # Saves may be on another thread than the others of the process.
@@ -33,25 +34,25 @@ _latest: dict[str, tuple[str, int, str]] = {}
 
 
 class StorageWriter(storage.StorageWriter):
-    """Writes what ``dcp.save`` and ``dcp.async_save`` save, with any planner, as a checkpoint of this library.
+    """Writes the states of ``dcp.save`` and ``dcp.async_save``, with any planner, as checkpoints of this library.
 
-    The ranks plan among themselves, over a group of gloo of their own: plans do not go through DCP's coordinator,
-    unless ``through_coordinator``. What several ranks hold is stored once, and must be equal. It can be pickled, and
-    used for one save after the other, also in the process of ``async_save``.
+    Collective. Ranks plan among themselves over a private gloo group and bypass DCP's coordinator, unless
+    ``through_coordinator``. Replicated values are stored once and must be equal. The object can be pickled and reused for
+    further saves, also in the process of ``async_save``.
 
     Args:
-        path: the new checkpoint's directory, made if it is missing; ``checkpoint_id`` of DCP takes its place.
-        process_group: that given to DCP; None: all ranks.
-        no_dist: as given to DCP: this process saves alone.
-        through_coordinator: plans, metadata and results are gathered by DCP, and its coordinator commits. Slower, and
-            differing replicas are not noticed, as with other writers; needs no messages but those of DCP.
-        step, parent, provenance, codec, codec_level, chunk_size_bytes: as for ``sealpoint.save``.
-        compare_replicas, allow_pickle, deadline: as for ``sealpoint.torch.save``.
-        frozen, full_every: as for ``sealpoint.torch.save``. Without ``parent`` it is what this process saved last into the
-            same folder, whose frozen tensors are linked.
-        memory_budget_bytes: staging memory, from the first save of this process group on.
+        path: Directory of the new checkpoint, created if missing; overridden by DCP's ``checkpoint_id``.
+        process_group: As passed to DCP. Default: all ranks.
+        no_dist: As passed to DCP: this process saves alone.
+        through_coordinator: DCP gathers plans, metadata and results, and its coordinator commits. Slower, and differing
+            replicas stay undetected, as with other writers. Sends no messages besides DCP's own.
+        step, parent, provenance, codec, codec_level, chunk_size_bytes: As for ``sealpoint.save``.
+        compare_replicas, allow_pickle, deadline: As for ``sealpoint.torch.save``.
+        frozen, full_every: As for ``sealpoint.torch.save``. Without ``parent``, frozen tensors are linked from the last
+            checkpoint saved by this process into the same folder.
+        memory_budget_bytes: Staging memory, fixed by the first save of the process group.
 
-    Errors of ``sealpoint.torch.save``, in the CheckpointException that DCP raises on all ranks.
+    Raises the errors of ``sealpoint.torch.save`` within the CheckpointException of DCP, on all ranks.
     """
 
     def __init__(
@@ -136,11 +137,11 @@ class StorageWriter(storage.StorageWriter):
         return info
 
     def _planned(self, plan: SavePlan, planner: SavePlanner, call: Call, names: FirstNames) -> PlannedState:
-        look_first(call, _dcp_names.path_text(self._path, "the StorageWriter"), check_none)
+        check_on_first(call, _dcp_names.path_text(self._path, "the StorageWriter"), check_none)
         return PlannedState(plan, planner, call.rank, call.size, self._options.allow_pickle, names)
 
     def finish(self, metadata: Metadata, results: list[list[storage.WriteResult]]) -> None:
-        """Everything is committed by now, unless through the coordinator."""
+        """Does nothing unless ``through_coordinator``: otherwise the checkpoint is already committed."""
         if self._through_coordinator:
             path = _dcp_names.path_text(self._path, "the StorageWriter")
             _dcp_plain.commit(path, metadata, results, self._options)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What differs between a state and a checkpoint, as one error."""
+"""Differences between a state and a checkpoint, as one error."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from sealpoint._errors import MismatchError
 from sealpoint._hints import extra_part, nearest
-from sealpoint.torch._session import Call
+from sealpoint._ranks.call import Call
 from sealpoint.torch._shards import Slot
 
 _NAMED_MAX = 5  # of each kind
@@ -24,13 +24,13 @@ _KINDS = {
     "per_rank": "saved by another number of ranks",
 }
 _OF_OPTIMIZERS = re.compile(r"(^|\.)state\.(?P<name>[^.]*)")
-Difference = tuple[str, str, str]  # kind, path, detail; the kind says enough if there is no detail
-# Returns the name of a stored tensor's dtype, and its shape; None: it is not stored.
+Difference = tuple[str, str, str]  # kind, path, detail; the detail may be empty
+# Returns dtype name and shape of a stored tensor, or None if it is not stored.
 Stored = Callable[[str], tuple[str, tuple[int, ...]] | None]
 
 
 def of_tensors(slots: Iterable[Slot], stored: Stored, *, dtype: bool, shape: bool) -> list[Difference]:
-    """Where dtype or shape of a destination is not the stored one. The library finds them, too, but alone."""
+    """Lists destinations with another dtype or shape than stored. The library detects them too, but one at a time."""
     found: dict[Difference, None] = {}
     for slot in slots:
         one = stored(slot.name)
@@ -42,9 +42,11 @@ def of_tensors(slots: Iterable[Slot], stored: Stored, *, dtype: bool, shape: boo
 
 
 def text_of_all(differences: list[Difference], unmatched: Collection[str], hint: str) -> str:
-    """How many there are of each kind, the first of them, and what may be the reason.
+    """Formats the number of differences by kind, the first of each, and a likely reason.
 
-    ``unmatched``: stored places that no rank's state has. ``hint``: how a part of a checkpoint is loaded.
+    Args:
+        unmatched: Stored places in no rank's state.
+        hint: Advice on loading a part of a checkpoint.
     """
     missing = dict.fromkeys(path for kind, path, _ in differences if kind == "missing").keys()
     part = extra_part(unmatched, missing), extra_part(missing, set(unmatched))
@@ -96,7 +98,7 @@ def _named(path: str, detail: str, near: Collection[str]) -> str:
 def raise_together(
     communicator: Call, differences: list[Difference], unmatched: Collection[str], hint: str
 ) -> NoReturn:
-    """The differences of the rank that has most, as the same error on all ranks. Collective; some rank has one."""
+    """Raises the differences of the rank with the most as the same error on all ranks. Collective; some rank has one."""
     text = text_of_all(differences, unmatched, hint)
     order = {kind: number for number, kind in enumerate(_KINDS)}
     first = min(differences, key=lambda one: order[one[0]])[1] if differences else ""

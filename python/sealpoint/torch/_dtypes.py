@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dtypes of torch under the names of the specification."""
+"""Dtypes of torch and their names in the specification."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import torch
 
 from sealpoint._dtypes import OF_TORCH
 
-# Those that this torch has.
+# Dtypes of the installed torch.
 NAME_OF: dict[torch.dtype, str] = {
     getattr(torch, torch_name): name for torch_name, name in OF_TORCH.items() if hasattr(torch, torch_name)
 }

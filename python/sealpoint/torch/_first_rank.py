@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors that may differ by rank, of which one rank's are stored as a whole."""
+"""Tensors that may differ by rank and are stored as one rank holds them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 from torch.nn.parallel import DistributedDataParallel
 
 from sealpoint import _tree
-from sealpoint.torch._session import Call
+from sealpoint._ranks.call import Call
 
 _log = logging.getLogger("sealpoint")
 _SHOWN_MAX = 3
 
 
 def buffers_of_ddp(state: Any, path: _tree.Path = ()) -> Iterator[str]:
-    """Paths of the buffers of modules in DistributedDataParallel, which differ by rank between forward passes."""
+    """Returns the paths of buffers in DistributedDataParallel modules, which differ by rank between forward passes."""
     if isinstance(state, DistributedDataParallel):
         yield from (_tree.text_of((*path, name)) for name, _ in state.named_buffers())
     elif isinstance(state, Mapping):
@@ -30,7 +30,7 @@ def buffers_of_ddp(state: Any, path: _tree.Path = ()) -> Iterator[str]:
 
 
 def names_of_others(names: Collection[str], call: Call, writer_ranks: Sequence[int]) -> set[str]:
-    """Those of the names that an earlier rank has, too, of the ranks that write (none given: all). Collective."""
+    """Returns the names that an earlier writing rank also has. An empty list of writers means all ranks. Collective."""
     message = "\0".join(sorted(names)).encode()
     held = [bytes(one).decode().split("\0") for one in call.all_gather(message, "found who stores tensors that may differ")]
     first = {name: rank for rank in reversed(writer_ranks or range(len(held))) for name in held[rank]}
@@ -41,7 +41,7 @@ def names_of_others(names: Collection[str], call: Call, writer_ranks: Sequence[i
 
 @functools.cache
 def _tell(names: tuple[str, ...]) -> None:
-    """Once for each set of names."""
+    """Logs each set of names once."""
     more = f" and {len(names) - _SHOWN_MAX} more" if len(names) > _SHOWN_MAX else ""
     _log.info("tensors that may differ by rank are stored as the first rank has them, without a comparison: %s%s",
               ", ".join(names[:_SHOWN_MAX]), more)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connections between ranks: groups of gloo that torch knows nothing of.
+"""Private connections between ranks: gloo groups unknown to torch.distributed.
 
-torch.distributed.new_group is for all ranks of the job, or names the group by how many others the process has.
+torch.distributed.new_group requires all ranks of the job, or derives the name from the number of groups in the process.
 """
 
 from __future__ import annotations
@@ -30,32 +30,25 @@ from torch._C._distributed_c10d import (
 )
 
 from sealpoint._errors import CommError, Error, TimeoutError
-from sealpoint.torch._store import (
-    LOOK_FIRST_SECONDS,
-    STORE_SECONDS,
-    Aside,
-    look_max_seconds,
-    own_store,
-    run_aside,
-    text_of_absent,
-)
+from sealpoint._ranks.background import BackgroundCall, run_with_deadline
+from sealpoint._ranks.rendezvous import STORE_SECONDS
+from sealpoint.torch._store import LOOK_FIRST_SECONDS, STORE_NAME, look_max_seconds, own_store, text_of_absent
 
-# More ranks are connected as a grid: each to all others has n² connections, and n - 1 descriptors on each rank.
+# Larger groups are connected as a grid: a full mesh has n² connections, and n - 1 descriptors per rank.
 MESH_RANKS_MAX = 256
-# From when all ranks came.
+# Counted from the arrival of all ranks.
 CONNECT_SECONDS = 60.0
-# Descriptors of a group beside its connections, and some that the process may open meanwhile.
+# Descriptors of a group in addition to its connections, and a reserve for the process.
 _SPARE_DESCRIPTORS = 32
 _ADDRESSES_MAX = 8
-_STORE = "the store of torch.distributed"
 T = TypeVar("T")
 
-# Runs one call of a group, by its options; what ends it early is an exception.
+# Runs one call of a group with its options. An exception ends the call early.
 Run = Callable[[Any, Callable[[Any], Any]], None]
 
 
 class Links(Protocol):
-    """What a communicator does with tensors of the host. All ranks call the same, in the same order."""
+    """Collectives of a communicator on host tensors. All ranks make the same calls in the same order."""
 
     def barrier(self, run: Run) -> None: ...
 
@@ -64,14 +57,14 @@ class Links(Protocol):
     def broadcast(self, run: Run, tensor: torch.Tensor, root: int) -> None: ...
 
     def all_gather(self, run: Run, tensor: torch.Tensor) -> torch.Tensor:
-        """One row for each rank, of tensors of one dimension and the same size."""
+        """Returns one row per rank, of one-dimensional tensors of equal size."""
 
     def all_to_all(self, run: Run, outgoing: torch.Tensor, sent: Sequence[int], received: Sequence[int]) -> torch.Tensor:
-        """``sent``: how much of one dimension goes to each rank, one after the other. So is what is returned."""
+        """Exchanges consecutive parts; ``sent`` has the size for each rank, and the result is laid out in the same way."""
 
 
 class Mesh:
-    """Each rank is connected to each other one."""
+    """Connects each rank to every other rank."""
 
     def __init__(self, group: Any) -> None:
         self._group, self._size = group, int(group.size())
@@ -105,11 +98,13 @@ class Mesh:
 
 
 class Grid:
-    """Ranks in rows, one after the other: each is connected to those of its row and of its column. What goes to another one
-    passes through the rank of its own row that is in the other's column."""
+    """Connects consecutive ranks in rows: each rank to its row and its column.
+
+    Messages to other ranks are routed via the rank in the sender's row and the receiver's column.
+    """
 
     def __init__(self, row: Mesh, column: Mesh, place: tuple[int, int], shape: tuple[int, int]) -> None:
-        """``place``: number of the row and of the column. ``shape``: how many of each."""
+        """Creates a grid; ``place`` is this rank's (row, column), ``shape`` the number of rows and columns."""
         self._row, self._column = row, column
         self._place, self._shape = place, shape
 
@@ -134,7 +129,7 @@ class Grid:
     def all_to_all(self, run: Run, outgoing: torch.Tensor, sent: Sequence[int], received: Sequence[int]) -> torch.Tensor:
         rows, columns = self._shape
         to = torch.tensor(sent, dtype=torch.int64).reshape(rows, columns)
-        # What each rank of the row sends to each row, of what goes to ranks of this column.
+        # The volume from each rank of the row to each row, for ranks of this column.
         numbers = self._row.all_to_all(run, to.t().reshape(-1), [rows] * columns, [rows] * columns)
         passing = numbers.reshape(columns, rows)
         parts = torch.split(outgoing, list(sent))
@@ -147,16 +142,16 @@ class Grid:
 
 
 def _columns_of(size: int) -> int:
-    """All ranks for a mesh; else the ones of a row that let each rank have the fewest connections. (Of a prime: a mesh.)"""
+    """Returns the row length: all ranks for a mesh, otherwise the length that minimizes connections per rank. Primes use a mesh."""
     if size <= MESH_RANKS_MAX:
         return size
     return size // max(rows for rows in range(1, math.isqrt(size) + 1) if size % rows == 0)
 
 
 def make_links(name: str, rank: int, size: int, end: float, check: Callable[[], None]) -> Links:
-    """Those between all who give the same name, which nobody gave before. ``check`` is called meanwhile.
+    """Connects all ranks that pass the same unique name. Calls ``check`` while waiting.
 
-    Errors: TimeoutError (names the ranks that did not come, or where those are that cannot be connected), CommError.
+    Raises TimeoutError (names the absent ranks, or the addresses of unreachable ones) and CommError.
     """
     columns = _columns_of(size)
     rows = size // columns
@@ -182,8 +177,8 @@ def make_links(name: str, rank: int, size: int, end: float, check: Callable[[], 
         _wait(wait_for_all, end, check, lambda: text("the store does not say that all ranks came"), rank, look)
     except BaseException:
         stop.set()
-        with contextlib.suppress(Error):  # so that one who comes later does not try to connect
-            run_aside(lambda: PrefixStore(name, own_store()).set("gone", f"rank {rank}"), STORE_SECONDS, _STORE)
+        with contextlib.suppress(Error):  # stops a late rank from trying to connect
+            run_with_deadline(lambda: PrefixStore(name, own_store()).set("gone", f"rank {rank}"), STORE_SECONDS, STORE_NAME)
         raise
     seconds = min(CONNECT_SECONDS, end - time.monotonic())
     connect_end = time.monotonic() + seconds
@@ -205,19 +200,21 @@ def make_links(name: str, rank: int, size: int, end: float, check: Callable[[], 
 def _wait(
     call: Callable[[], T], end: float, check: Callable[[], None], text: Callable[[], str], rank: int, look: float
 ) -> T:
-    """What call() returns, by the end; after each ``look`` seconds check() is called. Errors: TimeoutError (what text() says),
-    CommError; those of check()."""
-    made = Aside(call)
+    """Returns the result of call() or fails at ``end``. Calls check() every ``look`` seconds while waiting.
+
+    Raises TimeoutError with text(), CommError, and the errors of check().
+    """
+    made = BackgroundCall(call)
     while not made.wait(min(look, max(0.0, end - time.monotonic()) + 0.001)):
         check()
         if time.monotonic() > end:
-            raise TimeoutError(run_aside(text, STORE_SECONDS, _STORE), rank=rank)
+            raise TimeoutError(run_with_deadline(text, STORE_SECONDS, STORE_NAME), rank=rank)
     try:
         return made.result()
     except RuntimeError as error:
         check()
         if time.monotonic() > end:
-            raise TimeoutError(run_aside(text, STORE_SECONDS, _STORE), rank=rank) from error
+            raise TimeoutError(run_with_deadline(text, STORE_SECONDS, STORE_NAME), rank=rank) from error
         raise CommError(f"gloo: {' '.join(str(error).split())}", rank=rank) from error
 
 
@@ -227,7 +224,7 @@ def _group(name: str, rank: int, size: int, end: float) -> Mesh:
 
 
 def _address() -> str:
-    """Where gloo listens, as it finds that out."""
+    """Returns the listening address of gloo, as gloo itself determines it."""
     host, interface = socket.gethostname(), os.environ.get("GLOO_SOCKET_IFNAME", "")
     if interface:
         return f"{interface} of {host}"
@@ -247,7 +244,7 @@ def _where(store: Any, came: Sequence[str]) -> str:
 
 
 def _check_descriptors(size: int, connections: int) -> None:
-    """Errors: CommError."""
+    """Raises CommError if the process lacks file descriptors."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     used = len(os.listdir("/proc/self/fd"))
     needed = used + connections + _SPARE_DESCRIPTORS

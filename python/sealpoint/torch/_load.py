@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loading states of torch."""
+"""Loads of torch states."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Iterable, MutableMapping, Sequence
 from typing import Any, NamedTuple, Protocol, Unpack
 
@@ -16,23 +17,25 @@ from sealpoint._errors import CorruptError, InvalidArgumentError, MismatchError,
 from sealpoint._keywords import refuses_unknown, takes
 from sealpoint._native import check_one
 from sealpoint._options import LOAD_BUDGET_DEFAULT_BYTES, Conversion
+from sealpoint._ranks.call import Call
+from sealpoint._ranks.loads import open_reader, read_tree, tree_of_names, values_of_rank
 from sealpoint.torch import _differences, _optimizers, _parameters, _shards, _versions
-from sealpoint.torch._arguments import check, checked_call, tells_other_ranks
+from sealpoint.torch._arguments import check, checked_call
 from sealpoint.torch._dtypes import DTYPE_OF
 from sealpoint.torch._matching import Matching
 from sealpoint.torch._options import Contract, LoadKeywords, LoadOptions
 from sealpoint.torch._rename import Renaming, part_of
-from sealpoint.torch._session import Call, session_of
-from sealpoint.torch._state import UNITED, agree, look_first
+from sealpoint.torch._session import session_of, tells_other_ranks
+from sealpoint.torch._state import UNITED, agree
 
-# Options that must be the same on all ranks.
+# Options that must be equal on all ranks.
 _SAME = ("contract", "all_ranks", "rename", "convert", "share_chunks", "deadline")
-# By a stored dtype, the wider ones.
+# The wider dtypes for each stored dtype.
 _WIDER = {"bf16": ("f32", "f64"), "f16": ("f32", "f64"), "f32": ("f64",)}
 
 
 class Stateful(Protocol):
-    """An object with a state of its own, such as a module or an optimizer."""
+    """An object with its own state, such as a module or an optimizer."""
 
     def state_dict(self) -> Any: ...
 
@@ -43,10 +46,10 @@ State = MutableMapping[Any, Any] | list[Any] | Stateful
 
 
 class LoadReport(NamedTuple):
-    """What a load did on this rank, and its findings: (kind, path, detail).
+    """Result and findings of a load on this rank; a finding is (kind, path, detail).
 
-    Findings are differences where the contract says "report"; objects of which the checkpoint has nothing, if ``missing`` is
-    not "error" ("missing"); and hyper-parameters of optimizers that the checkpoint changed ("value").
+    Findings are differences with the contract "report"; objects without any stored state, if ``missing`` is not "error"
+    (kind "missing"); and optimizer hyper-parameters changed by the checkpoint (kind "value").
     """
 
     bytes_requested: int
@@ -58,47 +61,58 @@ class LoadReport(NamedTuple):
 @tells_other_ranks
 @takes(LoadKeywords, LoadOptions)
 def load(state_dict: State, path: Path, **options: Unpack[LoadKeywords]) -> LoadReport:
-    """Fills a state in place: tensors in their memory, whatever their layout; values in their containers.
+    """Fills a state in place: tensors in their memory, in any layout, and values in their containers.
 
-    All ranks call it; they may be another number, in another layout, than those that saved. Values change only after all
-    bytes were verified; after an error the content of tensors is unspecified.
+    Collective: all ranks call it. Their number and layout may differ from the save. Values change only after all bytes
+    were verified. After an error the content of tensors is unspecified.
 
     Args:
-        state_dict: as for ``save``; a mapping, a list or an object. Objects with ``load_state_dict()`` get their state at
-            the end. An optimizer that has none yet, as in a new process, gets places for it first, on its parameters'
-            devices and meshes. What ``optimizer.state_dict()`` returned then has none, and is refused.
-        contract: what differences lead to; None: each is an error. See ``Contract``.
-        convert: elements of other dtypes are converted: to a floating-point dtype that has every value of the stored one
-            ("widen": bf16 and f16 to f32 or f64, f32 to f64), if each fits ("exact"), or to the nearest even ("nearest");
-            None: never.
-        all_ranks: a place of ``per_rank`` gets a list with the values of all ranks that saved, by rank, however many load,
-            such as the states of data loaders, which the program divides anew. Tensors among them are new, on the CPU.
-        rename: what stored names are in the state now: ``{"model.backbone.*": "model.encoder.*"}``, where ``*`` stands for any
-            characters. A name that fits nothing is an error.
-        allow_pickle: unpickles what was saved with ``allow_pickle``. That runs code of whoever wrote the file.
-        threads: that read and verify, per rank; None: the processors that a rank may use, divided by the ranks of its host
-            that share them, 16 at most.
-        share_chunks: what several ranks need is read by one, which sends it to the others (True), or each reads all that it
-            needs (False), which is faster for ranks that share a page cache. None: passed on if ranks are on several
-            hosts. The same on all ranks.
+        state_dict: As for ``save``: a mapping, a list or an object. Objects with ``load_state_dict()`` receive their state
+            at the end. An optimizer without state, as in a new process, first gets places for it on the devices and
+            meshes of its parameters. The result of its ``state_dict()`` has no such places and is refused.
+        contract: Action for each kind of difference. Default: all are errors. See ``Contract``.
+        convert: Conversion of elements to other dtypes: "widen" to a floating-point dtype that represents every stored
+            value (bf16 and f16 to f32 or f64, f32 to f64), "exact" if each value fits, "nearest" with rounding to
+            nearest even. Default: no conversion.
+        all_ranks: Fill each ``per_rank`` place with the list of the values of all saving ranks, by rank, for any number of
+            loading ranks, so that the program can redistribute them. Tensors among them are new, on the CPU.
+        rename: Maps stored names to names in the state: ``{"model.backbone.*": "model.encoder.*"}``; ``*`` matches any
+            characters. A name that matches nothing is an error.
+        allow_pickle: Unpickle values saved with ``allow_pickle``. This runs code chosen by the writer of the file.
+        threads: Number of threads per rank that read and verify. Default: the processors available to a rank divided by
+            the ranks on its host that share them, at most 16.
+        share_chunks: True: one rank reads data that several need and sends it to the others. False: each rank reads all
+            of its data, which is faster for ranks that share a page cache. None: True if the ranks span several hosts.
+            Must be equal on all ranks.
+        process_group, deadline: As for ``save``.
+        memory_budget_bytes: Maximum staging memory per rank. Default: 256 MiB.
+        progress: As for ``Checkpoint.read``.
 
-    Errors, the same on all ranks: NotFoundError, UncommittedError, IncompleteError, CorruptError, MismatchError (counts
-    what differs and names the first few paths), InvalidArgumentError, UnsupportedError, IoError, TimeoutError, CommError.
+    Raises:
+        NotFoundError: the path does not exist.
+        UncommittedError: the directory has no commit marker.
+        IncompleteError: a file is missing or too short.
+        CorruptError: a digest does not match.
+        MismatchError: state and checkpoint differ. Counts the differences and names the first few paths.
+        InvalidArgumentError: the state cannot be filled in place, or an argument is invalid.
+        UnsupportedError: a value has an unsupported type.
+        IoError: the storage failed.
+        TimeoutError: a rank did not answer within ``deadline``.
+        CommError: the communication between ranks failed.
+
+    Errors are the same on all ranks.
     """
     chosen = LoadOptions(**options)
+    if chosen.contract is None:
+        chosen = dataclasses.replace(chosen, contract=Contract())
     with checked_call(session_of(chosen.process_group), "load", path, chosen, same=_SAME) as call, torch.inference_mode(False):
         return _load(call, state_dict, path, chosen)
 
 
 def _load(call: Call, state: State, path: Path, options: LoadOptions) -> LoadReport:
-    # The library's own exchanges need all ranks in this call.
-    agree(call, lambda: (None, look_first(call, path, check_one)), "began the load")
-    communicator, contract = call.communicator, options.contract or Contract()
     budget = options.memory_budget_bytes or LOAD_BUDGET_DEFAULT_BYTES
-    spans_hosts = call.spans_hosts()
-    reader = _sealpoint.CollectiveReader(
-        communicator, path, check_files=True, direct_io=False, memory_budget_bytes=budget
-    )
+    reader, contract = open_reader(call, path, budget, check_one), options.contract
+    assert contract is not None
     node = read_tree(reader)
     versions, parameters = _read_tree_object(reader, _versions.OBJECT), _read_tree_object(reader, _parameters.OBJECT)
     united = dict.fromkeys(_read_tree_object(reader, UNITED))
@@ -110,8 +124,8 @@ def _load(call: Call, state: State, path: Path, options: LoadOptions) -> LoadRep
         of_all_ranks = None if of_all_ranks is None else [renaming.keys(values) for values in of_all_ranks]
 
     def make() -> tuple[Matching, bytes]:
-        rank, size = communicator.rank, communicator.size
-        rank_values = _values_of_rank(reader, node, rank) if of_all_ranks is None else {}
+        rank, size = call.rank, call.size
+        rank_values = values_of_rank(reader, node, rank) if of_all_ranks is None else {}
         rank_values = rank_values if renaming is None else renaming.keys(rank_values)
         matching = Matching(node, rank_values, rank, size, contract, options.allow_pickle, _look_in(reader), versions, parameters,
                             united, of_all_ranks)
@@ -139,12 +153,12 @@ def _load(call: Call, state: State, path: Path, options: LoadOptions) -> LoadRep
         matching.findings += [("unexpected", name, "no rank's state has it") for name in unmatched]
     report = reader.load(
         slots=matching.destinations.slots,
-        # What the tree says is missing or unexpected is known by now; objects of other programs do not count.
+        # Missing and unexpected places were already compared via the tree; objects of other programs do not count.
         contract=_sealpoint.LoadContract(dtype=contract.dtype, shape=contract.shape, coverage=contract.coverage),
         convert=rounding_of(options.convert),
         threads=load_threads(options.threads),
         memory_budget_bytes=budget,
-        share_chunks=spans_hosts if options.share_chunks is None else options.share_chunks,
+        share_chunks=call.spans_hosts() if options.share_chunks is None else options.share_chunks,
         progress=options.progress,
     )
     if any(answer[0] for answer in answers):
@@ -160,12 +174,12 @@ def _load(call: Call, state: State, path: Path, options: LoadOptions) -> LoadRep
 
 
 def rounding_of(convert: Conversion | None) -> Rounding | None:
-    """What the readers are asked for once check_widening has passed."""
+    """Returns the rounding that readers use after check_widening has passed."""
     return "exact" if convert == "widen" else convert
 
 
 def check_widening(convert: Conversion | None, slots: Sequence[_shards.Slot], checkpoint: Checkpoint) -> None:
-    """Errors: MismatchError (the state has a dtype that is not a wider one)."""
+    """Raises MismatchError if the dtype of the state is not wider than the stored one."""
     if convert != "widen":
         return
     for slot in slots:
@@ -178,44 +192,21 @@ def check_widening(convert: Conversion | None, slots: Sequence[_shards.Slot], ch
 
 
 def _some(names: Sequence[str]) -> str:
-    """The first few."""
+    """Returns the first few."""
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-def read_tree(reader: _sealpoint.CollectiveReader) -> Any:
-    """The tree of a checkpoint; collective. One without a tree has its tensors under their names."""
-    try:
-        return _tree.parse(reader.read_object(_tree.OBJECT))
-    except NotFoundError:
-        return _tree_of_names(Checkpoint(reader.checkpoint(), 1))
-
-
-def _tree_of_names(names: Iterable[str]) -> dict[str, Any]:
-    """The tree of tensors without one, each under its name."""
-    return {name: {_tree.KIND: "tensor", "name": name} for name in names}
-
-
 def _read_tree_object(reader: _sealpoint.CollectiveReader, name: str) -> Any:
-    """What was noted beside the tree, such as the versions of modules; collective."""
+    """Reads an object stored next to the tree, such as the versions of modules. Collective."""
     if name not in Checkpoint(reader.checkpoint(), 1).objects:
         return {}
     return _tree.parse(reader.read_object(name))
 
 
 def _values_of_all_ranks(reader: _sealpoint.CollectiveReader, node: Any) -> list[dict[str, Any]]:
-    """The objects of all ranks that saved; collective, so that each is read once."""
+    """Reads the objects of all ranks that saved. Collective, so each object is read once."""
     count = max((one["size"] for one in _tree.nodes_of(node, ("per_rank",))), default=0)
     return [_tree.parse(reader.read_object(_tree.rank_object(rank))) for rank in range(count)]
-
-
-def _values_of_rank(reader: _sealpoint.CollectiveReader, node: Any, rank: int) -> dict[str, Any]:
-    """What the rank of this number gave to ``per_rank``."""
-    objects = Checkpoint(reader.checkpoint(), 1).objects
-    name = _tree.rank_object(rank)
-    if name not in objects or not any(_tree.nodes_of(node, ("per_rank",))):
-        return {}
-    values: dict[str, Any] = _tree.parse(objects[name])
-    return values
 
 
 def _look_in(reader: _sealpoint.CollectiveReader) -> _optimizers.Look:
@@ -245,7 +236,7 @@ def _stored_in(reader: _sealpoint.CollectiveReader) -> _differences.Stored:
 
 
 def mask_of(stored: Sequence[str], matched: Collection[str]) -> bytes:
-    """A bit per stored place: whether this rank's state has it."""
+    """Returns one bit per stored place: whether the state of this rank has it."""
     mask = bytearray((len(stored) + 7) // 8)
     for i, name in enumerate(stored):
         if name in matched:
@@ -254,7 +245,7 @@ def mask_of(stored: Sequence[str], matched: Collection[str]) -> bytes:
 
 
 def unmatched_of(stored: Sequence[str], masks: list[bytes]) -> list[str]:
-    """What no rank's state has."""
+    """Returns the stored places that no rank's state has."""
     matched = 0
     for mask in masks:
         matched |= int.from_bytes(mask, "little")
@@ -265,21 +256,20 @@ def unmatched_of(stored: Sequence[str], masks: list[bytes]) -> list[str]:
 @refuses_unknown
 def load_full(path: Path, *, keys: Sequence[str] | None = None, device: torch.device | str = "cpu", allow_pickle: bool = False,
               threads: int | None = None) -> Any:
-    """The whole state as new containers and tensors, as torch.load has it: what was given to ``save``, a mapping mostly.
-    One process; needs no others.
+    """Loads the whole state into new containers and tensors, as torch.load does. Not collective.
 
-    Of ``per_rank`` values it has a list, by rank; of any mapping, such as an OrderedDict, a dict.
+    ``per_rank`` values become lists, by rank. Mappings such as OrderedDict become dicts.
 
     Args:
-        keys: patterns of the names that are loaded, such as ["model", "optimizer.param_groups"]; of a mapping all that is in
-            it. ``*`` stands for any characters. The result has the mappings that they are in. A pattern that fits nothing is
-            an error. None: all.
+        keys: Patterns of names to load, such as ["model", "optimizer.param_groups"]; the name of a mapping selects its
+            whole content. ``*`` matches any characters. The result includes the enclosing mappings. A pattern that
+            matches nothing is an error. Default: everything.
     """
     check(allow_pickle=allow_pickle, keys=keys)
     check_one(path_of(path))
     with open_checkpoint(path) as checkpoint, torch.inference_mode(False):
         has_tree = _tree.OBJECT in checkpoint.objects
-        tree = _tree.parse(bytes(checkpoint.objects[_tree.OBJECT])) if has_tree else _tree_of_names(checkpoint)
+        tree = _tree.parse(bytes(checkpoint.objects[_tree.OBJECT])) if has_tree else tree_of_names(checkpoint)
         tree = _with_rank_values(tree if keys is None else part_of(tree, keys), _rank_values(checkpoint), ())
         names: Iterable[str] = checkpoint if keys is None else {one["name"]: None for one in _tree.nodes_of(tree, ("tensor",))}
         tensors: dict[str, torch.Tensor] = {}
@@ -307,7 +297,7 @@ def _rank_values(checkpoint: Any) -> list[Any]:
 
 
 def _with_rank_values(node: Any, ranks: list[Any], path: _tree.Path) -> Any:
-    """The tree, with a list of values for each ``per_rank``."""
+    """Returns the tree with a list of values for each ``per_rank``."""
     if isinstance(node, list):
         return [_with_rank_values(one, ranks, (*path, i)) for i, one in enumerate(node)]
     if not isinstance(node, dict):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A state dict beside the tree of a checkpoint, which is loaded into it."""
+"""Matches a state dict with the tree of the checkpoint to be loaded into it."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from sealpoint.torch._differences import Difference
 from sealpoint.torch._options import Contract
 from sealpoint.torch._state import is_stateful, plain_state
 
-Put = Callable[[Any], None]  # sets the value of one place of a state
+Put = Callable[[Any], None]  # sets the value at one place of a state
 
 
 class Matching:
-    """A state dict beside the tree of a checkpoint: which tensors are read where, and the values, set at the end.
+    """A state dict matched with the tree of a checkpoint: reads and their destinations, and values to set at the end.
 
-    Nothing of the state changes before ``apply``.
+    The state does not change before ``apply``, except for tensor contents.
     """
 
     def __init__(self, tree: Node, rank_values: Mapping[str, Node], rank: int, size: int, contract: Contract,
@@ -38,22 +38,22 @@ class Matching:
         self.destinations = Destinations()
         self.findings: list[tuple[str, str, str]] = []  # (kind, path, detail)
         self.forbidden: list[Difference] = []  # by the contract
-        self.matched: set[str] = set()  # paths of stored places that this rank's state has
-        self.stored: list[str] = []  # all of them
+        self.matched: set[str] = set()  # paths of stored places in this rank's state
+        self.stored: list[str] = []  # all stored places
         self._contract, self._rank, self._size = contract, rank, size
         self._rank_values, self._of_all_ranks = rank_values, of_all_ranks
         self._new_tensors = _tree.Decoder(self._new_tensor, allow_pickle)
         self._decoder = _tree.Decoder(self._refuse_tensor, allow_pickle)
-        self._changes: list[Callable[[], None]] = []  # in this order, at the end
+        self._changes: list[Callable[[], None]] = []  # applied in this order at the end
         self._loads: list[tuple[Any, Any, list[Any]]] = []  # (object with a state, what of it has the state, its state dict)
-        self._within = ""  # which kind of object has the part of the state: see _object
+        self._within = ""  # kind of the enclosing object: see _object
         self._copies = _optimizers.Copies()
         self._look, self._versions, self._parameters, self._united = look, versions, parameters, united
-        self._names: dict[int, _parameters.Names] = {}  # of the parameters of the state
+        self._names: dict[int, _parameters.Names] = {}  # of the parameters in the state
         self._tree = tree
 
     def match(self, state: Any) -> None:
-        """Errors: InvalidArgumentError (a state that cannot be filled in place)."""
+        """Matches the state. Raises InvalidArgumentError for a state that cannot be filled in place."""
         self.stored = list(_leaves(self._tree, ()))
         if not (is_stateful(state) or isinstance(state, (MutableMapping, list))) or _shards.is_tensor(state):
             raise InvalidArgumentError(
@@ -110,7 +110,7 @@ class Matching:
         absent = []
         for key in list(live):
             place = (*path, _tree.part_of(key))
-            name = str(key) if type(key) is int and key not in stored else key  # all keys of DCP are strings
+            name = str(key) if type(key) is int and key not in stored else key  # all DCP keys are strings
             found = stored[name] if name in stored else find(stored, str(key))
             if found is not None or name in stored:
                 self._place(partial(operator.setitem, live, key), live[key], found, place)
@@ -122,7 +122,7 @@ class Matching:
             self._missing(value, place)
 
     def _missing(self, live: Any, path: Path) -> None:
-        """What the checkpoint does not have. Where that is allowed, an object of which it has nothing is one finding."""
+        """Records a place missing from the checkpoint. An allowed object without any stored state is one finding."""
         leaves = list(_live_leaves(live, path))
         if self._contract.missing != "error" and len(leaves) > 1:
             detail = f"the checkpoint has nothing of it, which are {len(leaves)} values; they stay as they are"
@@ -131,7 +131,7 @@ class Matching:
             self._differ("missing", one, "the checkpoint does not have it")
 
     def _place(self, put: Put, live: Any, node: Node, path: Path) -> None:
-        """Matches what the state has at one place with its node. ``put``: what sets another value there."""
+        """Matches one place of the state with its node. ``put`` sets another value there."""
         if is_stateful(live) and not _shards.is_tensor(live):
             self._object(live, node, path)
         elif path and str(path[-1]).rpartition(".")[2] == _values.EXTRA_STATE:
@@ -162,13 +162,13 @@ class Matching:
             self._changes.append(partial(put, _values.in_container_of(live, self._value(node, path))))
 
     def _is_replaced(self, live: Any, node: Node, path: Path) -> bool:
-        """Whether it is a value that is replaced as a whole. Where ranks had other keys, each has its own."""
+        """Tells whether a value is replaced as a whole. Values with different keys per rank are replaced per rank."""
         if not (path or self._within) or (text_of(path) in self._united and not _values.is_empty(live)):
             return False
         return _values.are_replaced(live, node, has_strict_keys=self._within in ("strict", "optimizer"))
 
     def _object(self, live: Any, node: Node, path: Path) -> None:
-        """What has ``load_state_dict()``. The keys of modules, optimizers, schedulers and scalers are strict."""
+        """Matches an object with ``load_state_dict()``. Keys of modules, optimizers, schedulers and scalers are strict."""
         whole, live = live, _parameters.of_rank(live)
         found = _parameters.by_names(live, node, self._names, self._parameters.get(text_of(path)), self._size == 1)
         if isinstance(found, _parameters.Matched):
@@ -190,7 +190,7 @@ class Matching:
                 self._mark_matched(stored, (*path, *place))
 
     def _fill(self, whole: Any, live: Any, node: Node, path: Path) -> None:
-        """``live``: what has the state, of ``whole``."""
+        """Fills ``whole``, the state of ``live``."""
         for group, key, detail in _optimizers.changed_hyper_parameters(live, node):
             self.findings.append(("value", text_of((*path, "param_groups", group, key)), detail))
         holder = [self._state_of(live, node, path)]
@@ -203,7 +203,7 @@ class Matching:
         self._loads.append((whole, live, holder))
 
     def _replace(self, put: Put, live: Any, node: Node, path: Path) -> None:
-        """A value without tensors, whatever its form is here and there."""
+        """Replaces a value without tensors, in any form."""
         self._mark_matched(node, path)
         stored = entries_of(node)
         if isinstance(live, Mapping) and stored is not None and self._contract.missing != "allow":
@@ -214,21 +214,23 @@ class Matching:
         self._changes.append(lambda: put(_values.in_container_of(live, value)))
 
     def _make(self, put: Put, node: Node, path: Path) -> None:
-        """A value with tensors, for which the state has no places yet: the tensors are new, on the CPU."""
+        """Creates a value with tensors that the state has no places for. Its tensors are new, on the CPU."""
         self._mark_matched(node, path)
         made = self._new_tensors.decode(node)
         self._changes.append(partial(put, made))
 
     def _extra_state(self, put: Put, live: Any, node: Node, path: Path) -> None:
-        """The extra state of a module, which may have another form at each save."""
+        """Matches the extra state of a module, which may change its form with each save."""
         if kind_of(node) == "tensor" and isinstance(live, torch.Tensor):
             if self._look(node["name"]) == (tuple(live.shape), live.dtype):
                 return self._tensor(live, node, path)
         return self._make(put, node, path)
 
     def _state_of(self, value: Any, node: Node, path: Path) -> Any:
-        """As ``plain_state``, with places for what is stored of optimizers, also of those within the state of an object, and with
-        the stored versions of modules."""
+        """Returns the state as ``plain_state`` does, with places for stored optimizer state and with stored module versions.
+
+        Includes optimizers within the state of an object.
+        """
         if is_stateful(value):
             return _optimizers.complete(value, self._state_of(value.state_dict(), node, path), node, self._look)
         if _values.is_of_own_kind(value):
@@ -263,7 +265,7 @@ class Matching:
         self.destinations.add(live, node["name"])
 
     def _parts(self, live: Any, node: Node, path: Path) -> None:
-        """A tensor that is made of others."""
+        """Matches a composed tensor."""
         self._mark_matched(node, path)
         wrong = _subclasses.why_differs(live, node)
         if wrong is not None:
@@ -291,11 +293,11 @@ class Matching:
             self._changes.append(lambda: put(_values.in_container_of(live, tuple(filled))))
 
     def _is_state_of_parameter(self, path: Path) -> bool:
-        """Whether it is what an optimizer keeps of a parameter."""
+        """Tells whether it is per-parameter optimizer state."""
         return self._within == "optimizer" and "state" in path
 
     def _may_grow(self, live: Any, path: Path) -> bool:
-        """Whether it is a list that an object fills while it runs, such as the history of LBFGS, with local tensors."""
+        """Tells whether an object grows this list as it runs, such as the history of LBFGS, with local tensors."""
         is_of_object = self._within == "other" or self._is_state_of_parameter(path)
         return is_of_object and isinstance(live, (list, tuple)) and all(type(one) is torch.Tensor for one in live)
 
@@ -330,8 +332,10 @@ class Matching:
 
 
 def _items(node: Node) -> list[Node] | None:
-    """The places of a list or tuple that count one by one, since mappings, tensors or values of each rank are among them;
-    None: they do not."""
+    """Returns the individually matched places of a list or tuple, or None.
+
+    Places are matched individually if mappings, tensors or per-rank values are among them.
+    """
     items = node if isinstance(node, list) else node.get("items") if kind_of(node) == "tuple" else None
     if items is None or not any(
         entries_of(one) is not None or kind_of(one) in ("tensor", "per_rank") or _items(one) for one in items
@@ -352,7 +356,7 @@ def _leaves(node: Node, path: Path) -> Iterator[str]:
 
 
 def _live_leaves(value: Any, path: Path) -> Iterator[Path]:
-    """As ``_leaves``, of a state."""
+    """Returns the leaves of a state, as ``_leaves`` does."""
     state = plain_state(value) if is_stateful(value) and not _shards.is_tensor(value) else value
     entries = state.items() if isinstance(state, Mapping) else enumerate(state) if _is_nested(state) else ()
     if not entries:
@@ -362,7 +366,7 @@ def _live_leaves(value: Any, path: Path) -> Iterator[Path]:
 
 
 def _is_nested(value: Any) -> bool:
-    """Whether a list or tuple has mappings, tensors, values of each rank or objects with a state."""
+    """Tells whether a list or tuple contains mappings, tensors, per-rank values or stateful objects."""
     return isinstance(value, (list, tuple)) and any(
         isinstance(one, (Mapping, _tree.PerRank)) or _shards.is_tensor(one) or is_stateful(one) or _is_nested(one)
         for one in value

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors of one name on meshes that have no rank in common, such as the experts of each rank: they are no replicas."""
+"""Tensors with the same name on disjoint meshes, such as the experts of each rank: they are not replicas."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import torch.distributed as dist
 from torch.distributed.tensor import DTensor
 
 from sealpoint._errors import InvalidArgumentError
-from sealpoint.torch._session import Call
+from sealpoint._ranks.call import Call
 
-# The names of the tensors on each mesh, by its ranks.
+# Tensor names by mesh, given as its ranks.
 Meshes = dict[tuple[int, ...], list[str]]
 
 
@@ -22,9 +22,10 @@ def note(meshes: Meshes, name: str, value: Any) -> None:
 
 
 def check_names(meshes: Meshes, call: Call) -> None:
-    """With digests compared, the content would tell; without, the meshes must. Collective: the first rank of each says its names.
+    """Checks that a name is used on one mesh only. Collective: the first rank of each mesh sends its names.
 
-    Errors: InvalidArgumentError, the same on all ranks.
+    Needed only without comparison of replicas, which would detect different content. Raises InvalidArgumentError, the same on
+    all ranks.
     """
     own = [[ranks, names] for ranks, names in meshes.items() if ranks[0] == dist.get_rank()]
     answers = call.all_gather(json.dumps(own).encode(), "compared the meshes of their tensors")

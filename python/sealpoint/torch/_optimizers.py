@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Optimizers that have no state yet: torch makes it in the first step, and a load comes before that."""
+"""Optimizers without state: torch creates it in the first step, but a load comes before that."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sealpoint._tree import Node
 from sealpoint._tree_paths import entries_of, kind_of
 from sealpoint.torch import _parameters, _subclasses
 
-# Returns shape and dtype of a stored tensor, by its name.
+# Returns shape and dtype of a stored tensor.
 Look = Callable[[str], tuple[tuple[int, ...], torch.dtype]]
 _PARTS = {"state", "param_groups"}
 NO_STATE = (
@@ -29,7 +29,7 @@ NO_PLACES = (
 )
 _GET_STATE = "load into what get_state_dict(model, optimizer{}) of torch.distributed.checkpoint.state_dict returns"
 _FLAT = ", options=StateDictOptions(flatten_optimizer_state_dict=True)"
-# By the form of what is stored.
+# By the form of the stored state.
 _WAYS_OUT = {
     "numbers": "the checkpoint has its state by numbers of parameters, the state by names: give the optimizer itself, "
                '{"optimizer": optimizer}, which gets state and hyper-parameters',
@@ -38,17 +38,17 @@ _WAYS_OUT = {
     "flat": "the checkpoint has its state by names of parameters in one flat mapping: give its modules in the state, too, by "
             f"whose names it is found; or {_GET_STATE.format(_FLAT)}, then call set_state_dict() with it and these options",
 }  # fmt: skip
-# What schedulers change of groups that have an entry of this name.
+# Group entries that a scheduler changes, by the entry that reveals it.
 _SCHEDULED = {"initial_lr": ("lr",), "max_momentum": ("momentum", "betas"), "base_momentum": ("momentum", "betas")}
 _OF_STATE = re.compile(r"((?:.*\.)?)state\.")
 
 
 def complete(optimizer: Any, state: Any, node: Node, look: Look) -> Any:
-    """The state dict of an optimizer, with places for what is stored of its parameters and groups and not there yet.
+    """Returns an optimizer's state dict with places for stored state of its parameters and groups.
 
-    New tensors are where the optimizer would have made them: those of the parameter's shape as the parameter, on its device
-    and mesh. What is stored of a parameter that the optimizer does not have gets no place. Neither the optimizer nor
-    ``state`` changes. What is not an optimizer's is returned as it is. Local.
+    New tensors are placed as the optimizer would: state with the parameter's shape on the parameter's device and mesh. Stored
+    state of unknown parameters gets no place. Neither the optimizer nor ``state`` changes. Returns any other state unchanged.
+    Local.
     """
     groups, live_groups = getattr(optimizer, "param_groups", None), _groups_of(state)
     if live_groups is None or not isinstance(groups, list) or len(groups) != len(live_groups):
@@ -60,7 +60,7 @@ def complete(optimizer: Any, state: Any, node: Node, look: Look) -> Any:
     packages = {one.__module__.partition(".")[0] for one in bases} - {"torch"}
     for group, live in zip(groups, live_groups, strict=True):
         for parameter, number in zip(group["params"], live["params"], strict=False):
-            entries = entries_of(stored_states.get(number, stored_states.get(str(number))))  # all keys of DCP are strings
+            entries = entries_of(stored_states.get(number, stored_states.get(str(number))))  # all DCP keys are strings
             if entries:
                 states[number] = _with_places(states.get(number, {}), entries, parameter, look, packages)
     new_groups = list(live_groups)
@@ -71,7 +71,7 @@ def complete(optimizer: Any, state: Any, node: Node, look: Look) -> Any:
 
 
 def _groups_of(state: Any) -> list[Any] | None:
-    """The parameter groups in what an optimizer's state_dict() returns; None: it is something else."""
+    """Returns the parameter groups in the result of an optimizer's state_dict(), or None for another state."""
     if not isinstance(state, Mapping) or not _PARTS <= state.keys() or not isinstance(state["state"], Mapping):
         return None
     groups = state["param_groups"]
@@ -85,7 +85,7 @@ def _with_places(live: Mapping[Any, Any], entries: Mapping[Any, Node], parameter
 
 
 def _place(key: Any, node: Node, parameter: Any, look: Look, packages: Collection[str] = ()) -> Any:
-    """Where a node can be loaded to: None for a value, since values are replaced."""
+    """Returns a destination for a node, or None for a value, because values are replaced."""
     if kind_of(node) == "tensor":
         shape, dtype = look(node["name"])
         if parameter is None or (key == "step" and shape == ()):  # torch has counters on the host, and moves them itself
@@ -109,14 +109,14 @@ def _place(key: Any, node: Node, parameter: Any, look: Look, packages: Collectio
 
 
 def _fits_placements(shape: tuple[int, ...], parameter: DTensor) -> bool:
-    """Whether a state, such as one value per row, can be sharded as its parameter is."""
+    """Tells whether a state, such as one value per row, can be sharded as its parameter is."""
     dims = [one.dim for one in parameter.placements if isinstance(one, Shard)]
     is_plain = all(isinstance(one, (Shard, Replicate)) for one in parameter.placements)
     return is_plain and all(dim < len(shape) and shape[dim] == parameter.shape[dim] for dim in dims)
 
 
 def lacks_all_state(state: Any, node: Node) -> bool:
-    """Whether this is the state_dict() of an optimizer before its first step, of whose parameters state is stored."""
+    """Tells whether this is the state_dict() of an optimizer before its first step, although state of its parameters is stored."""
     groups = _groups_of(state)
     if groups is None or state["state"]:
         return False
@@ -125,14 +125,16 @@ def lacks_all_state(state: Any, node: Node) -> bool:
 
 
 def way_out_of_other_form(state: Any, node: Node) -> str | None:
-    """What to do if state and checkpoint have the state of an optimizer under other kinds of names: none of the state of
-    one would be found in the other, whatever differences are allowed."""
+    """Suggests a remedy if state and checkpoint name optimizer state differently.
+
+    No name of one would be found in the other, whatever differences are allowed.
+    """
     live, stored = _form_of(state), _form_of(entries_of(node) or {})
     return None if live is None or stored is None or live == stored else _WAYS_OUT[stored]
 
 
 def _form_of(state: Mapping[Any, Any]) -> str | None:
-    """The form of a state dict, or of the entries of its node."""
+    """Returns the form of a state dict, or of the entries of its node."""
     if _PARTS <= state.keys():
         groups = state["param_groups"]
         entries = [entries_of(group) or {} for group in groups] if isinstance(groups, list) else []
@@ -143,10 +145,11 @@ def _form_of(state: Mapping[Any, Any]) -> str | None:
 
 
 def without_state(names: Collection[str], unmatched: Collection[str]) -> list[str]:
-    """Stored optimizers whose groups some rank's state has, and of whose stored state none has anything; by their paths.
+    """Returns the paths of stored optimizers with live groups on some rank but no live state at all.
 
     Args:
-        names: stored places. unmatched: those that no rank's state has.
+        names: Stored places.
+        unmatched: Stored places in no rank's state.
     """
     lost = {match[1] for name in unmatched if (match := _OF_STATE.match(name))}
     matched = set(names).difference(unmatched) if lost else set()
@@ -155,7 +158,10 @@ def without_state(names: Collection[str], unmatched: Collection[str]) -> list[st
 
 
 def group_sizes_that_differ(state: Any, node: Node) -> Iterator[tuple[int, int, int]]:
-    """(number of the group, its parameters, those of the stored one). torch would notice only after the bytes were read."""
+    """Yields (group number, number of live parameters, number of stored parameters) for each difference.
+
+    torch would notice only after the bytes were read.
+    """
     groups = _groups_of(state)
     stored = (entries_of(node) or {}).get("param_groups")
     if groups is None or not isinstance(stored, list):
@@ -167,9 +173,9 @@ def group_sizes_that_differ(state: Any, node: Node) -> Iterator[tuple[int, int, 
 
 
 def changed_hyper_parameters(optimizer: Any, node: Node) -> Iterator[tuple[int, str, str]]:
-    """(number of the group, hyper-parameter, both values) where the stored one replaces another one of the optimizer.
+    """Yields (group number, hyper-parameter, both values) for each live value that a different stored value replaces.
 
-    A scheduler changes some with each step: of these the initial value is compared.
+    If a scheduler changes a value with each step, its initial value is compared instead.
     """
     groups = _parameters.groups_of(optimizer) or []
     for i, (live, entries) in enumerate(zip(groups, _parameters.stored_groups(entries_of(node) or {}), strict=False)):
@@ -183,22 +189,22 @@ def changed_hyper_parameters(optimizer: Any, node: Node) -> Iterator[tuple[int, 
 
 
 class Copies:
-    """State dicts of optimizers, without these: what a load changes in their groups, the optimizer does not see."""
+    """State dicts of optimizers passed without the optimizer, which does not see changes to their groups."""
 
     def __init__(self) -> None:
         self._found: list[tuple[str, Any, list[dict[Any, str]]]] = []
 
     def note(self, path: str, state: Any) -> None:
-        """Before the load. Those whose parameters have names come from get_state_dict, whose users call the other half."""
+        """Records a state dict before the load. Skips state dicts by parameter name: they come from get_state_dict."""
         groups = _groups_of(state)
         if groups is not None and all(type(number) is int for group in groups for number in group["params"]):
             self._found.append((path, groups, _values_of(groups)))
 
     def changed(self) -> list[str]:
-        """Paths of those that have other hyper-parameters now."""
+        """Returns the paths of state dicts with changed hyper-parameters."""
         return [path for path, groups, before in self._found if _values_of(groups) != before]
 
 
 def _values_of(groups: list[Any]) -> list[dict[Any, str]]:
-    """The values of the groups that are not tensors: tensors are loaded in place, and so into the optimizer."""
+    """Returns the non-tensor values of the groups. Tensors are loaded in place, and thereby into the optimizer."""
     return [{key: repr(one) for key, one in group.items() if not isinstance(one, torch.Tensor)} for group in groups]

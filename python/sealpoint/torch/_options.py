@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What saves and loads of torch are to be like, beside what ``sealpoint._options`` has for any framework."""
+"""Options of torch saves and loads, in addition to the common ones in ``sealpoint._options``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, TypedDict
 
 import torch.distributed as dist
 
+from sealpoint import _options
 from sealpoint._arguments import Provenance
 from sealpoint._checkpoint import OnMismatch, Path, Progress
 from sealpoint._errors import InvalidArgumentError
@@ -18,7 +19,6 @@ from sealpoint._options import (
     PROMOTE_MEMORY_DEFAULT_BYTES,
     Conversion,
     StoreKeywords,
-    StoreOptions,
 )
 from sealpoint._save import Parent
 
@@ -71,20 +71,13 @@ class CheckpointerKeywords(StoreKeywords, total=False):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SaveOptions(StoreOptions):
-    """A save: also where it goes, and who takes part."""
+class SaveOptions(_options.SaveOptions):
+    """Options of a save: also the participating ranks and torch-specific settings."""
 
     process_group: dist.ProcessGroup | None = None
     no_dist: bool = False
-    series: bool = False
-    step: int | None = None
-    parent: Parent = None
-    provenance: Provenance | None = None
-    allow_empty: bool = False
-    allow_fallback: bool = False
     writer_ranks: Sequence[int] = ()
     first_rank: Sequence[str] = ()
-    staged: Path | None = None
     keep_local: int = 0
     unpromoted_max: int = 3
     unpromoted_wait: float = 60.0
@@ -100,15 +93,15 @@ class SaveOptions(StoreOptions):
 
 
 class Contract:
-    """What differences between a state dict and a checkpoint lead to: each "error", "report" or "allow".
+    """Actions for differences between a state dict and a checkpoint: each "error", "report" or "allow".
 
     Args:
-        missing: the state has a place that the checkpoint does not have. Going on leaves it as it is.
-        unexpected: the checkpoint has a place that no rank's state has.
-        shape, coverage: of tensors; as for ``Checkpoint.read``.
-        dtype: a tensor's dtype differs; never converted, unless ``convert`` of ``load`` says so.
-        kind: a tensor where the other has a value, or a list of another length. Going on leaves it as it is.
-        per_rank: another number of ranks saved values of ``per_rank``. Going on leaves them as they are.
+        missing: A place of the state is not stored. "report" and "allow" leave it unchanged.
+        unexpected: A stored place is in no rank's state.
+        shape, coverage: For tensors, as for ``Checkpoint.read``.
+        dtype: The dtype of a tensor differs. It is converted only with ``convert`` of ``load``.
+        kind: A tensor meets a value, or a list has another length. "report" and "allow" leave it unchanged.
+        per_rank: Another number of ranks saved ``per_rank`` values. "report" and "allow" leave them unchanged.
     """
 
     def __init__(
@@ -132,7 +125,7 @@ class Contract:
 
     @staticmethod
     def partial() -> Contract:
-        """For loading some of a checkpoint: stored places that the state does not have are allowed."""
+        """Returns a contract for loading a part of a checkpoint: stored places outside the state are allowed."""
         return Contract(unexpected="allow")
 
 
@@ -164,7 +157,7 @@ class LoadKeywords(ResumeKeywords, total=False):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LoadOptions:
-    """A load."""
+    """Options of a load."""
 
     process_group: dist.ProcessGroup | None = None
     contract: Contract | None = None

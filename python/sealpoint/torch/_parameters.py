@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which stored state of an optimizer belongs to which parameter: by names where both sides have them, never by number alone."""
+"""Matches stored optimizer state to parameters, by name if both sides have names, and never by number alone."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from sealpoint._tree import Node, Path, text_of
 from sealpoint._tree_paths import entries_of, kind_of
 
 OBJECT = _tree.PARAMETERS
-# By the path of an optimizer: the names of the parameters of each group.
+# Parameter names of each group, by the path of the optimizer.
 Parameters = dict[str, list[list[str]]]
-_NAMES = "param_names"  # of a group, if the optimizer was given named_parameters()
-# What optimizers keep of a parameter that has its shape.
+_NAMES = "param_names"  # key of a group if the optimizer was given named_parameters()
+# Per-parameter optimizer state with the shape of the parameter.
 _MOMENTS = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq", "exp_inf", "momentum_buffer", "square_avg")
 _SHOWN_MAX = 3
 _WRAPPERS = re.compile(r"(^|(?<=\.))(_orig_mod|_checkpoint_wrapped_module|_fsdp_wrapped_module)\.")
@@ -30,12 +30,12 @@ _OTHER_GROUPS = ("the same parameters are in other groups, so that it is not kno
 class Names(NamedTuple):
     """Names of a parameter in the modules of a state."""
 
-    full: str  # with the path of the module in the state
-    short: str  # within its module, without wrappers; as get_state_dict() has it
+    full: str  # including the path of the module in the state
+    short: str  # within its module, without wrappers, as in get_state_dict()
 
 
 def names_in(state: Any) -> dict[int, Names]:
-    """The names of the parameters of all modules in a state, by the ids of the parameters."""
+    """Returns the names of the parameters of all modules in a state, by id of the parameter."""
     found: dict[int, Names] = {}
     owners: dict[str, int] = {}
     is_unique = True
@@ -63,14 +63,14 @@ def _modules(state: Any, path: Path) -> Iterator[tuple[Path, torch.nn.Module]]:
 
 
 def groups_of(optimizer: Any) -> list[dict[str, Any]] | None:
-    """The parameter groups of an optimizer; None: it is something else."""
+    """Returns the parameter groups of an optimizer, or None for other objects."""
     groups = getattr(optimizer, "param_groups", None)
     is_one = isinstance(groups, list) and all(isinstance(group, dict) and "params" in group for group in groups)
     return groups if is_one else None
 
 
 def named_groups(optimizer: Any, names: Mapping[int, Names]) -> list[list[Names]] | None:
-    """The names of the parameters of each group; None: not all have one, or it is no optimizer."""
+    """Returns the parameter names of each group, or None if a name is missing or the object is not an optimizer."""
     groups = groups_of(optimizer)
     if not groups or any(id(one) not in names for group in groups for one in group["params"]):
         return None
@@ -78,7 +78,7 @@ def named_groups(optimizer: Any, names: Mapping[int, Names]) -> list[list[Names]
 
 
 def numbers_of(groups: list[Any]) -> dict[int, Any]:
-    """The parameters of an optimizer by the numbers that its state_dict() gives them."""
+    """Returns the parameters of an optimizer by the numbers used in its state_dict()."""
     seen: dict[int, Any] = {}
     for group in groups:
         for parameter in group["params"]:
@@ -92,22 +92,22 @@ def _zero() -> Any:
 
 
 def of_rank(value: Any) -> Any:
-    """The optimizer of this rank's parameters, of a ZeroRedundancyOptimizer; all else as it is."""
+    """Returns the rank-local optimizer of a ZeroRedundancyOptimizer, and any other object unchanged."""
     kind = _zero()
     return value.optim if kind is not None and isinstance(value, kind) else value
 
 
 def note_load(value: Any) -> None:
-    """Gives the loaded hyper-parameters to a ZeroRedundancyOptimizer, from the optimizer of this rank's parameters."""
+    """Copies loaded hyper-parameters from the rank-local optimizer to its ZeroRedundancyOptimizer."""
     kind = _zero()
     if kind is not None and isinstance(value, kind):
         kind._sync_param_groups(value.optim.param_groups, value.param_groups)
 
 
 def flat_state(optimizer: Any, names: list[list[Names]]) -> dict[str, Any]:
-    """The state of an optimizer by names of parameters, in one mapping, as get_state_dict() flattens it.
+    """Flattens the state of an optimizer by parameter name into one mapping, as get_state_dict() does.
 
-    Ranks that have other parameters, as stages of a pipeline do, have other keys in it.
+    Ranks with different parameters, such as pipeline stages, have different keys in it.
     """
     state, flat = optimizer.state_dict(), {}
     for group, of_group in zip(state["param_groups"], names, strict=True):
@@ -121,17 +121,17 @@ def flat_state(optimizer: Any, names: list[list[Names]]) -> dict[str, Any]:
 
 
 class _Stored:
-    """What is stored of an optimizer, by names of parameters."""
+    """Stored optimizer state by parameter name."""
 
     def __init__(self) -> None:
         self.states: dict[str, dict[Any, Node]] = {}
         self.groups: dict[str, Mapping[Any, Node]] = {}
         self.number_of_group: dict[str, int] = {}  # empty: groups are not stored
-        self.places: dict[str, list[tuple[Path, Node]]] = {}  # of the states and the groups of a name, below the optimizer
+        self.places: dict[str, list[tuple[Path, Node]]] = {}  # nodes of the states and groups of a name, below the optimizer
 
 
 def _of_groups(entries: Mapping[Any, Node], names: list[list[str]]) -> _Stored:
-    """Reads a state_dict(), or what get_state_dict() returns."""
+    """Reads the result of state_dict() or get_state_dict()."""
     stored = _Stored()
     states = entries_of(entries.get("state")) or {}
     for i, (group, of_group) in enumerate(zip(stored_groups(entries), names, strict=True)):
@@ -159,13 +159,13 @@ def _of_flat(entries: Mapping[Any, Node]) -> _Stored:
 
 
 def stored_groups(entries: Mapping[Any, Node]) -> list[Mapping[Any, Node]]:
-    """The entries of each stored group of an optimizer whose entries these are."""
+    """Returns the entries of each stored group of the optimizer with these entries."""
     groups = entries.get("param_groups")
     return [entries_of(group) or {} for group in groups] if isinstance(groups, list) else []
 
 
 def _own_names(groups: list[Any]) -> list[list[str]] | None:
-    """The names that the groups have themselves; None: not all have them."""
+    """Returns the names stored in the groups themselves, or None if a group lacks them."""
     names = [group.get(_NAMES) for group in groups]
     is_whole = all(isinstance(one, list) and isinstance(group.get("params"), list) and len(one) == len(group["params"])
                    for one, group in zip(names, groups, strict=True))  # fmt: skip
@@ -174,20 +174,23 @@ def _own_names(groups: list[Any]) -> list[list[str]] | None:
 
 
 class Matched(NamedTuple):
-    """The stored state of an optimizer by the live optimizer's numbers and groups."""
+    """Stored optimizer state by the numbers and groups of the live optimizer."""
 
     node: Node
-    places: list[tuple[Path, Node]]  # which stored nodes that is, below the optimizer
+    places: list[tuple[Path, Node]]  # the corresponding stored nodes, below the optimizer
 
 
 def by_names(optimizer: Any, node: Node, names: Mapping[int, Names], stored_names: list[list[str]] | None,
              is_alone: bool) -> Matched | str | None:
-    """What is stored of this rank's parameters; or why it cannot be told; None: a side has no names, or numbers agree.
+    """Selects the stored state of this rank's parameters.
 
     Args:
-        names: of ``names_in``.
-        stored_names: full names of the parameters of each stored group, if they were stored.
-        is_alone: no other rank loads, so that no other one has the other parameters.
+        names: Result of ``names_in``.
+        stored_names: Full parameter names of each stored group, if stored.
+        is_alone: Only this rank loads, so no other rank has the remaining parameters.
+
+    Returns:
+        The state, or the reason why it cannot be matched; None if a side has no names or the numbers agree.
     """
     groups, entries = groups_of(optimizer), entries_of(node) or {}
     if not groups:
@@ -233,13 +236,14 @@ def _matched(groups: list[Any], live: list[list[str]], stored: _Stored, is_alone
 
 
 def _has_same_groups(live: list[list[str]], number_of: Mapping[str, int]) -> bool:
-    """Whether the parameters of a group were in one, and those of two groups in two."""
+    """Tells whether stored groups partition the parameters as live groups do."""
     found = [{number_of[name] for name in names} for names in live if names]
     return all(len(one) == 1 for one in found) and len(set.union(set(), *found)) == len(found)
 
 
 def _values_of_group(number: int, names: list[str], stored: _Stored) -> dict[Any, Node] | None:
-    """The hyper-parameters of a group; None: they differ between its parameters. A group may have no parameter on this rank."""
+    """Returns the hyper-parameters of a group, or None if they differ between its parameters. A rank may have no parameter of it.
+    """
     of_group = [name for name, one in stored.number_of_group.items() if one == number]
     every = [_values(stored.groups[name]) for name in names or of_group[:1] or list(stored.groups)[:1]]
     return every[0] if every and all(_compared(one) == _compared(every[0]) for one in every) else None
@@ -263,11 +267,11 @@ def dict_node(entries: Mapping[Any, Node]) -> Node:
 
 
 def misfits(optimizer: Any, node: Node, shape_of: Callable[[str], tuple[int, ...]]) -> Iterator[str]:
-    """Moments whose parameter has another shape: they are those of another parameter."""
+    """Lists moments with another shape than their parameter: they belong to another parameter."""
     groups, entries = groups_of(optimizer), entries_of(node) or {}
     sizes = [len(group.get("params") or ()) for group in stored_groups(entries)]
     if groups is None or sizes != [len(group["params"]) for group in groups]:
-        return  # for another check
+        return  # left to another check
     names = {id(parameter): name for group in groups for name, parameter in
              zip(group.get(_NAMES) or (), group["params"], strict=False)}  # fmt: skip
     states = entries_of(entries.get("state")) or {}

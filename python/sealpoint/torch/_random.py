@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The states of the random generators of a process, as plain values."""
+"""States of a process's random generators, as plain values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ States = list[list[Any]]
 
 
 def random_states() -> States:
-    """(name, state) of those of Python, numpy and torch, and of the accelerator that this process uses."""
+    """Returns (name, state) for Python, numpy, torch, and the accelerator in use."""
     kind, words, *rest = numpy.random.get_state(legacy=True)
     states: States = [
         ["python", random.getstate()],
@@ -27,7 +27,7 @@ def random_states() -> States:
 
 
 def set_random_states(states: States) -> None:
-    """What ``random_states`` returned, of this or of another process; an accelerator that is not here is left out."""
+    """Restores the result of ``random_states`` of any process. Skips an accelerator that is absent here."""
     for name, state in states:
         if name == "python":
             random.setstate(state)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors whose regions the caller names, such as the runs of a distributed optimizer."""
+"""Tensors with caller-defined regions, such as the runs of a distributed optimizer."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Region(NamedTuple):
     """A box of a tensor, or a run of its elements, and the memory that holds it.
 
     Args:
-        tensor: the elements: of the box's shape; flat, if there is a run.
-        offset: of the box in the whole tensor, in elements per dimension.
-        extent: of the box; None: the shape of ``tensor``.
-        run: ``tensor`` holds the row-major elements [begin, end) of the box; None: all of them.
+        tensor: Elements, in the shape of the box, or flat with ``run``.
+        offset: Offset of the box in the whole tensor, in elements per dimension.
+        extent: Extent of the box. Default: the shape of ``tensor``.
+        run: ``tensor`` holds the row-major elements [begin, end) of the box. Default: all of them.
     """
 
     tensor: torch.Tensor
@@ -30,18 +30,20 @@ class Region(NamedTuple):
 
 
 class Regions:
-    """In a state dict: what this rank holds of one tensor, as regions that the caller names.
+    """The part of one tensor held by this rank, as caller-defined regions, for use in a state dict.
 
         {"exp_avg": sp.Regions((4096, 1024), torch.float32, [sp.Region(shard, (0, 0), (2048, 1024), run=(begin, end))])}
 
-    Over all ranks they are to cover the tensor, and none may overlap another unless it is the same. Saved as any other
-    tensor, and loaded in place, whatever regions it was saved as.
+    The regions of all ranks must cover the tensor. Regions must not overlap unless they are equal. They are saved as any
+    other tensor, and loaded in place regardless of the stored regions.
 
     Args:
-        shape: of the whole tensor.
-        regions: none, if this rank holds nothing of it.
+        shape: Shape of the whole tensor.
+        dtype: Dtype of the tensor.
+        regions: Regions of this rank; may be empty.
 
-    Errors: InvalidArgumentError.
+    Raises:
+        InvalidArgumentError: a region does not fit the tensor.
     """
 
     def __init__(self, shape: Sequence[int], dtype: torch.dtype, regions: Iterable[Region] = ()) -> None:

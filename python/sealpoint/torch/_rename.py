@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stored names as a state has them now, and a part of a tree by names."""
+"""Renaming of stored names, and selection of a part of a tree by name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sealpoint.interop._select import pattern, renamer
 
 
 def _is_mapping(node: Node) -> bool:
-    """Whether it has names: a mapping whose keys are strings."""
+    """Tells whether it is a mapping with string keys."""
     return isinstance(node, dict) and KIND not in node and len(node) > 0
 
 
@@ -36,9 +36,9 @@ def _check_fits(argument: str, patterns: Collection[str], names: Collection[str]
 
 
 class Renaming:
-    """Rules from patterns of stored names to names in the state; a ``*`` stands for any characters, the same on both sides.
+    """Rules from patterns of stored names to names in the state; ``*`` matches any characters and is kept.
 
-    Errors: InvalidArgumentError (a pattern that fits no stored name, two names that become one).
+    Raises InvalidArgumentError if a pattern matches no stored name, or two names become one.
     """
 
     def __init__(self, rules: Mapping[str, str], tree: Node) -> None:
@@ -50,11 +50,11 @@ class Renaming:
             _insert(self.tree, name, node)
 
     def keys(self, values: Mapping[str, Node]) -> dict[str, Node]:
-        """The same of a mapping by the paths of values."""
+        """Renames the keys of a mapping by value path."""
         return {self.name(name): node for name, node in values.items()}
 
     def prefixes(self, values: Mapping[str, Node]) -> dict[str, Node]:
-        """The same of a mapping by the paths of mappings."""
+        """Renames the keys of a mapping by mapping path."""
         return {self.name(f"{name}.").removesuffix("."): node for name, node in values.items()}
 
     def _without_moved(self, node: Node, path: Path, moved: dict[str, Node]) -> Node:
@@ -74,7 +74,7 @@ class Renaming:
 
 
 def _insert(tree: Node, name: str, node: Node) -> None:
-    """Puts a node below the mapping whose path the name begins with, as far as there is one."""
+    """Inserts a node below the existing mapping with the longest matching path."""
     parts = name.split(".")
     count = len(parts) - 1
     while count > 0:
@@ -90,9 +90,9 @@ def _insert(tree: Node, name: str, node: Node) -> None:
 
 
 def part_of(tree: Node, keys: Sequence[str]) -> Node:
-    """What fits the patterns, with the mappings that it is in. A pattern of a mapping is one of all that is in it.
+    """Returns the nodes that match the patterns, with their enclosing mappings. Matching a mapping selects its whole content.
 
-    Errors: InvalidArgumentError (a pattern that fits nothing).
+    Raises InvalidArgumentError if a pattern matches nothing.
     """
     names = set(_leaves(tree))
     above = {name[:at] for name in names for at, letter in enumerate(name) if letter == "."}

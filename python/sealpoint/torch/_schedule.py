@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When a training saves: each so many steps, each so much time, and when its process is told to end."""
+"""Save schedule of a training: by steps, by time, and on termination."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 
 _UNITS = {"s": 1, "sec": 1, "min": 60, "m": 60, "h": 3600, "d": 86400}
 _PERIOD = re.compile(rf"(\d+(?:\.\d+)?)\s*({'|'.join(_UNITS)})")
-# Ranks look at the clock, and at signals, at steps that are about so far apart, or a part of the period if that is less.
+# Approximate interval of checks of the clock and of signals; a fraction of the period if that is shorter.
 _LOOK_SECONDS = 1.0
 _LOOKS_PER_PERIOD = 10
-# The exit status of a process that SIGTERM ended, as a shell has it.
+# Exit status of a process ended by SIGTERM, as in a shell.
 EXIT_STATUS = 128 + int(signal.SIGTERM)
 
 
 def period_of(every: Any) -> float | None:
-    """The seconds of a text such as "10min", or of a timedelta; None: it is neither."""
+    """Parses text such as "10min", or a timedelta, into seconds; None for another value."""
     if isinstance(every, datetime.timedelta):
         return every.total_seconds() if every.total_seconds() > 0 else None
     match = _PERIOD.fullmatch(every) if isinstance(every, str) else None
@@ -31,20 +31,20 @@ def period_of(every: Any) -> float | None:
 
 
 class Look(NamedTuple):
-    """What a rank tells the others at a step; what rank 0 says of the time counts."""
+    """Data sent by each rank at a check. The time of rank 0 counts."""
 
-    is_told: bool  # it had SIGTERM
+    is_told: bool  # received SIGTERM
     is_due: bool
-    steps: int  # to the next look
+    steps: int  # until the next check
 
 
 class Clock:
-    """The time since the last save, and the pace of the steps. Of one rank."""
+    """The time since the last save, and the pace of the steps, of one rank."""
 
     def __init__(self, period: float | None) -> None:
         self._period = period
         self._saved = self._looked = time.monotonic()
-        self._step: int | None = None  # of the last look
+        self._step: int | None = None  # of the last check
 
     def note_save(self) -> None:
         self._saved = time.monotonic()
@@ -60,14 +60,14 @@ class Clock:
 
 
 class Sigterm:
-    """Notes SIGTERM instead of ending the process, from ``install`` to ``restore``; a second one ends it.
+    """Records SIGTERM instead of ending the process, between ``install`` and ``restore``. A second SIGTERM ends it.
 
-    A program that has a handler of its own keeps it. Children that were forked end as before.
+    A handler of the program takes precedence. Forked children end as before.
     """
 
     def __init__(self) -> None:
         self.is_told = False
-        self._pid: int | None = None  # of the process that has the handler
+        self._pid: int | None = None  # the process that installed the handler
 
     def install(self) -> None:
         is_main = threading.current_thread() is threading.main_thread()

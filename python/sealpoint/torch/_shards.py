@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which parts of which tensor a rank holds, and where: tensors of torch as slots of the library."""
+"""Tensor parts held by a rank, and their memory: torch tensors as slots of the library."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from sealpoint.torch._dtypes import NAME_OF
 from sealpoint.torch._regions import Regions
 
 Numbers = tuple[int, ...]
-# Offset and extent in the whole tensor, in elements; None: all of it.
+# Offset and extent in the whole tensor, in elements; None: the whole tensor.
 Box = tuple[Numbers, Numbers] | None
 Slot = _sealpoint.Slot
-Ranges = list[tuple[int, int]]  # [begin, end) each, of one dimension
+Ranges = list[tuple[int, int]]  # [begin, end) each, in one dimension
 
 
 class Part(NamedTuple):
-    """A box of a tensor, and the memory that holds its elements; or those of a run [begin, end) of it."""
+    """A box of a tensor and the memory with its elements, or with the elements [begin, end) of it."""
 
     box: Box
     memory: torch.Tensor
@@ -34,7 +34,7 @@ class Part(NamedTuple):
 
 
 class Pieces(NamedTuple):
-    """What a rank holds of a tensor: nothing, if it is not a member of the tensor's mesh."""
+    """The parts of a tensor on a rank: empty if the rank is outside the tensor's mesh."""
 
     shape: Numbers
     dtype: torch.dtype
@@ -42,22 +42,22 @@ class Pieces(NamedTuple):
 
 
 def is_tensor(value: Any) -> bool:
-    """Whether it has elements that are stored as those of a tensor, in one or several parts."""
+    """Tells whether the value is stored as a tensor, in one or several parts."""
     if isinstance(value, (torch.Tensor, Regions)):
         return True
-    # Some mappings have an attribute of any name.
+    # Some mappings claim to have every attribute.
     return not isinstance(value, Mapping) and (hasattr(value, "local_shards") or hasattr(value, "__create_chunk_list__"))
 
 
 def _chunk(ranges: Ranges, count: int, index: int) -> Ranges:
-    """Part ``index`` of ``count`` of the elements, as torch.chunk has it; the last ones may be empty."""
+    """Returns part ``index`` of ``count``, as torch.chunk divides; trailing parts may be empty."""
     total = sum(end - begin for begin, end in ranges)
     size = -(-total // count)
     return _cut(ranges, min(index * size, total), min((index + 1) * size, total))
 
 
 def _cut(ranges: Ranges, first: int, last: int) -> Ranges:
-    """The elements number [first, last) of the ranges, one after the other."""
+    """Returns the elements [first, last) of the concatenated ranges."""
     found: Ranges = []
     for begin, end in ranges:
         low, high = max(first, 0), min(last, end - begin)
@@ -78,9 +78,9 @@ def _joined(ranges: Ranges) -> Ranges:
 
 
 def ranges_of(shape: Sequence[int], mesh_shape: Sequence[int], coordinate: Sequence[int], placements: Any) -> list[Ranges]:
-    """Which elements of each dimension a rank of a mesh holds, in the order of its local tensor.
+    """Returns the elements of each dimension held by a rank of a mesh, in the order of its local tensor.
 
-    A strided shard is split twice: into ``split_factor`` parts, each of which is chunked over the ranks.
+    A strided shard is split twice: into ``split_factor`` parts, and each part is chunked over the ranks.
     """
     held: list[Ranges] = [[(0, size)] if size > 0 else [] for size in shape]
     for mesh_dim, placement in enumerate(placements):
@@ -104,7 +104,7 @@ _places: dict[int, tuple[weakref.ref[DeviceMesh], _Place]] = {}  # by id: equal 
 
 
 def _place_of(mesh: DeviceMesh) -> _Place:
-    """The mesh's shape and this rank's coordinate in it, or None. Properties of a mesh are slow, and never change."""
+    """Returns the mesh's shape and this rank's coordinate, or None. Cached: mesh properties are slow and never change."""
     found = _places.get(id(mesh))
     if found is not None and found[0]() is mesh:
         return found[1]
@@ -117,7 +117,7 @@ def _place_of(mesh: DeviceMesh) -> _Place:
 
 
 def boxes_of(tensor: DTensor) -> list[LocalBox]:
-    """(offset in the whole tensor, extent, offset in the local tensor) of each box that this rank holds."""
+    """Returns (offset in the whole tensor, extent, offset in the local tensor) of each box on this rank."""
     mesh_shape, coordinate = _place_of(tensor.device_mesh)
     if coordinate is None:
         return []
@@ -187,7 +187,7 @@ def _parts_of_chunks(value: Any, key: str) -> list[Part]:
 
 
 def is_local(value: Any) -> bool:
-    """Whether a plain tensor says which boxes of a whole it holds: CheckpointableTensor of torch.distributed.checkpoint."""
+    """Tells whether a plain tensor describes its boxes, as DCP's CheckpointableTensor does."""
     return isinstance(value, torch.Tensor) and all(hasattr(value, name) for name in _LOCAL)
 
 
@@ -232,7 +232,7 @@ def _parts_of_regions(value: Regions, key: str) -> list[Part]:
 
 
 def pieces_of(value: Any, key: str) -> Pieces:
-    """What this rank holds of a tensor. Errors: InvalidArgumentError, UnsupportedError; both name the key."""
+    """Returns the parts of a tensor on this rank. Raises InvalidArgumentError and UnsupportedError, which name the key."""
     if isinstance(value, (UninitializedParameter, UninitializedBuffer)):
         raise InvalidArgumentError("the parameter of a lazy module has no shape yet, expected one forward pass before", tensor=key)
     if isinstance(value, Regions):
@@ -241,7 +241,7 @@ def pieces_of(value: Any, key: str) -> Pieces:
         return Pieces(tuple(value.shape), value.dtype, _parts_of_dtensor(value, key))
     if hasattr(value, "__create_chunk_list__"):
         return Pieces(tuple(value.size()), value.dtype, _parts_of_chunks(value, key))
-    if hasattr(value, "local_shards"):  # ShardedTensor of FSDP1
+    if hasattr(value, "local_shards"):  # a ShardedTensor of FSDP1
         parts = [
             Part((tuple(shard.metadata.shard_offsets), tuple(shard.metadata.shard_sizes)), shard.tensor)
             for shard in value.local_shards()
@@ -254,7 +254,7 @@ def pieces_of(value: Any, key: str) -> Pieces:
 
 
 def check_storable(tensor: torch.Tensor, key: str) -> str:
-    """The dtype's name. Errors: UnsupportedError for memory that has no plain elements; it names the key."""
+    """Returns the dtype name. Raises UnsupportedError, which names the key, for memory without plain elements."""
     what = None
     if tensor.layout != torch.strided:
         what = f"layout is {tensor.layout}, expected torch.strided"
@@ -276,7 +276,7 @@ def check_storable(tensor: torch.Tensor, key: str) -> str:
 
 
 def memory_of(tensor: torch.Tensor, dtype: str | None = None) -> _sealpoint.MemoryView:
-    """The memory of a storable tensor, as long as that lives. ``dtype``: its name, if nothing else says it."""
+    """Returns the memory of a storable tensor, valid during its lifetime. ``dtype``: its name, if not known otherwise."""
     if tensor.numel() == 0:
         return _sealpoint.MemoryView(0, 0, dtype)
     size = tensor.element_size()
@@ -294,7 +294,7 @@ def memory_of(tensor: torch.Tensor, dtype: str | None = None) -> _sealpoint.Memo
 
 
 def destination_of(tensor: torch.Tensor) -> _sealpoint.MemoryView:
-    """The memory of a whole tensor that is to be loaded. Errors: UnsupportedError."""
+    """Returns the memory of a whole tensor to load into. Raises UnsupportedError."""
     return memory_of(tensor, check_storable(tensor, ""))
 
 
@@ -311,14 +311,14 @@ def slot_of(
 
 
 def empty_slot(key: str, dtype: str, shape: Numbers) -> Slot:
-    """The place of a tensor without elements that is to be loaded."""
+    """Returns the destination of an empty tensor."""
     return Slot(key, dtype, shape, None, _sealpoint.MemoryView(0, 0))
 
 
 def source_slots(value: Any, key: str, keep: Callable[[torch.Tensor], None]) -> Iterator[Slot]:
-    """The slots of a tensor that is to be saved. ``keep`` gets memory that was made for it, and must outlive the slots.
+    """Returns the slots of a tensor to save. ``keep`` receives temporary memory, which must outlive the slots.
 
-    Conjugated and negated views share their elements with others, and say by a flag that they are to be changed.
+    Conjugated and negated views share the elements of another tensor and only set a flag, so they are materialized.
     """
     shape, dtype, parts = pieces_of(value, key)
     if count_of(shape) == 0:
@@ -336,7 +336,7 @@ def source_slots(value: Any, key: str, keep: Callable[[torch.Tensor], None]) -> 
 def part_slots(
     key: str, shape: Numbers, box: Box, memory: torch.Tensor, run: tuple[int, int] | None = None
 ) -> Iterator[Slot]:
-    """The slot of a part of a tensor that is to be loaded; none: it has no elements."""
+    """Returns the slot of a tensor part to load; none if it is empty."""
     name = check_storable(memory, key)
     if memory.numel() == 0:
         if count_of(shape) == 0:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loading through code that takes whole tensors and copies parts of them, such as the weight loaders of inference engines:
-it is run once on tensors that only note what is copied, then once more on tensors of which these parts were read."""
+"""Loads through code that copies parts of whole tensors, such as the weight loaders of inference engines.
+
+The code runs twice: first on tensors that record the copied parts, then on tensors with these parts read.
+"""
 
 from __future__ import annotations
 
@@ -17,29 +19,29 @@ from sealpoint.torch._dtypes import DTYPE_OF
 from sealpoint.torch._shards import count_of, destination_of, memory_of
 
 _log = logging.getLogger("sealpoint")
-# So many bytes are read at a time, and held until the code has copied them.
+# Maximum bytes read, and held until the code has copied them, in one window.
 _WINDOW_BYTES = 256 << 20
 
 Weights = Iterator[tuple[str, torch.Tensor]]
 
 
 class _UnreadError(InternalError):
-    """The code wants elements that it did not copy the first time."""
+    """The code uses elements that it did not copy in the first run."""
 
 
 class Part:
-    """The box of a tensor of which everything that was copied is a part."""
+    """The bounding box of the copied parts of a tensor."""
 
     def __init__(self, name: str, shape: tuple[int, ...], dtype: torch.dtype, read: Callable[[], torch.Tensor]) -> None:
         self.name, self.shape, self.dtype, self._read = name, shape, dtype, read
-        self.begin: tuple[int, ...] | None = None  # None: nothing was
+        self.begin: tuple[int, ...] | None = None  # None: nothing was copied
         self.end: tuple[int, ...] = ()
         self.is_read = False
 
     def use(self, view: torch.Tensor) -> None:
-        """Elements of this view of the whole are used: noted; once the part was read, they must be in it.
+        """Records the use of this view's elements; after the read, checks that they are available.
 
-        Errors: _UnreadError.
+        Raises _UnreadError.
         """
         if view.numel() == 0:
             return
@@ -56,7 +58,7 @@ class Part:
             self.end = tuple(map(max, end, self.end))
 
     def number(self) -> Any:
-        """The element of a tensor of one, such as a scale: loaders take it as a number, before anything else was read."""
+        """Returns the element of a one-element tensor, such as a scale, which loaders use as a number before any read."""
         self.begin, self.end = (0,) * len(self.shape), self.shape
         return self._read().item()
 
@@ -67,7 +69,7 @@ class Part:
         return self.dtype.itemsize * count_of([b - a for a, b in zip(self.begin, self.end, strict=True)])
 
     def _box_of(self, view: torch.Tensor) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """A box that has all elements of a view, which is known by its place in the storage."""
+        """Returns a box with all elements of a view, derived from its position in the storage."""
         whole = (0,) * len(self.shape), self.shape
         if view.dtype != self.dtype or 0 in self.shape:
             return whole
@@ -85,17 +87,17 @@ class Part:
                 return whole
             last[dim] += (size - 1) * (stride // steps[dim])
         for dim in range(1, len(last)):
-            if last[dim] >= self.shape[dim]:  # its rows go on in the next ones
+            if last[dim] >= self.shape[dim]:  # its rows wrap around
                 highest = view.storage_offset() + sum((n - 1) * s for n, s in zip(view.shape, view.stride(), strict=True))
                 return (begin[0], *whole[0][1:]), (highest // steps[0] + 1, *self.shape[1:])
         return tuple(begin), tuple(one + 1 for one in last)
 
 
 class Recorded(torch.Tensor):
-    """A tensor, or a view of it, of which is noted, or checked, what is used."""
+    """A tensor or view that records, or checks, the use of its elements."""
 
     held: torch.Tensor
-    part: Part | None  # None: something that was made of such tensors, the first time
+    part: Part | None  # None: derived from recorded tensors, in the first run
 
     @staticmethod
     def __new__(cls, inner: torch.Tensor, part: Part | None) -> Recorded:
@@ -129,7 +131,7 @@ class Recorded(torch.Tensor):
                 one.part.use(one.held)
         if not any(one.held.is_meta for one in recorded):
             return func(*tree_map(_inner_of, args), **tree_map(_inner_of, kwargs))
-        if func._schema.is_mutable:  # nothing of the model changes yet
+        if func._schema.is_mutable:  # the model does not change yet
             return args[0]
         made = func(*tree_map(_meta_of, args), **tree_map(_meta_of, kwargs))
         return tree_map(lambda one: Recorded(one, None) if isinstance(one, torch.Tensor) else one, made)
@@ -147,7 +149,7 @@ def _meta_of(value: Any) -> Any:
 
 
 class SliceReport(NamedTuple):
-    """What a load read: payload of the boxes that the code copied, of this many bytes in all tensors that it was given."""
+    """Bytes read: the boxes copied by the code, out of the size of all tensors offered to it."""
 
     bytes_requested: int
     bytes_offered: int
@@ -157,10 +159,10 @@ def load_slices(
     load: Callable[[Weights], Any], checkpoint: Checkpoint, names: Mapping[str, str], threads: int | None,
     restore: Callable[[], bool],
 ) -> SliceReport:
-    """Calls load() with the tensors of these names (new name: stored one), twice; reads what it copied the first time.
+    """Calls load() twice with the tensors of these names (new name: stored name). Reads the parts copied in the first run.
 
-    Code that cannot be run like this, since it looks at values or keeps the tensors, is given whole ones; the log says so.
-    ``restore``: called after the first time; false if something had kept a tensor of it, and now has its own again.
+    Code that cannot run this way, because it inspects values or keeps tensors, gets whole tensors; this is logged. ``restore``
+    is called after the first run; it returns False if the code kept a recorded tensor. The original tensor is then back.
     """
     parts = {new: _part_of(checkpoint, stored, threads) for new, stored in names.items()}
     offered = sum(part.dtype.itemsize * count_of(part.shape) for part in parts.values())
@@ -201,7 +203,7 @@ def _windows(parts: Mapping[str, Part]) -> Iterator[dict[str, Part]]:
 
 
 def _read(checkpoint: Checkpoint, parts: Mapping[str, Part], threads: int | None) -> Weights:
-    """Tensors of full size, of which only the memory of the boxes is ever touched."""
+    """Returns full-size tensors backed by memory for the boxes only."""
     for window in _windows(parts):
         tensors = {name: torch.empty(part.shape, dtype=part.dtype) for name, part in window.items()}
         requests = []
@@ -216,7 +218,7 @@ def _read(checkpoint: Checkpoint, parts: Mapping[str, Part], threads: int | None
 
 
 def whole_tensors(checkpoint: Checkpoint, names: Mapping[str, str], threads: int | None) -> Weights:
-    """Each is read and verified when the iterator comes to it. ``names``: stored ones by new ones."""
+    """Reads and verifies each tensor when the iterator reaches it. ``names`` maps new to stored names."""
     for new_name, name in names.items():
         tensor = torch.empty(checkpoint[name].shape, dtype=DTYPE_OF[checkpoint[name].dtype_name], device="cpu")
         checkpoint.read({name: destination_of(tensor)}, unexpected="allow", threads=threads)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a state dict to slots and a tree."""
+"""Converts a state dict into slots and a tree."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ import functools
 import hashlib
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import torch
 
-from sealpoint import _arguments, _sealpoint, _tree
-from sealpoint._agreement import ANSWER, ERROR, dump_error, parse_error
-from sealpoint._errors import Error, InvalidArgumentError
+from sealpoint import _sealpoint, _tree
+from sealpoint._errors import InvalidArgumentError
 from sealpoint._options import StoreOptions
+from sealpoint._ranks.call import Call
+from sealpoint._ranks.saves import digest_of
 from sealpoint._tree import Node, Path, text_of
 from sealpoint.torch import _first_rank, _meshes, _parameters, _shards, _subclasses, _versions
 from sealpoint.torch._aliases import FirstNames, identity_of
 from sealpoint.torch._options import SaveOptions
-from sealpoint.torch._session import Call
 
-UNITED = _tree.UNITED  # the object with the paths of mappings whose keys differed by rank
+UNITED = _tree.UNITED  # object with the paths of mappings with different keys per rank
 _HAS_ALIASES, _MAY_DIFFER, _IS_ON_MESH = 1, 2, 4
-_NAMES_BYTES = 8  # of a digest
+_NAMES_BYTES, _DECLARATION_BYTES = 8, 16  # sizes of digests
 T = TypeVar("T")
 
 
 def is_stateful(value: Any) -> bool:
-    """As torch.distributed.checkpoint has it: an object with a state of its own."""
+    """Tells whether an object has its own state, as torch.distributed.checkpoint defines it."""
     return callable(getattr(value, "state_dict", None)) and callable(getattr(value, "load_state_dict", None))
 
 
 class Notes:
-    """What is noted of the objects in a state, beside their state dicts.
+    """Records about the objects in a state, in addition to their state dicts.
 
     Args:
-        is_by_name: the state of optimizers is taken by names of parameters.
+        is_by_name: Take the state of optimizers by parameter name.
     """
 
     def __init__(self, state: Any, *, is_by_name: bool) -> None:
@@ -49,7 +49,7 @@ class Notes:
         self._is_by_name = is_by_name
 
     def state_of(self, value: Any, path: Path) -> Any:
-        """The state of an object."""
+        """Returns the state of an object."""
         groups = _parameters.named_groups(value, self.names)
         if groups is None:
             return value.state_dict()
@@ -61,7 +61,7 @@ class Notes:
 
 
 def plain_state(value: Any, notes: Notes | None = None, path: Path = ()) -> Any:
-    """With the state dicts of what has one, wherever in the state."""
+    """Replaces each stateful object in the state by its state dict."""
     if is_stateful(value):
         value = _parameters.of_rank(value)
         return plain_state(value.state_dict() if notes is None else notes.state_of(value, path), notes, path)
@@ -77,11 +77,12 @@ def plain_state(value: Any, notes: Notes | None = None, path: Path = ()) -> Any:
 
 
 class Gathered:
-    """What a rank has to save."""
+    """The part of a state that a rank saves."""
 
     node: Node
     rank_values: dict[str, Node]  # see per_rank
-    state: _sealpoint.RankState  # all of it, for the saver; see gather_agreed
+    state: _sealpoint.RankState  # complete, for the saver; see gather_agreed
+    declarations: str | None = None  # see _ranks.saves.Held
 
     def __init__(self, names: FirstNames) -> None:
         self.names = names
@@ -89,11 +90,11 @@ class Gathered:
         self.kept: list[torch.Tensor] = []  # memory of the slots
         self.notes = Notes({}, is_by_name=False)
         self.meshes: _meshes.Meshes = {}  # with compare_replicas=False
-        self.of_first_rank: set[str] = set()  # names of those that the first rank stores which has them
+        self.of_first_rank: set[str] = set()  # names stored as the first rank with the tensor holds it
 
 
 class Collected(Gathered):
-    """A state dict that is to be saved."""
+    """A state dict to save."""
 
     def __init__(self, state: Any, rank: int, size: int, options: SaveOptions, names: FirstNames) -> None:
         super().__init__(names)
@@ -122,55 +123,18 @@ class Collected(Gathered):
         return name
 
 
-def agree(communicator: Call, make: Callable[[], tuple[T, bytes]], what: str) -> tuple[T, list[bytes]]:
-    """What make() returns, and the answers (its second value) of all ranks. Collective.
-
-    What goes wrong on one rank is an error of all, and names that rank. So is a rank that makes another call. ``what``: see
-    ``Call``.
-    """
-    made: T | None = None
-    error: Exception | None = None
-    try:
-        with torch.no_grad():  # DTensor.to_local() costs a fifth of what it does for autograd
-            made, answer = make()
-        message = ANSWER + answer
-    except Exception as failed:  # the others must not wait for this rank, whatever it is
-        error, message = failed, ERROR + dump_error(failed, communicator.rank, communicator.host)
-    answers = [bytes(one) for one in communicator.all_gather(message, what)]
-    for one in answers:
-        if one[:1] == ERROR:
-            raise parse_error(one[1:]) from error
-    communicator.check_same()
-    return cast(T, made), [one[1:] for one in answers]
-
-
-def run_on_first(communicator: Call, make: Callable[[], Node]) -> Node:
-    """What make() returns on rank 0, on all ranks; or its error. Collective."""
-    what = "waited for what rank 0 found"
-    _, answers = agree(communicator, lambda: (None, _tree.dump(make()) if communicator.rank == 0 else b""), what)
-    return _tree.parse(answers[0])
-
-
-def look_first(communicator: Call, path: _arguments.Path, check: Callable[[str], None]) -> bytes:
-    """Runs check(path) on rank 0; within what ``agree`` runs. What cannot be looked at is left to the call itself.
-
-    Returns: no bytes to gather.
-    """
-    if communicator.rank == 0:
-        try:
-            check(_arguments.path_of(path))
-        except OSError as error:
-            if isinstance(error, Error):
-                raise
-    return b""
+def agree(call: Call, make: Callable[[], tuple[T, bytes]], what: str) -> tuple[T, list[bytes]]:
+    """Calls ``call.agree`` without autograd, which makes DTensor.to_local() five times as slow."""
+    with torch.no_grad():
+        return call.agree(make, what)
 
 
 def collect(
     state: Any, communicator: Call, options: SaveOptions, look: Callable[[Call], Any] = lambda call: None
 ) -> Collected:
-    """What this rank saves; see ``gather_agreed``.
+    """Collects this rank's part of a save; see ``gather_agreed``.
 
-    ``look``: called first; its error is one of all ranks.
+    ``look`` is called first; its error is raised on all ranks.
     """
 
     def gather(names: FirstNames) -> Collected:
@@ -185,36 +149,43 @@ Gather = Callable[[FirstNames], G]
 
 
 def gather_agreed(gather: Gather[G], communicator: Call, options: StoreOptions) -> G:
-    """What gather() returns, with its ``state``: the slots, and this rank's objects.
+    """Returns the result of gather() with its ``state``: the slots, and this rank's objects.
 
-    Collective: one exchange of a digest; if trees differ, they are united on rank 0. A tensor at several places is
-    stored once if all ranks see it at the same ones; else, after a second exchange, at each place. So is the state of
-    optimizers by number, or by names if ranks have other parameters. A further exchange finds the first ranks of tensors
-    that may differ.
+    Collective: one exchange of a digest. If trees differ, they are united on rank 0. A tensor at several places is stored once
+    if all ranks have it at the same places; otherwise, after a second exchange, at each place. Likewise, optimizer state is
+    stored by number, or by name if ranks have different parameters. A further exchange finds the first ranks of tensors that
+    may differ.
     """
-    gathered, own, answers, flags = _gather(gather, communicator, options, FirstNames(True))
+    gathered, answers, flags = _gather(gather, communicator, options, FirstNames(True))
     if flags & _IS_ON_MESH and not options.compare_replicas:
         _meshes.check_names(gathered.meshes, communicator)
     is_same, is_by_name = _is_same(answers), _has_other_parameters(answers)
     if is_by_name or (flags & _HAS_ALIASES and not is_same):
         names = FirstNames(is_used=not flags & _HAS_ALIASES or is_same, is_by_name=is_by_name)
-        gathered, own, answers, flags = _gather(gather, communicator, options, names)
+        gathered, answers, flags = _gather(gather, communicator, options, names)
         is_same = _is_same(answers)
     if flags & _MAY_DIFFER:
         _leave_to_first_rank(gathered, communicator, options)
     if not is_same:
         _unite(answers, communicator, gathered)
-    if is_same or communicator.rank == 0:
-        tree = own if is_same else _tree.dump(gathered.node)
-        gathered.state.add_object(_tree.OBJECT, _tree.MEDIA_TYPE, tree)
-        notes = gathered.notes
+    if flags & _MAY_DIFFER or not is_same:
+        gathered.declarations = None
+        gathered.state = _state_of(gathered, options, communicator.rank, has_tree=is_same or communicator.rank == 0)
+    return gathered
+
+
+def _state_of(gathered: Gathered, options: StoreOptions, rank: int, *, has_tree: bool) -> _sealpoint.RankState:
+    """Builds the slots and objects of a rank."""
+    frozen = options.frozen_among({slot.name for slot in gathered.slots})
+    state, notes = _sealpoint.RankState(gathered.slots, options.encoding, frozen), gathered.notes
+    if has_tree:
+        state.add_object(_tree.OBJECT, _tree.MEDIA_TYPE, _tree.dump(gathered.node))
         for name, content in ((_versions.OBJECT, notes.versions), (_parameters.OBJECT, notes.parameters), (UNITED, notes.united)):
             if content:
-                gathered.state.add_object(name, _tree.MEDIA_TYPE, _tree.dump(content))
+                state.add_object(name, _tree.MEDIA_TYPE, _tree.dump(content))
     if gathered.rank_values:
-        values = _tree.dump(gathered.rank_values)
-        gathered.state.add_object(_tree.rank_object(communicator.rank), _tree.MEDIA_TYPE, values)
-    return gathered
+        state.add_object(_tree.rank_object(rank), _tree.MEDIA_TYPE, _tree.dump(gathered.rank_values))
+    return state
 
 
 def _is_same(answers: list[bytes]) -> bool:
@@ -222,44 +193,46 @@ def _is_same(answers: list[bytes]) -> bool:
 
 
 def _has_other_parameters(answers: list[bytes]) -> bool:
-    """Whether the optimizers of ranks have other parameters, as in stages of a pipeline."""
+    """Tells whether ranks have optimizers of different parameters, as in pipeline stages."""
     found = {answer[:_NAMES_BYTES] for answer in answers} - {bytes(_NAMES_BYTES)}
     return len(found) > 1
 
 
-def _gather(
-    gather: Gather[G], communicator: Call, options: StoreOptions, names: FirstNames
-) -> tuple[G, bytes, list[bytes], int]:
-    """What gather() returns, its tree, the digests of all ranks (names of parameters, tree), and the flags that some rank set."""
+def _gather(gather: Gather[G], communicator: Call, options: StoreOptions, names: FirstNames) -> tuple[G, list[bytes], int]:
+    """Returns the result of gather(), the digests of all ranks (parameter names, tree), and the flags set on any rank.
 
-    def make() -> tuple[tuple[G, bytes], bytes]:
+    Its ``state`` is valid if all ranks are equal.
+    """
+
+    def make() -> tuple[G, bytes]:
         gathered = gather(names)
-        frozen = options.frozen_among({slot.name for slot in gathered.slots})
-        gathered.state = _sealpoint.RankState(gathered.slots, options.encoding, frozen)
-        own, notes = _tree.dump(gathered.node), gathered.notes
-        digest = hashlib.blake2b(own + _tree.dump(notes.versions), digest_size=16).digest()
+        gathered.state = _state_of(gathered, options, communicator.rank, has_tree=True)
+        notes = gathered.notes
+        digest = hashlib.blake2b(_tree.dump(gathered.node) + _tree.dump(notes.versions), digest_size=16).digest()
         of_names = _digest(_tree.dump(notes.short_names)) if notes.short_names else bytes(_NAMES_BYTES)
         flags = (_HAS_ALIASES if gathered.names.found > 0 else 0) | (_MAY_DIFFER if gathered.of_first_rank else 0)
         flags |= _IS_ON_MESH if gathered.meshes else 0
-        return (gathered, own), bytes([flags]) + _fits(patterns, gathered) + of_names + digest
+        declared = bytes.fromhex(gathered.state.declaration_digest())
+        return gathered, bytes([flags]) + _fits(patterns, gathered) + declared + of_names + digest
 
     patterns = _patterns_of(options)
-    (gathered, own), answers = agree(communicator, make, "compared what they save")
+    gathered, answers = agree(communicator, make, "compared what they save")
     for number, one in enumerate(patterns):
         if not any(answer[1 + number] for answer in answers):
             raise InvalidArgumentError(f"the pattern {one!r} of frozen or first_rank fits no tensor of any rank; [ and ] are a "
                                        "class of characters, and [[] is a bracket")
-    return (gathered, own, [one[1 + len(patterns) :] for one in answers],
-            functools.reduce(operator.or_, (one[0] for one in answers)))
+    flags, answers = functools.reduce(operator.or_, (one[0] for one in answers)), [one[1 + len(patterns) :] for one in answers]
+    gathered.declarations = digest_of(one[:_DECLARATION_BYTES] for one in answers)
+    return gathered, [one[_DECLARATION_BYTES:] for one in answers], flags
 
 
 def _patterns_of(options: StoreOptions) -> list[str]:
-    """The patterns of names of tensors that an option has; the same on all ranks."""
+    """Returns the tensor name patterns of an option; the same on all ranks."""
     return [*options.frozen_patterns, *getattr(options, "first_rank", ())]
 
 
 def _fits(patterns: list[str], gathered: Gathered) -> bytes:
-    """A byte per pattern: whether a tensor of this rank has a name that it fits."""
+    """Returns one byte per pattern: whether it matches a tensor of this rank."""
     names = {slot.name for slot in gathered.slots} if patterns else set()
     return bytes(any(fnmatch.fnmatchcase(name, one) for name in names) for one in patterns)
 
@@ -269,34 +242,27 @@ def _digest(data: bytes) -> bytes:
 
 
 def _leave_to_first_rank(gathered: Gathered, communicator: Call, options: StoreOptions) -> None:
-    """Leaves tensors that may differ by rank to the first rank that has them, of those that write. Collective."""
+    """Assigns tensors that may differ to the first writing rank that has them. Collective."""
     writers = getattr(options, "writer_ranks", ())
     left = _first_rank.names_of_others(gathered.of_first_rank, communicator, writers)
     gathered.slots = [slot for slot in gathered.slots if slot.name not in left]
-    frozen = options.frozen_among({slot.name for slot in gathered.slots})
-    gathered.state = _sealpoint.RankState(gathered.slots, options.encoding, frozen)
 
 
 def _unite(answers: list[bytes], communicator: Call, collected: Gathered) -> None:
-    """Makes one tree on rank 0, of one of each kind that there is. Errors: InvalidArgumentError, the same on all ranks."""
+    """Merges one tree of each kind on rank 0. Raises InvalidArgumentError, the same on all ranks."""
     trees = [answer[_NAMES_BYTES:] for answer in answers]
     is_first = trees.index(trees[communicator.rank]) == communicator.rank
     own = _tree.dump([collected.node, collected.notes.versions]) if is_first else b""
-    gathered = communicator.gather(own, 0, "united what they save")
-    outcome = b""
-    if gathered is not None:
-        try:
-            pairs = [(rank, _tree.parse(bytes(one))) for rank, one in enumerate(gathered) if len(one) > 0]
+    parts = communicator.gather(own, 0, "united what they save")
+
+    def unite() -> tuple[None, bytes]:
+        pairs = [(rank, _tree.parse(bytes(one))) for rank, one in enumerate(parts or []) if len(one) > 0]
+        if pairs:
             collected.node = _tree.merge([(rank, node) for rank, (node, _) in pairs])
             collected.notes.united = list(_tree.united_paths([node for _, (node, _) in pairs]))
-            for _, (_, versions) in pairs:
-                for path, found in versions.items():
-                    collected.notes.versions[path] = found | collected.notes.versions.get(path, {})
-        except Error as failed:
-            outcome = dump_error(failed, communicator.rank, communicator.host)
-    received = communicator.broadcast(outcome if communicator.rank == 0 else None, 0, "united what they save")
-    if communicator.rank != 0:
-        assert received is not None
-        outcome = bytes(received)
-    if outcome:
-        raise parse_error(outcome)
+        for _, (_, versions) in pairs:
+            for path, found in versions.items():
+                collected.notes.versions[path] = found | collected.notes.versions.get(path, {})
+        return None, b""
+
+    communicator.agree(unite, "united what they save")

@@ -1,20 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The store of torch.distributed: how it is asked, and which ranks came, by their keys in it."""
+"""The store of torch.distributed: access, and arrivals of ranks by their keys."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from torch.distributed.distributed_c10d import _get_default_store
 
-from sealpoint._errors import CommError, Error, TimeoutError, UnsupportedError
+from sealpoint._errors import UnsupportedError
 
-FOREVER_SECONDS = 10 * 365 * 86400.0
-# How long after the end of what waits for other ranks the store may take to answer.
-STORE_SECONDS = 1.0
-# Between looks at what other ranks do: at first, at most, and so that ranks together ask the store so often per second.
+STORE_NAME = "the store of torch.distributed"
+# Polling intervals: the first, the longest, and a bound on the combined polling rate of all ranks.
 LOOK_FIRST_SECONDS, _LOOK_MAX_SECONDS = 0.002, 0.2
 _LOOKS_PER_SECOND = 2048
 _NAMED_MAX = 8
@@ -22,62 +18,18 @@ _NO_STORE = (
     "torch.distributed has no store, by which ranks find each other (its backend mpi has none); call "
     'torch.distributed.init_process_group("gloo") or ("nccl") instead, or give no_dist=True if this process saves alone'
 )
-T = TypeVar("T")
-
-
-class Aside(Generic[T]):
-    """A call on a thread of its own: what waits in C++ hears neither Ctrl-C nor a deadline of ours.
-
-    A thread that nobody waits for any longer is left behind; it does not keep the process alive.
-    """
-
-    def __init__(self, call: Callable[[], T]) -> None:
-        self._call = call
-        self._ended = threading.Event()
-        self._result: list[T] = []
-        self._error: BaseException | None = None
-        threading.Thread(target=self._run, name="sealpoint-aside", daemon=True).start()
-
-    def _run(self) -> None:
-        try:
-            self._result.append(self._call())
-        except BaseException as error:
-            self._error = error
-        self._ended.set()
-
-    def wait(self, seconds: float) -> bool:
-        """Whether it is over, after so long at most."""
-        return self._ended.wait(max(0.0, seconds))
-
-    def result(self) -> T:
-        """Once it is over."""
-        if self._error is not None:
-            raise self._error
-        return self._result[0]
-
-
-def run_aside(call: Callable[[], T], seconds: float, what: str) -> T:
-    """What call() returns. Errors: TimeoutError (of ``what``); those of the store are CommErrors."""
-    aside = Aside(call)
-    if not aside.wait(seconds):
-        raise TimeoutError(f"{what} did not end within {seconds:.4g} s")
-    try:
-        return aside.result()
-    except Error:
-        raise
-    except RuntimeError as error:  # of torch, as a store's host that died has it
-        raise CommError(f"{what}: {' '.join(str(error).split())}") from error
 
 
 def look_max_seconds(size: int) -> float:
-    """Between looks of each of so many ranks."""
+    """Returns the longest polling interval of each rank."""
     return max(_LOOK_MAX_SECONDS, size / _LOOKS_PER_SECOND)
 
 
 def own_store() -> Any:
-    """The store of torch.distributed by a connection of our own: a call that waits on it holds up no other.
+    """Opens a private connection to the store of torch.distributed, so that waiting calls block no other.
 
-    Errors: UnsupportedError (there is none)."""
+    Raises UnsupportedError if there is none.
+    """
     try:
         store = _get_default_store()
     except (ValueError, RuntimeError) as error:
@@ -88,7 +40,7 @@ def own_store() -> Any:
 
 
 def text_of_absent(store: Any, arrived: list[str], all_came: str) -> str:
-    """Which ranks did not set their keys, or ``all_came``."""
+    """Formats the ranks that have not set their keys, or returns ``all_came``."""
     absent = [rank for rank, key in enumerate(arrived) if not store.check([key])]
     return f"{named(absent, len(arrived))} did not come to make the groups" if absent else all_came
 

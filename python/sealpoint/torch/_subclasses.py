@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors that are made of others, such as quantized weights and moments: their parts are stored (spec/tree-additions.md).
+"""Tensors composed of others, such as quantized weights and moments: their parts are stored (spec/tree-additions.md).
 
-A class says what its parts are by ``__tensor_flatten__``. A part is loaded into the memory of the part in the state.
+A class lists its parts in ``__tensor_flatten__``. A part is loaded into the memory of the live part.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _local_of(value: torch.Tensor) -> Any:
 
 
 def is_one(value: Any) -> bool:
-    """Whether a tensor, or what a DTensor has here, is made of others."""
+    """Tells whether a tensor, or the local part of a DTensor, is composed."""
     if not isinstance(value, torch.Tensor):
         return False
     local = _local_of(value)
@@ -33,7 +33,7 @@ def is_one(value: Any) -> bool:
 
 
 def prepared(value: Any) -> Any:
-    """For a save: the outcome of a collective, waited for; the parts of a tensor that is made of others; all else as it is."""
+    """Prepares a value for a save: waits for a collective, splits a composed tensor, and returns any other value unchanged."""
     module = sys.modules.get("torch.distributed._functional_collectives")
     kind = getattr(module, "AsyncCollectiveTensor", None)
     if kind is not None and isinstance(value, kind):
@@ -46,7 +46,7 @@ def _class_name(value: Any) -> str:
 
 
 def _context_node(context: Any) -> Node:
-    """What a class says beside its parts, in a form that can be compared: of values without a form, their type."""
+    """Encodes the context of a class in a comparable form. Values without a form are represented by their type."""
     if type(context) in (list, tuple):
         items = [_context_node(one) for one in context]
         return items if isinstance(context, list) else {KIND: "tuple", "items": items}
@@ -59,7 +59,7 @@ def _context_node(context: Any) -> Node:
 
 
 def _box_of(value: torch.Tensor) -> str:
-    """Which box of the whole the parts are: its offset; nothing, if they are all of it."""
+    """Returns the offset of the parts' box in the whole; empty if the parts are all of it."""
     if not isinstance(value, DTensor):
         return ""
     boxes = _shards.boxes_of(value)
@@ -69,7 +69,7 @@ def _box_of(value: torch.Tensor) -> str:
 
 
 def _parts_of(local: Any) -> dict[str, Any]:
-    """The parts, by the names of attributes; a part may be made of others itself."""
+    """Returns the parts by attribute name. A part may be composed itself."""
     names, _ = local.__tensor_flatten__()
     return {name: getattr(local, name) for name in names}
 
@@ -83,7 +83,7 @@ def _taken(value: torch.Tensor) -> TensorParts:
 
 
 def why_differs(value: Any, node: Node) -> str | None:
-    """Why what is stored cannot be loaded into what the state has."""
+    """Explains why the stored tensor cannot be loaded into the live one."""
     if not is_one(value):
         return (f"the checkpoint has {_tree.brief(node)}, the state a value of type {type(value).__name__}; an optimizer gets its "
                 "state by one step before the load")
@@ -105,17 +105,17 @@ def why_differs(value: Any, node: Node) -> str | None:
 
 
 def pairs(value: torch.Tensor, node: Node) -> list[tuple[str, Any, Node]]:
-    """(name, part in the state, stored node) of each part. Precondition: nothing differs."""
+    """Returns (name, live part, stored node) of each part. Precondition: nothing differs."""
     stored = node["parts"][_box_of(value)]
     return [(name, one, stored[name]) for name, one in _parts_of(_local_of(value)).items() if name in stored]
 
 
 def make_like(node: Node, parameter: Any, look: Any, packages: Collection[str]) -> torch.Tensor | None:
-    """A tensor for stored parts that an optimizer has no place for yet; None: its class is not one of these packages.
+    """Creates a tensor for stored parts without a place in the optimizer, or None for a class of another package.
 
     Args:
-        look: shape and dtype of a stored tensor, by its name.
-        packages: of the optimizer. Only what the program imported from them is looked up.
+        look: Returns shape and dtype of a stored tensor, by name.
+        packages: Packages of the optimizer. Only names already imported by the program are looked up.
     """
     module, _, name = str(node["class"]).rpartition(".")
     kind = getattr(sys.modules.get(module), name, None) if module.partition(".")[0] in packages else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values of torch that are not tensors, as nodes of a tree."""
+"""Torch values other than tensors, as nodes of a tree."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values without tensors, which are replaced as a whole: a data loader or a history has another form after its first step."""
+"""Values without tensors, which are replaced as a whole: a data loader or a history changes its form after the first step."""
 
 from __future__ import annotations
 
@@ -22,26 +22,27 @@ _CONTAINERS = (Mapping, list, tuple, deque)
 
 
 def kind_of_object(value: Any) -> Literal["strict", "optimizer", "other"]:
-    """Whether the names in the state of an object are known before its first step, so that other ones are those of another."""
+    """Tells whether the names in the state of an object are known before its first step, so that other names mean another object.
+    """
     if _parameters.groups_of(value) is not None:
         return "optimizer"
     return "strict" if isinstance(value, (torch.nn.Module, LRScheduler, torch.amp.GradScaler)) else "other"
 
 
 def are_of_other_kinds(live: Any, node: Node) -> bool:
-    """Whether one is a tensor, and the other a number, or nothing: what LBFGS keeps becomes a tensor in a later step."""
+    """Tells whether one is a tensor and the other a number or None: LBFGS turns some values into tensors in a later step."""
     is_local, is_stored = type(live) is torch.Tensor, kind_of(node) == "tensor"
     is_value, is_stored_value = isinstance(live, (type(None), int, float)), isinstance(node, (type(None), int, float))
     return (is_local and is_stored_value) or (is_value and is_stored)
 
 
 def is_of_own_kind(value: Any) -> bool:
-    """Whether it is a mapping of values that is no plain dict, such as a Counter."""
+    """Tells whether it is a mapping of values other than a plain dict, such as a Counter."""
     return isinstance(value, MutableMapping) and type(value) not in (dict, OrderedDict) and not _has_places(value)
 
 
 def are_replaced(live: Any, node: Node, *, has_strict_keys: bool) -> bool:
-    """Whether what is here and what is stored are values that are replaced, and not matched part by part.
+    """Tells whether the live and the stored value are replaced as a whole instead of matched part by part.
 
     A number is not replaced by a container, nor a container by a number.
     """
@@ -69,17 +70,17 @@ def _has_places(live: Any) -> bool:
 
 
 def _kinds_in(node: Node) -> set[str]:
-    """Which of the kinds that are loaded one by one a node has within it."""
+    """Returns the kinds of separately loaded nodes within a node."""
     return {one[_tree.KIND] for one in _tree.nodes_of(node, ("tensor", "per_rank", "tensor_parts"))}
 
 
 def makes_tensors(node: Node) -> bool:
-    """Whether a node has tensors, and no values of ranks."""
+    """Tells whether a node has tensors but no per-rank values."""
     return _kinds_in(node) == {"tensor"}
 
 
 def in_container_of(live: Any, value: Any) -> Any:
-    """The value in the container that the state has for it, so that a Counter stays one; a path for the text of one."""
+    """Converts a value to the container type of the state, so that a Counter stays one, and text becomes a path if expected."""
     if isinstance(live, MutableMapping) and isinstance(value, dict):
         is_by_number = len(live) > 0 and all(type(key) is int for key in live) and all(_is_number(key) for key in value)
         made = {int(key) if is_by_number else key: in_container_of(live.get(key), one) for key, one in value.items()}
@@ -98,12 +99,12 @@ def in_container_of(live: Any, value: Any) -> Any:
 
 
 def _is_number(key: Any) -> bool:
-    """Whether it is an integer, or its text: all keys of DCP are strings."""
+    """Tells whether it is an integer or its text: all DCP keys are strings."""
     return type(key) is int or (isinstance(key, str) and key.removeprefix("-").isdecimal())
 
 
 def why_scaler_differs(live: Any, node: Node) -> str | None:
-    """Why the stored state of a GradScaler has no place in this one: one that is disabled has none."""
+    """Explains why this GradScaler cannot take the stored state: a disabled one has no state."""
     if not isinstance(live, torch.amp.GradScaler):
         return None
     if entries_of(node) and not live.is_enabled():

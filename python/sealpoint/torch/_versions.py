@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Versions of modules, which torch keeps as an attribute of their state dicts: a module that changed converts older weights by it.
+"""Module versions, which torch keeps as an attribute of state dicts and uses to convert older weights.
 
-The object ``sealpoint.tree.versions`` has them (spec/tree.md): by the path of a state, what torch has for each module in it, but
-for ``{"version": 1}``.
+Stored in the object ``sealpoint.tree.versions`` (spec/tree.md): by the path of a state, the metadata of each module in it, except
+``{"version": 1}``.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from sealpoint import _tree
 OBJECT = _tree.VERSIONS
 _ATTRIBUTE = "_metadata"
 _PLAIN = {"version": 1}
-Versions = dict[str, dict[str, Any]]  # by path, then by the module's name in that state
+Versions = dict[str, dict[str, Any]]  # by path, then by module name in that state
 
 
 def of(state: Any) -> Mapping[str, Any] | None:
-    """What torch noted of the modules of a state dict; None: it is of no module."""
+    """Returns the module metadata of a state dict, or None if it is not of a module."""
     found = getattr(state, _ATTRIBUTE, None)
     return found if isinstance(found, Mapping) else None
 
 
 def compact(found: Mapping[str, Any]) -> dict[str, Any]:
-    """What is stored of it. What is no number or string is left out: torch itself notes numbers alone."""
+    """Returns the stored form. Drops values other than numbers and strings: torch itself records only numbers."""
     kept = {}
     for name, entry in found.items():
         plain = {key: value for key, value in entry.items() if isinstance(key, str) and type(value) in (int, str, bool)}
@@ -38,18 +38,18 @@ def compact(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def attached(state: Mapping[Any, Any], stored: Mapping[str, Any] | None, live: Mapping[str, Any] | None) -> Any:
-    """The state as torch has it, with what was stored of its modules; without that, what the live state has."""
+    """Returns the state with the stored module metadata attached, or with the live metadata if none is stored."""
     made = collections.OrderedDict(state)
     found = live if stored is None else {name: stored.get(name, dict(_PLAIN)) for name in live or _modules_of(state)}
     if live is not None and stored is not None and compact(live) != {name: one for name, one in stored.items() if name in live}:
-        # The modules convert what they are given, which must not be their own memory.
+        # The modules convert their input in place, so it must not be their own memory.
         made.update({key: torch.empty_like(one) for key, one in state.items() if isinstance(one, torch.Tensor)})
     setattr(made, _ATTRIBUTE, collections.OrderedDict(found or {}))
     return made
 
 
 def _modules_of(keys: Iterable[Any]) -> list[str]:
-    """Names of the modules that have these parameters, and of those around them."""
+    """Returns the names of the modules with these parameters, and of their enclosing modules."""
     names = {""}
     for key in keys:
         parts = str(key).split(".")[:-1]
@@ -58,7 +58,7 @@ def _modules_of(keys: Iterable[Any]) -> list[str]:
 
 
 def attach_all(value: Any, versions: Versions, path: _tree.Path = ()) -> Any:
-    """A whole state, with what was stored of the modules in it."""
+    """Attaches the stored module metadata to a whole state."""
     if type(value) is list:
         return [attach_all(one, versions, (*path, i)) for i, one in enumerate(value)]
     if type(value) is not dict:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch.distributed.checkpoint with checkpoints of this library: one import, one argument.
+"""Storage reader and writer for torch.distributed.checkpoint: one import, one argument.
 
     import torch.distributed.checkpoint as dcp
     from sealpoint.torch.dcp import StorageReader, StorageWriter

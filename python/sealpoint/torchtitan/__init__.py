@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints of torchtitan.
+"""Checkpoints for torchtitan.
 
     config.checkpoint = SealpointCheckpointManager.Config(interval=100, async_mode="async")  # 0.3
     sealpoint.torchtitan.enable()  # 0.2, before the trainer is imported

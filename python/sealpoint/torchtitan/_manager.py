@@ -17,22 +17,21 @@ from typing import Any, Literal
 
 import torch.distributed as dist
 
-from sealpoint import _paths, _url_files
+from sealpoint import _directories, _paths, _url_files
 from sealpoint._arguments import path_of
 from sealpoint._checkpoint import open_own as open_checkpoint
 from sealpoint._errors import Error, UnsupportedError
 from sealpoint._keywords import refuse_unknown
 from sealpoint._native import check_one, native_files
-from sealpoint._options import DEADLINE_DEFAULT_SECONDS, Frozen, StoreOptions
+from sealpoint._options import Frozen, StoreOptions
+from sealpoint._ranks import staged_copies
+from sealpoint._replacement import Run, provenance_of, removal_of, remove_replaceable
 from sealpoint._series import Series
-from sealpoint.torch import _directories, _local_copies
 from sealpoint.torch._arguments import check
 from sealpoint.torch._load import load
-from sealpoint.torch._make_way import Run, make_way, provenance_of, removal_of
 from sealpoint.torch._options import Contract, SaveKeywords
 from sealpoint.torch._save import save, save_async
 from sealpoint.torch._session import session_of
-from sealpoint.torch._state import run_on_first
 
 try:
     _titan: Any = import_module("torchtitan")
@@ -63,27 +62,26 @@ class Options:
 
 
 class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[misc]
-    """torchtitan's manager, whose checkpoints are those of this library: ``step-N`` in its folder, as always.
+    """A torchtitan checkpoint manager that writes checkpoints of this library to ``step-N`` in its folder.
 
-    All of torchtitan's settings keep their meaning. ``async`` and ``async_with_pinned_mem`` both mean a save in the
-    background, with groups of its own, of what the state was when the call returned. Only committed steps are found; of
-    old ones the newest ``keep_latest_k`` committed ones stay, and what goes loses its marker first. Checkpoints of DCP
-    are still loaded, and never deleted; exports for Hugging Face are those of torchtitan. Its folder and its
-    ``initial_load_path`` may be URLs of object stores.
+    All torchtitan settings keep their meaning. ``async`` and ``async_with_pinned_mem`` both save in the background, with private
+    groups, the state at the time of the call. Only committed steps are found. The newest ``keep_latest_k`` committed steps are
+    kept; deletion removes the marker first. DCP checkpoints can still be loaded and are never deleted. Exports for Hugging Face
+    are torchtitan's own. The folder and ``initial_load_path`` may be URLs of object stores.
 
-    Settings of its own:
-        codec, compare_replicas, allow_pickle: as for ``sealpoint.torch.save``.
-        writer_ranks: ranks that write, ascending, such as those of one HSDP replica; none: all.
-        replace: a step that is there already is replaced, also one of DCP, but for one with a file KEEP. Off: only what
-            followed the step that this run resumed from is, as after a roll-back; all else is an AlreadyExistsError.
-        convert: as for ``sealpoint.torch.load``; "widen" lets a run begin with an export in bf16.
-        threads: that read and verify, per rank.
-        staged: a directory on a disk of each node: a save is over when it is committed there, in a directory for its folder,
-            and is copied to the folder behind the training; ``load`` first finishes what an earlier job left there. A copy
-            that failed is logged, and tried again with the next save.
-        keep_local: how many of these local checkpoints stay once they are in the folder.
-        frozen, full_every: as for ``sealpoint.torch.save``: what did not change since the newest step of the folder is
-            linked from there. Of "learned" a list of this one word, since the command line gives lists.
+    Additional settings:
+        codec, compare_replicas, allow_pickle: As for ``sealpoint.torch.save``.
+        writer_ranks: Ranks that write, ascending, such as the ranks of one HSDP replica. Default: all.
+        replace: Replace an existing step, including a DCP checkpoint, unless a KEEP file pins it. False: replace only steps
+            that follow the one this run resumed from, as after a rollback; others raise AlreadyExistsError.
+        convert: As for ``sealpoint.torch.load``; "widen" allows a run to start from a bf16 export.
+        threads: Number of threads per rank that read and verify.
+        staged: Directory on a node-local disk. A save is committed there, in a subdirectory for its folder, and then copied
+            to the folder in the background. ``load`` first finishes promotions of an earlier job. A failed promotion is
+            logged and retried with the next save.
+        keep_local: Number of local checkpoints to keep after their promotion.
+        frozen, full_every: As for ``sealpoint.torch.save``: unchanged tensors are linked from the newest step of the
+            folder. Pass "learned" as a one-element list, because the command line passes lists.
     """
 
     # For versions without configurations of managers; see ``enable``.
@@ -150,13 +148,13 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
 
     def dcp_save(self, state_dict: dict[str, Any], checkpoint_id: str, async_mode: Any,
                  enable_garbage_collection: bool = False, to_hf: bool = False) -> Any:
-        """Saves the state of all ranks; returns a future if async_mode says so. All ranks call it."""
+        """Saves the state of all ranks. Returns a future if async_mode requests it. Collective: all ranks call it."""
         if to_hf:
             _paths.local(checkpoint_id, "the folder", "exports for Hugging Face are files that torchtitan writes")
             return super().dcp_save(state_dict, checkpoint_id, async_mode, enable_garbage_collection, to_hf)
-        _local_copies.report(self.options.staged, _paths.absolute(self.folder))
+        staged_copies.log_failed_promotions(self.options.staged, _paths.absolute(self.folder))
         found = _STEP.fullmatch(_paths.split(checkpoint_id)[1])
-        parent, replaced = self._make_way(checkpoint_id)
+        parent, replaced = self._replace(checkpoint_id)
         options: SaveKeywords = {
             "step": None if found is None else int(found[1]), "parent": parent, "provenance": provenance_of(replaced),
             "codec": self.options.codec, "compare_replicas": self.options.compare_replicas,
@@ -191,7 +189,7 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
             _directories.remove_leftovers(checkpoint_id)
 
     def dcp_load(self, state_dict: dict[str, Any], checkpoint_id: str, from_hf: bool, from_quantized: bool) -> None:
-        """Fills the state. All ranks call it."""
+        """Fills the state. Collective: all ranks call it."""
         if from_hf or not self._is_ours(checkpoint_id):
             return super().dcp_load(state_dict, checkpoint_id, from_hf, from_quantized)  # type: ignore[no-any-return]
         load(state_dict, checkpoint_id, contract=Contract.partial(), convert=self.options.convert,
@@ -214,10 +212,10 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
                     self._run.note_load(checkpoint.attempt, checkpoint.sequence, path_of(checkpoint_id))
             return is_own
 
-        with session_of(None).call("look at", checkpoint_id, deadline=DEADLINE_DEFAULT_SECONDS) as call:
-            return bool(run_on_first(call, look))
+        with session_of(None).call("look at", checkpoint_id) as call:
+            return bool(call.run_on_first(look))
 
-    def _make_way(self, checkpoint_id: str) -> tuple[tuple[str, int, str] | None, list[Any]]:
+    def _replace(self, checkpoint_id: str) -> tuple[tuple[str, int, str] | None, list[Any]]:
         """Which checkpoint the new one follows: the newest one in its folder. Removes what is to be replaced, and returns
         what that and those before it had replaced."""
 
@@ -228,22 +226,24 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
             if self.options.staged is not None and self._run.latest is not None:
                 known.append(self._run.latest)  # which may be on its way
             newest = [list(one) for one in sorted(known, key=lambda one: one[1])[-1:]]
-            replaced = make_way(
+            replaced = remove_replaceable(
                 checkpoint_id, self._run, replace=self.options.replace,
                 obstacle=None if self._run.latest else "this run resumed from nothing in this folder, and saved nothing",
                 way_out=f"replace=True of the manager, {removal_of(checkpoint_id)}, or a load_step from which it follows",
             )
             return [newest, list(replaced)]
 
-        with session_of(None).call("make way for", checkpoint_id, deadline=DEADLINE_DEFAULT_SECONDS) as call:
-            newest, replaced = run_on_first(call, find)
-        _local_copies.make_way(self.options.staged, checkpoint_id, list(replaced), self.options.replace)
+        with session_of(None).call("replace", checkpoint_id) as call:
+            newest, replaced = call.run_on_first(find)
+        staged_copies.remove_replaced(self.options.staged, checkpoint_id, list(replaced), self.options.replace)
         return (tuple(newest[0]) if newest else None), list(replaced)
 
     def load(self, *args: Any, **kwargs: Any) -> bool:
-        """As torchtitan's; what is newer on local disks is in the folder before. All ranks call it."""
+        """Loads as torchtitan does, after promoting newer local checkpoints. Collective: all ranks call it."""
         if self.enable:
-            _local_copies.finish(self.options.staged, self.options.keep_local, _paths.absolute(self.folder))
+            staged_copies.finish_promotions(
+                session_of(None), self.options.staged, self.options.keep_local, _paths.absolute(self.folder)
+            )
         with _looking_at_urls():
             return bool(super().load(*args, **kwargs))
 
@@ -261,8 +261,8 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
                 _refuse_natives(path)
             return -1
 
-        with session_of(None).call("find the newest of", path, deadline=DEADLINE_DEFAULT_SECONDS) as call:
-            step = run_on_first(call, find)
+        with session_of(None).call("find the newest of", path) as call:
+            step = call.run_on_first(find)
         return int(step) if step >= 0 or not _paths.is_local(path) else int(super()._find_load_step(folder))
 
     def _purge_stale_checkpoints(self) -> None:
@@ -286,7 +286,7 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
             self._purge = None
 
     def close(self) -> None:
-        """Waits for deletions."""
+        """Waits for running deletions."""
         self._wait_for_purge()
         super().close()
 
@@ -315,9 +315,9 @@ def _refuse_natives(folder: str) -> None:
 
 
 def enable(**options: Any) -> None:
-    """Lets trainers of torchtitan 0.2 use the manager, with these settings (see ``SealpointCheckpointManager``).
+    """Makes torchtitan 0.2 trainers use the manager, with these settings (see ``SealpointCheckpointManager``).
 
-    Called before torchtitan.train is imported or run. With later versions ``config.checkpoint`` says it.
+    Call it before torchtitan.train is imported or run. With later versions set ``config.checkpoint`` instead.
     """
     if _HAS_CONFIG:
         raise UnsupportedError("this torchtitan takes SealpointCheckpointManager.Config as config.checkpoint, not enable()")

@@ -25,7 +25,7 @@ class _Parser(argparse.ArgumentParser):
 def _parse(arguments):
     parser = _Parser(prog="sealpoint_reference", description="Reads Sealpoint checkpoints by the specification alone.")
     commands = parser.add_subparsers(dest="command", required=True)
-    verify = commands.add_parser("verify", help="check a checkpoint; exit status as ckpt-verify's")
+    verify = commands.add_parser("verify", help="check a checkpoint; exit status as ckpt verify's")
     verify.add_argument("directory")
     verify.add_argument("--level", choices=LEVELS, default="full")
     verify.add_argument("--json", action="store_true")

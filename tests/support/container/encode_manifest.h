@@ -33,9 +33,9 @@ struct ManifestTensor {
 
 // The manifest of these tensors and objects, of which each is there once.
 inline Bytes EncodeManifest(const std::vector<ManifestTensor>& tensors,
-                            const std::vector<internal::ManifestObject>& objects) {
-  internal::TensorTable table;
-  internal::ManifestBuilder builder(table);
+                            const std::vector<internal::metadata::ManifestObject>& objects) {
+  internal::metadata::TensorTable table;
+  internal::metadata::ManifestBuilder builder(table);
   for (const ManifestTensor& tensor : tensors) {
     const std::uint32_t number = table.Add({.name = tensor.name,
                                             .dtype = tensor.dtype,
@@ -48,8 +48,8 @@ inline Bytes EncodeManifest(const std::vector<ManifestTensor>& tensors,
       builder.AddShard(number, shard.region, shard.first_record);
     }
   }
-  for (const internal::ManifestObject& object : objects) builder.AddObject(object);
-  const internal::EncodedManifest manifest = builder.Encode();
+  for (const internal::metadata::ManifestObject& object : objects) builder.AddObject(object);
+  const internal::metadata::EncodedManifest manifest = builder.Encode();
   return Bytes(manifest.bytes.begin(), manifest.bytes.end());
 }
 

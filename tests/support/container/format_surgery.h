@@ -22,7 +22,7 @@ inline void PutDigest(MutableByteSpan bytes, std::size_t offset, const Digest& d
 
 // `header` is the range that the header digest covers: 128 bytes, or the 512 of a marker.
 inline void ResealHeader(MutableByteSpan header) {
-  constexpr std::size_t kAt = internal::HeaderFields::kDigest.at;
+  constexpr std::size_t kAt = internal::format::HeaderFields::kDigest.at;
   PutDigest(header, kAt, Digest{});
   PutDigest(header, kAt, ComputeDigest(header));
 }
@@ -31,14 +31,14 @@ inline void ResealMarker(MutableByteSpan marker) { ResealHeader(marker); }
 
 // `trailer` is the last 256 bytes of a blob.
 inline void ResealTrailer(MutableByteSpan trailer) {
-  constexpr std::size_t kAt = internal::TrailerFields::kDigest.at;
+  constexpr std::size_t kAt = internal::format::TrailerFields::kDigest.at;
   PutDigest(trailer, kAt, ComputeDigest(trailer.first(kAt)));
 }
 
 // Writes the digest of group `group_number` of `records` into `group_list`. The digest of the group
 // list in the trailer, and what pins that digest, are left to the caller.
 inline void ResealGroup(ByteSpan records, std::size_t group_number, MutableByteSpan group_list) {
-  constexpr std::size_t kGroupSize = internal::kRecordGroupSize;
+  constexpr std::size_t kGroupSize = internal::format::kRecordGroupSize;
   const ByteSpan rest = records.subspan(group_number * kGroupSize);
   PutDigest(group_list, group_number * sizeof(Digest),
             ComputeDigest(rest.first(std::min(kGroupSize, rest.size()))));

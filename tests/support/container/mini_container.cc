@@ -14,10 +14,12 @@
 namespace sealpoint::testing {
 namespace {
 
+namespace format = internal::format;
+
+using format::ChunkRecord;
 using internal::AlignUp;
-using internal::BlobPin;
-using internal::ChunkRecord;
-using internal::Metadata;
+using internal::metadata::BlobPin;
+using internal::metadata::Metadata;
 
 template <typename Hook, typename... Args>
 void Call(const Hook& hook, Args&... args) {
@@ -30,7 +32,7 @@ struct Draft {
   Bytes bytes;  // header and chunk area
   std::uint32_t shard_count = 0;
   std::vector<ManifestTensor> tensors;
-  std::vector<internal::ManifestObject> objects;
+  std::vector<internal::metadata::ManifestObject> objects;
 };
 
 struct ChunkRule {
@@ -44,8 +46,8 @@ void AppendChunk(Draft& draft, const ChunkRule& rule, std::uint32_t chunk, ByteS
   Bytes stored(raw.begin(), raw.end());
   Codec codec = rule.codec;
   if (codec != Codec::kNone) {
-    internal::ChunkCodec coder;
-    Bytes coded(internal::ChunkCodec::EncodedSizeBound(raw.size()));
+    internal::codec::ChunkCodec coder;
+    Bytes coded(internal::codec::ChunkCodec::EncodedSizeBound(raw.size()));
     const std::size_t size = coder.Encode(codec, 1, rule.element_size, raw, coded).value();
     if (size < raw.size()) {
       coded.resize(size);
@@ -69,7 +71,7 @@ void AppendChunk(Draft& draft, const ChunkRule& rule, std::uint32_t chunk, ByteS
 // Returns the number of the shard's first record.
 std::uint32_t AppendShard(Draft& draft, const ChunkRule& rule, ByteSpan raw) {
   const auto first = static_cast<std::uint32_t>(draft.blob.records.size());
-  draft.bytes.resize(AlignUp(draft.bytes.size(), internal::ShardAlignment(raw.size())));
+  draft.bytes.resize(AlignUp(draft.bytes.size(), format::ShardAlignment(raw.size())));
   std::uint32_t chunk = 0;
   for (std::uint64_t at = 0; at < raw.size(); at += rule.chunk_size) {
     AppendChunk(draft, rule, chunk++,
@@ -95,8 +97,8 @@ Draft& DraftOf(std::map<int, Draft>& drafts, int number) {
   if (is_new) {
     draft.blob.number = number;
     draft.blob.id = BlobIdOf(number);
-    draft.blob.name = internal::BlobName(draft.blob.id);
-    draft.bytes.resize(internal::kHeaderSize);
+    draft.blob.name = format::BlobName(draft.blob.id);
+    draft.bytes.resize(format::kHeaderSize);
   }
   return draft;
 }
@@ -137,10 +139,10 @@ void AppendObject(std::map<int, Draft>& drafts, const MiniObject& object) {
 }
 
 Bytes EncodeRecords(const std::vector<ChunkRecord>& records) {
-  Bytes bytes(records.size() * internal::kRecordSize);
+  Bytes bytes(records.size() * format::kRecordSize);
   for (std::size_t i = 0; i < records.size(); ++i) {
-    internal::EncodeRecord(records[i], MutableByteSpan(bytes).subspan(i * internal::kRecordSize,
-                                                                      internal::kRecordSize));
+    format::EncodeRecord(
+        records[i], MutableByteSpan(bytes).subspan(i * format::kRecordSize, format::kRecordSize));
   }
   return bytes;
 }
@@ -164,14 +166,14 @@ struct FinishedBlob {
 FinishedBlob FinishBlob(const MiniSpec& spec, Draft& draft, Bytes& file) {
   const MiniHooks& hooks = spec.hooks;
   const int number = draft.blob.number;
-  internal::FileHeader header{.kind = internal::FileKind::kBlob,
-                              .features = {},
-                              .id = draft.blob.id,
-                              .attempt = spec.attempt,
-                              .step = spec.step};
+  format::FileHeader header{.kind = format::FileKind::kBlob,
+                            .features = {},
+                            .id = draft.blob.id,
+                            .attempt = spec.attempt,
+                            .step = spec.step};
   Call(hooks.blob_header, number, header);
   file = draft.bytes;
-  internal::EncodeHeader(header, MutableByteSpan(file).first(internal::kHeaderSize));
+  format::EncodeHeader(header, MutableByteSpan(file).first(format::kHeaderSize));
   Call(hooks.chunk_area, number, file);
   draft.blob.chunks_end = file.size();
 
@@ -183,28 +185,28 @@ FinishedBlob FinishBlob(const MiniSpec& spec, Draft& draft, Bytes& file) {
   for (const ChunkRecord& record : draft.blob.records) raw_bytes += record.raw_size;
   Bytes records = EncodeRecords(draft.blob.records);
   Call(hooks.record_bytes, number, records);
-  Bytes group_list = internal::EncodeGroupList(records);
+  Bytes group_list = format::EncodeGroupList(records);
   Call(hooks.group_list, number, group_list);
   Bytes manifest = EncodeManifest(draft.tensors, draft.objects);
   Metadata good_manifest = DecodeGoodManifest(manifest, good_counts);
   Call(hooks.manifest_bytes, number, manifest);
 
   const auto record_count = static_cast<std::uint32_t>(draft.blob.records.size());
-  const internal::BlobSections sections =
-      internal::ComputeSections(draft.blob.chunks_end, record_count, manifest.size()).value();
+  const format::BlobSections sections =
+      format::ComputeSections(draft.blob.chunks_end, record_count, manifest.size()).value();
   draft.blob.sections = sections;
-  internal::Trailer trailer{.blob = draft.blob.id,
-                            .file_size = sections.file_size,
-                            .chunks_end = draft.blob.chunks_end,
-                            .record_count = record_count,
-                            .shard_count = draft.shard_count,
-                            .manifest_size = manifest.size(),
-                            .raw_bytes = raw_bytes,
-                            .group_list_digest = ComputeDigest(group_list),
-                            .manifest_digest = ComputeDigest(manifest),
-                            .header_digest = internal::StoredHeaderDigest(file)};
+  format::Trailer trailer{.blob = draft.blob.id,
+                          .file_size = sections.file_size,
+                          .chunks_end = draft.blob.chunks_end,
+                          .record_count = record_count,
+                          .shard_count = draft.shard_count,
+                          .manifest_size = manifest.size(),
+                          .raw_bytes = raw_bytes,
+                          .group_list_digest = ComputeDigest(group_list),
+                          .manifest_digest = ComputeDigest(manifest),
+                          .header_digest = format::StoredHeaderDigest(file)};
   Call(hooks.trailer, number, trailer);
-  const internal::TrailerBytes sealed = internal::EncodeTrailer(trailer);
+  const format::TrailerBytes sealed = format::EncodeTrailer(trailer);
   Bytes trailer_bytes(sealed.begin(), sealed.end());
   Call(hooks.trailer_bytes, number, trailer_bytes);
   Place(file, sections.table, group_list);
@@ -218,30 +220,30 @@ FinishedBlob FinishBlob(const MiniSpec& spec, Draft& draft, Bytes& file) {
               .record_count = record_count,
               .shard_count = draft.shard_count,
               .group_list_digest = ComputeDigest(group_list),
-              .trailer_digest = internal::StoredTrailerDigest(trailer_bytes)};
+              .trailer_digest = format::StoredTrailerDigest(trailer_bytes)};
   Call(hooks.pin, number, pin);
   return {.pin = pin, .manifest = std::move(good_manifest)};
 }
 
 // The index file.
 Bytes EncodeIndexFile(const MiniSpec& spec, const std::vector<FinishedBlob>& blobs) {
-  std::vector<internal::BlobContribution> parts;
+  std::vector<internal::metadata::BlobContribution> parts;
   for (const FinishedBlob& blob : blobs) parts.push_back({blob.pin, &blob.manifest});
-  Bytes buffer = internal::EncodeIndex(parts,
-                                       {.created_unix_ns = spec.created_unix_ns,
-                                        .mesh = spec.mesh,
-                                        .provenance = spec.provenance},
-                                       {})
+  Bytes buffer = internal::metadata::EncodeIndex(parts,
+                                                 {.created_unix_ns = spec.created_unix_ns,
+                                                  .mesh = spec.mesh,
+                                                  .provenance = spec.provenance},
+                                                 {})
                      .value();
   Call(spec.hooks.index_bytes, buffer);
-  internal::FileHeader header{.kind = internal::FileKind::kIndex,
-                              .features = {},
-                              .id = spec.attempt,
-                              .attempt = spec.attempt,
-                              .step = spec.step};
+  format::FileHeader header{.kind = format::FileKind::kIndex,
+                            .features = {},
+                            .id = spec.attempt,
+                            .attempt = spec.attempt,
+                            .step = spec.step};
   Call(spec.hooks.index_header, header);
-  Bytes file(internal::kHeaderSize);
-  internal::EncodeHeader(header, file);
+  Bytes file(format::kHeaderSize);
+  format::EncodeHeader(header, file);
   file.insert(file.end(), buffer.begin(), buffer.end());
   return file;
 }
@@ -262,7 +264,7 @@ MiniContainer BuildMini(const MiniSpec& spec) {
   MiniContainer container{.attempt = spec.attempt,
                           .files = {},
                           .blobs = {},
-                          .index_name = internal::IndexName(spec.attempt)};
+                          .index_name = format::IndexName(spec.attempt)};
   std::vector<FinishedBlob> blobs;
   std::uint64_t total_bytes = 0;
   for (auto& [number, draft] : drafts) {
@@ -272,25 +274,25 @@ MiniContainer BuildMini(const MiniSpec& spec) {
     container.blobs.emplace(number, std::move(draft.blob));
   }
   const Bytes& index = container.files[container.index_name] = EncodeIndexFile(spec, blobs);
-  internal::Marker marker{.kind = internal::MarkerKind::kCommit,
-                          .features = {},
-                          .attempt = spec.attempt,
-                          .step = spec.step,
-                          .parent = spec.parent,
-                          .sequence = spec.sequence,
-                          .index_size = index.size(),
-                          .index_digest = ComputeDigest(index),
-                          .blob_count = blobs.size(),
-                          .total_bytes = total_bytes};
+  format::Marker marker{.kind = format::MarkerKind::kCommit,
+                        .features = {},
+                        .attempt = spec.attempt,
+                        .step = spec.step,
+                        .parent = spec.parent,
+                        .sequence = spec.sequence,
+                        .index_size = index.size(),
+                        .index_digest = ComputeDigest(index),
+                        .blob_count = blobs.size(),
+                        .total_bytes = total_bytes};
   Call(spec.hooks.marker, marker);
-  const internal::MarkerBytes bytes = internal::EncodeMarker(marker);
+  const format::MarkerBytes bytes = format::EncodeMarker(marker);
   container.files["COMMIT"] = Bytes(bytes.begin(), bytes.end());
   return container;
 }
 
 Bytes VoidMarker(std::uint8_t attempt) {
-  const auto marker = internal::EncodeMarker(
-      {.kind = internal::MarkerKind::kVoid, .attempt = MiniSpec::MakeId(attempt)});
+  const auto marker = format::EncodeMarker(
+      {.kind = format::MarkerKind::kVoid, .attempt = MiniSpec::MakeId(attempt)});
   return Bytes(marker.begin(), marker.end());
 }
 

@@ -58,18 +58,18 @@ struct MiniObject {
 // numbers that the shards gave.
 struct MiniHooks {
   // Called before encoding. What is made later (digests, pins) is made from the changed value.
-  std::function<void(int blob, internal::FileHeader&)> blob_header;
+  std::function<void(int blob, internal::format::FileHeader&)> blob_header;
   std::function<void(int blob, Bytes& chunk_area)> chunk_area;  // the file's first bytes
-  std::function<void(int blob, std::vector<internal::ChunkRecord>&)> records;
+  std::function<void(int blob, std::vector<internal::format::ChunkRecord>&)> records;
   std::function<void(int blob, Bytes&)> record_bytes;    // encoded; group digests follow
   std::function<void(int blob, Bytes&)> group_list;      // its digest follows
   std::function<void(int blob, Bytes&)> manifest_bytes;  // as stored; the index is of the good one
-  std::function<void(int blob, internal::Trailer&)> trailer;
+  std::function<void(int blob, internal::format::Trailer&)> trailer;
   std::function<void(int blob, Bytes&)> trailer_bytes;  // sealed; what it pins follows
-  std::function<void(int blob, internal::BlobPin&)> pin;
-  std::function<void(internal::FileHeader&)> index_header;
+  std::function<void(int blob, internal::metadata::BlobPin&)> pin;
+  std::function<void(internal::format::FileHeader&)> index_header;
   std::function<void(Bytes&)> index_bytes;  // the FlatBuffer; the marker pins the changed one
-  std::function<void(internal::Marker&)> marker;
+  std::function<void(internal::format::Marker&)> marker;
 };
 
 struct MiniSpec {
@@ -92,9 +92,9 @@ struct MiniBlob {
   int number = 0;  // as the shards gave it
   BlobId id;
   std::string name;  // of its file
-  internal::BlobSections sections;
+  internal::format::BlobSections sections;
   std::uint64_t chunks_end = 0;
-  std::vector<internal::ChunkRecord> records;
+  std::vector<internal::format::ChunkRecord> records;
 };
 
 struct MiniContainer {

@@ -17,10 +17,10 @@ namespace sealpoint::testing {
 namespace {
 
 bool IsVoid(const CrashFolder& folder) {
-  const auto marker = folder.files.find(internal::kMarkerName);
+  const auto marker = folder.files.find(internal::format::kMarkerName);
   if (marker == folder.files.end()) return false;
-  const auto decoded = internal::DecodeMarker(marker->second->bytes);
-  return decoded.ok() && decoded->kind == internal::MarkerKind::kVoid;
+  const auto decoded = internal::format::DecodeMarker(marker->second->bytes);
+  return decoded.ok() && decoded->kind == internal::format::MarkerKind::kVoid;
 }
 
 Status WrongBytes(std::string_view what) {
@@ -132,7 +132,7 @@ const Result<std::uint64_t>& CrashChecker::NewestStep(const CrashImage& image) {
     std::uint64_t of_folder = HashOf(AsBytes(path));
     for (const auto& [name, content] : folder.files) {
       of_folder = MixHashes(of_folder, HashOf(AsBytes(name)));
-      const bool is_marker = name == internal::kMarkerName;
+      const bool is_marker = name == internal::format::kMarkerName;
       of_folder = MixHashes(of_folder, is_marker ? content->hash : content->bytes.size());
     }
     key += MixHashes(of_folder, folder.files.size());

@@ -45,8 +45,8 @@ Status CrashDisk::Mount::CreateDirectories(std::string_view path) {
   state_->Wait(actor_, path);
   const std::lock_guard lock(state_->mutex);
   CrashNodeId parent = 0;
-  for (const std::string& level : internal::PathPrefixes(path)) {
-    const std::string name(internal::LastComponent(level));
+  for (const std::string& level : internal::storage::PathPrefixes(path)) {
+    const std::string name(internal::storage::LastComponent(level));
     const auto found = state_->at(parent).entries.find(name);
     if (found != state_->at(parent).entries.end()) {
       parent = found->second;
@@ -60,7 +60,7 @@ Status CrashDisk::Mount::CreateDirectories(std::string_view path) {
       state_->at(parent).entries.emplace(op.name, op.node);
       return Status();
     }));
-    SEALPOINT_RETURN_IF_ERROR(SyncLocked(parent, internal::ParentPath(level)));
+    SEALPOINT_RETURN_IF_ERROR(SyncLocked(parent, internal::storage::ParentPath(level)));
     parent = made;
   }
   return Status();

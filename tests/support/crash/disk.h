@@ -18,7 +18,8 @@
 // Programs see every operation at once, as on any file system. In addition each operation is
 // recorded in a history, with the actor (the process, here the rank) that made it and what happened
 // before it. From the history states.h makes every state that may be found after a power cut at any
-// moment, without running the program again. The model is pessimistic (docs/crash-model.md):
+// moment, without running the program again. The model is pessimistic
+// (docs/evidence/crash-model.md):
 //
 // - Data that was written and not synced survives sector by sector (512 bytes) as it was written,
 // as

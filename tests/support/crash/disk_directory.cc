@@ -51,7 +51,7 @@ class CrashDisk::Writer final : public WritableFile {
   const int actor_;
   const CrashNodeId node_;
   const std::string name_;
-  internal::FirstError first_error_;
+  internal::storage::FirstError first_error_;
 };
 
 class CrashDisk::Reader final : public ReadableFile {
@@ -63,7 +63,7 @@ class CrashDisk::Reader final : public ReadableFile {
 
   std::uint64_t size_bytes() const override { return size_bytes_; }
   Status ReadAt(std::uint64_t offset, MutableByteSpan out) const override {
-    state_->Wait(actor_, internal::LastComponent(path_));
+    state_->Wait(actor_, internal::storage::LastComponent(path_));
     const std::lock_guard lock(state_->mutex);
     if (!internal::RangeFits(offset, out.size(), size_bytes_)) {
       return internal::MakeError(Code::kIncomplete, "the file ends before the range")
@@ -86,7 +86,7 @@ class CrashDisk::Reader final : public ReadableFile {
 
 Result<std::unique_ptr<WritableFile>> CrashDisk::OpenedDirectory::CreateExclusive(
     std::string_view name, CreateOptions) {
-  SEALPOINT_RETURN_IF_ERROR(internal::CheckName(path_, name));
+  SEALPOINT_RETURN_IF_ERROR(internal::storage::CheckName(path_, name));
   CrashNodeId made = 0;
   const Status status = state_->Change({.actor = actor_,
                                         .kind = CrashOpKind::kCreate,

@@ -87,8 +87,8 @@ CrashNodeId CrashDisk::State::Add(VolatileNode node) {
 
 Result<CrashNodeId> CrashDisk::State::FindDirectory(std::string_view path) const {
   CrashNodeId node = 0;
-  for (const std::string& level : internal::PathPrefixes(path)) {
-    const std::string_view name = internal::LastComponent(level);
+  for (const std::string& level : internal::storage::PathPrefixes(path)) {
+    const std::string_view name = internal::storage::LastComponent(level);
     if (name == ".") continue;
     const auto& entries = nodes[static_cast<std::size_t>(node)].entries;
     const auto found = entries.find(name);

@@ -14,15 +14,17 @@
 namespace sealpoint::testing {
 namespace {
 
-using internal::HeaderFields;
-using internal::kDigestSize;
-using internal::kHeaderSize;
-using internal::kRecordSize;
-using internal::kRecordsPerGroup;
-using internal::kTrailerSize;
+namespace format = internal::format;
+
+using format::HeaderFields;
+using format::kDigestSize;
+using format::kHeaderSize;
+using format::kRecordSize;
+using format::kRecordsPerGroup;
+using format::kTrailerSize;
+using format::RecordFields;
+using format::TrailerFields;
 using internal::LoadLe;
-using internal::RecordFields;
-using internal::TrailerFields;
 
 struct Sections {
   std::uint64_t chunks_end = 0;
@@ -152,26 +154,25 @@ std::map<std::string, std::vector<ChunkOf>> FindChunkOwners(const DamageCase& on
 }
 
 std::optional<std::string_view> FindHeaderFault(ByteSpan file, std::uint32_t kind) {
-  constexpr std::size_t kPrefixSize = internal::kFrozenPrefixSize;
+  constexpr std::size_t kPrefixSize = format::kFrozenPrefixSize;
   constexpr std::size_t kDigestAt = HeaderFields::kDigest.at;
   if (file.size() < kPrefixSize) return "R-HDR-01";
   if (!BeginsWith(file, kHeaderMagic)) return kind == 3 ? "R-HDR-02" : "R-HDR-10";
   const auto length = LoadLe<std::uint32_t>(file, HeaderFields::kHeaderSize.at);
-  if (length % 8 != 0 || length < kPrefixSize || length > internal::kHeaderSizeMax)
-    return "R-HDR-03";
+  if (length % 8 != 0 || length < kPrefixSize || length > format::kHeaderSizeMax) return "R-HDR-03";
   if (file.size() < length) return "R-HDR-01";
   Bytes header(file.begin(), file.begin() + length);
   std::fill_n(header.begin() + kDigestAt, kDigestSize, std::byte{0});
   if (!HasDigest(file, kDigestAt, ComputeDigest(header))) return "R-HDR-04";
   const auto stated_kind = LoadLe<std::uint32_t>(file, HeaderFields::kKind.at);
   const bool is_known =
-      LoadLe<std::uint32_t>(file, HeaderFields::kVersion.at) == internal::kFormatVersion &&
+      LoadLe<std::uint32_t>(file, HeaderFields::kVersion.at) == format::kFormatVersion &&
       stated_kind >= 1 && stated_kind <= 3 &&
       LoadLe<std::uint64_t>(file, HeaderFields::kIncompat.at) == 0;
   if (!is_known) return "R-HDR-05";
   if (stated_kind != kind) return "R-HDR-07";
-  if (length != (kind == 3 ? internal::kMarkerSize : kHeaderSize)) return "R-HDR-05";
-  for (const internal::Field& reserved : {HeaderFields::kReserved, HeaderFields::kTailReserved}) {
+  if (length != (kind == 3 ? format::kMarkerSize : kHeaderSize)) return "R-HDR-05";
+  for (const format::Field& reserved : {HeaderFields::kReserved, HeaderFields::kTailReserved}) {
     if (!IsZero(file.subspan(reserved.at, reserved.size))) return "R-HDR-06";
   }
   return std::nullopt;

@@ -14,6 +14,8 @@
 namespace sealpoint::testing {
 namespace {
 
+namespace format = internal::format;
+
 constexpr std::uint32_t kBlobKind = 1;
 constexpr std::uint32_t kMarkerKind = 3;
 
@@ -68,7 +70,7 @@ struct DamageModel::BlobDamage {
   std::uint32_t last_group = 0;
 
   bool HidesRecord(std::uint32_t record) const {
-    return group_list || groups.contains(record / internal::kRecordsPerGroup);
+    return group_list || groups.contains(record / format::kRecordsPerGroup);
   }
 };
 
@@ -118,12 +120,12 @@ std::optional<ExpectedFinding> DamageModel::ExpectMarker(const DamagedFiles& fil
   const Bytes* marker = FileBehind(files, "COMMIT");
   if (marker == nullptr) return finding("R-MRK-01");
   if (*marker == case_.container.files.at("COMMIT")) return std::nullopt;
-  if (marker->size() != internal::kMarkerSize) return finding("R-MRK-02");
+  if (marker->size() != format::kMarkerSize) return finding("R-MRK-02");
   if (const auto fault = FindHeaderFault(*marker, kMarkerKind)) return finding(*fault);
   // Valid by itself, so it is the marker of another checkpoint.
-  if (internal::LoadLe<std::uint32_t>(*marker, internal::MarkerFields::kKind.at) == 2)
+  if (internal::LoadLe<std::uint32_t>(*marker, format::MarkerFields::kKind.at) == 2)
     return finding("R-MRK-09");
-  const std::string index = internal::IndexName(IdAt(*marker, internal::HeaderFields::kId.at));
+  const std::string index = format::IndexName(IdAt(*marker, format::HeaderFields::kId.at));
   SEALPOINT_CHECK(index != case_.container.index_name && !files.contains(index));
   return ExpectedFinding{.rule = "R-MRK-05", .file = index};
 }
@@ -184,8 +186,8 @@ void DamageModel::ExpectArea(const BlobDamage& damage, const BlobArea& area,
   switch (area.kind) {
     case AreaKind::kHeader:
       finding.stops_load = false;
-      finding.rule = FirstDifference(damage.good, damage.bad, internal::HeaderFields::kDigest.at,
-                                     internal::HeaderFields::kDigest.end())
+      finding.rule = FirstDifference(damage.good, damage.bad, format::HeaderFields::kDigest.at,
+                                     format::HeaderFields::kDigest.end())
                          ? "R-BLB-03"  // not the digest that the trailer has
                          : FindHeaderFault(ByteSpan(damage.bad), kBlobKind).value();
       finding.is_required = !damage.trailer;
@@ -224,7 +226,7 @@ void DamageModel::ExpectArea(const BlobDamage& damage, const BlobArea& area,
       finding.is_required = !damage.trailer && !damage.header;
       break;
     case AreaKind::kTrailer:
-      finding.rule = FirstDifference(damage.good, damage.bad, area.end - internal::kDigestSize,
+      finding.rule = FirstDifference(damage.good, damage.bad, area.end - format::kDigestSize,
                                      area.end)
                          ? "R-BLB-03"  // not the digest that the index pins
                          : "R-BLB-02";

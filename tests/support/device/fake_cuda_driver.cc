@@ -18,6 +18,8 @@
 
 namespace sealpoint::testing {
 
+namespace device = internal::device;
+
 namespace cuda = internal::cuda;
 
 namespace {
@@ -438,23 +440,22 @@ int ModuleGetFunction(cuda::Function** function, cuda::Module* /*module*/, const
 }
 
 // The kernels of digest_kernels.cu.
-template <void (*kRun)(const internal::DigestJob&, std::uint64_t),
-          std::uint64_t (*kCount)(const internal::DigestJob&)>
+template <void (*kRun)(const device::DigestJob&, std::uint64_t),
+          std::uint64_t (*kCount)(const device::DigestJob&)>
 std::function<void()> DigestKernel(void** parameters, std::uint64_t thread_count) {
-  const internal::DigestJob job = *static_cast<const internal::DigestJob*>(parameters[0]);
+  const device::DigestJob job = *static_cast<const device::DigestJob*>(parameters[0]);
   return [=] {
     for (std::uint64_t t = 0; t < std::min(thread_count, kCount(job)); ++t) kRun(job, t);
   };
 }
-std::uint64_t FoldThreadCount(const internal::DigestJob& job) {
+std::uint64_t FoldThreadCount(const device::DigestJob& job) {
   return DigestChunkCount(job) * internal::xxh3::kLanes;
 }
 [[maybe_unused]] const bool kDigestKernelsAdded =
-    AddFakeKernel("sealpoint_sum_blocks",
-                  DigestKernel<internal::SumBlock, internal::DigestSumCount>) &&
-    AddFakeKernel("sealpoint_fold_chunks", DigestKernel<internal::FoldChunk, FoldThreadCount>) &&
+    AddFakeKernel("sealpoint_sum_blocks", DigestKernel<device::SumBlock, device::DigestSumCount>) &&
+    AddFakeKernel("sealpoint_fold_chunks", DigestKernel<device::FoldChunk, FoldThreadCount>) &&
     AddFakeKernel("sealpoint_finish_chunks",
-                  DigestKernel<internal::FinishChunk, internal::DigestChunkCount>);
+                  DigestKernel<device::FinishChunk, device::DigestChunkCount>);
 
 int LaunchKernel(cuda::Function* handle, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                  unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,

@@ -22,11 +22,13 @@
 
 namespace sealpoint::testing {
 
-using internal::CopyQueue;
-using internal::DeviceChunks;
-using internal::DeviceRows;
+namespace device = internal::device;
+
+using device::CopyQueue;
+using device::DeviceChunks;
+using device::DeviceRows;
+using device::MutableDeviceRows;
 using internal::MakeError;
-using internal::MutableDeviceRows;
 
 namespace {
 
@@ -171,7 +173,7 @@ class HostDevice::Queue final : public CopyQueue {
   };
 
   template <typename Byte>
-  Result<std::vector<MutableByteSpan>> FindRows(const internal::BasicDeviceRows<Byte>& rows) const;
+  Result<std::vector<MutableByteSpan>> FindRows(const device::BasicDeviceRows<Byte>& rows) const;
   Result<Copy> Begin(ByteSpan host, bool to_host);
   void RunCopy(Copy& copy);
   void Push(std::function<void()> operation);
@@ -229,7 +231,7 @@ Status HostDevice::Queue::WaitFor(void* callers_stream) {
 
 template <typename Byte>
 Result<std::vector<MutableByteSpan>> HostDevice::Queue::FindRows(
-    const internal::BasicDeviceRows<Byte>& rows) const {
+    const device::BasicDeviceRows<Byte>& rows) const {
   std::vector<MutableByteSpan> found;
   if (rows.size_bytes() == 0) return found;
   for (std::uint64_t r = 0; r < rows.row_count; ++r) {
@@ -437,7 +439,7 @@ Status HostDevice::CheckFiles() {
   return MakeError(Code::kUnsupported, "stand-in devices that read no files");
 }
 
-Result<std::unique_ptr<internal::DeviceFile>> HostDevice::OpenFile(int descriptor) {
+Result<std::unique_ptr<device::DeviceFile>> HostDevice::OpenFile(int descriptor) {
   SEALPOINT_RETURN_IF_ERROR(CheckFiles());
   return state_->files->Open(descriptor);
 }

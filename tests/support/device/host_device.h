@@ -61,7 +61,7 @@ class HostStream {
 // each other. Aborts on misuse that real devices tolerate: two threads that queue at once, memory
 // that is unpinned twice or left pinned. Thread safety: all functions; the queues as CopyQueue
 // says.
-class HostDevice final : public internal::DeviceRuntime {
+class HostDevice final : public internal::device::DeviceRuntime {
  public:
   explicit HostDevice(HostDeviceOptions options = {});
   ~HostDevice() override;
@@ -89,11 +89,11 @@ class HostDevice final : public internal::DeviceRuntime {
 
   Status CheckAvailable(int device) override;
   Status CheckDigests(int device) override;
-  Result<std::unique_ptr<internal::CopyQueue>> MakeQueue(int device) override;
+  Result<std::unique_ptr<internal::device::CopyQueue>> MakeQueue(int device) override;
   Status Pin(MutableByteSpan host) override;
   void Unpin(MutableByteSpan host) override;
   Status CheckFiles() override;
-  Result<std::unique_ptr<internal::DeviceFile>> OpenFile(int descriptor) override;
+  Result<std::unique_ptr<internal::device::DeviceFile>> OpenFile(int descriptor) override;
 
  private:
   class Queue;

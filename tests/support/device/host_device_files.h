@@ -51,18 +51,18 @@ class HostDeviceFiles : public std::enable_shared_from_this<HostDeviceFiles> {
     return descriptors_.size();
   }
 
-  Result<std::unique_ptr<internal::DeviceFile>> Open(int descriptor) {
+  Result<std::unique_ptr<internal::device::DeviceFile>> Open(int descriptor) {
     const std::lock_guard lock(mutex_);
     if (refuses_) return internal::MakeError(Code::kUnsupported, "not this file");
     SEALPOINT_CHECK(descriptors_.insert(descriptor).second);
     ++opened_;
     open_max_ = std::max<std::uint64_t>(open_max_, descriptors_.size());
-    return std::unique_ptr<internal::DeviceFile>(
+    return std::unique_ptr<internal::device::DeviceFile>(
         std::make_unique<File>(shared_from_this(), descriptor));
   }
 
  private:
-  class File final : public internal::DeviceFile {
+  class File final : public internal::device::DeviceFile {
    public:
     File(std::shared_ptr<HostDeviceFiles> owner, int descriptor)
         : owner_(std::move(owner)), descriptor_(descriptor) {}

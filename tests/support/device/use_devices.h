@@ -11,9 +11,9 @@ namespace sealpoint::testing {
 
 // Lets a checkpoint that was just opened, also by a collective reader, find a stand-in's devices.
 inline void UseDevices(const Checkpoint& checkpoint,
-                       std::shared_ptr<internal::DeviceRuntime> devices) {
+                       std::shared_ptr<internal::device::DeviceRuntime> devices) {
   auto& opened = const_cast<Checkpoint&>(checkpoint);
-  static_cast<internal::CheckpointImpl&>(opened).UseDevices(std::move(devices));
+  static_cast<internal::load::CheckpointImpl&>(opened).UseDevices(std::move(devices));
 }
 
 }  // namespace sealpoint::testing

@@ -15,7 +15,7 @@ using internal::StrCat;
 
 StubServer::StubServer()
     : process_(popen("exec " SEALPOINT_TEST_PYTHON " -B " SEALPOINT_TEST_STUB, "re")),
-      http_(internal::HttpClient::Create({.without_proxy = true}).value()) {
+      http_(internal::s3::HttpClient::Create({.without_proxy = true}).value()) {
   SEALPOINT_CHECK(process_ != nullptr);
   std::array<char, 32> line{};
   SEALPOINT_CHECK(std::fgets(line.data(), line.size(), process_) != nullptr);

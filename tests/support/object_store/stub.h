@@ -40,7 +40,7 @@ class StubServer {
 
   std::FILE* process_;
   std::string url_;
-  std::unique_ptr<internal::HttpClient> http_;
+  std::unique_ptr<internal::s3::HttpClient> http_;
 };
 
 }  // namespace sealpoint::testing

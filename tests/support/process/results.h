@@ -12,8 +12,9 @@
 
 namespace sealpoint::testing {
 
-// The counts of a run: a row of the table in docs/testing-counts.md, which scripts/testing_table.py
-// makes from such files. Texts are plain ASCII without quotation marks and backslashes.
+// The counts of a run: a row of the table in docs/evidence/testing-counts.md, which
+// scripts/testing_table.py makes from such files. Texts are plain ASCII without quotation marks and
+// backslashes.
 struct CountedRun {
   std::string row{};      // names the file and orders the table: "crash-one-save"
   std::string title{};    // "Crash states of one save"

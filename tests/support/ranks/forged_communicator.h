@@ -48,10 +48,13 @@ class ForgedCommunicator final : public Communicator {
     return maxima;
   }
   bool has_forged_reduction() const { return forged_reduction_ <= 0; }
+  void CompareCalls() { compares_calls_ = true; }
+  bool calls_are_compared() const override { return compares_calls_; }
 
  private:
   const std::unique_ptr<Communicator> self_ = SelfCommunicator();
   int forged_reduction_ = 0;
+  bool compares_calls_ = false;
   const Arriving exchanged_;
   const std::optional<Arriving> gathered_;
   const std::optional<Bytes> broadcast_;

@@ -17,6 +17,7 @@ namespace sealpoint::testing {
 struct Watch {
   std::mutex mutex;
   int exchange_count = 0;
+  int reduction_count = 0;
   // The n-th such call from now on (from 1) takes effect and then returns Timeout. So do all calls
   // after it, without taking effect.
   int gathers_left = 0;
@@ -60,6 +61,9 @@ class WatchedCommunicator final : public Communicator {
 
   int exchange_count() const {
     return Locked([](Watch& watch) { return watch.exchange_count; });
+  }
+  int reduction_count() const {
+    return Locked([](Watch& watch) { return watch.reduction_count; });
   }
   // True if a duplicate was interrupted.
   bool was_interrupted() const {
@@ -105,6 +109,7 @@ class WatchedCommunicator final : public Communicator {
       const std::vector<std::uint64_t>& values) override {
     const Status broken = Broken();
     if (!broken.ok()) return broken;
+    Locked([](Watch& watch) { return ++watch.reduction_count; });
     return inner_.AllReduceMax(values);
   }
   Result<std::unique_ptr<BackgroundCommunicator>> DuplicateForBackground() override;

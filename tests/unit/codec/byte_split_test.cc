@@ -5,7 +5,7 @@
 
 #include "lib/codec/chunk_codec.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::codec {
 namespace {
 
 Bytes Numbered(std::size_t size) {
@@ -57,4 +57,4 @@ TEST_P(ByteSplitSizes, FollowsTheDefinitionAndJoinsBack) {
 INSTANTIATE_TEST_SUITE_P(Sizes, ByteSplitSizes, testing::Values(1, 2, 3, 4, 7, 8, 12, 16, 32));
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::codec

@@ -9,7 +9,7 @@
 
 #include "lib/codec/chunk_codec.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::codec {
 namespace {
 
 constexpr std::size_t kRawSize = 4096;
@@ -278,4 +278,4 @@ TEST(CodecRules, HoldForTheByteSplitToo) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::codec

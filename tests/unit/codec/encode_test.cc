@@ -13,7 +13,7 @@
 
 #include "lib/codec/chunk_codec.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::codec {
 namespace {
 
 Bytes RandomBytes(std::size_t size) {
@@ -231,4 +231,4 @@ TEST(Decode, CopiesRawChunks) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::codec

@@ -11,7 +11,7 @@
 
 #include "sealpoint/bytes.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::collective {
 namespace {
 
 using ::testing::ElementsAre;
@@ -175,4 +175,4 @@ TEST_P(AssignReadersProperty, ReadersAreBalanced) {
 INSTANTIATE_TEST_SUITE_P(Seeds, AssignReadersProperty, ::testing::Range(0, 45));
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::collective

@@ -22,7 +22,7 @@
 
 // What another rank sent is checked before it is used.
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::collective {
 namespace {
 
 using sealpoint::testing::ForgedCommunicator;
@@ -46,12 +46,13 @@ class TakeRequestsTest : public ::testing::Test {
   Status Take(const std::vector<Asked>& requests) {
     Bytes message;
     for (const Asked& one : requests) {
-      EncodeRequest({.blob = one.blob, .offset = one.offset}, ChunkParts(one.size), message);
+      EncodeRequest({.blob = one.blob, .offset = one.offset}, transfer::ChunkParts(one.size),
+                    message);
     }
     return TakeRequests(message, 3, plan_, to_read_);
   }
 
-  ReadPlanData plan_;
+  load::ReadPlanData plan_;
   std::vector<ChunkToRead> to_read_;
 };
 
@@ -107,11 +108,11 @@ class CollectiveContractTest : public ::testing::Test {
     testing::MiniTensor tensor{.name = "w", .dtype = DType::kUInt8, .shape = {5}};
     tensor.shards.push_back({.region = testing::Slice(0, 5), .bytes = testing::NoiseBytes(1, 5)});
     testing::StoreFiles(*storage_, "ckpt", testing::BuildMini({.tensors = {tensor}}).files);
-    files_.emplace(OpenCommitted(*storage_, "ckpt", Limits{}, false).value());
+    files_.emplace(container::OpenCommitted(*storage_, "ckpt", Limits{}, false).value());
   }
 
   const std::shared_ptr<Storage> storage_ = MemoryStorage();
-  std::optional<CommittedFiles> files_;
+  std::optional<container::CommittedFiles> files_;
 };
 
 TEST_F(CollectiveContractTest, RefusesATensorThatIsNotInTheIndex) {
@@ -169,7 +170,8 @@ TEST_F(CollectiveContractTest, RefusesAVerdictOnATensorThatIsNotInTheIndex) {
 Status PassToSelf(const Bytes& message, int expected_count, std::uint64_t size = 4) {
   const auto comm = SelfCommunicator();
   ExpectedChunks expected(1);
-  for (int i = 0; i < expected_count; ++i) expected.Add(0, {.chunk = 0, .parts = ChunkParts(size)});
+  for (int i = 0; i < expected_count; ++i)
+    expected.Add(0, {.chunk = 0, .parts = transfer::ChunkParts(size)});
   const auto take = [](const ExpectedChunk&, ByteSpan packed) { EXPECT_EQ(packed.size(), 4u); };
   std::vector<Bytes> messages = {message};
   const auto received = ExchangeChunks(*comm, messages, expected, take);
@@ -200,9 +202,9 @@ TEST(OpenNewest, RefusesAProblemThatIsNoStatus) {
     ForgedCommunicator comm(std::vector<Bytes>{}, {}, choice);
     return OpenNewest(comm, "run", {.open = {.storage = MemoryStorage()}}).status();
   };
-  EXPECT_TRUE(open(EncodeStatus(Status(Code::kCorrupt, "damaged"))).ok());
+  EXPECT_TRUE(open(comm::EncodeStatus(Status(Code::kCorrupt, "damaged"))).ok());
   EXPECT_THAT(open(Bytes(3)), HasCode(Code::kComm));
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::collective

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::collective {
 namespace {
 
 using ::testing::ElementsAre;
@@ -26,7 +26,7 @@ class ReadingBatchTest : public ::testing::Test {
   void Add(std::size_t chunk, int requester_count) {
     to_read_.push_back({.chunk = chunk});
     for (int rank = 0; rank < requester_count; ++rank) {
-      to_read_.back().requesters.push_back({rank, ChunkParts(20)});
+      to_read_.back().requesters.push_back({rank, transfer::ChunkParts(20)});
     }
   }
   // For each batch, its end and the chunks that are read in it.
@@ -38,7 +38,7 @@ class ReadingBatchTest : public ::testing::Test {
       EXPECT_EQ(batch.begin, begin);
       begin = batch.end;
       std::size_t chunks = 0;
-      for (const PlanRange& range : batch.ranges) {
+      for (const transfer::PlanRange& range : batch.ranges) {
         EXPECT_EQ(range.offset, plan_.chunks[range.first_chunk].offset);
         EXPECT_EQ(range.size, 10 * range.chunk_count);
         chunks += range.chunk_count;
@@ -48,8 +48,8 @@ class ReadingBatchTest : public ::testing::Test {
     return rows;
   }
 
-  ReadPlanData plan_;
-  std::vector<PlanRange> ranges_;
+  load::ReadPlanData plan_;
+  std::vector<transfer::PlanRange> ranges_;
   std::vector<ChunkToRead> to_read_;
 };
 
@@ -87,4 +87,4 @@ TEST_F(ReadingBatchTest, RangesHoldChunksThatLieBackToBack) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::collective

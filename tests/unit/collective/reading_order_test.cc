@@ -8,7 +8,7 @@
 
 #include "sealpoint/bytes.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::collective {
 namespace {
 
 std::uint64_t PositionIn(const ReadingOrder& order, std::uint32_t blob, std::uint64_t offset) {
@@ -51,7 +51,7 @@ TEST(ReadingOrder, NumbersNoTwoBytesAlike) {
 // Four readers of 32 MiB each, in ranges of 8 MiB.
 TEST(ReadingOrder, EachRankReadsItsOwnPartOfAWindowFirstAndThenWhatOthersHaveRead) {
   std::vector<ReaderBytes> shared;
-  std::vector<PlanRange> ranges;
+  std::vector<transfer::PlanRange> ranges;
   for (int reader = 0; reader < 4; ++reader) {
     const auto begin = static_cast<std::uint64_t>(reader) * 32 * kMiB;
     shared.push_back({{0, begin, begin + 32 * kMiB}, reader});
@@ -61,10 +61,10 @@ TEST(ReadingOrder, EachRankReadsItsOwnPartOfAWindowFirstAndThenWhatOthersHaveRea
   }
   const ReadingOrder order(shared, 4);
   for (int rank = 0; rank < 4; ++rank) {
-    std::vector<PlanRange> spread = ranges;
+    std::vector<transfer::PlanRange> spread = ranges;
     order.SpreadReaders(spread, rank);
     std::vector<std::uint64_t> begins;
-    for (const PlanRange& range : spread) begins.push_back(range.offset / (8 * kMiB));
+    for (const transfer::PlanRange& range : spread) begins.push_back(range.offset / (8 * kMiB));
     std::vector<std::uint64_t> expected;
     for (std::uint64_t window = 0; window < 2; ++window) {
       for (std::uint64_t i = 0; i < 4; ++i) {
@@ -79,4 +79,4 @@ TEST(ReadingOrder, EachRankReadsItsOwnPartOfAWindowFirstAndThenWhatOthersHaveRea
 TEST(ReadingOrder, MayBeEmpty) { EXPECT_EQ(ReadingOrder({}, 4).end(), 0u); }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::collective

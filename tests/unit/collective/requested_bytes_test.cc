@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::collective {
 namespace {
 
 using ::testing::ElementsAre;
@@ -30,16 +30,16 @@ class DivideRangesTest : public ::testing::Test {
     }
   }
   using Row = std::array<std::uint64_t, 5>;  // blob, offset, size, first chunk, count
-  static std::vector<Row> RowsOf(const std::vector<PlanRange>& ranges) {
+  static std::vector<Row> RowsOf(const std::vector<transfer::PlanRange>& ranges) {
     std::vector<Row> rows;
-    for (const PlanRange& one : ranges) {
+    for (const transfer::PlanRange& one : ranges) {
       rows.push_back({one.blob, one.offset, one.size, one.first_chunk, one.chunk_count});
     }
     return rows;
   }
 
   std::array<std::byte, 100> memory_{};
-  ReadPlanData plan_;
+  load::ReadPlanData plan_;
 };
 
 TEST_F(DivideRangesTest, NothingIsShared) {
@@ -75,4 +75,4 @@ TEST_F(DivideRangesTest, OneSharedRangeMayHoldSeveralOfThePlan) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::collective

@@ -13,7 +13,7 @@
 
 #include "lib/comm/status_codec.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::comm {
 namespace {
 
 // A faulty communicator, which gives answers that it must not give.
@@ -80,4 +80,4 @@ TEST(StatusCodec, KeepsTheGreatestRank) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::comm

@@ -7,10 +7,11 @@
 #include <vector>
 
 #include "lib/comm/same_call.h"
+#include "sealpoint/detail/agreement.h"
 #include "tests/support/ranks/forged_communicator.h"
 #include "tests/support/ranks/with_ranks.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::comm {
 namespace {
 
 TEST(SameCall, RefusesAReductionOfAnotherLength) {
@@ -18,6 +19,20 @@ TEST(SameCall, RefusesAReductionOfAnotherLength) {
   comm.ForgeReduction(1);
   EXPECT_EQ(BeginCall(comm, {.kind = "save"}).status().code(), Code::kComm);
   EXPECT_TRUE(BeginCall(comm, {.kind = "save"}).ok());
+}
+
+TEST(SameCall, IsNotComparedTwice) {
+  sealpoint::testing::ForgedCommunicator comm(std::vector<Bytes>{});
+  comm.ForgeReduction(1);
+  comm.CompareCalls();
+  EXPECT_TRUE(CheckSameCall(comm, {.kind = "opening"}).ok());
+  EXPECT_FALSE(comm.has_forged_reduction());
+}
+
+TEST(SameCall, OfAnotherProgramIsMalformed) {
+  EXPECT_EQ(detail::CompareCalls(std::vector<Bytes>{Bytes(2)}).code(), Code::kComm);
+  EXPECT_EQ(detail::DecodeError(Bytes(3)).code(), Code::kComm);
+  EXPECT_EQ(detail::DecodeError(detail::EncodeError({})).code(), Code::kComm);
 }
 
 TEST(SameCall, OneKindWithMoreArgumentsIsAnotherCall) {
@@ -29,4 +44,4 @@ TEST(SameCall, OneKindWithMoreArgumentsIsAnotherCall) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::comm

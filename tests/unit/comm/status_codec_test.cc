@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::comm {
 namespace {
 
 Status FullStatus() {
@@ -99,4 +99,4 @@ TEST(StatusCodec, RefusesATextThatIsTooLong) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::comm

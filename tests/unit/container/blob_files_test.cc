@@ -10,7 +10,7 @@
 #include "tests/support/container/mini_container.h"
 #include "tests/support/storage/failing_storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::container {
 namespace {
 
 using sealpoint::testing::FailingStorage;
@@ -69,4 +69,4 @@ TEST_F(TooManyFilesTest, AnotherErrorIsNotTriedAgain) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::container

@@ -17,7 +17,7 @@
 #include "tests/support/container/rule_matchers.h"
 #include "tests/support/storage/reading_storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::container {
 namespace {
 
 using ::sealpoint::testing::BreaksRule;
@@ -54,16 +54,16 @@ class BlobTablesTest : public ::testing::Test {
     tables_.emplace(*files_->directory, files_->index.metadata);
     storage_.ClearLog();
   }
-  Result<std::vector<ChunkRecord>> Load(std::uint32_t first, std::uint32_t count) {
+  Result<std::vector<format::ChunkRecord>> Load(std::uint32_t first, std::uint32_t count) {
     return tables_->Load({.shard = {.blob = 0, .first_record = 0},
                           .shape = {.raw_size = kChunks * kChunk, .chunk_size = kChunk},
                           .first_chunk = first,
                           .count = count},
                          bytes_read_);
   }
-  const BlobSections& sections() const { return container_.blobs.at(0).sections; }
+  const format::BlobSections& sections() const { return container_.blobs.at(0).sections; }
   std::uint64_t RecordAt(std::uint32_t number) const {
-    return sections().records + number * kRecordSize;
+    return sections().records + number * format::kRecordSize;
   }
   std::string path() const { return "c/" + container_.blobs.at(0).name; }
 
@@ -79,8 +79,8 @@ TEST_F(BlobTablesTest, GivesTheRecordsOfTheChunks) {
   Open(OneLongShard());
   const auto records = Load(60, 10);
   ASSERT_TRUE(records.ok()) << records.error().ToString();
-  const std::vector<ChunkRecord>& all = container_.blobs.at(0).records;
-  EXPECT_EQ(*records, std::vector<ChunkRecord>(all.begin() + 60, all.begin() + 70));
+  const std::vector<format::ChunkRecord>& all = container_.blobs.at(0).records;
+  EXPECT_EQ(*records, std::vector<format::ChunkRecord>(all.begin() + 60, all.begin() + 70));
 }
 
 TEST_F(BlobTablesTest, ReadsTheGroupListAndTheTouchedGroupsOnly) {
@@ -88,10 +88,11 @@ TEST_F(BlobTablesTest, ReadsTheGroupListAndTheTouchedGroupsOnly) {
   ASSERT_TRUE(Load(60, 10).ok());
   const std::string name = container_.blobs.at(0).name;
   const std::vector<ReadCall> expected = {
-      {name, sections().table, 4 * kDigestSize},
-      {name, sections().records, 2 * kRecordsPerGroup * kRecordSize}};
+      {name, sections().table, 4 * format::kDigestSize},
+      {name, sections().records, 2 * format::kRecordsPerGroup * format::kRecordSize}};
   EXPECT_EQ(storage_.log().reads, expected);
-  EXPECT_EQ(bytes_read_, 4 * kDigestSize + 2 * kRecordsPerGroup * kRecordSize);
+  EXPECT_EQ(bytes_read_,
+            4 * format::kDigestSize + 2 * format::kRecordsPerGroup * format::kRecordSize);
 }
 
 TEST_F(BlobTablesTest, ReadsNothingTwice) {
@@ -104,7 +105,7 @@ TEST_F(BlobTablesTest, ReadsNothingTwice) {
   EXPECT_EQ(bytes_read_, before);
   ASSERT_TRUE(Load(0, kChunks).ok());  // two more groups, of which the last is short
   ASSERT_THAT(storage_.log().reads, SizeIs(1));
-  EXPECT_EQ(storage_.log().reads[0].size, (kChunks - 128) * kRecordSize);
+  EXPECT_EQ(storage_.log().reads[0].size, (kChunks - 128) * format::kRecordSize);
 }
 
 TEST_F(BlobTablesTest, DamagedGroupListIsCorrupt) {
@@ -118,16 +119,19 @@ TEST_F(BlobTablesTest, DamagedGroupListIsCorrupt) {
 
 TEST_F(BlobTablesTest, DamagedGroupIsCorruptWhereItIsTouched) {
   Open(OneLongShard(), [](MiniContainer& container) {
-    container.blob(0)[container.blobs.at(0).sections.records + 70 * kRecordSize] ^= std::byte{1};
+    container.blob(0)[container.blobs.at(0).sections.records + 70 * format::kRecordSize] ^=
+        std::byte{1};
   });
   const Status error = Load(0, 65).status();
-  EXPECT_THAT(error, BreaksRule(Code::kCorrupt, "R-BLB-05", sections().table + kDigestSize));
+  EXPECT_THAT(error,
+              BreaksRule(Code::kCorrupt, "R-BLB-05", sections().table + format::kDigestSize));
   EXPECT_EQ(error.place().path, path());
 }
 
 TEST_F(BlobTablesTest, DamagedGroupDoesNotMatterWhereItIsNotTouched) {
   Open(OneLongShard(), [](MiniContainer& container) {
-    container.blob(0)[container.blobs.at(0).sections.records + 70 * kRecordSize] ^= std::byte{1};
+    container.blob(0)[container.blobs.at(0).sections.records + 70 * format::kRecordSize] ^=
+        std::byte{1};
   });
   EXPECT_TRUE(Load(0, 64).ok());
   EXPECT_TRUE(Load(128, 10).ok());
@@ -135,7 +139,7 @@ TEST_F(BlobTablesTest, DamagedGroupDoesNotMatterWhereItIsNotTouched) {
 
 TEST_F(BlobTablesTest, RecordOfAnotherShardIsCorrupt) {
   MiniSpec spec = OneLongShard();
-  spec.hooks.records = [](int, std::vector<ChunkRecord>& records) { records[5].shard = 1; };
+  spec.hooks.records = [](int, std::vector<format::ChunkRecord>& records) { records[5].shard = 1; };
   Open(spec);
   EXPECT_THAT(Load(4, 2).status(), BreaksRule(Code::kCorrupt, "R-REC-01", RecordAt(5) + 16));
   EXPECT_TRUE(Load(6, 10).ok());
@@ -143,7 +147,7 @@ TEST_F(BlobTablesTest, RecordOfAnotherShardIsCorrupt) {
 
 TEST_F(BlobTablesTest, WrongRawLengthIsCorrupt) {
   MiniSpec spec = OneLongShard();
-  spec.hooks.records = [](int, std::vector<ChunkRecord>& records) {
+  spec.hooks.records = [](int, std::vector<format::ChunkRecord>& records) {
     records[5].raw_size = records[5].stored_size = 100;
   };
   Open(spec);
@@ -152,14 +156,16 @@ TEST_F(BlobTablesTest, WrongRawLengthIsCorrupt) {
 
 TEST_F(BlobTablesTest, GapBetweenChunksIsCorrupt) {
   MiniSpec spec = OneLongShard();
-  spec.hooks.records = [](int, std::vector<ChunkRecord>& records) { records[5].offset += 8; };
+  spec.hooks.records = [](int, std::vector<format::ChunkRecord>& records) {
+    records[5].offset += 8;
+  };
   Open(spec);
   EXPECT_THAT(Load(4, 2).status(), BreaksRule(Code::kCorrupt, "R-REC-04", RecordAt(5)));
 }
 
 TEST_F(BlobTablesTest, ChunkBehindTheChunkAreaIsCorrupt) {
   MiniSpec spec = OneLongShard();
-  spec.hooks.records = [](int, std::vector<ChunkRecord>& records) {
+  spec.hooks.records = [](int, std::vector<format::ChunkRecord>& records) {
     records[199].offset = std::uint64_t{1} << 50;
   };
   Open(spec);
@@ -168,7 +174,7 @@ TEST_F(BlobTablesTest, ChunkBehindTheChunkAreaIsCorrupt) {
 
 TEST_F(BlobTablesTest, ChunkWhoseEndWrapsIsCorrupt) {
   MiniSpec spec = OneLongShard();
-  spec.hooks.records = [](int, std::vector<ChunkRecord>& records) {
+  spec.hooks.records = [](int, std::vector<format::ChunkRecord>& records) {
     records[199].offset = ~std::uint64_t{0} - 4095;
   };
   Open(spec);
@@ -177,15 +183,17 @@ TEST_F(BlobTablesTest, ChunkWhoseEndWrapsIsCorrupt) {
 
 TEST_F(BlobTablesTest, ChunkInTheHeaderIsCorrupt) {
   MiniSpec spec = OneLongShard();
-  spec.hooks.records = [](int, std::vector<ChunkRecord>& records) { records[9].offset = 64; };
+  spec.hooks.records = [](int, std::vector<format::ChunkRecord>& records) {
+    records[9].offset = 64;
+  };
   Open(spec);
   EXPECT_THAT(Load(9, 1).status(), BreaksRule(Code::kCorrupt, "R-REC-04", RecordAt(9)));
 }
 
 TEST_F(BlobTablesTest, MisalignedShardIsCorruptWhereItsBeginIsTouched) {
   MiniSpec spec = OneLongShard();
-  spec.hooks.records = [](int, std::vector<ChunkRecord>& records) {
-    for (ChunkRecord& record : records) record.offset -= 64;
+  spec.hooks.records = [](int, std::vector<format::ChunkRecord>& records) {
+    for (format::ChunkRecord& record : records) record.offset -= 64;
   };
   Open(spec);
   EXPECT_THAT(Load(0, 1).status(), BreaksRule(Code::kCorrupt, "R-REC-04", RecordAt(0)));
@@ -259,4 +267,4 @@ TEST(BlobFilesTest, KeepsTheLatestFewOpen) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::container

@@ -17,7 +17,7 @@
 #include "tests/support/storage/failing_storage.h"
 #include "tests/support/storage/reading_storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::container {
 namespace {
 
 using ::sealpoint::testing::BreaksRule;
@@ -119,7 +119,7 @@ TEST_F(OpenCommittedTest, DirectoryNamedCommitIsNoMarker) {
 
 TEST_F(OpenCommittedTest, DirectoryNamedAsABlobIsNoFileOfAnAttempt) {
   StoreFiles(*storage_, "c", {{"README", Bytes(10)}});
-  ASSERT_TRUE(storage_->CreateDirectories("c/" + BlobName(MiniSpec::MakeId(1))).ok());
+  ASSERT_TRUE(storage_->CreateDirectories("c/" + format::BlobName(MiniSpec::MakeId(1))).ok());
   const Status error = OpenCommitted(*storage_, "c", {}, true).status();
   EXPECT_EQ(error.code(), Code::kNotACheckpoint);
   EXPECT_EQ(error.place().rule, "R-DIR-05");
@@ -127,8 +127,8 @@ TEST_F(OpenCommittedTest, DirectoryNamedAsABlobIsNoFileOfAnAttempt) {
 
 TEST_F(OpenCommittedTest, VoidMarkerIsUncommitted) {
   MiniSpec spec = TwoBlobs();
-  spec.hooks.marker = [](Marker& marker) {
-    marker = {.kind = MarkerKind::kVoid, .attempt = MiniSpec::MakeId(9), .step = 7};
+  spec.hooks.marker = [](format::Marker& marker) {
+    marker = {.kind = format::MarkerKind::kVoid, .attempt = MiniSpec::MakeId(9), .step = 7};
   };
   const Status error = ErrorOf(BuildMini(spec));
   EXPECT_EQ(error.code(), Code::kUncommitted);
@@ -216,7 +216,7 @@ TEST_F(OpenCommittedTest, IndexOfExactlyTheLimitIsRead) {
 // Somebody else has read its bytes; the limit is on the file, its header included.
 TEST(DecodeIndexFileTest, RefusesAnIndexOverTheLimit) {
   MiniContainer container = BuildMini(TwoBlobs());
-  const Marker marker = DecodeMarker(container.marker()).value();
+  const format::Marker marker = format::DecodeMarker(container.marker()).value();
   const std::uint64_t size = container.index().size();
   const auto decode = [&](std::uint64_t limit) {
     return DecodeIndexFile("c", marker, container.index(), {.index_size_max_bytes = limit});
@@ -227,13 +227,13 @@ TEST(DecodeIndexFileTest, RefusesAnIndexOverTheLimit) {
 
 TEST_F(OpenCommittedTest, IndexOfAnotherStepIsCorrupt) {
   MiniSpec spec = TwoBlobs();
-  spec.hooks.index_header = [](FileHeader& header) { ++header.step; };
+  spec.hooks.index_header = [](format::FileHeader& header) { ++header.step; };
   EXPECT_THAT(ErrorOf(BuildMini(spec)), BreaksRule(Code::kCorrupt, "R-HDR-08", 56));
 }
 
 TEST_F(OpenCommittedTest, IndexOfAnotherAttemptIsCorrupt) {
   MiniSpec spec = TwoBlobs();
-  spec.hooks.index_header = [](FileHeader& header) {
+  spec.hooks.index_header = [](format::FileHeader& header) {
     header.id = header.attempt = MiniSpec::MakeId(3);
   };
   EXPECT_THAT(ErrorOf(BuildMini(spec)), BreaksRule(Code::kCorrupt, "R-HDR-08", 56));
@@ -241,19 +241,21 @@ TEST_F(OpenCommittedTest, IndexOfAnotherAttemptIsCorrupt) {
 
 TEST_F(OpenCommittedTest, IndexWithAnotherIdIsCorrupt) {
   MiniSpec spec = TwoBlobs();
-  spec.hooks.index_header = [](FileHeader& header) { header.id = MiniSpec::MakeId(3); };
+  spec.hooks.index_header = [](format::FileHeader& header) { header.id = MiniSpec::MakeId(3); };
   EXPECT_THAT(ErrorOf(BuildMini(spec)), BreaksRule(Code::kCorrupt, "R-HDR-08", 56));
 }
 
 TEST_F(OpenCommittedTest, IndexWrittenForAnotherAttemptIsCorrupt) {
   MiniSpec spec = TwoBlobs();
-  spec.hooks.index_header = [](FileHeader& header) { header.attempt = MiniSpec::MakeId(9); };
+  spec.hooks.index_header = [](format::FileHeader& header) {
+    header.attempt = MiniSpec::MakeId(9);
+  };
   EXPECT_THAT(ErrorOf(BuildMini(spec)), BreaksRule(Code::kCorrupt, "R-HDR-08", 56));
 }
 
 TEST_F(OpenCommittedTest, IndexWithOtherFeaturesIsCorrupt) {
   MiniSpec spec = TwoBlobs();
-  spec.hooks.index_header = [](FileHeader& header) { header.features.compat = 1; };
+  spec.hooks.index_header = [](format::FileHeader& header) { header.features.compat = 1; };
   EXPECT_THAT(ErrorOf(BuildMini(spec)), BreaksRule(Code::kCorrupt, "R-HDR-09", 24));
 }
 
@@ -262,18 +264,18 @@ TEST_F(OpenCommittedTest, OffsetOfAnIndexErrorCountsInTheFile) {
   spec.hooks.index_bytes = [](Bytes& buffer) { buffer[4] = std::byte{'X'}; };  // the identifier
   const Status error = ErrorOf(BuildMini(spec));
   EXPECT_EQ(error.place().rule, "R-IDX-02");
-  EXPECT_GE(error.place().offset, kHeaderSize);
+  EXPECT_GE(error.place().offset, format::kHeaderSize);
 }
 
 TEST_F(OpenCommittedTest, OtherBlobCountThanTheIndexIsCorrupt) {
   MiniSpec spec = TwoBlobs();
-  spec.hooks.marker = [](Marker& marker) { ++marker.blob_count; };
+  spec.hooks.marker = [](format::Marker& marker) { ++marker.blob_count; };
   EXPECT_EQ(ErrorOf(BuildMini(spec)).place().rule, "R-MRK-07");
 }
 
 TEST_F(OpenCommittedTest, OtherTotalThanTheIndexIsCorrupt) {
   MiniSpec spec = TwoBlobs();
-  spec.hooks.marker = [](Marker& marker) { ++marker.total_bytes; };
+  spec.hooks.marker = [](format::Marker& marker) { ++marker.total_bytes; };
   EXPECT_EQ(ErrorOf(BuildMini(spec)).place().rule, "R-MRK-07");
 }
 
@@ -329,8 +331,8 @@ TEST_F(OpenCommittedTest, BlobsAreNotLookedAtUnlessAsked) {
 TEST_F(OpenCommittedTest, ForeignFilesAndLeftoversDoNotMatter) {
   MiniContainer container = BuildMini(TwoBlobs());
   container.files["README"] = Bytes(3);
-  container.files[BlobName(MiniSpec::MakeId(0x77))] = Bytes(3);
-  container.files[IndexName(MiniSpec::MakeId(0x77))] = Bytes(3);
+  container.files[format::BlobName(MiniSpec::MakeId(0x77))] = Bytes(3);
+  container.files[format::IndexName(MiniSpec::MakeId(0x77))] = Bytes(3);
   EXPECT_TRUE(Open(container).ok());
 }
 
@@ -482,4 +484,4 @@ TEST(OpenCommittedOnDisk, FileAndLinkToAFileAreNoDirectories) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::container

@@ -17,7 +17,7 @@ inline constexpr Rounding kNearest = Rounding::kNearestEven;
 // C++ types of the same size. Precondition: the dtypes convert.
 template <typename To, typename From>
 std::optional<To> ConvertOne(DType from, From value, DType to, Rounding rounding) {
-  const auto converter = internal::ElementConverter::Make(from, {to, rounding});
+  const auto converter = internal::convert::ElementConverter::Make(from, {to, rounding});
   To converted{};
   std::byte source[sizeof(From)];
   std::byte target[sizeof(To)];

@@ -11,7 +11,7 @@
 namespace sealpoint::testing {
 namespace {
 
-using internal::ElementConverter;
+using internal::convert::ElementConverter;
 
 bool Converts(DType from, DType to) { return ElementConverter::Make(from, {.to = to}).has_value(); }
 

@@ -15,8 +15,8 @@
 namespace sealpoint::testing {
 namespace {
 
-using internal::CudaRuntime;
-using internal::MakeCudaRuntime;
+using internal::device::CudaRuntime;
+using internal::device::MakeCudaRuntime;
 
 bool Mentions(const Status& status, const std::string& text) {
   return status.message().find(text) != std::string::npos;
@@ -58,7 +58,7 @@ class CudaAnswers : public ::testing::Test {
 
   FakeCudaDriver fake_{2};
   int loads_ = 0;
-  std::shared_ptr<internal::DeviceRuntime> runtime_ =
+  std::shared_ptr<internal::device::DeviceRuntime> runtime_ =
       MakeCudaRuntime([this]() -> Result<internal::cuda::Driver> {
         ++loads_;
         return fake_.table();

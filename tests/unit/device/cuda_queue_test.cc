@@ -18,10 +18,12 @@
 namespace sealpoint::testing {
 namespace {
 
-using internal::CopyQueue;
-using internal::DeviceChunks;
-using internal::DeviceRows;
-using internal::MutableDeviceRows;
+namespace device = internal::device;
+
+using device::CopyQueue;
+using device::DeviceChunks;
+using device::DeviceRows;
+using device::MutableDeviceRows;
 
 class CudaQueueTest : public ::testing::Test {
  protected:
@@ -35,8 +37,8 @@ class CudaQueueTest : public ::testing::Test {
   static void Complete(CopyQueue& queue) { ASSERT_TRUE(queue.Wait(queue.Mark().value()).ok()); }
 
   FakeCudaDriver fake_{2};
-  std::shared_ptr<internal::DeviceRuntime> runtime_ = internal::MakeCudaRuntime(
-      [this]() -> Result<internal::cuda::Driver> { return fake_.table(); });
+  std::shared_ptr<device::DeviceRuntime> runtime_ =
+      device::MakeCudaRuntime([this]() -> Result<internal::cuda::Driver> { return fake_.table(); });
 };
 
 TEST_F(CudaQueueTest, CopiesBothWaysInOrder) {
@@ -320,7 +322,7 @@ TEST_F(CudaQueueTest, PinsForAllDevicesOnceOneIsUsed) {
 class CudaDigestsTest : public CudaQueueTest {
  protected:
   void SetUp() override {
-    if (internal::DigestImage().empty()) {
+    if (device::DigestImage().empty()) {
       GTEST_SKIP() << "built without the CUDA Toolkit: " << runtime_->CheckDigests(0).ToString();
     }
   }

@@ -19,8 +19,10 @@
 namespace sealpoint::testing {
 namespace {
 
+namespace device = internal::device;
+
 namespace cufile = internal::cufile;
-using internal::DeviceFile;
+using device::DeviceFile;
 using ::testing::HasSubstr;
 
 constexpr int kIoNotSupported = 5008;
@@ -122,13 +124,13 @@ class CufileTest : public ::testing::Test {
   FakeCufile fake_{.cuda = &cuda_, .content = Pattern(5000)};
   Bytes memory_ = Bytes(1000);
   int loads_ = 0;
-  std::shared_ptr<internal::DeviceRuntime> runtime_ = internal::MakeCudaRuntime(
+  std::shared_ptr<device::DeviceRuntime> runtime_ = device::MakeCudaRuntime(
       [this]() -> Result<internal::cuda::Driver> { return cuda_.table(); },
       [this]() -> Result<cufile::Driver> {
         ++loads_;
         return cufile::Driver{FakeOpen, FakeRegister, FakeDeregister, FakeRead};
       });
-  std::unique_ptr<internal::CopyQueue> queue_;
+  std::unique_ptr<device::CopyQueue> queue_;
 };
 
 TEST_F(CufileTest, IsLookedForOnceWhenFirstNeeded) {
@@ -201,7 +203,7 @@ TEST_F(CufileTest, EachCallHasAContextAndLeavesTheThreadAsItWas) {
 TEST_F(CufileTest, NothingIsCalledWithoutAContext) {
   const auto file = Open();
   fake_.opens = 0;
-  const auto unused = internal::MakeCudaRuntime(
+  const auto unused = device::MakeCudaRuntime(
       [this]() -> Result<internal::cuda::Driver> { return cuda_.table(); },
       []() -> Result<cufile::Driver> {
         return cufile::Driver{FakeOpen, FakeRegister, FakeDeregister, FakeRead};
@@ -243,8 +245,8 @@ TEST_F(CufileTest, AFileThatIsRefusedIsUnsupported) {
 }
 
 TEST_F(CufileTest, NeedsADeviceThatWasUsed) {
-  const auto unused = internal::MakeCudaRuntime(
-      [this]() -> Result<internal::cuda::Driver> { return cuda_.table(); });
+  const auto unused =
+      device::MakeCudaRuntime([this]() -> Result<internal::cuda::Driver> { return cuda_.table(); });
   EXPECT_EQ(unused->CheckFiles().code(), Code::kDevice);
   EXPECT_EQ(Open()->Read(0, 7, memory_.data(), 1).code(), Code::kDevice);
 }

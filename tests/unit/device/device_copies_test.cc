@@ -15,8 +15,10 @@
 namespace sealpoint::testing {
 namespace {
 
-using internal::CopyQueue;
-using internal::DeviceCopies;
+namespace device = internal::device;
+
+using device::CopyQueue;
+using device::DeviceCopies;
 using ::testing::HasSubstr;
 
 class DeviceCopiesTest : public ::testing::Test {
@@ -42,11 +44,10 @@ class DeviceCopiesTest : public ::testing::Test {
   const Bytes memory_ = Pattern(16 * kMiB);
   Bytes host_ = Bytes(16 * kMiB);
   FakeCudaDriver fake_{2};
-  std::shared_ptr<internal::DeviceRuntime> runtime_ = internal::MakeCudaRuntime(
-      [this]() -> Result<internal::cuda::Driver> { return fake_.table(); });
-  std::unique_ptr<internal::StagingPool> pool_ =
-      internal::StagingPool::Create(kMiB, 64 * kKiB).value();
-  internal::QueuePool idle_;
+  std::shared_ptr<device::DeviceRuntime> runtime_ =
+      device::MakeCudaRuntime([this]() -> Result<internal::cuda::Driver> { return fake_.table(); });
+  std::unique_ptr<device::StagingPool> pool_ = device::StagingPool::Create(kMiB, 64 * kKiB).value();
+  device::QueuePool idle_;
 };
 
 TEST_F(DeviceCopiesTest, ArriveOnceTheyWereAwaited) {

@@ -17,10 +17,10 @@
 namespace sealpoint::testing {
 namespace {
 
-using internal::CopyQueue;
-using internal::DeviceChunks;
-using internal::DeviceRows;
-using internal::MutableDeviceRows;
+using internal::device::CopyQueue;
+using internal::device::DeviceChunks;
+using internal::device::DeviceRows;
+using internal::device::MutableDeviceRows;
 
 void Fill(const DeviceMemory& memory, const Bytes& bytes) {
   std::copy(bytes.begin(), bytes.end(), memory.contents().begin());

@@ -10,7 +10,7 @@
 #include "lib/device/staging_pool.h"
 #include "tests/support/process/in_child.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::device {
 namespace {
 
 using testing::HoldsInChild;
@@ -83,4 +83,4 @@ TEST(StagingPoolFork, TheChildsScratchUnmapsNothing) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::device

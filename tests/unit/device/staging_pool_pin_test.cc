@@ -13,7 +13,7 @@
 #include "tests/support/device/host_device.h"
 #include "tests/support/process/in_child.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::device {
 namespace {
 
 using testing::HoldsInChild;
@@ -161,4 +161,4 @@ TEST_F(StagingPoolPin, PinnedMemoryIsNotInheritedAndAChildUnpinsNothing) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::device

@@ -16,7 +16,7 @@
 
 #include "lib/device/host_mapping.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::device {
 namespace {
 
 constexpr std::uint64_t kBuffer = 64 * kKiB;
@@ -299,4 +299,4 @@ TEST(StagingPool, SetsAsideWhatIsNotLent) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::device

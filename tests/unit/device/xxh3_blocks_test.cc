@@ -14,7 +14,7 @@
 #include "lib/device/digest_job.h"
 #include "sealpoint/digest.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::device {
 namespace {
 
 Bytes RandomBytes(std::size_t size, unsigned seed) {
@@ -101,4 +101,4 @@ TEST(Xxh3Blocks, CutInputsIntoChunksAndAShorterLastOne) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::device

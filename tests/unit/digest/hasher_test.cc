@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::digest {
 namespace {
 
 // The generator of the vectors that xxHash publishes (its program's self-test).
@@ -130,4 +130,4 @@ TEST(HasherDeathTest, RefusesACopyOfAnotherSize) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::digest

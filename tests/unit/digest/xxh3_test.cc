@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::digest {
 namespace {
 
 // Around the lengths where XXH3 changes its method, and around a block.
@@ -68,4 +68,4 @@ TEST(Xxh3, EveryVariantOfThisProcessorGivesTheSameValues) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::digest

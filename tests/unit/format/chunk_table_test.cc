@@ -11,7 +11,7 @@
 #include "tests/support/container/format_surgery.h"
 #include "tests/support/container/rule_matchers.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::format {
 namespace {
 
 using sealpoint::testing::BreaksRule;
@@ -322,4 +322,4 @@ TEST(ShardRecords, RejectAShardThatBeginsInTheHeader) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::format

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::format {
 namespace {
 
 constexpr std::string_view kHex = "000102030405060708090a0b0c0d0e0f";
@@ -92,4 +92,4 @@ TEST(ShardAlignment, IsAPageFromTheLargeShardSizeOn) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::format

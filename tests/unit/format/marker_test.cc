@@ -7,7 +7,7 @@
 #include "tests/support/container/format_surgery.h"
 #include "tests/support/container/rule_matchers.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::format {
 namespace {
 
 using sealpoint::testing::BreaksRule;
@@ -254,4 +254,4 @@ TEST(Marker, WhatIsNoWholeCommitMarkerSaysNothing) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::format

@@ -9,7 +9,7 @@
 #include "tests/support/container/format_surgery.h"
 #include "tests/support/container/rule_matchers.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::format {
 namespace {
 
 using sealpoint::testing::BreaksRule;
@@ -242,4 +242,4 @@ TEST(Trailer, RejectsAChunkAreaWithoutRecords) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::format

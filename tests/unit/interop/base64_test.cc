@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::interop {
 namespace {
 
 // The examples of RFC 4648.
@@ -34,4 +34,4 @@ TEST(Base64, RefusesWhatTheEncoderDoesNotMake) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::interop

@@ -26,10 +26,9 @@ TEST(DescribePlace, InAnObjectStore) {
   EXPECT_EQ(text("mem://bucket/text/x"),
             "there is no mem://bucket/text/x: mem://bucket/text is a file");
   EXPECT_EQ(text("mem://bucket/run"), "it is a series, of which no checkpoint can be opened");
-  EXPECT_EQ(
-      text("mem://bucket/other"),
-      "it is a directory of safetensors (Hugging Face); `sealpoint convert mem://bucket/other "
-      "DST` converts it, `sealpoint ls mem://bucket/other` shows it");
+  EXPECT_EQ(text("mem://bucket/other"),
+            "it is a directory of safetensors (Hugging Face); `ckpt convert mem://bucket/other "
+            "DST` converts it, `ckpt ls mem://bucket/other` shows it");
   EXPECT_EQ(text("mem://bucket/text"), "it is a file, and no checkpoint of a known format");
   EXPECT_EQ(DescribePlace("mem://bucket/run/step-1", options).kind, PlaceKind::kCheckpoint);
   // What cannot be looked at may be there.

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <vector>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::layout {
 namespace {
 
 using testing::ElementsAre;
@@ -278,4 +278,4 @@ TEST(CopyToLinear, IsTheWayBack) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::layout

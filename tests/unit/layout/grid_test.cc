@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::layout {
 namespace {
 
 using testing::ElementsAre;
@@ -259,4 +259,4 @@ TEST(MatchGrid, RefusesCutsWhoseCellCountWrapsAround) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::layout

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::layout {
 namespace {
 
 using testing::ElementsAre;
@@ -183,4 +183,4 @@ TEST(CoveringRun, WorksBeyond32Bits) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::layout

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::layout {
 namespace {
 
 using testing::IsEmpty;
@@ -103,4 +103,4 @@ TEST(DivideEvenlyDeathTest, RefusesNoHolder) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::layout

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::layout {
 namespace {
 
 constexpr TilingSum::Key kKey = {3, 0x1122334455667788};
@@ -141,4 +141,4 @@ TEST(TilingSum, OfHoldersOfManyRegionsIsThatOfEach) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::layout

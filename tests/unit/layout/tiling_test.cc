@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::layout {
 namespace {
 
 using testing::ElementsAre;
@@ -232,4 +232,4 @@ TEST(Tiling, ChecksTensOfThousandsOfBoxes) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::layout

@@ -7,7 +7,7 @@
 #include <limits>
 #include <optional>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::layout {
 namespace {
 
 constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
@@ -35,4 +35,4 @@ TEST(TouchedBytes, HaveBoundsThatFit63Bits) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::layout

@@ -215,7 +215,7 @@ TEST_F(ContractMessageTest, WhatIsNoDifferenceComesFirst) {
 
 TEST(CountUncoveredTest, OverlapsAndRuns) {
   const auto CountUncovered = [](const Shape& of, const std::vector<Region>& regions) {
-    return internal::FindUncovered(of, regions).count;
+    return internal::load::FindUncovered(of, regions).count;
   };
   const Shape shape = {4, 4};
   EXPECT_EQ(CountUncovered(shape, {}), 16u);

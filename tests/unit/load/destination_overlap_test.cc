@@ -11,7 +11,7 @@
 
 #include "lib/layout/region_algebra.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::load {
 namespace {
 
 std::optional<std::pair<std::size_t, std::size_t>> Find(
@@ -31,7 +31,7 @@ struct Array {
   }
   // A box of it, backwards in some dimensions.
   std::optional<Destination> BoxOf(const Box& box, unsigned backwards = 0) {
-    const std::vector<std::uint64_t> steps = RowMajorStrides(shape);
+    const std::vector<std::uint64_t> steps = layout::RowMajorStrides(shape);
     std::vector<std::int64_t> strides;
     std::size_t origin = 0;
     for (std::size_t d = 0; d < shape.size(); ++d) {
@@ -82,13 +82,14 @@ TEST(DestinationOverlap, OfBoxesOfOneArrayIsThatOfTheirElements) {
     }
     bool any = false;
     for (std::size_t i = 0; i < count; ++i) {
-      for (std::size_t k = 0; k < i; ++k) any = any || IntersectBoxes(boxes[i], boxes[k]);
+      for (std::size_t k = 0; k < i; ++k) any = any || layout::IntersectBoxes(boxes[i], boxes[k]);
     }
     const auto found = Find(destinations);
     ASSERT_EQ(found.has_value(), any) << "round " << round;
     if (!found) continue;
     ++overlapping;
-    EXPECT_TRUE(IntersectBoxes(boxes[found->first], boxes[found->second])) << "round " << round;
+    EXPECT_TRUE(layout::IntersectBoxes(boxes[found->first], boxes[found->second]))
+        << "round " << round;
   }
   EXPECT_GT(overlapping, 1000);
   EXPECT_LT(overlapping, 19000);
@@ -129,4 +130,4 @@ TEST(DestinationOverlap, ManyColumnsStayCheap) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::load

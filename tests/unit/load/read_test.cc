@@ -181,7 +181,7 @@ TEST_F(ReadTest, DamagedStoredBytesAreFoundBeforeDecoding) {
 
 TEST_F(ReadTest, WrongRawDigestOfACodedChunkIsCorrupt) {
   spec_ = TwoHalves(Codec::kZstd);
-  spec_.hooks.records = [](int blob, std::vector<internal::ChunkRecord>& records) {
+  spec_.hooks.records = [](int blob, std::vector<internal::format::ChunkRecord>& records) {
     if (blob == 0) records[1].raw_digest.bytes[0] ^= std::byte{1};
   };
   Open(spec_);
@@ -189,7 +189,7 @@ TEST_F(ReadTest, WrongRawDigestOfACodedChunkIsCorrupt) {
 }
 
 TEST_F(ReadTest, FrameThatIsNoneCarriesTheRuleOfTheCodec) {
-  constexpr std::size_t kFirstChunkAt = internal::kHeaderSize;  // a shard below 64 KiB
+  constexpr std::size_t kFirstChunkAt = internal::format::kHeaderSize;  // a shard below 64 KiB
   spec_ = TwoHalves(Codec::kZstd);
   Bytes area;
   spec_.hooks.chunk_area = [&area](int blob, Bytes& bytes) {
@@ -197,7 +197,7 @@ TEST_F(ReadTest, FrameThatIsNoneCarriesTheRuleOfTheCodec) {
     bytes[kFirstChunkAt] ^= std::byte{1};  // the frame's magic
     area = bytes;
   };
-  spec_.hooks.records = [&area](int blob, std::vector<internal::ChunkRecord>& records) {
+  spec_.hooks.records = [&area](int blob, std::vector<internal::format::ChunkRecord>& records) {
     if (blob != 0) return;
     const ByteSpan stored = ByteSpan(area).subspan(kFirstChunkAt, records[0].stored_size);
     records[0].stored_digest = ComputeDigest(stored);

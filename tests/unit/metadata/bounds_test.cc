@@ -8,7 +8,7 @@
 
 #include "tests/unit/metadata/rule_check.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 namespace {
 
 using sealpoint::testing::EncodeHostileIndex;
@@ -166,4 +166,4 @@ TEST(ContentsBounds, ShardsTouchingABoxWithoutElementsOrOutsideOfTheShapeAreNone
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata

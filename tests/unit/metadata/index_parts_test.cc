@@ -16,7 +16,7 @@
 #include "tests/support/container/encode_manifest.h"
 #include "tests/support/container/rule_matchers.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 namespace {
 
 using sealpoint::testing::EncodeManifest;
@@ -309,4 +309,4 @@ TEST(ContentsExchange, RefusesMoreCutsOfRunsThanThereAre) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata

@@ -12,7 +12,7 @@
 #include "lib/metadata/merge_manifests.h"
 #include "tests/support/container/encode_manifest.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 namespace {
 
 using sealpoint::testing::EncodeManifest;
@@ -353,4 +353,4 @@ TEST(Metadata, ViewsOutliveTheOwnersOtherReferences) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata

@@ -11,7 +11,7 @@
 #include "lib/metadata/metadata.h"
 #include "tests/support/container/hostile_index.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 
 MATCHER_P2(Breaks, code, rule, std::string("breaks ") + rule) {
   *result_listener << "which is " << arg.ToString();
@@ -44,6 +44,6 @@ inline Status CheckManifest(const testing::HostileMetadata& manifest,
   return Metadata::DecodeManifest(owner, ByteSpan(*owner), counts, Limits{}).status();
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata
 
 #endif  // SEALPOINT_TESTS_UNIT_METADATA_RULE_CHECK_H_

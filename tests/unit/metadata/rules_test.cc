@@ -8,7 +8,7 @@
 
 #include "tests/unit/metadata/rule_check.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 namespace {
 
 using sealpoint::testing::EncodeHostileIndex;
@@ -681,4 +681,4 @@ TEST(MetadataRules, ManifestWithoutCountsIsNotDecoded) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::metadata {
 namespace {
 
 using ::testing::ElementsAre;
@@ -67,4 +67,4 @@ TEST(TensorTableTest, EqualPlacementsAreKeptOnce) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::metadata

@@ -9,7 +9,7 @@
 
 #include "lib/observe/phase_recorder.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::observe {
 namespace {
 
 using ::testing::ElementsAre;
@@ -91,4 +91,4 @@ TEST(PhaseNameTest, EveryPhaseHasAName) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::observe

@@ -14,7 +14,7 @@
 #include "sealpoint/bytes.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::pipeline {
 
 // A file in memory whose writes can be failed by number and held at a gate; keeps a list of them.
 class FakeWritableFile final : public WritableFile {
@@ -136,6 +136,6 @@ inline Bytes NumberedBytes(std::size_t size) {
   return bytes;
 }
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::pipeline
 
 #endif  // SEALPOINT_TESTS_UNIT_PIPELINE_FAKE_FILES_H_

@@ -9,7 +9,7 @@
 #include "lib/pipeline/file_stream.h"
 #include "tests/unit/pipeline/fake_files.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::pipeline {
 namespace {
 
 constexpr std::uint64_t kBufferBytes = 8 * kKiB;
@@ -25,7 +25,8 @@ class FileStreamFailure : public testing::Test {
     }
   }
 
-  std::unique_ptr<StagingPool> pool_ = StagingPool::Create(2 * kBufferBytes, kBufferBytes).value();
+  std::unique_ptr<device::StagingPool> pool_ =
+      device::StagingPool::Create(2 * kBufferBytes, kBufferBytes).value();
   FakeWritableFile file_;
   ThreadPool io_{1};
   FileStream stream_{file_, *pool_, io_};
@@ -40,7 +41,7 @@ TEST_F(FileStreamFailure, OfAWriteIsReportedByFlush) {
 
 TEST_F(FileStreamFailure, OfAWriteIsReportedByEveryLaterCall) {
   FailSecondWrite();
-  Hasher hasher;
+  digest::Hasher hasher;
   EXPECT_EQ(stream_.Append(NumberedBytes(1)), failure_);
   EXPECT_EQ(stream_.Append(NumberedBytes(1), hasher), failure_);
   EXPECT_EQ(stream_.AppendZeros(1), failure_);
@@ -62,7 +63,7 @@ TEST_F(FileStreamFailure, OfAWriteLeavesWhatIsHeldWhereItIs) {
   for (int i = 0; i < 5000 && stream_.Append(Bytes(1)).ok(); ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  const StagingBuffer other = pool_->Acquire().value();
+  const device::StagingBuffer other = pool_->Acquire().value();
   EXPECT_TRUE(pool_->TryAcquire()->empty()) << "of two buffers one is held";
   stream_.HoldFrom(std::nullopt);
   EXPECT_EQ(stream_.Append(Bytes(1)), failure_);
@@ -91,7 +92,7 @@ TEST_F(FileStreamFailure, OfAWriteGivesThePartlyFilledBufferBackToo) {
 
 TEST(FileStreamFailures, OfTwoWritesTheFirstIsKept) {
   const Status earlier(Code::kNoSpace, "earlier");
-  const auto pool = StagingPool::Create(3 * kBufferBytes, kBufferBytes).value();
+  const auto pool = device::StagingPool::Create(3 * kBufferBytes, kBufferBytes).value();
   FakeWritableFile file;
   ThreadPool io(2);
   FileStream stream(file, *pool, io);
@@ -118,14 +119,14 @@ TEST_F(FileStreamFailure, OfAFlushAtAnUnalignedOffsetWritesNothing) {
 }
 
 TEST_F(FileStreamFailure, ForWantOfMemoryIsKept) {
-  const auto pool = StagingPool::Create(0, std::uint64_t{1} << 50).value();
+  const auto pool = device::StagingPool::Create(0, std::uint64_t{1} << 50).value();
   FileStream stream(file_, *pool, io_);
   EXPECT_EQ(stream.Append(NumberedBytes(1)).code(), Code::kIo);
   EXPECT_EQ(stream.Flush().code(), Code::kIo);
 }
 
 TEST(FileStreamDeathTest, RefusesToAdvanceBeyondTheWindow) {
-  const auto pool = StagingPool::Create(2 * kBufferBytes, kBufferBytes).value();
+  const auto pool = device::StagingPool::Create(2 * kBufferBytes, kBufferBytes).value();
   FakeWritableFile file;
   ThreadPool io(1);
   FileStream stream(file, *pool, io);
@@ -134,4 +135,4 @@ TEST(FileStreamDeathTest, RefusesToAdvanceBeyondTheWindow) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::pipeline

@@ -16,14 +16,15 @@
 #include "lib/pipeline/range_reader.h"
 #include "tests/unit/pipeline/fake_files.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::pipeline {
 namespace {
 
 constexpr std::uint64_t kBuffer = 8 * kKiB;
 
 class FileStreamTest : public testing::Test {
  protected:
-  std::unique_ptr<StagingPool> pool_ = StagingPool::Create(2 * kBuffer, kBuffer).value();
+  std::unique_ptr<device::StagingPool> pool_ =
+      device::StagingPool::Create(2 * kBuffer, kBuffer).value();
   FakeWritableFile file_;
   ThreadPool io_{2};
 };
@@ -130,7 +131,7 @@ TEST_F(FileStreamTest, CountsNothingThatWasNotWritten) {
 TEST_F(FileStreamTest, HashesInTheSamePassWhatIsAppendedWithAHasher) {
   const Bytes bytes = NumberedBytes(3 * kBuffer + 1000);
   FileStream stream(file_, *pool_, io_);
-  Hasher hasher;
+  digest::Hasher hasher;
   ASSERT_TRUE(stream.Append(AsBytes("not hashed")).ok());
   ASSERT_TRUE(stream.Append(bytes, hasher).ok());
   ASSERT_TRUE(stream.AppendZeros(5).ok());
@@ -229,7 +230,7 @@ TEST_F(FileStreamTest, FlushWaitsForEveryWrite) {
 TEST_F(FileStreamTest, ThePoolMayGoRightAfterAFlush) {
   const Bytes bytes(kBuffer);
   for (int i = 0; i < 500; ++i) {
-    auto pool = StagingPool::Create(2 * kBuffer, kBuffer).value();
+    auto pool = device::StagingPool::Create(2 * kBuffer, kBuffer).value();
     FileStream stream(file_, *pool, io_);
     ASSERT_TRUE(stream.Append(bytes).ok());
     ASSERT_TRUE(stream.Flush().ok());
@@ -315,4 +316,4 @@ TEST_F(FileStreamTest, WritesARealFileDirectlyAndReadsRangesOfItBack) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::pipeline

@@ -15,7 +15,7 @@
 #include "sealpoint/bytes.h"
 #include "sealpoint/threads.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::pipeline {
 namespace {
 
 constexpr std::uint64_t kMuch = kGiB;
@@ -120,4 +120,4 @@ TEST_F(ProcessesByEnvironmentTest, IsOneIfEachIsBoundToItsOwnProcessors) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::pipeline

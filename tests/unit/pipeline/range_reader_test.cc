@@ -8,14 +8,15 @@
 
 #include "tests/unit/pipeline/fake_files.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::pipeline {
 namespace {
 
 constexpr std::uint64_t kSize = 20000;
 
 class ReadRangeTest : public testing::TestWithParam<bool> {
  protected:
-  std::unique_ptr<StagingPool> pool_ = StagingPool::Create(64 * kKiB, 8 * kKiB).value();
+  std::unique_ptr<device::StagingPool> pool_ =
+      device::StagingPool::Create(64 * kKiB, 8 * kKiB).value();
   const Bytes content_ = NumberedBytes(kSize);
   FakeReadableFile file_{content_, GetParam()};
 };
@@ -76,7 +77,7 @@ TEST_P(ReadRangeTest, PassesOnWhatTheFileReports) {
 }
 
 TEST(ReadRange, ReadsNoMoreThanWasAskedFromABufferedFile) {
-  const auto pool = StagingPool::Create(64 * kKiB, 8 * kKiB).value();
+  const auto pool = device::StagingPool::Create(64 * kKiB, 8 * kKiB).value();
   const FakeReadableFile file(NumberedBytes(kSize), false);
   ASSERT_TRUE(ReadRange(file, *pool, 5000, 10).ok());
   ASSERT_EQ(file.reads().size(), 1U);
@@ -84,4 +85,4 @@ TEST(ReadRange, ReadsNoMoreThanWasAskedFromABufferedFile) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::pipeline

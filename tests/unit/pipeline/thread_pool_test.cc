@@ -17,7 +17,7 @@
 #include "lib/pipeline/engine_parts.h"
 #include "sealpoint/engine.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::pipeline {
 namespace {
 
 TEST(ThreadPool, BeginsJobsInTheOrderOfSubmission) {
@@ -193,7 +193,7 @@ TEST(Engine, CountsPartsOfUploads) {
   EXPECT_FALSE(parts.TryTake(kPart));
   EXPECT_TRUE(parts.TryReserve(18)) << "what is taken comes back by itself";
   EXPECT_FALSE(parts.TryReserve(1));
-  std::vector<StagingBuffer> lent;
+  std::vector<device::StagingBuffer> lent;
   for (int i = 0; i < 12; ++i) lent.push_back(parts.pool->TryAcquire().value());
   EXPECT_FALSE(lent.back().empty());
   EXPECT_TRUE(parts.pool->TryAcquire()->empty());
@@ -207,4 +207,4 @@ TEST(Engine, CountsPartsOfUploads) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::pipeline

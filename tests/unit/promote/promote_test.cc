@@ -32,6 +32,8 @@
 namespace sealpoint::testing {
 namespace {
 
+namespace format = internal::format;
+
 using ::testing::HasSubstr;
 
 // Two blobs: plain chunks of several pieces, a coded one, padding between them, a scalar.
@@ -193,9 +195,8 @@ TEST_F(PromoteTest, RefusesPartsOfAnotherBlob) {
   later.step = 77;
   const Bytes later_blob = BuildMini(later).blob(0);
   Bytes mixed = good_.blob(0);
-  ASSERT_FALSE(
-      std::equal(mixed.begin(), mixed.begin() + internal::kHeaderSize, later_blob.begin()));
-  std::copy_n(later_blob.begin(), internal::kHeaderSize, mixed.begin());
+  ASSERT_FALSE(std::equal(mixed.begin(), mixed.begin() + format::kHeaderSize, later_blob.begin()));
+  std::copy_n(later_blob.begin(), format::kHeaderSize, mixed.begin());
   ReplaceFile(*from_, "local", good_.blobs.at(0).name, &mixed);
   EXPECT_EQ(Run().status().place().rule, "R-BLB-03");
 }
@@ -205,7 +206,7 @@ TEST_F(PromoteTest, RefusesATableThatIsNotThePinnedOne) {
   Bytes other = BuildMini(SpecOf(0xa7, 2)).blob(0);
   const Bytes& good = good_.blob(0);
   ASSERT_EQ(other.size(), good.size());
-  std::copy(good.end() - internal::kTrailerSize, good.end(), other.end() - internal::kTrailerSize);
+  std::copy(good.end() - format::kTrailerSize, good.end(), other.end() - format::kTrailerSize);
   ReplaceFile(*from_, "local", good_.blobs.at(0).name, &other);
   const auto promoted = Run();
   ASSERT_FALSE(promoted.ok());
@@ -215,7 +216,7 @@ TEST_F(PromoteTest, RefusesATableThatIsNotThePinnedOne) {
 
 // Tables that are pinned, and say of the chunk area what is not so.
 TEST_F(PromoteTest, RefusesRecordsThatDoNotFollowEachOther) {
-  using Records = std::vector<internal::ChunkRecord>;
+  using Records = std::vector<format::ChunkRecord>;
   Bytes area;
   struct Row {
     const char* what;
@@ -250,7 +251,7 @@ TEST_F(PromoteTest, RefusesRecordsThatDoNotFollowEachOther) {
       if (blob != 0) return;
       ASSERT_EQ(records.size(), 3u);
       row.change(records);
-      for (const internal::ChunkRecord& record : records) offsets.push_back(record.offset);
+      for (const format::ChunkRecord& record : records) offsets.push_back(record.offset);
     };
     const MiniContainer bad = BuildMini(spec);
     from_ = MemoryStorage();
@@ -266,7 +267,7 @@ TEST_F(PromoteTest, RefusesRecordsThatDoNotFollowEachOther) {
 TEST_F(PromoteTest, RefusesAnExtensionThatNothingAnnounces) {
   MiniSpec spec = SpecOf(0xa7);
   spec.hooks.trailer_bytes = [](int, Bytes& trailer) {
-    trailer[internal::TrailerFields::kExtension.at] = std::byte{1};
+    trailer[format::TrailerFields::kExtension.at] = std::byte{1};
     ResealTrailer(trailer);
   };
   from_ = MemoryStorage();
@@ -277,8 +278,8 @@ TEST_F(PromoteTest, RefusesAnExtensionThatNothingAnnounces) {
 TEST_F(PromoteTest, BoundsTheManifestThatItReads) {
   std::uint64_t largest = 0;
   for (const int blob : {0, 1}) {
-    const ByteSpan trailer = ByteSpan(good_.blob(blob)).last(internal::kTrailerSize);
-    largest = std::max(largest, internal::DecodeTrailer(trailer).value().manifest_size);
+    const ByteSpan trailer = ByteSpan(good_.blob(blob)).last(format::kTrailerSize);
+    largest = std::max(largest, format::DecodeTrailer(trailer).value().manifest_size);
   }
   EXPECT_THAT(Run({.limits = {.manifest_size_max_bytes = largest - 1}}).status(),
               FailsRule(Code::kLimitExceeded, "R-IDX-01"));
@@ -498,8 +499,9 @@ TEST_F(PromoteTest, TakesGivenFilesOnlyOfACommittedCheckpoint) {
     const PromoteOptions options{.from_storage = failing,
                                  .to_storage = to_,
                                  .blobs = std::vector{good_.blobs.at(0).id, good_.blobs.at(1).id}};
-    return internal::PromoteGiven("local", "run/final", options,
-                                  internal::GivenFiles{.marker = marker, .index = good_.index()})
+    return internal::promote::PromoteGiven(
+               "local", "run/final", options,
+               internal::container::GivenFiles{.marker = marker, .index = good_.index()})
         .status();
   };
   EXPECT_THAT(run(VoidMarker(0xa7), {.op = StorageOp::kLink}), HasCode(Code::kUncommitted));

@@ -11,7 +11,7 @@
 #include "tests/support/process/temp_dir.h"
 #include "tests/support/storage/failing_storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::promote {
 namespace {
 
 using testing::FailingStorage;
@@ -40,4 +40,4 @@ TEST_F(StagedFolderTest, ARecordThatIsNotDurableIsAnError) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::promote

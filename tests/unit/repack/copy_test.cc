@@ -246,7 +246,8 @@ TEST_F(CopyTest, TakesTensorsAndObjectsByTheirNames) {
 // Every byte of a chunk is verified, and a copy that fails leaves nothing.
 TEST_F(CopyTest, RefusesADamagedChunk) {
   for (const auto& [number, blob] : source_.blobs) {
-    for (const internal::ChunkRecord& record : {blob.records.front(), blob.records.back()}) {
+    for (const internal::format::ChunkRecord& record :
+         {blob.records.front(), blob.records.back()}) {
       Bytes damaged = source_.files.at(blob.name);
       damaged[record.offset + record.stored_size - 1] ^= std::byte{1};
       ReplaceFile(*storage_, "from", blob.name, &damaged);

@@ -12,8 +12,8 @@
 namespace sealpoint::testing {
 namespace {
 
-using internal::HeaderFields;
-using internal::MarkerFields;
+using internal::format::HeaderFields;
+using internal::format::MarkerFields;
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
@@ -32,7 +32,7 @@ MiniSpec DraftSpec() {
 
 // What a header of the draft had. The real ones, blobs and all, are in spec/fixtures.
 void LowerHeader(MutableByteSpan header) {
-  internal::StoreLe(header, HeaderFields::kVersion.at, internal::kDraftVersion);
+  internal::StoreLe(header, HeaderFields::kVersion.at, internal::format::kDraftVersion);
   ResealHeader(header);
 }
 
@@ -40,7 +40,7 @@ class DraftTest : public RepackTest {
  protected:
   DraftTest() {
     StoreFiles(*storage_, "good", source_.files);
-    LowerHeader(MutableByteSpan(index()).first(internal::kHeaderSize));
+    LowerHeader(MutableByteSpan(index()).first(internal::format::kHeaderSize));
     SealMarker();
     StoreFiles(*storage_, "from", source_.files);
   }
@@ -145,7 +145,7 @@ TEST_F(DraftTest, DamageIsFound) {
 
 TEST_F(DraftTest, AnIndexOfAnotherVersionThanItsMarkerIsRefused) {
   internal::StoreLe(index(), HeaderFields::kVersion.at, std::uint32_t{2});
-  ResealHeader(MutableByteSpan(index()).first(internal::kHeaderSize));
+  ResealHeader(MutableByteSpan(index()).first(internal::format::kHeaderSize));
   SealMarker();
   StoreFiles(*storage_, "mixed", source_.files);
   EXPECT_THAT(Copy("mixed").status(), BreaksRule(Code::kUnsupported, "R-HDR-05", 12));

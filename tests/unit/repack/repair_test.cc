@@ -237,7 +237,7 @@ TEST_F(RepairTest, WhatIsThereAlreadyIsSyncedAgain) {
     const std::string to = rebuild ? "rebuilt" : "repaired";
     if (rebuild) {
       for (const std::string& place : places_) {
-        Remove(place, internal::IndexName(good_.attempt));
+        Remove(place, internal::format::IndexName(good_.attempt));
       }
     }
     const auto failing = std::make_shared<FailingStorage>(storage_);

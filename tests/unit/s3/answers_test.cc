@@ -8,7 +8,7 @@
 #include "lib/s3/object_read.h"
 #include "lib/s3/xml_reader.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::s3 {
 namespace {
 
 TEST(S3Xml, RefusesWhatNoServerSends) {
@@ -117,4 +117,4 @@ TEST(S3Answers, AnotherRegionOrEndpointIsAdvised) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::s3

@@ -11,7 +11,7 @@
 #include "lib/s3/credentials.h"
 #include "tests/support/process/temp_dir.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::s3 {
 namespace {
 
 TEST(S3Settings, ReadsProfileFiles) {
@@ -135,4 +135,4 @@ TEST(S3Settings, CacheAsksAgainBeforeTheEndAndAfterARefusal) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::s3

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <string>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::s3 {
 namespace {
 
 constexpr std::chrono::sys_seconds kAug2015{std::chrono::seconds(1440938160)};  // 20150830T123600Z
@@ -108,4 +108,4 @@ TEST(SigV4, TextForms) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::s3

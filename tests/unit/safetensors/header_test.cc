@@ -8,7 +8,7 @@
 
 #include "lib/safetensors/dtype_name.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::safetensors {
 namespace {
 
 using ::testing::ElementsAre;
@@ -218,4 +218,4 @@ TEST(SafetensorsHeader, EncodesWhatItDecodes) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::safetensors

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::safetensors {
 namespace {
 
 using ::testing::AnyOf;
@@ -182,4 +182,4 @@ TEST(JsonReader, AfterAnErrorNothingIsRead) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::safetensors

@@ -5,7 +5,7 @@
 
 #include "lib/safetensors/json_reader.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::safetensors {
 namespace {
 
 std::string Json(std::string_view text, JsonCharacters characters = JsonCharacters::kUtf8) {
@@ -41,4 +41,4 @@ TEST(JsonText, IsReadAgain) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::safetensors

@@ -15,10 +15,10 @@
 namespace sealpoint::testing {
 namespace {
 
-using internal::AllFitBoxLists;
-using internal::FastCheckDeclarations;
-using internal::MakeSavePlan;
-using internal::SavePlan;
+using internal::saver::AllFitBoxLists;
+using internal::saver::FastCheckDeclarations;
+using internal::saver::MakeSavePlan;
+using internal::saver::SavePlan;
 
 // Two ranks with three shards each: of one tensor, or of two.
 bool AddsUp(bool is_one_tensor, std::uint64_t shard_count_max) {

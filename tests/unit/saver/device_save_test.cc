@@ -342,7 +342,7 @@ class StallTest : public DeviceSaveTest {
 
  private:
   Bytes plain_;
-  std::unique_ptr<internal::CopyQueue> queue_;
+  std::unique_ptr<internal::device::CopyQueue> queue_;
 };
 
 // Training stands still for one copy over the link: hashing, the disk and the other ranks come

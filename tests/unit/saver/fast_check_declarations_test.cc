@@ -15,9 +15,9 @@
 namespace sealpoint::testing {
 namespace {
 
-using internal::FastCheckDeclarations;
-using internal::MakeSavePlan;
-using internal::SavePlan;
+using internal::saver::FastCheckDeclarations;
+using internal::saver::MakeSavePlan;
+using internal::saver::SavePlan;
 using Declare = std::function<void(int rank, Declaration&)>;
 
 // Whether what two ranks declare adds up, to both of them.

@@ -23,9 +23,9 @@
 namespace sealpoint::testing {
 namespace {
 
-using internal::CompareReplicas;
-using internal::FindReplicas;
 using internal::WireWriter;
+using internal::saver::CompareReplicas;
+using internal::saver::FindReplicas;
 
 constexpr std::size_t kQuestionSize = 16;
 
@@ -75,13 +75,13 @@ TEST(DeclarationFaults, RefuseWhatIsNoListOfFaults) {
     out.Put("w");
     out.Put(AsText(status));
     ForgedCommunicator comm(std::vector<Bytes>{}, std::vector<Bytes>{bytes});
-    return internal::DeclarationFaults().Agree(comm);
+    return internal::saver::DeclarationFaults().Agree(comm);
   };
-  const Bytes fault = internal::EncodeStatus(Status(Code::kInvalidArgument, "a fault"));
-  EXPECT_TRUE(agree(0, internal::EncodeStatus({})).ok());
+  const Bytes fault = internal::comm::EncodeStatus(Status(Code::kInvalidArgument, "a fault"));
+  EXPECT_TRUE(agree(0, internal::comm::EncodeStatus({})).ok());
   EXPECT_EQ(agree(1, fault).message(), "a fault");
   EXPECT_THAT(agree(0, fault), HasCode(Code::kComm));
-  EXPECT_THAT(agree(1, internal::EncodeStatus({})), HasCode(Code::kComm));
+  EXPECT_THAT(agree(1, internal::comm::EncodeStatus({})), HasCode(Code::kComm));
   EXPECT_THAT(agree(1, Bytes(3)), HasCode(Code::kComm));
 }
 

@@ -11,7 +11,7 @@
 #include "tests/support/ranks/forged_communicator.h"
 #include "tests/support/state/saved_state.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 namespace {
 
 using sealpoint::testing::ForgedCommunicator;
@@ -49,7 +49,7 @@ Bytes Encoded(std::size_t replica_count) {
   for (std::size_t i = 0; i < replica_count; ++i) held.replicas.push_back(static_cast<int>(8 * i));
   Bytes bytes;
   WireWriter out(bytes);
-  EncodeHeldTensor(ViewOf(held), out);
+  writer::EncodeHeldTensor(writer::ViewOf(held), out);
   return bytes;
 }
 
@@ -59,14 +59,14 @@ TEST(FullCheckDeclarations, ReplicasAtEqualStepsTakeTheSameRoomHoweverMany) {
   EXPECT_LE(Encoded(1000).size(), Encoded(10).size() + 8);
   const Bytes bytes = Encoded(1000);
   WireReader in(bytes);
-  EXPECT_EQ(DecodeHeldTensor(in, 1000).value().replicas.back(), 8 * 999);
+  EXPECT_EQ(writer::DecodeHeldTensor(in, 1000).value().replicas.back(), 8 * 999);
 }
 
 TEST(FullCheckDeclarations, RefusesMoreReplicasThanThereAreRanks) {
   const Bytes bytes = Encoded(1000);
   WireReader in(bytes);
-  EXPECT_THAT(DecodeHeldTensor(in, 999).status(), HasCode(Code::kComm));
+  EXPECT_THAT(writer::DecodeHeldTensor(in, 999).status(), HasCode(Code::kComm));
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver

@@ -11,7 +11,7 @@
 #include "tests/support/ranks/forged_communicator.h"
 #include "tests/support/state/saved_state.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 namespace {
 
 using sealpoint::testing::ForgedCommunicator;
@@ -61,4 +61,4 @@ TEST(MergeAtOwners, TheCommitterRefusesTruncatedMessages) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver

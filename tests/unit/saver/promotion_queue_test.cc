@@ -10,7 +10,7 @@
 #include "tests/support/state/saved_state.h"
 #include "tests/support/storage/failing_storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::saver {
 namespace {
 
 using testing::HasCode;
@@ -121,4 +121,4 @@ TEST(PromotionQueueTest, WhatCannotBePromotedAnyMoreTakesNoRoom) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::saver

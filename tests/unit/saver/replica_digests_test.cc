@@ -53,7 +53,9 @@ struct Holder {
     Sources sources(declaration);
     EXPECT_TRUE(sources.Bind("t", view).ok());
     const std::vector<std::size_t> slots = {0};
-    return internal::DigestSlots(InternalAccess::PartsOf(*engine), sources, slots).value().at(0);
+    return internal::saver::DigestSlots(InternalAccess::PartsOf(*engine), sources, slots)
+        .value()
+        .at(0);
   }
 
   // The same content, with gaps between the rows.
@@ -130,8 +132,8 @@ TEST(CompareReplicasTest, ADigestThatFailsOnOneRankFailsOnAll) {
     if (comm.rank() == 1) holder.device->LoseDevice(0);
     Sources sources(holder.declaration);
     ASSERT_TRUE(sources.Bind("t", MemoryView::Cuda(memory->addresses(), 0, nullptr)).ok());
-    const Status compared = internal::CompareReplicas(comm, InternalAccess::PartsOf(*holder.engine),
-                                                      sources, {{{0, 1}, {.slots = {0}}}});
+    const Status compared = internal::saver::CompareReplicas(
+        comm, InternalAccess::PartsOf(*holder.engine), sources, {{{0, 1}, {.slots = {0}}}});
     EXPECT_THAT(compared, HasCode(Code::kDevice)) << comm.rank();
     EXPECT_EQ(compared.place().rank, 1);
   });

@@ -12,8 +12,8 @@
 namespace sealpoint::testing {
 namespace {
 
-using internal::MakeSavePlan;
-using internal::SavePlan;
+using internal::saver::MakeSavePlan;
+using internal::saver::SavePlan;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -21,7 +21,7 @@ using ::testing::IsEmpty;
 // "name[begin:end]" of each shard.
 std::vector<std::string> PiecesOf(const Declaration& declaration, const SavePlan& plan) {
   std::vector<std::string> shards;
-  for (const internal::PlannedShard& shard : plan.shards) {
+  for (const internal::saver::PlannedShard& shard : plan.shards) {
     shards.push_back(declaration.tensors()[shard.slot].tensor.name + "[" +
                      std::to_string(shard.run.begin) + ":" + std::to_string(shard.run.end) + "]");
   }
@@ -84,7 +84,7 @@ TEST(SavePlanTest, TheFirstWriterTakesAllIfReplicasMayDiffer) {
     }
     return PiecesOf(
         declaration,
-        MakeSavePlan(declaration, rank, 2, writers, internal::Division::kFirstRank).value());
+        MakeSavePlan(declaration, rank, 2, writers, internal::saver::Division::kFirstRank).value());
   };
   EXPECT_THAT(shards_of_rank(0, {}), ElementsAre("a[0:8192]", "b[0:8192]"));
   EXPECT_THAT(shards_of_rank(1, {}), IsEmpty());

@@ -40,14 +40,14 @@ class SeriesPreflightTest : public ::testing::Test {
   // A checkpoint of a version of the format that does not exist yet.
   static MiniContainer OfALaterVersion(std::uint64_t sequence) {
     MiniContainer container = BuildInSeries(2, 1, sequence);
-    internal::StoreLe(MutableByteSpan(container.marker()), internal::HeaderFields::kVersion.at,
-                      std::uint32_t{7});
+    internal::StoreLe(MutableByteSpan(container.marker()),
+                      internal::format::HeaderFields::kVersion.at, std::uint32_t{7});
     ResealMarker(container.marker());
     return container;
   }
   // Where the local copies of a series lie.
   std::string CopiesOf(const std::string& series) const {
-    return internal::StagedFolderOf(*memory_, "local", series).value().path;
+    return internal::promote::StagedFolderOf(*memory_, "local", series).value().path;
   }
   void Put(const std::string& name, const MiniSpec& spec) {
     StoreFiles(*memory_, "run/" + name, BuildMini(spec).files);
@@ -206,7 +206,7 @@ TEST_F(SeriesPreflightTest, ASaveAsksEachOlderCheckpointOnce) {
     auto files = BuildMini(spec).files;
     for (int file = static_cast<int>(files.size()); file < kFiles; ++file) {
       Id128 blob = MiniSpec::MakeId(static_cast<std::uint8_t>(file));
-      files[internal::BlobName(blob)] = byte;
+      files[internal::format::BlobName(blob)] = byte;
     }
     StoreFiles(*memory_, "run/" + SeriesDirectoryName(spec.step, id), files);
   }

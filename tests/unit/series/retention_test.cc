@@ -12,7 +12,7 @@
 #include "tests/support/container/mini_container.h"
 #include "tests/support/state/saved_state.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::series {
 namespace {
 
 using ::testing::Contains;
@@ -300,4 +300,4 @@ TEST(RetentionPolicyTest, AsksForAllSummariesOnlyIfItNeedsThem) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::series

@@ -91,7 +91,7 @@ TEST_F(SwapTest, NothingElsewhereIsRemoved) {
     static_cast<void>(series.RemoveUncommitted("dead"));
   });
   RecordRun({.row = "series-swaps",
-             .title = "Directories swapped for links under deletion, pruning and clean-up",
+             .title = "Directories replaced by links during deletion, pruning and clean-up",
              .command = "ctest --test-dir build/dev -R unit.series",
              .counts = {{"swaps", swaps}},
              .exact = false});

@@ -78,10 +78,11 @@ TEST_F(SeriesListTest, WhatCannotBeOpenedAndHasNoNumberIsForeign) {
   for (const std::string name : {"private", "iter_0000042", "step-000000000007-00000000", "best"}) {
     const bool is_foreign = name == "private" || name == "best";
     Put(name, 2, 1, 2);
-    for (const auto detail : {internal::SeriesDetail::kFiles, internal::SeriesDetail::kMarkers}) {
+    for (const auto detail :
+         {internal::series::SeriesDetail::kFiles, internal::series::SeriesDetail::kMarkers}) {
       storage_->Fail(
           {.any_op = true, .path = name, .nth = 0, .error = Status(Code::kIo, "closed")});
-      const auto listing = internal::ScanSeries(*storage_, InPlace("series"), detail);
+      const auto listing = internal::series::ScanSeries(*storage_, InPlace("series"), detail);
       ASSERT_TRUE(listing.ok()) << listing.error().ToString();
       EXPECT_EQ(listing->unread() == nullptr, is_foreign) << name;
       EXPECT_EQ(listing->foreign_count, is_foreign ? 1u : 0u) << name;
@@ -218,22 +219,23 @@ TEST_F(SeriesListTest, FollowsLinksToCheckpointsOnly) {
 
 TEST(SeriesNames, AreToldFromOthersByEachPart) {
   const std::string name = SeriesDirectoryName(7, MiniSpec::MakeId(1));
-  ASSERT_TRUE(internal::IsSeriesDirectoryName(name));
-  EXPECT_FALSE(internal::IsSeriesDirectoryName(name + "0"));
-  EXPECT_FALSE(internal::IsSeriesDirectoryName(name.substr(0, name.size() - 1)));
+  ASSERT_TRUE(internal::series::IsSeriesDirectoryName(name));
+  EXPECT_FALSE(internal::series::IsSeriesDirectoryName(name + "0"));
+  EXPECT_FALSE(internal::series::IsSeriesDirectoryName(name.substr(0, name.size() - 1)));
   for (const std::uint64_t step :
        {std::uint64_t{999999999999}, std::uint64_t{1000000000000}, ~std::uint64_t{0}}) {
-    EXPECT_TRUE(internal::IsSeriesDirectoryName(SeriesDirectoryName(step, MiniSpec::MakeId(1))));
+    EXPECT_TRUE(
+        internal::series::IsSeriesDirectoryName(SeriesDirectoryName(step, MiniSpec::MakeId(1))));
   }
-  EXPECT_FALSE(internal::IsSeriesDirectoryName("step-0000000000001-01010101"))
+  EXPECT_FALSE(internal::series::IsSeriesDirectoryName("step-0000000000001-01010101"))
       << "13 digits, filled";
-  EXPECT_FALSE(internal::IsSeriesDirectoryName("step-123456789012345678901-01010101"));
-  EXPECT_FALSE(internal::IsSeriesDirectoryName("step-12345678901-01010101")) << "11 digits";
-  EXPECT_FALSE(internal::IsSeriesDirectoryName("step-"));
+  EXPECT_FALSE(internal::series::IsSeriesDirectoryName("step-123456789012345678901-01010101"));
+  EXPECT_FALSE(internal::series::IsSeriesDirectoryName("step-12345678901-01010101")) << "11 digits";
+  EXPECT_FALSE(internal::series::IsSeriesDirectoryName("step-"));
   const auto with = [&](std::size_t at, char letter) {
     std::string other = name;
     other.at(at) = letter;
-    return internal::IsSeriesDirectoryName(other);
+    return internal::series::IsSeriesDirectoryName(other);
   };
   EXPECT_FALSE(with(0, 'x')) << "the prefix";
   EXPECT_FALSE(with(4, '0')) << "the prefix's dash";

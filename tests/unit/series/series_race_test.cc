@@ -125,9 +125,9 @@ std::uint64_t Ask(const Setting& setting, Question question) {
     EXPECT_TRUE(point.ok()) << point.error().ToString();
     return point.ok() ? point->entry.sequence : 0;
   }
-  const auto detail = question == Question::kList ? internal::SeriesDetail::kFiles
-                                                  : internal::SeriesDetail::kMarkers;
-  const auto listing = internal::ScanSeries(*setting.storage, InPlace("series"), detail);
+  const auto detail = question == Question::kList ? internal::series::SeriesDetail::kFiles
+                                                  : internal::series::SeriesDetail::kMarkers;
+  const auto listing = internal::series::ScanSeries(*setting.storage, InPlace("series"), detail);
   EXPECT_TRUE(listing.ok()) << listing.error().ToString();
   const SeriesEntry* const newest = listing.ok() ? listing->newest() : nullptr;
   EXPECT_NE(newest, nullptr);
@@ -246,7 +246,7 @@ TEST(SeriesRaceTest, EveryAnswerWasRightAtSomeMoment) {
     }
   }
   RecordRun({.row = "series-race",
-             .title = "Listings of a series beside savers and prunings, enumerated",
+             .title = "Listings of a series during saves and prunings, enumerated",
              .command = "ctest --test-dir build/dev -R unit.series",
              .counts = {{"interleavings", runs}},
              .exact = false});
@@ -400,10 +400,10 @@ TEST(SeriesFaultTest, NoErrorOfAnyCodeIsTakenForAbsence) {
             status = point.status();
             answer = point.ok() ? point->entry.sequence : 0;
           } else {
-            const auto listing = internal::ScanSeries(*setting.storage, InPlace("series"),
-                                                      question == Question::kList
-                                                          ? internal::SeriesDetail::kFiles
-                                                          : internal::SeriesDetail::kMarkers);
+            const auto listing = internal::series::ScanSeries(
+                *setting.storage, InPlace("series"),
+                question == Question::kList ? internal::series::SeriesDetail::kFiles
+                                            : internal::series::SeriesDetail::kMarkers);
             status =
                 listing.ok() && listing->unread() ? listing->unread()->problem : listing.status();
             answer = listing.ok() && listing->newest() ? listing->newest()->sequence : 0;

@@ -226,7 +226,7 @@ TEST_F(SeriesRemoveTest, RefusesToDeleteADamagedOneWhereNoneIsCommitted) {
 // It is listed behind what is committed, but its marker says where it belongs.
 TEST_F(SeriesRemoveTest, OneOfAnotherVersionIsDeletedOnlyBehindANewerOne) {
   MiniContainer other = Container(3, 2, 3);
-  internal::StoreLe(MutableByteSpan(other.marker()), internal::HeaderFields::kVersion.at,
+  internal::StoreLe(MutableByteSpan(other.marker()), internal::format::HeaderFields::kVersion.at,
                     std::uint32_t{0});
   ResealMarker(other.marker());
   StoreFiles(*memory_, Path("c"), other.files);

@@ -10,7 +10,7 @@
 #include "tests/support/storage/failing_storage.h"
 #include "tests/support/storage/memory_object_store.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 namespace {
 
 using testing::StorageOp;
@@ -47,4 +47,4 @@ TEST_F(PublishByPutTest, AVoidMarkerIsPublishedByTheFourthPut) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage

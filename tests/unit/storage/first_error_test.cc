@@ -5,7 +5,7 @@
 
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 namespace {
 
 TEST(FirstError, KeepsTheFirstWhateverFollows) {
@@ -32,4 +32,4 @@ TEST(MemoryStorage, NamesHave255BytesAtMost) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage

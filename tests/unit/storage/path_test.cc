@@ -8,7 +8,7 @@
 
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 namespace {
 
 using std::string_view_literals::operator""sv;
@@ -82,4 +82,4 @@ TEST(PathTest, OfAUriIsRefusedByItsScheme) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage

@@ -9,7 +9,7 @@
 #include "tests/support/container/rule_matchers.h"
 #include "tests/unit/storage/storage_fixture.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 namespace {
 
 struct PlaceCase {
@@ -56,4 +56,4 @@ TEST(PlaceTest, OtherPathsAreTheirText) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage

@@ -190,9 +190,9 @@ TEST_F(PosixDirectoryTest, PathThatIsTooLongIsAnError) {
 TEST_F(PosixDirectoryTest, SyncThatIsNotOfferedIsUnsupported) {
   std::array<int, 2> ends = {};
   ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
-  const internal::UniqueFd reader(ends[0]);
-  const internal::UniqueFd writer(ends[1]);  // fsync(2) of a pipe gives EINVAL
-  const Status status = internal::SyncDirectoryFd(writer.get(), "p");
+  const internal::storage::UniqueFd reader(ends[0]);
+  const internal::storage::UniqueFd writer(ends[1]);  // fsync(2) of a pipe gives EINVAL
+  const Status status = internal::storage::SyncDirectoryFd(writer.get(), "p");
   EXPECT_EQ(status.code(), Code::kUnsupported) << status.ToString();
   EXPECT_EQ(status.place().path, "p");
 }
@@ -224,7 +224,8 @@ TEST_F(PosixDirectoryTest, ProbeAgreesWithWhatFilesDo) {
 
 TEST_F(PosixDirectoryTest, ProbeTellsWhetherBlocksCanBeReserved) {
   const auto found = directory_->Probe("probe").value();
-  const internal::UniqueFd fd(::open((temp_ / "a").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  const internal::storage::UniqueFd fd(
+      ::open((temp_ / "a").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
   EXPECT_EQ(::fallocate(fd.get(), FALLOC_FL_KEEP_SIZE, 0, 4096) == 0, found.preallocate);
 }
 

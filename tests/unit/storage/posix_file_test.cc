@@ -20,7 +20,7 @@
 
 // Direct I/O, and errors of the system, which are made with descriptors that are no regular files.
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::storage {
 namespace {
 
 using testing::TempDir;
@@ -257,4 +257,4 @@ TEST(PoisonedFile, PreallocationThatFailsIsAnErrorButDoesNotPoison) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::storage

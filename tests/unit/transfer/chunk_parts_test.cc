@@ -9,7 +9,7 @@
 
 #include "tests/support/state/saved_state.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 namespace {
 
 using sealpoint::testing::HasCode;
@@ -25,19 +25,22 @@ Bytes NumberedBytes() {
   return bytes;
 }
 
-StridedCopy Block(std::uint64_t row, std::uint64_t column, std::uint64_t rows,
-                  std::uint64_t columns) {
-  StridedCopy copy{.extent = {rows, columns},
-                   .source_stride_bytes = {kColumns, 1},
-                   .target_stride_bytes = {1, 1000},  // any
-                   .source_offset_bytes = static_cast<std::int64_t>(row * kColumns + column)};
+layout::StridedCopy Block(std::uint64_t row, std::uint64_t column, std::uint64_t rows,
+                          std::uint64_t columns) {
+  layout::StridedCopy copy{
+      .extent = {rows, columns},
+      .source_stride_bytes = {kColumns, 1},
+      .target_stride_bytes = {1, 1000},  // any
+      .source_offset_bytes = static_cast<std::int64_t>(row * kColumns + column)};
   return copy;
 }
 
-ChunkParts NeededOf(const std::vector<StridedCopy>& copies, std::uint64_t raw_size = kRawSize) {
+ChunkParts NeededOf(const std::vector<layout::StridedCopy>& copies,
+                    std::uint64_t raw_size = kRawSize) {
   DeliveryPlan plan;
   plan.copies.emplace_back();  // another chunk's
-  for (const StridedCopy& copy : copies) plan.copies.emplace_back(copy, nullptr, kHostDevice);
+  for (const layout::StridedCopy& copy : copies)
+    plan.copies.emplace_back(copy, nullptr, kHostDevice);
   PlanChunk chunk{.raw_size = static_cast<std::uint32_t>(raw_size)};
   chunk.first_copy = 1;
   chunk.copy_count = copies.size();
@@ -89,11 +92,11 @@ TEST(ChunkParts, OfSeveralCopiesAreTheirUnion) {
 }
 
 TEST(ChunkParts, OfElementsApartAreSingleElements) {
-  StridedCopy every_third{.extent = {20},
-                          .source_stride_bytes = {12},
-                          .target_stride_bytes = {4},
-                          .element_size = 4,
-                          .source_offset_bytes = 8};
+  layout::StridedCopy every_third{.extent = {20},
+                                  .source_stride_bytes = {12},
+                                  .target_stride_bytes = {4},
+                                  .element_size = 4,
+                                  .source_offset_bytes = 8};
   EXPECT_EQ(NeededOf({every_third}).size_bytes(), 80u);
   every_third.extent = {1};
   EXPECT_EQ(NeededOf({every_third}).size_bytes(), 4u);
@@ -106,7 +109,8 @@ TEST(ChunkParts, AreTheWholeChunkWhereLittleIsLeftOut) {
 
 TEST(ChunkParts, AreTheWholeChunkWhereThereAreTooManyPieces) {
   const auto every_other_byte = [](std::uint64_t count) {
-    return StridedCopy{.extent = {count}, .source_stride_bytes = {2}, .target_stride_bytes = {1}};
+    return layout::StridedCopy{
+        .extent = {count}, .source_stride_bytes = {2}, .target_stride_bytes = {1}};
   };
   constexpr std::uint64_t kMost = std::uint64_t{1} << 16;
   EXPECT_EQ(NeededOf({every_other_byte(kMost)}, 2 * kMost).size_bytes(), kMost);
@@ -114,8 +118,8 @@ TEST(ChunkParts, AreTheWholeChunkWhereThereAreTooManyPieces) {
 }
 
 // Pieces whose distances grow make a pattern each.
-std::vector<StridedCopy> Irregular(std::uint64_t patterns) {
-  std::vector<StridedCopy> copies;
+std::vector<layout::StridedCopy> Irregular(std::uint64_t patterns) {
+  std::vector<layout::StridedCopy> copies;
   for (std::uint64_t i = 0; i < patterns; ++i) {
     copies.push_back(
         {.element_size = i + 1, .source_offset_bytes = static_cast<std::int64_t>(i * 200)});
@@ -180,4 +184,4 @@ TEST(ChunkParts, RefuseMorePatternsThanAnyRankSends) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer

@@ -6,7 +6,7 @@
 
 #include "lib/transfer/host_intake.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 namespace {
 
 // From and to any address.
@@ -25,4 +25,4 @@ TEST(CopyPastCachesTest, IsWholeAndTouchesNothingElse) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer

@@ -27,7 +27,7 @@
 #include "tests/support/device/host_device.h"
 #include "tests/support/storage/descriptor_storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 using sealpoint::testing::DescriptorStorage;
 using sealpoint::testing::DeviceMemory;
 using sealpoint::testing::HostDevice;
@@ -137,7 +137,7 @@ class DeliveryTest : public ::testing::TestWithParam<DeliveryWay> {
     device_memory_.reset();
     device_ = std::make_shared<HostDevice>(sealpoint::testing::HostDeviceOptions{
         .delay_max = std::chrono::microseconds(100), .piece_bytes_max = 512, .reads_files = true});
-    pool_ = StagingPool::Create(kMiB, 4096).value();
+    pool_ = device::StagingPool::Create(kMiB, 4096).value();
     plan_ = DeliveryPlan();
     plan_.names = {"w"};
     plan_.range_pages_max = way_.range_chunks * kChunkBytes;
@@ -152,7 +152,7 @@ class DeliveryTest : public ::testing::TestWithParam<DeliveryWay> {
     }
     if (way_.to != DType::kF32) {
       plan_.conversions.push_back(
-          {.converter = ElementConverter::Make(DType::kF32, Conversion{way_.to}).value(),
+          {.converter = convert::ElementConverter::Make(DType::kF32, Conversion{way_.to}).value(),
            .region = Region::Of(way_.box)});
     }
     for (std::uint64_t i = 0; i < kChunkCount; ++i) AddChunk(i);
@@ -168,9 +168,9 @@ class DeliveryTest : public ::testing::TestWithParam<DeliveryWay> {
       std::memcpy(blobs_[blob].data() + offset + 4 * e, &value, 4);
     }
     const std::size_t first_copy = plan_.copies.size();
-    if (const auto part = IntersectBoxes(rows, way_.box)) {
+    if (const auto part = layout::IntersectBoxes(rows, way_.box)) {
       const bool converts = way_.to != DType::kF32;
-      StridedCopy copy = (converts ? ConversionFromLinear : CopyFromLinear)(
+      layout::StridedCopy copy = (converts ? layout::ConversionFromLinear : layout::CopyFromLinear)(
           Region::Of(rows), *part, way_.box, way_.strides, 4);
       copy.target_offset_bytes += way_.origin;
       const auto number = static_cast<std::uint32_t>(plan_.converted_parts.size());
@@ -351,7 +351,7 @@ class DeliveryTest : public ::testing::TestWithParam<DeliveryWay> {
 
   const DeliveryWay way_;
   std::shared_ptr<HostDevice> device_;
-  std::unique_ptr<StagingPool> pool_;
+  std::unique_ptr<device::StagingPool> pool_;
   DeliveryPlan plan_;
   std::vector<Bytes> blobs_;
   std::shared_ptr<Storage> storage_;
@@ -364,6 +364,6 @@ class DeliveryTest : public ::testing::TestWithParam<DeliveryWay> {
   DeviceBytes bytes_;
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer
 
 #endif  // SEALPOINT_TESTS_UNIT_TRANSFER_DELIVERY_FIXTURE_H_

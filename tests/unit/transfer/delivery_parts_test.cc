@@ -10,7 +10,7 @@
 #include "lib/transfer/delivery_set.h"
 #include "lib/transfer/staged_copy.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 namespace {
 
 using ::testing::ElementsAre;
@@ -49,15 +49,15 @@ TEST(DeviceStaging, ThreadsComeBeforeWindowsWithinTheBudget) {
 }
 
 TEST(CutCopy, PartsAreWithinTheBoundAndMakeTheWhole) {
-  const StridedCopy copy{.extent = {3, 5, 7},
-                         .source_stride_bytes = {1000, 100, 10},
-                         .target_stride_bytes = {2000, 200, 20},
-                         .element_size = 4};
+  const layout::StridedCopy copy{.extent = {3, 5, 7},
+                                 .source_stride_bytes = {1000, 100, 10},
+                                 .target_stride_bytes = {2000, 200, 20},
+                                 .element_size = 4};
   // The last cuts elements.
   for (const std::uint64_t bound : {4u, 9u, 28u, 60u, 141u, 10000u, 3u}) {
     std::uint64_t sum = 0;
     std::int64_t last = -1;
-    for (const StridedCopy& part : CutCopy(copy, 0, bound)) {
+    for (const layout::StridedCopy& part : CutCopy(copy, 0, bound)) {
       EXPECT_LE(part.byte_count(), bound);
       EXPECT_GT(part.source_offset_bytes, last);
       last = part.source_offset_bytes;
@@ -77,7 +77,8 @@ std::vector<std::uint64_t> RunSizes(const std::vector<std::pair<int, std::uint64
                            .raw_size = 100,
                            .first_copy = plan.copies.size(),
                            .copy_count = 1});
-    plan.copies.emplace_back(StridedCopy{.element_size = 100}, memory.data() + offset, device);
+    plan.copies.emplace_back(layout::StridedCopy{.element_size = 100}, memory.data() + offset,
+                             device);
   }
   std::vector<std::uint64_t> sizes;
   for (const DirectRun& run : DirectRunsOf(plan, {.chunk_count = places.size()})) {
@@ -95,4 +96,4 @@ TEST(DirectRunsOf, BreakWhereThePlaceDoes) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer

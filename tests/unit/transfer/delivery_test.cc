@@ -6,7 +6,7 @@
 
 #include "tests/unit/transfer/delivery_fixture.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 namespace {
 
 using ::testing::HasSubstr;
@@ -272,4 +272,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& instance) { return instance.param.name; });
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer

@@ -28,7 +28,7 @@
 #include "tests/support/process/in_child.h"
 #include "tests/support/storage/failing_storage.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::transfer {
 namespace {
 
 using sealpoint::testing::DeviceMemory;
@@ -176,7 +176,7 @@ class IntakeTest : public ::testing::TestWithParam<Way> {
   }
   // True if every staging buffer is back in the pool.
   bool HasAllBuffers() {
-    std::vector<StagingBuffer> buffers;
+    std::vector<device::StagingBuffer> buffers;
     while (true) {
       buffers.push_back(parts_.pool->TryAcquire().value());
       if (buffers.back().empty()) return buffers.size() - 1 == parts_.pool->buffer_count();
@@ -195,13 +195,13 @@ class IntakeTest : public ::testing::TestWithParam<Way> {
                       .staging_buffer_size_bytes = kBuffer,
                       .storage = storage_})
           .value();
-  EngineParts& parts_ = InternalAccess::PartsOf(*engine_);
+  pipeline::EngineParts& parts_ = InternalAccess::PartsOf(*engine_);
   std::vector<Source> sources_;
   FakeTable table_;
   std::unique_ptr<Directory> directory_;
   std::unique_ptr<WritableFile> file_;
-  std::optional<DeviceCopies> copies_;
-  std::optional<FileStream> stream_;
+  std::optional<device::DeviceCopies> copies_;
+  std::optional<pipeline::FileStream> stream_;
   std::optional<IntakeSet> intakes_;
 };
 
@@ -212,7 +212,7 @@ TEST_P(IntakeTest, BringsWhatTheSourcesHeldWhenTheyWereReleased) {
   const auto file = directory_->OpenForRead("f", IoMode::kBuffered).value();
   std::uint64_t offset = 0;
   auto chunk = table_.chunks.begin();
-  ChunkCodec codec;
+  codec::ChunkCodec codec;
   for (const Source& source : sources_) {
     const ShardEncoding encoding = source.encoding();
     for (std::uint64_t i = 0; i < encoding.chunk_count(); ++i, ++chunk) {
@@ -382,4 +382,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& instance) { return instance.param.name; });
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::transfer

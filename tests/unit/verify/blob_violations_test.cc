@@ -12,7 +12,9 @@
 namespace sealpoint::testing {
 namespace {
 
-using internal::ChunkRecord;
+namespace format = internal::format;
+
+using format::ChunkRecord;
 using ::testing::ElementsAre;
 
 class BlobViolations : public VerifyFixture {
@@ -35,8 +37,8 @@ class BlobViolations : public VerifyFixture {
     container_.blob(0)[offset] ^= std::byte{0x10};
     StoreAgain();
   }
-  const internal::BlobSections& Sections() { return container_.blobs.at(0).sections; }
-  std::uint64_t RecordAt(std::size_t i) { return Sections().records + i * internal::kRecordSize; }
+  const format::BlobSections& Sections() { return container_.blobs.at(0).sections; }
+  std::uint64_t RecordAt(std::size_t i) { return Sections().records + i * format::kRecordSize; }
 };
 
 // A hook that changes record `i` of blob 0.
@@ -60,7 +62,7 @@ TEST_F(BlobViolations, HeaderDigest) {
 
 TEST_F(BlobViolations, HeaderOfAnotherBlob) {
   MiniHooks hooks;
-  hooks.blob_header = [](int blob, internal::FileHeader& header) {
+  hooks.blob_header = [](int blob, format::FileHeader& header) {
     if (blob == 0) header.id = MiniSpec::MakeId(0x55);
   };
   ExpectOne(hooks, Code::kCorrupt, "R-HDR-08", 56);
@@ -68,7 +70,7 @@ TEST_F(BlobViolations, HeaderOfAnotherBlob) {
 
 TEST_F(BlobViolations, HeaderOfAnotherAttemptAndStepIsFine) {
   MiniSpec spec = SmallSpec();
-  spec.hooks.blob_header = [](int blob, internal::FileHeader& header) {
+  spec.hooks.blob_header = [](int blob, format::FileHeader& header) {
     if (blob != 0) return;
     header.attempt = MiniSpec::MakeId(0x55);
     header.step = 1;
@@ -79,14 +81,14 @@ TEST_F(BlobViolations, HeaderOfAnotherAttemptAndStepIsFine) {
 
 TEST_F(BlobViolations, HeaderWithoutAttemptIsFine) {
   MiniSpec spec = SmallSpec();
-  spec.hooks.blob_header = [](int, internal::FileHeader& header) { header.attempt = {}; };
+  spec.hooks.blob_header = [](int, format::FileHeader& header) { header.attempt = {}; };
   Store(spec);
   EXPECT_EQ(Check().verdict, Verdict::kCommitted);
 }
 
 TEST_F(BlobViolations, CompatFeatureThatTheIndexDoesNotHave) {
   MiniHooks hooks;
-  hooks.blob_header = [](int blob, internal::FileHeader& header) {
+  hooks.blob_header = [](int blob, format::FileHeader& header) {
     if (blob == 0) header.features.compat = 2;
   };
   ExpectOne(hooks, Code::kCorrupt, "R-HDR-09", 24);
@@ -94,7 +96,7 @@ TEST_F(BlobViolations, CompatFeatureThatTheIndexDoesNotHave) {
 
 TEST_F(BlobViolations, HeaderThatTheTrailerDoesNotRepeat) {
   MiniHooks hooks;
-  hooks.trailer = [](int blob, internal::Trailer& trailer) {
+  hooks.trailer = [](int blob, format::Trailer& trailer) {
     if (blob == 0) trailer.header_digest = MiniSpec::MakeId(1);
   };
   ExpectOne(hooks, Code::kCorrupt, "R-BLB-03", 40);
@@ -103,13 +105,13 @@ TEST_F(BlobViolations, HeaderThatTheTrailerDoesNotRepeat) {
 // The pin decides before the version does: forged bytes are corrupt and not unsupported.
 TEST_F(BlobViolations, HeaderOfALaterVersionThatTheTrailerDoesNotPin) {
   internal::StoreLe(MutableByteSpan(container_.blob(0)), 12, std::uint32_t{9});
-  ResealHeader(MutableByteSpan(container_.blob(0)).first(internal::kHeaderSize));
+  ResealHeader(MutableByteSpan(container_.blob(0)).first(format::kHeaderSize));
   StoreAgain();
   ExpectOneNow(Code::kCorrupt, "R-BLB-03", 40);
 }
 
 TEST_F(BlobViolations, TrailerWithAReservedFieldThatTheIndexDoesNotPin) {
-  const MutableByteSpan trailer = MutableByteSpan(container_.blob(0)).last(internal::kTrailerSize);
+  const MutableByteSpan trailer = MutableByteSpan(container_.blob(0)).last(format::kTrailerSize);
   internal::StoreLe(trailer, 200, std::uint32_t{1});
   ResealTrailer(trailer);
   StoreAgain();
@@ -123,7 +125,7 @@ TEST_F(BlobViolations, TrailerDigest) {
 
 TEST_F(BlobViolations, TrailerThatTheIndexDoesNotPin) {
   MiniHooks hooks;
-  hooks.pin = [](int blob, internal::BlobPin& pin) {
+  hooks.pin = [](int blob, internal::metadata::BlobPin& pin) {
     if (blob == 0) pin.trailer_digest = MiniSpec::MakeId(1);
   };
   ExpectOne(hooks, Code::kCorrupt, "R-BLB-03", Sections().trailer + 240);
@@ -131,7 +133,7 @@ TEST_F(BlobViolations, TrailerThatTheIndexDoesNotPin) {
 
 TEST_F(BlobViolations, TrailerOfAnotherBlobId) {
   MiniHooks hooks;
-  hooks.trailer = [](int blob, internal::Trailer& trailer) {
+  hooks.trailer = [](int blob, format::Trailer& trailer) {
     if (blob == 0) trailer.blob = MiniSpec::MakeId(0x55);
   };
   ExpectOne(hooks, Code::kCorrupt, "R-BLB-03", Sections().trailer + 16);
@@ -139,7 +141,7 @@ TEST_F(BlobViolations, TrailerOfAnotherBlobId) {
 
 TEST_F(BlobViolations, TrailerWithAnotherShardCount) {
   MiniHooks hooks;
-  hooks.trailer = [](int blob, internal::Trailer& trailer) {
+  hooks.trailer = [](int blob, format::Trailer& trailer) {
     if (blob == 0) ++trailer.shard_count;
   };
   ExpectOne(hooks, Code::kCorrupt, "R-BLB-03", Sections().trailer + 60);
@@ -147,15 +149,15 @@ TEST_F(BlobViolations, TrailerWithAnotherShardCount) {
 
 TEST_F(BlobViolations, TrailerWithAnotherTableOffset) {
   MiniHooks hooks;
-  hooks.trailer = [](int blob, internal::Trailer& trailer) {
-    if (blob == 0) trailer.chunks_end += internal::kSectionAlignment;
+  hooks.trailer = [](int blob, format::Trailer& trailer) {
+    if (blob == 0) trailer.chunks_end += format::kSectionAlignment;
   };
   ExpectOne(hooks, Code::kCorrupt, "R-BLB-03", Sections().trailer + 48);
 }
 
 TEST_F(BlobViolations, TrailerWithAnotherRecordCount) {
   MiniHooks hooks;
-  hooks.trailer = [](int blob, internal::Trailer& trailer) {
+  hooks.trailer = [](int blob, format::Trailer& trailer) {
     if (blob == 0) ++trailer.record_count;
   };
   ExpectOne(hooks, Code::kCorrupt, "R-BLB-03", Sections().trailer + 56);
@@ -165,20 +167,20 @@ TEST_F(BlobViolations, TrailerWithAnotherRecordCount) {
 TEST_F(BlobViolations, TrailerWithAnotherFileSize) {
   constexpr std::uint64_t kBlock = 4096;
   MiniSpec spec = SmallSpec();
-  spec.hooks.pin = [](int blob, internal::BlobPin& pin) {
+  spec.hooks.pin = [](int blob, internal::metadata::BlobPin& pin) {
     if (blob == 0) pin.file_size += kBlock;
   };
-  spec.hooks.marker = [](internal::Marker& marker) { marker.total_bytes += kBlock; };
+  spec.hooks.marker = [](format::Marker& marker) { marker.total_bytes += kBlock; };
   Store(spec);
   Bytes& file = container_.blob(0);
-  file.insert(file.end() - internal::kTrailerSize, kBlock, std::byte{0});
+  file.insert(file.end() - format::kTrailerSize, kBlock, std::byte{0});
   StoreAgain();
   ExpectOneNow(Code::kCorrupt, "R-BLB-03", Sections().trailer + kBlock + 32);
 }
 
 TEST_F(BlobViolations, TrailerWithAnotherGroupListDigest) {
   MiniHooks hooks;
-  hooks.trailer = [](int blob, internal::Trailer& trailer) {
+  hooks.trailer = [](int blob, format::Trailer& trailer) {
     if (blob == 0) trailer.group_list_digest = MiniSpec::MakeId(1);
   };
   ExpectOne(hooks, Code::kCorrupt, "R-BLB-03", Sections().trailer + 96);
@@ -191,10 +193,10 @@ TEST_F(BlobViolations, ManifestUpToTheLimitIsRead) {
     options.limits.manifest_size_max_bytes = limit;
     return Verify("ckpt", options).value();
   };
-  std::uint64_t largest = internal::DecodeTrailer(bytes).value().manifest_size;
+  std::uint64_t largest = format::DecodeTrailer(bytes).value().manifest_size;
   for (const auto& [number, blob] : container_.blobs) {
     const ByteSpan file(container_.blob(number));
-    largest = std::max(largest, internal::DecodeTrailer(file.last(256)).value().manifest_size);
+    largest = std::max(largest, format::DecodeTrailer(file.last(256)).value().manifest_size);
   }
   EXPECT_EQ(check(largest).verdict, Verdict::kCommitted);
   const VerifyReport report = check(largest - 1);
@@ -205,7 +207,7 @@ TEST_F(BlobViolations, ManifestUpToTheLimitIsRead) {
 
 TEST_F(BlobViolations, TrailerWithAnotherSumOfRawBytes) {
   MiniHooks hooks;
-  hooks.trailer = [](int blob, internal::Trailer& trailer) {
+  hooks.trailer = [](int blob, format::Trailer& trailer) {
     if (blob == 0) ++trailer.raw_bytes;
   };
   ExpectOne(hooks, Code::kCorrupt, "R-BLB-06", Sections().trailer + 88);
@@ -233,7 +235,7 @@ TEST_F(BlobViolations, RecordOfAnotherChunk) {
 
 TEST_F(BlobViolations, RecordOfAnotherRawLength) {
   MiniHooks hooks = ChangeRecord(1, [](ChunkRecord& record) { --record.raw_size; });
-  hooks.trailer = [](int blob, internal::Trailer& trailer) {
+  hooks.trailer = [](int blob, format::Trailer& trailer) {
     if (blob == 0) ++trailer.raw_bytes;
   };
   ExpectOne(hooks, Code::kCorrupt, "R-REC-02", RecordAt(1) + 12);
@@ -257,7 +259,7 @@ TEST_F(BlobViolations, ChunkNotBehindItsPredecessor) {
 // The area ends in the same block, but not where the last chunk does.
 TEST_F(BlobViolations, TrailerWithAnotherEndOfTheChunks) {
   MiniHooks hooks;
-  hooks.trailer = [](int blob, internal::Trailer& trailer) {
+  hooks.trailer = [](int blob, format::Trailer& trailer) {
     if (blob == 0) ++trailer.chunks_end;
   };
   ExpectOne(hooks, Code::kCorrupt, "R-BLB-04", Sections().trailer + 40);
@@ -267,7 +269,7 @@ TEST_F(BlobViolations, TrailerWithAnotherEndOfTheChunks) {
 TEST_F(BlobViolations, RoomBehindTheLastChunkWithoutATrailer) {
   MiniSpec spec = SmallSpec();
   spec.hooks.chunk_area = [](int blob, Bytes& area) {
-    if (blob == 0) area.resize(area.size() + internal::kSectionAlignment);
+    if (blob == 0) area.resize(area.size() + format::kSectionAlignment);
   };
   Store(spec);
   FlipByte(Sections().trailer + 16);
@@ -332,7 +334,7 @@ TEST_F(BlobViolations, SourceBlob) {
 }
 
 TEST_F(BlobViolations, PaddingBehindEachSection) {
-  const internal::BlobSections sections = Sections();
+  const format::BlobSections sections = Sections();
   const std::uint64_t offsets[] = {container_.blobs.at(0).chunks_end,
                                    sections.table - 1,
                                    sections.table + sections.group_list_size,
@@ -357,7 +359,7 @@ TEST_F(BlobViolations, PaddingBetweenShardsIsCheckedAtFullLevel) {
 }
 
 TEST_F(BlobViolations, DamageOfAllSectionsIsListedInTheOrderOfTheFile) {
-  const internal::BlobSections sections = Sections();
+  const format::BlobSections sections = Sections();
   const std::uint64_t chunk = container_.blobs.at(0).records[0].offset;
   for (const std::uint64_t offset : {std::uint64_t{100}, chunk, sections.manifest}) {
     FlipByte(offset);

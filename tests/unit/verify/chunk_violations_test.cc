@@ -8,7 +8,7 @@
 namespace sealpoint::testing {
 namespace {
 
-using internal::ChunkRecord;
+using internal::format::ChunkRecord;
 using ::testing::ElementsAre;
 
 class ChunkViolations : public VerifyFixture {

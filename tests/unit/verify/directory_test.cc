@@ -16,6 +16,8 @@
 namespace sealpoint::testing {
 namespace {
 
+namespace format = internal::format;
+
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -93,7 +95,7 @@ TEST_F(VerifyDirectory, WhatIsDeletedMeanwhileIsGoneAndNotIncomplete) {
 
 TEST_F(VerifyDirectory, WhatIsMissingBehindAMarkerThatStaysIsIncomplete) {
   for (const auto& [name, bytes] : container_.files) {
-    if (name == internal::kMarkerName) continue;
+    if (name == format::kMarkerName) continue;
     StoreAgain();
     Drop(name);
     EXPECT_EQ(Check().verdict, Verdict::kIncomplete) << name;
@@ -141,19 +143,19 @@ TEST_F(VerifyDirectory, NoMarkerIsUncommittedAndAllIsLeftOver) {
   EXPECT_EQ(report.verdict, Verdict::kUncommitted);
   EXPECT_THAT(report.violations,
               ElementsAre(Violates(Code::kUncommitted, "R-MRK-01", "ckpt/COMMIT", 0)));
-  EXPECT_EQ(report.leftover_bytes, TotalBytes() - internal::kMarkerSize);
+  EXPECT_EQ(report.leftover_bytes, TotalBytes() - format::kMarkerSize);
   EXPECT_EQ(report.notes.size(), 3u);
 }
 
 TEST_F(VerifyDirectory, VoidMarkerIsUncommitted) {
-  const internal::MarkerBytes marker =
-      internal::EncodeMarker({.kind = internal::MarkerKind::kVoid, .attempt = MiniSpec::MakeId(9)});
+  const format::MarkerBytes marker =
+      format::EncodeMarker({.kind = format::MarkerKind::kVoid, .attempt = MiniSpec::MakeId(9)});
   Put("COMMIT", Bytes(marker.begin(), marker.end()));
   const VerifyReport report = Check();
   EXPECT_EQ(report.verdict, Verdict::kUncommitted);
   ASSERT_EQ(report.violations.size(), 1u);
   EXPECT_THAT(report.violations[0].message(), HasSubstr("void"));
-  EXPECT_EQ(report.leftover_bytes, TotalBytes() - internal::kMarkerSize);
+  EXPECT_EQ(report.leftover_bytes, TotalBytes() - format::kMarkerSize);
 }
 
 TEST_F(VerifyDirectory, DamagedMarkerEndsTheCheck) {
@@ -253,9 +255,9 @@ TEST_F(VerifyDirectory, ManyForeignNamesAreNotedInPartAndCounted) {
 }
 
 TEST_F(VerifyDirectory, FilesOfOtherAttemptsAreLeftovers) {
-  Put(internal::BlobName(MiniSpec::MakeId(0x77)), NoiseBytes(1, 10));
-  Put(internal::IndexName(MiniSpec::MakeId(0x77)), NoiseBytes(1, 20));
-  Put(internal::UnpublishedMarkerName(container_.attempt), NoiseBytes(1, 40));
+  Put(format::BlobName(MiniSpec::MakeId(0x77)), NoiseBytes(1, 10));
+  Put(format::IndexName(MiniSpec::MakeId(0x77)), NoiseBytes(1, 20));
+  Put(format::UnpublishedMarkerName(container_.attempt), NoiseBytes(1, 40));
   const VerifyReport report = Check();
   EXPECT_EQ(report.verdict, Verdict::kCommitted);
   EXPECT_EQ(report.leftover_bytes, 70u);
@@ -275,7 +277,7 @@ TEST_F(VerifyDirectory, FilesOfKindsOfALaterVersionAreNoted) {
 TEST_F(VerifyDirectory, BlobBeforeThoseOfTheIndexIsALeftover) {
   BlobId before = container_.blobs.at(0).id;
   before.bytes[0] = std::byte{0};
-  Put(internal::BlobName(before), NoiseBytes(1, 10));
+  Put(format::BlobName(before), NoiseBytes(1, 10));
   EXPECT_EQ(Check().leftover_bytes, 10u);
 }
 
@@ -288,8 +290,8 @@ TEST_F(VerifyDirectory, KeepIsNeitherForeignNorLeftOver) {
 
 TEST_F(VerifyDirectory, UnknownCompatFeaturesAreANote) {
   MiniSpec spec = SmallSpec();
-  spec.hooks.index_header = [](internal::FileHeader& header) { header.features.compat = 4; };
-  spec.hooks.marker = [](internal::Marker& marker) { marker.features.compat = 4; };
+  spec.hooks.index_header = [](format::FileHeader& header) { header.features.compat = 4; };
+  spec.hooks.marker = [](format::Marker& marker) { marker.features.compat = 4; };
   Store(spec);
   const VerifyReport report = Check();
   EXPECT_EQ(report.verdict, Verdict::kCommitted);

@@ -11,7 +11,7 @@
 
 #include "lib/base/errors.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::verify {
 namespace {
 
 using ::testing::AllOf;
@@ -123,4 +123,4 @@ TEST(Findings, SuccessIsNone) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::verify

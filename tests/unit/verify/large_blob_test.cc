@@ -11,7 +11,7 @@
 namespace sealpoint::testing {
 namespace {
 
-using internal::ChunkRecord;
+using internal::format::ChunkRecord;
 
 // Half of the bytes are noise, so that a coded chunk keeps more than a part of 4 MiB.
 Bytes HalfNoise(std::uint64_t size) {

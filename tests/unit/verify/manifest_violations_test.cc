@@ -12,7 +12,7 @@
 namespace sealpoint::testing {
 namespace {
 
-using internal::ManifestObject;
+using internal::metadata::ManifestObject;
 using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::HasSubstr;

@@ -13,7 +13,7 @@
 namespace sealpoint::testing {
 namespace {
 
-using internal::PartOf;
+using internal::verify::PartOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using Offsets = std::multiset<std::pair<std::string, std::uint64_t>>;
@@ -43,7 +43,7 @@ class PartTest : public VerifyFixture {
     Offsets places;
     for (auto& [number, blob] : container_.blobs) {
       std::uint64_t before = 128;  // the header
-      for (const internal::ChunkRecord& record : blob.records) {
+      for (const internal::format::ChunkRecord& record : blob.records) {
         container_.blob(number)[record.offset + record.stored_size / 2] ^= std::byte{1};
         places.insert({BlobPath(number), record.offset});
         if (record.offset > before) {
@@ -114,7 +114,7 @@ TEST_F(PartTest, StructureIsInEachPart) {
 
 TEST_F(PartTest, PartsAreAboutEqual) {
   for (const std::uint64_t area : {std::uint64_t{1}, std::uint64_t{9}, std::uint64_t{1} << 40}) {
-    const internal::BlobPin pin{.id = MiniSpec::MakeId(5), .table_offset = area + 128};
+    const internal::metadata::BlobPin pin{.id = MiniSpec::MakeId(5), .table_offset = area + 128};
     for (const std::uint32_t count : {2u, 7u, 1u << 20}) {
       std::map<std::uint32_t, std::uint64_t> begins;
       for (std::uint64_t i = 0; i < 64; ++i) ++begins[PartOf(pin, 128 + area / 64 * i, count)];

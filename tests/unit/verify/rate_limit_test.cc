@@ -8,7 +8,7 @@
 namespace sealpoint::testing {
 namespace {
 
-using internal::RateLimit;
+using internal::verify::RateLimit;
 using std::chrono::milliseconds;
 
 constexpr RateLimit::Clock::time_point kBegin{};

@@ -30,7 +30,7 @@ TEST(ByteRanges, AreASetOfBytes) {
   const std::vector<std::pair<unsigned, unsigned>> some = {{0, 1}, {1, 3}, {2, 5}, {4, 8},
                                                            {0, 8}, {3, 4}, {6, 7}, {5, 6}};
   for (std::size_t i = 0; i < some.size() * some.size() * some.size(); ++i) {
-    internal::ByteRanges ranges;
+    internal::verify::ByteRanges ranges;
     std::vector<bool> bytes(9);
     for (std::size_t k = i, n = 0; n < 3; ++n, k /= some.size()) {
       const auto [begin, end] = some[k % some.size()];
@@ -95,7 +95,7 @@ TEST_F(VerifiedChunksTest, BadOnesAreReadAndReportedEachTime) {
 }
 
 TEST_F(VerifiedChunksTest, WhatCannotBeReadIsReadAgain) {
-  const internal::ChunkRecord& record = container_.blobs.at(0).records.back();
+  const internal::format::ChunkRecord& record = container_.blobs.at(0).records.back();
   const auto bad = std::make_shared<FailingStorage>(storage_);
   bad->Fail({.op = StorageOp::kRead, .name = ".blob", .nth = 0, .persists = true});
   EXPECT_EQ(Verify("ckpt", {.storage = bad, .verified = verified_})->verdict, Verdict::kUnreadable);
@@ -140,7 +140,9 @@ class SharedBlobs : public VerifiedChunksTest {
     for (const std::size_t i : {0u, 1u}) {
       MiniSpec spec = SmallSpec();
       spec.attempt = MiniSpec::MakeId(static_cast<std::uint8_t>(0x40 + i));
-      spec.hooks.blob_header = [](int, internal::FileHeader& header) { header.attempt = {}; };
+      spec.hooks.blob_header = [](int, internal::format::FileHeader& header) {
+        header.attempt = {};
+      };
       container_ = BuildMini(spec);
       StoreFiles(*storage_, PathOfStep(i), container_.files);
     }
@@ -206,9 +208,9 @@ TEST_F(SharedBlobs, AFileWithOtherPinsIsRead) {
 
 // While one call reads a file, another finds another blob in it.
 TEST(VerifiedChunksImpl, AreThoseOfTheBlobThatTheFileHeld) {
-  internal::VerifiedChunksImpl verified(1);
-  const internal::BlobKey first{.pin = {.id = MiniSpec::MakeId(1)}, .file = {1, 7}};
-  const internal::BlobKey second{.pin = {.id = MiniSpec::MakeId(2)}, .file = {1, 7}};
+  internal::verify::VerifiedChunksImpl verified(1);
+  const internal::verify::BlobKey first{.pin = {.id = MiniSpec::MakeId(1)}, .file = {1, 7}};
+  const internal::verify::BlobKey second{.pin = {.id = MiniSpec::MakeId(2)}, .file = {1, 7}};
   verified.KnownOf(first);
   verified.KnownOf(second);
   verified.Add(first, 0, 10);

@@ -17,7 +17,7 @@
 #include "tests/support/container/rule_matchers.h"
 #include "tests/support/state/saved_state.h"
 
-namespace sealpoint::internal {
+namespace sealpoint::internal::writer {
 namespace {
 
 using sealpoint::testing::ByteTensor;
@@ -49,7 +49,7 @@ class BlobLayoutTest : public ::testing::Test {
   }
 
   // Ends the layout and returns its records; what follows the chunks is in tail_.
-  std::vector<ChunkRecord> End() {
+  std::vector<format::ChunkRecord> End() {
     std::vector<Bytes> pieces;
     const std::uint64_t begin = layout_.offset();
     const Status status = layout_.End([&](std::uint64_t zeros, ByteSpan bytes) -> Status {
@@ -59,25 +59,26 @@ class BlobLayoutTest : public ::testing::Test {
       return {};
     });
     EXPECT_TRUE(status.ok()) << status.ToString();
-    EXPECT_EQ((begin + tail_.size()) % kFileAlignment, 0);
-    std::vector<ChunkRecord> records;
-    for (std::size_t at = 0; at < pieces[1].size(); at += kRecordSize) {
-      records.push_back(DecodeRecord(ByteSpan(pieces[1]).subspan(at, kRecordSize)).value());
+    EXPECT_EQ((begin + tail_.size()) % format::kFileAlignment, 0);
+    std::vector<format::ChunkRecord> records;
+    for (std::size_t at = 0; at < pieces[1].size(); at += format::kRecordSize) {
+      records.push_back(
+          format::DecodeRecord(ByteSpan(pieces[1]).subspan(at, format::kRecordSize)).value());
     }
     return records;
   }
 
-  TensorTable tensors_;
+  metadata::TensorTable tensors_;
   BlobLayout layout_{{.id = BlobId::Random().value(), .step = 5}, tensors_};
   Bytes tail_;
 };
 
 TEST_F(BlobLayoutTest, BeginsSmallShardsAt64BytesAndLargeOnesAtPages) {
-  EXPECT_EQ(layout_.offset(), kHeaderSize);
+  EXPECT_EQ(layout_.offset(), format::kHeaderSize);
   EXPECT_EQ(Add("a", 10).padding, 0);
-  EXPECT_EQ(Add("b", kLargeShardSize - 1).padding, 54);
+  EXPECT_EQ(Add("b", format::kLargeShardSize - 1).padding, 54);
   const std::uint64_t end = layout_.offset();
-  EXPECT_EQ((end + Add("c", kLargeShardSize).padding) % kLargeShardAlignment, 0);
+  EXPECT_EQ((end + Add("c", format::kLargeShardSize).padding) % format::kLargeShardAlignment, 0);
   EXPECT_EQ(Add("d", 1).first_record, 3);
 }
 
@@ -90,7 +91,7 @@ TEST_F(BlobLayoutTest, CutsAShardIntoChunksBackToBack) {
   ASSERT_EQ(records.size(), 4);
   EXPECT_EQ(records[0].raw_digest, Digest());
   for (std::uint32_t i = 1; i < 4; ++i) {
-    EXPECT_EQ(records[i].offset, kFileAlignment + (i - 1) * kChunk);
+    EXPECT_EQ(records[i].offset, format::kFileAlignment + (i - 1) * kChunk);
     EXPECT_EQ(records[i].raw_size, i < 3 ? kChunk : 7);
     EXPECT_EQ(records[i].stored_size, records[i].raw_size);
     EXPECT_EQ(records[i].shard, 1);
@@ -143,7 +144,7 @@ TEST_F(BlobLayoutTest, EndsInWhatASummaryIsMadeOf) {
 
 TEST_F(BlobLayoutTest, HasRecordsThatACountCanNumber) {
   constexpr std::uint64_t kMax = std::numeric_limits<std::uint32_t>::max();
-  const ShardEncoding most{.raw_size = kMax, .chunk_size = 1};
+  const transfer::ShardEncoding most{.raw_size = kMax, .chunk_size = 1};
   EXPECT_TRUE(layout_.AddShard(most).ok());
   Add("a", 1);
   EXPECT_THAT(layout_.AddShard(most).status(), HasCode(Code::kLimitExceeded));
@@ -162,4 +163,4 @@ TEST_F(BlobLayoutTest, StopsWithTheErrorOfWhoAppends) {
 }
 
 }  // namespace
-}  // namespace sealpoint::internal
+}  // namespace sealpoint::internal::writer

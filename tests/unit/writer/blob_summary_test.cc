@@ -16,8 +16,10 @@
 namespace sealpoint::testing {
 namespace {
 
-using internal::kHeaderSize;
-using internal::kTrailerSize;
+namespace format = internal::format;
+
+using format::kHeaderSize;
+using format::kTrailerSize;
 
 struct Parts {
   Bytes header;
@@ -30,7 +32,7 @@ Parts MakeParts(const MiniHooks& hooks = {}) {
   tensor.shards.push_back({.region = Slice(0, 5), .bytes = NoiseBytes(1, 5)});
   MiniContainer container = BuildMini({.tensors = {tensor}, .hooks = hooks});
   const Bytes& file = container.blob(0);
-  const internal::BlobSections sections = container.blobs.at(0).sections;
+  const format::BlobSections sections = container.blobs.at(0).sections;
   const auto part = [&](std::uint64_t begin, std::uint64_t end) {
     return Bytes(file.begin() + static_cast<std::ptrdiff_t>(begin),
                  file.begin() + static_cast<std::ptrdiff_t>(end));
@@ -41,13 +43,14 @@ Parts MakeParts(const MiniHooks& hooks = {}) {
 }
 
 Status Check(const Parts& parts, const Limits& limits = {}) {
-  const Bytes bytes = internal::JoinSummaryParts(parts.header, parts.trailer, parts.manifest);
+  const Bytes bytes =
+      internal::writer::JoinSummaryParts(parts.header, parts.trailer, parts.manifest);
   return BlobSummary::Deserialize(bytes, limits).status();
 }
 
-MiniHooks ChangeTrailer(std::function<void(internal::Trailer&)> change) {
+MiniHooks ChangeTrailer(std::function<void(format::Trailer&)> change) {
   MiniHooks hooks;
-  hooks.trailer = [change](int, internal::Trailer& trailer) { change(trailer); };
+  hooks.trailer = [change](int, format::Trailer& trailer) { change(trailer); };
   return hooks;
 }
 
@@ -56,7 +59,7 @@ TEST(BlobSummaryTest, PartsOfOneBlobAreASummary) { EXPECT_TRUE(Check(MakeParts()
 TEST(BlobSummaryTest, RefusesAnExtensionThatNothingAnnounces) {
   MiniHooks hooks;
   hooks.trailer_bytes = [](int, Bytes& trailer) {
-    trailer[internal::TrailerFields::kExtension.at] = std::byte{1};
+    trailer[format::TrailerFields::kExtension.at] = std::byte{1};
     ResealTrailer(trailer);
   };
   EXPECT_THAT(Check(MakeParts(hooks)), FailsRule(Code::kUnsupported, "R-HDR-06"));

@@ -19,12 +19,12 @@
 namespace sealpoint::testing {
 namespace {
 
-using internal::EncodeMarker;
-using internal::IndexName;
-using internal::MarkerBytes;
-using internal::MarkerKind;
-using internal::UnpublishedMarkerName;
-using internal::WriteFileDurably;
+using internal::format::EncodeMarker;
+using internal::format::IndexName;
+using internal::format::MarkerBytes;
+using internal::format::MarkerKind;
+using internal::format::UnpublishedMarkerName;
+using internal::storage::WriteFileDurably;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;

@@ -89,9 +89,9 @@ class ChangingMemoryTest : public ::testing::TestWithParam<WritePath> {
       EXPECT_TRUE(writer->Add(tensor, Slice(0, size), source).ok());
       return writer->Finish().value();
     }
-    internal::EngineParts& parts = InternalAccess::PartsOf(*engine_);
+    internal::pipeline::EngineParts& parts = InternalAccess::PartsOf(*engine_);
     EXPECT_TRUE(parts.TryReserve(4));
-    internal::StagedWriter writer(parts, 4, {});
+    internal::writer::StagedWriter writer(parts, 4, {});
     EXPECT_TRUE(writer.AddTensor(tensor, Slice(0, size), source).ok());
     const auto bound =
         std::move(writer).Bind(storage_->OpenDirectory(directory_).value(), AttemptId{});

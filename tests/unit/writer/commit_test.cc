@@ -258,9 +258,13 @@ TEST_F(CommitTest, RefusesABlobWithUnknownFeatures) {
   MiniSpec spec;
   spec.tensors.push_back(
       CutTensor("w", DType::kUInt8, {kSize}, bytes_, {Region::Whole(Shape{kSize})}));
-  spec.hooks.blob_header = [](int, internal::FileHeader& header) { header.features.compat = 4; };
-  spec.hooks.index_header = [](internal::FileHeader& header) { header.features.compat = 4; };
-  spec.hooks.marker = [](internal::Marker& marker) { marker.features.compat = 4; };
+  spec.hooks.blob_header = [](int, internal::format::FileHeader& header) {
+    header.features.compat = 4;
+  };
+  spec.hooks.index_header = [](internal::format::FileHeader& header) {
+    header.features.compat = 4;
+  };
+  spec.hooks.marker = [](internal::format::Marker& marker) { marker.features.compat = 4; };
   MiniContainer container = BuildMini(spec);
   container.files.erase("COMMIT");
   StoreFiles(*memory_, "/elsewhere", container.files);

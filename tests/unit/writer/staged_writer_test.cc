@@ -19,8 +19,8 @@
 namespace sealpoint::testing {
 namespace {
 
-using internal::BlobWriterImpl;
-using internal::StagedWriter;
+using internal::writer::BlobWriterImpl;
+using internal::writer::StagedWriter;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -122,7 +122,7 @@ TEST(WriterMemoryTest, IsMappedAsItIsUsedAndTheRestBehindTheLastByte) {
   const auto writer =
       BlobWriterImpl::Create(InternalAccess::PartsOf(*engine), kDir, BlobWriterOptions{}).value();
   const Bytes bytes(100);
-  const auto for_each_shard = [&](const internal::StateWriter::AddShard& add) {
+  const auto for_each_shard = [&](const internal::writer::StateWriter::AddShard& add) {
     Status added = add(ByteTensor("t", 100), Slice(0, 100), MemoryView::Host(bytes));
     EXPECT_EQ(engine->stats().mapped_bytes, kBuffer);
     return added;

@@ -14,8 +14,8 @@
 namespace sealpoint::testing {
 namespace {
 
-using internal::StagedWriter;
-using internal::StagingEstimate;
+using internal::writer::StagedWriter;
+using internal::writer::StagingEstimate;
 
 constexpr std::uint64_t kBufferSize = 4 * kKiB;
 

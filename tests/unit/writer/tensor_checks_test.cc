@@ -25,7 +25,7 @@ namespace {
 Status Check(const std::function<void(TensorSpec&)>& change) {
   TensorSpec tensor = ByteTensor("w", 100);
   change(tensor);
-  return internal::CheckTensorSpec(tensor);
+  return internal::writer::CheckTensorSpec(tensor);
 }
 
 TEST(TensorChecks, NamesHave1024BytesAtMost) {
@@ -67,7 +67,7 @@ TEST(TensorChecks, TensorsHave32DimensionsAtMost) {
 
 TEST(TensorChecks, ValuesOfProvenanceHave64KibAtMost) {
   const auto with = [](std::size_t size) {
-    return internal::CheckDescription({}, {{"key", std::string(size, 'x')}});
+    return internal::writer::CheckDescription({}, {{"key", std::string(size, 'x')}});
   };
   EXPECT_TRUE(with(64 * kKiB).ok());
   EXPECT_FALSE(with(64 * kKiB + 1).ok());
@@ -77,7 +77,7 @@ TEST(TensorChecks, RegionsLieInTheirTensors) {
   const TensorSpec tensor = ByteTensor("w", 100);
   const Bytes memory(50);
   const auto with = [&](const Region& region) {
-    return internal::CheckSource(tensor, region, MemoryView::Host(memory));
+    return internal::writer::CheckSource(tensor, region, MemoryView::Host(memory));
   };
   EXPECT_TRUE(with(Slice(50, 100)).ok());
   EXPECT_THAT(with(Slice(51, 101)), HasCode(Code::kInvalidArgument));
@@ -127,7 +127,7 @@ TEST_F(OneBlobOnDisk, ALinkToABlobIsNotCommitted) {
 TEST_F(OneBlobOnDisk, ASummaryIsReadUpToTheLimitOfItsManifest) {
   const BlobId blob = summaries_.at(0).blob();
   const Bytes file = ReadWholeFile(*PosixStorage(), temp_.path(), blob.ToHex() + ".blob");
-  const auto trailer = internal::DecodeTrailer(ByteSpan(file).last(256)).value();
+  const auto trailer = internal::format::DecodeTrailer(ByteSpan(file).last(256)).value();
   Limits limits;
   limits.manifest_size_max_bytes = trailer.manifest_size;
   EXPECT_TRUE(ReadSummary(*PosixStorage(), temp_.path(), blob, limits).ok());

@@ -13,4 +13,4 @@ _ckpt() {
     fi
   done < <("${COMP_WORDS[0]}" __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
 }
-complete -F _ckpt ckpt ckpt-verify ckpt-inspect
+complete -F _ckpt ckpt sealpoint

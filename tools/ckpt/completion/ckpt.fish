@@ -10,6 +10,6 @@ function __ckpt_complete
         end
     end
 end
-for name in ckpt ckpt-verify ckpt-inspect
+for name in ckpt sealpoint
     complete -c $name -f -a '(__ckpt_complete)'
 end

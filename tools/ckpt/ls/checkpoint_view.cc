@@ -47,6 +47,10 @@ Result<SeriesView> ViewSeries(const std::string& path) {
     entry.verdict = report->verdict;
     if (!report->violations.empty()) entry.problem = report->violations.front();
   }
+  // Listing them may take a permission that reading does not.
+  Result<std::vector<UnfinishedFile>> unfinished = Series(path).ListUnfinished();
+  view.unfinished_problem = unfinished.status();
+  if (unfinished) view.unfinished = *std::move(unfinished);
   return view;
 }
 

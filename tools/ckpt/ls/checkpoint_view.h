@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "sealpoint/checkpoint.h"
 #include "sealpoint/series.h"
@@ -30,6 +31,9 @@ Result<CheckpointView> ViewCheckpoint(const std::string& path);
 struct SeriesView {
   std::string path;
   SeriesListing listing;
+  // Uploads to an object store; empty if they are not known, for this reason.
+  std::vector<UnfinishedFile> unfinished;
+  Status unfinished_problem;
 };
 
 // Errors: those of Series::List.

@@ -19,6 +19,13 @@
 namespace sealpoint::tools::ls {
 namespace {
 
+ForeignOptions ForeignOptionsOf(const Options& options) {
+  return {.drop_unknown = true,
+          .per_rank = options.per_rank,
+          .allow_part = true,
+          .metadata_memory_bytes = options.metadata_memory_bytes};
+}
+
 class Inspection {
  public:
   Inspection(const Options& options, std::string_view program)
@@ -39,7 +46,7 @@ class Inspection {
     }
     const Status status = options_.json ? PrintCheckpointJson(*view, options_, json_)
                                         : PrintCheckpoint(*view, options_);
-    return status.ok() ? ExitStatusOf(report.verdict) : Fail(status);
+    return status.ok() ? End(ExitStatusOf(report.verdict)) : Fail(status);
   }
 
  private:
@@ -54,11 +61,11 @@ class Inspection {
     // Files that cannot be opened, by links that lead in a circle say, are listed there, too.
     if (!is_readable) {
       const Result<std::optional<ForeignCheckpoint>> state =
-          ReadForeign(options_.path, {.drop_unknown = true, .allow_part = true});
+          ReadForeign(options_.path, ForeignOptionsOf(options_));
       if (!state || *state) return ShowForeign(state, none);
     }
     options_.json ? PrintSeriesJson(*series, json_) : PrintSeries(*series);
-    return StatusOf(series->listing);
+    return End(StatusOf(series->listing));
   }
 
   // Valid if the marker of any of them says what it is, or says that it is none.
@@ -76,8 +83,7 @@ class Inspection {
   // Shows a checkpoint of another format, if that is known.
   ExitStatus RunForeign(const Status& none) {
     if (options_.subject != Subject::kOverview) return Fail(none);
-    return ShowForeign(ReadForeign(options_.path, {.drop_unknown = true, .allow_part = true}),
-                       none);
+    return ShowForeign(ReadForeign(options_.path, ForeignOptionsOf(options_)), none);
   }
 
   ExitStatus ShowForeign(const Result<std::optional<ForeignCheckpoint>>& state,
@@ -87,12 +93,12 @@ class Inspection {
     const Result<std::vector<ForeignValue>> values = ForeignValues(**state);
     if (!values) return Fail(values.error());
     options_.json ? PrintForeignJson(**state, *values, json_) : PrintForeign(**state, *values);
-    return ExitStatus::kValid;
+    return End(ExitStatus::kValid);
   }
 
   ExitStatus Show(const Checkpoint& checkpoint) {
     const Status status = ShowSubject(checkpoint);
-    return status.ok() ? ExitStatus::kValid : Fail(status);
+    return status.ok() ? End(ExitStatus::kValid) : Fail(status);
   }
 
   Status ShowSubject(const Checkpoint& checkpoint) {
@@ -121,6 +127,11 @@ class Inspection {
     return {};
   }
 
+  ExitStatus End(ExitStatus status) {
+    if (options_.json) json_.Finish(status);
+    return status;
+  }
+
   ExitStatus Fail(const Status& error) {
     const ExitStatus status = StatusOfError(error);
     if (options_.json) {
@@ -131,10 +142,7 @@ class Inspection {
     PrintError(program_, error.ToString());
     const bool is_about_path = error.code() == Code::kNotACheckpoint ||
                                (error.code() == Code::kNotFound && error.place().tensor.empty());
-    // The other subjects are those of Sealpoint's own checkpoints; the overview shows any.
-    const std::string_view shows =
-        options_.subject == Subject::kOverview ? "sealpoint ls" : "ckpt ls";
-    const std::string hint = is_about_path ? HintForCheckpoint(options_.path, shows) : "";
+    const std::string hint = is_about_path ? HintForCheckpoint(options_.path) : "";
     if (!hint.empty()) PrintError(program_, "hint: " + hint);
     return status;
   }
@@ -153,7 +161,7 @@ class LsCommand final : public Command {
   Options options_;
 };
 
-const CommandEntry kLs("ls", MakeCommand<LsCommand>, "ckpt-inspect");
+const CommandEntry kLs("ls", MakeCommand<LsCommand>);
 
 }  // namespace
 }  // namespace sealpoint::tools::ls

@@ -43,8 +43,9 @@ Status WriteObject(const Checkpoint& checkpoint, const std::vector<std::string>&
 }
 
 void WriteObject(JsonWriter& json, const ObjectInfo& object) {
-  json.Element(
-      {{"name", object.name}, {"media_type", object.media_type}, {"bytes", object.size_bytes}});
+  json.Element({{"name", object.name},
+                {"media_type", object.media_type},
+                {"size_bytes", object.size_bytes}});
 }
 
 Status PrintObjectsJson(const Checkpoint& checkpoint, const std::vector<std::string>& patterns,
@@ -54,7 +55,6 @@ Status PrintObjectsJson(const Checkpoint& checkpoint, const std::vector<std::str
   json.BeginObject();
   json.BeginArray("objects");
   for (const ObjectInfo& object : *objects) WriteObject(json, object);
-  json.End();
   json.End();
   return {};
 }

@@ -5,8 +5,8 @@ namespace sealpoint::tools::ls {
 namespace {
 
 constexpr const char* kFooter =
-    "In a PATTERN `*` matches any characters, `?` one, and a backslash before one makes it match\n"
-    "itself. Verdicts are at the level of files; ckpt verify checks the content.\n"
+    "In a PATTERN `*` matches any characters, `?` a single one, and a backslash escapes the next.\n"
+    "Verdicts are at the level `files`; use ckpt verify to check the content.\n"
     "Exit status: 0 shown (of a checkpoint: committed), 1 corrupt, 2 uncommitted, 3 unsupported,\n"
     "4 could not be read or nothing found, 5 incomplete, 64 usage, 74 standard output could not\n"
     "be written.";
@@ -17,15 +17,18 @@ class Adder {
 
   void AddAll() {
     app_.description(
-        "Shows what a checkpoint, or a series of them, holds. Reads payload only for\n"
-        "--values and --object, and prints none that was not verified.");
+        "Shows the contents of a checkpoint or of a series. Reads payload only for\n"
+        "--values and --object, and verifies it before printing.");
     app_.footer(kFooter);
-    app_.add_option("PATH", options_.path, "Directory of a checkpoint or of a series")
+    app_.add_option("PATH", options_.path,
+                    "A checkpoint of any known format, or a series of\nSealpoint: a directory, a "
+                    "file or a URL")
         ->required()
         ->type_name("");
     AddSubjects();
     AddPlan();
     AddDetails();
+    AddForeign();
   }
 
  private:
@@ -44,37 +47,37 @@ class Adder {
 
   void AddSubjects() {
     tensor_ = AddPatterns("--tensor", Subject::kTensors,
-                          "These tensors: shards, their regions and blobs,\n"
+                          "Show shards of these tensors, with regions, blobs,\n"
                           "codec and stored size");
     values_ = AddPatterns("--values", Subject::kValues,
-                          "The values of these tensors, verified; 256 of each\n"
+                          "Print values of these tensors, the first 256 of each\n"
                           "unless --all is given");
     values_->excludes(tensor_);
     app_.add_option("--box", options_.box,
-                    "A part of them: a range or an index per dimension,\n"
-                    "such as 0:4,7 or 2:")
+                    "Restrict --values to a range or an index per\n"
+                    "dimension, such as 0:4,7 or 2:")
         ->type_name("RANGE,...")
         ->needs(values_);
     object_ = AddPatterns("--object", Subject::kObject,
-                          "Write the verified bytes of this object to standard\n"
-                          "output; with --json describe all that match");
+                          "Write the bytes of this object to standard output;\n"
+                          "with --json describe all matching objects");
     object_->excludes(tensor_)->excludes(values_);
   }
 
   void AddPlan() {
     plan_ = Choose(app_.add_option("--plan", options_.plan.mesh,
-                                   "What each rank of a mesh would read, such as\n"
+                                   "Show the reads of each rank of a mesh, such as\n"
                                    "data=4,tensor=2. Tensors are placed as stored;\n"
-                                   "an axis that is left out has one rank"),
+                                   "omitted axes have one rank"),
                    Subject::kPlan)
                 ->type_name("AXIS=N,...")
                 ->excludes(tensor_)
                 ->excludes(values_)
                 ->excludes(object_);
     app_.add_option("--place", options_.plan.places,
-                    "Other rules for some tensors, such as\n"
+                    "Placement of matching tensors for --plan, such as\n"
                     "'layers.*=shard(dim 0, tensor), replicate(data)'.\n"
-                    "Of several that fit a name the last counts")
+                    "The last matching rule applies")
         ->type_name("PATTERN=RULE,...")
         ->needs(plan_)
         ->expected(1)
@@ -82,12 +85,29 @@ class Adder {
   }
 
   void AddDetails() {
-    app_.add_option("--depth", options_.depth_max, "Levels of the tree of tensors")->type_name("N");
+    app_.add_option("--depth", options_.depth_max, "Maximum depth of the tensor tree")
+        ->type_name("N");
     app_.add_flag("-l,--long", options_.is_long,
-                  "Codec, stored size and ratio of each tensor, which\n"
-                  "reads all tables");
-    app_.add_flag("--all", options_.all, "All values, all notes");
+                  "Show codec, stored size and ratio of each tensor;\n"
+                  "reads all chunk tables");
+    app_.add_flag("--all", options_.all, "Print all values and all notes");
     app_.add_flag("--json", options_.json, "Print one JSON document, also after an error");
+  }
+
+  void AddForeign() {
+    app_.add_option("--per-rank", options_.per_rank,
+                    "For DCP with metadata per rank: names that each rank\n"
+                    "has for itself")
+        ->type_name("PATTERN")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    app_.add_option_function<std::uint64_t>(
+            "--metadata-memory",
+            [&options = options_](std::uint64_t bytes) { options.metadata_memory_bytes = bytes; },
+            "Memory for metadata of other formats (default: 16\n"
+            "times the size in the files, plus 64MiB)")
+        ->type_name("SIZE")
+        ->transform(CLI::AsSizeValue(true));
   }
 
   CLI::App& app_;

@@ -3,6 +3,7 @@
 #define SEALPOINT_TOOLS_CKPT_LS_OPTIONS_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,6 +26,9 @@ struct Options {
   bool is_long = false;
   bool all = false;
   PlanOptions plan;
+  // For checkpoints of other formats, as ForeignOptions has them.
+  std::vector<std::string> per_rank;
+  std::optional<std::uint64_t> metadata_memory_bytes;
   bool json = false;
 };
 

@@ -21,7 +21,7 @@ Status PrintTensors(const Checkpoint& checkpoint, const std::vector<std::string>
 void PrintSeries(const SeriesView& view);
 void PrintPlan(const Checkpoint& checkpoint, const PlanView& view);
 
-// The same facts for programs. After an error the document is not ended.
+// The same facts for programs. The caller ends the document.
 Status PrintCheckpointJson(const CheckpointView& view, const Options& options, JsonWriter& json);
 Status PrintTensorsJson(const Checkpoint& checkpoint, const std::vector<std::string>& patterns,
                         JsonWriter& json);
@@ -50,7 +50,7 @@ Status PrintObjectsJson(const Checkpoint& checkpoint, const std::vector<std::str
 
 void WriteObject(JsonWriter& json, const ObjectInfo& object);
 
-// As `sealpoint ls` prints it.
+// A checkpoint of another format.
 void PrintForeign(const ForeignCheckpoint& state, const std::vector<ForeignValue>& values);
 void PrintForeignJson(const ForeignCheckpoint& state, const std::vector<ForeignValue>& values,
                       JsonWriter& json);

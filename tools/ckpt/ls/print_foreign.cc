@@ -87,8 +87,8 @@ void PrintForeignJson(const ForeignCheckpoint& state, const std::vector<ForeignV
     json.Element({{"name", name},
                   {"dtype", DTypeName(tensor.dtype)},
                   {"shape", tensor.shape},
-                  {"bytes", SizeOf(tensor)},
-                  {"parts", PartCount(tensor)}});
+                  {"raw_bytes", SizeOf(tensor)},
+                  {"part_count", PartCount(tensor)}});
   }
   json.End();
   json.BeginArray("values");
@@ -99,7 +99,7 @@ void PrintForeignJson(const ForeignCheckpoint& state, const std::vector<ForeignV
   json.BeginArray("objects");
   for (const auto& [name, object] : state.objects) {
     json.Element(
-        {{"name", name}, {"media_type", object.media_type}, {"bytes", object.bytes.size()}});
+        {{"name", name}, {"media_type", object.media_type}, {"size_bytes", object.bytes.size()}});
   }
   json.End();
   json.BeginArray("files");
@@ -107,10 +107,8 @@ void PrintForeignJson(const ForeignCheckpoint& state, const std::vector<ForeignV
     json.Element({{"name", file.name}, {"size_bytes", file.size_bytes}, {"meaning", file.meaning}});
   }
   json.End();
-  json.Field("digests", state.digest);
+  json.Field("source_digest", state.digest);
   json.Field("notes", state.notes);
-  json.Field("exit_status", 0);
-  json.End();
 }
 
 }  // namespace sealpoint::tools::ls

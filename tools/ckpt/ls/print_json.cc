@@ -38,7 +38,7 @@ Status WriteContent(const CheckpointView& view, bool is_long, JsonWriter& json) 
   json.BeginArray("blobs");
   for (const BlobInfo& blob : checkpoint.blobs()) {
     json.Element({{"id", blob.id.ToHex()},
-                  {"bytes", blob.file_size_bytes},
+                  {"size_bytes", blob.file_size_bytes},
                   {"chunk_count", blob.chunk_count}});
   }
   json.End();
@@ -57,10 +57,10 @@ void WriteTensor(JsonWriter& json, const TensorInfo& tensor) {
   json.Field("name", tensor.name);
   json.Field("dtype", std::string(DTypeName(tensor.dtype)));
   json.Field("dtype_id", static_cast<unsigned>(tensor.dtype));
-  json.Field("element_size", tensor.element_size);
+  json.Field("element_size_bytes", tensor.element_size);
   json.Field("shape", tensor.shape);
-  json.Field("bytes", tensor.raw_bytes);
-  json.Field("chunk_size", tensor.chunk_size_bytes);
+  json.Field("raw_bytes", tensor.raw_bytes);
+  json.Field("chunk_size_bytes", tensor.chunk_size_bytes);
   json.Field("shard_count", tensor.shard_count);
   json.BeginArray("placement");
   for (const std::string& placement : tensor.placement) json.Element(placement);
@@ -88,25 +88,24 @@ Status PrintCheckpointJson(const CheckpointView& view, const Options& options, J
   if (view.checkpoint) {
     if (Status status = WriteContent(view, options.is_long, json); !status.ok()) return status;
   }
-  json.End();
   return {};
 }
 
 void PrintSeriesJson(const SeriesView& view, JsonWriter& json) {
   json.BeginObject();
-  json.Field("series", view.path);
+  json.Field("path", view.path);
   json.BeginArray("checkpoints");
   for (const SeriesEntry& entry : view.listing.entries) {
     Json one = {{"name", entry.name},
                 {"verdict", std::string(VerdictName(entry.verdict))},
-                {"void", entry.is_void},
-                {"kept", entry.is_kept},
+                {"is_void", entry.is_void},
+                {"is_kept", entry.is_kept},
                 {"step", StepToJson(entry.step)},
                 {"sequence", entry.sequence},
                 {"attempt", IdToJson(entry.attempt)},
                 {"parent", IdToJson(entry.parent)},
-                {"bytes", entry.size_bytes}};
-    if (!entry.problem.ok()) one["problem"] = StatusToJson(entry.problem);
+                {"size_bytes", entry.size_bytes}};
+    if (!entry.problem.ok()) one["error"] = StatusToJson(entry.problem);
     json.Element(one);
   }
   json.End();
@@ -117,7 +116,15 @@ void PrintSeriesJson(const SeriesView& view, JsonWriter& json) {
   for (const std::string& name : view.listing.foreign) json.Element(name);
   json.End();
   json.Field("foreign_count", view.listing.foreign_count);
+  json.BeginArray("unfinished");
+  for (const UnfinishedFile& file : view.unfinished) {
+    json.Element(
+        {{"name", file.name}, {"upload_id", file.upload_id}, {"begun_unix_s", file.begun_unix_s}});
+  }
   json.End();
+  if (!view.unfinished_problem.ok()) {
+    json.Field("unfinished_error", StatusToJson(view.unfinished_problem));
+  }
 }
 
 }  // namespace sealpoint::tools::ls

@@ -36,13 +36,13 @@ std::vector<std::string> SummaryCells(const PlanSummary& summary) {
 }
 
 Json SummaryToJson(const PlanSummary& summary) {
-  return {{"items", summary.items},
+  return {{"item_count", summary.items},
           {"bytes_requested", summary.bytes_requested},
           {"bytes_read", summary.bytes_read},
-          {"files", summary.files},
-          {"requests", summary.requests},
-          {"chunks", summary.chunks},
-          {"table_bytes", summary.table_bytes_read},
+          {"file_count", summary.files},
+          {"request_count", summary.requests},
+          {"chunk_count", summary.chunks},
+          {"table_bytes_read", summary.table_bytes_read},
           {"amplification", summary.amplification}};
 }
 
@@ -115,9 +115,9 @@ void PrintPlanJson(const Checkpoint& checkpoint, const PlanView& view, JsonWrite
   json.Field("path", checkpoint.path());
   json.Field("saved_mesh", MeshToJson(checkpoint.mesh()));
   json.Field("mesh", MeshToJson(view.mesh.axes()));
-  json.Field(
-      "placements",
-      {{"stored", view.stored_count}, {"given", view.given_count}, {"whole", view.whole_count}});
+  json.Field("placements", {{"stored_count", view.stored_count},
+                            {"given_count", view.given_count},
+                            {"whole_count", view.whole_count}});
   json.Field("notes", view.notes);
   json.BeginArray("ranks");
   for (std::size_t rank = 0; rank < view.ranks.size(); ++rank) {
@@ -128,10 +128,9 @@ void PrintPlanJson(const Checkpoint& checkpoint, const PlanView& view, JsonWrite
   json.End();
   json.Field("each_alone", SummaryToJson(view.alone));
   json.Field("together", {{"bytes_read", view.together.bytes_read},
-                          {"files", view.together.files},
-                          {"chunks", view.together.chunks}});
+                          {"file_count", view.together.files},
+                          {"chunk_count", view.together.chunks}});
   json.Field("alone_over_together", AloneOverTogether(view));
-  json.End();
 }
 
 }  // namespace sealpoint::tools::ls

@@ -44,6 +44,13 @@ void PrintEntry(const SeriesEntry& entry) {
   }
 }
 
+void PrintUnfinished(const UnfinishedFile& file) {
+  constexpr std::uint64_t kNanoseconds = 1'000'000'000;
+  const std::string begun =
+      file.begun_unix_s == 0 ? "" : ", begun " + FormatTime(file.begun_unix_s * kNanoseconds);
+  Print("unfinished upload {} of {}{}\n", Printable(file.upload_id), Printable(file.name), begun);
+}
+
 }  // namespace
 
 void PrintSeries(const SeriesView& view) {
@@ -54,6 +61,10 @@ void PrintSeries(const SeriesView& view) {
   for (const SeriesEntry& entry : listing.entries) PrintEntry(entry);
   for (const AttemptId& fork : listing.forks) {
     Print("fork: attempt {} shares its parent with another\n", fork.ToHex());
+  }
+  for (const UnfinishedFile& file : view.unfinished) PrintUnfinished(file);
+  if (!view.unfinished_problem.ok()) {
+    Print("unfinished uploads: {}\n", view.unfinished_problem.ToString());
   }
   for (const std::string& name : listing.foreign) Print("foreign: {}\n", Printable(name));
   const std::uint64_t more = listing.foreign_count - listing.foreign.size();

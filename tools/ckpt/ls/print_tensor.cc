@@ -92,7 +92,6 @@ Status PrintTensorsJson(const Checkpoint& checkpoint, const std::vector<std::str
     if (!status.ok()) return status;
   }
   json.End();
-  json.End();
   return {};
 }
 

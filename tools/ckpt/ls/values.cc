@@ -434,7 +434,6 @@ Status PrintValuesJson(const Checkpoint& checkpoint, const Options& options, Jso
       checkpoint, options, [&](const Values& values) { return WriteOne(values, json); });
   if (!status.ok()) return status;
   json.End();
-  json.End();
   return {};
 }
 

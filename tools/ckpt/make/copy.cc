@@ -21,23 +21,21 @@ namespace sealpoint::tools::copy {
 namespace {
 
 constexpr const char* kFooter =
-    "With no option that chooses something it is the same checkpoint, byte for byte; else a new\n"
-    "attempt of the same content in the same place of a series: copy into another series then.\n"
-    "A checkpoint of format version 0, the draft, becomes one of version 1, a new attempt as "
-    "well.\n"
-    "All is verified while it is read; DST is a checkpoint when all of it is durable. Called "
-    "again\n"
-    "after a crash it goes on.\n";
+    "Without options that select or convert, DST is the same checkpoint, byte for byte. Otherwise\n"
+    "it is a new attempt with the same step and sequence: copy into another series then. A draft\n"
+    "(format version 0) always becomes a new attempt of version 1. All data is verified during\n"
+    "the copy, and DST is committed after all of it is durable. After a crash, repeat the command\n"
+    "to continue.\n";
 
 class CopyCommand final : public Command {
  public:
   void Describe(CLI::App& app) override {
-    app.description("Copies a checkpoint, also in another form, or a part of it.");
+    app.description("Copies a checkpoint, optionally converted or in part.");
     app.footer(std::string(kFooter) + kMadeStatuses);
     app.add_option("SRC", from_, "Directory of a checkpoint")->required()->type_name("");
     app.add_option("DST", to_, "Directory of the copy")->required()->type_name("");
-    AddPatterns(app, "--match", options_.match, "These tensors and objects alone");
-    AddPatterns(app, "--drop", options_.drop, "All but these");
+    AddPatterns(app, "--match", options_.match, "Copy only these tensors and objects");
+    AddPatterns(app, "--drop", options_.drop, "Copy all except these");
     AddRepackOptions(app, options_.repack);
     app.add_flag("--json", is_json_, "Print one JSON document, also after an error");
   }

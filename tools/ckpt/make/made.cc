@@ -64,7 +64,7 @@ void AddPatterns(CLI::App& app, const std::string& name, std::vector<std::string
 }
 
 void AddMemory(CLI::App& app, std::uint64_t& memory_bytes) {
-  AddSize(app, "--memory", memory_bytes, "For payload; of all threads together");
+  AddSize(app, "--memory", memory_bytes, "Memory for payload, for all threads together");
 }
 
 void AddRepackOptions(CLI::App& app, RepackOptions& options) {
@@ -73,17 +73,18 @@ void AddRepackOptions(CLI::App& app, RepackOptions& options) {
   app.add_option_function<std::string>(
          "--compress",
          [&options, codecs](const std::string& codec) { options.codec = codecs.at(codec); },
-         "none, zstd or bytesplit+zstd; default: as it is")
+         "none, zstd or bytesplit+zstd (default: unchanged)")
       ->type_name("CODEC")
       ->check(CLI::IsMember({"none", "zstd", "bytesplit+zstd"}));
-  AddSize(app, "--chunk", options.chunk_size_bytes, "Of chunks, such as 1MiB; default: as it is");
-  app.add_option("--blobs", options.blob_count, "Number of blobs")
+  AddSize(app, "--chunk", options.chunk_size_bytes,
+          "Chunk size, such as 1MiB (default: unchanged)");
+  app.add_option("--blobs", options.blob_count, "Number of blobs (default: one per thread)")
       ->type_name("N")
       ->check(AtLeast(1));
-  AddSize(app, "--blob-size", options.blob_size_max_bytes, "No blob is larger, such as 4GiB");
+  AddSize(app, "--blob-size", options.blob_size_max_bytes, "Maximum size of a blob, such as 4GiB");
   AddThreads(app, options.threads);
   AddMemory(app, options.memory_budget_bytes);
-  app.add_flag("--dry-run", options.dry_run, "Say what would be made; look at the sources alone");
+  app.add_flag("--dry-run", options.dry_run, "Show the result without writing anything");
 }
 
 RepackProgress ProgressOn(ProgressLine& line, std::string_view what) {
@@ -104,8 +105,7 @@ ExitStatus ShowMade(bool is_json, const std::string& path, const RepackReport& r
   json.BeginObject();
   WriteMade(json, path, report, options);
   if (more) more(json);
-  json.Field("exit_status", 0);
-  json.End();
+  json.Finish(ExitStatus::kValid);
   return ExitStatus::kValid;
 }
 

@@ -21,40 +21,43 @@ namespace sealpoint::tools::merge {
 namespace {
 
 constexpr const char* kFooter =
-    "The average w[0] * A + w[1] * B + ... of tensors of floating point, from left to right; all\n"
-    "others have to be equal. Weights are used as they are, whatever their sum; 1/n without any.\n"
-    "With --union each tensor of any of them; those that several have must be equal.\n"
-    "Layouts, chunks and codecs are those of the first that has a tensor.\n";
+    "Floating-point tensors become w[0] * A + w[1] * B + ..., summed from left to right; all "
+    "other\n"
+    "tensors must be equal. Weights are not normalised; each is 1/n by default. With --union the\n"
+    "result has every tensor of every source, and tensors in several sources must be equal.\n"
+    "Layout, chunks and codec of a tensor come from the first source that has it.\n";
 
 class MergeCommand final : public Command {
  public:
   void Describe(CLI::App& app) override {
-    app.description("Makes one checkpoint of several: their average, or all of their tensors.");
+    app.description("Merges several checkpoints: their average, or the union of their tensors.");
     app.footer(std::string(kFooter) + kMadeStatuses);
     app.add_option("SOURCE", sources_, "Directories of checkpoints")->required()->type_name("");
     AddDestination(app, to_);
     auto* const weights = app.add_option_function<std::string>(
                                  "--weights", [this](const std::string& text) { SetWeights(text); },
-                                 "One per source: 0.5,0.3,0.2")
+                                 "One weight per source: 0.5,0.3,0.2")
                               ->type_name("W,...");
     const auto set_accumulate = [this](const std::string& dtype) {
       options_.accumulate =
           dtype == "f64" ? MergeOptions::Accumulate::kF64 : MergeOptions::Accumulate::kF32;
     };
     auto* const accumulate =
-        app.add_option_function<std::string>("--accumulate", set_accumulate, "f32 (default) or f64")
+        app.add_option_function<std::string>("--accumulate", set_accumulate,
+                                             "Precision of the sum: f32 (default) or f64")
             ->type_name("DTYPE")
             ->check(CLI::IsMember({"f32", "f64"}));
     const auto set_union = [this](std::int64_t) { options_.mode = MergeOptions::Mode::kUnion; };
-    app.add_flag_function("--union", set_union, "Bring tensors together, average none")
+    app.add_flag_function("--union", set_union, "Combine tensors without averaging")
         ->excludes(weights)
         ->excludes(accumulate);
     const auto set_first = [this](std::int64_t) {
       options_.objects = MergeOptions::Objects::kFirst;
     };
     app.add_flag_function("--first-objects", set_first,
-                          "The objects of the first; default: they have to be equal");
-    app.add_option("--step", options_.commit.step, "Of the new one; default: that of the first")
+                          "Take objects from the first source (default: they must be\nequal)");
+    app.add_option("--step", options_.commit.step,
+                   "Step of the result (default: step of the first source)")
         ->type_name("N")
         ->check(AtLeast(0));
     AddRepackOptions(app, options_.repack);

@@ -21,10 +21,12 @@ namespace sealpoint::tools::repair {
 namespace {
 
 constexpr const char* kFooter =
-    "Of each file the first that passes, in PATH and then in the replicas, which may be any\n"
-    "directories with some of the files. Nothing there is changed. If a blob is nowhere whole, "
-    "the\n"
-    "others are in DIR, what is lost is listed, and the same with another replica goes on.\n";
+    "Takes each file from the first directory with a valid copy: PATH, then the --from "
+    "directories\n"
+    "in their order. Each of these may hold only some of the files; none is changed. If a blob "
+    "has\n"
+    "no valid copy, the command lists the lost tensors and objects, and keeps the other blobs in\n"
+    "DIR. To continue, repeat it with another copy.\n";
 
 class Repair {
  public:
@@ -42,10 +44,7 @@ class Repair {
       return Fail(program_, report_.status, has_looked ? "" : HintForCheckpoint(path),
                   is_json_ ? &json_ : nullptr);
     }
-    if (is_json_) {
-      json_.Field("exit_status", 0);
-      json_.End();
-    }
+    if (is_json_) json_.Finish(ExitStatus::kValid);
     return ExitStatus::kValid;
   }
 
@@ -116,7 +115,7 @@ class Repair {
 class RepairCommand final : public Command {
  public:
   void Describe(CLI::App& app) override {
-    app.description("Makes a whole checkpoint of a damaged one and its copies.");
+    app.description("Restores a damaged checkpoint from copies.");
     app.footer(std::string(kFooter) + kMadeStatuses);
     app.add_option("PATH", path_, "Directory of the checkpoint")->required()->type_name("");
     app.add_option("--from", replicas_, "Copies of it, or of some of its files")
@@ -125,7 +124,7 @@ class RepairCommand final : public Command {
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     AddDestination(app, to_);
     app.add_flag("--rebuild-index", options_.rebuild_index,
-                 "If the index is lost everywhere, build one of the blobs'\nmanifests");
+                 "If no copy has the index, rebuild it from the blobs'\nmanifests");
     AddThreads(app, options_.threads);
     AddMemory(app, options_.memory_budget_bytes);
     app.add_flag("--json", is_json_, "Print one JSON document, also after an error");

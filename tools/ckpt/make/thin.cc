@@ -21,20 +21,23 @@ namespace sealpoint::tools::thin {
 namespace {
 
 constexpr const char* kFooter =
-    "The source goes, if it is to, when the new one is durable, in the safe order of a deletion.\n"
-    "The newest checkpoint of a series is not removed, nor one that ckpt keep pins. Without\n"
-    "--remove and in the same series both are a fork. Called again after a crash it goes on.\n";
+    "--remove deletes STEP after the new checkpoint is durable. It refuses the newest checkpoint "
+    "of\n"
+    "a series, and one pinned by ckpt keep. Without --remove the two are a fork if they are in "
+    "the\n"
+    "same series. After a crash, repeat the command to continue.\n";
 
 class ThinCommand final : public Command {
  public:
   void Describe(CLI::App& app) override {
-    app.description("Makes a checkpoint without some of its tensors, and may remove the old one.");
+    app.description(
+        "Copies a checkpoint without some tensors, and optionally removes the original.");
     app.footer(std::string(kFooter) + kMadeStatuses);
     app.add_option("STEP", from_, "Directory of a checkpoint")->required()->type_name("");
-    AddPatterns(app, "--drop", options_.drop, "Tensors and objects that go: 'optimizer.*'");
+    AddPatterns(app, "--drop", options_.drop, "Tensors and objects to leave out: 'optimizer.*'");
     app.get_option("--drop")->required();
-    app.add_option("--to", to_, "Directory of the new one; default: STEP-thin")->type_name("DIR");
-    app.add_flag("--remove", options_.remove_source, "Then delete STEP");
+    app.add_option("--to", to_, "Directory of the result (default: STEP-thin)")->type_name("DIR");
+    app.add_flag("--remove", options_.remove_source, "Delete STEP afterwards");
     AddRepackOptions(app, options_.repack);
     app.add_flag("--json", is_json_, "Print one JSON document, also after an error");
   }

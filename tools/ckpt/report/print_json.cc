@@ -82,8 +82,7 @@ void WriteJson(const Facts& facts, const std::string& out) {
   for (const Step& step : facts.steps) json.Element(ToJson(step));
   json.End();
   json.Field("foreign_count", facts.foreign_count);
-  json.Field("exit_status", static_cast<int>(facts.exit_status()));
-  json.End();
+  json.Finish(facts.exit_status());
 }
 
 }  // namespace sealpoint::tools::report

@@ -8,7 +8,7 @@
 
 namespace sealpoint::tools::report {
 
-// The document of --json (docs/tools.md). `out`: where the page is; empty if none was made.
+// The document of --json (docs/reference/tools.md). `out`: path of the page; empty without one.
 void WriteJson(const Facts& facts, const std::string& out);
 
 }  // namespace sealpoint::tools::report

@@ -23,19 +23,13 @@ namespace sealpoint::tools::report {
 namespace {
 
 constexpr const char* kFooter =
-    "The page needs no network and no script. It is made also if checkpoints are damaged, and "
-    "shows\n"
-    "what is wrong with them. Reads no payload unless --norms or --level full ask for it; "
-    "statistics\n"
-    "that are stored in SERIES.stats (--norms, ckpt stats --store) are shown always. A page of "
-    "ckpt\n"
-    "report is replaced, any other file only with --force. The --keep options are those of ckpt\n"
-    "prune; nothing is deleted.\n"
-    "Exit status: 0 all are valid, 1 corrupt, 2 uncommitted, 3 unsupported, 4 could not be read "
-    "or\n"
-    "written, or nothing found, 5 incomplete, 64 usage, or refused, 74 standard output could not "
-    "be\n"
-    "written. 1, 5, 4, 3, 2 win in this order.";
+    "The page needs no network and no script. Damaged checkpoints are shown with their errors.\n"
+    "Only --norms and --level full read payload; statistics stored in SERIES.stats (by --norms or\n"
+    "ckpt stats --store) are always shown. An older page of ckpt report is replaced, any other\n"
+    "file only with --force. The --keep options show the effect of ckpt prune and delete nothing.\n"
+    "Exit status: 0 all valid, 1 corrupt, 2 uncommitted, 3 unsupported, 4 could not be read or\n"
+    "written, or nothing found, 5 incomplete, 64 usage, or refused, 74 standard output could not\n"
+    "be written. For several, 1, 5, 4, 3, 2 win in this order.";
 
 struct ReportOptions {
   GatherOptions gather;
@@ -124,25 +118,28 @@ class Report {
 class ReportCommand final : public Command {
  public:
   void Describe(CLI::App& app) override {
-    app.description("Makes a page about a series: sizes, times, norms, verdicts.");
+    app.description("Generates an HTML page about a series: sizes, times, norms, verdicts.");
     app.footer(kFooter);
     GatherOptions& gather = options_.gather;
     app.add_option("SERIES", gather.series, "Directory of checkpoints")->required()->type_name("");
-    app.add_option("--out", options_.out, "The page, such as report.html; - is standard output")
+    app.add_option("--out", options_.out, "Output file, such as report.html; - for standard output")
         ->type_name("PATH");
     AddLevel(app);
     app.add_flag("--norms", gather.norms,
-                 "Read all values that no statistics are stored of, and\nstore them");
-    app.add_flag_callback("--no-store", [&gather] { gather.store = false; }, "Store nothing");
+                 "Compute missing statistics from all values, and store\nthem");
+    app.add_flag_callback(
+        "--no-store", [&gather] { gather.store = false; }, "Do not store statistics");
     app.add_option("--depth", gather.depth,
-                   "Of norms: layers are tensors that share so many parts of\n"
-                   "their names (default: as many as give few layers)")
+                   "Group tensors into layers by the first N parts of their\n"
+                   "names (default: at most 24 layers)")
         ->type_name("N")
         ->check(CLI::Range(1, 1024));
     AddRetentionRules(app, gather.rules);
     AddThreads(app, gather.threads);
-    app.add_flag("--all", options_.all, "List every checkpoint in the table");
-    app.add_flag("--force", options_.force, "Replace a file that is not a page of ckpt report");
+    app.add_flag(
+        "--all", options_.all,
+        "List every checkpoint in the table (default: beyond\n200, omit older unremarkable ones)");
+    app.add_flag("--force", options_.force, "Replace any existing file");
     app.add_flag("--json", options_.json, "Print one JSON document, also after an error");
     app.callback([this] {
       if (options_.out.empty() && !options_.json) throw CLI::RequiredError("--out or --json");

@@ -21,9 +21,10 @@ namespace sealpoint::tools::clean {
 namespace {
 
 constexpr const char* kFooter =
-    "Only for times when no save into the series is under way: one that is loses its attempt.\n"
-    "The first pass leaves a void marker, so that a slow writer cannot commit any more. A pass\n"
-    "that finds such a directory removes it whole: no writer of that attempt may be alive then.\n"
+    "Run it only while no save into the series is running: such a save loses its attempt. The "
+    "first\n"
+    "pass leaves a void marker, so that a slow writer can no longer commit. The next pass removes\n"
+    "the directory; by then no writer of that attempt may be alive.\n"
     "Exit status: 0 done, or shown, 1 corrupt, 2 uncommitted, 3 unsupported, 4 could not be read\n"
     "or removed, or nothing found, 5 incomplete, 64 usage, 74 standard output could not be\n"
     "written.";
@@ -190,8 +191,7 @@ class Cleaning {
     }
     json_.End();
     json_.Field("uploads_are_seen", uploads_problem_.ok());
-    json_.Field("exit_status", static_cast<int>(status_));
-    json_.End();
+    json_.Finish(status_);
   }
 
   const std::string path_;
@@ -209,11 +209,11 @@ class CleanCommand final : public Command {
  public:
   void Describe(CLI::App& app) override {
     app.description(
-        "Removes what is left of attempts that were never committed. Without --yes it\n"
-        "only says what it would do.");
+        "Removes attempts that were never committed. Without --yes it only shows\n"
+        "them.");
     app.footer(kFooter);
     app.add_option("SERIES", series_, "Directory of checkpoints")->required()->type_name("");
-    app.add_flag("--yes", yes_, "Remove");
+    app.add_flag("--yes", yes_, "Remove the attempts");
     app.add_flag("--json", json_, "Print one JSON document, also after an error");
   }
   ExitStatus Run(std::string_view program) override {

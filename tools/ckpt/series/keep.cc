@@ -20,8 +20,10 @@ namespace sealpoint::tools::keep {
 namespace {
 
 constexpr const char* kFooter =
-    "The file KEEP in its directory says that a checkpoint is not to be removed: ckpt prune, ckpt\n"
-    "clean, ckpt thin and the library refuse it then. It is durable when the command ends.\n"
+    "A pin is a file KEEP in the directory of the checkpoint. ckpt prune, ckpt clean, ckpt thin "
+    "and\n"
+    "the library refuse to remove a pinned checkpoint. The change is durable when the command "
+    "ends.\n"
     "Exit status: 0 done, 1 corrupt, 2 uncommitted, 3 unsupported, 4 could not be read or "
     "written,\n"
     "or nothing found, 5 incomplete, 64 usage, 74 standard output could not be written.";
@@ -48,8 +50,8 @@ class KeepCommand : public Command {
   explicit KeepCommand(bool is_kept) : is_kept_(is_kept) {}
 
   void Describe(CLI::App& app) override {
-    app.description(is_kept_ ? "Pins checkpoints: nothing removes them any more."
-                             : "Takes the pins off checkpoints that ckpt keep made.");
+    app.description(is_kept_ ? "Pins checkpoints, so that no command removes them."
+                             : "Unpins checkpoints.");
     app.footer(kFooter);
     app.add_option("PATH", paths_, "Directories of checkpoints")->required()->type_name("");
     app.add_flag("--json", is_json_, "Print one JSON document, also after an error");
@@ -66,7 +68,7 @@ class KeepCommand : public Command {
       const Result<bool> changed = SetKeptAt(path, is_kept_);
       if (!changed) status = Worse(status, StatusOfError(changed.error()));
       if (is_json_) {
-        Json one = {{"path", path}, {"changed", changed && *changed}};
+        Json one = {{"path", path}, {"is_changed", changed && *changed}};
         if (!changed) one["error"] = StatusToJson(changed.error());
         json.Element(one);
       } else if (!changed) {
@@ -78,8 +80,7 @@ class KeepCommand : public Command {
     }
     if (is_json_) {
       json.End();
-      json.Field("exit_status", static_cast<int>(status));
-      json.End();
+      json.Finish(status);
     }
     return status;
   }

@@ -22,12 +22,12 @@ namespace sealpoint::tools::prune {
 namespace {
 
 constexpr const char* kFooter =
-    "A checkpoint stays if at least one rule keeps it, or a KEEP file; the newest two stay "
-    "always.\n"
-    "Only whole ones count. Attempts that were never committed are left alone (ckpt clean).\n"
-    "Right beside savers and readers of the series.\n"
+    "A checkpoint is kept by any rule and by a KEEP file; the newest two are always kept. Only\n"
+    "complete checkpoints count. Uncommitted attempts are left to ckpt clean. Savers and readers "
+    "of\n"
+    "the series may run at the same time.\n"
     "Exit status: 0 done, or shown, 1 corrupt, 2 uncommitted, 3 unsupported, 4 could not be read,\n"
-    "or nothing found, 5 incomplete, 64 usage, or a policy that is refused, 74 standard\n"
+    "or nothing found, 5 incomplete, 64 usage, or an invalid policy, 74 standard\n"
     "output could not be written.";
 
 struct PruneCommandOptions {
@@ -70,10 +70,7 @@ class Pruning {
       return Fail(program_, error, HintForSeries(options_.series, kSeriesAbove),
                   options_.json ? &json_ : nullptr);
     }
-    if (options_.json) {
-      json_.Field("exit_status", 0);
-      json_.End();
-    }
+    if (options_.json) json_.Finish(ExitStatus::kValid);
     return ExitStatus::kValid;
   }
 
@@ -123,13 +120,13 @@ class PruneCommand final : public Command {
   void Describe(CLI::App& app) override {
     app.description(
         "Deletes the checkpoints of a series that no rule keeps. Without --yes it only\n"
-        "says what it would do.");
+        "shows them.");
     app.footer(kFooter);
     app.add_option("SERIES", options_.series, "Directory of checkpoints")
         ->required()
         ->type_name("");
     AddRetentionRules(app, options_.rules);
-    app.add_flag("--yes", options_.yes, "Delete");
+    app.add_flag("--yes", options_.yes, "Delete the checkpoints");
     app.add_flag("--json", options_.json, "Print one JSON document, also after an error");
     // Whoever says nothing must not lose all but the newest two.
     app.callback([this] {

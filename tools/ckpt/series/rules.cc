@@ -73,24 +73,26 @@ void AddRetentionRules(CLI::App& app, RetentionRules& rules) {
   const auto add = [&app](const char* name, auto& value, const char* type, const char* text) {
     return app.add_option(name, value, text)->type_name(type)->check(AtLeast(1));
   };
-  add("--keep-last", rules.keep_last, "K", "The newest K; at least 2, the default");
-  add("--keep-every", rules.keep_every, "N", "Those whose step is a multiple of N");
-  add("--keep-hourly", rules.hourly, "N", "The newest of each of the last N hours that have one");
-  add("--keep-daily", rules.daily, "N", "Likewise of days (UTC)");
-  add("--keep-weekly", rules.weekly, "N", "Likewise of weeks");
+  add("--keep-last", rules.keep_last, "K", "The newest K (default: 2, the minimum)");
+  add("--keep-every", rules.keep_every, "N", "Every step that is a multiple of N");
+  add("--keep-hourly", rules.hourly, "N",
+      "The newest of each of the last N hours with a checkpoint");
+  add("--keep-daily", rules.daily, "N", "The same for days (UTC)");
+  add("--keep-weekly", rules.weekly, "N", "The same for weeks");
   const std::map<std::string, std::uint64_t> units = {
       {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}, {"w", 604800}};
   app.add_option("--keep-within", rules.keep_within_s,
-                 "Those made at most so long before the newest one:\n12h, 7d, 2w")
+                 "Checkpoints made within TIME before the newest one:\n12h, 7d, 2w")
       ->type_name("TIME")
       ->transform(CLI::AsNumberWithUnit(units, CLI::AsNumberWithUnit::UNIT_REQUIRED, "TIME"));
   app.add_option("--keep-best", rules.best,
-                 "The N (1) with the least or greatest value of an entry\n"
-                 "of the provenance, such as metric.loss:min:3")
+                 "The N (default: 1) with the lowest or highest value of\n"
+                 "a provenance entry, such as metric.loss:min:3")
       ->type_name("KEY:min|max[:N]");
   app.add_option("--max-bytes", rules.max_bytes,
-                 "Of these the newest that fit, such as 2TB or 2TiB; alone: of all.\n"
-                 "What is linked from one to another counts once")
+                 "Limit the kept checkpoints to the newest that fit, such\n"
+                 "as 2TB or 2TiB; linked files count once. Alone,\n"
+                 "it applies to all complete checkpoints")
       ->type_name("SIZE")
       ->transform(CLI::AsSizeValue(true))
       ->check(AtLeast(1));

@@ -15,14 +15,14 @@ namespace sealpoint::tools::verify {
 namespace {
 
 constexpr const char* kFooter =
-    "Levels: files (marker, index, lengths of the blobs), structure (and all but the chunks),\n"
-    "full (and every chunk and every padding byte, read past the page cache).\n"
+    "Levels: files (marker, index, lengths of the blobs), structure (also everything except the\n"
+    "chunks), full (also every chunk and padding byte, read past the page cache).\n"
     "One line per violation: VERDICT: RULE FILE:OFFSET tensor|object \"NAME\": MESSAGE. A file\n"
-    "with more than 20 of them has one line in all, with their number, unless --all is given.\n"
+    "with more than 20 violations has a single line with their number, unless --all is given.\n"
     "Exit status: 0 valid, 1 corrupt, 2 uncommitted, 3 unsupported, 4 could not be read or "
     "nothing\n"
     "found, 5 incomplete, 64 usage, 74 standard output or the file of --state could not be\n"
-    "written. Of several paths 1, 5, 4, 3, 2 win in this order.";
+    "written. For several paths 1, 5, 4, 3, 2 win in this order.";
 
 template <typename T>
 std::optional<T> NumberOf(std::string_view text) {
@@ -70,23 +70,23 @@ void AddCronOptions(CLI::App& app, Options& options) {
     options.is_part_drawn = text.ends_with('%');
   };
   app.add_option_function<std::string>("--subset", set_part,
-                                       "Of the chunks, the N-th of T parts, or a part of\n"
-                                       "P % that is drawn; and all else")
+                                       "Check only the N-th of T parts of the chunks, or a\n"
+                                       "random part of P %; all other data is always checked")
       ->type_name("N/T|P%");
   app.add_option("--since", options.since,
-                 "Of a series, the first checkpoint that reached STEP\n"
-                 "and all that were committed after it")
+                 "Check only the first checkpoint of a series that\n"
+                 "reached STEP, and all later commits")
       ->type_name("STEP")
       ->check(AtLeast(0));
   app.add_option("--state", options.state,
-                 "Where an interrupted verification is noted; the same\n"
-                 "command goes on with it")
+                 "Record progress in FILE; after an interruption the\n"
+                 "same command continues")
       ->type_name("FILE");
   const auto set_limit = [&options](double limit) {
     options.bytes_per_second_max = static_cast<std::uint64_t>(limit * 1e6);
   };
   app.add_option_function<double>("--limit-mb-per-s", set_limit,
-                                  "Read no more than N MB (10^6 bytes) each second")
+                                  "Read at most N MB (10^6 bytes) per second")
       ->type_name("N")
       ->check(CLI::Range(0.1, 1e9));
 }
@@ -98,8 +98,7 @@ void CheckTogether(const Options& options) {
   }
   if (options.since && options.series.empty()) throw CLI::RequiresError("--since", "--series");
   if (!options.state.empty() && options.is_part_drawn) {
-    throw CLI::ValidationError("--state",
-                               "goes on with the same part: expected --subset N/T, and not P%");
+    throw CLI::ValidationError("--state", "continues the same part: expected --subset N/T, not P%");
   }
   if (options.level == VerifyLevel::kFull) return;
   if (!options.part.is_whole()) throw CLI::RequiresError("--subset", "--level full");
@@ -109,7 +108,7 @@ void CheckTogether(const Options& options) {
 }  // namespace
 
 void AddOptions(CLI::App& app, Options& options) {
-  app.description("Says whether checkpoints can be trusted.");
+  app.description("Verifies checkpoints.");
   app.footer(kFooter);
   app.add_option("PATH", options.paths, "Directories of checkpoints")->type_name("");
   app.add_option("--series", options.series, "Check every checkpoint of a series")

@@ -109,7 +109,8 @@ void WriteSeries(const SeriesResult& series, JsonWriter& json) {
   json.BeginArray("uncommitted");
   for (const SeriesEntry& entry : listing.entries) {
     if (entry.verdict != Verdict::kUncommitted) continue;
-    json.Element({{"path", entry.path}, {"void", entry.is_void}, {"bytes", entry.size_bytes}});
+    json.Element(
+        {{"path", entry.path}, {"is_void", entry.is_void}, {"size_bytes", entry.size_bytes}});
   }
   json.End();
   json.BeginArray("forks");

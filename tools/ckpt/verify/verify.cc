@@ -244,8 +244,7 @@ class Verification {
     json_.BeginArray("series");
     for (const SeriesResult& series : series_) WriteSeries(series, json_);
     json_.End();
-    json_.Field("exit_status", static_cast<int>(status_));
-    json_.End();
+    json_.Finish(status_);
   }
 
   const Options& options_;
@@ -268,7 +267,7 @@ class VerifyCommand final : public Command {
   Options options_;
 };
 
-const CommandEntry kVerify("verify", MakeCommand<VerifyCommand>, "ckpt-verify");
+const CommandEntry kVerify("verify", MakeCommand<VerifyCommand>);
 
 }  // namespace
 }  // namespace sealpoint::tools::verify

@@ -42,11 +42,9 @@ class Sealpoint(CMakePackage):
         depends_on("curl@7.85:")
         depends_on("openssl")
         depends_on("expat")
-    with when("+tools"):
-        depends_on("cli11", type="build")
-        depends_on("fmt")
+    for name in ("cli11", "fmt", "nlohmann-json"):
+        depends_on(name, type="build", when="+tools")
     depends_on("nlohmann-json", type="build", when="+s3")
-    depends_on("nlohmann-json", type="build", when="+tools")
 
     def cmake_args(self):
         unwanted = ("BUILD_TESTING", "SEALPOINT_BUILD_EXAMPLES", "SEALPOINT_BUILD_BENCHMARKS", "SEALPOINT_BUILD_PYTHON")

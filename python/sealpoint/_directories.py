@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checkpoint directories with names chosen by a framework."""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+
+from sealpoint import _paths, _sealpoint
+from sealpoint._checkpoint import open_own as open_checkpoint
+from sealpoint._errors import Error
+from sealpoint._native import BACKEND, CONFIG, MARKER, backend_of, native_files
+
+_ATTEMPT_FILES = re.compile(r"[0-9a-f]{32}\.(blob|index|commit)")
+_PROBES = re.compile(r"[0-9a-f]{32}\.probe[a-z0-9.-]*")
+# Lists the checkpoints deleted to make room for a new one, until that is committed; see ``_replacement``.
+NOTE = "replaced.sealpoint"
+# Written by Megatron next to a checkpoint if digests of its files are enabled.
+_INTEGRITY = "integrity.json"
+
+
+def is_checkpoint(path: str | os.PathLike[str]) -> bool:
+    """Tells whether a directory is a complete or partial checkpoint of this library, and not a DCP checkpoint."""
+    names = _paths.list_names(os.fspath(path))
+    if MARKER in names and _paths.kind_of(os.path.join(path, MARKER)) != "link":
+        return True
+    return ".metadata" not in names and any(_ATTEMPT_FILES.fullmatch(name) for name in names)
+
+
+def remove(path: str | os.PathLike[str], *, everything: bool = False) -> None:
+    """Removes the checkpoint in a directory, including a native one (see ``native_files``). Does nothing if there is none.
+
+    Removes the identifying files first, so that a crash leaves nothing loadable: metadata.json of Megatron, the metadata of a
+    native checkpoint, then the marker. Only files with names of these formats are removed, unless ``everything`` is, with the
+    directory. Raises InvalidArgumentError (a symbolic link) and IoError.
+    """
+    natives = native_files(path)
+    if not everything and not natives and _paths.kind_of(os.path.join(path, MARKER)) is None:
+        return
+    first = [CONFIG] if natives or backend_of(path) == BACKEND else []
+    first += [name for name in natives if ".metadata" in name]
+    _sealpoint.remove_checkpoint(os.fspath(path), first, [*natives, _INTEGRITY], everything)
+
+
+def remove_leftovers(path: str | os.PathLike[str]) -> None:
+    """Removes the remains of killed attempts next to a committed checkpoint: files absent from its index.
+
+    One process calls it after the commit, when no other attempt can be committed there any more. Failures are logged as
+    warnings.
+    """
+    try:
+        names = [name for name in _paths.list_names(os.fspath(path)) if _is_own(name) or name == NOTE]
+        with open_checkpoint(path, check_files=False) as checkpoint:
+            pinned = {f"{checkpoint.attempt}.index", *(f"{blob.id}.blob" for blob in checkpoint.blobs)}
+        for name in set(names) - pinned:
+            _sealpoint.remove_path(os.path.join(path, name))
+    except Error as error:
+        warnings.warn(f"files of earlier attempts were not deleted: {error}", RuntimeWarning, stacklevel=2)
+
+
+def _is_own(name: str) -> bool:
+    return (_ATTEMPT_FILES.fullmatch(name) or _PROBES.fullmatch(name)) is not None

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The interface of process groups for collective saves and loads."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+Message = bytes | bytearray | memoryview
+
+
+class Communicator(Protocol):
+    """A group of ranks. Transfers metadata, and in a load the shared parts of a chunk.
+
+    All functions below ``set_deadline`` except ``interrupt`` are collective: all ranks call them in the same order. Each
+    returns within the deadline. After an exception the group must not be used again. Calls come from one thread at a time,
+    not necessarily the main thread. Messages may be empty, may differ in size between ranks, may exceed 2 GiB, and are
+    readable only during the call.
+    """
+
+    # Called from time to time while a rank waits for others; its exception becomes the error of the exchange.
+    look: Callable[[], None] | None
+
+    @property
+    def rank(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def host(self) -> str: ...
+
+    def set_deadline(self, seconds: float | None) -> None:
+        """Sets the timeout of each call in seconds; None: no timeout. Local."""
+
+    def barrier(self) -> None: ...
+
+    def broadcast(self, message: Message | None, root: int) -> Message | None:
+        """Sends the root's message to all ranks. The root itself may receive None."""
+
+    def gather(self, message: Message, root: int) -> Sequence[Message] | None:
+        """Returns one message per rank on the root."""
+
+    def all_gather(self, message: Message) -> Sequence[Message]: ...
+
+    def all_to_all(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """Sends ``messages``, one per destination; returns one per source."""
+
+    def all_reduce_max(self, values: Sequence[int]) -> Sequence[int]:
+        """Returns element-wise maxima of numbers in [0, 2**64)."""
+
+    def duplicate_for_background(self) -> Communicator:
+        """Returns a second communicator of the same ranks for a background thread; their messages never mix."""
+
+    def interrupt(self, reason: str) -> None:
+        """Makes the current and all later calls raise an exception soon. Local; callable from any thread."""
+
+
+class SelfCommunicator:
+    """A communicator of one rank."""
+
+    rank = 0
+    size = 1
+
+    def __init__(self) -> None:
+        self.host = socket.gethostname()
+        self.look: Callable[[], None] | None = None
+
+    def set_deadline(self, seconds: float | None) -> None:
+        pass
+
+    def barrier(self) -> None:
+        pass
+
+    def broadcast(self, message: Message | None, root: int) -> Message | None:
+        return message
+
+    def gather(self, message: Message, root: int) -> Sequence[Message] | None:
+        return [message]
+
+    def all_gather(self, message: Message) -> Sequence[Message]:
+        return [message]
+
+    def all_to_all(self, messages: Sequence[Message]) -> Sequence[Message]:
+        return messages
+
+    def all_reduce_max(self, values: Sequence[int]) -> Sequence[int]:
+        return values
+
+    def duplicate_for_background(self) -> SelfCommunicator:
+        return self
+
+    def interrupt(self, reason: str) -> None:
+        pass

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Outcomes of staged saves: promotions from local disks to the final place."""
+
+from __future__ import annotations
+
+import atexit
+import concurrent.futures
+import logging
+import os
+import threading
+import time
+
+from sealpoint import _paths, _sealpoint
+from sealpoint._arguments import Path, path_of
+from sealpoint._options import BACKGROUND_DEADLINE_DEFAULT_SECONDS
+from sealpoint._ranks.arguments import check
+from sealpoint._ranks.session import Session
+from sealpoint._save_future import SaveFuture
+
+_log = logging.getLogger("sealpoint")
+_WAIT_SECONDS = 1.0
+_lock = threading.Lock()
+# Savers with running promotions, which they would cancel when deleted; and unobserved outcomes.
+_savers: list[_sealpoint.Saver] = []
+_saves: list[SaveFuture] = []
+_over: list[tuple[str, BaseException | None]] = []
+_pid = os.getpid()
+
+
+def watch(saver: _sealpoint.Saver) -> None:
+    """Keeps a saver with a committed staged save alive until its promotions have ended. Callable from any thread."""
+    with _lock:
+        if saver not in _savers:
+            _savers.append(saver)
+
+
+def watch_save(save: SaveFuture) -> None:
+    """Watches the saver of a staged background save once that has ended."""
+    with _lock:
+        _saves.append(save)
+
+
+def _collect() -> bool:
+    """Collects outcomes. Returns True if no promotion is running."""
+    with _lock:
+        _saves[:] = [one for one in _saves if not concurrent.futures.Future.done(one)]
+        for saver in list(_savers):
+            is_over = saver.wait_for_promotions(0)  # before the outcomes are taken, so that none is missed
+            _over.extend(saver.take_promotions())
+            if is_over:
+                _savers.remove(saver)
+        return not _savers and not _saves
+
+
+def take_promotions(series: str | None = None) -> list[tuple[str, BaseException | None]]:
+    """Takes the final directory and error of each ended promotion, once. ``series`` selects one directory."""
+    _collect()
+    prefix = "" if series is None else os.path.join(_paths.absolute(series), "")
+    with _lock:
+        taken = [one for one in _over if _paths.absolute(one[0]).startswith(prefix)]
+        _over[:] = [one for one in _over if one not in taken]
+        return taken
+
+
+def await_promotions(timeout: float | None) -> bool:
+    """Waits until no promotion of this rank is running, or the timeout. Returns True if none is running."""
+    end = None if timeout is None else time.monotonic() + timeout
+    while not _collect():
+        left = _WAIT_SECONDS if end is None else min(_WAIT_SECONDS, end - time.monotonic())
+        if left <= 0:
+            return False
+        with _lock:
+            saver, saves = _savers[0] if _savers else None, _saves[:1]
+        if saves:
+            concurrent.futures.wait(saves, left)
+        elif saver is not None:
+            saver.wait_for_promotions(left)
+    return True
+
+
+def wait_for_promotions(timeout: float | None = None) -> bool:
+    """Waits until all staged saves of this process are promoted to their final places. Not collective: each rank calls it.
+
+    Args:
+        timeout: Maximum wait in seconds. None: no limit.
+
+    Returns:
+        False if some promotions are still running.
+
+    Raises the first error of a failed promotion, with the path of its final directory as a note. The local copy stays. The
+    next staged save retries it, and so does ``resume_promotions`` in the next job.
+    """
+    check(deadline=timeout)
+    is_over = await_promotions(timeout)
+    failed = [(directory, error) for directory, error in take_promotions() if error is not None]
+    for directory, error in failed[1:]:
+        _log.error("the promotion to %s failed: %s", directory, error)
+    if failed:
+        directory, error = failed[0]
+        error.add_note(f"in the promotion to {directory}")
+        raise error
+    return is_over
+
+
+def resume(session: Session, staged: Path, series: Path, keep_local: int) -> list[str]:
+    """Implements ``sealpoint.torch.resume_promotions``. Collective."""
+
+    def checked() -> tuple[tuple[str, str], bytes]:
+        check(path=series, staged=staged, keep_local=keep_local)
+        return (path_of(staged), path_of(series)), b""
+
+    with session.call("resume_promotions", series, same={"keep_local": keep_local}) as call:
+        (local, final), _ = call.agree(checked, "began to resume promotions")
+        promoted, passed_over = _sealpoint.resume_promotions(
+            call.communicator, local, final, keep_local=keep_local, deadline=BACKGROUND_DEADLINE_DEFAULT_SECONDS
+        )
+    if session.rank == 0:
+        for directory, error in passed_over:
+            _log.warning("what is newer on local disks was passed over, %s: %s", directory, error)
+    return promoted
+
+
+@atexit.register
+def _end() -> None:
+    """Waits at normal exit for running promotions, before savers are closed."""
+    if os.getpid() != _pid:
+        return
+    await_promotions(None)
+    for directory, error in take_promotions():
+        if error is not None:
+            _log.error("the promotion to %s failed, and nobody asked: %s", directory, error)

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rendezvous: ranks connect to each other, and reconnect after each error."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+from sealpoint._errors import CommError
+from sealpoint._ranks.background import run_with_deadline
+from sealpoint._ranks.communicator import Communicator
+
+FOREVER_SECONDS = 10 * 365 * 86400.0
+# Time that the store may take to answer, beyond a deadline.
+STORE_SECONDS = 1.0
+C_co = TypeVar("C_co", bound=Communicator, covariant=True)
+
+
+class MovedError(CommError):
+    """Other ranks left the generation that this rank uses or waits for."""
+
+
+class Group(Protocol[C_co]):
+    """The ranks of a framework: their shared store, and a way to connect them.
+
+    Callable from any thread. Calls wait as long as the store does.
+    """
+
+    rank: int
+    size: int
+    store_name: str  # for errors
+
+    def put(self, key: str, value: str) -> None:
+        """Sets a key unless it is set. Only these ranks see it."""
+
+    def get(self, key: str) -> str | None: ...
+
+    def forget_connection(self) -> None:
+        """Drops the connection to the store, which did not answer. Local."""
+
+    def connect(self, generation: int, end: float, check: Callable[[], None]) -> C_co:
+        """Connects a new communicator for a generation. Collective. ``end`` is by the monotonic clock.
+
+        A waiting rank calls ``check`` from time to time. Raises the errors of check(), TimeoutError (names the absent ranks),
+        CommError, and MovedError (the store has keys of an earlier job).
+        """
+
+
+class Left(NamedTuple):
+    """Why a generation ended."""
+
+    call: str  # key of the call that a rank left; "": it left between calls
+    why: str
+    is_late: bool  # that rank only waited too long
+
+
+class Rendezvous(Generic[C_co]):
+    """The successive communicators of a group, numbered by generation.
+
+    A rank that leaves a call with an error ends the generation before it raises. All other ranks notice this and meet in the
+    next generation. All methods except ``connect`` wait for the store; call them via ``run_with_deadline``.
+    """
+
+    def __init__(self, group: Group[C_co]) -> None:
+        self.group = group
+
+    def end_of(self, generation: int) -> Left | None:
+        """Returns how a generation ended, or None if it has not."""
+        found = self.group.get(f"left/{generation}")
+        return None if found is None else Left(*json.loads(found))
+
+    def leave(self, generation: int, left: Left) -> None:
+        """Announces that this rank will not use the generation again."""
+        while True:
+            self.group.put(f"left/{generation}", json.dumps(left))
+            first = self.end_of(generation)
+            if not left.call or first is None or first.call == left.call:
+                return
+            generation += 1  # it had ended before this call; ranks that make this call meet in the next one
+
+    def current(self, generation: int, call: str) -> int:
+        """Returns the first generation, from this one on, that has not ended.
+
+        Raises CommError if another rank left this very call.
+        """
+        while (left := self.end_of(generation)) is not None:
+            if call and left.call == call:
+                raise CommError(left.why)
+            generation += 1
+        return generation
+
+    def connect(self, generation: int, call: str, seconds: float) -> tuple[C_co, int]:
+        """Returns a communicator of the current generation, and the generation. Collective.
+
+        Raises CommError (another rank left this very call) and TimeoutError (names the absent ranks).
+        """
+        stop, end = threading.Event(), time.monotonic() + seconds
+        try:
+            return run_with_deadline(
+                lambda: self._connect(generation, call, end, stop), seconds + STORE_SECONDS, "making groups of the ranks"
+            )
+        except BaseException:
+            stop.set()
+            self.group.forget_connection()
+            raise
+
+    def _connect(self, generation: int, call: str, end: float, stop: threading.Event) -> tuple[C_co, int]:
+        while True:
+            generation = self.current(generation, call)
+
+            def check(generation: int = generation) -> None:
+                if stop.is_set() or self.end_of(generation) is not None:
+                    raise MovedError("the ranks make other groups")
+
+            try:
+                return self.group.connect(generation, end, check), generation
+            except MovedError:
+                if stop.is_set():
+                    raise
+                self.leave(generation, Left("", "", False))

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Saves of states that all ranks have agreed on."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Protocol
+
+from sealpoint import _sealpoint
+from sealpoint._arguments import Path, provenance_of
+from sealpoint._options import SaveOptions
+from sealpoint._ranks.promotions import watch, watch_save
+from sealpoint._ranks.session import Session
+from sealpoint._save import parent_of
+from sealpoint._save_future import SaveFuture
+
+# Options that must be equal on all ranks.
+SAME = ("series", "compare_replicas", "allow_empty", "allow_fallback", "deadline", "background_deadline", "frozen",
+        "full_every", "staged")  # fmt: skip
+
+
+class Held(Protocol):
+    """The part of a state held by a rank."""
+
+    state: _sealpoint.RankState
+    # ``digest_of`` all ranks. None: unknown, so the library compares the declarations.
+    declarations: str | None
+
+
+def digest_of(declarations: Iterable[bytes]) -> str:
+    """Digests the declaration digests of all ranks, in rank order."""
+    return hashlib.blake2b(b"".join(declarations), digest_size=16).hexdigest()
+
+
+def _request(held: Held, path: Path, options: SaveOptions) -> _sealpoint.SaveRequest:
+    return _sealpoint.SaveRequest(
+        target=(path, options.series, parent_of(options.parent)),
+        state=held.state,
+        step=options.step,
+        provenance=provenance_of(options.provenance),
+        allow_empty=options.allow_empty,
+        allow_fallback=options.allow_fallback,
+        local=options.staged,
+        declarations=held.declarations,
+    )
+
+
+def save(session: Session, held: Held, path: Path, options: SaveOptions) -> _sealpoint.CommitInfo:
+    """Saves within a call that has begun. Collective. Borrows the memory of ``held`` until it returns."""
+    saver = session.saver(options)
+    info = saver.save(_request(held, path, options))
+    if options.staged is not None:
+        watch(saver)
+    return info
+
+
+def save_async(session: Session, held: Held, path: Path, options: SaveOptions, text: str) -> SaveFuture:
+    """Saves as ``save`` does, but returns once the state is copied. ``text`` describes the call."""
+    saver = session.saver(options)
+    pending = saver.save_async(_request(held, path, options))
+    is_staged = options.staged is not None
+
+    def end(error: BaseException | None) -> None:
+        if error is not None:
+            session.note_failure(saver, error)
+        elif is_staged:
+            watch(saver)
+
+    future = SaveFuture(pending, saver, text, end)
+    if is_staged:
+        watch_save(future)
+    return future

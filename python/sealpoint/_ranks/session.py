@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""State of a group of ranks between calls: connections, staging memory, savers."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NoReturn, TypeVar
+
+from sealpoint import _sealpoint
+from sealpoint._errors import Error, InvalidArgumentError
+from sealpoint._keywords import tells_others
+from sealpoint._machine import ranks_here
+from sealpoint._options import DEADLINE_DEFAULT_SECONDS, StoreOptions, default_budget
+from sealpoint._ranks.call import Call
+from sealpoint._ranks.communicator import Communicator
+from sealpoint._ranks.connection import Connection
+from sealpoint._ranks.rendezvous import Group
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Session(Connection):
+    """A session of a group. The first call connects the ranks; the first call after an error reconnects them."""
+
+    def __init__(self, group: Group[Communicator] | None, job_size: Callable[[], int]) -> None:
+        """Creates the session.
+
+        Args:
+            group: None for this process alone.
+            job_size: Number of ranks of the job, for the share of memory.
+        """
+        super().__init__(group)
+        self.pid = os.getpid()
+        self.turn = threading.RLock()  # held by the thread that saves or loads
+        self._job_size = job_size
+        self._savers: dict[Any, _sealpoint.Saver] = {}
+        self._engine: _sealpoint.Engine | None = None
+
+    @contextlib.contextmanager
+    def call(
+        self, kind: str, path: Any = None, *, step: Any = None, same: Mapping[str, Any] | None = None,
+        deadline: float | None = DEADLINE_DEFAULT_SECONDS
+    ) -> Iterator[Call]:
+        """Begins a collective call with this kind, step and path. See ``Call``."""
+        with self.turn:
+            self.call_count += 1
+            call = Call(self, kind, path, step, same or {}, deadline)
+            try:
+                yield call
+            except BaseException as error:
+                call.end(error)
+                raise
+
+    def refuse(self, kind: str, error: Exception) -> NoReturn:
+        """Raises the error on all ranks that make this call, or another one."""
+
+        def fail() -> tuple[None, bytes]:
+            raise error
+
+        with self.call(kind) as call:
+            call.agree(fail, "began the call")
+        raise AssertionError
+
+    def drop(self) -> None:
+        """Closes the connections and forgets the savers. A saver survives until its background save ends."""
+        super().drop()
+        self._savers = {}
+
+    def note_failure(self, saver: _sealpoint.Saver, error: BaseException) -> None:
+        """Records the failure of a background save. If its group failed, the next call reconnects. Callable from any thread."""
+        if isinstance(error, Error) and error.code in ("Comm", "Timeout") and saver in list(self._savers.values()):
+            self.is_broken = True
+
+    def saver(self, options: StoreOptions) -> _sealpoint.Saver:
+        """Returns the saver for these options, which are equal on all ranks. Call it after the first exchange of a call."""
+        if self._engine is None:
+            here = ranks_here(self.hosts, self.hosts[self.rank], self._job_size())
+            self._engine = _sealpoint.Engine(memory_budget_bytes=options.memory_budget_bytes or default_budget(here))
+        arguments = options.saver_arguments()
+        key = tuple(arguments.items())
+        if key not in self._savers:
+            self._savers[key] = _sealpoint.Saver(self._engine, self.communicator, **arguments)
+        return self._savers[key]
+
+    def close(self) -> None:
+        """Closes the session. Local."""
+        for saver in list(self._savers.values()):
+            saver.close()
+        self._savers = {}
+
+
+def tells_ranks(session_of: Callable[[Mapping[str, Any]], Session]) -> Callable[[F], F]:
+    """Makes wrong keywords of a function an error on all calling ranks. ``session_of`` maps the keywords to a session."""
+
+    def tell(name: str, keywords: Mapping[str, Any], error: InvalidArgumentError) -> None:
+        session = session_of(keywords)
+        if session.size > 1:
+            session.refuse(name, error)
+
+    return tells_others(tell)
+
+
+class Sessions:
+    """The sessions of a framework in this process."""
+
+    def __init__(self, job: Callable[[], Any], hint: str = "") -> None:
+        """Creates an empty set of sessions.
+
+        Args:
+            job: Returns the framework's identity of all ranks, or None if this process is alone.
+        """
+        self._job, self._hint = job, hint
+        self._sessions: dict[Any, Session] = {}
+        self._making = threading.RLock()
+        self._job_of_parent: Any = None  # a forked child must not use its connections or its rank
+        os.register_at_fork(after_in_child=self._after_fork)
+        _all.append(self)
+
+    def _after_fork(self) -> None:
+        self._making, self._job_of_parent = threading.RLock(), self._job()
+
+    def get(self, key: Any, make: Callable[[], Session], *, is_alone: bool) -> Session:
+        """Returns the session of this key. Raises InvalidArgumentError in a forked child of a rank, unless ``is_alone``."""
+        if not is_alone and self._job_of_parent is not None and self._job() is self._job_of_parent:
+            raise InvalidArgumentError(f"this process was forked from a rank, whose connections it cannot use{self._hint}")
+        with self._making:
+            session = self._sessions.get(key)
+            if session is None or session.pid != os.getpid():
+                session = self._sessions[key] = make()
+            return session
+
+    def close(self) -> None:
+        for session in self._sessions.values():
+            if session.pid == os.getpid():
+                session.close()
+        self._sessions.clear()
+
+
+_all: list[Sessions] = []
+
+
+@atexit.register
+def _close_all() -> None:
+    for sessions in _all:
+        sessions.close()

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Replaceable checkpoints in framework-named directories.
+
+A training that was rolled back, or killed between a commit and the framework's note of it, saves to the same directories
+again. It may replace its own checkpoints there that follow the one it resumed from.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sealpoint import _directories, _paths, _sealpoint
+from sealpoint._checkpoint import open_own as open_checkpoint
+from sealpoint._errors import AlreadyExistsError, Error
+from sealpoint._native import MARKER, native_files, some
+from sealpoint._series import Series
+
+# Provenance entry with the replaced checkpoints of a checkpoint and its predecessors, as "attempt:parent", newest first.
+# Successors of a replaced checkpoint are thereby still known to belong to this training.
+REPLACED = "lineage.replaced"
+_REPLACED_MAX = 256
+_NOTE_SIZE_MAX_BYTES = _REPLACED_MAX * 66
+
+
+class Run:
+    """The checkpoints that this process loaded and saved in one folder."""
+
+    def __init__(self) -> None:
+        # (attempt, sequence, directory) of the last load or save.
+        self.latest: tuple[str, int, str] | None = None
+        self.resumed: tuple[str, int] | None = None
+        self.loaded: set[str] = set()
+        self.saved: set[str] = set()
+        self.on_their_way: set[str] = set()  # directories with a checkpoint committed on local disks
+
+    def note_load(self, attempt: str, sequence: int, directory: str) -> None:
+        self.latest, self.resumed = (attempt, sequence, directory), (attempt, sequence)
+        self.loaded.add(attempt)
+
+    def note_save(self, attempt: str, sequence: int, directory: str) -> None:
+        self.latest = (attempt, sequence, directory)
+        self.saved.add(attempt)
+
+
+def removal_of(directory: str) -> str:
+    """Describes how a user removes it."""
+    return f"{'rm -r' if _paths.is_local(directory) else 'delete'} {directory}"
+
+
+def remove_replaceable(directory: str, run: Run, *, replace: bool, obstacle: str | None, way_out: str) -> list[str]:
+    """Removes the checkpoint in a directory if it is replaceable. One process calls it.
+
+    Args:
+        replace: Remove any checkpoint, including a native one, unless a KEEP file pins it.
+        obstacle: Reason of the framework to keep it, or None.
+        way_out: Advice for the error message.
+
+    Returns:
+        The removed checkpoint and the ones that it and its predecessors replaced, for the provenance of the next one.
+
+    Raises AlreadyExistsError, and the errors of ``Series.list``.
+    """
+    names = _paths.list_names(directory)
+    is_there = MARKER in names
+    natives = native_files(directory)
+    if not is_there and not natives:
+        return _noted(directory)
+    if replace:
+        if "KEEP" in names:
+            raise AlreadyExistsError("the checkpoint here is not replaced: a file KEEP pins it", path=directory)
+        _directories.remove(directory)
+        return []
+    if natives:
+        raise AlreadyExistsError(
+            f"a native checkpoint is in this directory ({some(natives)}), and is not replaced; way out: {way_out}",
+            path=directory,
+        )
+    folder, name = _paths.split(directory)
+    entries = Series(folder).list()
+    found = [one for one in entries if one.name == name]
+    before = _replaced_before(entries)
+    why = obstacle or (_why_not(found[0], entries, run, before) if found else "its marker is not a file")
+    if why is not None:
+        raise AlreadyExistsError(
+            f"a checkpoint is in this directory, and is not replaced: {why}; way out: {way_out}", path=directory
+        )
+    entry = found[0]
+    replaced = [f"{entry.attempt}:{entry.parent or ''}", *before.get(str(entry.attempt), [])][:_REPLACED_MAX]
+    # The only record of the removed checkpoint if the process is killed before the next commit.
+    _sealpoint.write_file(f"{directory}/{_directories.NOTE}", " ".join(replaced).encode())
+    _directories.remove(directory)
+    return replaced
+
+
+def _noted(directory: str) -> list[str]:
+    """Reads the record left by a process that was killed after a deletion."""
+    note = _sealpoint.read_file(f"{directory}/{_directories.NOTE}", _NOTE_SIZE_MAX_BYTES) or b""
+    try:
+        return note.decode().split()[:_REPLACED_MAX]
+    except UnicodeDecodeError:
+        return []
+
+
+def _why_not(
+    entry: _sealpoint.SeriesEntry, entries: list[_sealpoint.SeriesEntry], run: Run, before: dict[str, list[str]]
+) -> str | None:
+    """Explains why a checkpoint must stay. None: it follows the one this run resumed from, in the same lineage."""
+    if entry.verdict != "committed":
+        return "its marker is void" if entry.is_void else f"its marker is {entry.verdict}"
+    if entry.is_kept:
+        return "a file KEEP pins it"
+    if entry.is_link:
+        return "it is a symbolic link"
+    if entry.attempt in run.loaded:
+        return "this run loaded it"
+    if run.resumed is not None and entry.sequence <= run.resumed[1]:
+        return f"it is not newer than what this run resumed from (sequence {run.resumed[1]})"
+    if run.latest is None:
+        others = [one for one in entries if one.verdict == "committed" and one is not entry]
+        if others or entry.parent is not None:
+            return "this run resumed from nothing in this folder, and saved nothing"
+        return None
+    return _why_not_of_the_run(entry, entries, run, before)
+
+
+def _why_not_of_the_run(
+    entry: _sealpoint.SeriesEntry, entries: list[_sealpoint.SeriesEntry], run: Run, before: dict[str, list[str]]
+) -> str | None:
+    """Explains why a run that resumed or saved must not replace it: it must follow, and another complete one must remain."""
+    def pairs(attempt: str) -> list[tuple[str, str | None]]:
+        return [(one.partition(":")[0], one.partition(":")[2] or None) for one in before.get(attempt, [])]
+
+    parents = dict(pair for attempt in before for pair in pairs(attempt))
+    parents.update({str(one.attempt): one.parent for one in entries if one.verdict == "committed"})
+    known = run.saved if run.resumed is None else run.saved | {run.resumed[0]}
+    # Successors of a checkpoint that a known one replaced also count as successors of the known one.
+    roots = known | {attempt for one in known for attempt, _ in pairs(one)}
+    at, seen = entry.attempt, set[str]()
+    while at is not None and at not in roots and at not in seen:
+        seen.add(at)
+        at = parents.get(at)
+    if at not in roots:
+        return "it does not follow from what this run resumed from or saved"
+    stays = [one for one in entries if one is not entry and one.attempt in known and one.verdict == "committed"]
+    problems: list[str] = []
+    for one in stays:
+        try:
+            with open_checkpoint(one.path):
+                _sealpoint.sync_directory(one.path)
+                _sealpoint.sync_directory(_paths.split(one.path)[0])
+                return None
+        except Error as error:
+            problems.append(str(error))
+    if not stays and run.resumed is None:
+        return None  # the only one saved by this run
+    return "of what this run resumed from and saved no other checkpoint is whole" + "".join(f": {one}" for one in problems)
+
+
+def _replaced_before(entries: list[_sealpoint.SeriesEntry]) -> dict[str, list[str]]:
+    """Returns, by attempt of each committed checkpoint, the ones that it and its predecessors replaced."""
+    found = {}
+    for entry in entries:
+        if entry.verdict != "committed":
+            continue
+        try:
+            with open_checkpoint(entry.path, check_files=False) as checkpoint:
+                found[str(entry.attempt)] = checkpoint.provenance.get(REPLACED, "").split()
+        except Error:
+            continue  # a damaged one proves nothing
+    return found
+
+
+def provenance_of(replaced: list[Any]) -> dict[str, str]:
+    return {REPLACED: " ".join(replaced)} if replaced else {}

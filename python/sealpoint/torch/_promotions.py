@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Promotions left unfinished by an earlier job."""
+
+from __future__ import annotations
+
+import torch.distributed as dist
+
+from sealpoint._arguments import Path
+from sealpoint._ranks import promotions
+from sealpoint.torch._session import session_of
+
+
+def resume_promotions(
+    staged: Path, series: Path, *, keep_local: int = 0, process_group: dist.ProcessGroup | None = None
+) -> list[str]:
+    """Finishes the promotions of an earlier job from local disks. Collective: all ranks call it.
+
+    Call it before looking for the newest checkpoint of the series. Newer checkpoints that are complete across all nodes
+    are then in the series, for any number of ranks. Incomplete ones are logged as warnings ("sealpoint").
+
+    Args:
+        staged: Local directory, as for ``save``. May differ by rank.
+        series: Final directory of the saves.
+        keep_local: Number of local copies to keep.
+
+    Returns:
+        The names of the promoted checkpoints.
+
+    Raises:
+        InvalidArgumentError: an argument is invalid.
+        IoError: the storage failed.
+        CommError: the communication between ranks failed.
+        TimeoutError: a rank did not answer in time.
+
+    Errors are the same on all ranks.
+    """
+    return promotions.resume(session_of(process_group), staged, series, keep_local)
