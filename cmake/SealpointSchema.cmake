@@ -5,7 +5,8 @@ if(NOT EXISTS ${PROJECT_SOURCE_DIR}/schema/index.fbs)
   return()
 endif()
 
-if(TARGET flatbuffers::flatc)
+# Cross-compiled, FlatBuffers brings a flatc for the other processor.
+if(TARGET flatbuffers::flatc AND NOT CMAKE_CROSSCOMPILING)
   set(sealpoint_flatc flatbuffers::flatc)
 else()
   find_program(SEALPOINT_FLATC flatc REQUIRED)

@@ -3,6 +3,7 @@
 find_package(GTest CONFIG REQUIRED)
 find_package(rapidcheck CONFIG REQUIRED)
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
+set_property(TARGET Python3::Interpreter PROPERTY CROSSCOMPILING_EMULATOR "") # it is this machine's
 
 # Most of the build time goes into the code of test macros, which gains nothing from being optimised; what is tested
 # is optimised. Property tests run thousands of generated cases, and what tests share is run by many, so these get a little.
@@ -89,6 +90,19 @@ endfunction()
 function(sealpoint_label_nightly test)
   if(test IN_LIST nightly_names OR "${ARGN}" IN_LIST nightly_names)
     set_property(TEST ${test} APPEND PROPERTY LABELS nightly)
+  endif()
+endfunction()
+
+# sealpoint_program(<variable> <target>): the path by which a script runs the program, through the emulator if it is for another
+# processor.
+function(sealpoint_program variable target)
+  set(${variable} $<TARGET_FILE:${target}> PARENT_SCOPE)
+  if(CMAKE_CROSSCOMPILING_EMULATOR)
+    set(script ${CMAKE_CURRENT_BINARY_DIR}/emulated/${target})
+    list(JOIN CMAKE_CROSSCOMPILING_EMULATOR " " emulator)
+    file(GENERATE OUTPUT ${script} CONTENT "#!/bin/sh\nexec ${emulator} $<TARGET_FILE:${target}> \"$@\"\n"
+         FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+    set(${variable} ${script} PARENT_SCOPE)
   endif()
 endfunction()
 
@@ -197,7 +211,7 @@ function(sealpoint_add_mpi_test name)
   foreach(ranks IN LISTS arg_RANKS)
     set(test mpi.${name}.np${ranks})
     add_test(NAME ${test} COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} ${MPIEXEC_PREFLAGS}
-                                  $<TARGET_FILE:mpi_${name}> ${MPIEXEC_POSTFLAGS})
+                                  ${CMAKE_CROSSCOMPILING_EMULATOR} $<TARGET_FILE:mpi_${name}> ${MPIEXEC_POSTFLAGS})
     set_tests_properties(${test} PROPERTIES LABELS mpi TIMEOUT 300 PROCESSORS ${ranks} ENVIRONMENT
                                             "${SEALPOINT_MPI_ENVIRONMENT}")
   endforeach()

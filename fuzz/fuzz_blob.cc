@@ -115,7 +115,7 @@ void CheckBlob(std::shared_ptr<Bytes> file) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace sealpoint;
   const ByteSpan input = fuzz::AsInput(data, size);
-  if (input.size() < format::kHeaderSize + format::kTrailerSize) return 0;
+  if (input.size() < internal::format::kHeaderSize + internal::format::kTrailerSize) return 0;
   fuzz::CheckBlob(std::make_shared<Bytes>(input.begin(), input.end()));
   return 0;
 }

@@ -38,14 +38,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const ByteSpan input = fuzz::AsInput(data, size);
   const auto file = std::make_shared<Bytes>(input.begin(), input.end());
   fuzz::CheckHeader(*file);
-  if (file->size() < format::kHeaderSize) return 0;
-  testing::ResealHeader(MutableByteSpan(*file).first(format::kHeaderSize));
+  if (file->size() < internal::format::kHeaderSize) return 0;
+  testing::ResealHeader(MutableByteSpan(*file).first(internal::format::kHeaderSize));
   fuzz::CheckHeader(*file);
-  const ByteSpan buffer = ByteSpan(*file).subspan(format::kHeaderSize);
-  fuzz::Check(metadata::Metadata::Decode(metadata::MetadataKind::kIndex, file, buffer, {}));
-  fuzz::Check(metadata::Metadata::Decode(metadata::MetadataKind::kIndex, file, buffer, {},
-                                         metadata::UnknownFields::kSkip));
-  fuzz::Check(
-      metadata::Metadata::DecodeManifest(file, buffer, {.record_count = 3, .shard_count = 3}, {}));
+  const ByteSpan buffer = ByteSpan(*file).subspan(internal::format::kHeaderSize);
+  fuzz::Check(internal::metadata::Metadata::Decode(internal::metadata::MetadataKind::kIndex, file,
+                                                   buffer, {}));
+  fuzz::Check(internal::metadata::Metadata::Decode(internal::metadata::MetadataKind::kIndex, file,
+                                                   buffer, {},
+                                                   internal::metadata::UnknownFields::kSkip));
+  fuzz::Check(internal::metadata::Metadata::DecodeManifest(
+      file, buffer, {.record_count = 3, .shard_count = 3}, {}));
   return 0;
 }

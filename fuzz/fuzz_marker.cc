@@ -32,7 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const ByteSpan input = fuzz::AsInput(data, size);
   fuzz::Check(input);
   Bytes repaired(input.begin(), input.end());
-  repaired.resize(format::kMarkerSize);
+  repaired.resize(internal::format::kMarkerSize);
   testing::ResealMarker(repaired);
   fuzz::Check(repaired);
   return 0;

@@ -4,15 +4,16 @@
 #   scripts/test.sh             packages gcc python: 15 minutes at most, from nothing, on two cores
 #   scripts/test.sh --all       these, and what --rest runs: all that a commit must pass
 #   scripts/test.sh --rest      deep sanitizers threads minimal frameworks builds mutants lint site demo
-#   scripts/test.sh --nightly   enumerations models mutants-full newest-torch frameworks-full fuzz-long presets peers release
-#                               scale: hours
+#   scripts/test.sh --nightly   enumerations models mutants-full newest-torch frameworks-full fuzz-long presets aarch64
+#                               aarch64-full peers release scale: hours
 #   scripts/test.sh STAGE...    the named ones of all these
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 product_stages=(packages gcc python)
 rest_stages=(deep sanitizers threads minimal frameworks builds mutants lint site demo)
-nightly_stages=(enumerations models mutants-full newest-torch frameworks-full fuzz-long presets peers release scale)
+nightly_stages=(enumerations models mutants-full newest-torch frameworks-full fuzz-long presets aarch64 aarch64-full peers release
+  scale)
 all_stages=("${product_stages[@]}" "${rest_stages[@]}")
 
 # One more test than there are processors: where ranks are killed or deadlines pass, tests wait most of the time.
@@ -97,6 +98,16 @@ stage_builds() {
   scripts/build_cost.sh --quick
 }
 
+# g++ for aarch64, in pieces of many sources; qemu runs the tests, twice: with pages of 4 KiB and of 64 KiB.
+stage_aarch64() {
+  local status=0
+  scripts/aarch64_sysroot.sh || status=$?
+  # Without a network there is nothing to compile with.
+  [ "$status" -ne 77 ] || return 0
+  [ "$status" -eq 0 ]
+  workflow aarch64
+}
+
 # Each sync, publication and compare of digests taken out, one at a time: a test must fail.
 stage_mutants() {
   scripts/mutants.py --quick
@@ -150,6 +161,12 @@ stage_presets() {
     --test-dir build/asan-ubsan --output-on-failure --no-tests=error -L '^(unit|property|conformance|fuzz)$' -L '^nightly$'
   TSAN_OPTIONS=halt_on_error=1:die_after_fork=0 ctest \
     --test-dir build/tsan --output-on-failure --no-tests=error -L '^threaded$' -L '^nightly$' -LE '^crash$'
+}
+# All that runs there: MPI has the launcher of this machine. Then the Debian packages for arm64.
+stage_aarch64-full() {
+  scripts/aarch64_sysroot.sh
+  workflow aarch64-full
+  scripts/debian.sh --arm64
 }
 stage_peers() { scripts/peers.sh; }
 # What a release hands out, installed in new systems and used: source package, wheels, Debian packages.

@@ -25,6 +25,10 @@ inline constexpr std::uint32_t kFormatVersionWritten = 1;
 // than the headers. The text is static. Thread-safe.
 SEALPOINT_EXPORT std::string_view VersionString();
 
+// The vector instructions that digests and the byte split use on this processor, "XXH3 by NEON,
+// byte split by NEON". The text is static. Thread-safe.
+SEALPOINT_EXPORT std::string_view InstructionSets();
+
 }  // namespace sealpoint
 
 #endif  // SEALPOINT_VERSION_H_

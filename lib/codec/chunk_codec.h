@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string_view>
 
 #include "sealpoint/bytes.h"
 #include "sealpoint/codec.h"
@@ -54,6 +55,8 @@ class ChunkCodec {
 // after the last whole element follow unchanged. Preconditions: equal sizes, element_size >= 1.
 void SplitBytes(std::uint32_t element_size, ByteSpan raw, MutableByteSpan out);
 void JoinBytes(std::uint32_t element_size, ByteSpan split, MutableByteSpan raw);
+// The name of the vector instructions that both use, "NEON". Static text.
+std::string_view ByteSplitInstructions();
 
 }  // namespace sealpoint::internal::codec
 

@@ -2,6 +2,7 @@
 #include "lib/device/host_mapping.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstddef>
@@ -26,7 +27,8 @@ void TouchPages(MutableByteSpan bytes) {
   }
 }
 
-// A mapping that begins at a multiple of `alignment`: maps more and gives the ends back.
+// A mapping that begins at a multiple of `alignment`: maps more and gives the ends back. The size
+// is one of whole pages, or the end could not be given back.
 Result<MutableByteSpan> MapAligned(std::uint64_t size_bytes, std::uint64_t alignment) {
   const std::size_t padded = size_bytes + (alignment - kPageBytes);
   void* const mapped =
@@ -53,11 +55,19 @@ Status Populate(MutableByteSpan bytes) {
 
 }  // namespace
 
+std::uint64_t SystemPageBytes() {
+  static const auto size = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  return size;
+}
+
 Result<MutableByteSpan> MapHostMemory(std::uint64_t size_bytes) {
   SEALPOINT_CHECK(size_bytes != 0 && size_bytes % kPageBytes == 0);
   SEALPOINT_CHECK(size_bytes <= std::uint64_t{1} << 63);
-  const std::uint64_t alignment = size_bytes >= kHugePageBytes ? kHugePageBytes : kPageBytes;
-  SEALPOINT_ASSIGN_OR_RETURN(const MutableByteSpan bytes, MapAligned(size_bytes, alignment));
+  const std::uint64_t page = SystemPageBytes();
+  const std::uint64_t alignment = size_bytes >= kHugePageBytes ? kHugePageBytes : page;
+  SEALPOINT_ASSIGN_OR_RETURN(const MutableByteSpan pages,
+                             MapAligned(AlignUp(size_bytes, page), alignment));
+  const MutableByteSpan bytes = pages.first(size_bytes);
   // Only a request: without huge pages all is the same, but slower.
   if (alignment == kHugePageBytes) madvise(bytes.data(), bytes.size(), MADV_HUGEPAGE);
   Status status;

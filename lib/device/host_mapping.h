@@ -9,8 +9,11 @@
 
 namespace sealpoint::internal::device {
 
-// Unit of host memory; the smallest page size of Linux.
+// Unit of sizes of staging memory; the smallest page size of Linux.
 inline constexpr std::uint64_t kPageBytes = 4096;
+
+// Page size of this system: kPageBytes, or 64 KiB on many aarch64 hosts. Thread-safe.
+std::uint64_t SystemPageBytes();
 
 // Anonymous memory for staging: aligned to pages, to huge pages from their size on; backed by huge
 // pages where offered; every page present; absent in forked children. `size_bytes` is a positive

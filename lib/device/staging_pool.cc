@@ -272,8 +272,8 @@ Result<StagingBuffer> StagingPool::AcquireScratch(std::uint64_t size_bytes) {
     return MakeError(Code::kIo, "no memory for a scratch buffer of ", size_bytes, " bytes");
   }
   // Memory that will not be kept is not rounded up to its class.
-  std::uint64_t size = std::bit_ceil(std::max(size_bytes, kPageBytes));
-  if (size > state_->scratch_budget) size = AlignUp(size_bytes, kPageBytes);
+  std::uint64_t size = std::bit_ceil(std::max(size_bytes, SystemPageBytes()));
+  if (size > state_->scratch_budget) size = AlignUp(size_bytes, SystemPageBytes());
 
   std::unique_lock lock(state_->mutex);
   auto& cached = state_->ScratchClass(size);

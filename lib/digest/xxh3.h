@@ -12,7 +12,8 @@ namespace sealpoint::internal::digest {
 // instruction set. These sources must not instantiate functions of the standard library's headers:
 // the linker could use a copy with instructions that the processor lacks for the whole program.
 struct Xxh3 {
-  std::size_t state_size;  // bytes, a multiple of 64; a state is aligned to 64
+  const char* instructions;  // a name: "NEON"
+  std::size_t state_size;    // bytes, a multiple of 64; a state is aligned to 64
   void (*hash)(const void* bytes, std::size_t size, unsigned char* digest);
   void (*reset)(void* state);
   void (*update)(void* state, const void* bytes, std::size_t size);

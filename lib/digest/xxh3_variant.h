@@ -39,7 +39,20 @@ void Xxh3Finish(const void* state, unsigned char* digest) {
   Xxh3Canonical(XXH3_128bits_digest(static_cast<const XXH3_state_t*>(state)), digest);
 }
 
-constexpr Xxh3 kXxh3Here = {sizeof(XXH3_state_t), Xxh3Hash, Xxh3Reset, Xxh3Update, Xxh3Finish};
+#if XXH_VECTOR == XXH_AVX512
+constexpr const char* kInstructions = "AVX-512";
+#elif XXH_VECTOR == XXH_AVX2
+constexpr const char* kInstructions = "AVX2";
+#elif XXH_VECTOR == XXH_SSE2
+constexpr const char* kInstructions = "SSE2";
+#elif XXH_VECTOR == XXH_NEON
+constexpr const char* kInstructions = "NEON";
+#else
+constexpr const char* kInstructions = "scalar code";
+#endif
+
+constexpr Xxh3 kXxh3Here = {kInstructions, sizeof(XXH3_state_t), Xxh3Hash,
+                            Xxh3Reset,     Xxh3Update,           Xxh3Finish};
 static_assert(sizeof(XXH3_state_t) % kXxh3StateAlignment == 0);
 static_assert(alignof(XXH3_state_t) <= kXxh3StateAlignment);
 

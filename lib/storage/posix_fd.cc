@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -11,9 +12,25 @@
 
 #include "lib/base/checked_math.h"
 #include "lib/base/errors.h"
-#include "sealpoint/storage.h"
 
 namespace sealpoint::internal::storage {
+namespace {
+
+// Since Linux 6.6 tmpfs takes O_DIRECT and copies as before.
+bool IsInMemory(int fd) {
+  struct statfs system = {};
+  return ::fstatfs(fd, &system) == 0 &&
+         (system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC);
+}
+
+bool SetDirectFlag(int fd, bool direct) {
+  const int flags = ::fcntl(fd, F_GETFL);
+  if (flags < 0) return false;
+  const int new_flags = direct ? (flags | O_DIRECT) : (flags & ~O_DIRECT);
+  return ::fcntl(fd, F_SETFL, new_flags) == 0;
+}
+
+}  // namespace
 
 UniqueFd& UniqueFd::operator=(UniqueFd&& other) noexcept {
   if (this != &other) {
@@ -47,17 +64,35 @@ Status SyncDirectoryFd(int directory_fd, const std::string& path) {
   return ErrnoError("fsync", errno).AtPath(path);
 }
 
-bool SetDirect(int fd, bool direct) {
-  // Since Linux 6.6 tmpfs takes the flag and copies as before.
-  struct statfs system = {};
-  if (direct && ::fstatfs(fd, &system) == 0 &&
-      (system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC)) {
-    return false;
+DirectIo::DirectIo(int fd, IoMode mode) : fd_(fd) {
+  if (mode != IoMode::kDirect || IsInMemory(fd)) return;
+#if defined(STATX_DIOALIGN)
+  struct statx info = {};
+  // Since Linux 6.1. Both are 0 where there is no direct I/O.
+  if (::statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &info) == 0 &&
+      (info.stx_mask & STATX_DIOALIGN) != 0) {
+    memory_alignment_bytes_ = info.stx_dio_mem_align;
+    offset_alignment_bytes_ = info.stx_dio_offset_align;
   }
-  const int flags = ::fcntl(fd, F_GETFL);
-  if (flags < 0) return false;
-  const int new_flags = direct ? (flags | O_DIRECT) : (flags & ~O_DIRECT);
-  return ::fcntl(fd, F_SETFL, new_flags) == 0;
+#endif
+  if (memory_alignment_bytes_ == 0 || offset_alignment_bytes_ == 0) return;
+  is_on_.store(SetDirectFlag(fd, true), std::memory_order_relaxed);
+}
+
+bool DirectIo::IsOnFor(std::uint64_t offset, std::uint64_t size_bytes, const void* address) {
+  if (!is_on()) return false;
+  const auto number = reinterpret_cast<std::uintptr_t>(address);
+  if ((offset | size_bytes) % offset_alignment_bytes_ == 0 &&
+      number % memory_alignment_bytes_ == 0) {
+    return true;
+  }
+  return !TurnOff();
+}
+
+bool DirectIo::TurnOff() {
+  if (!SetDirectFlag(fd_, false)) return false;
+  is_on_.store(false, std::memory_order_relaxed);
+  return true;
 }
 
 Status CheckDirectAlignment(std::uint64_t offset, std::uint64_t size_bytes, const void* address) {

@@ -2,7 +2,6 @@
 #ifndef SEALPOINT_LIB_STORAGE_POSIX_FILE_H_
 #define SEALPOINT_LIB_STORAGE_POSIX_FILE_H_
 
-#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,7 +29,7 @@ class PosixWritableFile final : public WritableFile {
   Status Preallocate(std::uint64_t size_bytes) override;
   Status Sync() override;
   Status Close() override;
-  bool is_direct() const override { return is_direct_.load(std::memory_order_relaxed); }
+  bool is_direct() const override { return direct_io_.is_on(); }
 
   // Like Preallocate; `*done` is true if the file system supports it.
   Status TryPreallocate(std::uint64_t size_bytes, bool* done);
@@ -41,7 +40,7 @@ class PosixWritableFile final : public WritableFile {
 
   UniqueFd fd_;
   const std::string path_;
-  std::atomic<bool> is_direct_;
+  DirectIo direct_io_;
   FirstError first_error_;
 };
 
@@ -53,7 +52,7 @@ class PosixReadableFile final : public ReadableFile {
   std::uint64_t size_bytes() const override { return size_bytes_; }
   Status ReadAt(std::uint64_t offset, MutableByteSpan out) const override;
   void WillRead(std::uint64_t offset, std::uint64_t size) const override;
-  bool is_direct() const override { return is_direct_.load(std::memory_order_relaxed); }
+  bool is_direct() const override { return direct_io_.is_on(); }
   std::optional<int> descriptor() const override { return fd_.get(); }
 
  private:
@@ -67,8 +66,7 @@ class PosixReadableFile final : public ReadableFile {
   const std::string path_;
   const std::uint64_t size_bytes_;
   const IoMode mode_;
-  // Cleared by the first read that shows that direct I/O is refused after all.
-  mutable std::atomic<bool> is_direct_;
+  mutable DirectIo direct_io_;
 };
 
 }  // namespace sealpoint::internal::storage

@@ -20,7 +20,7 @@ PosixReadableFile::PosixReadableFile(UniqueFd fd, std::string path, std::uint64_
       path_(std::move(path)),
       size_bytes_(size_bytes),
       mode_(mode),
-      is_direct_(mode == IoMode::kDirect && SetDirect(fd_.get(), true)) {}
+      direct_io_(fd_.get(), mode) {}
 
 Status PosixReadableFile::EndsEarly(std::uint64_t end, std::uint64_t offset,
                                     std::size_t size) const {
@@ -72,14 +72,13 @@ Status PosixReadableFile::ReadAll(std::uint64_t offset, MutableByteSpan out,
                                   std::size_t needed_bytes) const {
   std::size_t done = 0;
   while (done < needed_bytes) {
-    const bool was_direct = is_direct();
     const MutableByteSpan rest = out.subspan(done);
+    const bool was_direct = direct_io_.IsOnFor(offset + done, rest.size(), rest.data());
     const ssize_t got =
         ::pread(fd_.get(), rest.data(), rest.size(), static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && errno == EINVAL && was_direct && SetDirect(fd_.get(), false)) {
+    if (got < 0 && errno == EINVAL && was_direct && direct_io_.TurnOff()) {
       // The device requires a larger alignment, or a short read left an unaligned rest.
-      is_direct_.store(false, std::memory_order_relaxed);
       continue;
     }
     if (got < 0) return ErrnoError("pread", errno).AtPath(path_).AtOffset(offset + done);

@@ -48,9 +48,7 @@ class WithoutFileSizeSignal {
 }  // namespace
 
 PosixWritableFile::PosixWritableFile(UniqueFd fd, std::string path, IoMode mode)
-    : fd_(std::move(fd)),
-      path_(std::move(path)),
-      is_direct_(mode == IoMode::kDirect && SetDirect(fd_.get(), true)) {}
+    : fd_(std::move(fd)), path_(std::move(path)), direct_io_(fd_.get(), mode) {}
 
 Status PosixWritableFile::CheckUsable() const {
   SEALPOINT_RETURN_IF_ERROR(first_error_.Get());
@@ -69,13 +67,12 @@ Status PosixWritableFile::WriteAt(std::uint64_t offset, ByteSpan data) {
 Status PosixWritableFile::WriteAll(std::uint64_t offset, ByteSpan data) {
   WithoutFileSizeSignal without_signal;
   while (!data.empty()) {
-    const bool was_direct = is_direct();
+    const bool was_direct = direct_io_.IsOnFor(offset, data.size(), data.data());
     const ssize_t written =
         ::pwrite(fd_.get(), data.data(), data.size(), static_cast<off_t>(offset));
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0 && errno == EINVAL && was_direct && SetDirect(fd_.get(), false)) {
+    if (written < 0 && errno == EINVAL && was_direct && direct_io_.TurnOff()) {
       // The device requires a larger alignment, or a short write left an unaligned rest.
-      is_direct_.store(false, std::memory_order_relaxed);
       continue;
     }
     if (written < 0) {

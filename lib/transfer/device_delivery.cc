@@ -9,13 +9,13 @@
 #include "lib/base/checked_math.h"
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
+#include "lib/device/host_mapping.h"
 #include "lib/transfer/host_delivery.h"
 
 namespace sealpoint::internal::transfer {
 namespace {
 
 constexpr std::size_t kWindowsMax = 3;
-constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kBufferMinBytes = 64 * kKiB;
 
 // So many digests may one range need.
@@ -45,7 +45,7 @@ DeviceStaging DeviceStaging::Divide(const DeliveryPlan& plan, int threads,
                                     std::uint64_t memory_budget_bytes, bool with_digests) {
   DeviceStaging staging{.window_bytes = plan.range_pages_max};
   if (with_digests) {
-    staging.digest_bytes = AlignUp(ChecksMax(plan) * sizeof(Digest), kPageBytes);
+    staging.digest_bytes = AlignUp(ChecksMax(plan) * sizeof(Digest), device::kPageBytes);
   }
   // A window is what the budget is made for. A staging buffer takes no more than that, and less if
   // the pool, which lends powers of two, would otherwise have to lend twice as much.

@@ -7,6 +7,7 @@
 
 #include "lib/base/checked_math.h"
 #include "lib/base/macros.h"
+#include "lib/device/host_mapping.h"
 #include "lib/transfer/host_delivery.h"
 #include "lib/transfer/staged_copy.h"
 
@@ -39,7 +40,7 @@ std::uint64_t StagingBufferBytes(const DeliveryPlan& plan, bool raw_stays) {
       if (size_max >= kStagingBufferMaxBytes) return kStagingBufferMaxBytes;
     }
   }
-  return AlignUp(size_max, std::uint64_t{4096});
+  return AlignUp(size_max, device::kPageBytes);
 }
 
 StagedCopies::StagedCopies(const DeliveryPlan& plan, std::shared_ptr<device::DeviceRuntime> runtime)

@@ -69,7 +69,7 @@ class Blob(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Estimated cost of a read. ``text`` has one line per file."""
+    """Predicted cost of a read. ``text`` has one line per file."""
 
     summary: _sealpoint.PlanSummary
     text: str
@@ -477,7 +477,7 @@ class Checkpoint(Mapping[str, Tensor]):
         return self._read(items, contract, threads, convert, isolate, progress)
 
     def plan(self, requests: Iterable[str] | Mapping[str, Any] | None = None) -> Plan:
-        """Estimates the cost of a read in bytes, files and requests. Reads chunk records but no payload.
+        """Computes the cost of a read in bytes, files and requests. Reads chunk records but no payload.
 
         Args:
             requests: Names, or ``{name: box}``. Default: everything.
@@ -676,7 +676,7 @@ def open_own(
     raise_limits: int = 1,
     must_be_alone: bool = False,
 ) -> Checkpoint:
-    """The same, whatever else is in the directory, unless it must be alone there."""
+    """Opens a checkpoint as ``open`` does. With ``must_be_alone``, other checkpoints in the directory are an error."""
     check(check_files=check_files, direct_io=direct_io, memory_budget_bytes=memory_budget_bytes, raise_limits=raise_limits)
     count = load_threads(threads)
     if must_be_alone:

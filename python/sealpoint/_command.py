@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the commands of this package share: arguments, output, exit status. They are as those of the program (tools/common)."""
+"""Shared parts of the commands of this package: arguments, output, exit status. They match the program's (tools/common)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 from sealpoint._errors import Error
 from sealpoint._sealpoint import json_version, printable
 
-# The status of a conversion that is done, but left out what may be state.
+# Exit status of a conversion that completed but skipped possible state.
 LEFT_OUT = 6
 _UNREADABLE, _USAGE, _INTERNAL, _OUTPUT, _INTERRUPTED = 4, 64, 70, 74, 130
 _STATUS_OF_CODE = {
@@ -31,7 +31,7 @@ def status_of(error: Error) -> int:
 
 
 class _SignalledError(BaseException):
-    """A signal that ends the program, by its number."""
+    """A signal that ends the program, with its number."""
 
 
 class _OutputError(Exception):
@@ -39,9 +39,9 @@ class _OutputError(Exception):
 
 
 def write(text: str) -> None:
-    """To standard output. All of it goes through here, so that what could not be written has a status of its own."""
+    """Writes to standard output. All output goes through here, so that a failed write has its own exit status."""
     try:
-        if sys.stdout is None:  # it was closed when the process began
+        if sys.stdout is None:  # closed before the process started
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
         sys.stdout.write(text)
     except OSError as error:
@@ -53,7 +53,7 @@ def write_line(text: str) -> None:
 
 
 def write_document(members: dict[str, Any], status: int) -> int:
-    """The document of ``--json``; returns the status."""
+    """Writes the document of ``--json`` and returns the status."""
     write_line(json.dumps({"version": json_version, **members, "exit_status": status}, indent=2))
     return status
 
@@ -68,7 +68,7 @@ def _error_document(status: int, **members: Any) -> None:
 
 
 def _report(program: str, error: Error) -> int:
-    """On standard error, or as the document."""
+    """Reports an error on standard error, or as the document."""
     status = status_of(error)
     if _wants_json():
         names = ("code", "rule", "path", "offset", "tensor", "object", "message")
@@ -79,7 +79,7 @@ def _report(program: str, error: Error) -> int:
 
 
 def complete(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
-    """What fits as the last word, as tools/ckpt/complete.cc writes it: a line for each, or ``:`` for files."""
+    """Writes the completions of the last word, as tools/ckpt/complete.cc does: one per line, or ``:`` for files."""
     options = {name: action for action in parser._actions for name in action.option_strings}
     before = options.get(words[-2]) if len(words) > 1 else None
     if before is not None and before.nargs != 0:
@@ -91,7 +91,7 @@ def complete(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
 
 
 def write_error(text: str) -> None:
-    """To standard error, whose own errors cannot be reported anywhere."""
+    """Writes to standard error; errors of the write itself are ignored."""
     try:
         if sys.stderr is not None:
             sys.stderr.write(text)
@@ -101,7 +101,7 @@ def write_error(text: str) -> None:
 
 
 class Parser(argparse.ArgumentParser):
-    """Wrong usage is one line and status 64, since 2 means uncommitted."""
+    """Reports wrong usage in one line with status 64, because 2 means uncommitted."""
 
     def error(self, message: str) -> NoReturn:
         write_error(f"{self.prog}: {printable(message)}; see --help\n")
@@ -113,17 +113,17 @@ class Parser(argparse.ArgumentParser):
 
 
 def run(work: Callable[[], int], name: str) -> int:
-    """Does the work of the command of this name, which returns its exit status; yields the status of the process."""
+    """Runs the command of this name and yields the exit status of the process. The body returns the command's status."""
     _open_standard_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # the terminal may not have every character
+            stream.reconfigure(errors="backslashreplace")  # the terminal may not support every character
     try:
         return _finish(work, f"ckpt {name}")
     except _OutputError as failed:
         error = failed.args[0]
         _give_up(sys.stdout)
-        if isinstance(error, BrokenPipeError):  # as every program ends whose reader has seen enough
+        if isinstance(error, BrokenPipeError):  # the reader closed the pipe early, as `head` does
             signal.signal(signal.SIGPIPE, signal.SIG_DFL)
             os.kill(os.getpid(), signal.SIGPIPE)
         write_error(f"ckpt: standard output: {error.strerror} (errno {error.errno})\n")
@@ -131,15 +131,15 @@ def run(work: Callable[[], int], name: str) -> int:
 
 
 def end_by_signals() -> None:
-    """From now on SIGTERM and SIGHUP end it as Ctrl-C does: what it began is removed; the status is 128 + number."""
+    """Makes SIGTERM and SIGHUP behave as Ctrl-C: partial output is removed, and the status is 128 + signal number."""
 
     def end(number: int, frame: object) -> None:
         for other in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(other, signal.SIG_IGN)  # nothing is to come between the removal
+            signal.signal(other, signal.SIG_IGN)  # no second signal interrupts the removal
         raise _SignalledError(number)
 
     for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores one
+        if signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores SIGHUP
             signal.signal(number, end)
 
 
@@ -156,7 +156,7 @@ def _finish(work: Callable[[], int], program: str) -> int:
         return 128 + int(ended.args[0])
     except _OutputError:
         raise
-    except Exception:  # the status 1 that Python would give means corrupt
+    except Exception:  # Python's status 1 would mean corrupt
         write_error(traceback.format_exc() + f"{program}: this is a bug; nothing is known of the checkpoint\n")
         return _INTERNAL
     finally:
@@ -172,7 +172,7 @@ def flush() -> None:
 
 
 def _open_standard_streams() -> None:
-    """Puts a file in the place of each closed one, so that no file of a checkpoint takes its number."""
+    """Replaces closed standard streams, so that no checkpoint file gets their descriptors."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)
@@ -181,7 +181,7 @@ def _open_standard_streams() -> None:
 
 
 def _give_up(stream: Any) -> None:
-    """What the stream still holds goes nowhere, so that the interpreter does not try again, and fail, at its end."""
+    """Discards buffered output, so that the interpreter does not retry the write, and fail, at exit."""
     if stream is None:
         return
     with contextlib.suppress(OSError):

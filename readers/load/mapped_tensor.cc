@@ -18,6 +18,7 @@
 #include "lib/base/macros.h"
 #include "lib/container/blob_files.h"
 #include "lib/container/blob_tables.h"
+#include "lib/device/host_mapping.h"
 #include "lib/digest/hasher.h"
 #include "lib/pipeline/load_threads.h"
 #include "lib/pipeline/thread_pool.h"
@@ -41,11 +42,6 @@ constexpr int kPopulateRead = 22;  // MADV_POPULATE_READ, which older headers of
 constexpr int kSeals = F_SEAL_SEAL | F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW;
 // Populated and hashed at a time by one thread: some chunks of the default size.
 constexpr std::uint64_t kStretchBytes = 16 * kMiB;
-
-std::uint64_t PageSize() {
-  static const auto size = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-  return size;
-}
 
 // Pages of a file, or anonymous ones; unmapped at the end.
 class Pages {
@@ -77,7 +73,8 @@ class Pages {
 // Reads the pages in, so that one that the file no longer has is an error here and no signal when
 // it is touched. Does nothing where the kernel cannot (before Linux 5.14).
 Status Populate(ByteSpan bytes) {
-  const auto begin = reinterpret_cast<std::uintptr_t>(bytes.data()) / PageSize() * PageSize();
+  const auto begin = reinterpret_cast<std::uintptr_t>(bytes.data()) / device::SystemPageBytes() *
+                     device::SystemPageBytes();
   const auto end = reinterpret_cast<std::uintptr_t>(bytes.data()) + bytes.size();
   void* const from = reinterpret_cast<void*>(begin);  // NOLINT(performance-no-int-to-ptr)
   while (madvise(from, end - begin, kPopulateRead) != 0) {
@@ -166,7 +163,7 @@ class Mapper {
       SEALPOINT_RETURN_IF_ERROR(CheckPlain(shard));
       auto shard_pages = MapFile(files, shard);
       if (!shard_pages) return At(shard, shard.begin(), shard_pages.error());
-      const std::uint64_t before = shard.begin() % PageSize();
+      const std::uint64_t before = shard.begin() % device::SystemPageBytes();
       mapped.push_back({shard.region, shard_pages->bytes().subspan(before, shard.size)});
       pages.push_back(*std::move(shard_pages));
     }
@@ -211,8 +208,8 @@ class Mapper {
   // Shards begin at pages there; never 0, since nothing of that size can be mapped.
   std::uint64_t CopySize() const {
     std::uint64_t size = 0;
-    for (const StoredShard& shard : shards_) size += AlignUp(shard.size, PageSize());
-    return std::max(size, PageSize());
+    for (const StoredShard& shard : shards_) size += AlignUp(shard.size, device::SystemPageBytes());
+    return std::max(size, device::SystemPageBytes());
   }
 
   Result<Pages> MapFile(container::BlobFiles& files, const StoredShard& shard) const {
@@ -222,7 +219,7 @@ class Mapper {
       return Status(Code::kUnsupported,
                     "the storage has no files that can be mapped: read the tensor instead");
     }
-    const std::uint64_t before = shard.begin() % PageSize();
+    const std::uint64_t before = shard.begin() % device::SystemPageBytes();
     return Pages::Map(*fd, shard.begin() - before, before + shard.size, PROT_READ);
   }
 
@@ -237,7 +234,7 @@ class Mapper {
       for (const StoredShard& shard : shards_) {
         request.Add(info_.name, shard.region,
                     MutableMemoryView::Host(pages.bytes().subspan(at, shard.size)));
-        at += AlignUp(shard.size, PageSize());
+        at += AlignUp(shard.size, device::SystemPageBytes());
       }
       SEALPOINT_RETURN_IF_ERROR(
           checkpoint_.Load(request, LoadContract::Partial(), {.threads = threads}).status());
@@ -254,7 +251,7 @@ class Mapper {
     std::uint64_t at = 0;
     for (const StoredShard& shard : shards_) {
       mapped.push_back({shard.region, all.bytes().subspan(at, shard.size)});
-      at += AlignUp(shard.size, PageSize());
+      at += AlignUp(shard.size, device::SystemPageBytes());
     }
     pages.push_back(std::move(all));
     return MakeMapped(std::move(info_), std::move(pages), std::move(mapped), std::move(fd));

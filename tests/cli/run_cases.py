@@ -155,6 +155,7 @@ class Runner:
         text = re.sub(r"\d+\.\d\d s\b", "<seconds>", text)
         text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", "<time>", text)
         text = re.sub(r'"(\w*seconds|created_unix_ns)": [^,\n]+', r'"\1": "<time>"', text)
+        text = re.sub(r"XXH3 by [^,]+, byte split by [^)]+", "<instructions>", text)
         return re.sub(r"(ckpt[- ]?\w*) \d+\.\d+\.\d+(?:-rc\d+)? ", r"\1 <version> ", text)
 
     def run(self, tool, *arguments, **options):

@@ -15,10 +15,13 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdarg>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "lib/codec/chunk_codec.h"
+#include "lib/device/host_mapping.h"
 #include "lib/device/staging_pool.h"
 #include "sealpoint/checkpoint.h"
 #include "sealpoint/mapped_tensor.h"
@@ -59,6 +62,14 @@ std::vector<std::string>& Calls() {
   static std::vector<std::string> calls;
   return calls;
 }
+
+// What statx says of direct I/O on any file: an alignment, 0 where there is none, or what the file
+// system says.
+std::optional<unsigned> alignment_of_direct_io;
+
+constexpr long kPageBytes = 65536;  // of the system, as it says here
+
+const void* last_unmapped = nullptr;
 
 bool IsNext(const char* call, const std::string& path) {
   Calls().push_back(std::string(call) + " " + path.substr(path.rfind('/') + 1));
@@ -123,6 +134,16 @@ int fstatat(int fd, const char* name, struct stat* info, int flags) noexcept {
   return Stand<Function>("fstatat", name, fd, name, info, flags);
 }
 
+int statx(int fd, const char* name, int flags, unsigned mask, struct statx* info) noexcept {
+  using Function = int (*)(int, const char*, int, unsigned, struct statx*);
+  const int result = Stand<Function>("statx", PathOf(fd), fd, name, flags, mask, info);
+  if (alignment_of_direct_io) {
+    info->stx_mask |= STATX_DIOALIGN;
+    info->stx_dio_mem_align = info->stx_dio_offset_align = *alignment_of_direct_io;
+  }
+  return result;
+}
+
 void* __libc_malloc(size_t size);  // glibc's own
 
 void* malloc(size_t size) noexcept {
@@ -148,6 +169,16 @@ void* mmap(void* at, size_t size, int protection, int flags, int fd, off_t offse
   }
   const long data = syscall(SYS_mmap, at, size, protection, flags, fd, offset);
   return reinterpret_cast<void*>(data);  // NOLINT(performance-no-int-to-ptr)
+}
+
+int munmap(void* at, size_t size) noexcept {
+  last_unmapped = at;
+  return static_cast<int>(syscall(SYS_munmap, at, size));
+}
+
+long sysconf(int name) noexcept {
+  if (name == _SC_PAGESIZE) return kPageBytes;
+  return reinterpret_cast<long (*)(int)>(dlsym(RTLD_NEXT, "sysconf"))(name);
 }
 
 int memfd_create(const char* name, unsigned flags) noexcept {
@@ -258,6 +289,68 @@ TEST_F(SystemCalls, WithoutItsFlagsAFileIsWrittenBuffered) {
   EXPECT_THAT(Calls(), Not(Contains(EndsWith(".set"))));
 }
 
+// Memory and files of which the device says what alignment it asks for.
+class DirectSystemCalls : public SystemCalls {
+ protected:
+  static constexpr std::size_t kDeviceBlock = 4 * kDirectIoAlignmentBytes;
+
+  void SetUp() override {
+    if (!directory_->CreateExclusive("probe", {.mode = IoMode::kDirect}).value()->is_direct()) {
+      GTEST_SKIP() << "no direct I/O at " << temp_.path();
+    }
+    Calls().clear();
+  }
+  void TearDown() override { alignment_of_direct_io.reset(); }
+
+  std::unique_ptr<WritableFile> Create() {
+    return directory_->CreateExclusive("f", {.mode = IoMode::kDirect}).value();
+  }
+  // `kDeviceBlock` bytes, `shift` behind a multiple of that.
+  MutableByteSpan Block(std::size_t shift = 0) {
+    const auto address = reinterpret_cast<std::uintptr_t>(memory_.data());
+    const std::size_t begin = kDeviceBlock - address % kDeviceBlock + shift;
+    return MutableByteSpan(memory_).subspan(begin, kDeviceBlock);
+  }
+
+  Bytes memory_ = NoiseBytes(1, 3 * kDeviceBlock);
+};
+
+TEST_F(DirectSystemCalls, AnAlignmentThatTheDeviceAsksForIsKept) {
+  alignment_of_direct_io = kDeviceBlock;
+  const auto file = Create();
+  ASSERT_TRUE(file->WriteAt(0, Block()).ok());
+  EXPECT_TRUE(file->is_direct());
+  ASSERT_TRUE(file->WriteAt(kDeviceBlock, Block().first(kDirectIoAlignmentBytes)).ok());
+  EXPECT_FALSE(file->is_direct());
+  const auto reader = directory_->OpenForRead("f", IoMode::kDirect).value();
+  Bytes expected(Block().begin(), Block().end());
+  ASSERT_TRUE(reader->ReadAt(0, Block()).ok());
+  EXPECT_EQ(Bytes(Block().begin(), Block().end()), expected);
+  EXPECT_TRUE(reader->is_direct());
+  ASSERT_TRUE(reader->ReadAt(kDeviceBlock, Block().first(kDirectIoAlignmentBytes)).ok());
+  EXPECT_FALSE(reader->is_direct());
+}
+
+TEST_F(DirectSystemCalls, MemoryThatTheDeviceRefusesIsWrittenBuffered) {
+  alignment_of_direct_io = kDeviceBlock;
+  const auto file = Create();
+  ASSERT_TRUE(file->WriteAt(0, Block(kDirectIoAlignmentBytes)).ok());
+  EXPECT_FALSE(file->is_direct());
+}
+
+TEST_F(DirectSystemCalls, WhereThereIsNoDirectIoTheFlagIsNotTried) {
+  alignment_of_direct_io = 0;
+  EXPECT_FALSE(Create()->is_direct());
+  EXPECT_THAT(Calls(), Not(Contains(EndsWith(".set"))));
+}
+
+TEST_F(DirectSystemCalls, AKernelThatKnowsNoAlignmentWritesDirectly) {
+  Fail({.call = "statx", .end = "/f", .error_number = ENOSYS});
+  const auto file = Create();
+  ASSERT_TRUE(file->WriteAt(0, Block().first(kDirectIoAlignmentBytes)).ok());
+  EXPECT_TRUE(file->is_direct());
+}
+
 TEST_F(SystemCalls, AListingThatBreaksOffIsAnError) {
   const Bytes content = NoiseBytes(1, 10);
   ReplaceFile(*PosixStorage(), temp_.path(), "f", &content);
@@ -360,6 +453,13 @@ TEST_F(SystemCalls, MemoryThatCannotBeHadIsAnError) {
     EXPECT_THAT(pool->Acquire().status(), HasCode(Code::kIo));
   }
   EXPECT_TRUE(pool->Reserve(4).ok());
+}
+
+// Linux unmaps whole pages of the system, and refuses a range that begins within one.
+TEST_F(SystemCalls, WhatAnAlignedMappingHasTooMuchIsUnmappedInWholePages) {
+  const MutableByteSpan bytes = internal::device::MapHostMemory(2 * kMiB + 4096).value();
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(last_unmapped) % kPageBytes, 0u);
+  internal::device::UnmapHostMemory(bytes);
 }
 
 // A tensor that is mapped: from its file, or copied into memory that is sealed.

@@ -78,6 +78,7 @@ NO_OBSTACLE = "a file is in the way of a directory, and of none in a bucket"
 # Those that make no sense there, or whole files, and why.
 NOT_IN_A_BUCKET = {
     "test_command.test_a_path_that_is_not_utf8": "a key is UTF-8",
+    "test_command.test_an_installation_without_the_package": "it is about an installation, not about places",
     "test_command.test_no_file_takes_the_number_of_a_closed_stream": "it is about streams, not about places",
     "test_command.test_output_that_cannot_be_written": "it is about streams, not about places",
     "test_command.test_two_checkpoints_in_one_directory": "a bucket has no FIFO",

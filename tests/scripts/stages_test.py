@@ -18,8 +18,8 @@ import unittest
 SCRIPT = pathlib.Path(sys.argv.pop())
 PRODUCT = ["packages", "gcc", "python"]
 REST = ["deep", "sanitizers", "threads", "minimal", "frameworks", "builds", "mutants", "lint", "site", "demo"]
-NIGHTLY = ["enumerations", "models", "mutants-full", "newest-torch", "frameworks-full", "fuzz-long", "presets", "peers",
-           "release", "scale"]
+NIGHTLY = ["enumerations", "models", "mutants-full", "newest-torch", "frameworks-full", "fuzz-long", "presets",
+           "aarch64", "aarch64-full", "peers", "release", "scale"]
 # Writes down how it was called; FAILING is an expression for beginnings of calls.
 STUB = """#!/bin/bash
 call="$(basename "$0") $*"
@@ -42,7 +42,7 @@ class StagesTest(unittest.TestCase):
         stubs = [f"bin/{name}" for name in ("cmake", "ctest", "git", "clang-format-19")]
         names = ("install_packages.sh", "testing_table.py", "fuzz.sh", "python_env.sh", "mutants.py", "tidy.py", "each_source.py",
                  "build_cost.sh", "demo.sh", "model.sh", "newest_torch.sh", "frameworks.sh", "peers.sh", "scale.sh", "wheels.sh",
-                 "debian.sh", "site.sh")
+                 "debian.sh", "site.sh", "aarch64_sysroot.sh")
         for name in [*stubs, *(f"scripts/{one}" for one in names), "build/plain/tools/ckpt/ckpt"]:
             (self.root / name).write_text(STUB)
             (self.root / name).chmod(0o755)
@@ -112,7 +112,7 @@ class StagesTest(unittest.TestCase):
 
         for workflow in presets["workflowPresets"]:
             name = workflow["name"]
-            expected = "ON" if name in ("enumerations", "python-nightly") else "OFF"
+            expected = "ON" if name in ("aarch64-full", "enumerations", "python-nightly") else "OFF"
             self.assertEqual(has_nightly(workflow["steps"][0]["name"]), expected, name)
 
     def test_go_has_a_cache_where_nobody_has_a_home(self):

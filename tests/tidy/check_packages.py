@@ -43,6 +43,7 @@ TOOLS = {
     "strace": "strace", "gcovr": "gcovr", "jq": "jq", "curl": "curl", "xxd": "xxd", "make": "make",
     "unshare": "util-linux", "abidw": "abigail-tools", "abidiff": "abigail-tools", "shellcheck": "shellcheck",
     "dpkg-buildpackage": "dpkg-dev", "lintian": "lintian", "mmdebstrap": "mmdebstrap",
+    "qemu-aarch64-static": "qemu-user-static", "aarch64-linux-gnu-g++": "g++-aarch64-linux-gnu",
     "doxygen": "doxygen"
 }
 # First component of an include -> package.
@@ -88,7 +89,8 @@ def needs_of_cmake():
 
 def needs_of_scripts():
     scripts = list(sources(".sh")) + [(".ci/run", (ROOT / ".ci/run").read_text())]
-    scripts.append(("CMakePresets.json", (ROOT / "CMakePresets.json").read_text()))
+    for name in ("CMakePresets.json", "cmake/aarch64.cmake"):
+        scripts.append((name, (ROOT / name).read_text()))
     for name, text in scripts:
         words = set(re.findall(r"(?<![\w./$-])[\w+-]+(?![\w/-])", without_comments(text)))
         for word in sorted(words & TOOLS.keys()):

@@ -41,10 +41,10 @@ void AddStandardFlags(CLI::App& app, const std::string& program) {
   app.formatter(std::make_shared<HelpFormatter>());
   AddRaiseLimits(app);
   app.set_help_flag("-h,--help", "Print this help and exit");
-  app.set_version_flag(
-      "--version",
-      fmt::format("{} {} (format version {})", program, VersionString(), kFormatVersionWritten),
-      "Print the version and exit");
+  app.set_version_flag("--version",
+                       fmt::format("{} {} (format version {}; {})", program, VersionString(),
+                                   kFormatVersionWritten, InstructionSets()),
+                       "Print the version and exit");
 }
 
 const CLI::App& ChosenOf(const CLI::App& app) {

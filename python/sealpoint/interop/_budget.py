@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a foreign checkpoint may cost to read: docs/guides/convert.md states it, and ckpt ls counts the same."""
+"""Memory limit for reading a foreign checkpoint: documented in docs/guides/convert.md, and equal to the limit of ckpt ls."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from sealpoint._errors import LimitExceededError
 
 
 class Budget:
-    """Memory for what files describe. Not thread-safe."""
+    """Memory for the description of a checkpoint. Not thread-safe."""
 
     __slots__ = ("max", "used")
 
     def __init__(self, bytes_max: int | None) -> None:
-        """None: without a bound."""
+        """Creates a budget. None: unlimited."""
         self.max, self.used = bytes_max, 0
 
     def add(self, cost: int, path: str) -> None:
-        """So many bytes more. Errors: LimitExceededError."""
+        """Adds bytes. Raises LimitExceededError."""
         self.used += cost
         if self.max is not None and self.used > self.max:
             raise LimitExceededError(

@@ -125,7 +125,7 @@ def make_parser() -> Parser:
 
 
 class _Line:
-    """Progress on a terminal: rate and time left."""
+    """Progress on a terminal: rate and remaining time."""
 
     def __init__(self) -> None:
         self._what, self._began = "", 0.0

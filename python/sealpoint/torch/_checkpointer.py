@@ -71,7 +71,7 @@ def _errors_of_all(kind: str, group: dist.ProcessGroup | None) -> Iterator[None]
 
 
 def log_findings(report: LoadReport) -> None:
-    """Says what a load found that the contract reports."""
+    """Logs the findings of a load."""
     for kind, place, detail in report.findings:
         if kind == "value":
             _log.warning("%s was changed by the load: %s", place, detail)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether another job saves into the series of this one."""
+"""Detects another job that saves into the same series."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ HOST, PID = "job.host", "job.pid"  # entries of the provenance
 
 
 def provenance() -> dict[str, str | int]:
-    """Which process leads the job that saves."""
+    """Returns the provenance entries that identify the saving job."""
     return {HOST: socket.gethostname(), PID: os.getpid()}
 
 
 class Lineage:
-    """The checkpoints that a job made or resumed from: the newest one of its series is one of these, unless another job saves.
+    """The checkpoints that a job saved or resumed from.
 
-    Of the rank that asks the series. What a save that failed may have left is not known: the save after it is not checked.
+    The newest checkpoint of its series is one of them, unless another job saves. Kept by the rank that reads the series. The
+    outcome of a failed save may be unknown, so the save after it is not checked.
     """
 
     def __init__(self) -> None:
@@ -30,11 +31,11 @@ class Lineage:
         self._is_known = False
 
     def begin(self, attempt: str | None) -> None:
-        """After a resume. ``attempt``: what it loaded; None: nothing was there."""
+        """Starts from a resume. ``attempt``: the loaded checkpoint, or None if the series was empty."""
         self._own, self._is_known = set() if attempt is None else {attempt}, True
 
     def begin_at(self, directory: str) -> None:
-        """As ``begin``, from the newest checkpoint, whatever was loaded. Errors: those of the series."""
+        """Starts from the newest checkpoint, regardless of the load. Raises the errors of the series."""
         newest = _newest(directory)
         self.begin(None if newest is None else newest.attempt)
 
@@ -42,11 +43,11 @@ class Lineage:
         self._own.add(info.attempt)
 
     def forget(self) -> None:
-        """After a save whose outcome may be unknown."""
+        """Called after a save with a possibly unknown outcome."""
         self._is_known = False
 
     def check(self, directory: str) -> None:
-        """Before a save. Errors: AlreadyExistsError (another job saved here since)."""
+        """Called before a save. Raises AlreadyExistsError if another job has saved here since."""
         newest = _newest(directory)
         if self._is_known and newest is not None and newest.attempt not in self._own:
             raise AlreadyExistsError(

@@ -46,7 +46,7 @@ _STEP = re.compile(r"step-(\d+)")
 
 @dataclass(kw_only=True)
 class Options:
-    """What further checkpoints are to be like; see ``SealpointCheckpointManager``."""
+    """Additional settings; see ``SealpointCheckpointManager``."""
 
     codec: Literal["none", "zstd", "bytesplit+zstd"] = "none"
     writer_ranks: list[int] = field(default_factory=list)

@@ -33,8 +33,7 @@ bool IsWaiting(const std::future<T>& take) {
 }
 
 bool AllPagesPresent(MutableByteSpan bytes) {
-  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  std::vector<unsigned char> present(bytes.size() / page);
+  std::vector<unsigned char> present(bytes.size() / SystemPageBytes());
   EXPECT_EQ(mincore(bytes.data(), bytes.size(), present.data()), 0);
   return std::all_of(present.begin(), present.end(), [](unsigned char p) { return (p & 1) != 0; });
 }
@@ -188,7 +187,7 @@ TEST(StagingScratch, WaitsWhenTheBudgetIsLentAndGoesOnWhenEnoughReturned) {
   auto third = std::async(std::launch::async, [&] { return pool->AcquireScratch(1).value(); });
   EXPECT_TRUE(IsWaiting(third));
   first.reset();
-  EXPECT_EQ(third.get().bytes().size(), 4096U);
+  EXPECT_EQ(third.get().bytes().size(), SystemPageBytes());
 }
 
 TEST(StagingScratch, UnmapsOtherClassesToStayInTheBudget) {
@@ -202,12 +201,13 @@ TEST(StagingScratch, UnmapsOtherClassesToStayInTheBudget) {
 TEST(StagingScratch, ServesMoreThanTheBudgetAloneAndGivesItBack) {
   const auto pool = MakePool(2 * kBuffer);
   auto large = std::make_unique<StagingBuffer>(pool->AcquireScratch(5 * kBuffer + 1).value());
-  EXPECT_EQ(large->bytes().size(), 5 * kBuffer + 4096) << "rounded to pages, not to a class";
+  EXPECT_EQ(large->bytes().size(), 5 * kBuffer + SystemPageBytes())
+      << "rounded to pages, not to a class";
   auto other = std::async(std::launch::async, [&] { return pool->AcquireScratch(1).value(); });
   EXPECT_TRUE(IsWaiting(other));
   large.reset();
   static_cast<void>(other.get());
-  EXPECT_EQ(pool->mapped_bytes(), 4096U);
+  EXPECT_EQ(pool->mapped_bytes(), SystemPageBytes());
 }
 
 TEST(StagingScratch, UnmapsWhatIsMoreThanTheBudget) {

@@ -103,6 +103,7 @@ TEST(Hasher, CopiesWhatItHashes) {
 // address is overwritten by the copy to the second, as if the memory had dropped it.
 TEST(Hasher, HashesTheCopyAndNotTheSource) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  if (page >= kPiece) GTEST_SKIP() << "what is hashed at a time is one page";
   const int fd = memfd_create("hasher_test", MFD_CLOEXEC);
   ASSERT_GE(fd, 0);
   ASSERT_EQ(ftruncate(fd, static_cast<off_t>(page)), 0);
