@@ -236,6 +236,25 @@ struct ForeignKind {
 SEALPOINT_EXPORT Result<std::optional<ForeignKind>> KindOfForeign(
     const std::string& path, const ForeignOptions& options = {});
 
+enum class PlaceKind : std::uint8_t { kUnknown, kMissing, kCheckpoint, kSeries, kOther };
+
+struct PlaceDescription {
+  PlaceKind kind = PlaceKind::kUnknown;
+  std::string text{};  // without a full stop; empty if nothing is to be said
+};
+
+struct DescribeOptions {
+  std::string opens_series{};          // follows the name of the newest checkpoint of a series
+  std::shared_ptr<Storage> storage{};  // null: DefaultStorage()
+};
+
+// Describes what is at a path where no checkpoint was found, and what to do about it, by content:
+// a missing path with a similar name beside it, a series, a foreign checkpoint, a folder of some.
+// Looks at a bounded number of names; never fails, as the text goes with an error. Thread safety:
+// any calls at once.
+SEALPOINT_EXPORT PlaceDescription DescribePlace(const std::string& path,
+                                                const DescribeOptions& options = {});
+
 // Returns the directory of the newest iteration if the path is a folder of Megatron iterations.
 // ReadForeign does this by itself. Errors: Corrupt (the file that names the iteration), Io.
 SEALPOINT_EXPORT Result<std::optional<std::string>> NewestMegatronIteration(

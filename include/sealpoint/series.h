@@ -179,6 +179,22 @@ class SEALPOINT_EXPORT Series {
 // anything; durable after success in any case. Errors: NotFound, Io, NoSpace.
 SEALPOINT_EXPORT Result<bool> SetKept(Storage& storage, const std::string& directory, bool is_kept);
 
+// Files that RemoveCheckpoint removes besides, by names within the directory.
+struct RemovalOptions {
+  std::vector<std::string> first{};  // in this order, each durably, before the marker
+  std::vector<std::string> also{};   // after the marker
+  // All else as well, and the directory; or what is at the path instead: a file, or a link itself.
+  bool everything = false;
+};
+
+// Takes the checkpoint out of the directory `path`, its marker first (R-SER-06): no reader accepts
+// what a crash leaves. Removes files with names of the format and those of the options; the
+// directory stays, and so do other files. Checks neither KEEP nor newer checkpoints, as
+// Series::Delete does. Success if there is no checkpoint; durable then, too. One process calls it.
+// Errors: InvalidArgument (a symbolic link), Io.
+SEALPOINT_EXPORT Status RemoveCheckpoint(Storage& storage, const std::string& path,
+                                         const RemovalOptions& options = {});
+
 // Publishes a void marker in a directory, so that it can never become a checkpoint. Errors:
 // AlreadyExists (it has a marker), Unsupported, Io, NoSpace.
 SEALPOINT_EXPORT Status PublishVoidMarker(Storage& storage, const std::string& directory);

@@ -218,6 +218,10 @@ class SEALPOINT_EXPORT Directory {
   // Durable at once. After any other error the outcome is unknown until `name` is read back.
   // Errors: Unsupported unless Probe reports kPutIfAbsent.
   virtual Status PutIfAbsent(std::string_view name, ByteSpan content);
+  // Makes the file `name` of these bytes in one step, in place of the file that has the name, if
+  // any; durable at once. Not for checkpoint files, which are never replaced. Errors: Unsupported
+  // (the storage cannot replace), NoSpace, Io.
+  virtual Status Replace(std::string_view name, ByteSpan content);
   // Links a regular file of another directory of this storage into this one under the same name
   // (link(2)). Both names share the content; removing one does not affect the other. Not durable
   // before Sync(). An object store copies the object on the server instead and replaces an existing
@@ -267,6 +271,13 @@ class SEALPOINT_EXPORT Storage {
   // Aborts an unfinished upload and frees its parts; it never becomes a file. Succeeds if the
   // upload is already completed or gone. Errors: Io, Unsupported.
   virtual Status AbortUnfinished(std::string_view path, const UnfinishedFile& file);
+  // Makes a file durable that another program wrote, or a directory with all its content. Follows
+  // no link in it. Success where files are durable once they are written. Errors: NotFound, Io.
+  virtual Status SyncAll(std::string_view path);
+  // Gives the file or directory `from` the path `to` in one step, durably. An empty directory may
+  // be replaced by a directory; nothing else is. Errors: AlreadyExists, NotFound, Unsupported
+  // (object stores; a file on a file system without links), Io (also: on another file system).
+  virtual Status Move(std::string_view from, std::string_view to);
   // Resolves a path, which need not exist. The default implementation returns the path's text.
   // Errors: Io, and those of OpenDirectory for a scheme.
   virtual Result<Location> Locate(std::string_view path) const;
@@ -303,6 +314,16 @@ SEALPOINT_EXPORT Result<std::shared_ptr<Storage>> StorageFor(std::string_view pa
 
 // Forwards each call to StorageFor(path). Used if no storage is given.
 SEALPOINT_EXPORT std::shared_ptr<Storage> DefaultStorage();
+
+// What a path leads to; nothing if nothing is there. A link that leads to neither a file nor a
+// directory is kSymlink. Errors: those of a storage that cannot look.
+SEALPOINT_EXPORT Result<std::optional<EntryInfo>> StatPath(const Storage& storage,
+                                                           std::string_view path);
+
+// Removes the file, link or directory at `path`, a directory with all its content, durably. Follows
+// no link. Success if nothing is there. A checkpoint goes by RemoveCheckpoint (series.h) first.
+// Errors: InvalidArgument (a root), Io.
+SEALPOINT_EXPORT Status RemoveAll(Storage& storage, std::string_view path);
 
 // Joins with a single '/'.
 SEALPOINT_EXPORT std::string JoinPath(std::string_view directory, std::string_view name);

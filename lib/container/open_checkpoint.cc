@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "lib/base/errors.h"
-#include "lib/base/first_few.h"
 #include "lib/base/macros.h"
 #include "lib/container/resize.h"
 #include "lib/format/constants.h"
@@ -14,18 +13,11 @@
 namespace sealpoint::internal::container {
 namespace {
 
-// The storage reports Io for what is not a directory, as for a failing disk. A file can be opened
-// from its parent; anything else that is neither a directory nor a link is told by its kind.
+// The storage reports Io for what is not a directory, as for a failing disk.
 bool IsNoDirectory(const Storage& storage, const std::string& path) {
-  const std::string_view name = storage::LastComponent(path);
-  const auto parent = storage.OpenDirectory(storage::ParentPath(path));
-  if (!parent) return false;
-  const auto entry = (*parent)->Stat(name);
-  if (!entry) return false;
-  if (entry->kind == EntryKind::kSymlink) {
-    return (*parent)->OpenForRead(name, IoMode::kBuffered).ok();
-  }
-  return entry->kind != EntryKind::kDirectory;
+  const auto entry = StatPath(storage, path);
+  if (!entry.ok() || !*entry) return false;
+  return (*entry)->kind == EntryKind::kFile || (*entry)->kind == EntryKind::kOther;
 }
 
 // Whether the directory is that of an attempt, committed or not.
@@ -49,27 +41,6 @@ Status NoMarker(const Directory& directory) {
   }
   return RuleError(Code::kUncommitted, "R-MRK-01", "there is no commit marker")
       .AtPath(JoinPath(directory.path(), format::kMarkerName));
-}
-
-// A directory of checkpoints is often given for one of them: names the first checkpoint in it.
-Status WithSeriesHint(const Storage& storage, const Directory& directory, Status error) {
-  constexpr std::size_t kLookedAtMax = 16;
-  FirstFew<std::string> directories(kLookedAtMax);
-  // If this fails, some names do as well: it is a hint.
-  static_cast<void>(directory.ForEachEntry([&](const EntryInfo& entry) {
-    if (entry.kind == EntryKind::kDirectory) directories.Add(entry.name);
-    return true;
-  }));
-  for (const std::string& name : directories.kept()) {
-    const auto inside = storage.OpenDirectory(JoinPath(directory.path(), name));
-    if (!inside || !(*inside)->Stat(format::kMarkerName)) continue;
-    Status hinted = RuleError(error.code(), error.place().rule, error.message(),
-                              ", but there is a checkpoint in ", name,
-                              ": it is a series; open one of its directories, or use Series")
-                        .AtPath(error.place().path);
-    return error.place().offset ? std::move(hinted).AtOffset(*error.place().offset) : hinted;
-  }
-  return error;
 }
 
 // The length of one blob, or R-BLB-01. Links are followed by opening: a length of 0 may be that of
@@ -199,12 +170,9 @@ Result<CommittedFiles> OpenCommitted(const Storage& storage, const std::string& 
                                      const Limits& limits, bool check_files,
                                      std::optional<GivenFiles> given) {
   SEALPOINT_ASSIGN_OR_RETURN(auto directory, OpenCheckpointDirectory(storage, path));
-  Result<MarkerFile> read =
-      given ? DecodeMarkerFile(path, std::move(given->marker)) : ReadMarker(*directory);
-  if (!read && !given && read.error().code() == Code::kNotACheckpoint) {
-    return WithSeriesHint(storage, *directory, std::move(read).error());
-  }
-  SEALPOINT_ASSIGN_OR_RETURN(MarkerFile marker, std::move(read));
+  SEALPOINT_ASSIGN_OR_RETURN(
+      MarkerFile marker,
+      given ? DecodeMarkerFile(path, std::move(given->marker)) : ReadMarker(*directory));
   SEALPOINT_RETURN_IF_ERROR(CheckCommitted(path, marker.marker));
   SEALPOINT_ASSIGN_OR_RETURN(
       IndexFile index, given ? DecodeIndexFile(path, marker.marker, std::move(given->index), limits)

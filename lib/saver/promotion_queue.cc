@@ -15,6 +15,7 @@
 #include "lib/promote/promote_files.h"
 #include "lib/promote/staged_folder.h"
 #include "lib/saver/background_save.h"
+#include "lib/series/series_removal.h"
 #include "lib/storage/path.h"
 
 namespace sealpoint::internal::saver {
@@ -29,21 +30,19 @@ Status DropLocal(Storage& storage, const std::string& directory, const std::stri
   const std::string name(storage::LastComponent(directory));
   const auto opened = (*parent)->OpenSubdirectory(name);
   if (!opened.ok()) return pass(opened.error());
-  SEALPOINT_ASSIGN_OR_RETURN(const auto entries, (*opened)->List());
-  const bool is_kept = std::any_of(entries.begin(), entries.end(), [](const EntryInfo& entry) {
-    return format::ParseName(entry.name).kind == format::NameKind::kKeep;
-  });
-  if (is_kept) return {};
-  SEALPOINT_RETURN_IF_ERROR(pass((*opened)->Remove(format::kMarkerName)));
-  bool has_foreign = false;
-  for (const EntryInfo& entry : entries) {
-    const format::NameKind kind = format::ParseName(entry.name).kind;
-    has_foreign = has_foreign || kind == format::NameKind::kForeign;
-    if (kind == format::NameKind::kForeign || kind == format::NameKind::kMarker) continue;
-    SEALPOINT_RETURN_IF_ERROR(pass((*opened)->Remove(entry.name)));
-  }
-  return has_foreign ? Status() : pass((*parent)->RemoveSubdirectory(name));
+  const auto keep = (*opened)->Stat(format::kKeepName);
+  if (keep.error().code() != Code::kNotFound) return keep.status();
+  return pass(series::RemoveWithDirectory(**parent, name, **opened));
 }
+
+namespace {
+
+bool HasMarker(const Storage& storage, const std::string& path) {
+  const auto directory = storage.OpenDirectory(path);
+  return directory.ok() && (*directory)->Stat(format::kMarkerName).ok();
+}
+
+}  // namespace
 
 PromotionQueue::PromotionQueue(std::shared_ptr<Storage> storage, const SaverOptions& options)
     : storage_(std::move(storage)), options_(options), owner_pid_(getpid()) {}
@@ -145,8 +144,7 @@ void PromotionQueue::Work() {
 // Not if the local copy is gone, which somebody deleted, or if the final place has another marker:
 // of another checkpoint, or a void one. Any other error may pass.
 bool PromotionQueue::CanBeTriedAgain(const Status& failed) const {
-  const bool is_taken = failed.code() == Code::kAlreadyExists && failed.place().rule == "R-CMT-01";
-  if (is_taken) return false;
+  if (failed.code() == Code::kAlreadyExists && HasMarker(*storage_, running_->final)) return false;
   const auto local = storage_->OpenDirectory(running_->local);
   return local.ok() || local.error().code() != Code::kNotFound;
 }

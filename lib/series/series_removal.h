@@ -27,6 +27,10 @@ Status MakeSureOfANewerOne(const Storage& storage, std::vector<SeriesEntry>::con
 // changed, R-SER-21), NotFound (its marker no longer exists), Io.
 Status DeleteCommitted(Directory& series, const SeriesEntry& entry);
 
+// Removes the checkpoint in `directory`, a subdirectory `name` of `parent`, in the order of
+// R-SER-06; the directory, too, unless it has other files. Errors: those of the storage.
+Status RemoveWithDirectory(Directory& parent, const std::string& name, Directory& directory);
+
 }  // namespace sealpoint::internal::series
 
 #endif  // SEALPOINT_LIB_SERIES_SERIES_REMOVAL_H_

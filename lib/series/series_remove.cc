@@ -11,6 +11,7 @@
 #include "lib/series/series_removal.h"
 #include "lib/series/series_scan.h"
 #include "lib/storage/durable.h"
+#include "lib/storage/path.h"
 #include "sealpoint/series.h"
 
 namespace sealpoint {
@@ -36,9 +37,26 @@ Result<std::uint64_t> RemoveOurFiles(Directory& directory) {
   return freed;
 }
 
-Status RemoveMarker(Directory& directory) {
-  const Status removed = directory.Remove(internal::format::kMarkerName);
+Status RemoveDurably(Directory& directory, const std::string& name) {
+  const Status removed = directory.Remove(name);
   if (!removed.ok() && removed.code() != Code::kNotFound) return removed;
+  return directory.Sync();
+}
+
+Status RemoveMarker(Directory& directory) {
+  return RemoveDurably(directory, std::string(internal::format::kMarkerName));
+}
+
+Status RemoveMarkerFirst(Directory& directory, const RemovalOptions& options) {
+  for (const std::string& name : options.first) {
+    SEALPOINT_RETURN_IF_ERROR(RemoveDurably(directory, name));
+  }
+  SEALPOINT_RETURN_IF_ERROR(RemoveMarker(directory));
+  for (const std::string& name : options.also) {
+    const Status removed = directory.Remove(name);
+    if (!removed.ok() && removed.code() != Code::kNotFound) return removed;
+  }
+  SEALPOINT_RETURN_IF_ERROR(RemoveOurFiles(directory).status());
   return directory.Sync();
 }
 
@@ -174,10 +192,12 @@ Status MakeSureOfANewerOne(const Storage& storage, std::vector<SeriesEntry>::con
 Status DeleteCommitted(Directory& series, const SeriesEntry& entry) {
   SEALPOINT_ASSIGN_OR_RETURN(const auto directory, OpenToRemove(series, entry.name));
   SEALPOINT_RETURN_IF_ERROR(CheckIsStill(entry, LookInside(*directory, series.path(), entry.name)));
-  SEALPOINT_RETURN_IF_ERROR(RemoveMarker(*directory));
-  SEALPOINT_RETURN_IF_ERROR(RemoveOurFiles(*directory).status());
-  SEALPOINT_RETURN_IF_ERROR(directory->Sync());
-  return RemoveDirectoryIfEmpty(series, entry.name, *directory);
+  return RemoveWithDirectory(series, entry.name, *directory);
+}
+
+Status RemoveWithDirectory(Directory& parent, const std::string& name, Directory& directory) {
+  SEALPOINT_RETURN_IF_ERROR(RemoveMarkerFirst(directory, {}));
+  return RemoveDirectoryIfEmpty(parent, name, directory);
 }
 
 }  // namespace internal::series
@@ -250,6 +270,19 @@ Result<CleanUpReport> Series::RemoveUncommitted(const std::string& name) const {
 
 Result<std::vector<UnfinishedFile>> Series::ListUnfinished() const {
   return storage_->ListUnfinished(path_);
+}
+
+Status RemoveCheckpoint(Storage& storage, const std::string& path, const RemovalOptions& options) {
+  const auto parent = storage.OpenDirectory(internal::storage::ParentPath(path));
+  const auto directory =
+      parent.ok() ? OpenToRemove(**parent, std::string(internal::storage::LastComponent(path)))
+                  : parent.error();
+  if (directory.ok()) {
+    SEALPOINT_RETURN_IF_ERROR(RemoveMarkerFirst(**directory, options));
+  } else if (!options.everything && directory.error().code() != Code::kNotFound) {
+    return directory.error();
+  }
+  return options.everything ? RemoveAll(storage, path) : Status();
 }
 
 Status PublishVoidMarker(Storage& storage, const std::string& path) {

@@ -39,6 +39,15 @@ class FileUriStorage final : public Storage {
     SEALPOINT_ASSIGN_OR_RETURN(const std::string plain, PathOfFileUri(path));
     return PosixStorage()->CreateDirectories(plain);
   }
+  Status SyncAll(std::string_view path) override {
+    SEALPOINT_ASSIGN_OR_RETURN(const std::string plain, PathOfFileUri(path));
+    return PosixStorage()->SyncAll(plain);
+  }
+  Status Move(std::string_view from, std::string_view to) override {
+    SEALPOINT_ASSIGN_OR_RETURN(const std::string plain_from, PathOfFileUri(from));
+    SEALPOINT_ASSIGN_OR_RETURN(const std::string plain_to, PathOfFileUri(to));
+    return PosixStorage()->Move(plain_from, plain_to);
+  }
   Result<Location> Locate(std::string_view path) const override {
     SEALPOINT_ASSIGN_OR_RETURN(const std::string plain, PathOfFileUri(path));
     return PosixStorage()->Locate(plain);
@@ -54,6 +63,14 @@ class DefaultStorageImpl final : public Storage {
   Status CreateDirectories(std::string_view path) override {
     SEALPOINT_ASSIGN_OR_RETURN(const auto storage, StorageFor(path));
     return storage->CreateDirectories(path);
+  }
+  Status SyncAll(std::string_view path) override {
+    SEALPOINT_ASSIGN_OR_RETURN(const auto storage, StorageFor(path));
+    return storage->SyncAll(path);
+  }
+  Status Move(std::string_view from, std::string_view to) override {
+    SEALPOINT_ASSIGN_OR_RETURN(const auto storage, StorageFor(to));
+    return storage->Move(from, to);
   }
   Result<std::vector<UnfinishedFile>> ListUnfinished(std::string_view path) const override {
     SEALPOINT_ASSIGN_OR_RETURN(const auto storage, StorageFor(path));

@@ -28,10 +28,21 @@ Status Directory::PutIfAbsent(std::string_view name, ByteSpan /*content*/) {
       .AtPath(JoinPath(path(), name));
 }
 
+Status Directory::Replace(std::string_view name, ByteSpan /*content*/) {
+  return Status(Code::kUnsupported, "this storage cannot replace a file")
+      .AtPath(JoinPath(path(), name));
+}
+
 Status Directory::LinkFrom(std::string_view directory, std::string_view name,
                            std::uint64_t /*name_count_max*/) {
   return Status(Code::kUnsupported, "cannot link: the storage has no links")
       .AtPath(JoinPath(directory, name));
+}
+
+Status Storage::SyncAll(std::string_view /*path*/) { return {}; }
+
+Status Storage::Move(std::string_view /*from*/, std::string_view to) {
+  return Status(Code::kUnsupported, "this storage cannot rename").AtPath(to);
 }
 
 Result<std::vector<UnfinishedFile>> Storage::ListUnfinished(std::string_view /*path*/) const {

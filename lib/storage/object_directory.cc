@@ -87,6 +87,20 @@ bool AreOfOthers(std::string_view a, std::string_view b) {
   return is_known && plain(a) != plain(b);
 }
 
+// Some stores list prefixes for a while after the last object below them went.
+Result<bool> HasObjects(const ObjectStore& store, const std::string& prefix) {
+  SEALPOINT_ASSIGN_OR_RETURN(const ObjectPage page, store.List(prefix, ""));
+  if (!page.next.empty()) return true;
+  for (const StoredObject& object : page.objects) {
+    if (object.key != prefix) return true;
+  }
+  for (const std::string& inner : page.prefixes) {
+    SEALPOINT_ASSIGN_OR_RETURN(const bool has_objects, HasObjects(store, inner));
+    if (has_objects) return true;
+  }
+  return false;
+}
+
 bool IsEmptyPage(const ObjectPage& page) { return page.objects.empty() && page.prefixes.empty(); }
 
 }  // namespace
@@ -339,13 +353,11 @@ Status ObjectDirectory::Remove(std::string_view name) {
 Status ObjectDirectory::RemoveSubdirectory(std::string_view name) {
   SEALPOINT_ASSIGN_OR_RETURN(const std::string key, KeyOf(name));
   const std::string own = key + "/";
-  SEALPOINT_ASSIGN_OR_RETURN(const ObjectPage below, store().List(own, ""));
-  const bool has_objects = std::any_of(below.objects.begin(), below.objects.end(),
-                                       [&](const StoredObject& info) { return info.key != own; });
+  SEALPOINT_ASSIGN_OR_RETURN(const bool has_objects, HasObjects(store(), own));
   const std::lock_guard lock(tree_->mutex);
   const auto first_inside = tree_->made.upper_bound(own);
   const bool has_made = first_inside != tree_->made.end() && first_inside->starts_with(own);
-  if (has_objects || has_made || !below.prefixes.empty()) {
+  if (has_objects || has_made) {
     return MakeError(Code::kIo, "the directory is not empty").AtPath(JoinPath(path_, name));
   }
   tree_->made.erase(own);
@@ -364,6 +376,12 @@ Status ObjectDirectory::PutIfAbsent(std::string_view name, ByteSpan content) {
   SEALPOINT_ASSIGN_OR_RETURN(const std::string key, KeyOf(name));
   Forget(name);
   return store().PutIfAbsent(key, content);
+}
+
+Status ObjectDirectory::Replace(std::string_view name, ByteSpan content) {
+  SEALPOINT_ASSIGN_OR_RETURN(const std::string key, KeyOf(name));
+  Forget(name);
+  return store().Put(key, content);
 }
 
 // Some stores give a copy another etag though it has the same bytes (encrypted by keys of a

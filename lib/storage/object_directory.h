@@ -57,6 +57,7 @@ class ObjectDirectory final : public Directory {
   Status PublishExclusive(std::string_view from, std::string_view to,
                           PublishMethod method) override;
   Status PutIfAbsent(std::string_view name, ByteSpan content) override;
+  Status Replace(std::string_view name, ByteSpan content) override;
   // Copies; `name_count_max` of 1 means not to.
   Status LinkFrom(std::string_view directory, std::string_view name,
                   std::uint64_t name_count_max) override;

@@ -16,6 +16,7 @@
 #include "lib/base/checked_math.h"
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
+#include "lib/storage/durable.h"
 #include "lib/storage/path.h"
 
 namespace sealpoint::internal::storage {
@@ -193,6 +194,24 @@ Status PosixDirectory::PublishExclusive(std::string_view from, std::string_view 
   }
   return MakeError(Code::kUnsupported, "file system offers no exclusive publication")
       .AtPath(JoinPath(path_, to));
+}
+
+Status PosixDirectory::Replace(std::string_view name, ByteSpan content) {
+  SEALPOINT_RETURN_IF_ERROR(CheckName(path_, name));
+  SEALPOINT_ASSIGN_OR_RETURN(const Id128 id, Id128::Random());
+  const std::string temporary = StrCat(name, ".", id.ToHex(), ".tmp");
+  Status status = WriteFileDurably(*this, temporary, content);
+  if (status.ok() &&
+      ::renameat(fd_.get(), temporary.c_str(), fd_.get(), std::string(name).c_str()) != 0) {
+    status = ErrnoError("renameat", errno).AtPath(JoinPath(path_, name));
+  }
+  if (!status.ok()) {
+    if (status.code() != Code::kAlreadyExists) static_cast<void>(Remove(temporary));
+    return status;
+  }
+  // Where directories cannot be synced a crash brings the older file back, at most.
+  Status synced = Sync();
+  return synced.code() == Code::kUnsupported ? Status() : synced;
 }
 
 Status PosixDirectory::LinkFrom(std::string_view directory, std::string_view name,

@@ -33,6 +33,7 @@ class PosixDirectory final : public Directory {
   Status RemoveSubdirectory(std::string_view name) override;
   Status PublishExclusive(std::string_view from, std::string_view to,
                           PublishMethod method) override;
+  Status Replace(std::string_view name, ByteSpan content) override;
   Status LinkFrom(std::string_view directory, std::string_view name,
                   std::uint64_t name_count_max) override;
   Status Sync() override;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,6 +26,8 @@ class PosixStorageImpl final : public Storage {
  public:
   Result<std::unique_ptr<Directory>> OpenDirectory(std::string_view path) const override;
   Status CreateDirectories(std::string_view path) override;
+  Status SyncAll(std::string_view path) override;
+  Status Move(std::string_view from, std::string_view to) override;
   Result<Location> Locate(std::string_view path) const override;
 };
 
@@ -103,6 +106,58 @@ Status PosixStorageImpl::CreateDirectories(std::string_view path) {
     SEALPOINT_RETURN_IF_ERROR(std::move(status));
   }
   return {};
+}
+
+Status PosixStorageImpl::SyncAll(std::string_view path) {
+  const std::string text(path);
+  SEALPOINT_RETURN_IF_ERROR(CheckPath(path));
+  if (CheckIsDirectory(text).code() == Code::kIo) {
+    SEALPOINT_ASSIGN_OR_RETURN(const UniqueFd fd,
+                               OpenAt(AT_FDCWD, path, O_RDONLY | O_NONBLOCK, 0, text));
+    return ::fsync(fd.get()) == 0 ? Status() : ErrnoError("fsync", errno).AtPath(text);
+  }
+  SEALPOINT_ASSIGN_OR_RETURN(const auto directory, PosixDirectory::Open(path));
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<EntryInfo> entries, directory->List());
+  for (const EntryInfo& entry : entries) {
+    if (entry.kind != EntryKind::kFile && entry.kind != EntryKind::kDirectory) continue;
+    SEALPOINT_RETURN_IF_ERROR(SyncAll(JoinPath(path, entry.name)));
+  }
+  return directory->Sync();
+}
+
+// For file systems without RENAME_NOREPLACE. Without links, too, another process could make the
+// target between the look and the rename.
+Status LinkAndUnlink(const std::string& source, const std::string& target) {
+  if (::link(source.c_str(), target.c_str()) == 0) {
+    return ::unlink(source.c_str()) == 0 ? Status() : ErrnoError("unlink", errno).AtPath(source);
+  }
+  if (errno != EPERM && errno != EOPNOTSUPP) return ErrnoError("link", errno).AtPath(target);
+  struct stat info = {};
+  if (::lstat(target.c_str(), &info) == 0) return ErrnoError("link", EEXIST).AtPath(target);
+  if (::rename(source.c_str(), target.c_str()) == 0) return {};
+  return ErrnoError("rename", errno).AtPath(target);
+}
+
+// rename(2) replaces files, but of directories only an empty one, and by a directory.
+Status PosixStorageImpl::Move(std::string_view from, std::string_view to) {
+  SEALPOINT_RETURN_IF_ERROR(CheckPath(from));
+  SEALPOINT_RETURN_IF_ERROR(CheckPath(to));
+  const std::string source(from);
+  const std::string target(to);
+  struct stat info = {};
+  if (::lstat(source.c_str(), &info) != 0) return ErrnoError("lstat", errno).AtPath(source);
+  if (S_ISDIR(info.st_mode)) {
+    if (::rename(source.c_str(), target.c_str()) != 0) {
+      const bool is_taken = errno == ENOTEMPTY || errno == ENOTDIR;
+      return ErrnoError("rename", is_taken ? EEXIST : errno).AtPath(target);
+    }
+  } else if (::renameat2(AT_FDCWD, source.c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) !=
+             0) {
+    if (errno != EINVAL && errno != ENOSYS) return ErrnoError("renameat2", errno).AtPath(target);
+    SEALPOINT_RETURN_IF_ERROR(LinkAndUnlink(source, target));
+  }
+  SEALPOINT_RETURN_IF_ERROR(SyncParent(target));
+  return ParentPath(source) == ParentPath(target) ? Status() : SyncParent(source);
 }
 
 }  // namespace

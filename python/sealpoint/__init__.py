@@ -16,7 +16,7 @@ except ImportError as error:
 
     raise ImportError(without_extension(error), name="sealpoint._sealpoint") from None
 
-from sealpoint import _uri
+from sealpoint import _paths
 from sealpoint._checkpoint import Blob, Checkpoint, Chunks, Objects, Plan, Shard, Tensor, open
 from sealpoint._errors import (
     AlreadyExistsError,
@@ -121,4 +121,4 @@ def _register_obstore() -> None:
     obstore.register_all()
 
 
-_uri.default_stores.append(_register_obstore)
+_paths.default_stores.append(_register_obstore)

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from sealpoint import _sealpoint, _uri
+from sealpoint import _paths, _sealpoint
 from sealpoint._command import Parser, complete, run
 from sealpoint._errors import Error
 
@@ -28,9 +28,9 @@ def _command(name: str) -> Command:
 
 def _run_natively(words: list[str]) -> int | None:
     """None: the words are for a command of this package."""
-    for word in filter(_uri.is_uri, words):
+    for word in words:
         with contextlib.suppress(Error):  # the program has its own words for a store that is not known
-            _uri.resolve(word, "PATH")
+            _paths.resolve(word, "PATH")
     return _sealpoint.run_command([os.fsencode(word) for word in words])
 
 

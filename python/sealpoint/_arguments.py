@@ -39,9 +39,9 @@ def path_of(path: Any, name: str = "path") -> str:
     if not text or "\0" in text:
         problem = "it has a NUL" if text else "it is empty"
         raise InvalidArgumentError(f"{name} is {text!r}, expected a path: {problem}")
-    from sealpoint import _uri
+    from sealpoint import _paths
 
-    if (uri := _uri.resolve(text, name)) is not None:
+    if (uri := _paths.resolve(text, name)) is not None:
         return uri
     if text.startswith("~"):
         text = os.path.expanduser(text)
@@ -54,9 +54,9 @@ def path_of(path: Any, name: str = "path") -> str:
 
 def local_path_of(path: Any, name: str, what: str) -> str:
     """Returns a local path. Refuses a URL for ``what``, which needs a file system."""
-    from sealpoint import _uri
+    from sealpoint import _paths
 
-    return _uri.local(path_of(path, name), name, what)
+    return _paths.local(path_of(path, name), name, what)
 
 
 def _brief(value: Any) -> str:

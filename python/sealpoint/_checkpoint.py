@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from types import EllipsisType, TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
 
-from sealpoint import _dlpack, _sealpoint, _uri
+from sealpoint import _dlpack, _paths, _sealpoint
 from sealpoint._arguments import check, is_text, listed, load_threads, may_be_parent, path_of
 from sealpoint._arguments import Path as Path
 from sealpoint._dtypes import numpy, numpy_dtype
@@ -535,7 +535,7 @@ class Checkpoint(Mapping[str, Tensor]):
     @property
     def absolute_path(self) -> str:
         """The absolute path of the directory, independent of the current working directory."""
-        return self.path if _uri.is_uri(self.path) else os.path.join(self._folder, self.path)
+        return os.path.join(self._folder, self.path) if _paths.is_local(self.path) else self.path
 
     @property
     def step(self) -> int | None:

@@ -7,7 +7,6 @@ They hold plain values only, so they can be pickled and sent to other processes.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable
 from typing import ClassVar
 
 
@@ -163,13 +162,11 @@ class InternalError(Error):
     code = "Internal"
 
 
-# What is at a path, in plain words; of ``_places``.
-describe_place: Callable[[str], str] = lambda path: ""
-
-
 def _with_place(message: str, path: str) -> str:
     """With what is at the path, in plain words, before it."""
-    found = describe_place(path)
+    from sealpoint import _sealpoint
+
+    found = _sealpoint.describe_place(path)
     return message if not found or message.startswith(found) else f"{found} ({message})"
 
 
@@ -190,7 +187,6 @@ def make_error(
 ) -> Error:
     """Creates the exception for a code. Called by the compiled module."""
     cls = _CLASSES.get(code, InternalError)
-    is_object = cls is IoError and message == "not a directory, but an object"
-    if (cls in (NotFoundError, NotACheckpointError) or is_object) and path is not None and tensor is object is None:
+    if cls in (NotFoundError, NotACheckpointError) and path is not None and tensor is object is None:
         message = _with_place(message, path)
     return cls(message, rule, path, offset, tensor, object, rank, host, unknown_outcome)

@@ -6,9 +6,8 @@ from __future__ import annotations
 import json
 import os
 import re
-import stat
 
-from sealpoint import _uri
+from sealpoint import _paths, _sealpoint
 from sealpoint._arguments import Path
 from sealpoint._errors import AlreadyExistsError, MismatchError
 
@@ -20,14 +19,12 @@ _NAMES_MAX = 3
 
 def backend_of(path: Path) -> str | None:
     """Returns the backend named by Megatron's metadata.json, or None."""
-    directory = os.fsdecode(path)
+    text = _sealpoint.read_file(os.path.join(os.fsdecode(path), CONFIG), _CONFIG_SIZE_MAX_BYTES + 1)
+    if text is None or len(text) > _CONFIG_SIZE_MAX_BYTES:
+        return None
     try:
-        if not _uri.is_uri(directory):
-            info = os.stat(os.path.join(directory, CONFIG))
-            if not stat.S_ISREG(info.st_mode) or info.st_size > _CONFIG_SIZE_MAX_BYTES:
-                return None
-        config = json.loads(_uri.read(directory, CONFIG, _CONFIG_SIZE_MAX_BYTES))
-    except (FileNotFoundError, NotADirectoryError, ValueError, RecursionError):
+        config = json.loads(text)
+    except (ValueError, RecursionError):
         return None
     backend = config.get("sharded_backend") if isinstance(config, dict) else None
     return backend if isinstance(backend, str) else None
@@ -35,7 +32,7 @@ def backend_of(path: Path) -> str | None:
 
 def native_files(path: Path) -> list[str]:
     """Returns the file names of a native checkpoint in a directory, ascending, and metadata.json if it names another backend."""
-    names = _uri.list_names(os.fsdecode(path))
+    names = _paths.list_names(os.fsdecode(path))
     found = [name for name in names if _NATIVE.fullmatch(name)]
     has_config = CONFIG in names and backend_of(path) not in (None, BACKEND)
     return sorted([*found, CONFIG] if has_config else found)
@@ -66,7 +63,7 @@ def check_one(path: Path) -> None:
         return
     backend = backend_of(path)
     says = "" if backend is None else f"; {CONFIG} names the backend {backend[:40]!r}"
-    if _uri.exists(os.fsdecode(path), MARKER):
+    if _paths.kind_of(os.path.join(os.fsdecode(path), MARKER)) is not None:
         raise MismatchError(
             f"two checkpoints in one directory: one of this library ({MARKER}) and a native one ({some(natives)}){says}; "
             "expected one of them: move the files of the other one elsewhere", path=os.fsdecode(path),

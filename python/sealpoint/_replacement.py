@@ -7,10 +7,9 @@ again. It may replace its own checkpoints there that follow the one it resumed f
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
-from sealpoint import _directories, _sealpoint, _uri
+from sealpoint import _directories, _paths, _sealpoint
 from sealpoint._checkpoint import open_own as open_checkpoint
 from sealpoint._errors import AlreadyExistsError, Error
 from sealpoint._native import MARKER, native_files, some
@@ -45,7 +44,7 @@ class Run:
 
 def removal_of(directory: str) -> str:
     """Describes how a user removes it."""
-    return f"{'delete' if _uri.is_uri(directory) else 'rm -r'} {directory}"
+    return f"{'rm -r' if _paths.is_local(directory) else 'delete'} {directory}"
 
 
 def remove_replaceable(directory: str, run: Run, *, replace: bool, obstacle: str | None, way_out: str) -> list[str]:
@@ -61,14 +60,13 @@ def remove_replaceable(directory: str, run: Run, *, replace: bool, obstacle: str
 
     Raises AlreadyExistsError, and the errors of ``Series.list``.
     """
-    if not _uri.is_directory(directory):
-        return []
-    is_there = _uri.exists(directory, MARKER)
+    names = _paths.list_names(directory)
+    is_there = MARKER in names
     natives = native_files(directory)
     if not is_there and not natives:
         return _noted(directory)
     if replace:
-        if _uri.exists(directory, "KEEP"):
+        if "KEEP" in names:
             raise AlreadyExistsError("the checkpoint here is not replaced: a file KEEP pins it", path=directory)
         _directories.remove(directory)
         return []
@@ -77,7 +75,7 @@ def remove_replaceable(directory: str, run: Run, *, replace: bool, obstacle: str
             f"a native checkpoint is in this directory ({some(natives)}), and is not replaced; way out: {way_out}",
             path=directory,
         )
-    folder, name = _uri.split(directory)
+    folder, name = _paths.split(directory)
     entries = Series(folder).list()
     found = [one for one in entries if one.name == name]
     before = _replaced_before(entries)
@@ -89,16 +87,17 @@ def remove_replaceable(directory: str, run: Run, *, replace: bool, obstacle: str
     entry = found[0]
     replaced = [f"{entry.attempt}:{entry.parent or ''}", *before.get(str(entry.attempt), [])][:_REPLACED_MAX]
     # The only record of the removed checkpoint if the process is killed before the next commit.
-    _directories.write(directory, _directories.NOTE, " ".join(replaced))
+    _sealpoint.write_file(f"{directory}/{_directories.NOTE}", " ".join(replaced).encode())
     _directories.remove(directory)
     return replaced
 
 
 def _noted(directory: str) -> list[str]:
     """Reads the record left by a process that was killed after a deletion."""
+    note = _sealpoint.read_file(f"{directory}/{_directories.NOTE}", _NOTE_SIZE_MAX_BYTES) or b""
     try:
-        return _uri.read(directory, _directories.NOTE, _NOTE_SIZE_MAX_BYTES).decode().split()[:_REPLACED_MAX]
-    except (FileNotFoundError, UnicodeDecodeError):
+        return note.decode().split()[:_REPLACED_MAX]
+    except UnicodeDecodeError:
         return []
 
 
@@ -110,7 +109,7 @@ def _why_not(
         return "its marker is void" if entry.is_void else f"its marker is {entry.verdict}"
     if entry.is_kept:
         return "a file KEEP pins it"
-    if not _uri.is_uri(entry.path) and os.path.islink(entry.path):
+    if entry.is_link:
         return "it is a symbolic link"
     if entry.attempt in run.loaded:
         return "this run loaded it"
@@ -147,10 +146,10 @@ def _why_not_of_the_run(
     for one in stays:
         try:
             with open_checkpoint(one.path):
-                _directories.sync(one.path)
-                _directories.sync(_uri.split(one.path)[0])
+                _sealpoint.sync_directory(one.path)
+                _sealpoint.sync_directory(_paths.split(one.path)[0])
                 return None
-        except (Error, OSError) as error:
+        except Error as error:
             problems.append(str(error))
     if not stays and run.resumed is None:
         return None  # the only one saved by this run

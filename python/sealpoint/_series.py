@@ -3,16 +3,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import math
-import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
-from sealpoint import _checkpoint, _sealpoint, _uri
+from sealpoint import _checkpoint, _paths, _sealpoint
 from sealpoint._arguments import Path, check, listed, path_of
-from sealpoint._errors import InvalidArgumentError
-from sealpoint._places import describe
+from sealpoint._errors import InvalidArgumentError, IoError
 
 
 class Newest(NamedTuple):
@@ -55,13 +54,19 @@ class Series:
 
     def list(self) -> list[_sealpoint.SeriesEntry]:
         """Lists committed checkpoints, newest first, then all others by name. Empty if the directory does not exist."""
-        self._check_directory()
-        return _sealpoint.series_list(self.path)
+        with self._naming_files():
+            return _sealpoint.series_list(self.path)
 
-    def _check_directory(self) -> None:
-        """Errors: InvalidArgumentError (a file; says which, and what converts it)."""
-        if not _uri.is_uri(self.path) and os.path.isfile(self.path):
-            raise InvalidArgumentError(f"expected a directory of checkpoints; {describe(self.path)}", path=self.path)
+    @contextlib.contextmanager
+    def _naming_files(self) -> Iterator[None]:
+        """Errors: InvalidArgumentError (the path is that of a file; says which, and what converts it)."""
+        try:
+            yield
+        except IoError:
+            if _paths.kind_of(self.path) != "file":
+                raise
+            found = _sealpoint.describe_place(self.path)
+            raise InvalidArgumentError(f"expected a directory of checkpoints; {found}", path=self.path) from None
 
     def newest(self, *, allow_fallback: bool = False) -> Newest | None:
         """Finds the newest committed checkpoint with all its files. Returns None if nothing was ever committed.
@@ -76,8 +81,8 @@ class Series:
             Error: as for ``sealpoint.open``.
         """
         check(allow_fallback=allow_fallback)
-        self._check_directory()
-        found = _sealpoint.series_newest(self.path, allow_fallback)
+        with self._naming_files():
+            found = _sealpoint.series_newest(self.path, allow_fallback)
         return None if found is None else Newest(*found)
 
     def open_newest(self, *, allow_fallback: bool = False, **options: Any) -> _checkpoint.Checkpoint | None:

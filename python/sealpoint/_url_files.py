@@ -6,13 +6,14 @@ Each replaces a module, function or class of a framework, and delegates to it fo
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import pathlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from sealpoint import _sealpoint, _uri
+from sealpoint import _paths, _sealpoint
 from sealpoint._arguments import path_of
 from sealpoint._errors import UnsupportedError
 
@@ -25,12 +26,11 @@ def is_url(path: Any) -> bool:
     if not isinstance(path, (str, os.PathLike)):
         return False
     text = os.fspath(path)
-    return isinstance(text, str) and _uri.is_uri(text) and not text.startswith("msc://")
+    return isinstance(text, str) and not _paths.is_local(text) and not text.startswith("msc://")
 
 
 def is_file(path: Any) -> bool:
-    folder, name = _uri.split(path_of(path))
-    return any(one == name and not is_folder for one, is_folder, _ in _sealpoint.list_directory(folder) or ())
+    return _paths.kind_of(path_of(path)) == "file"
 
 
 def is_folder(path: Any) -> bool:
@@ -42,7 +42,7 @@ class Os:
 
     def __init__(self, native: Any = os) -> None:
         self._native = native
-        self.path = _OsPath(native.path)
+        self.path = OsPath(native.path)
 
     def makedirs(self, name: Any, *arguments: Any, **options: Any) -> None:
         if not is_url(name):
@@ -52,8 +52,8 @@ class Os:
         return getattr(self._native, name)
 
 
-class _OsPath:
-    """In the place of ``os.path``, and of modules with functions of these names."""
+class OsPath:
+    """In the place of ``os.path``, and of modules that have ``exists``, ``isfile`` and ``isdir``."""
 
     def __init__(self, native: Any) -> None:
         self._native = native
@@ -71,11 +71,6 @@ class _OsPath:
         return getattr(self._native, name)
 
 
-def paths_of(native: Any) -> Any:
-    """Replaces a module with ``exists``, ``isfile`` and ``isdir``."""
-    return _OsPath(native)
-
-
 class _Written(io.StringIO):
     """A file that is written at once, when it is closed; not at all if its block fails."""
 
@@ -91,7 +86,7 @@ class _Written(io.StringIO):
     def close(self) -> None:
         path, self._path = self._path, None
         if path is not None:
-            _sealpoint.write_file(*_uri.split(path), self.getvalue().encode())
+            _sealpoint.write_file(path, self.getvalue().encode())
         super().close()
 
 
@@ -104,8 +99,10 @@ def opener(native: Callable[..., Any] = open) -> Callable[..., Any]:
         path = path_of(file)
         if mode == "w":
             return _Written(path)
-        content = _uri.read(*_uri.split(path), _SIZE_MAX_BYTES + 1) if mode in ("r", "rb") else None
-        if content is None or len(content) > _SIZE_MAX_BYTES:
+        content = _sealpoint.read_file(path, _SIZE_MAX_BYTES + 1) if mode in ("r", "rb") else b""
+        if content is None:
+            raise FileNotFoundError(errno.ENOENT, "no such object", path)
+        if mode not in ("r", "rb") or len(content) > _SIZE_MAX_BYTES:
             raise UnsupportedError(
                 f"open(…, {mode!r}) of a file in an object store, expected to read or write a whole one of 1 MiB at most: "
                 "checkpoints of this library have digests of their own, and need no verify_integrity",
@@ -134,10 +131,10 @@ class UrlPath(os.PathLike[str]):
 
     @property
     def name(self) -> str:
-        return _uri.split(self._url)[1]
+        return _paths.split(self._url)[1]
 
     def iterdir(self) -> Iterator[UrlPath]:
-        return (self / name for name in _uri.list_names(path_of(self._url)))
+        return (self / name for name in _paths.list_names(path_of(self._url)))
 
     def exists(self) -> bool:
         return is_file(self._url) or is_folder(self._url)

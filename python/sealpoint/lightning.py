@@ -10,7 +10,6 @@ import io
 import logging
 import os
 import secrets
-import shutil
 import sys
 import threading
 from importlib import import_module
@@ -18,7 +17,7 @@ from typing import Any
 
 import torch
 
-from sealpoint import _directories, _sealpoint, _uri, _url_files
+from sealpoint import _directories, _paths, _sealpoint
 from sealpoint._arguments import path_of
 from sealpoint._checkpoint import open_own
 from sealpoint._errors import AlreadyExistsError, InvalidArgumentError, UnsupportedError
@@ -48,30 +47,15 @@ def _base() -> Any:
     raise ImportError(f"sealpoint.lightning needs lightning or pytorch_lightning, which cannot be imported: {errors[0]}")
 
 
-def _is_file(path: str) -> bool:
-    return _url_files.is_file(path) if _uri.is_uri(path) else os.path.isfile(path)
-
-
 def _content(path: str) -> Any:
     """A file of torch.save, for torch.load."""
-    if not _uri.is_uri(path):
+    if _paths.is_local(path):
         return path
-    folder, name = _uri.split(path)
-    return io.BytesIO(_uri.read(folder, name, _uri.sizes_of(folder)[name]))
+    return io.BytesIO(_sealpoint.read_file(path, sys.maxsize) or b"")
 
 
 def _is_kept(path: str) -> bool:
-    return not _is_file(path) and "KEEP" in _uri.list_names(path)
-
-
-def _remove_from_store(path: str) -> None:
-    """The marker of a checkpoint goes first, and then whatever is there."""
-    folder, name = _uri.split(path)
-    if _url_files.is_file(path):
-        _sealpoint.remove_files(folder, [name])
-    _directories.remove(path)
-    if names := _uri.list_names(path):
-        _sealpoint.remove_files(path, names)
+    return _paths.kind_of(f"{path}/KEEP") is not None
 
 
 class SealpointCheckpointIO(_base()):  # type: ignore[misc]
@@ -116,11 +100,12 @@ class SealpointCheckpointIO(_base()):  # type: ignore[misc]
             self._save(checkpoint, target, options)
 
     def _save(self, checkpoint: dict[str, Any], target: str, options: SaveKeywords) -> None:
-        is_url = _uri.is_uri(target)
-        if not (_url_files.Os().path.exists(target) if is_url else os.path.lexists(target)):
+        kind = _paths.kind_of(target)
+        # A store may list a directory whose last object went.
+        if kind is None or (kind == "directory" and not _paths.is_local(target) and not _paths.list_names(target)):
             self._note(save(checkpoint, target, **options), target)
             return
-        if not self._replace or not (_is_file(target) or _directories.is_checkpoint(target)):
+        if not self._replace or not (kind == "file" or _directories.is_checkpoint(target)):
             raise AlreadyExistsError("something is there already", path=target)
         if _is_kept(target):
             raise AlreadyExistsError("a KEEP file pins the checkpoint that is there: it is not replaced", path=target)
@@ -128,23 +113,18 @@ class SealpointCheckpointIO(_base()):  # type: ignore[misc]
         info = save(checkpoint, beside, **options)
         self._note(info, beside)
         self.remove_checkpoint(target)  # after a crash here the new one has its other name
-        if is_url:  # in which nothing can be renamed
+        try:
+            _sealpoint.publish(beside, target)
+            self._note(info, target)
+        except UnsupportedError:  # an object store, in which nothing can be renamed
             options["parent"] = self._latest
             self._note(save(checkpoint, target, **options), target)
             self.remove_checkpoint(beside)
-            return
-        os.rename(beside, target)
-        self._note(info, target)
-        handle = os.open(os.path.dirname(os.path.abspath(target)), os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
     def _note(self, checkpoint: Any, path: str) -> None:
         """What the next save follows, and may link from."""
         if self._frozen:
-            self._latest = (checkpoint.attempt, checkpoint.sequence, _uri.absolute(path))
+            self._latest = (checkpoint.attempt, checkpoint.sequence, _paths.absolute(path))
 
     def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: Any = None) -> dict[str, Any]:
         """Loads the whole dict into new tensors. Reads a torch.save file as Lightning does. Any process may call it.
@@ -154,7 +134,7 @@ class SealpointCheckpointIO(_base()):  # type: ignore[misc]
             weights_only: Ignored, because no pickle is read.
         """
         target = path_of(path)
-        if _is_file(target):
+        if _paths.kind_of(target) == "file":
             return torch.load(  # type: ignore[no-any-return]
                 _content(target), map_location=map_location or "cpu",
                 weights_only=True if weights_only is None else weights_only,
@@ -178,13 +158,8 @@ class SealpointCheckpointIO(_base()):  # type: ignore[misc]
         with _turn:
             if _is_kept(target):
                 _log.warning("%s is not deleted: a KEEP file pins it", target)
-            elif _uri.is_uri(target):
-                _remove_from_store(target)
-            elif os.path.isfile(target) or os.path.islink(target):
-                os.unlink(target)
-            elif os.path.isdir(target):
-                _directories.remove(target)
-                shutil.rmtree(target)
+            else:
+                _directories.remove(target, everything=True)
 
 
 __all__ = ["SealpointCheckpointIO"]

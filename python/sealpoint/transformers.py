@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 import torch
 
-from sealpoint import _directories, _tree, _uri
+from sealpoint import _directories, _paths, _tree
 from sealpoint._arguments import Provenance, path_of
 from sealpoint._checkpoint import Checkpoint, Path
 from sealpoint._checkpoint import open_own as open_checkpoint
@@ -30,7 +30,7 @@ from sealpoint._save_future import SaveFuture
 from sealpoint._tree import PerRank
 from sealpoint._tree_paths import entries_of
 from sealpoint.accelerate import RESUME_CONTRACT, check_supported, unwrapped
-from sealpoint.interop._destination import check_room, prepare, publishing, sync_directory
+from sealpoint.interop._destination import check_room, prepare, publishing
 from sealpoint.torch import _shards
 from sealpoint.torch._arguments import check
 from sealpoint.torch._checkpointer import Checkpointer, log_findings
@@ -300,7 +300,7 @@ def _trainer_state(path: Any) -> dict[str, Any] | None:
     def find() -> str | None:
         place = path_of(path, "resume_from_checkpoint")
         if not _directories.is_checkpoint(place):
-            _uri.local(place, "resume_from_checkpoint", "there is no checkpoint of this library")
+            _paths.local(place, "resume_from_checkpoint", "there is no checkpoint of this library")
             return None
         with open_checkpoint(place) as checkpoint:
             text = _node_of(checkpoint, "trainer")
@@ -364,7 +364,7 @@ def export_pretrained(model: Any, checkpoint: Path, directory: Path, *, part: st
         raise InvalidArgumentError(f"model is a {type(whole).__name__}, expected a PreTrainedModel")
 
     def write() -> str:
-        place = _uri.local(path_of(directory, "directory"), "directory", "transformers writes files")
+        place = _paths.local(path_of(directory, "directory"), "directory", "transformers writes files")
         path = prepare(place, may_be_empty=True, is_directory=True, is_dry_run=False)
         with open_checkpoint(checkpoint) as opened:
             check_room(path, sum(opened[name].nbytes for name in opened if name.startswith(f"{part}.")))
@@ -374,7 +374,6 @@ def export_pretrained(model: Any, checkpoint: Path, directory: Path, *, part: st
             whole.save_pretrained(folder, state_dict=weights, max_shard_size=max_shard_size)
             if processing_class is not None:
                 processing_class.save_pretrained(folder)
-            _sync(folder)
         return path
 
     return str(_ask_first("export", directory, write, deadline=None))
@@ -407,18 +406,6 @@ def _check_names(weights: Mapping[str, Any], model: Any, path: str) -> None:
                 f"stored with shape {stored.get(name, 'none')}, in the model it is {own.get(name, 'none')}",
                 path=path, tensor=name,
             )
-
-
-def _sync(folder: str) -> None:
-    """All files of a folder and of those in it are on the disk."""
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            descriptor = os.open(os.path.join(parent, name), os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-        sync_directory(parent)
 
 
 __all__ = ["SealpointTrainer", "export_pretrained"]

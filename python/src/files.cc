@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files of other programs, on any storage: read at offsets, and made for them.
+// Paths of any storage: what is there, small files, removal and publication; and files of other
+// programs, read at offsets and made for them.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,8 +20,10 @@
 #include "python/src/gil.h"
 #include "python/src/module.h"
 #include "python/src/status.h"
+#include "python/src/values.h"
 #include "sealpoint/block_cache.h"
 #include "sealpoint/interop.h"
+#include "sealpoint/series.h"
 #include "sealpoint/storage.h"
 
 namespace sealpoint::python {
@@ -42,10 +47,12 @@ class Borrowed {
   Py_buffer buffer_{};
 };
 
-// "/a" and "b" of "/a/b"; "s3://c/a" and "b".
-std::pair<std::string, std::string> SplitPath(const std::string& path) {
+// "/a" and "b" of "/a/b/"; "s3://c/a" and "b". A root, which is in no directory, has an empty name.
+std::pair<std::string, std::string> SplitPath(std::string path) {
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
   const std::size_t slash = path.rfind('/');
   if (slash == path.npos) return {".", path};
+  if (slash > 1 && path.compare(slash - 2, 3, "://") == 0) return {path, ""};
   return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
 }
 
@@ -162,21 +169,166 @@ std::vector<std::string> FilesLeft(nb::handle directory) {
   return Value(NewFiles::Left(**opened));
 }
 
-nb::object EntryAt(nb::handle path) {
+// Calls work(storage, path) without the GIL.
+template <typename Work>
+auto OnStorage(nb::handle path, const Work& work) {
   const std::string text = PathOf(path);
-  const auto [parent, name] = SplitPath(text);
-  const Result<bool> is_directory = [&]() -> Result<bool> {
-    const GilRelease released;
-    const auto itself = DefaultStorage()->OpenDirectory(text);
-    if (itself.ok()) return true;
-    // The first error of an object store may be that there is an object, as its parent then shows.
-    const auto directory = DefaultStorage()->OpenDirectory(parent);
-    const auto entry = directory.ok() ? (*directory)->Stat(name) : directory.error();
-    if (entry.ok()) return entry->kind == EntryKind::kDirectory;
-    return itself.error().code() == Code::kNotFound ? entry.error() : itself.error();
-  }();
-  if (!is_directory.ok() && is_directory.error().code() == Code::kNotFound) return nb::none();
-  return nb::bool_(Value(is_directory));
+  const GilRelease released;
+  return work(*DefaultStorage(), text);
+}
+
+const char* EntryKindName(EntryKind kind) {
+  switch (kind) {
+    case EntryKind::kFile:
+      return "file";
+    case EntryKind::kDirectory:
+      return "directory";
+    case EntryKind::kSymlink:
+      return "link";
+    case EntryKind::kOther:
+      break;
+  }
+  return "other";
+}
+
+nb::object StatEntry(nb::handle path) {
+  const auto entry = Value(OnStorage(path, StatPath));
+  if (!entry) return nb::none();
+  return nb::make_tuple(EntryKindName(entry->kind), entry->size_bytes);
+}
+
+// Nothing if there is no such directory.
+std::optional<std::vector<EntryInfo>> Entries(const Storage& storage, const std::string& path) {
+  const auto directory = storage.OpenDirectory(path);
+  if (directory.ok()) return Value((*directory)->List());
+  const auto entry = Value(StatPath(storage, path));
+  if (!entry || entry->kind != EntryKind::kDirectory) return std::nullopt;
+  throw StatusError(directory.error());
+}
+
+nb::object ListDirectory(nb::handle path) {
+  const auto entries = OnStorage(path, Entries);
+  if (!entries) return nb::none();
+  nb::list list;
+  for (const EntryInfo& entry : *entries) {
+    list.append(nb::make_tuple(Text(entry.name), EntryKindName(entry.kind), entry.size_bytes));
+  }
+  return list;
+}
+
+// Nothing if there is no regular file.
+std::optional<Bytes> FrontOf(const Storage& storage, const std::string& path,
+                             std::size_t size_max) {
+  const auto [parent, name] = SplitPath(path);
+  const auto directory = storage.OpenDirectory(parent);
+  const auto file =
+      directory.ok() ? (*directory)->OpenForRead(name, IoMode::kBuffered) : directory.error();
+  if (!file.ok()) {
+    const auto entry = Value(StatPath(storage, path));
+    if (!entry || entry->kind != EntryKind::kFile) return std::nullopt;
+    throw StatusError(file.error());
+  }
+  Bytes front(std::min<std::uint64_t>(size_max, (*file)->size_bytes()));
+  Check((*file)->ReadAt(0, front));
+  return front;
+}
+
+nb::object ReadFile(nb::handle path, std::size_t size_max) {
+  const auto front = OnStorage(path, [&](const Storage& storage, const std::string& text) {
+    return FrontOf(storage, text, size_max);
+  });
+  return front ? nb::object(BytesOf(*front)) : nb::none();
+}
+
+void WriteFile(nb::handle path, const nb::bytes& content) {
+  const ByteSpan bytes = SpanOf(content);
+  OnStorage(path, [&](Storage& storage, const std::string& text) {
+    const auto [parent, name] = SplitPath(text);
+    Check(storage.CreateDirectories(parent));
+    Check(Value(storage.OpenDirectory(parent))->Replace(name, bytes));
+  });
+}
+
+void RemovePath(nb::handle path) {
+  OnStorage(path,
+            [](Storage& storage, const std::string& text) { Check(RemoveAll(storage, text)); });
+}
+
+void TakeOut(nb::handle path, std::vector<std::string> first, std::vector<std::string> also,
+             bool everything) {
+  OnStorage(path, [&](Storage& storage, const std::string& text) {
+    Check(RemoveCheckpoint(
+        storage, text,
+        {.first = std::move(first), .also = std::move(also), .everything = everything}));
+  });
+}
+
+void SyncDirectory(nb::handle path) {
+  OnStorage(path, [](const Storage& storage, const std::string& text) {
+    Check(Value(storage.OpenDirectory(text))->Sync());
+  });
+}
+
+void SyncAll(nb::handle path) {
+  OnStorage(path, [](Storage& storage, const std::string& text) { Check(storage.SyncAll(text)); });
+}
+
+void Publish(nb::handle from, nb::handle to) {
+  const std::string target = PathOf(to);
+  OnStorage(from, [&](Storage& storage, const std::string& text) {
+    Check(storage.SyncAll(text));
+    Check(storage.Move(text, target));
+  });
+}
+
+std::uint64_t FreeBytes(nb::handle directory) {
+  return OnStorage(directory, [](const Storage& storage, const std::string& text) {
+    return Value(Value(storage.OpenDirectory(text))->FreeSpace()).free_bytes;
+  });
+}
+
+nb::str Describe(nb::handle path) {
+  const PlaceDescription found = OnStorage(path, [](const Storage&, const std::string& text) {
+    return DescribePlace(text, {.opens_series = "; sealpoint.Series(path).open_newest() opens it"});
+  });
+  return Text(found.text);
+}
+
+void BindPaths(nb::module_& m) {
+  m.def(
+      "stat_path", StatEntry, nb::arg("path"),
+      nb::sig("def stat_path(path: str) -> tuple[str, int] | None"),
+      "Kind (file, directory, link that leads nowhere, other) and size in bytes; None: nothing is "
+      "there.");
+  m.def("list_directory", ListDirectory, nb::arg("directory"),
+        nb::sig("def list_directory(directory: str) -> list[tuple[str, str, int]] | None"),
+        "Name, kind and size in bytes of each entry, links as links; None: there is no directory.");
+  m.def("read_file", ReadFile, nb::arg("path"), nb::arg("size_max"),
+        nb::sig("def read_file(path: str, size_max: int) -> bytes | None"),
+        "The first bytes; None: there is no such file.");
+  m.def("write_file", WriteFile, nb::arg("path"), nb::arg("content"),
+        nb::sig("def write_file(path: str, content: bytes) -> None"),
+        "Durably, in one step, in place of a file of this name; makes missing directories.");
+  m.def("remove_path", RemovePath, nb::arg("path"), nb::sig("def remove_path(path: str) -> None"),
+        "A file, or a directory with all its content. Success if nothing is there.");
+  m.def("remove_checkpoint", TakeOut, nb::arg("path"), nb::arg("first"), nb::arg("also"),
+        nb::arg("everything"),
+        nb::sig("def remove_checkpoint(path: str, first: list[str], also: list[str], everything: "
+                "bool) -> None"),
+        "Marker first, but for the files ``first``; unless ``everything``, other files stay.");
+  m.def("sync_directory", SyncDirectory, nb::arg("path"),
+        nb::sig("def sync_directory(path: str) -> None"));
+  m.def("sync_all", SyncAll, nb::arg("path"), nb::sig("def sync_all(path: str) -> None"),
+        "A file that another call wrote, or a directory with all its content.");
+  m.def("publish", Publish, nb::arg("source"), nb::arg("destination"),
+        nb::sig("def publish(source: str, destination: str) -> None"),
+        "Makes a file or directory durable and gives it its path, in place of nothing but an empty "
+        "directory. UnsupportedError in object stores.");
+  m.def("free_bytes", FreeBytes, nb::arg("directory"),
+        nb::sig("def free_bytes(directory: str) -> int"),
+        "2^64 - 1 if the storage has no limit, or does not tell.");
+  m.def("describe_place", Describe, nb::arg("path"),
+        nb::sig("def describe_place(path: str) -> str"));
 }
 
 }  // namespace
@@ -204,9 +356,7 @@ void BindFiles(nb::module_& m) {
   m.def("files_left", FilesLeft, nb::arg("directory"),
         nb::sig("def files_left(directory: str) -> list[str]"),
         "What programs that were killed left of new files: the next NewFiles removes it.");
-  m.def("is_directory_at", EntryAt, nb::arg("path"),
-        nb::sig("def is_directory_at(path: str) -> bool | None"),
-        "Whether what is at the path is a directory. None: nothing is there.");
+  BindPaths(m);
 }
 
 }  // namespace sealpoint::python

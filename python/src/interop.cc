@@ -100,15 +100,6 @@ std::optional<Foreign> ReadForeignPath(nb::handle path, bool drop_unknown, bool 
   return Foreign{.checkpoint = *std::move(read), .options = std::move(options)};
 }
 
-nb::object KindOf(nb::handle path) {
-  const std::string text = PathOf(path);
-  const std::optional<ForeignKind> kind = [&] {
-    const GilRelease released;
-    return Value(KindOfForeign(text));
-  }();
-  return kind ? nb::object(nb::make_tuple(Text(kind->what), kind->is_read)) : nb::none();
-}
-
 nb::object NewestIteration(nb::handle path) {
   const std::string run = PathOf(path);
   const std::optional<std::string> newest = [&] {
@@ -286,9 +277,6 @@ void BindInterop(nb::module_& m) {
               "list[str], allow_part: bool, allow_missing: list[str], metadata_memory_bytes: int | "
               "None) -> Foreign | None"),
       "None: the path is of no format that is known.");
-  m.def("kind_of_foreign", KindOf, nb::arg("path"),
-        nb::sig("def kind_of_foreign(path: str) -> tuple[str, bool] | None"),
-        "What it is, and whether `read_foreign` reads it; None: of no format that is known.");
   m.def("foreign_dtypes", DTypes,
         nb::sig("def foreign_dtypes() -> list[tuple[str, int, str, str, str]]"),
         "Name, element size in bytes, name in torch and numpy, class of storages in torch, numpy's "

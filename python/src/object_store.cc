@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Object stores that are objects of Python, and the little that the package does with files of a
-// storage by itself.
+// Object stores that are objects of Python.
 #include "sealpoint/object_store.h"
 
 #include <nanobind/nanobind.h>
@@ -12,10 +11,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
-#include <map>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -339,17 +335,6 @@ class PythonObjectStore final : public ObjectStore {
   const std::uint64_t part_size_bytes_;
 };
 
-// The store that a factory made last, by URI. Never destroyed, as the interpreter goes before.
-struct MadeStores {
-  std::mutex mutex;
-  std::map<std::string, std::shared_ptr<ObjectStore>> by_uri;
-};
-
-MadeStores& Made() {
-  static MadeStores& made = *new MadeStores;
-  return made;
-}
-
 void Register(const std::string& scheme, nb::object factory, std::uint64_t upload_memory_bytes) {
   const auto kept = std::make_shared<const Kept>(std::move(factory));
   const GilRelease released;
@@ -361,70 +346,9 @@ void Register(const std::string& scheme, nb::object factory, std::uint64_t uploa
           return std::make_shared<PythonObjectStore>(nb::object(kept->get()(Text(path))));
         });
         if (!store.ok()) return store.error();
-        const std::lock_guard lock(Made().mutex);
-        Made().by_uri[path] = *store;
         return ObjectStorage(std::move(store).value(),
                              {.upload_memory_bytes = upload_memory_bytes});
       }));
-}
-
-// Nothing if there is no such directory.
-std::optional<std::vector<EntryInfo>> Entries(const std::string& path) {
-  const auto directory = DefaultStorage()->OpenDirectory(path);
-  if (!directory.ok() && directory.error().code() == Code::kNotFound) return std::nullopt;
-  if (!directory.ok()) throw StatusError(directory.error());
-  return Value((*directory)->List());
-}
-
-nb::object ListDirectory(nb::handle directory) {
-  const std::string path = PathOf(directory);
-  const auto entries = [&] {
-    const GilRelease released;
-    return Entries(path);
-  }();
-  if (!entries) return nb::none();
-  nb::list list;
-  for (const EntryInfo& entry : *entries) {
-    const bool is_directory = entry.kind == EntryKind::kDirectory;
-    list.append(nb::make_tuple(Text(entry.name), is_directory, entry.size_bytes));
-  }
-  return list;
-}
-
-nb::bytes ReadFile(nb::handle directory, const std::string& name, std::size_t size_max) {
-  const std::string path = PathOf(directory);
-  Bytes bytes;
-  {
-    const GilRelease released;
-    const auto opened = Value(DefaultStorage()->OpenDirectory(path));
-    const auto file = Value(opened->OpenForRead(name, IoMode::kBuffered));
-    bytes.resize(std::min<std::uint64_t>(size_max, file->size_bytes()));
-    Check(file->ReadAt(0, bytes));
-  }
-  return BytesOf(bytes);
-}
-
-void WriteFile(nb::handle directory, const std::string& name, const nb::bytes& content) {
-  const std::string folder = PathOf(directory);
-  const std::string path = JoinPath(folder, name);
-  const std::string uri = path.substr(0, path.find('/', path.find("://") + 3));
-  const ByteSpan bytes = SpanOf(content);
-  const GilRelease released;
-  Check(DefaultStorage()->CreateDirectories(folder));  // makes the store, if nobody has before
-  const std::shared_ptr<ObjectStore> store = [&] {
-    const std::lock_guard lock(Made().mutex);
-    return Made().by_uri[uri];
-  }();
-  if (store == nullptr) throw StatusError(Status(Code::kUnsupported, "not of Python").AtPath(path));
-  Check(store->Put(path.substr(uri.size() + 1), bytes));
-}
-
-void RemoveFiles(nb::handle directory, const std::vector<std::string>& names) {
-  const std::string path = PathOf(directory);
-  const GilRelease released;
-  const auto opened = Value(DefaultStorage()->OpenDirectory(path));
-  for (const std::string& name : names) Check(opened->Remove(name));
-  Check(opened->Sync());
 }
 
 void CopyInto(nb::handle from, nb::handle to) {
@@ -444,16 +368,6 @@ void BindObjectStore(nb::module_& m) {
         nb::arg("upload_memory_bytes"),
         nb::sig("def register_storage(scheme: str, factory: collections.abc.Callable[[str], "
                 "object], upload_memory_bytes: int) -> None"));
-  m.def("list_directory", ListDirectory, nb::arg("directory"),
-        nb::sig("def list_directory(directory: str) -> list[tuple[str, bool, int]] | None"),
-        "Name, whether it is a directory, and size in bytes of each entry; None: there is none.");
-  m.def("read_file", ReadFile, nb::arg("directory"), nb::arg("name"), nb::arg("size_max"),
-        nb::sig("def read_file(directory: str, name: str, size_max: int) -> bytes"));
-  m.def("write_file", WriteFile, nb::arg("directory"), nb::arg("name"), nb::arg("content"),
-        nb::sig("def write_file(directory: str, name: str, content: bytes) -> None"),
-        "Durably, in one request: in the place of what has the name, at once.");
-  m.def("remove_files", RemoveFiles, nb::arg("directory"), nb::arg("names"),
-        nb::sig("def remove_files(directory: str, names: list[str]) -> None"));
   m.def("copy_into", CopyInto, nb::arg("source"), nb::arg("destination"),
         nb::sig("def copy_into(source: object, destination: memoryview) -> None"),
         "Copies as many bytes as both have, without the GIL. ValueError if they differ.");

@@ -125,6 +125,7 @@ void BindEntry(nb::module_& m) {
           "problem", [](Self self) { return ErrorOrNone(self.problem); },
           nb::sig("def problem(self) -> Exception | None"), "Why it is not committed, or None.")
       .def_ro("is_void", &SeriesEntry::is_void)
+      .def_ro("is_link", &SeriesEntry::is_link, "A symbolic link.")
       .def_ro("is_kept", &SeriesEntry::is_kept, "It has a file KEEP.")
       .def_prop_ro(
           "attempt", [](Self self) { return HexOrNone(self.attempt); },

@@ -22,8 +22,7 @@ from megatron.core.dist_checkpointing import LocalNonpersistentObject, ShardedOb
 from megatron.core.dist_checkpointing.mapping import ShardedTensorFactory  # noqa: E402
 from megatron.core.dist_checkpointing.validation import StrictHandling  # noqa: E402
 from megatron.core.transformer.enums import AttnBackend  # noqa: E402
-from sealpoint import _uri  # noqa: E402
-from sealpoint import _directories  # noqa: E402
+from sealpoint import _directories, _sealpoint  # noqa: E402
 from sealpoint._ranks import promotions  # noqa: E402
 from store_paths import names  # noqa: E402
 
@@ -120,7 +119,7 @@ def check(job, loaded, tp=2, dp=2, but=()):
 def check_files(path):
     assert "COMMIT" in names(path)
     assert [name for name in names(path) if name.endswith((".distcp", ".metadata", ".pt"))] == []
-    assert json.loads(_uri.read(path, "metadata.json", 1000))["sharded_backend"] == "sealpoint"
+    assert json.loads(_sealpoint.read_file(f"{path}/metadata.json", 1000))["sharded_backend"] == "sealpoint"
 
 
 def case_states_come_back(job, at):
@@ -199,7 +198,7 @@ def case_saves_go_to_local_disks_first(job, at):
                 dc.save(state(job.rank, 2, 2), path, async_sharded_save=True, **OPTIONS).execute_sync()
             else:
                 dc.save(state(job.rank, 2, 2), path)
-        assert json.loads(_uri.read(path, "metadata.json", 1000))["sharded_backend"] == "sealpoint"
+        assert json.loads(_sealpoint.read_file(f"{path}/metadata.json", 1000))["sharded_backend"] == "sealpoint"
         assert promotions.await_promotions(60)
         dist.barrier()
         check_files(path)

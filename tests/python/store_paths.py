@@ -3,36 +3,29 @@
 
 import os
 
-from sealpoint import _sealpoint, _uri
+from sealpoint import _paths, _sealpoint
 from sealpoint._url_files import UrlPath
 
 
 class RemotePath(UrlPath):
     @property
     def parent(self):
-        return RemotePath(_uri.split(str(self))[0])
-
-    def _place(self):
-        from sealpoint._arguments import path_of
-
-        return _uri.split(path_of(self))
+        return RemotePath(_paths.split(str(self))[0])
 
     def read_bytes(self):
-        folder, name = self._place()
-        return _sealpoint.read_file(folder, name, _uri.sizes_of(folder)[name])
+        return _sealpoint.read_file(self, 1 << 40)
 
     def read_text(self):
         return self.read_bytes().decode()
 
     def write_bytes(self, content):
-        _sealpoint.write_file(*self._place(), content)
+        _sealpoint.write_file(self, content)
 
     def write_text(self, text):
         self.write_bytes(text.encode())
 
     def unlink(self):
-        folder, name = self._place()
-        _sealpoint.remove_files(folder, [name])
+        _sealpoint.remove_path(self)
 
     def touch(self):
         self.write_bytes(b"")
@@ -43,8 +36,8 @@ class RemotePath(UrlPath):
 
 def names(path):
     """What os.listdir() says, of either place. SeaweedFS still lists a folder after its last object went."""
-    found = _uri.list_names(os.fspath(path))
-    is_url = _uri.is_uri(os.fspath(path))
+    found = _paths.list_names(os.fspath(path))
+    is_url = not _paths.is_local(os.fspath(path))
     return [one for one in found if not is_url or UrlPath(os.fspath(path)).joinpath(one).exists()]
 
 

@@ -16,6 +16,7 @@ import numpy
 import pytest
 import sealpoint
 from sealpoint.__main__ import main
+from sealpoint import _sealpoint
 from sealpoint.bench import _command, _disk, _measure, _mishaps, _page, _peers, _place, _ranks, _results, _worker
 from sealpoint.bench._numpy_side import NumpySide, Safetensors
 
@@ -150,8 +151,8 @@ def test_no_load_is_cold_in_memory(bench, monkeypatch):
 def files_below(url):
     """Some stores list folders that are empty."""
     found = []
-    for name, is_folder, _ in sealpoint._sealpoint.list_directory(url) or ():
-        found += files_below(f"{url}/{name}") if is_folder else [f"{url}/{name}"]
+    for name, kind, _ in sealpoint._sealpoint.list_directory(url) or ():
+        found += files_below(f"{url}/{name}") if kind == "directory" else [f"{url}/{name}"]
     return found
 
 
@@ -261,7 +262,7 @@ def test_only_its_own_folder_is_removed(tmp_path, monkeypatch, capsys):
 
 def test_an_interrupt_waits_for_the_folder(tmp_path, monkeypatch):
     """While it is made, and while it is removed."""
-    for module, name in ((os, "mkdir"), (_disk, "remove")):
+    for module, name in ((os, "mkdir"), (_sealpoint, "remove_path")):
         own = getattr(module, name)
 
         def interrupted(*arguments, own=own, **options):
@@ -269,7 +270,7 @@ def test_an_interrupt_waits_for_the_folder(tmp_path, monkeypatch):
                 own(*arguments, **options)
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(0)
-            if module is _disk:
+            if module is _sealpoint:
                 own(*arguments, **options)
 
         monkeypatch.setattr(module, name, interrupted)

@@ -24,14 +24,6 @@ def model(tmp_path):
     return tmp_path / "model"
 
 
-def test_a_file_system_that_tells_no_room_has_room(model, tmp_path, monkeypatch):
-    """Mounts over FUSE and networks tell of 0 blocks, none of which are free."""
-    nothing = os.statvfs_result((4096, 4096, 0, 0, 0, 0, 0, 0, 0, 255))
-    monkeypatch.setattr(os, "statvfs", lambda path: nothing)
-    convert(model, tmp_path / "made.pt")
-    assert (tmp_path / "made.pt").exists()
-
-
 def occupied(path, kind):
     """Puts something in the way of a destination; returns the destination."""
     if kind == "file":
@@ -65,14 +57,11 @@ def occupied(path, kind):
     ],
 )
 def test_a_dry_run_says_what_the_conversion_says(to, kind, code, message, model, tmp_path, monkeypatch):
-    class Full:
-        f_blocks, f_bavail, f_frsize = 1 << 40, 3, 512
-
     destination = occupied(tmp_path / "d", kind)
     if kind == "read-only":
         monkeypatch.setattr(os, "access", lambda path, mode: path != str(tmp_path))
     if kind == "no room":
-        monkeypatch.setattr(os, "statvfs", lambda path: Full)
+        monkeypatch.setattr(_destination, "free_bytes_in", lambda path: 1536)
     before = sorted(os.walk(tmp_path))
     errors = []
     for dry_run in (True, False):
@@ -88,13 +77,10 @@ def test_a_dry_run_says_what_the_conversion_says(to, kind, code, message, model,
 
 def test_the_room_is_asked_for_before_a_byte_is_written(tmp_path, monkeypatch):
     """A small file can stand for a large tensor, if its elements share their place."""
-    class Small:
-        f_blocks, f_bavail, f_frsize = 1 << 40, 1 << 20, 4096
-
     elements = 1 << 40
     data = hostile.tensor_pickle(numel=4, shape=(elements,), strides=(0,))
     hostile.torch_file(tmp_path / "a", data, hostile.STORAGE)
-    monkeypatch.setattr(os, "statvfs", lambda path: Small)
+    monkeypatch.setattr(_destination, "free_bytes_in", lambda path: 1 << 32)
     monkeypatch.setattr(_copy.Work, "run", lambda *_: pytest.fail("it began"))
     for to in FORMATS:
         needed = r"needs 4,398,0\d\d,\d\d\d,\d\d\d bytes; 4,294,967,296 bytes are free"
@@ -130,14 +116,11 @@ def disk(tmp_path):
 def test_disks_that_are_too_small_or_fill_up(disk, tmp_path, monkeypatch):
     sealpoint.save({f"w{i}": noise((100_000,), "f4", seed=i) for i in range(5)}, tmp_path / "c")
 
-    class Large:
-        f_blocks, f_bavail, f_frsize = 1 << 40, 1 << 30, 4096
-
     for to in FORMATS:
         with pytest.raises(sealpoint.NoSpaceError, match=r"needs 2,0\d\d,\d\d\d bytes; 1,048,576 bytes are free"):
             convert(tmp_path / "c", disk / "d", to=to)
         with monkeypatch.context() as patched:
-            patched.setattr(os, "statvfs", lambda path: Large)  # as if others wrote meanwhile
+            patched.setattr(_destination, "free_bytes_in", lambda path: 1 << 42)  # as if others wrote meanwhile
             with pytest.raises(sealpoint.NoSpaceError, match="No space left on device"):
                 convert(tmp_path / "c", disk / "d", to=to)
         assert os.listdir(disk) == [], to
@@ -149,10 +132,13 @@ def test_an_output_that_fails_leaves_nothing(model, tmp_path, monkeypatch):
     def fail(*_, **__):
         raise OSError(28, "No space left on device")
 
+    def full(*_, **__):
+        raise sealpoint.NoSpaceError("full")
+
     def unknown(*_, **__):
         raise sealpoint.IoError("who knows", unknown_outcome=True)
 
-    places = [(name, os, fail) for name in ("link", "rename", "fsync", "pwrite")] + [("commit", _copy, unknown)]
+    places = [("pwrite", os, fail), ("sync_all", _copy, full), ("publish", _destination, full), ("commit", _copy, unknown)]
     for name, module, patch in places:
         for to in FORMATS:
             with monkeypatch.context() as patched:
@@ -220,10 +206,10 @@ MOMENTS = {
     "made": [(os, "mkdir", True, 1)],
     "locked": [(_destination, "_make_locked", True, 1)],
     "writing": [(os, "pwrite", True, 2), (_copy, "_add_tensor", True, 2)],
-    "written": [(os, "fsync", False, 1), (_copy, "commit", False, 1)],
+    "written": [(_copy, "sync_all", False, 1), (_copy, "commit", False, 1)],
     "committed": [(_copy, "commit", True, 1)],
-    "whole": [(os, "link", False, 1), (os, "rename", False, 1)],
-    "published": [(os, "link", True, 1), (os, "rename", True, 1)],
+    "whole": [(_destination, "publish", False, 1)],
+    "published": [(_destination, "publish", True, 1)],
 }
 source, folder, to = sys.argv[1:]
 for moment, kills in MOMENTS.items():

@@ -159,14 +159,14 @@ def test_a_small_file_is_replaced_in_one_request(place):
     from sealpoint import _sealpoint
 
     store = store_at(place)
-    _sealpoint.write_file(str(place), "tracker", b"1")
+    _sealpoint.write_file(str(place / "tracker"), b"1")
     store.calls.clear()
-    _sealpoint.write_file(str(place), "tracker", b"2")
+    _sealpoint.write_file(str(place / "tracker"), b"2")
     assert store.calls == {"put": 1}
     store.fail["put"] = [RuntimeError("injected")]
     with pytest.raises(sealpoint.IoError, match="injected"):
-        _sealpoint.write_file(str(place), "tracker", b"3")
-    assert _sealpoint.read_file(str(place), "tracker", 9) == b"2"
+        _sealpoint.write_file(str(place / "tracker"), b"3")
+    assert _sealpoint.read_file(str(place / "tracker"), 9) == b"2"
 
 
 @pytest.mark.parametrize("attribute, value", [("uri", None), ("part_size_bytes", "big")])
@@ -355,7 +355,6 @@ def test_a_wrong_bucket_and_wrong_keys_are_told(server, monkeypatch):
     "scheme, more, expected",
     [
         ("s3", {}, "AWS_ACCESS_KEY_ID with AWS_SECRET_ACCESS_KEY (not set), AWS_WEB_IDENTITY_TOKEN_FILE with"),
-        ("s3", {"AWS_PROFILE": "mine"}, "profile files of AWS are not read"),
         ("az", {}, "AZURE_STORAGE_ACCOUNT_NAME with AZURE_STORAGE_ACCOUNT_KEY (not set)"),
     ],
 )
@@ -387,14 +386,14 @@ def test_without_credentials_the_error_says_what_was_looked_for(tmp_path, monkey
 
 
 def test_an_object_that_is_another_one_by_now_is_not_read(obstore_place):
-    from sealpoint import _sealpoint, _uri
+    from sealpoint import _paths, _sealpoint
 
     path = str(obstore_place / "c")
     sealpoint.save(state(), path)
     with sealpoint.open(path) as checkpoint:
-        (blob,) = [name for name in _uri.list_names(path) if name.endswith(".blob")]
-        content = _sealpoint.read_file(path, blob, 1 << 30)
-        _sealpoint.write_file(path, blob, bytes(len(content)))
+        (blob,) = [name for name in _paths.list_names(path) if name.endswith(".blob")]
+        content = _sealpoint.read_file(f"{path}/{blob}", 1 << 30)
+        _sealpoint.write_file(f"{path}/{blob}", bytes(len(content)))
         with pytest.raises(sealpoint.IoError, match="the object is another one"):
             checkpoint["w"].tobytes()
 
@@ -492,6 +491,54 @@ def as_s3(monkeypatch):
     return register
 
 
+@pytest.fixture
+def profile(serve, as_s3, monkeypatch, tmp_path):
+    """A server that only a profile names, and credentials that only it has."""
+    server = serve(lambda request: (404, {}, b""))
+    as_s3(server)
+    for name in [one for one in os.environ if one.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    (tmp_path / "keys").write_text("[mine]\naws_access_key_id = a\naws_secret_access_key = b\naws_session_token = of-mine\n")
+    (tmp_path / "config").write_text(
+        f"[profile mine]\nendpoint_url = http://127.0.0.1:{server.server_port}\nregion = eu-central-1\n"
+    )
+    for name, value in (("CONFIG_FILE", "config"), ("SHARED_CREDENTIALS_FILE", "keys")):
+        monkeypatch.setenv(f"AWS_{name}", str(tmp_path / value))
+    monkeypatch.setenv("AWS_PROFILE", "mine")
+    return server
+
+
+def test_a_profile_means_the_same_in_python_and_in_ckpt(profile):
+    """The client of C++ reads profiles by itself, boto3 for Python."""
+    pytest.importorskip("boto3")
+    with pytest.raises(sealpoint.Error):
+        sealpoint.Series("s3://bucket/run").newest()
+    assert set(profile.heard) == {"of-mine"}
+    ckpt = pathlib.Path(os.environ["SEALPOINT_BINARY_DIR"]) / "tools/ckpt/ckpt"
+    if ckpt.exists():
+        profile.heard.clear()
+        done = subprocess.run([ckpt, "verify", "--series", "s3://bucket/run"], capture_output=True, text=True, check=False)
+        assert set(profile.heard) == {"of-mine"}, done.stderr
+
+
+def test_no_other_identity_takes_the_place_of_a_profile(profile, monkeypatch):
+    monkeypatch.setitem(sys.modules, "boto3", None)
+    monkeypatch.delitem(sys.modules, "obstore.auth.boto3", raising=False)
+    with pytest.raises(sealpoint.UnsupportedError, match="those of a profile of AWS, which boto3 reads: pip install boto3"):
+        sealpoint.Series("s3://bucket/run").newest()
+    monkeypatch.setenv("AWS_PROFILE", "none")
+    with pytest.raises(sealpoint.InvalidArgumentError, match="profile 'none' of AWS is in neither"):
+        sealpoint.Series("s3://bucket/run").newest()
+    assert profile.heard == []
+    monkeypatch.setenv("AWS_PROFILE", "mine")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "c")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "d")
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "of-the-environment")
+    with pytest.raises(sealpoint.Error):
+        sealpoint.Series("s3://bucket/run").newest()
+    assert set(profile.heard) == {"of-the-environment"}
+
+
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
 def test_credentials_go_to_no_other_host(serve, as_s3, status, monkeypatch):
     from sealpoint.storage.obstore import ObstoreStore, _from_url, for_hosts
@@ -541,10 +588,10 @@ def test_a_listing_without_end_is_an_error(place, serve, as_s3, monkeypatch):
 
 
 def test_without_obstore_the_error_names_the_package(monkeypatch):
-    from sealpoint import _uri
+    from sealpoint import _paths
 
-    monkeypatch.setattr(_uri, "_registered", set())
-    monkeypatch.setattr(_uri.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(_paths, "_registered", set())
+    monkeypatch.setattr(_paths.importlib.util, "find_spec", lambda name: None)
     for scheme in ("s3", "gs", "az", "abfs", "abfss"):
         with pytest.raises(sealpoint.UnsupportedError, match="pip install obstore"):
             sealpoint.open(f"{scheme}://bucket/x")

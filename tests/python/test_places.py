@@ -113,7 +113,7 @@ def test_a_missing_path(tmp_path, monkeypatch, saved):
     refused(f"{saved}s", f"there is no {saved}s: ", f"is named checkpoints; did you mean {saved}?")
     refused(f"{saved}s/", f"did you mean {saved}?")
     monkeypatch.chdir(tmp_path)
-    refused("nothing/c", f"there is no nothing/c: the working directory {tmp_path} exists, and nothing in it is named not")
+    refused("nothing/c", "there is no nothing/c: nothing in the working directory is named nothing")
     (tmp_path / "dangling").symlink_to("nowhere")
     with pytest.raises(sealpoint.NotFoundError):
         sealpoint.open("dangling")

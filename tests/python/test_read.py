@@ -15,7 +15,7 @@ import pytest
 import sealpoint
 from conftest import DTYPES, noise, raw
 from numpy.testing import assert_array_equal
-from sealpoint import _uri
+from sealpoint import _paths
 
 
 def test_mapping(checkpoint, stored):
@@ -37,7 +37,7 @@ def test_what_the_index_says(checkpoint, stored):
     assert checkpoint.provenance["metric.loss"] == "1.25" and checkpoint.mesh == {"data": 1}
     assert abs(checkpoint.created - datetime.datetime.now(datetime.UTC)) < datetime.timedelta(minutes=5)
     (blob,) = checkpoint.blobs
-    assert _uri.sizes_of(str(stored))[f"{blob.id}.blob"] == blob.file_size_bytes
+    assert _paths.sizes_of(str(stored))[f"{blob.id}.blob"] == blob.file_size_bytes
     assert checkpoint.raw_bytes == 2 * 384 + 48 + 8 + 5
     (shard,) = checkpoint.shards("w")
     assert (shard.offset, shard.extent, shard.run, shard.blob) == ((0, 0), (8, 12), None, blob.id)

@@ -123,12 +123,12 @@ def test_series(place, weights):
     assert caught.value.report.decisions == []
     newest = series.list()[0]
     (blob,) = sealpoint.list_blobs(newest.path)
-    _sealpoint.remove_files(newest.path, [f"{blob}.blob"])
+    _sealpoint.remove_path(f"{newest.path}/{blob}.blob")
     with pytest.raises(sealpoint.IncompleteError):
         series.newest()
     found = series.newest(allow_fallback=True)
     assert found.entry.step == 4 and [type(e.problem) for e in found.passed_over] == [sealpoint.IncompleteError]
-    _sealpoint.remove_files(newest.path, ["COMMIT"])
+    _sealpoint.remove_path(f"{newest.path}/COMMIT")
     with contextlib.suppress(sealpoint.UnsupportedError):  # obstore cannot list them
         assert series.unfinished() == []
     assert series.clean(newest.name).bytes_freed > 0

@@ -40,11 +40,10 @@ MPI_HEADERS = ("include/sealpoint/mpi_communicator", "include/sealpoint/detail/m
 
 # (pattern, path prefixes where it is allowed, why not elsewhere)
 BANNED = (
-    # The file of ckpt verify --state is no part of a checkpoint, and to be replaced.
-    (r"(?<![\w.>])rename(at)?\s*\(", ("tools/ckpt/verify/state.cc",), "rename replaces silently; publish through the storage"),
+    (r"(?<![\w.>])rename(at)?\s*\(", ("lib/storage/posix_",), "rename replaces silently; publish through the storage"),
     (r"\bposix_fallocate\b", (), "it writes zeros where the file system cannot allocate; use fallocate"),
     (r"(?<![\w.>])(fsync|fdatasync|syncfs|sync_file_range)\s*\(",
-     ("lib/storage/", "benchmarks/common/raw_file.cc", "tools/ckpt/verify/state.cc"), "durability is the storage's affair"),
+     ("lib/storage/", "benchmarks/common/raw_file.cc"), "durability is the storage's affair"),
     (r"(?<![\w.>])link(at)?\s*\(", ("lib/storage/",), "publishing is the storage's affair"),
     (r"\brenameat2\b", ("lib/storage/",), "publishing is the storage's affair"),
     # A callback of C cancels by what its wrapper throws.
@@ -53,6 +52,15 @@ BANNED = (
     (r"\bgil_scoped_(release|acquire)\b", (), "it aborts at the end of the interpreter; use python/src/gil.h"),
     (r"\bMPI_\w+", MPI_HEADERS + ("examples/", "benchmarks/"), "only the adapter knows MPI"),
 )
+
+# Calls of Python's modules, and methods of pathlib.Path, that change names or make them durable; and where they may stand:
+# sealpoint bench puts the files of its peers onto the disk, and flips bits of them.
+BANNED_IN_PYTHON = {
+    "os": {"fsync", "fdatasync", "sync", "link", "rename", "renames", "replace", "unlink", "remove", "rmdir", "removedirs"},
+    "shutil": {"move", "rmtree"},
+}
+BANNED_METHODS = {"unlink", "rename", "rmdir", "hardlink_to", "rmtree"}
+MAY_SYNC = {"python/sealpoint/bench/_disk.py": {"fsync"}}
 
 # (header, path prefixes where it may be included)
 BANNED_HEADERS = {
@@ -203,6 +211,26 @@ def check_banned_calls(root):
                     yield f"{name}:{number}: {match.group(0)!r}: {why}"
 
 
+def banned_python(tree):
+    """(line, what) of each use of BANNED_IN_PYTHON, called or not, and each call of BANNED_METHODS."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in BANNED_IN_PYTHON:
+            if node.attr in BANNED_IN_PYTHON[node.value.id]:
+                yield node.lineno, node.attr
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in BANNED_METHODS:
+            if not (isinstance(node.func.value, ast.Name) and node.func.value.id in BANNED_IN_PYTHON):
+                yield node.lineno, node.func.attr
+        elif isinstance(node, ast.ImportFrom) and node.module in BANNED_IN_PYTHON:
+            yield from ((node.lineno, one.name) for one in node.names if one.name in BANNED_IN_PYTHON[node.module])
+
+
+def check_banned_python(root):
+    for name, path in files_below(root, ("python/sealpoint",), (".py",)):
+        for line, what in banned_python(ast.parse(path.read_text())):
+            if what not in MAY_SYNC.get(name, ()):
+                yield f"{name}:{line}: {what!r}: files are the storage's affair; call sealpoint._sealpoint"
+
+
 def check_text(root, warnings):
     everything = LIBRARY + PROGRAMS + OTHERS
     # Spelled in two halves, so that this file passes its own check.
@@ -295,6 +323,7 @@ def main():
     errors += check_public_types(root)
     errors += check_namespaces(root)
     errors += check_banned_calls(root)
+    errors += check_banned_python(root)
     errors += check_text(root, warnings)
     errors += check_language(root)
     errors += check_function_lengths(root, warnings)

@@ -172,6 +172,13 @@ class CheckEdgesTest(unittest.TestCase):
     def test_posix_fallocate_even_in_the_storage(self):
         self.expect("lib/storage/a.cc", "int x = posix_fallocate(f, 0, 1);\n", "use fallocate")
 
+    def test_calls_of_python_on_names(self):
+        for body in ("import os\nos.replace('a', 'b')\n", "from os import unlink\n", "import shutil\nf = shutil.rmtree\n",
+                     "def f(path):\n    path.rename('b')\n"):
+            self.expect("python/sealpoint/a.py", body, "files are the storage's affair")
+        self.expect_clean("python/sealpoint/a.py", "import os\nx = 'os.link(a, b)'.replace('a', os.sep)\n")
+        self.expect_clean("python/sealpoint/bench/_disk.py", "import os\nos.fsync(1)\n")
+
     def test_fsync_outside_the_storage(self):
         self.expect("lib/writer/a.cc", "int x = ::fsync(f);\n", "durability is the storage's affair")
 

@@ -7,8 +7,8 @@
 
 namespace sealpoint::tools {
 
-// What a person may have meant by a path at which no checkpoint (no series) was found: "did you
-// mean run7/step-…?". Empty if nothing comes to mind. Looks at names alone; reads no file.
+// Describes what is at a path where no checkpoint (no series) was found, by DescribePlace of
+// interop.h. Empty if nothing is to be said.
 std::string HintForCheckpoint(const std::string& path);
 // `otherwise`: what to do with a checkpoint that was given as a series.
 std::string HintForSeries(const std::string& path,

@@ -70,22 +70,11 @@ std::string SourceFile::ReadEach(const std::vector<std::uint64_t>& offsets,
 
 Result<PathKind> KindAt(const std::string& path, const Storage& storage) {
   if (path.empty()) return PathKind::kNothing;
-  const bool is_local = LocalPath(path).has_value();
-  const auto opened = storage.OpenDirectory(path);
-  if (opened.ok()) return PathKind::kDirectory;
-  // The first error of an object store may be that there is an object, as its parent then shows.
-  const auto nothing = [&](const Status& second) -> Result<PathKind> {
-    const Status& error = opened.error().code() == Code::kNotFound ? second : opened.error();
-    if (is_local || error.code() == Code::kNotFound) return PathKind::kNothing;
-    return error;
-  };
-  const auto parent = storage.OpenDirectory(storage::ParentPath(path));
-  if (!parent.ok()) return nothing(parent.error());
-  const auto entry = (*parent)->Stat(storage::LastComponent(path));
-  if (!entry.ok()) return nothing(entry.error());
-  if (entry->kind == EntryKind::kDirectory) return PathKind::kDirectory;
-  const bool is_file = entry->kind == EntryKind::kFile || LeadsToFile(*entry, **parent);
-  return is_file ? PathKind::kFile : PathKind::kNothing;
+  const auto entry = StatPath(storage, path);
+  if (!entry.ok() && !LocalPath(path)) return entry.error();
+  if (!entry.ok() || !*entry) return PathKind::kNothing;
+  if ((*entry)->kind == EntryKind::kDirectory) return PathKind::kDirectory;
+  return (*entry)->kind == EntryKind::kFile ? PathKind::kFile : PathKind::kNothing;
 }
 
 std::shared_ptr<const SourceFile> SourceFiles::Open(const std::string& path) {

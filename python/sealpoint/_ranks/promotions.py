@@ -10,7 +10,7 @@ import os
 import threading
 import time
 
-from sealpoint import _sealpoint, _uri
+from sealpoint import _paths, _sealpoint
 from sealpoint._arguments import Path, path_of
 from sealpoint._options import BACKGROUND_DEADLINE_DEFAULT_SECONDS
 from sealpoint._ranks.arguments import check
@@ -55,9 +55,9 @@ def _collect() -> bool:
 def take_promotions(series: str | None = None) -> list[tuple[str, BaseException | None]]:
     """Takes the final directory and error of each ended promotion, once. ``series`` selects one directory."""
     _collect()
-    prefix = "" if series is None else os.path.join(_uri.absolute(series), "")
+    prefix = "" if series is None else os.path.join(_paths.absolute(series), "")
     with _lock:
-        taken = [one for one in _over if _uri.absolute(one[0]).startswith(prefix)]
+        taken = [one for one in _over if _paths.absolute(one[0]).startswith(prefix)]
         _over[:] = [one for one in _over if one not in taken]
         return taken
 

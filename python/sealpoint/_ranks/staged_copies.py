@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 
-from sealpoint import _directories, _sealpoint, _uri
+from sealpoint import _directories, _paths, _sealpoint
 from sealpoint._arguments import path_of
 from sealpoint._checkpoint import Path, open_own
 from sealpoint._errors import Error
@@ -41,13 +40,12 @@ def remove_replaced(staged: Path | None, directory: str, replaced: list[str], is
     """
     if staged is None:
         return
-    folder, name = _uri.split(directory)
+    folder, name = _paths.split(directory)
     local = os.path.join(_sealpoint.find_staged_copies(path_of(staged, "staged"), folder)[0], name)
     attempts = {one.partition(":")[0] for one in replaced}
     # The ranks of one node do the same concurrently.
-    with contextlib.suppress(FileNotFoundError):
-        if _directories.is_checkpoint(local) and (is_any or _attempt_of(local) in attempts):
-            _directories.remove(local)
+    if _directories.is_checkpoint(local) and (is_any or _attempt_of(local) in attempts):
+        _directories.remove(local)
 
 
 def _attempt_of(local: str) -> str | None:

@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import shutil
 
-from sealpoint import _sealpoint, _uri
+from sealpoint import _paths, _sealpoint
 
 _BLOCK_BYTES = 16 << 20
 
@@ -54,7 +52,7 @@ def bytes_from_storage() -> int | None:
 
 def places(path: str, count: int) -> list[tuple[str, int, int]]:
     """Returns (file, offset, bit) positions spread evenly over all bytes of a checkpoint."""
-    sizes = sorted(_uri.sizes_of(path).items())
+    sizes = sorted(_paths.sizes_of(path).items())
     total, found = sum(size for _, size in sizes), []
     for number in range(count):
         at = int(total * (number + 0.5) / count)
@@ -68,27 +66,12 @@ def places(path: str, count: int) -> list[tuple[str, int, int]]:
 
 def flip(path: str, name: str, offset: int, bit: int) -> None:
     """Flips a bit. A second call restores it."""
-    if _uri.is_uri(path):
-        content = bytearray(_sealpoint.read_file(path, name, 1 << 40))
+    if not _paths.is_local(path):
+        content = bytearray(_sealpoint.read_file(f"{path}/{name}", 1 << 40) or b"")
         content[offset] ^= 1 << bit
-        _sealpoint.write_file(path, name, bytes(content))
+        _sealpoint.write_file(f"{path}/{name}", bytes(content))
         return
     with open(os.path.join(path, name), "r+b", buffering=0) as opened:
         byte = os.pread(opened.fileno(), 1, offset)[0]
         os.pwrite(opened.fileno(), bytes([byte ^ 1 << bit]), offset)
         os.fsync(opened.fileno())
-
-
-def remove(path: str) -> None:
-    """Removes a checkpoint or a folder of checkpoints. Raises OSError and the errors of the storage."""
-    if not _uri.is_uri(path):
-        with contextlib.suppress(FileNotFoundError):
-            shutil.rmtree(path)
-        return
-    entries = _sealpoint.list_directory(path) or []
-    for name, is_folder, _ in entries:
-        if is_folder:
-            remove(f"{path}/{name.rstrip('/')}")
-    files = [name for name, is_folder, _ in entries if not is_folder]
-    if files:
-        _sealpoint.remove_files(path, files)

@@ -10,8 +10,9 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from sealpoint import _sealpoint
 from sealpoint._errors import CommError
-from sealpoint.bench import _disk, _state
+from sealpoint.bench import _state
 from sealpoint.bench._peers import INFOS, OURS
 from sealpoint.bench._place import Place
 from sealpoint.bench._ranks import RankError, Ranks
@@ -134,7 +135,7 @@ class Run:
             answers = self.attempt(f"{part}: {peer}", functools.partial(ranks.call, call, clock.limit() + seconds, **arguments))
             if answers is not None:
                 found(self.results)[peer] = answers[0]
-            _disk.remove(self.place.join(f"{part}-{peer}"))
+            _sealpoint.remove_path(self.place.join(f"{part}-{peer}"))
 
     def peers(self) -> list[str]:
         """Returns the peers that have not failed so far."""
@@ -223,7 +224,7 @@ class _Part:
             path = self._run.place.join(f"small-{peer}-{number}")
             self._add("save_small", peer, number, self._call("save", peer, path=path))
             self._load(peer, number, path, "load_small", "warm")
-            _disk.remove(path)
+            _sealpoint.remove_path(path)
         else:
             self._big(peer, number)
         return True
@@ -231,7 +232,7 @@ class _Part:
     def _big(self, peer: str, number: int) -> None:
         path = self._run.place.join(f"big-{peer}-{number}-{self._device}")
         if (older := self._run.kept.pop(peer, None)) is not None:
-            _disk.remove(older)
+            _sealpoint.remove_path(older)
         self._add("save", peer, number, self._call("save", peer, path=path))
         self._run.kept[peer] = path
         if self._run.place.is_url:
@@ -248,7 +249,7 @@ class _Part:
         if answers:
             self._add("stall", peer, number, [one[0] for one in answers])
             self._add("background", peer, number, [one[1] for one in answers])
-        _disk.remove(path)
+        _sealpoint.remove_path(path)
 
     def _load(self, peer: str, number: int, path: str, operation: str, cache: str) -> None:
         cache = "" if self._run.place.is_url else cache

@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from sealpoint import _sealpoint
 from sealpoint.bench import _disk
 from sealpoint.bench._peers import Peer, Side
 from sealpoint.bench._state import State, big
@@ -146,7 +147,7 @@ def kill_saves(side: Side, peer: Peer, path: str, size_bytes: int, count: int, s
     end, bench = time.monotonic() + seconds, _Bench(side, size_bytes)
 
     def begin_anew() -> None:
-        _do(lambda: _disk.remove(path))
+        _do(lambda: _sealpoint.remove_path(path))
         _do(lambda: peer.save_next(bench.state(1), path, 1))
 
     def save(begin: Callable[[], None]) -> float:
@@ -176,5 +177,5 @@ def kill_saves(side: Side, peer: Peer, path: str, size_bytes: int, count: int, s
         if time.monotonic() > end:
             break
     with contextlib.suppress(RuntimeError):  # the whole folder goes in the end
-        _do(lambda: _disk.remove(path))
+        _do(lambda: _sealpoint.remove_path(path))
     return dict(tally)

@@ -8,6 +8,7 @@ import os
 import secrets
 from typing import Any
 
+from sealpoint import _sealpoint
 from sealpoint._arguments import local_path_of
 from sealpoint._errors import AlreadyExistsError, Error, InvalidArgumentError, IoError, NotFoundError
 from sealpoint._sealpoint import printable
@@ -158,20 +159,15 @@ class PageFile:
             raise InvalidArgumentError("--html is a directory, expected the name of a file", path=self.path)
         if not os.path.isdir(folder):
             raise NotFoundError("there is no such directory for the page: make it, or give another --html", path=folder)
-        self._other = os.path.join(folder, f".{name}-{secrets.token_hex(4)}.tmp")
         self._check_replaced()
-        self._write("")
-        os.unlink(self._other)
+        tried = os.path.join(folder, f".{name}-{secrets.token_hex(4)}.tmp")
+        self._write("", tried)
+        _sealpoint.remove_path(tried)
 
     def write(self, page: str) -> None:
         """Writes the page atomically. Raises as above."""
-        self._write(page)
-        try:
-            self._check_replaced()
-            os.replace(self._other, self.path)
-        except (OSError, Error) as error:
-            os.unlink(self._other)
-            raise error if isinstance(error, Error) else self._io_error(error) from None
+        self._check_replaced()
+        self._write(page, self.path)
 
     def _check_replaced(self) -> None:
         if not os.path.lexists(self.path):
@@ -185,14 +181,8 @@ class PageFile:
             path=self.path,
         )
 
-    def _write(self, text: str) -> None:
+    def _write(self, text: str, path: str) -> None:
         try:
-            with open(self._other, "x", encoding="utf-8") as opened:
-                opened.write(text)
-                opened.flush()
-                os.fsync(opened.fileno())
-        except OSError as error:
-            raise self._io_error(error) from None
-
-    def _io_error(self, error: OSError) -> IoError:
-        return IoError(f"the page cannot be written: {error.strerror} (errno {error.errno})", path=self.path)
+            _sealpoint.write_file(path, text.encode())
+        except Error as error:
+            raise IoError(f"the page cannot be written: {error.message}", path=self.path) from None

@@ -12,12 +12,11 @@ import time
 from collections.abc import Iterator
 from types import TracebackType
 
-from sealpoint import _sealpoint, _uri
+from sealpoint import _paths, _sealpoint
 from sealpoint._arguments import path_of
 from sealpoint._command import write_error
 from sealpoint._errors import Error, InvalidArgumentError, IoError, NoSpaceError, NotFoundError
 from sealpoint._sealpoint import printable
-from sealpoint.bench import _disk
 
 # Processes that were killed may be in their last call.
 _TRIES, _WAIT_SECONDS = 20, 0.25
@@ -49,9 +48,9 @@ class Place:
         Raises NotFoundError, InvalidArgumentError and UnsupportedError (a URL with an unknown scheme).
         """
         self.path = path_of(path)
-        self.is_url = _uri.is_uri(self.path)
+        self.is_url = not _paths.is_local(self.path)
         self._needed_bytes, self._size_option = needed_bytes, size_option
-        self.folder = os.path.join(_uri.absolute(self.path), f"sealpoint-bench-{secrets.token_hex(8)}")
+        self.folder = os.path.join(_paths.absolute(self.path), f"sealpoint-bench-{secrets.token_hex(8)}")
         self.file_system = "object store" if self.is_url else "unknown"
         self.is_made = False
         self._identity: tuple[int, int] | None = None
@@ -74,7 +73,7 @@ class Place:
     def _make(self) -> None:
         if self.is_url:
             self.is_made = True
-            _sealpoint.write_file(self.folder, "begun", b"ckpt bench")
+            _sealpoint.write_file(f"{self.folder}/begun", b"ckpt bench")
             return
         try:
             os.mkdir(self.folder, 0o700)
@@ -110,7 +109,7 @@ class Place:
                     found = os.lstat(self.folder)
                     if (found.st_dev, found.st_ino) != self._identity:
                         raise IoError("another folder has its name now")
-                _disk.remove(self.folder)
+                _sealpoint.remove_path(self.folder)
                 return
             except (OSError, Error) as error:
                 if left == 0:

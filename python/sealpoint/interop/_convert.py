@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple, get_args
 
-from sealpoint import _sealpoint, _uri
+from sealpoint import _paths, _sealpoint
 from sealpoint._arguments import Path, check, path_of
 from sealpoint._errors import ArgumentTypeError, Error, InvalidArgumentError, MismatchError, UnsupportedError
 from sealpoint._save import Codec
@@ -186,7 +186,7 @@ def convert(
         raise InvalidArgumentError("mapping_back is set, expected a mapping with it")
     rules = read_rules(mapping) if mapping is not None else None
     layout = _buckets.read_layout(buckets) if buckets is not None else None
-    is_far = _uri.is_uri(source) or _uri.is_uri(path)
+    is_far = not (_paths.is_local(source) and _paths.is_local(path))
     threads_default = _THREADS_FAR if is_far else min(THREADS_DEFAULT, os.cpu_count() or 1)
     work = _copy.Work(threads or threads_default, memory_bytes, progress, is_far)
     dropped: list[str] = []
@@ -279,7 +279,7 @@ def _writing(
 ) -> Iterator[str]:
     """Where it is written; what is there stays if the block ends well."""
     is_directory = layout is None or to in _DIRECTORIES
-    if not _uri.is_uri(path):
+    if _paths.is_local(path):
         with _destination.publishing(path, is_directory, may_be_empty=layout is None) as temporary:
             if layout is None:
                 _write_sealpoint(state, temporary, work, codec)
@@ -302,12 +302,7 @@ def _write_sealpoint(state: State, path: str, work: _copy.Work, codec: Codec) ->
     _copy.write_sealpoint(state, path, work, codec, {**kept, "convert.from": state.format})
     if state.format == "megatron":  # the file by which Megatron knows a checkpoint, and sealpoint.megatron what loads it
         config = json.dumps({"sharded_backend": "sealpoint", "sharded_backend_version": 1}).encode()
-        if _uri.is_uri(path):
-            return _sealpoint.write_file(path, MARKER, config)
-        layout = Layout()
-        layout.add_bytes(layout.add_file(MARKER), config)
-        output = _copy.LocalOutput([os.path.join(path, MARKER)], layout.sizes)
-        _copy.write_files(layout, output, _copy.Work(1, _copy.MEMORY_DEFAULT_BYTES, None))
+        _sealpoint.write_file(os.path.join(path, MARKER), config)
 
 
 def _lay_out(state: State, name: str, to: str, max_shard_bytes: int) -> Layout:

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 
 from sealpoint._errors import CancelledError, CorruptError, Error
 from sealpoint._save import BlobWriter, Codec, commit
-from sealpoint._sealpoint import CommitInfo, NewFile, NewFiles
+from sealpoint._sealpoint import CommitInfo, NewFile, NewFiles, sync_all
 from sealpoint._tree import MEDIA_TYPE, OBJECT, dump
 from sealpoint.interop import _boxes
 from sealpoint.interop._dtypes import ITEM_SIZE
@@ -259,7 +259,7 @@ class LocalOutput:
             os.close(self._open.pop(file))
 
     def _sync(self, file: int) -> None:
-        attempt(lambda: os.fsync(self._open[file]), self._paths[file])
+        sync_all(self._paths[file])
 
     def begin(self, file: int) -> None:
         with self._opened(file):

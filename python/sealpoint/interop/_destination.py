@@ -17,9 +17,10 @@ import secrets
 import shutil
 from collections.abc import Iterator, Sequence
 
-from sealpoint import _uri
-from sealpoint._errors import AlreadyExistsError, InvalidArgumentError, IoError, NoSpaceError, NotFoundError
-from sealpoint._sealpoint import NewFiles, files_left, is_directory_at
+from sealpoint import _paths
+from sealpoint._errors import AlreadyExistsError, Error, InvalidArgumentError, IoError, NoSpaceError, NotFoundError
+from sealpoint._sealpoint import NewFiles, files_left, publish, remove_path
+from sealpoint._sealpoint import free_bytes as free_bytes_in
 from sealpoint.interop._files import attempt, io_error
 
 _SUFFIX = re.compile(r"\.partial-[0-9a-f]{8}")
@@ -33,7 +34,7 @@ def prepare(destination: str, may_be_empty: bool, is_directory: bool, is_dry_run
     Unless it is a dry run, removes the remains of killed conversions. Raises AlreadyExistsError, NotFoundError (the parent
     directory), InvalidArgumentError and IoError.
     """
-    if _uri.is_uri(destination):
+    if not _paths.is_local(destination):
         _check_stored(destination, is_directory)
         return destination
     try:
@@ -49,10 +50,10 @@ def prepare(destination: str, may_be_empty: bool, is_directory: bool, is_dry_run
 
 
 def _check_stored(uri: str, is_directory: bool) -> None:
-    found = is_directory_at(uri)
-    if found is False or (found and not is_directory):
+    kind = _paths.kind_of(uri)
+    if kind == "file" or (kind is not None and not is_directory):
         raise AlreadyExistsError("the destination exists", path=uri)
-    if found and set(_uri.list_names(uri)) - set(files_left(uri)):
+    if kind is not None and set(_paths.list_names(uri)) - set(files_left(uri)):
         raise AlreadyExistsError("the destination has files, expected a new place", path=uri)
 
 
@@ -96,13 +97,10 @@ def _check_empty(path: str) -> None:
 
 def check_room(path: str, needed_bytes: int) -> None:
     """Raises NoSpaceError. Passes for an object store, and for a file system that does not report free space."""
-    if _uri.is_uri(path):
+    if not _paths.is_local(path):
         return
     folder = os.path.dirname(path)
-    found = os.statvfs(folder)
-    if found.f_blocks == 0:  # the file system tells nothing, as some network mounts
-        return
-    free_bytes = found.f_bavail * found.f_frsize
+    free_bytes = free_bytes_in(folder)
     if free_bytes < needed_bytes:
         raise NoSpaceError(
             f"the conversion needs {needed_bytes:,} bytes; {free_bytes:,} bytes are free where it would be", path=folder
@@ -134,9 +132,9 @@ def _remove_unlocked(left: str, path: str) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # Where locks do not reach other hosts, one that writes there still cannot give its name to the half of it.
         removed = _partial(path)
-        os.rename(left, removed)
-        shutil.rmtree(removed, ignore_errors=True)
-    except OSError:
+        publish(left, removed)
+        remove_path(removed)
+    except (OSError, Error):
         return
     finally:
         os.close(descriptor)
@@ -152,14 +150,15 @@ def publishing(path: str, is_directory: bool, may_be_empty: bool = False) -> Ite
         descriptor = _make_locked(path, partials)
         temporary = partials[-1] if is_directory else os.path.join(partials[-1], os.path.basename(path))
         yield temporary
-        if is_directory:
-            _publish_directory(temporary, path, may_be_empty)
+        if may_be_empty and os.path.isdir(path):
+            shutil.copymode(path, temporary)
         else:
-            attempt(lambda: _publish_file(temporary, path), path)
-        sync_directory(os.path.dirname(path))
+            _check_absent(path)
+        publish(temporary, path)
     finally:
         for partial in partials:
-            shutil.rmtree(partial, ignore_errors=True)
+            with contextlib.suppress(Error):
+                remove_path(partial)
         if descriptor is not None:
             os.close(descriptor)
 
@@ -167,7 +166,7 @@ def publishing(path: str, is_directory: bool, may_be_empty: bool = False) -> Ite
 @contextlib.contextmanager
 def storing(uri: str, names: Sequence[str], is_directory: bool) -> Iterator[NewFiles]:
     """Yields new files with these names in an object store directory. Removed unless the block succeeds."""
-    files = NewFiles(uri if is_directory else _uri.split(uri)[0], list(names))
+    files = NewFiles(uri if is_directory else _paths.split(uri)[0], list(names))
     try:
         yield files
         files.publish()
@@ -210,33 +209,3 @@ def _lock(partial: str) -> int | None:
         os.close(descriptor)
         return None
     return descriptor
-
-
-def _publish_directory(temporary: str, path: str, may_be_empty: bool) -> None:
-    if may_be_empty and os.path.isdir(path):
-        shutil.copymode(path, temporary)
-    else:
-        _check_absent(path)
-    sync_directory(temporary)
-    attempt(lambda: os.rename(temporary, path), path)
-
-
-def _publish_file(temporary: str, path: str) -> None:
-    try:
-        os.link(temporary, path)  # never onto another
-    except OSError as error:
-        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EMLINK):
-            raise
-        _check_absent(path)  # no links there: a moment is left in which another program could make it
-        os.rename(temporary, path)
-
-
-def sync_directory(path: str) -> None:
-    def sync() -> None:
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-    attempt(sync, path)

@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import errno
-import os
 import resource
 import threading
 from collections.abc import Callable
 
-from sealpoint import _uri
+from sealpoint import _paths
 from sealpoint._errors import (
     AlreadyExistsError,
     Error,
@@ -88,9 +87,12 @@ class FileSet:
 
     def open_again(self, path: str) -> SourceFile:
         """Opens a file for native reads. Raises NotFoundError, NotACheckpointError (not a regular file) and IoError."""
-        if not _uri.is_uri(path) and os.path.exists(path) and not os.path.isfile(path):  # a pipe must not make this wait
-            raise NotACheckpointError("not a regular file", path=path)
-        return self._source.open(path)
+        try:
+            return self._source.open(path)
+        except IoError:
+            if _paths.kind_of(path) in ("directory", "other"):
+                raise NotACheckpointError("not a regular file", path=path) from None
+            raise
 
     def close(self) -> None:
         with self._lock:

@@ -7,12 +7,11 @@ import os
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, cast
 
-from sealpoint import _uri
+from sealpoint import _paths
 from sealpoint._arguments import Path, check, path_of
 from sealpoint._errors import CorruptError, Error, NotACheckpointError, NotFoundError, UnsupportedError
 from sealpoint._native import check_one
-from sealpoint._places import describe, describe_folder
-from sealpoint._sealpoint import Foreign, is_directory_at, newest_megatron_iteration, read_foreign
+from sealpoint._sealpoint import Foreign, describe_place, newest_megatron_iteration, read_foreign
 from sealpoint._series import Series
 from sealpoint._tree import Node, text_of
 from sealpoint.interop._files import FileSet, io_error
@@ -133,11 +132,11 @@ def _make_text(error: Error) -> None:
 
 
 def _open(path: str, files: FileSet, read: Callable[[str], Foreign | None]) -> State:
-    is_directory = is_directory_at(path) if _uri.is_uri(path) else os.path.isdir(path)
-    if is_directory:
+    kind = _paths.kind_of(path)
+    if kind == "directory":
         return _open_directory(path, files, read)
-    if is_directory is None or (not _uri.is_uri(path) and not os.path.lexists(path)):
-        raise NotFoundError(describe(path) or "no such file or directory", path=path)
+    if kind is None:
+        raise NotFoundError(describe_place(path) or "no such file or directory", path=path)
     file = files.open(path)
     foreign = read(path)
     if foreign is None:
@@ -147,7 +146,7 @@ def _open(path: str, files: FileSet, read: Callable[[str], Foreign | None]) -> S
 
 
 def _open_directory(path: str, files: FileSet, read: Callable[[str], Foreign | None]) -> State:
-    names = _uri.list_names(path) if _uri.is_uri(path) else os.listdir(path)
+    names = _paths.list_names(path)
     check_one(path)
     if "COMMIT" in names or any(name.endswith(".blob") and len(name) == 37 for name in names):
         return open_sealpoint(path)
@@ -170,10 +169,7 @@ def _open_directory(path: str, files: FileSet, read: Callable[[str], Foreign | N
         return state
     if problem is not None:
         raise problem
-    folder = "" if _uri.is_uri(path) else describe_folder(path, names)
-    if folder:
-        raise NotACheckpointError(folder, path=path)
-    raise NotACheckpointError("no file of a known format in the directory", path=path)
+    raise NotACheckpointError(describe_place(path) or "no file of a known format in the directory", path=path)
 
 
 def _state_of(foreign: Foreign, path: str, files: FileSet) -> State:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sealpoint import _tree, _uri
+from sealpoint import _paths, _tree
 from sealpoint._checkpoint import Checkpoint
 from sealpoint._checkpoint import Tensor as StoredTensor
 from sealpoint._checkpoint import open_own as open_checkpoint
@@ -74,7 +74,7 @@ def open_sealpoint(path: str) -> State:
 def _files(path: str, checkpoint: Checkpoint) -> list[FileInfo]:
     sizes = {f"{blob.id}.blob": blob.file_size_bytes for blob in checkpoint.blobs}
     infos = []
-    for name, size in sorted(_uri.sizes_of(path).items()):
+    for name, size in sorted(_paths.sizes_of(path).items()):
         if name in sizes:
             meaning = "payload: chunks of tensors and objects, with their digests"
         elif name == "COMMIT":

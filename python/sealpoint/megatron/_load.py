@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from sealpoint import _sealpoint, _tree, _uri
+from sealpoint import _paths, _sealpoint, _tree
 from sealpoint._arguments import load_threads
 from sealpoint._checkpoint import Checkpoint
 from sealpoint._checkpoint import open_own as open_checkpoint
@@ -136,7 +136,7 @@ def is_ours(directory: str | os.PathLike[str]) -> bool:
             "it; newest(run, staged=…) lets the tracker name the newest whole one",
             path=path,
         )
-    if not is_own and _uri.is_uri(path):
+    if not is_own and not _paths.is_local(path):
         raise UnsupportedError(
             "there is no checkpoint of this library, and Megatron reads its own from file systems alone; expected one of "
             "this library, or a directory",
@@ -147,7 +147,7 @@ def is_ours(directory: str | os.PathLike[str]) -> bool:
 
 def are_ours(directory: str | os.PathLike[str], options: Options) -> bool:
     """Tells the same for the directory as rank 0 sees it. Collective: all ranks call it."""
-    finish_staged(_uri.split(path_of(directory))[0], options)
+    finish_staged(_paths.split(path_of(directory))[0], options)
     with session_of(None).call("look at", path_of(directory), deadline=options.deadline) as call:
         return bool(call.run_on_first(lambda: is_ours(directory)))
 

@@ -7,9 +7,9 @@ import json
 import re
 from typing import Any
 
-from sealpoint import _uri
+from sealpoint import _paths, _sealpoint
 from sealpoint._arguments import Path, path_of
-from sealpoint._directories import is_checkpoint, write
+from sealpoint._directories import is_checkpoint
 from sealpoint._errors import UnsupportedError
 from sealpoint._native import BACKEND, CONFIG, check_one, native_files
 from sealpoint._ranks.staged_copies import finish_promotions
@@ -43,7 +43,7 @@ def newest(
         UnsupportedError: Megatron's tracker cannot represent the name of the newest checkpoint.
         Error: as for ``Series.newest``.
     """
-    folder = _uri.absolute(path_of(run, "run"))
+    folder = _paths.absolute(path_of(run, "run"))
     if staged is None:
         return _find(folder, allow_fallback)
     session = session_of(None)
@@ -68,11 +68,11 @@ def _find(folder: str, allow_fallback: bool) -> str | None:
     if native is not None and _iteration(native) > _iteration(found.entry.name):
         return native
     check_one(found.entry.path)
-    if not _uri.exists(found.entry.path, CONFIG):
+    if _paths.kind_of(f"{found.entry.path}/{CONFIG}") is None:
         write_config(_mcore.serialization.CheckpointingConfig(BACKEND, VERSION), found.entry.path)
     text = match[1] or match[0]
     if tracked(folder) != text:
-        write(folder, TRACKER, text)
+        _sealpoint.write_file(f"{folder}/{TRACKER}", text.encode())
     return str(found.entry.path)
 
 
@@ -86,10 +86,10 @@ def _tracked_native(folder: str) -> str | None:
 
 
 def _iteration(path: str) -> int:
-    match = _NAME.fullmatch(_uri.split(path)[1])
+    match = _NAME.fullmatch(_paths.split(path)[1])
     return int(match[1] or 0) if match is not None else 0
 
 
 def write_config(config: Any, directory: str) -> None:
     """Writes Megatron's metadata.json, by which it recognizes a checkpoint."""
-    write(directory, CONFIG, json.dumps(vars(config)))
+    _sealpoint.write_file(f"{directory}/{CONFIG}", json.dumps(vars(config)).encode())

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch.distributed as dist
 
-from sealpoint import _uri, _url_files
+from sealpoint import _paths, _url_files
 from sealpoint._errors import InvalidArgumentError, UnsupportedError
 from sealpoint._native import BACKEND
 from sealpoint._tree import register_enum
@@ -136,7 +136,7 @@ def _patch_loading(options: Options) -> None:
 
 def _patch_common(options: Options) -> None:
     def load_ours(checkpoint_dir: Any) -> Any:
-        _save.finish_staged(_uri.split(_save.path_of(checkpoint_dir))[0], options)
+        _save.finish_staged(_paths.split(_save.path_of(checkpoint_dir))[0], options)
         return _load.common_state(checkpoint_dir, options) if _load.is_ours(checkpoint_dir) else None
 
     if not _mcore.has_registry:

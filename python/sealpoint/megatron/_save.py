@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import pathlib
 import re
 import sys
 import tempfile
@@ -12,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from sealpoint import _arguments, _directories, _sealpoint, _tree, _uri
+from sealpoint import _arguments, _directories, _paths, _sealpoint, _tree
 from sealpoint._errors import InvalidArgumentError, UnsupportedError
 from sealpoint._ranks import staged_copies
 from sealpoint._ranks.call import Call
@@ -93,16 +92,14 @@ class ShardedState(Gathered):
 
 def step_of(directory: str) -> int | None:
     """Returns the step in Megatron's directory name, which is the same on all ranks."""
-    found = re.fullmatch(r"iter_0*(\d+)", _uri.split(directory)[1])
+    found = re.fullmatch(r"iter_0*(\d+)", _paths.split(directory)[1])
     return None if found is None else int(found[1])
 
 
 def tracked(folder: str) -> str | None:
     """Returns the content of Megatron's tracker: an iteration, or "release"; None if there is no tracker."""
-    try:
-        return _uri.read(folder, TRACKER, _TRACKER_SIZE_MAX_BYTES).decode(errors="replace").strip()
-    except FileNotFoundError:
-        return None
+    text = _sealpoint.read_file(f"{folder}/{TRACKER}", _TRACKER_SIZE_MAX_BYTES)
+    return None if text is None else text.decode(errors="replace").strip()
 
 
 def _obstacle(directory: str) -> str | None:
@@ -148,7 +145,7 @@ def _of_save(directory: str, options: Options, provenance: dict[str, str]) -> Sa
 
 
 def _folder_of(directory: str) -> str:
-    return _uri.split(directory)[0]
+    return _paths.split(directory)[0]
 
 
 def run_of(directory: str) -> Run:
@@ -180,7 +177,7 @@ def path_of(directory: str | os.PathLike[str]) -> str:
     """
     path = _arguments.path_of(directory, "directory")
     training = sys.modules.get(_TRAINING)
-    if _uri.is_uri(path) and training is not None and not hasattr(training, "maybe_msc"):
+    if not _paths.is_local(path) and training is not None and not hasattr(training, "maybe_msc"):
         raise UnsupportedError(
             f"the directory is a URL, but this Megatron-LM, of megatron-core {_mcore.version}, writes {TRACKER} as a file "
             "of this machine; expected a directory, or Megatron-LM of megatron-core 0.19",
@@ -221,7 +218,7 @@ def _running_file(future: SaveFuture) -> str:
     """A file that is there as long as the save runs."""
     handle, path = tempfile.mkstemp(prefix="sealpoint-save-")
     os.close(handle)
-    future.add_done_callback(lambda _: pathlib.Path(path).unlink(missing_ok=True))
+    future.add_done_callback(lambda _: _sealpoint.remove_path(path))
     return path
 
 

@@ -17,7 +17,7 @@ import errno
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from sealpoint import _sealpoint, _uri
+from sealpoint import _paths, _sealpoint
 from sealpoint._errors import (
     AlreadyExistsError,
     CancelledError,
@@ -152,7 +152,7 @@ def register(
     if not callable(factory):
         raise InvalidArgumentError(f"factory is {factory!r:.100}, expected a function of a URI")
     _sealpoint.register_storage(scheme, factory, upload_memory_bytes)
-    _uri.note(scheme)
+    _paths.note(scheme)
 
 
 _CLASSES: tuple[tuple[type[BaseException], type[Error]], ...] = (

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import asyncio
+import configparser
 import contextlib
+import importlib
 import os
 import queue
 import re
@@ -21,7 +23,7 @@ from obstore.store import from_url
 from sealpoint import storage
 from sealpoint._errors import AlreadyExistsError, IncompleteError, InvalidArgumentError, IoError, UnsupportedError
 from sealpoint._sealpoint import copy_into
-from sealpoint._uri import OBSTORE_SCHEMES
+from sealpoint._paths import OBSTORE_SCHEMES
 from sealpoint.storage import ObjectPage, ObjectStore, ObjectUpload, StoredObject, one_line
 
 __all__ = ["ObstoreStore", "for_hosts", "register_all"]
@@ -298,12 +300,9 @@ def _no_credentials(uri: str, text: str) -> str:
         f"{' with '.join(names)} ({'set' if all(map(os.environ.get, names)) else 'not set'})"
         for names in _SOURCES.get(scheme, ())
     )
-    profile = os.environ.get("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials")
-    has_profile = scheme == "s3" and ("AWS_PROFILE" in os.environ or os.path.exists(os.path.expanduser(profile)))
-    hint = "profile files of AWS are not read: " if has_profile else "set one of these, or "
     return (
         f"no credentials: looked for {looked_for or 'those of the store'}, and those of the machine, which said: {text}; "
-        f"{hint}give a provider, as docs/guides/object-stores.md says"
+        "set one of these, or give a provider, as docs/guides/object-stores.md says"
     )
 
 
@@ -326,9 +325,49 @@ _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AWS_EN
 _LINK_LOCAL = "169.254.0.0/16"  # credentials of machines and containers
 
 
-def _hosts_of_s3() -> list[str]:
+# By these a profile has credentials.
+_OF_PROFILE = {"aws_access_key_id", "role_arn", "sso_session", "sso_start_url", "credential_process"}
+
+
+def _profile() -> dict[str, str]:
+    """The profile of AWS_PROFILE, or the default one, of the files that lib/s3 reads."""
+    parser = configparser.RawConfigParser(strict=False)
+    names = ("AWS_CONFIG_FILE", "~/.aws/config"), ("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials")
+    parser.read([os.environ.get(name) or os.path.expanduser(path) for name, path in names], encoding="utf-8")
+    name = os.environ.get("AWS_PROFILE")
+    sections = [one for one in (f"profile {name or 'default'}", name or "default") if parser.has_section(one)]
+    if name and not sections:
+        raise InvalidArgumentError(f"profile {name!r} of AWS is in neither ~/.aws/config nor ~/.aws/credentials, expected there")
+    return {key: value for section in sections for key, value in parser.items(section)}
+
+
+def _options_of_profile() -> dict[str, Any]:
+    """What the client of C++ takes from a profile (docs/guides/object-stores.md, "Credentials"), which obstore does not read; the
+    environment comes first. Errors: InvalidArgumentError (no such profile), UnsupportedError (it has credentials, and boto3,
+    which reads them, is not installed): no other identity takes the place of the one that was set up.
+    """
+    profile, options = _profile(), dict[str, Any]()
+    if "region" in profile and not {"AWS_REGION", "AWS_DEFAULT_REGION"} & os.environ.keys():
+        options["region"] = profile["region"]
+    if "endpoint_url" in profile and not {*_ENDPOINTS[:3]} & os.environ.keys():
+        options["endpoint"] = profile["endpoint_url"]
+    if os.environ.get("AWS_ACCESS_KEY_ID") or not _OF_PROFILE & profile.keys():
+        return options
+    try:
+        auth = importlib.import_module("obstore.auth.boto3")
+    except ImportError:
+        raise UnsupportedError(
+            "the credentials are those of a profile of AWS, which boto3 reads: pip install boto3, or set AWS_ACCESS_KEY_ID and "
+            "AWS_SECRET_ACCESS_KEY"
+        ) from None
+    return {**options, "credential_provider": auth.Boto3CredentialProvider()}
+
+
+def _hosts_of_s3(endpoint: str | None) -> list[str]:
     hosts = [urllib.parse.urlsplit(os.environ[name]).hostname or "" for name in _ENDPOINTS if os.environ.get(name)]
-    if any(os.environ.get(name) for name in _ENDPOINTS[:3]):
+    if endpoint:
+        hosts.append(urllib.parse.urlsplit(endpoint).hostname or "")
+    if endpoint or any(os.environ.get(name) for name in _ENDPOINTS[:3]):
         region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
         hosts += ["sts.amazonaws.com", f"sts.{region}.amazonaws.com", f"sts.{region}.amazonaws.com.cn"]
     else:  # its own hosts send clients to the region of a bucket
@@ -341,15 +380,17 @@ def _has_proxy() -> bool:
 
 
 def _from_url(uri: str) -> ObjectStore:
-    """By the environment alone. ``http://`` endpoints are those of tests and of networks of one's own."""
+    """By the environment and the profile. ``http://`` endpoints are those of tests and of networks of one's own."""
     names = (*_ENDPOINTS[:3], "AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
-    is_plain = any(os.environ.get(name, "").startswith("http://") for name in names)
+    of_profile = _options_of_profile() if uri.startswith("s3://") else {}
+    endpoint = of_profile.get("endpoint")
+    is_plain = any(one.startswith("http://") for one in (endpoint or "", *(os.environ.get(name, "") for name in names)))
     options: Any = {"allow_http": is_plain}
     # Credentials of the others are in headers that a request to another host loses anyway.
     if uri.startswith("s3://") and not _has_proxy():
-        options.update(for_hosts(*_hosts_of_s3()))
+        options.update(for_hosts(*_hosts_of_s3(endpoint)))
     with _permission("read", uri):
-        return ObstoreStore(from_url(uri, client_options=options), uri=uri)
+        return ObstoreStore(from_url(uri, client_options=options, **of_profile), uri=uri)
 
 
 def register_all(factory: Callable[[str], ObjectStore] = _from_url) -> None:

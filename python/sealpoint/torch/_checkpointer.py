@@ -19,7 +19,7 @@ from typing import Any, Literal, Unpack
 
 import torch.distributed as dist
 
-from sealpoint import _sealpoint, _uri
+from sealpoint import _sealpoint
 from sealpoint._arguments import Provenance, is_integer, path_of
 from sealpoint._checkpoint import Path
 from sealpoint._errors import (
@@ -33,7 +33,6 @@ from sealpoint._errors import (
 )
 from sealpoint._keywords import names_of, refuse_unknown
 from sealpoint._options import DEADLINE_DEFAULT_SECONDS
-from sealpoint._places import describe
 from sealpoint._ranks.call import Call
 from sealpoint._ranks.promotions import await_promotions, take_promotions
 from sealpoint._save_future import SaveFuture
@@ -55,8 +54,8 @@ _OWN = ("every", "keep", "keep_best", "keep_every", "wait", "on_error", "on_sigt
 
 
 def _contents(place: str) -> str:
-    """What a directory holds besides checkpoints of this library; empty if it is nothing, or in an object store."""
-    return describe(place) if not _uri.is_uri(place) and os.path.isdir(place) else ""
+    """What a directory holds besides checkpoints of this library; empty if it is nothing, or nothing that is known."""
+    return "" if _sealpoint.list_directory(place) is None else _sealpoint.describe_place(place)
 
 
 @contextlib.contextmanager

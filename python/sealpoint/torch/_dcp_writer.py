@@ -11,7 +11,7 @@ from torch.distributed.checkpoint.metadata import Metadata, StorageMeta
 from torch.distributed.checkpoint.planner import SavePlan, SavePlanner
 from torch.futures import Future
 
-from sealpoint import _sealpoint, _uri
+from sealpoint import _paths, _sealpoint
 from sealpoint._checkpoint import Path
 from sealpoint._errors import InvalidArgumentError, UnsupportedError
 from sealpoint._keywords import names_of, refuse_unknown
@@ -124,7 +124,7 @@ class StorageWriter(storage.StorageWriter):
 
     def _save(self, plan: SavePlan, planner: SavePlanner) -> _sealpoint.CommitInfo:
         options, path = self._options, _dcp_names.path_text(self._path, "the StorageWriter")
-        folder = _uri.split(_uri.absolute(path))[0]
+        folder = _paths.split(_paths.absolute(path))[0]
         if options.frozen and options.parent is None:
             options = dataclasses.replace(options, parent=_latest.get(folder))
         info = save_gathered(
@@ -133,7 +133,7 @@ class StorageWriter(storage.StorageWriter):
             options,
             _PURPOSE,
         )
-        _latest[folder] = (info.attempt, info.sequence, _uri.absolute(path))
+        _latest[folder] = (info.attempt, info.sequence, _paths.absolute(path))
         return info
 
     def _planned(self, plan: SavePlan, planner: SavePlanner, call: Call, names: FirstNames) -> PlannedState:

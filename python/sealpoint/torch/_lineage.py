@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import socket
 
-from sealpoint import _sealpoint, _uri
+from sealpoint import _sealpoint
 from sealpoint._checkpoint import open_own
 from sealpoint._errors import AlreadyExistsError, Error
 from sealpoint._series import Series
@@ -61,7 +61,7 @@ class Lineage:
 
 
 def _newest(directory: str) -> _sealpoint.SeriesEntry | None:
-    if not _uri.is_uri(directory) and not os.path.isdir(directory):
+    if _sealpoint.list_directory(directory) is None:
         return None
     found = Series(directory).newest(allow_fallback=True)
     return None if found is None else found.entry

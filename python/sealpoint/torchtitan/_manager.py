@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import torch.distributed as dist
 
-from sealpoint import _directories, _uri, _url_files
+from sealpoint import _directories, _paths, _url_files
 from sealpoint._arguments import path_of
 from sealpoint._checkpoint import open_own as open_checkpoint
 from sealpoint._errors import Error, UnsupportedError
@@ -128,7 +128,7 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         given = inspect.signature(_native.CheckpointManager.__init__).bind(self, *args, **kwargs).arguments
         config = given["config" if _HAS_CONFIG else "checkpoint_config"]
-        _uri.local(given.get("base_folder", ""), "dump_folder", "torchtitan writes logs and traces there, too; "
+        _paths.local(given.get("base_folder", ""), "dump_folder", "torchtitan writes logs and traces there, too; "
                    "checkpoint.folder may be a URL")
         super().__init__(*args, **kwargs)
         if _url_files.is_url(config.folder):
@@ -150,10 +150,10 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
                  enable_garbage_collection: bool = False, to_hf: bool = False) -> Any:
         """Saves the state of all ranks. Returns a future if async_mode requests it. Collective: all ranks call it."""
         if to_hf:
-            _uri.local(checkpoint_id, "the folder", "exports for Hugging Face are files that torchtitan writes")
+            _paths.local(checkpoint_id, "the folder", "exports for Hugging Face are files that torchtitan writes")
             return super().dcp_save(state_dict, checkpoint_id, async_mode, enable_garbage_collection, to_hf)
-        staged_copies.log_failed_promotions(self.options.staged, _uri.absolute(self.folder))
-        found = _STEP.fullmatch(_uri.split(checkpoint_id)[1])
+        staged_copies.log_failed_promotions(self.options.staged, _paths.absolute(self.folder))
+        found = _STEP.fullmatch(_paths.split(checkpoint_id)[1])
         parent, replaced = self._replace(checkpoint_id)
         options: SaveKeywords = {
             "step": None if found is None else int(found[1]), "parent": parent, "provenance": provenance_of(replaced),
@@ -205,9 +205,9 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
             check_one(checkpoint_id)
             is_own = _directories.is_checkpoint(checkpoint_id)
             if not is_own:
-                _uri.local(checkpoint_id, "what is to be loaded", "there is no checkpoint of this library, and those of "
+                _paths.local(checkpoint_id, "what is to be loaded", "there is no checkpoint of this library, and those of "
                            "torchtitan itself are read from file systems alone")
-            if is_own and _uri.split(checkpoint_id)[0] == _uri.absolute(self.folder):
+            if is_own and _paths.split(checkpoint_id)[0] == _paths.absolute(self.folder):
                 with open_checkpoint(checkpoint_id) as checkpoint:
                     self._run.note_load(checkpoint.attempt, checkpoint.sequence, path_of(checkpoint_id))
             return is_own
@@ -220,7 +220,7 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
         what that and those before it had replaced."""
 
         def find() -> list[Any]:
-            entries = Series(_uri.split(checkpoint_id)[0]).list()
+            entries = Series(_paths.split(checkpoint_id)[0]).list()
             committed = [entry for entry in entries if entry.verdict == "committed"]
             known = [(str(entry.attempt), entry.sequence, entry.path) for entry in committed[:1]]
             if self.options.staged is not None and self._run.latest is not None:
@@ -242,7 +242,7 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
         """Loads as torchtitan does, after promoting newer local checkpoints. Collective: all ranks call it."""
         if self.enable:
             staged_copies.finish_promotions(
-                session_of(None), self.options.staged, self.options.keep_local, _uri.absolute(self.folder)
+                session_of(None), self.options.staged, self.options.keep_local, _paths.absolute(self.folder)
             )
         with _looking_at_urls():
             return bool(super().load(*args, **kwargs))
@@ -257,13 +257,13 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
                 found = _STEP.fullmatch(entry.name)
                 if entry.verdict == "committed" and found is not None:
                     return int(found[1])
-            if _uri.is_uri(path):
+            if not _paths.is_local(path):
                 _refuse_natives(path)
             return -1
 
         with session_of(None).call("find the newest of", path) as call:
             step = call.run_on_first(find)
-        return int(step) if step >= 0 or _uri.is_uri(path) else int(super()._find_load_step(folder))
+        return int(step) if step >= 0 or not _paths.is_local(path) else int(super()._find_load_step(folder))
 
     def _purge_stale_checkpoints(self) -> None:
         """Deletes what need not be kept, on a thread of rank 0. What fails there is tried again after the next save."""
@@ -296,7 +296,7 @@ def _looking_at_urls() -> Iterator[None]:
     """torchtitan finds out what is in an object store."""
     name = "filesystem" if _HAS_CONFIG else "os"
     native = getattr(_native, name)
-    setattr(_native, name, _url_files.paths_of(native) if _HAS_CONFIG else _url_files.Os(native))
+    setattr(_native, name, _url_files.OsPath(native) if _HAS_CONFIG else _url_files.Os(native))
     try:
         yield
     finally:
@@ -305,7 +305,7 @@ def _looking_at_urls() -> Iterator[None]:
 
 def _refuse_natives(folder: str) -> None:
     """A run does not begin anew where torchtitan's own checkpoints are. Errors: UnsupportedError."""
-    for name in _uri.list_names(folder):
+    for name in _paths.list_names(folder):
         if _STEP.fullmatch(name) and native_files(f"{folder}/{name}"):
             raise UnsupportedError(
                 "this is a checkpoint of torchtitan itself, which is read from file systems alone; expected one of this "

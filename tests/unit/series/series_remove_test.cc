@@ -12,6 +12,7 @@
 #include "tests/support/container/format_surgery.h"
 #include "tests/support/process/temp_dir.h"
 #include "tests/support/storage/memory_object_store.h"
+#include "tests/support/storage/write_file.h"
 #include "tests/unit/series/series_fixture.h"
 
 namespace sealpoint::testing {
@@ -52,6 +53,23 @@ TEST_F(SeriesRemoveTest, DeletesTheMarkerFirst) {
   EXPECT_THAT(storage_->changes(),
               ElementsAre("sync directory", "remove COMMIT", "sync directory", rest[0], rest[1],
                           "sync directory", "remove directory"));
+}
+
+TEST_F(SeriesRemoveTest, RemovesInThisOrder) {
+  for (const char* const name : {"metadata.json", ".metadata", "other", "stays"}) {
+    WriteFile(*memory_, Path("b") + "/" + name, "x");
+  }
+  const RemovalOptions options{.first = {"metadata.json", ".metadata"}, .also = {"other", "none"}};
+  ASSERT_TRUE(RemoveCheckpoint(*storage_, Path("b"), options).ok());
+  const auto changes = storage_->changes();
+  ASSERT_GE(changes.size(), 7u);
+  EXPECT_THAT(std::vector(changes.begin(), changes.begin() + 7),
+              ElementsAre("remove metadata.json", "sync directory", "remove .metadata",
+                          "sync directory", "remove COMMIT", "sync directory", "remove other"));
+  EXPECT_THAT(Files("b"), ElementsAre("stays"));
+  EXPECT_TRUE(RemoveCheckpoint(*storage_, Path("none")).ok());
+  ASSERT_TRUE(RemoveCheckpoint(*storage_, Path("b"), {.everything = true}).ok());
+  EXPECT_FALSE(Exists("b"));
 }
 
 // In an object store, too, an attempt is void before its files go; with foreign objects beside them
@@ -448,6 +466,17 @@ TEST(SeriesLinkTest, LinksAreNotFollowedToRemove) {
               FailsRule(Code::kInvalidArgument, "R-SER-10"));
   EXPECT_EQ(FileNames(*PosixStorage(), dir / "elsewhere/old"), before);
   EXPECT_THAT(FileNames(*PosixStorage(), dir / "elsewhere/dead"), Not(Contains("COMMIT")));
+}
+
+TEST(SeriesLinkTest, ALinkToACheckpointGoesAloneWithEverything) {
+  const TempDir dir;
+  StoreFiles(*PosixStorage(), dir / "there", BuildMini({}).files);
+  std::filesystem::create_directory_symlink(dir / "there", dir / "link");
+  EXPECT_THAT(RemoveCheckpoint(*PosixStorage(), dir / "link"),
+              FailsRule(Code::kInvalidArgument, "R-SER-10"));
+  EXPECT_TRUE(RemoveCheckpoint(*PosixStorage(), dir / "link", {.everything = true}).ok());
+  EXPECT_FALSE(std::filesystem::is_symlink(dir / "link"));
+  EXPECT_THAT(FileNames(*PosixStorage(), dir / "there"), Contains("COMMIT"));
 }
 
 // Links of our names inside are removed themselves.

@@ -10,6 +10,7 @@
 #include <array>
 #include <atomic>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -37,6 +38,49 @@ TEST_F(PosixDirectoryTest, CreationDoesNotFollowALink) {
   ASSERT_EQ(::symlink("target", (temp_ / "link").c_str()), 0);
   EXPECT_EQ(directory_->CreateExclusive("link", {}).error().code(), Code::kAlreadyExists);
   EXPECT_EQ(directory_->Stat("target").error().code(), Code::kNotFound);
+}
+
+TEST_F(PosixDirectoryTest, AReplacedFileIsOldOrNew) {
+  ASSERT_TRUE(directory_->Replace("f", AsBytes("old")).ok());
+  const auto open = directory_->OpenForRead("f", IoMode::kBuffered).value();
+  ASSERT_TRUE(directory_->Replace("f", AsBytes("newer")).ok());
+  EXPECT_EQ(open->size_bytes(), 3u);
+  EXPECT_EQ(ReadFile(*directory_, "f"), "newer");
+  std::filesystem::create_directory(temp_ / "d");
+  EXPECT_FALSE(directory_->Replace("d", AsBytes("x")).ok());
+  EXPECT_EQ(Names(*directory_), (std::vector<std::string>{"d", "f"}));
+}
+
+TEST_F(PosixDirectoryTest, AMoveReplacesNothingButAnEmptyDirectory) {
+  for (const char* const name : {"a", "b", "full/c"}) {
+    std::filesystem::create_directories((temp_ / name).substr(0, (temp_ / name).rfind('/')));
+    std::ofstream(temp_ / name) << name;
+  }
+  std::filesystem::create_directory(temp_ / "empty");
+  const auto move = [&](const std::string& from, const std::string& to) {
+    return storage_->Move(temp_ / from, temp_ / to).code();
+  };
+  EXPECT_EQ(move("a", "b"), Code::kAlreadyExists);
+  EXPECT_EQ(move("empty", "full"), Code::kAlreadyExists);
+  EXPECT_EQ(move("full", "b"), Code::kAlreadyExists);
+  EXPECT_EQ(move("none", "c"), Code::kNotFound);
+  EXPECT_EQ(ReadFile(*directory_, "b"), "b");
+  EXPECT_EQ(move("full", "empty"), Code::kOk);
+  EXPECT_EQ(move("a", "empty/a"), Code::kOk);
+  EXPECT_EQ(Names(*directory_), (std::vector<std::string>{"b", "empty"}));
+  EXPECT_TRUE(storage_->SyncAll(temp_.path()).ok());
+  EXPECT_EQ(storage_->SyncAll(temp_ / "none").code(), Code::kNotFound);
+}
+
+TEST_F(PosixDirectoryTest, RemoveAllFollowsNoLink) {
+  std::filesystem::create_directories(temp_ / "tree/inner/deep");
+  std::ofstream(temp_ / "file") << "stays";
+  ASSERT_EQ(::symlink((temp_ / "file").c_str(), (temp_ / "tree/link").c_str()), 0);
+  ASSERT_EQ(::symlink(temp_.path().c_str(), (temp_ / "tree/inner/up").c_str()), 0);
+  EXPECT_TRUE(RemoveAll(*storage_, temp_ / "tree/").ok());
+  EXPECT_TRUE(RemoveAll(*storage_, temp_ / "tree").ok());
+  EXPECT_EQ(Names(*directory_), (std::vector<std::string>{"file"}));
+  EXPECT_EQ(RemoveAll(*storage_, "/").code(), Code::kInvalidArgument);
 }
 
 TEST_F(PosixDirectoryTest, ReadingFollowsALink) {

@@ -26,8 +26,8 @@ Result<bool> CheckPlace(const std::string& path);
 // directory), NoSpace, Io.
 Status MakeFile(const std::string& path, std::string_view content);
 
-// As MakeFile, and takes an older file of that name away once the new one is written, so that for a
-// moment there is none. Errors: InvalidArgument if what is there is not a regular file.
+// As MakeFile, in place of an older file of that name. Errors: InvalidArgument if what is there is
+// not a regular file.
 Status ReplaceFile(const std::string& path, std::string_view content);
 
 // At most the first `size_max` bytes. Errors: NotFound, Io.

@@ -49,9 +49,9 @@ class Report {
     if (const Status status = CheckOut(); !status.ok()) return End(status, Hint(status));
     const Result<Facts> facts = Gather(options_.gather);
     const std::string& series = options_.gather.series;
-    if (!facts) return End(facts.error(), HintForTyped(series));
+    if (!facts) return End(facts.error(), HintForSeries(series, kSeriesAbove));
     if (facts->steps.empty()) {
-      const std::string hint = HintForTyped(series);
+      const std::string hint = HintForSeries(series, kSeriesAbove);
       if (!hint.empty()) return End(NoSeries(series), hint);
     }
     const std::string page = options_.out.empty() ? "" : MakePage(*facts, options_.all);

@@ -47,7 +47,8 @@ class Cleaning {
 
   ExitStatus Run() {
     if (const Status status = Find(); !status.ok()) {
-      return Fail(program_, status, HintForTyped(path_), is_json_ ? &json_ : nullptr);
+      return Fail(program_, status, HintForSeries(path_, kSeriesAbove),
+                  is_json_ ? &json_ : nullptr);
     }
     for (auto& [name, attempt] : attempts_) {
       if (!yes_ || !attempt.left.empty()) continue;

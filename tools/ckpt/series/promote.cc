@@ -139,7 +139,8 @@ class Promotions {
 
   ExitStatus Run() {
     if (const Status status = Find(); !status.ok()) {
-      return Fail(program_, status, HintForTyped(options_.local), options_.json ? &json_ : nullptr);
+      return Fail(program_, status, HintForSeries(options_.local, kSeriesAbove),
+                  options_.json ? &json_ : nullptr);
     }
     for (Found& found : found_) {
       if (found.outcome == Outcome::kPromoted) Promote(found);

@@ -67,7 +67,8 @@ class Pruning {
       PrintDecisions();
     }
     if (!error.ok()) {
-      return Fail(program_, error, HintForTyped(options_.series), options_.json ? &json_ : nullptr);
+      return Fail(program_, error, HintForSeries(options_.series, kSeriesAbove),
+                  options_.json ? &json_ : nullptr);
     }
     if (options_.json) json_.Finish(ExitStatus::kValid);
     return ExitStatus::kValid;

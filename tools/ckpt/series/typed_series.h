@@ -5,17 +5,19 @@
 #include <string>
 
 #include "sealpoint/status.h"
+#include "tools/common/hint.h"
 
 // What the commands share that change a series.
 
 namespace sealpoint::tools {
 
 inline constexpr const char* kDryRunHint = "nothing was changed; --yes does it";
+// For HintForSeries.
+inline constexpr const char* kSeriesAbove = "its series is the directory above";
 
 // Why there is nothing to do at a path that somebody typed: for the library a series may be empty,
 // or not exist.
 Status NoSeries(const std::string& path);
-std::string HintForTyped(const std::string& path);
 
 }  // namespace sealpoint::tools
 

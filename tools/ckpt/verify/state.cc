@@ -1,91 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/ckpt/verify/state.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <array>
-#include <cerrno>
 #include <csignal>
-#include <cstdio>
+#include <cstdint>
 #include <cstdlib>
-#include <cstring>
-#include <optional>
-#include <string_view>
+#include <string>
 #include <utility>
 
+#include "sealpoint/bytes.h"
+#include "sealpoint/storage.h"
+#include "tools/ckpt/report/new_file.h"
 #include "tools/common/text.h"
 
 namespace sealpoint::tools::verify {
 namespace {
 
 constexpr std::chrono::seconds kSavePeriod{5};
-
-Status SystemError(std::string_view call, const std::string& path) {
-  const int number = errno;
-  const bool is_full = number == ENOSPC || number == EDQUOT;
-  return Status(is_full ? Code::kNoSpace : Code::kIo,
-                fmt::format("{}: {} (errno {})", call, std::strerror(number), number))
-      .AtPath(path);
-}
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  const int fd_;
-};
-
-// Nothing if there is no such file.
-Result<std::optional<std::string>> ReadAll(const std::string& path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-  if (file.get() < 0 && errno == ENOENT) return std::optional<std::string>();
-  if (file.get() < 0) return SystemError("open", path);
-  struct stat info = {};
-  if (::fstat(file.get(), &info) != 0) return SystemError("fstat", path);
-  if (!S_ISREG(info.st_mode)) return Status(Code::kIo, "not a regular file").AtPath(path);
-  std::string text;
-  std::array<char, 1 << 16> part{};
-  while (true) {
-    const ssize_t count = ::read(file.get(), part.data(), part.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return SystemError("read", path);
-    if (count == 0) return std::optional(std::move(text));
-    text.append(part.data(), static_cast<std::size_t>(count));
-  }
-}
-
-Status WriteAndSync(const std::string& path, std::string_view text) {
-  // Not a file, or a link, that somebody has laid here.
-  if (::unlink(path.c_str()) != 0 && errno != ENOENT) return SystemError("unlink", path);
-  const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-  if (file.get() < 0) return SystemError("open", path);
-  while (!text.empty()) {
-    const ssize_t count = ::write(file.get(), text.data(), text.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return SystemError("write", path);
-    text.remove_prefix(static_cast<std::size_t>(count));
-  }
-  if (::fsync(file.get()) != 0) return SystemError("fsync", path);
-  return {};
-}
-
-// A file system that cannot sync directories loses at most the last version.
-void SyncFolderOf(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  const Descriptor file(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (file.get() >= 0) (void)::fsync(file.get());
-}
 
 volatile std::sig_atomic_t caught_signal = 0;
 
@@ -95,12 +27,12 @@ StateFile::StateFile(std::string path, std::shared_ptr<VerifiedChunks> verified,
     : path_(std::move(path)), verified_(std::move(verified)), note_(std::move(note)) {}
 
 Result<std::unique_ptr<StateFile>> StateFile::Open(const std::string& path) {
-  Result<std::optional<std::string>> text = ReadAll(path);
-  if (!text) return text.error();
+  const Result<std::string> text = ReadBegin(path, ~std::uint64_t{0});
+  if (!text && text.error().code() != Code::kNotFound) return text.error();
   std::shared_ptr<VerifiedChunks> verified;
   std::string note;
-  if (*text) {
-    auto decoded = VerifiedChunks::Decode(**text);
+  if (text) {
+    auto decoded = VerifiedChunks::Decode(*text);
     if (decoded) {
       verified = *std::move(decoded);
       note = fmt::format("goes on with the verification begun at {}",
@@ -117,19 +49,11 @@ Result<std::unique_ptr<StateFile>> StateFile::Open(const std::string& path) {
   return file;
 }
 
-// A name of this process's own, so that two of them never write into one file.
 Status StateFile::Save() const {
-  const std::string fresh = fmt::format("{}.{}", path_, ::getpid());
-  Status status = WriteAndSync(fresh, verified_->Encode());
-  if (status.ok() && std::rename(fresh.c_str(), path_.c_str()) != 0) {
-    status = SystemError("rename", path_);
-  }
-  if (!status.ok()) {
-    (void)::unlink(fresh.c_str());
-    return status;
-  }
-  SyncFolderOf(path_);
-  return {};
+  const auto [parent, name] = SplitPath(path_);
+  const auto directory = DefaultStorage()->OpenDirectory(parent);
+  if (!directory) return Status(Code::kIo, directory.error().message()).AtPath(path_);
+  return (*directory)->Replace(name, AsBytes(verified_->Encode()));
 }
 
 void StateFile::SaveNowAndThen() {
@@ -138,11 +62,7 @@ void StateFile::SaveNowAndThen() {
   saved_ = Clock::now();
 }
 
-Status StateFile::Remove() const {
-  if (::unlink(path_.c_str()) != 0 && errno != ENOENT) return SystemError("unlink", path_);
-  SyncFolderOf(path_);
-  return {};
-}
+Status StateFile::Remove() const { return RemoveAll(*DefaultStorage(), path_); }
 
 void CatchSignals() {
   struct sigaction action = {};

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Paths of object stores, and files of directories that may be of one. No path with a scheme meets ``os``."""
+"""Paths of file systems and of object stores: which they are, and what is at them.
+
+What is done with files, of any storage, are functions of the compiled module: ``read_file``, ``write_file``,
+``remove_path``, ``remove_checkpoint``, ``sync_directory``, ``publish``.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ import re
 from collections.abc import Callable
 
 from sealpoint import _sealpoint
-from sealpoint._errors import NotFoundError, UnsupportedError
+from sealpoint._errors import UnsupportedError
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 # Also "simplecache::s3://…" of fsspec, and "s3:/…", which pathlib makes of "s3://…".
@@ -27,8 +31,9 @@ def note(scheme: str) -> None:
     _registered.add(scheme.lower())
 
 
-def is_uri(path: str) -> bool:
-    return _URI.match(path) is not None
+def is_local(path: str) -> bool:
+    """Whether it is a path of a file system: for what other programs, or calls of the system, do with it."""
+    return _URI.match(path) is None
 
 
 def resolve(text: str, name: str) -> str | None:
@@ -69,53 +74,31 @@ def resolve(text: str, name: str) -> str | None:
 
 def local(path: str, name: str, what: str) -> str:
     """The path of a file system. Errors: UnsupportedError (a URL), for ``what``."""
-    if is_uri(path):
+    if not is_local(path):
         raise UnsupportedError(f"{name} is a URL, expected a path of a file system that is mounted here: {what}", path=path)
     return path
 
 
 def list_names(path: str) -> list[str]:
-    """Names in a directory; none if there is no such directory. Errors: OSError, those of the storage."""
-    if is_uri(path):
-        return [entry[0] for entry in _sealpoint.list_directory(path) or ()]
-    try:
-        return os.listdir(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return []
+    """Names in a directory; none if there is no such directory. Errors: those of the storage."""
+    return list(sizes_of(path))
 
 
 def sizes_of(path: str) -> dict[str, int]:
-    """By name in a directory; 0 of what is not a file."""
-    if is_uri(path):
-        return {name: size for name, _, size in _sealpoint.list_directory(path) or ()}
-    full = {name: os.path.join(path, name) for name in os.listdir(path)}
-    return {name: os.path.getsize(one) if os.path.isfile(one) else 0 for name, one in full.items()}
+    """By name in a directory; 0 for anything but files."""
+    return {name: size for name, _, size in _sealpoint.list_directory(path) or ()}
 
 
-def is_directory(path: str) -> bool:
-    return _sealpoint.list_directory(path) is not None if is_uri(path) else os.path.isdir(path)
-
-
-def exists(directory: str, name: str) -> bool:
-    """Whether a directory has such a file, or a link of that name."""
-    return name in list_names(directory) if is_uri(directory) else os.path.lexists(os.path.join(directory, name))
+def kind_of(path: str) -> str | None:
+    """"file", "directory", "link" (which leads nowhere) or "other"; None: nothing is there."""
+    found = _sealpoint.stat_path(path)
+    return None if found is None else found[0]
 
 
 def absolute(path: str) -> str:
-    return path.rstrip("/") if is_uri(path) else os.path.abspath(path)
+    return os.path.abspath(path) if is_local(path) else path.rstrip("/")
 
 
 def split(path: str) -> tuple[str, str]:
     """The directory that it is in, and its name."""
     return posixpath.split(absolute(path))
-
-
-def read(directory: str, name: str, size_max: int) -> bytes:
-    """The beginning of a file. Errors: FileNotFoundError, OSError, those of the storage."""
-    if not is_uri(directory):
-        with open(os.path.join(directory, name), "rb") as file:
-            return file.read(size_max)
-    try:
-        return _sealpoint.read_file(directory, name, size_max)
-    except NotFoundError as error:
-        raise FileNotFoundError(str(error)) from None
