@@ -104,6 +104,7 @@ enum {
 
 // "No step" in output structs: a checkpoint that belongs to no training step.
 static const uint64_t SEALPOINT_NO_STEP = UINT64_MAX;
+static const int64_t SEALPOINT_FOREVER = -1;  // a deadline without a limit
 
 typedef struct sealpoint_string {
   const char* data;  // may be NULL if size is 0
@@ -852,7 +853,7 @@ typedef struct sealpoint_communicator_table {
   // Element-wise maximum over the ranks, in place. MPI_MAX of MPI_UINT64_T compares as signed in
   // MPICH 4.0; the first collective call detects this (SEALPOINT_COMM). See docs/guides/c.md.
   int32_t (*all_reduce_max)(void* user, sealpoint_call* call, uint64_t* values, uint64_t count);
-  // Sets the maximum duration of one call; 0: no limit. The default is 30 minutes.
+  // Sets the maximum duration of one call, or SEALPOINT_FOREVER. The default is 30 minutes.
   void (*set_deadline)(void* user, int64_t milliseconds);
   // Collective. Fills *out (with struct_size already set) with a duplicate of the same ranks for
   // background saves; messages of the two must never mix. A thread of the library calls its
@@ -921,9 +922,9 @@ typedef struct sealpoint_saver_options {
   uint32_t find_replicas;     // 1: detect ranks that hold the same region
   uint32_t compare_replicas;  // 1: require replicas to hold the same bytes
   uint32_t reserved;
-  uint64_t blob_size_max_bytes;             // 0: 64 GiB
-  int64_t deadline_ms;                      // for one exchange; 0: 30 minutes, negative: no limit
-  int64_t background_deadline_ms;           // for a background save; 0: 2 hours, negative: no limit
+  uint64_t blob_size_max_bytes;    // 0: 64 GiB
+  int64_t deadline_ms;             // for one exchange; 0: 30 minutes, SEALPOINT_FOREVER: no limit
+  int64_t background_deadline_ms;  // for a background save; 0: 2 hours, SEALPOINT_FOREVER: no limit
   sealpoint_progress_function on_progress;  // may be NULL; may be called on a thread of the saver
   void* user;
 } sealpoint_saver_options;

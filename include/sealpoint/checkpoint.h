@@ -84,7 +84,7 @@ struct OpenOptions {
 };
 
 struct ReadOptions {
-  int threads = kThreadsAuto;  // read and verify threads; at most kThreadsMax
+  int threads = kThreadsAuto;  // read and verify threads
   // Write only verified data to destinations. If false, chunks that fit entirely into a dense
   // destination are read in place, and after an error the content of destinations is unspecified.
   // Always on for device memory, except with gpudirect_storage: data is verified on the host before

@@ -24,7 +24,7 @@ struct CollectiveLoadOptions {
   // not copied. One chunk of each kind is always held. Threads read and verify within
   // OpenOptions::memory_budget_bytes.
   std::uint64_t memory_budget_bytes = 256 * kMiB;
-  int threads = kThreadsAuto;  // read and verify threads per rank; at most kThreadsMax
+  int threads = kThreadsAuto;  // read and verify threads per rank
   // Read each chunk on one rank only and send it to the other ranks that need it; all ranks read
   // about the same number of bytes. If false, each rank reads every chunk it needs and nothing is
   // sent. This is faster if the storage serves every rank at memory speed, such as a shared page

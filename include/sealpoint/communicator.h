@@ -68,7 +68,7 @@ class SEALPOINT_EXPORT Communicator {
   virtual const std::string& host() const = 0;  // of this rank
 
   // Local. Sets the maximum duration of one collective call, after which it returns Timeout;
-  // kForever (zero): no limit. Default: kDefaultDeadline. Set the same value on all ranks.
+  // kForever: no limit. Default: kDefaultDeadline. Set the same value on all ranks.
   virtual void set_deadline(std::chrono::milliseconds deadline) = 0;
 
   // True if the program compares every collective call between the ranks before making it, as the

@@ -23,7 +23,8 @@ struct ContentOptions {
   // Patterns of tensors (Checkpoint::MatchTensors). Empty: all tensors and all objects. Otherwise
   // objects are excluded.
   std::vector<std::string> patterns{};
-  int threads = 1;  // at most kThreadsMax; each uses up to 64 MiB, or one chunk if larger
+  // kThreadsAuto: 1. Each uses up to 64 MiB, or one chunk if larger.
+  int threads = kThreadsAuto;
   // Called from any thread, one call at a time. Throwing ends the call (Cancelled).
   std::function<void(std::uint64_t bytes_done, std::uint64_t bytes_total)> on_progress{};
 };
@@ -56,7 +57,8 @@ struct CompareOptions {
   std::function<std::string(std::string_view)> rename{};
   // Compute numeric differences; reads all chunks that differ.
   bool numeric = false;
-  int threads = 1;  // at most kThreadsMax; each uses twice the memory of ContentOptions
+  // kThreadsAuto: 1. Each uses twice the memory of ContentOptions.
+  int threads = kThreadsAuto;
   // As in ContentOptions; counts payload only.
   std::function<void(std::uint64_t bytes_done, std::uint64_t bytes_total)> on_progress{};
 };

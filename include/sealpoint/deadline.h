@@ -9,8 +9,9 @@
 
 namespace sealpoint {
 
-// Deadline without a limit. The program hangs if storage or another rank hangs.
-inline constexpr std::chrono::milliseconds kForever{0};
+// Deadline without a limit: the program hangs if storage or another rank hangs. Any other deadline
+// is above zero. It is SEALPOINT_FOREVER in C and None in Python.
+inline constexpr std::chrono::milliseconds kForever = std::chrono::milliseconds::max();
 
 // Default for one collective call. The longest wait is that of the first rank to finish writing for
 // the last one. Half an hour covers 64 GiB on a rank that writes 40 MB/s while another rank has
@@ -40,7 +41,7 @@ class PolledDeadline {
     counted_ += std::clamp<Clock::duration>(now - last_poll_, Clock::duration(0), kPollGapMax);
     last_poll_ = now;
     const auto counted = std::chrono::duration_cast<std::chrono::milliseconds>(counted_);
-    return limit_ > kForever && counted >= limit_;
+    return counted >= limit_;
   }
   // Ignores the time since the last poll.
   void Resume(Clock::time_point now = Clock::now()) { last_poll_ = now; }

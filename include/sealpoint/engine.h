@@ -26,11 +26,11 @@ struct EngineOptions {
   // Size of one staging buffer and of one write; a positive multiple of 4096. From 1 MiB the rate
   // is within a few percent of the maximum; larger sizes than 4 MiB gain nothing.
   std::uint64_t staging_buffer_size_bytes = 4 * kMiB;
-  // Threads that write while the caller's thread copies and hashes; 1 to kThreadsMax.
-  int io_thread_count = 1;
+  // Threads that write while the caller's thread copies and hashes. kThreadsAuto: 1.
+  int io_thread_count = kThreadsAuto;
   // Threads, including the caller's, that copy large host memory in SaveAsync if the memory budget
-  // holds all of it; 1 to kThreadsMax. They exist only during the call.
-  int snapshot_thread_count = 2;
+  // holds all of it. They exist only during the call. kThreadsAuto: 2.
+  int snapshot_thread_count = kThreadsAuto;
   // Bypass the page cache when writing blobs, if the file system supports it. Otherwise (for
   // example on a RAM disk) host memory from 1 MiB is written in blocks of 128 KiB and needs no
   // staging memory.

@@ -18,7 +18,7 @@
 namespace sealpoint {
 
 struct MapOptions {
-  int threads = kThreadsAuto;  // read and verify threads; at most kThreadsMax
+  int threads = kThreadsAuto;  // read and verify threads
   // Copy the verified bytes into immutable memory: an anonymous file (memfd) sealed against writing
   // and resizing. Other processes of this host map it with MapSealed without verifying again. If
   // false, the pages of the blob's file are mapped.

@@ -26,7 +26,7 @@ struct PromoteOptions {
   std::shared_ptr<Storage> to_storage{};    // DefaultStorage() if null
   // Blobs that this process copies. Empty optional: all blobs in `from`.
   std::optional<std::vector<BlobId>> blobs{};
-  int threads = 2;  // copy threads; at most kThreadsMax and the number of blobs
+  int threads = kThreadsAuto;  // copy threads, at most one per blob; kThreadsAuto: 2
   // Payload that all threads may hold in total; at least 4 KiB per thread.
   std::uint64_t memory_budget_bytes = 16 * kMiB;
   // Maximum time to wait for blobs of other processes after this process has copied its own;

@@ -46,7 +46,7 @@ struct RepackOptions {
   std::uint32_t blob_count = 0;
   // See BlobWriterOptions::size_max_bytes; 0: its default. A lower limit makes more blobs.
   std::uint64_t blob_size_max_bytes = 0;
-  int threads = 2;  // read, verify, encode and write; at most kThreadsMax
+  int threads = kThreadsAuto;  // read, verify, encode and write; kThreadsAuto: 2
   // Payload that all threads may hold in total; at least 1 MiB per thread. Each thread also needs
   // one chunk while decoding or encoding, and one part of an upload (Storage::part_size_bytes).
   std::uint64_t memory_budget_bytes = 256 * kMiB;
@@ -145,7 +145,7 @@ struct RepairOptions {
   // count and total size match the marker. The result is a new attempt at the old one's position,
   // without mesh and provenance.
   bool rebuild_index = false;
-  int threads = 2;  // copy threads
+  int threads = kThreadsAuto;  // copy threads; kThreadsAuto: 2
   // Payload that all threads may hold in total; at least 4 KiB per thread.
   std::uint64_t memory_budget_bytes = 16 * kMiB;
   Limits limits{};

@@ -136,7 +136,7 @@ struct SaverOptions {
   // pending promotions, the age of the oldest one and the cause. Must be the same on all ranks.
   int unpromoted_max = 3;
   std::chrono::milliseconds unpromoted_wait = std::chrono::minutes(1);
-  int promote_threads = 2;  // copy threads per rank; at most kThreadsMax
+  int promote_threads = kThreadsAuto;  // copy threads per rank; see PromoteOptions::threads
   // Payload that these threads may hold in total, in addition to the engine's memory; at least 4
   // KiB per thread.
   std::uint64_t promote_memory_bytes = 16 * kMiB;

@@ -33,7 +33,7 @@ struct Promotion {
 
 struct ResumePromotionsOptions {
   std::shared_ptr<Storage> storage{};             // for both locations; DefaultStorage() if null
-  int threads = 2;                                // per rank
+  int threads = kThreadsAuto;                     // per rank; see PromoteOptions
   std::uint64_t memory_budget_bytes = 16 * kMiB;  // see PromoteOptions
   int keep_local = 0;                             // see SaverOptions
   std::chrono::milliseconds deadline = kDefaultBackgroundDeadline;

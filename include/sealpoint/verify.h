@@ -73,7 +73,7 @@ class SEALPOINT_EXPORT VerifiedChunks {
 
 struct VerifyOptions {
   VerifyLevel level = VerifyLevel::kFull;
-  int threads = 1;  // at most kThreadsMax
+  int threads = kThreadsAuto;  // kThreadsAuto: 1
   // At full level, bypass the page cache so that the disk is checked. Falls back to buffered I/O.
   bool direct_io = true;
   // Verify the chunks of this part, and everything that level kStructure checks. Needs kFull.

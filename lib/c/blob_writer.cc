@@ -15,8 +15,8 @@ namespace {
 Status TakeEngineOptions(const sealpoint_engine_options* given, EngineOptions& taken) {
   sealpoint_engine_options options;
   SEALPOINT_C_TRY(Take(given, options));
-  taken.io_thread_count = ThreadsOf(options.io_threads, taken.io_thread_count);
-  taken.snapshot_thread_count = ThreadsOf(options.snapshot_threads, taken.snapshot_thread_count);
+  taken.io_thread_count = ThreadsOf(options.io_threads);
+  taken.snapshot_thread_count = ThreadsOf(options.snapshot_threads);
   if (options.memory_budget_bytes != 0) taken.memory_budget_bytes = options.memory_budget_bytes;
   if (options.staging_buffer_size_bytes != 0) {
     taken.staging_buffer_size_bytes = options.staging_buffer_size_bytes;

@@ -131,9 +131,10 @@ Status CheckArray(const void* data, std::uint64_t count, std::string_view what);
 Status CheckEnum(std::uint32_t value, std::uint32_t greatest, std::string_view what);
 Status CheckIndex(std::uint64_t index, std::uint64_t count, std::string_view what);
 
-inline int ThreadsOf(std::uint32_t threads, int otherwise) {
+// 0 is kThreadsAuto in C, too.
+inline int ThreadsOf(std::uint32_t threads) {
   constexpr std::uint32_t kMax = 1U << 30;  // more than any limit, which the callee knows
-  return threads == 0 ? otherwise : static_cast<int>(std::min(threads, kMax));
+  return static_cast<int>(std::min(threads, kMax));
 }
 
 inline sealpoint_string Out(std::string_view text) { return {text.data(), text.size()}; }

@@ -49,7 +49,7 @@ class Table final : public Communicator {
   int size() const override { return table_.size; }
   const std::string& host() const override { return host_; }
   void set_deadline(std::chrono::milliseconds deadline) override {
-    table_.set_deadline(table_.user, deadline.count());
+    table_.set_deadline(table_.user, deadline == kForever ? SEALPOINT_FOREVER : deadline.count());
   }
 
   Status Barrier() override {

@@ -86,7 +86,7 @@ Status TakeContract(const sealpoint_contract* given, LoadContract& taken) {
 Status TakeReadOptions(const sealpoint_read_options* given, ReadOptions& taken) {
   sealpoint_read_options options;
   SEALPOINT_C_TRY(Take(given, options));
-  taken.threads = ThreadsOf(options.threads, kThreadsAuto);
+  taken.threads = ThreadsOf(options.threads);
   taken.isolate = options.isolate != 0;
   taken.verify_on_device = options.verify_on_device != 0;
   taken.on_phase = ProgressOf(options.on_progress, options.user);

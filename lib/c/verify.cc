@@ -18,7 +18,7 @@ Status TakeVerifyOptions(const sealpoint_verify_options* given, VerifyOptions& t
   if (options.level != SEALPOINT_VERIFY_DEFAULT) {
     taken.level = static_cast<VerifyLevel>(options.level - 1);
   }
-  taken.threads = ThreadsOf(options.threads, 1);
+  taken.threads = ThreadsOf(options.threads);
   taken.direct_io = options.buffered_io == 0;
   if (options.violations_per_file_max != 0) {
     taken.violations_per_file_max = options.violations_per_file_max;

@@ -155,7 +155,7 @@ Result<std::shared_ptr<const Round>> ThreadGroup::Exchange(int rank, Contributio
   if (++waiting_count_ == static_cast<int>(waiting_.size())) Complete();
 
   const auto is_over = [&] { return rounds_ != round || !broken_.ok(); };
-  if (deadline <= std::chrono::milliseconds::zero() || deadline > kLongestDeadline) {
+  if (deadline > kLongestDeadline) {
     changed_.wait(lock, is_over);
   } else if (!changed_.wait_for(lock, deadline, is_over)) {
     Break(MakeError(Code::kTimeout, "rank ", rank, " waited ", deadline.count(), " ms, and ",

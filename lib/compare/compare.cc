@@ -39,9 +39,9 @@ class Comparison {
   Result<CompareReport> Run() {
     SEALPOINT_RETURN_IF_ERROR(pipeline::CheckThreads("threads", options_.threads));
     SEALPOINT_RETURN_IF_ERROR(MatchNames());
-    SEALPOINT_RETURN_IF_ERROR(
-        pipeline::ParallelFor(options_.threads, pairs_.size(),
-                              [this](int, std::size_t tensor) { return CompareTables(tensor); }));
+    SEALPOINT_RETURN_IF_ERROR(pipeline::ParallelFor(
+        pipeline::ChosenThreads(options_.threads, kThreadsForAuto), pairs_.size(),
+        [this](int, std::size_t tensor) { return CompareTables(tensor); }));
     SEALPOINT_RETURN_IF_ERROR(ReadPayload());
     SEALPOINT_RETURN_IF_ERROR(CompareObjects());
     AddTensors();

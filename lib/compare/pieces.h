@@ -60,6 +60,9 @@ class PieceMemory {
  private:
   Bytes bytes_;
 };
+// Number of threads for kThreadsAuto.
+inline constexpr int kThreadsForAuto = 1;
+
 // Reads a batch to `memory`, one piece after the other.
 Status ReadBatch(const Side& side, std::span<const TensorPiece> pieces, PieceMemory& memory);
 
@@ -119,6 +122,7 @@ template <typename T, std::size_t kSides, typename Work, typename Take>
 Status ForEachPiece(const std::array<Side, kSides>& sides, std::span<const TensorPiece> pieces,
                     int threads, ContentProgress& progress, const Work& work, const Take& take) {
   SEALPOINT_RETURN_IF_ERROR(pipeline::CheckThreads("threads", threads));
+  threads = pipeline::ChosenThreads(threads, kThreadsForAuto);
   const std::vector<PieceBatch> batches = BatchesOf(pieces);
   std::vector<std::array<PieceMemory, kSides>> memory(static_cast<std::size_t>(threads));
   InOrder<std::vector<T>> results([&](std::size_t batch, std::vector<T> some) {

@@ -125,12 +125,16 @@ internal::pipeline::EngineParts& InternalAccess::PartsOf(const Engine& engine) {
 
 namespace {
 
-Status CheckOptions(const EngineOptions& options) {
+// Checks the options and chooses the numbers of threads.
+Status Complete(EngineOptions& options) {
   const std::uint64_t buffer = options.staging_buffer_size_bytes;
   SEALPOINT_RETURN_IF_ERROR(
       internal::pipeline::CheckThreads("io_thread_count", options.io_thread_count));
   SEALPOINT_RETURN_IF_ERROR(
       internal::pipeline::CheckThreads("snapshot_thread_count", options.snapshot_thread_count));
+  options.io_thread_count = internal::pipeline::ChosenThreads(options.io_thread_count, 1);
+  options.snapshot_thread_count =
+      internal::pipeline::ChosenThreads(options.snapshot_thread_count, 2);
   if (buffer == 0 || buffer % kDirectIoAlignmentBytes != 0) {
     return internal::InvalidArgument("staging_buffer_size_bytes is ", buffer,
                                      ", expected a positive multiple of ", kDirectIoAlignmentBytes);
@@ -145,7 +149,7 @@ Status CheckOptions(const EngineOptions& options) {
 }  // namespace
 
 Result<std::unique_ptr<Engine>> Engine::Create(EngineOptions options) {
-  SEALPOINT_RETURN_IF_ERROR(CheckOptions(options));
+  SEALPOINT_RETURN_IF_ERROR(Complete(options));
   auto parts = std::make_unique<Parts>();
   SEALPOINT_ASSIGN_OR_RETURN(
       parts->pool, internal::device::StagingPool::Create(options.memory_budget_bytes,

@@ -40,10 +40,8 @@ int CountProcessors() {
 
 Result<int> LoadThreads(std::string_view name, int threads, int processes,
                         std::uint64_t size_bytes) {
-  if (threads != kThreadsAuto) {
-    SEALPOINT_RETURN_IF_ERROR(CheckThreads(name, threads));
-    return threads;
-  }
+  SEALPOINT_RETURN_IF_ERROR(CheckThreads(name, threads));
+  if (threads != kThreadsAuto) return threads;
   const int share = std::clamp(CountProcessors() / std::max(processes, 1), 1, kThreadsAutoMax);
   return static_cast<int>(std::clamp<std::uint64_t>(size_bytes / kBytesPerThread, 1,
                                                     static_cast<std::uint64_t>(share)));

@@ -34,8 +34,8 @@ void StartThreads(int count, std::vector<std::thread>& threads, const Body& body
 }  // namespace
 
 Status CheckThreads(std::string_view name, int count) {
-  if (count >= 1 && count <= kThreadsMax) return {};
-  return InvalidArgument(name, " is ", count, ", expected 1 to ", kThreadsMax);
+  if (count == kThreadsAuto || (count >= 1 && count <= kThreadsMax)) return {};
+  return InvalidArgument(name, " is ", count, ", expected 1 to ", kThreadsMax, " or kThreadsAuto");
 }
 
 struct ThreadPool::State {

@@ -8,11 +8,18 @@
 #include <string_view>
 
 #include "sealpoint/status.h"
+#include "sealpoint/threads.h"
 
 namespace sealpoint::internal::pipeline {
 
-// InvalidArgument unless `count`, the value of the option `name`, is in [1, kThreadsMax].
+// InvalidArgument unless `count`, the value of the option `name`, is kThreadsAuto or in
+// [1, kThreadsMax].
 Status CheckThreads(std::string_view name, int count);
+
+// The value of a thread option that was checked: `automatic` for kThreadsAuto.
+inline int ChosenThreads(int count, int automatic) {
+  return count == kThreadsAuto ? automatic : count;
+}
 
 // A fixed set of threads that begin jobs in the order of submission. The threads start with the
 // first job. If the system refuses some of them, the others are used, and without any Submit runs

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/base/check_deadline.h"
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/format/constants.h"
@@ -174,7 +175,7 @@ void Promotion::TakeUpOwn() {
 // R-STG-03. The names of what was copied, or found, are durable afterwards.
 Status Promotion::CopyOwn() {
   const int threads = std::max(
-      1, std::min(options_.threads,
+      1, std::min(pipeline::ChosenThreads(options_.threads, kPromoteThreadsAuto),
                   static_cast<int>(std::min<std::size_t>(own_.size(), std::size_t{kThreadsMax}))));
   const std::uint64_t share = options_.memory_budget_bytes / static_cast<std::uint64_t>(threads);
   const BlobCopyOptions copy{
@@ -242,7 +243,8 @@ Status Promotion::WaitForOthers() {
   auto wait = kFirstWait;
   for (std::size_t next = 0; next < pins_.size();) {
     const auto now = Clock::now();
-    const bool is_late = options_.deadline > kForever && now >= begin + options_.deadline;
+    const bool is_late =
+        std::chrono::duration_cast<std::chrono::milliseconds>(now - begin) >= options_.deadline;
     if (is_late || now >= looks_from || own_.size() == pins_.size()) {
       SEALPOINT_ASSIGN_OR_RETURN(next, FirstMissing(pins_, next));
       if (next == pins_.size()) return {};
@@ -380,13 +382,13 @@ Status Promotion::TakeSteps() {
 
 Status CheckOptions(const PromoteOptions& options) {
   SEALPOINT_RETURN_IF_ERROR(pipeline::CheckThreads("threads", options.threads));
-  const std::uint64_t least = static_cast<std::uint64_t>(options.threads) * kDirectIoAlignmentBytes;
+  const int threads = pipeline::ChosenThreads(options.threads, kPromoteThreadsAuto);
+  const std::uint64_t least = static_cast<std::uint64_t>(threads) * kDirectIoAlignmentBytes;
   if (options.memory_budget_bytes < least) {
     return InvalidArgument("memory_budget_bytes is ", options.memory_budget_bytes,
-                           ", expected at least ", least, " with ", options.threads, " threads");
+                           ", expected at least ", least, " with ", threads, " threads");
   }
-  if (options.deadline.count() >= 0) return {};
-  return InvalidArgument("deadline is ", options.deadline.count(), " ms, expected at least 0");
+  return CheckDeadline("deadline", options.deadline);
 }
 
 // The checkpoint as somebody else read it, whose directory the caller opens.

@@ -11,6 +11,9 @@
 
 namespace sealpoint::internal::promote {
 
+// Copy threads for kThreadsAuto.
+inline constexpr int kPromoteThreadsAuto = 2;
+
 // Promote with marker and index supplied by the caller, and PromoteOptions::blobs. `from` may lack
 // both files, and need not exist if no blob remains to be copied.
 Result<PromoteReport> PromoteGiven(const std::string& from, const std::string& to,

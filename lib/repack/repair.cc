@@ -44,6 +44,7 @@ class Repairing {
       : paths_(std::move(paths)),
         to_(std::move(to)),
         options_(options),
+        threads_(pipeline::ChosenThreads(options.threads, 2)),
         from_storage_(options.from_storage ? options.from_storage : DefaultStorage()),
         to_storage_(options.to_storage ? options.to_storage : DefaultStorage()),
         report_(report),
@@ -65,7 +66,7 @@ class Repairing {
     // It is this checkpoint, or another one, which is found out before a blob is copied.
     if (taken.ok()) {
       SEALPOINT_RETURN_IF_ERROR(Publish());
-      return pipeline::ParallelFor(options_.threads, pins_.size(),
+      return pipeline::ParallelFor(threads_, pins_.size(),
                                    [&](int, std::size_t i) { return VerifyInTarget(pins_[i]); });
     }
     SEALPOINT_RETURN_IF_ERROR(CopyBlobs());
@@ -79,7 +80,7 @@ class Repairing {
     if (piece_size() < kDirectIoAlignmentBytes) {
       return InvalidArgument("memory_budget_bytes is ", options_.memory_budget_bytes,
                              ", expected at least ", kDirectIoAlignmentBytes, " for each of ",
-                             options_.threads, " threads");
+                             threads_, " threads");
     }
     if (from_storage_ != to_storage_ || !IsPlace(to_)) return {};
     return InvalidArgument(
@@ -88,8 +89,7 @@ class Repairing {
         .AtPath(to_);
   }
   std::uint64_t piece_size() const {
-    const std::uint64_t share =
-        options_.memory_budget_bytes / static_cast<std::uint64_t>(options_.threads);
+    const std::uint64_t share = options_.memory_budget_bytes / static_cast<std::uint64_t>(threads_);
     return share - share % kDirectIoAlignmentBytes;
   }
 
@@ -180,7 +180,7 @@ class Repairing {
     SEALPOINT_RETURN_IF_ERROR(storage::CheckCapabilities(*target_, capabilities));
     publish_ = capabilities.publish;
     report_.blobs.resize(pins_.size());
-    return pipeline::ParallelFor(options_.threads, pins_.size(), [&](int, std::size_t i) {
+    return pipeline::ParallelFor(threads_, pins_.size(), [&](int, std::size_t i) {
       return CopyFromAny(pins_[i], report_.blobs[i]);
     });
   }
@@ -331,6 +331,7 @@ class Repairing {
   const std::vector<std::string> paths_;  // the first is that of the damaged one
   const std::string to_;
   const RepairOptions& options_;
+  const int threads_;
   const std::shared_ptr<Storage> from_storage_;
   const std::shared_ptr<Storage> to_storage_;
   RepairReport& report_;

@@ -51,6 +51,7 @@ class Rewriting {
       : job_(std::move(job)),
         to_(std::move(to)),
         options_(options),
+        threads_(ThreadsOf(options)),
         storage_(options.to_storage ? options.to_storage : DefaultStorage()),
         on_bytes_(WithTotal(options.on_progress, bytes_total_)),
         meter_(on_bytes_) {}
@@ -94,28 +95,27 @@ class Rewriting {
   // A fourth of the budget; the sources have another one, and the pieces the rest. What an upload
   // holds of each blob comes on top: a part of the default size is as large as some budgets.
   Status MakeEngine() {
-    const auto buffers = static_cast<std::uint64_t>(options_.threads) + 2;
+    const auto buffers = static_cast<std::uint64_t>(threads_) + 2;
     const std::uint64_t share = options_.memory_budget_bytes / 4 / buffers;
     const std::uint64_t buffer_size = std::clamp<std::uint64_t>(
         share - share % kDirectIoAlignmentBytes, kDirectIoAlignmentBytes, 4 * kMiB);
     const std::uint64_t part_size = storage_->part_size_bytes(to_);
     const std::uint64_t part_buffers = (part_size + buffer_size - 1) / buffer_size;
-    const std::uint64_t all_buffers =
-        buffers + static_cast<std::uint64_t>(options_.threads) * part_buffers;
+    const std::uint64_t all_buffers = buffers + static_cast<std::uint64_t>(threads_) * part_buffers;
     SEALPOINT_ASSIGN_OR_RETURN(engine_,
                                Engine::Create({.memory_budget_bytes = all_buffers * buffer_size,
                                                .staging_buffer_size_bytes = buffer_size,
-                                               .io_thread_count = options_.threads,
+                                               .io_thread_count = threads_,
                                                .storage = storage_}));
     return {};
   }
 
   Status WriteAndCommit() {
     const std::uint64_t memory =
-        options_.memory_budget_bytes / 2 / static_cast<std::uint64_t>(options_.threads);
+        options_.memory_budget_bytes / 2 / static_cast<std::uint64_t>(threads_);
     SEALPOINT_ASSIGN_OR_RETURN(const std::vector<ShardPiece> pieces, Cut(memory));
     const std::size_t wanted =
-        options_.blob_count != 0 ? options_.blob_count : static_cast<std::size_t>(options_.threads);
+        options_.blob_count != 0 ? options_.blob_count : static_cast<std::size_t>(threads_);
     const std::size_t count = std::clamp<std::size_t>(pieces.size(), 1, wanted);
     const auto parts = Divide(pieces, count);
     writers_.resize(count);
@@ -126,7 +126,7 @@ class Rewriting {
     const auto write = [&](int, std::size_t i) {
       return WritePart(i, parts[i], part_memory, summaries[i]);
     };
-    SEALPOINT_RETURN_IF_ERROR(pipeline::ParallelFor(options_.threads, count, write));
+    SEALPOINT_RETURN_IF_ERROR(pipeline::ParallelFor(threads_, count, write));
     std::vector<BlobSummary> all;
     for (const auto& some : summaries) all.insert(all.end(), some.begin(), some.end());
     return Commit(*storage_, to_, job_.commit, all).status();
@@ -182,6 +182,7 @@ class Rewriting {
   RewriteJob job_;
   const std::string to_;
   const RepackOptions& options_;
+  const int threads_;
   const std::shared_ptr<Storage> storage_;
   std::unique_ptr<Directory> directory_;
   std::unique_ptr<Engine> engine_;

@@ -19,10 +19,11 @@ constexpr std::string_view kReservedKeys = "sealpoint.";
 
 Status CheckOptions(const RepackOptions& options) {
   SEALPOINT_RETURN_IF_ERROR(pipeline::CheckThreads("threads", options.threads));
-  const std::uint64_t least = static_cast<std::uint64_t>(options.threads) * kMiB;
+  const int threads = ThreadsOf(options);
+  const std::uint64_t least = static_cast<std::uint64_t>(threads) * kMiB;
   if (options.memory_budget_bytes < least) {
     return InvalidArgument("memory_budget_bytes is ", options.memory_budget_bytes,
-                           ", expected at least ", least, " with ", options.threads, " threads");
+                           ", expected at least ", least, " with ", threads, " threads");
   }
   if (options.blob_size_max_bytes == 0 || options.blob_size_max_bytes >= kMiB) return {};
   return InvalidArgument("blob_size_max_bytes is ", options.blob_size_max_bytes,

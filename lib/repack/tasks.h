@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/pipeline/thread_pool.h"
 #include "sealpoint/blob_writer.h"
 #include "sealpoint/checkpoint.h"
 #include "sealpoint/dtype.h"
@@ -55,6 +56,11 @@ struct RewriteJob {
 // Callback for a CopyMeter. Borrows both; `bytes_total` may be set later. Empty if there is none.
 std::function<bool(std::uint64_t bytes)> WithTotal(const RepackProgress& on_progress,
                                                    const std::uint64_t& bytes_total);
+
+// Number of threads of a call; `options` were checked.
+inline int ThreadsOf(const RepackOptions& options) {
+  return pipeline::ChosenThreads(options.threads, 2);
+}
 
 // Opens the sources; together they use a quarter of the budget. Errors: those of Checkpoint::Open,
 // InvalidArgument (options).

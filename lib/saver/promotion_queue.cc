@@ -67,10 +67,8 @@ void PromotionQueue::TryFailedAgain() {
 // than half of what they wait there.
 Status PromotionQueue::MakeRoom(const std::function<Status()>& check) {
   constexpr std::chrono::milliseconds kSlice(50);
-  const auto longest = options_.deadline > kForever
-                           ? std::min(options_.unpromoted_wait, options_.deadline / 2)
-                           : options_.unpromoted_wait;
-  const auto end = std::chrono::steady_clock::now() + std::min(longest, kLongestWait);
+  const auto longest = std::min({options_.unpromoted_wait, options_.deadline / 2, kLongestWait});
+  const auto end = std::chrono::steady_clock::now() + longest;
   const auto max = static_cast<std::size_t>(options_.unpromoted_max);
   std::unique_lock lock(mutex_);
   if (unpromoted() < max) return {};

@@ -9,9 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "lib/base/check_deadline.h"
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/pipeline/thread_pool.h"
+#include "lib/promote/promote_files.h"
 #include "sealpoint/storage.h"
 
 namespace sealpoint {
@@ -86,20 +88,21 @@ Status CheckOptions(const SaverOptions& options, int size) {
   if (options.unpromoted_max < 1) {
     return InvalidArgument("unpromoted_max is ", options.unpromoted_max, ", expected at least 1");
   }
-  const std::uint64_t least =
-      static_cast<std::uint64_t>(options.promote_threads) * kDirectIoAlignmentBytes;
+  const int threads =
+      pipeline::ChosenThreads(options.promote_threads, promote::kPromoteThreadsAuto);
+  const std::uint64_t least = static_cast<std::uint64_t>(threads) * kDirectIoAlignmentBytes;
   if (options.promote_memory_bytes < least) {
     return InvalidArgument("promote_memory_bytes is ", options.promote_memory_bytes,
-                           ", expected at least ", least, " with ", options.promote_threads,
-                           " threads");
+                           ", expected at least ", least, " with ", threads, " threads");
   }
   for (const auto& [name, deadline] : {std::pair("deadline", options.deadline),
                                        {"background_deadline", options.background_deadline},
-                                       {"promote_deadline", options.promote_deadline},
-                                       {"unpromoted_wait", options.unpromoted_wait}}) {
-    if (deadline.count() < 0) {
-      return InvalidArgument(name, " is ", deadline.count(), " ms, expected at least 0");
-    }
+                                       {"promote_deadline", options.promote_deadline}}) {
+    SEALPOINT_RETURN_IF_ERROR(CheckDeadline(name, deadline));
+  }
+  if (options.unpromoted_wait.count() < 0) {
+    return InvalidArgument("unpromoted_wait is ", options.unpromoted_wait.count(),
+                           " ms, expected at least 0");
   }
   return CheckWriterRanks(options.writer_ranks, size);
 }

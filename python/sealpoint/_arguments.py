@@ -192,7 +192,7 @@ _RULES: dict[str, _Rule] = {
     "memory_budget_bytes": _BYTES,
     "raise_limits": _integer(1, 1_000_000),
     "staging_buffer_size_bytes": _BYTES,
-    "io_thread_count": _THREADS,
+    "io_thread_count": _or_none(_THREADS),
     "engine": _or_none(_Rule(_is_engine, _always, "an Engine")),
     "progress": _Rule(
         lambda value: value is None or isinstance(value, bool) or callable(value), _always, "True, False, None or a function"

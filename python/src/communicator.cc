@@ -108,7 +108,7 @@ PythonCommunicator::~PythonCommunicator() {
 
 void PythonCommunicator::set_deadline(std::chrono::milliseconds deadline) {
   static_cast<void>(WithGil([&] {
-    const bool is_limited = deadline > kForever;
+    const bool is_limited = deadline != kForever;
     const double seconds = std::chrono::duration<double>(deadline).count();
     object_.attr("set_deadline")(is_limited ? nb::cast(seconds) : nb::none());
   }));

@@ -20,6 +20,10 @@ void CheckArguments(Arguments&&... arguments) {
   nb::module_::import_("sealpoint._arguments").attr("check")(std::forward<Arguments>(arguments)...);
 }
 
+int ThreadsOf(nb::handle threads) {
+  return threads.is_none() ? kThreadsAuto : nb::cast<int>(threads);
+}
+
 }  // namespace
 
 void BindEngine(nb::module_& m) {
@@ -37,15 +41,15 @@ void BindEngine(nb::module_& m) {
             new (self) EngineHandle{Value(Engine::Create(
                 {.memory_budget_bytes = nb::cast<std::uint64_t>(memory_budget_bytes),
                  .staging_buffer_size_bytes = nb::cast<std::uint64_t>(staging_buffer_size_bytes),
-                 .io_thread_count = nb::cast<int>(io_thread_count),
+                 .io_thread_count = ThreadsOf(io_thread_count),
                  .direct_io = nb::cast<bool>(direct_io)}))};
           },
           nb::arg("memory_budget_bytes").none() = EngineOptions().memory_budget_bytes,
           nb::arg("staging_buffer_size_bytes").none() = EngineOptions().staging_buffer_size_bytes,
-          nb::arg("io_thread_count").none() = EngineOptions().io_thread_count,
+          nb::arg("io_thread_count").none() = nb::none(),
           nb::arg("direct_io").none() = EngineOptions().direct_io,
           nb::sig("def __init__(self, memory_budget_bytes: int = ..., staging_buffer_size_bytes: "
-                  "int = ..., io_thread_count: int = ..., direct_io: bool = ...) -> None"))
+                  "int = ..., io_thread_count: int | None = ..., direct_io: bool = ...) -> None"))
       .def(
           "map_memory", [](const EngineHandle& self) { Check(self.engine->MapMemory()); },
           nb::call_guard<GilRelease>(),

@@ -121,6 +121,7 @@ class Verification {
  public:
   Verification(const VerifyOptions& options, VerifyReport& report)
       : options_(options),
+        threads_(pipeline::ChosenThreads(options.threads, 1)),
         report_(report),
         findings_({.per_file_max = options.violations_per_file_max}, options.on_violation),
         meter_(options.on_progress),
@@ -148,6 +149,7 @@ class Verification {
                              VerifyLevel level) const;
 
   const VerifyOptions& options_;
+  const int threads_;
   VerifyReport& report_;
   Findings findings_;
   Meter meter_;
@@ -160,8 +162,8 @@ class Verification {
 };
 
 Status Verification::Run() {
-  for (int i = 0; i < options_.threads; ++i) {
-    const std::uint64_t read_size = limit_.ReadSize(kReadSizeBytes, options_.threads);
+  for (int i = 0; i < threads_; ++i) {
+    const std::uint64_t read_size = limit_.ReadSize(kReadSizeBytes, threads_);
     SEALPOINT_ASSIGN_OR_RETURN(Worker worker, Worker::Create(read_size));
     workers_.push_back(std::move(worker));
   }
@@ -272,7 +274,7 @@ Result<std::vector<std::uint8_t>> Verification::CheckLengths(const VerifyContext
                                                              const metadata::Metadata& index) {
   std::vector<std::uint8_t> is_whole(index.blob_count());
   SEALPOINT_RETURN_IF_ERROR(
-      pipeline::ParallelFor(options_.threads, index.blob_count(), [&](int, std::size_t blob) {
+      pipeline::ParallelFor(threads_, index.blob_count(), [&](int, std::size_t blob) {
         is_whole[blob] = CheckBlobLength(context, index, blob) ? 1 : 0;
         if (is_whole[blob] != 0) NoteShared(context, index.blob(blob));
         return meter_.failure();
@@ -298,10 +300,10 @@ Status Verification::CheckBlobs(const VerifyContext& context, const format::Mark
                              .map = map,
                              .empties = empties,
                              .checkpoint = checkpoint,
-                             .unit_size_bytes = UnitSize(marker.total_bytes, options_.threads)};
+                             .unit_size_bytes = UnitSize(marker.total_bytes, threads_)};
   std::vector<std::vector<ScanUnit>> units_of_worker(workers_.size());
-  SEALPOINT_RETURN_IF_ERROR(pipeline::ParallelFor(
-      options_.threads, index.blob_count(), [&](int worker, std::size_t blob) {
+  SEALPOINT_RETURN_IF_ERROR(
+      pipeline::ParallelFor(threads_, index.blob_count(), [&](int worker, std::size_t blob) {
         const auto w = static_cast<std::size_t>(worker);
         if (is_whole[blob] == 0) {
           empties.MissedManifest();
@@ -322,8 +324,8 @@ Status Verification::CheckBlobs(const VerifyContext& context, const format::Mark
 }
 
 Status Verification::CheckPayload(const BlobCheckInput& input, const std::vector<ScanUnit>& units) {
-  pipeline::ThreadPool io(options_.threads);
-  return pipeline::ParallelFor(options_.threads, units.size(), [&](int worker, std::size_t i) {
+  pipeline::ThreadPool io(threads_);
+  return pipeline::ParallelFor(threads_, units.size(), [&](int worker, std::size_t i) {
     ScanChunks(input, units[i], workers_[static_cast<std::size_t>(worker)], io);
     return meter_.failure();
   });

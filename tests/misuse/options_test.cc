@@ -43,8 +43,8 @@ TEST(OptionsTest, OfAnEngine) {
   EXPECT_EQ(Refusal(Engine::Create({.staging_buffer_size_bytes = ~std::uint64_t{4095}})),
             "memory_budget_bytes is 268435456, expected at least two staging buffers of "
             "18446744073709547520");
-  EXPECT_EQ(Refusal(Engine::Create({.io_thread_count = 0})),
-            "io_thread_count is 0, expected 1 to 1024");
+  EXPECT_EQ(Refusal(Engine::Create({.io_thread_count = -1})),
+            "io_thread_count is -1, expected 1 to 1024 or kThreadsAuto");
   EXPECT_TRUE(Engine::Create({.memory_budget_bytes = 8 * kMiB}).ok());
 }
 
@@ -61,13 +61,15 @@ TEST(OptionsTest, OfASaver) {
   EXPECT_EQ(refusal({.writer_ranks = {0, 0}}),
             "writer_ranks has rank 0 after rank 0, expected ascending ranks");
   EXPECT_EQ(refusal({.deadline = std::chrono::milliseconds(-1)}),
-            "deadline is -1 ms, expected at least 0");
+            "deadline is -1 ms, expected more than 0, or kForever");
   EXPECT_EQ(refusal({.background_deadline = std::chrono::milliseconds(-5)}),
-            "background_deadline is -5 ms, expected at least 0");
-  const std::chrono::milliseconds none(0);
+            "background_deadline is -5 ms, expected more than 0, or kForever");
+  EXPECT_EQ(refusal({.promote_deadline = std::chrono::milliseconds(0)}),
+            "promote_deadline is 0 ms, expected more than 0, or kForever");
   EXPECT_TRUE(
-      Saver::Create(*engine, *comm,
-                    {.blob_size_max_bytes = kMiB, .deadline = none, .background_deadline = none})
+      Saver::Create(
+          *engine, *comm,
+          {.blob_size_max_bytes = kMiB, .deadline = kForever, .background_deadline = kForever})
           .ok());
 }
 
@@ -89,17 +91,17 @@ TEST(OptionsTest, AnyNumberOfThreads) {
   ReadRequest request;
   request.Add("w", MutableMemoryView::Host(out));
   const ReadPlan plan = checkpoint->Plan(request).value();
-  for (const int count : {-1, 0, kThreadsMax + 1, std::numeric_limits<int>::max()}) {
+  for (const int count : {-1, kThreadsMax + 1, std::numeric_limits<int>::max()}) {
     const auto refused = HasSubstr(" is " + std::to_string(count) + ", expected 1 to 1024");
     EXPECT_THAT(Refusal(Engine::Create({.io_thread_count = count})), refused);
     EXPECT_THAT(Refusal(Engine::Create({.snapshot_thread_count = count})), refused);
     EXPECT_THAT(Refusal(Verify("c", {.threads = count, .storage = storage})), refused);
-    if (count == kThreadsAuto) continue;
     EXPECT_THAT(Refusal(checkpoint->Read(plan, {.threads = count})), refused);
     EXPECT_THAT(Refusal(together->Load(request, {}, {.threads = count})), refused);
     EXPECT_THAT(Refusal(together->Plan(request, {}, {.threads = count})), refused);
   }
   EXPECT_TRUE(Verify("c", {.threads = kThreadsMax, .storage = storage}).ok());
+  EXPECT_TRUE(Verify("c", {.threads = kThreadsAuto, .storage = storage}).ok());
   EXPECT_TRUE(checkpoint->Read(plan, {.threads = kThreadsMax}).ok());
   EXPECT_TRUE(together->Load(request, {}, {.threads = kThreadsMax}).ok());
 }

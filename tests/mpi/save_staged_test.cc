@@ -419,7 +419,7 @@ TEST(SaveStagedTest, AFailureThatNobodyTookIsTold) {
 TEST(SaveStagedTest, RefusesOptionsAndAMarkerInTheFinalPlace) {
   OnJobs([](SaveJob& job) {
     for (const SaverOptions& options :
-         {SaverOptions{.keep_local = -1}, SaverOptions{.promote_threads = 0},
+         {SaverOptions{.keep_local = -1}, SaverOptions{.promote_threads = -1},
           SaverOptions{.unpromoted_max = 0}, SaverOptions{.promote_memory_bytes = 4096},
           SaverOptions{.unpromoted_wait = std::chrono::milliseconds(-1)},
           SaverOptions{.promote_deadline = std::chrono::milliseconds(-1)}}) {

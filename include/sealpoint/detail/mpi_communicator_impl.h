@@ -114,7 +114,7 @@ inline void MpiCommunicator::StartClock() {
 
 inline bool MpiCommunicator::IsPast(Clock::time_point began, std::chrono::milliseconds deadline) {
   const auto passed = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began);
-  return deadline > kForever && passed >= deadline;
+  return passed >= deadline;
 }
 
 inline void MpiCommunicator::KeepForEver(std::unique_ptr<Operation> operation) {

@@ -55,7 +55,7 @@ TEST(ThreadCommunicator, EndlessDeadlineDoesNotOverflow) {
 TEST(ThreadCommunicator, RankThatLeavesEndsTheWaitOfTheOthers) {
   WithRanks(3, [](Communicator& comm) {
     if (comm.rank() == 2) return;
-    comm.set_deadline(milliseconds(0));
+    comm.set_deadline(kForever);
     const Status status = comm.Barrier();
     EXPECT_EQ(status.code(), Code::kComm);
     EXPECT_EQ(status.message(), "rank 2 left");

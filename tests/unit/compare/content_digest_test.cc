@@ -115,7 +115,7 @@ TEST_F(ContentDigestTest, OfSelectedTensorsHasNoObject) {
   const auto checkpoint = Make(Spec());
   EXPECT_EQ(ComputeContentDigest(*checkpoint, {.patterns = {"x"}}).status().code(),
             Code::kNotFound);
-  EXPECT_EQ(ComputeContentDigest(*checkpoint, {.threads = 0}).status().code(),
+  EXPECT_EQ(ComputeContentDigest(*checkpoint, {.threads = -1}).status().code(),
             Code::kInvalidArgument);
 }
 

@@ -217,7 +217,8 @@ TEST_F(StatisticsTest, OfSelectedTensorsByName) {
   EXPECT_EQ(ComputeStatistics(*checkpoint, {.patterns = {"?", "e*"}}).status().code(),
             Code::kNotFound);
   EXPECT_THAT(ComputeStatistics(*checkpoint, {.patterns = {"b", "c"}}).value(), SizeIs(2));
-  EXPECT_EQ(ComputeStatistics(*checkpoint, {.threads = 0}).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(ComputeStatistics(*checkpoint, {.threads = -1}).status().code(),
+            Code::kInvalidArgument);
 }
 
 TEST_F(StatisticsTest, OfTwoTensorsTogether) {

@@ -153,10 +153,12 @@ TEST(ParallelFor, ReturnsTheFailureWithTheSmallestIndex) {
   EXPECT_EQ(status, Status(Code::kIo, "0"));
 }
 
-TEST(Engine, NeedsAThread) {
-  EXPECT_EQ(Engine::Create({.io_thread_count = 0}).status().code(), Code::kInvalidArgument);
-  EXPECT_TRUE(Engine::Create({.io_thread_count = 1}).ok());
-  EXPECT_EQ(Engine::Create({.snapshot_thread_count = 0}).status().code(), Code::kInvalidArgument);
+TEST(Engine, ChoosesItsThreads) {
+  EXPECT_EQ(Engine::Create({.io_thread_count = -1}).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(Engine::Create({.snapshot_thread_count = -1}).status().code(), Code::kInvalidArgument);
+  const auto engine = Engine::Create().value();
+  const EngineOptions& chosen = InternalAccess::PartsOf(*engine).options;
+  EXPECT_EQ(std::pair(chosen.io_thread_count, chosen.snapshot_thread_count), std::pair(1, 2));
 }
 
 // One buffer is left to a save that streams, and one to spare.

@@ -231,7 +231,7 @@ TEST_F(CopyTest, TakesTensorsAndObjectsByTheirNames) {
   const auto seen = std::make_shared<FailingStorage>(storage_);
   CopyOptions none{.match = {"coded"}};
   none.repack.from_storage = seen;
-  none.repack.threads = 0;
+  none.repack.threads = -1;
   EXPECT_THAT(CopyCheckpoint("from", "none", none).status(), HasCode(Code::kInvalidArgument));
   EXPECT_TRUE(seen->calls().empty()) << "before it is opened";
   EXPECT_THAT(error({.repack = {.blob_size_max_bytes = 5000}}).message(),

@@ -30,7 +30,8 @@ class RepackTest : public ::testing::Test {
   RepackOptions Small(RepackOptions options = {}) const {
     options.from_storage = storage_;
     if (!options.to_storage) options.to_storage = storage_;
-    options.memory_budget_bytes = static_cast<std::uint64_t>(options.threads) * kMiB;
+    const int threads = options.threads == kThreadsAuto ? 2 : options.threads;
+    options.memory_budget_bytes = static_cast<std::uint64_t>(threads) * kMiB;
     return options;
   }
   std::unique_ptr<Checkpoint> Open(const std::string& path) const {

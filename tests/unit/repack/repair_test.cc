@@ -150,7 +150,7 @@ TEST_F(RepairTest, BuildsAnIndexOnlyIfAllBlobsOfTheAttemptAreThere) {
 
 TEST_F(RepairTest, RefusesWhatDoesNotBelongTogether) {
   EXPECT_THAT(Repair({}, "first/").status, HasCode(Code::kInvalidArgument));
-  EXPECT_THAT(Repair({.threads = 0}).status, HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(Repair({.threads = -1}).status, HasCode(Code::kInvalidArgument));
   EXPECT_THAT(Repair({.threads = 3}).status.message(), HasSubstr("memory_budget_bytes is 8192"));
   // The marker of the first place decides; without it all have to agree.
   const MiniContainer other = BuildInSeries(0x55, 0, 1);

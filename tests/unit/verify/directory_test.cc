@@ -118,7 +118,7 @@ TEST_F(VerifyDirectory, ProgressEndsAtTheTotal) {
 }
 
 TEST_F(VerifyDirectory, NoThreadIsAnInvalidArgument) {
-  EXPECT_EQ(Verify("ckpt", {.threads = 0, .storage = storage_}).error().code(),
+  EXPECT_EQ(Verify("ckpt", {.threads = -1, .storage = storage_}).error().code(),
             Code::kInvalidArgument);
 }
 
