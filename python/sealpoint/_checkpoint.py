@@ -13,7 +13,7 @@ from types import EllipsisType, TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
 
 from sealpoint import _dlpack, _paths, _sealpoint
-from sealpoint._arguments import check, is_text, listed, load_threads, may_be_parent, path_of
+from sealpoint._arguments import check, listed, path_of, threads_of
 from sealpoint._arguments import Path as Path
 from sealpoint._dtypes import numpy, numpy_dtype
 from sealpoint._errors import (
@@ -28,10 +28,12 @@ from sealpoint._hints import nearest
 from sealpoint._index import Selection, select, whole
 from sealpoint._mapped import HostCopy, aligned_array, arrays_of, with_dlpack
 from sealpoint._native import check_one
+from sealpoint._rules import is_text, may_be_parent
 
 Progress = bool | Callable[[str, int, int], None] | None
 OnMismatch = Literal["error", "report", "allow"]
 Rounding = Literal["exact", "nearest"]
+Conversion = Literal["widen", "exact", "nearest"]
 
 if TYPE_CHECKING:
     from sealpoint._dtypes import Array
@@ -505,7 +507,7 @@ class Checkpoint(Mapping[str, Tensor]):
         return _part_of(name, selection, out)
 
     def _threads_of(self, threads: int | None) -> int:
-        return self._threads if threads is None else load_threads(threads)
+        return self._threads if threads is None else threads_of(threads)
 
     def _read(
         self,
@@ -678,7 +680,7 @@ def open_own(
 ) -> Checkpoint:
     """Opens a checkpoint as ``open`` does. With ``must_be_alone``, other checkpoints in the directory are an error."""
     check(check_files=check_files, direct_io=direct_io, memory_budget_bytes=memory_budget_bytes, raise_limits=raise_limits)
-    count = load_threads(threads)
+    count = threads_of(threads)
     if must_be_alone:
         with contextlib.suppress(OSError):  # a directory that cannot be listed may have files that can be opened
             check_one(path_of(path))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, NamedTuple, TypedDict, Unpack
 
 from sealpoint import _sealpoint
-from sealpoint._arguments import Path, Provenance, check, path_of, provenance_of
+from sealpoint._arguments import Path, Provenance, check, path_of, provenance_of, threads_of
 from sealpoint._checkpoint import Progress
 from sealpoint._errors import InvalidArgumentError
 from sealpoint._keywords import refuse_unknown, takes
@@ -69,7 +69,7 @@ class FormKeywords(TypedDict, total=False):
     chunk_size_bytes: int
     blob_count: int
     blob_size_max_bytes: int
-    threads: int
+    threads: int | None
     memory_budget_bytes: int
     dry_run: bool
     progress: Progress
@@ -84,7 +84,7 @@ class Form:
     chunk_size_bytes: int = 0
     blob_count: int = 0
     blob_size_max_bytes: int = 0
-    threads: int = 2
+    threads: int | None = None
     memory_budget_bytes: int = 256 << 20
     dry_run: bool = False
     progress: Progress = None
@@ -93,6 +93,7 @@ class Form:
         """Returns the values in the order of the native functions. Raises as ``check`` does."""
         values = vars(self)
         check(**{**values, "codec": "none" if self.codec is None else self.codec})
+        values = {**values, "threads": threads_of(self.threads)}
         return tuple(value for name, value in values.items() if name != "progress"), self.progress
 
 
@@ -127,7 +128,7 @@ def copy(
         chunk_size_bytes: As for ``save``. 0: the chunk size of each tensor is kept.
         blob_count: Number of blobs, of about the same size. 0: one per thread.
         blob_size_max_bytes: Maximum size of a file. 0: 64 GiB.
-        threads: Number of threads that read, verify, encode and write.
+        threads: Number of threads that read, verify, encode and write. Default: 2.
         memory_budget_bytes: Maximum payload memory of all threads. At least 1 MiB per thread.
         dry_run: Read the sources and report the expected result, without writing or deleting.
         progress: As for ``Checkpoint.read``.
@@ -230,7 +231,7 @@ def repair(
     destination: Path,
     *,
     rebuild_index: bool = False,
-    threads: int = 2,
+    threads: int | None = None,
     progress: Progress = None,
 ) -> RepairReport:
     """Builds an intact checkpoint from a damaged one and its copies. Takes each file from the first location that verifies.
@@ -244,17 +245,17 @@ def repair(
             resumes.
         rebuild_index: If no location has the index, rebuild it from the blobs, provided all blobs of the attempt exist.
             The result is then a new attempt without provenance and mesh.
-        threads: Number of threads that copy.
+        threads: Number of threads that copy. Default: 2.
         progress: As for ``Checkpoint.read``.
 
     Raises:
         IncompleteError: a file is lost. The attribute ``report`` of any exception lists the losses.
         Error: other failures. No repaired checkpoint exists.
     """
-    check(replicas=replicas, rebuild_index=rebuild_index, threads=threads, progress=progress)
+    check(replicas=replicas, rebuild_index=rebuild_index, progress=progress)
     places = [path_of(one, "replicas") for one in replicas]
     error, values = _sealpoint.repair(
-        path_of(path), places, path_of(destination, "destination"), rebuild_index, threads, progress
+        path_of(path), places, path_of(destination, "destination"), rebuild_index, threads_of(threads), progress
     )
     attempt, step, marker, index, blobs, tensors, objects, was_committed = values
     repaired = [RepairedBlob(*blob) for blob in blobs]

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal
 
@@ -12,13 +12,13 @@ from sealpoint import _sealpoint
 from sealpoint._arguments import Path, Provenance, check, listed, mesh_of, path_of, provenance_of
 from sealpoint._checkpoint import Checkpoint, Progress
 from sealpoint._errors import InvalidArgumentError
+from sealpoint._option_table import BLOB_SIZE_MAX_DEFAULT_BYTES, CHUNK_SIZE_DEFAULT_BYTES
 
 Codec = Literal["none", "zstd", "bytesplit+zstd"]
+# Patterns of tensors that rarely change, or "learned" to detect them.
+Frozen = Sequence[str] | Literal["learned"]
 # The preceding checkpoint: the object, the result of its save, or (attempt, sequence[, directory]).
 Parent = Checkpoint | _sealpoint.CommitInfo | tuple[str, int] | tuple[str, int, str] | None
-
-CHUNK_SIZE_DEFAULT_BYTES = 4 << 20
-BLOB_SIZE_MAX_DEFAULT_BYTES = 64 << 30
 
 _engine: tuple[int, _sealpoint.Engine] | None = None
 
@@ -71,20 +71,21 @@ def save(
         path: Directory of the new checkpoint, created if missing. With ``series``, directory of the series. ``~`` is
             expanded; URLs are not supported.
         objects: Names to bytes, or to (bytes, media type).
-        step: Training step. Required with ``series``.
-        series: Save into a new subdirectory ``step-...`` of this series. Its newest checkpoint becomes the parent.
-        parent: Preceding checkpoint, if this one is outside a series.
-        provenance: Additional facts to store, such as {"metric.loss": 1.25}. Stored as strings, numbers via ``repr``.
         mesh: Names and sizes of mesh axes. Provenance only.
+        engine: Staging memory and threads. Default: shared by all saves of the process.
         codec: "none", "zstd" or, for floating-point numbers, "bytesplit+zstd".
         codec_level: Compression level of zstd.
         chunk_size_bytes: Unit of digests and codecs: a power of two, 4 KiB to 128 MiB (16 MiB with a codec).
         blob_size_max_bytes: Maximum size of a file. Default: 64 GiB.
+        step: Training step. Required with ``series``.
+        series: Save into a new subdirectory ``step-...`` of this series. Its newest checkpoint becomes the parent.
+        parent: Preceding checkpoint, if this one is outside a series.
+        provenance: Additional facts to store, such as {"metric.loss": 1.25}. Stored as strings, numbers via ``repr``.
         allow_empty: Allow a checkpoint without tensors and objects.
         allow_fallback: Save into the series even if one of its markers is damaged or has another version, and might
-            therefore be newer. The new checkpoint follows all readable ones. If False, the error of that marker is raised.
-        engine: Staging memory and threads. Default: shared by all saves of the process.
-        progress: As for ``Checkpoint.read``.
+            therefore be newer. The new checkpoint follows all readable ones. If False, the error of that marker is
+            raised.
+        progress: As for ``sealpoint.Checkpoint.read``.
 
     Raises:
         InvalidArgumentError: an argument is invalid. Names the tensor.
@@ -113,15 +114,14 @@ def save(
     )
     return _sealpoint.save(
         engine or default_engine(),
-        (path_of(path), series, parent_of(parent)),
+        _sealpoint.SaveTarget(path_of(path), series, parent_of(parent)),
         dict(tensors),
         dict(objects or {}),
-        (codec, codec_level, chunk_size_bytes),
-        step,
-        mesh_of(mesh),
-        provenance_of(provenance),
-        allow_empty,
-        allow_fallback,
+        _sealpoint.Encoding(codec, codec_level, chunk_size_bytes),
+        _sealpoint.SaveOptions(
+            step=step, provenance=provenance_of(provenance), allow_empty=allow_empty, allow_fallback=allow_fallback,
+            mesh=mesh_of(mesh)
+        ),
         blob_size_max_bytes,
         progress,
     )
@@ -210,7 +210,8 @@ class BlobWriter:
         where = None
         if shape is not None:
             where = (list(shape), list(offset or [0] * len(shape)), run, None if extent is None else list(extent))
-        self._writer.add(name, array, where, (codec, codec_level, chunk_size_bytes), group, labels)
+        encoding = _sealpoint.Encoding(codec, codec_level, chunk_size_bytes)
+        self._writer.add(name, array, where, encoding, group, labels)
 
     def add_object(self, name: str, value: Any, *, codec: Codec = "none") -> None:
         """Stores an object: bytes, or (bytes, media type)."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Literal
 
 from sealpoint import _sealpoint
-from sealpoint._arguments import Path, check, path_of
+from sealpoint._arguments import Path, check, path_of, threads_of
 from sealpoint._checkpoint import Progress
 
 
@@ -14,7 +14,7 @@ def verify(
     path: Path,
     level: Literal["files", "structure", "full"] = "full",
     *,
-    threads: int = 1,
+    threads: int | None = None,
     direct_io: bool = True,
     violations_per_file_max: int = 1000,
     raise_limits: int = 1,
@@ -26,7 +26,7 @@ def verify(
         path: As for ``sealpoint.open``.
         level: "files" checks marker, index, existence and length of every blob; "structure" also checks headers, tables
             and manifests; "full" also checks every chunk and every padding byte.
-        threads: Number of threads that read and verify, 1 to 1024.
+        threads: Number of threads that read and verify, 1 to 1024. Default: 1.
         direct_io: At level "full", bypass the page cache, so that the disk itself is checked.
         violations_per_file_max: Maximum number of violations listed per file. All are counted.
         raise_limits: As for ``sealpoint.open``.
@@ -41,10 +41,9 @@ def verify(
     """
     check(
         level=level,
-        threads=threads,
         direct_io=direct_io,
         violations_per_file_max=violations_per_file_max,
         raise_limits=raise_limits,
         progress=progress,
     )
-    return _sealpoint.verify(path_of(path), level, threads, direct_io, violations_per_file_max, raise_limits, progress)
+    return _sealpoint.verify(path_of(path), level, threads_of(threads), direct_io, violations_per_file_max, raise_limits, progress)

@@ -21,8 +21,8 @@ from sealpoint import _directories, _paths, _sealpoint
 from sealpoint._arguments import path_of
 from sealpoint._checkpoint import open_own
 from sealpoint._errors import AlreadyExistsError, InvalidArgumentError, UnsupportedError
-from sealpoint._options import Frozen, StoreOptions
-from sealpoint._save import Codec
+from sealpoint._options import StoreOptions
+from sealpoint._save import Codec, Frozen
 from sealpoint.torch._arguments import check
 from sealpoint.torch._load import load_full
 from sealpoint.torch._options import SaveKeywords
@@ -69,7 +69,7 @@ class SealpointCheckpointIO(_base()):  # type: ignore[misc]
             removed. False: raise AlreadyExistsError.
         allow_pickle: Pickle values of other types. False: raise an error with their path.
         codec: Compression of elements.
-        threads: Number of threads that read and verify.
+        threads: Number of threads that read and verify. Default: as for ``sealpoint.torch.load``.
         frozen, full_every: As for ``sealpoint.torch.save``: unchanged tensors are linked from the last saved or loaded
             checkpoint. Names are paths in the dict, such as "state_dict.base.*".
 
@@ -77,7 +77,7 @@ class SealpointCheckpointIO(_base()):  # type: ignore[misc]
         InvalidArgumentError: an option is invalid.
     """
 
-    def __init__(self, *, replace: bool = True, allow_pickle: bool = False, codec: Codec = "none", threads: int = 1,
+    def __init__(self, *, replace: bool = True, allow_pickle: bool = False, codec: Codec = "none", threads: int | None = None,
                  frozen: Frozen = (), full_every: int = StoreOptions.full_every) -> None:
         super().__init__()
         check(frozen=frozen, full_every=full_every)

@@ -25,7 +25,7 @@ from sealpoint._arguments import Provenance, path_of
 from sealpoint._checkpoint import Checkpoint, Path
 from sealpoint._checkpoint import open_own as open_checkpoint
 from sealpoint._errors import InvalidArgumentError, MismatchError, NotFoundError, UncommittedError, UnsupportedError
-from sealpoint._options import DEADLINE_DEFAULT_SECONDS
+from sealpoint._option_table import DEADLINE_DEFAULT_SECONDS
 from sealpoint._save_future import SaveFuture
 from sealpoint._tree import PerRank
 from sealpoint._tree_paths import entries_of
@@ -36,7 +36,8 @@ from sealpoint.torch._arguments import check
 from sealpoint.torch._checkpointer import Checkpointer, log_findings
 from sealpoint.torch._dtypes import DTYPE_OF
 from sealpoint.torch._load import load
-from sealpoint.torch._options import Contract, ResumeKeywords
+from sealpoint.torch._contract import Contract
+from sealpoint.torch._options import ResumeKeywords
 from sealpoint.torch._promotions import resume_promotions
 from sealpoint.torch._random import random_states, set_random_states
 from sealpoint.torch._session import session_of
@@ -330,7 +331,7 @@ def _node_of(checkpoint: Checkpoint, part: str) -> Any:
 
 
 def export_pretrained(model: Any, checkpoint: Path, directory: Path, *, part: str = "model", processing_class: Any = None,
-                      max_shard_size: int | str = SHARD_SIZE_DEFAULT, threads: int = 1) -> str:
+                      max_shard_size: int | str = SHARD_SIZE_DEFAULT, threads: int | None = None) -> str:
     """Exports the weights of a checkpoint as ``model.save_pretrained`` does, and returns the path of the new folder.
 
     The folder has the config, safetensors files with an index if there are several, and the other files of the model and its
@@ -345,7 +346,7 @@ def export_pretrained(model: Any, checkpoint: Path, directory: Path, *, part: st
         part: Place of the model's state: "model" for a SealpointTrainer, "models.0" for an AcceleratorCheckpointer.
         processing_class: Tokenizer or processor to save with the model.
         max_shard_size: Maximum size of a file, as for ``save_pretrained``.
-        threads: Number of threads that read and verify.
+        threads: Number of threads that read and verify. Default: as for ``sealpoint.open``.
 
     Raises:
         NotFoundError: the checkpoint has no ``part``.
@@ -379,7 +380,7 @@ def export_pretrained(model: Any, checkpoint: Path, directory: Path, *, part: st
     return str(_ask_first("export", directory, write, deadline=None))
 
 
-def _weights_of(checkpoint: Checkpoint, part: str, threads: int) -> dict[str, Any]:
+def _weights_of(checkpoint: Checkpoint, part: str, threads: int | None) -> dict[str, Any]:
     """New tensors, verified. What was at several places of the model is one tensor."""
     tensors: dict[str, torch.Tensor] = {}
 

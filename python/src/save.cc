@@ -13,7 +13,6 @@
 
 #include "python/src/engine.h"
 #include "python/src/module.h"
-#include "python/src/target.h"
 #include "python/src/tensor_source.h"
 #include "python/src/watch.h"
 #include "sealpoint/communicator.h"
@@ -39,12 +38,12 @@ struct State {
     }
   }
 
-  void AddObjects(const Named& values, const std::string& codec) {
+  void AddObjects(const Named& values, Codec codec) {
     for (const auto& [key, object] : values) {
       const std::string name = NameOf(key, "object's name");
       objects.push_back(ObjectSourceOf(arrays, name, object));
       Check(declaration.AddObject(
-          {.name = name, .media_type = objects.back().media_type, .codec = CodecOf(codec)}));
+          {.name = name, .media_type = objects.back().media_type, .codec = codec}));
     }
   }
 
@@ -60,19 +59,12 @@ struct State {
   }
 };
 
-CommitInfo Save(const EngineHandle& engine, const Target& target, const Named& tensors,
-                const Named& objects, const Encoding& encoding, std::optional<std::uint64_t> step,
-                MeshAxes mesh, ProvenanceList provenance, bool allow_empty, bool allow_fallback,
+CommitInfo Save(const EngineHandle& engine, const SaveTarget& target, const Named& tensors,
+                const Named& objects, const Encoding& encoding, const SaveOptions& options,
                 std::uint64_t blob_size_max_bytes, nb::handle progress) {
   State state;
   state.AddTensors(tensors, encoding);
-  state.AddObjects(objects, std::get<0>(encoding));
-  const SaveTarget where = TargetOf(target);
-  const SaveOptions options{.step = step.value_or(kNoStep),
-                            .mesh = std::move(mesh),
-                            .provenance = std::move(provenance),
-                            .allow_empty = allow_empty,
-                            .allow_fallback = allow_fallback};
+  state.AddObjects(objects, encoding.codec);
   const std::shared_ptr<Engine> kept = engine.engine;
   Watch watch(progress);
   return Value(watch.Run([&]() -> Result<CommitInfo> {
@@ -80,7 +72,7 @@ CommitInfo Save(const EngineHandle& engine, const Target& target, const Named& t
     const auto saver = Saver::Create(
         *kept, *comm, {.blob_size_max_bytes = blob_size_max_bytes, .on_phase = watch.OnPhase()});
     if (!saver.ok()) return saver.error();
-    return (*saver)->Save(where, options, state.Bind());
+    return (*saver)->Save(target, options, state.Bind());
   }));
 }
 
@@ -88,8 +80,7 @@ CommitInfo Save(const EngineHandle& engine, const Target& target, const Named& t
 
 void BindSave(nb::module_& m) {
   m.def("save", Save, nb::arg("engine"), nb::arg("target"), nb::arg("tensors"), nb::arg("objects"),
-        nb::arg("encoding"), nb::arg("step").none(), nb::arg("mesh"), nb::arg("provenance"),
-        nb::arg("allow_empty"), nb::arg("allow_fallback"), nb::arg("blob_size_max_bytes"),
+        nb::arg("encoding"), nb::arg("options"), nb::arg("blob_size_max_bytes"),
         nb::arg("progress").none(), "Saves what one process holds; see sealpoint.save.");
 }
 

@@ -17,14 +17,15 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "python/src/communicator.h"
 #include "python/src/engine.h"
 #include "python/src/gil.h"
 #include "python/src/module.h"
+#include "python/src/saver_options.h"
 #include "python/src/slots.h"
-#include "python/src/target.h"
 #include "python/src/tensor_source.h"
 #include "python/src/watch.h"
 #include "sealpoint/staged_saves.h"
@@ -47,9 +48,9 @@ class RankState {
       TensorSpec spec{.name = slot.name,
                       .dtype = slot.dtype,
                       .shape = slot.shape,
-                      .chunk_size_bytes = std::get<2>(encoding),
-                      .codec = CodecOf(std::get<0>(encoding)),
-                      .codec_level = std::get<1>(encoding)};
+                      .chunk_size_bytes = encoding.chunk_size_bytes,
+                      .codec = encoding.codec,
+                      .codec_level = encoding.codec_level};
       if (frozen.contains(slot.name)) spec.group = kFrozenGroup;
       static_cast<void>(
           Value(declaration_.Add({.tensor = std::move(spec), .region = slot.region})));
@@ -152,26 +153,6 @@ std::chrono::milliseconds DeadlineOf(std::optional<double> seconds) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(*seconds * 1e3) + 1);
 }
 
-// What a rank saves, where, and how.
-struct SaveRequest {
-  // `declarations`: 32 hexadecimal digits.
-  SaveRequest(const Target& final, nb::object held, std::optional<std::uint64_t> step,
-              ProvenanceList provenance, bool allow_empty, bool allow_fallback, nb::handle local,
-              const std::optional<std::string>& declarations)
-      : target(TargetOf(final)), state(std::move(held)) {
-    if (!local.is_none()) target = SaveTarget::Staged(PathOf(local), std::move(target));
-    options.step = step.value_or(kNoStep);
-    options.provenance = std::move(provenance);
-    options.allow_empty = allow_empty;
-    options.allow_fallback = allow_fallback;
-    if (declarations) options.declarations = IdOf(declarations);
-  }
-
-  SaveTarget target;
-  SaveOptions options;
-  nb::object state;  // a RankState
-};
-
 std::chrono::milliseconds Milliseconds(double seconds) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1e3));
 }
@@ -212,23 +193,27 @@ nb::tuple ResumeTogether(nb::object communicator, nb::handle local, nb::handle f
   return nb::make_tuple(promoted, passed_over);
 }
 
-// What (saver.*function)(…) returns for the request.
+// What (saver.*function)(…) returns.
 template <typename Function>
-auto RunSave(const SaverHandle& handle, const SaveRequest& request, Function function) {
+auto RunSave(const SaverHandle& handle, const SaveTarget& target, const RankState& state,
+             const SaveOptions& options, Function function) {
   const auto parts = handle.Get();
-  const Sources sources = nb::cast<const RankState&>(request.state).Bind();
+  const Sources sources = state.Bind();
   Watch watch{nb::none(), parts->communicator->InterruptedBySignal()};
-  return Value(watch.Run(
-      [&] { return (*parts->saver.*function)(request.target, request.options, sources); }));
+  return Value(watch.Run([&] { return (*parts->saver.*function)(target, options, sources); }));
 }
 
-CommitInfo SaveTogether(const SaverHandle& handle, const SaveRequest& request) {
-  return RunSave(handle, request, &Saver::Save);
+CommitInfo SaveTogether(const SaverHandle& handle, const SaveTarget& target, const RankState& state,
+                        const SaveOptions& options) {
+  return RunSave(handle, target, state, options, &Saver::Save);
 }
 
 std::unique_ptr<PendingSaveHandle> SaveTogetherAsync(const SaverHandle& handle,
-                                                     const SaveRequest& request) {
-  return std::make_unique<PendingSaveHandle>(RunSave(handle, request, &Saver::SaveAsync));
+                                                     const SaveTarget& target,
+                                                     const RankState& state,
+                                                     const SaveOptions& options) {
+  return std::make_unique<PendingSaveHandle>(
+      RunSave(handle, target, state, options, &Saver::SaveAsync));
 }
 
 // Folder, series, and the series of the folder's record.
@@ -241,25 +226,53 @@ std::tuple<std::string, std::string, std::optional<std::string>> FindCopies(nb::
   return {found.folder, found.series, found.record};
 }
 
+using Fields = nb::typed<nb::dict, nb::str, nb::any>;
+
+// A field of SaverOptions in Python: a duration in seconds, or None for kForever.
+template <typename T>
+void Take(nb::handle given, T& field) {
+  if constexpr (std::is_same_v<T, std::chrono::milliseconds>) {
+    field = given.is_none() ? kForever : Milliseconds(nb::cast<double>(given));
+  } else {
+    field = nb::cast<T>(given);
+  }
+}
+
+template <typename T>
+nb::object Out(const T& field) {
+  if constexpr (std::is_same_v<T, std::chrono::milliseconds>) {
+    return nb::cast(std::chrono::duration<double>(field).count());
+  } else {
+    return nb::cast(field);
+  }
+}
+
 void MakeSaver(SaverHandle* self, const EngineHandle& engine, nb::object communicator,
-               bool compare_replicas, std::vector<int> writer_ranks, std::optional<double> deadline,
-               std::optional<double> background_deadline, int keep_local, int unpromoted_max,
-               double unpromoted_wait, std::uint64_t promote_memory_bytes, int full_every,
-               bool learn_frozen) {
-  new (self) SaverHandle(engine, std::move(communicator),
-                         {.writer_ranks = std::move(writer_ranks),
-                          .find_replicas = true,
-                          .compare_replicas = compare_replicas,
-                          .frozen_groups = {kFrozenGroup},
-                          .frozen_full_every = full_every,
-                          .learn_frozen = learn_frozen,
-                          .deadline = DeadlineOf(deadline),
-                          .background_deadline = DeadlineOf(background_deadline),
-                          .keep_local = keep_local,
-                          .unpromoted_max = unpromoted_max,
-                          .unpromoted_wait = Milliseconds(unpromoted_wait),
-                          .promote_memory_bytes = promote_memory_bytes,
-                          .promote_deadline = DeadlineOf(background_deadline)});
+               const Fields& given) {
+  SaverOptions options{.find_replicas = true, .frozen_groups = {kFrozenGroup}};
+  ForEachSaverOption(options, [&](const char* name, auto& field) { Take(given[name], field); });
+  options.promote_deadline = options.background_deadline;
+  new (self) SaverHandle(engine, std::move(communicator), std::move(options));
+}
+
+Fields SaverDefaults() {
+  Fields defaults;
+  const SaverOptions options;
+  ForEachSaverOption(options,
+                     [&](const char* name, const auto& field) { defaults[name] = Out(field); });
+  return defaults;
+}
+
+void MakeTarget(SaveTarget* self, nb::handle path, bool is_series, const Parent& parent,
+                nb::handle staged) {
+  SaveTarget target = is_series ? SaveTarget::InSeries(PathOf(path))
+                                : SaveTarget::Directory(PathOf(path), ParentOf(parent));
+  if (!is_series && parent) {
+    const auto& [attempt, sequence, directory] = *parent;
+    target.parent_directory = directory;
+  }
+  new (self) SaveTarget(staged.is_none() ? std::move(target)
+                                         : SaveTarget::Staged(PathOf(staged), std::move(target)));
 }
 
 }  // namespace
@@ -272,12 +285,33 @@ void BindSaver(nb::module_& m) {
            nb::arg("bytes"))
       .def("declaration_digest", &RankState::DeclarationDigest,
            "32 hexadecimal digits of all that is declared: names, dtypes, shapes, places.");
-  nb::class_<SaveRequest>(m, "SaveRequest", "What a rank saves, where, and how.")
-      .def(nb::init<const Target&, nb::object, std::optional<std::uint64_t>, ProvenanceList, bool,
-                    bool, nb::handle, const std::optional<std::string>&>(),
-           nb::arg("target"), nb::arg("state"), nb::arg("step").none(), nb::arg("provenance"),
-           nb::arg("allow_empty"), nb::arg("allow_fallback"), nb::arg("local").none(),
-           nb::arg("declarations").none());
+  nb::class_<Encoding>(m, "Encoding", "How tensors are stored.")
+      .def(
+          "__init__",
+          [](Encoding* self, const std::string& codec, int codec_level,
+             std::uint64_t chunk_size_bytes) {
+            new (self) Encoding{CodecOf(codec), codec_level, chunk_size_bytes};
+          },
+          nb::arg("codec"), nb::arg("codec_level"), nb::arg("chunk_size_bytes"));
+  nb::class_<SaveTarget>(m, "SaveTarget", "Where a save goes.")
+      .def("__init__", MakeTarget, nb::arg("path"), nb::arg("series"), nb::arg("parent").none(),
+           nb::arg("staged").none() = nb::none());
+  nb::class_<SaveOptions>(m, "SaveOptions", "Options of one save.")
+      .def(
+          "__init__",
+          [](SaveOptions* self, std::optional<std::uint64_t> step, ProvenanceList provenance,
+             bool allow_empty, bool allow_fallback, MeshAxes mesh,
+             const std::optional<std::string>& declarations) {
+            new (self) SaveOptions{.step = step.value_or(kNoStep),
+                                   .mesh = std::move(mesh),
+                                   .provenance = std::move(provenance),
+                                   .allow_empty = allow_empty,
+                                   .allow_fallback = allow_fallback};
+            if (declarations) self->declarations = IdOf(declarations);
+          },
+          nb::kw_only(), nb::arg("step").none(), nb::arg("provenance"), nb::arg("allow_empty"),
+          nb::arg("allow_fallback"), nb::arg("mesh") = MeshAxes{},
+          nb::arg("declarations").none() = nb::none(), "`declarations`: 32 hexadecimal digits.");
   nb::class_<PendingSaveHandle>(m, "PendingSave", "A save in the background.")
       .def("wait_for", &PendingSaveHandle::WaitFor, nb::arg("seconds"),
            nb::call_guard<GilRelease>(),
@@ -287,13 +321,10 @@ void BindSaver(nb::module_& m) {
       .def("cancel", &PendingSaveHandle::Cancel, nb::call_guard<GilRelease>(),
            "Asks for it to fail with CancelledError, on all ranks, if it is not too late.");
   nb::class_<SaverHandle>(m, "Saver", "Saves of all ranks of a communicator, in the same order.")
-      .def("__init__", MakeSaver, nb::arg("engine"), nb::arg("communicator"), nb::kw_only(),
-           nb::arg("compare_replicas"), nb::arg("writer_ranks"), nb::arg("deadline").none(),
-           nb::arg("background_deadline").none(), nb::arg("keep_local"), nb::arg("unpromoted_max"),
-           nb::arg("unpromoted_wait"), nb::arg("promote_memory_bytes"), nb::arg("full_every"),
-           nb::arg("learn_frozen"))
-      .def("save", SaveTogether, nb::arg("request"))
-      .def("save_async", SaveTogetherAsync, nb::arg("request"))
+      .def("__init__", MakeSaver, nb::arg("engine"), nb::arg("communicator"), nb::arg("options"),
+           "`options`: fields of SaverOptions (python/src/saver_options.h).")
+      .def("save", SaveTogether, nb::arg("target"), nb::arg("state"), nb::arg("options"))
+      .def("save_async", SaveTogetherAsync, nb::arg("target"), nb::arg("state"), nb::arg("options"))
       .def("wait_for_promotions", WaitForPromotions, nb::arg("seconds"),
            "Waits until no promotion is under way on this rank, or so long; on any thread. True if "
            "none is.")
@@ -301,6 +332,7 @@ void BindSaver(nb::module_& m) {
            nb::sig("def take_promotions(self) -> list[tuple[str, BaseException | None]]"),
            "Those of this rank that are over and were not taken before: final directory, error.")
       .def("close", &SaverHandle::Close, "Gives up what is pending. Further calls fail.");
+  m.def("saver_defaults", SaverDefaults, "The defaults of the library for a saver's options.");
   m.def(
       "find_staged_copies", FindCopies, nb::arg("local"), nb::arg("final"),
       nb::sig("def find_staged_copies(local: object, final: object) -> tuple[str, str, str | "

@@ -14,11 +14,10 @@ bool IsPair(nb::handle value) {
 
 TensorSource SourceOf(ArrayReader& arrays, std::string name, nb::handle array,
                       const Encoding& encoding) {
-  const auto& [codec, codec_level, chunk_size_bytes] = encoding;
   TensorSource source{.spec = {.name = std::move(name),
-                               .chunk_size_bytes = chunk_size_bytes,
-                               .codec = CodecOf(codec),
-                               .codec_level = codec_level}};
+                               .chunk_size_bytes = encoding.chunk_size_bytes,
+                               .codec = encoding.codec,
+                               .codec_level = encoding.codec_level}};
   TensorSpec& spec = source.spec;
   std::optional<DTypeInfo> named;
   nb::object memory_of = nb::borrow(array);

@@ -16,8 +16,12 @@
 
 namespace sealpoint::python {
 
-// How tensors are stored: (codec, codec level, chunk size in bytes).
-using Encoding = std::tuple<std::string, int, std::uint64_t>;
+// How tensors are stored.
+struct Encoding {
+  Codec codec = Codec::kNone;
+  int codec_level = 1;
+  std::uint64_t chunk_size_bytes = 0;
+};
 
 // What a tensor's array holds: the array's dtype and shape, or those of raw bytes.
 struct TensorSource {

@@ -48,7 +48,8 @@ inline Id128 IdOf(const std::optional<std::string>& hex) {
 using Parent = std::optional<std::tuple<std::string, std::uint64_t, std::string>>;
 inline std::optional<ParentRef> ParentOf(const Parent& parent) {
   if (!parent) return std::nullopt;
-  return ParentRef{.attempt = IdOf(std::get<0>(*parent)), .sequence = std::get<1>(*parent)};
+  const auto& [attempt, sequence, directory] = *parent;
+  return ParentRef{.attempt = IdOf(attempt), .sequence = sequence};
 }
 
 // Throws InvalidArgument.

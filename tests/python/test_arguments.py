@@ -307,11 +307,24 @@ def test_a_folder_may_have_any_name_behind_a_dot(tmp_path, monkeypatch):
         assert sealpoint.open(path)["w"].tobytes() == b"x"
 
 
+def test_the_table_of_options_has_the_defaults_of_the_library_and_of_save():
+    from sealpoint import _sealpoint
+    from sealpoint._option_table import OPTIONS, names_of
+
+    library = _sealpoint.saver_defaults()
+    library["writer_ranks"] = tuple(library["writer_ranks"])
+    rows = {row.saver.field: row.saver.value(row.default) for row in OPTIONS.values() if row.saver}
+    assert rows == {**library, "compare_replicas": True}  # a choice of Python
+    shown = inspect.signature(sealpoint.save).parameters
+    for name in names_of("save"):
+        assert (shown[name].default, shown[name].annotation) == (OPTIONS[name].default, OPTIONS[name].type), name
+
+
 def test_types_of_arguments_are_those_that_are_checked():
     """A rule of _arguments.py with words has those of the annotation."""
     from sealpoint import _arguments, _checkpoint, _save
 
     rules = (("codec", _save.Codec), ("missing", _checkpoint.OnMismatch), ("convert", _checkpoint.Rounding), ("to", Format))
     for rule, words in rules:
-        assert all(_arguments._RULES[rule].has_value(word) for word in typing.get_args(words))
-        assert ", ".join(typing.get_args(words)) in _arguments._RULES[rule].expected
+        assert all(_arguments.rule_of(rule).has_value(word) for word in typing.get_args(words))
+        assert ", ".join(typing.get_args(words)) in _arguments.rule_of(rule).expected

@@ -4,7 +4,8 @@
 import os
 
 import pytest
-from sealpoint import _machine, _options
+from sealpoint import _machine
+from sealpoint._ranks import session
 
 PHYSICAL = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 V1_NO_LIMIT = 9223372036854771712
@@ -62,9 +63,9 @@ def test_without_limits_it_is_the_machine(proc, tmp_path):
 
 
 def test_the_budget_is_a_quarter_of_it(monkeypatch):
-    monkeypatch.setattr(_options, "memory_bytes", lambda: 8 << 30)
-    assert _options.default_budget(8) == (8 << 30) // 4 // 8
-    assert _options.default_budget(1000) == 64 << 20
+    monkeypatch.setattr(session, "memory_bytes", lambda: 8 << 30)
+    assert session.default_budget(8) == (8 << 30) // 4 // 8
+    assert session.default_budget(1000) == 64 << 20
 
 
 @pytest.mark.parametrize("name, text, count", [

@@ -12,7 +12,7 @@ import time
 
 from sealpoint import _paths, _sealpoint
 from sealpoint._arguments import Path, path_of
-from sealpoint._options import BACKGROUND_DEADLINE_DEFAULT_SECONDS
+from sealpoint._option_table import BACKGROUND_DEADLINE_DEFAULT_SECONDS
 from sealpoint._ranks.arguments import check
 from sealpoint._ranks.session import Session
 from sealpoint._save_future import SaveFuture

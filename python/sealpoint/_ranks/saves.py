@@ -3,21 +3,18 @@
 
 from __future__ import annotations
 
+import fnmatch
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from sealpoint import _sealpoint
 from sealpoint._arguments import Path, provenance_of
-from sealpoint._options import SaveOptions
+from sealpoint._options import SaveOptions, StoreOptions
 from sealpoint._ranks.promotions import watch, watch_save
 from sealpoint._ranks.session import Session
 from sealpoint._save import parent_of
 from sealpoint._save_future import SaveFuture
-
-# Options that must be equal on all ranks.
-SAME = ("series", "compare_replicas", "allow_empty", "allow_fallback", "deadline", "background_deadline", "frozen",
-        "full_every", "staged")  # fmt: skip
 
 
 class Held(Protocol):
@@ -33,15 +30,34 @@ def digest_of(declarations: Iterable[bytes]) -> str:
     return hashlib.blake2b(b"".join(declarations), digest_size=16).hexdigest()
 
 
-def _request(held: Held, path: Path, options: SaveOptions) -> _sealpoint.SaveRequest:
-    return _sealpoint.SaveRequest(
-        target=(path, options.series, parent_of(options.parent)),
-        state=held.state,
+def frozen_patterns(options: StoreOptions) -> Sequence[str]:
+    """Returns the patterns of ``frozen``."""
+    return () if isinstance(options.frozen, str) else options.frozen
+
+
+def rank_state(slots: list[_sealpoint.Slot], options: StoreOptions) -> _sealpoint.RankState:
+    """Declares the slots of a rank."""
+    patterns = frozen_patterns(options)
+    frozen = {slot.name for slot in slots if any(fnmatch.fnmatchcase(slot.name, one) for one in patterns)}
+    encoding = _sealpoint.Encoding(options.codec, options.codec_level, options.chunk_size_bytes)
+    return _sealpoint.RankState(slots, encoding, frozen)
+
+
+def _staged(options: SaveOptions) -> Path | None:
+    """Returns the local place of a staged save. Some frameworks have none."""
+    staged: Path | None = getattr(options, "staged", None)
+    return staged
+
+
+def _request(
+    held: Held, path: Path, options: SaveOptions
+) -> tuple[_sealpoint.SaveTarget, _sealpoint.RankState, _sealpoint.SaveOptions]:
+    target = _sealpoint.SaveTarget(path, options.series, parent_of(options.parent), _staged(options))
+    return target, held.state, _sealpoint.SaveOptions(
         step=options.step,
         provenance=provenance_of(options.provenance),
         allow_empty=options.allow_empty,
         allow_fallback=options.allow_fallback,
-        local=options.staged,
         declarations=held.declarations,
     )
 
@@ -49,8 +65,8 @@ def _request(held: Held, path: Path, options: SaveOptions) -> _sealpoint.SaveReq
 def save(session: Session, held: Held, path: Path, options: SaveOptions) -> _sealpoint.CommitInfo:
     """Saves within a call that has begun. Collective. Borrows the memory of ``held`` until it returns."""
     saver = session.saver(options)
-    info = saver.save(_request(held, path, options))
-    if options.staged is not None:
+    info = saver.save(*_request(held, path, options))
+    if _staged(options) is not None:
         watch(saver)
     return info
 
@@ -58,8 +74,8 @@ def save(session: Session, held: Held, path: Path, options: SaveOptions) -> _sea
 def save_async(session: Session, held: Held, path: Path, options: SaveOptions, text: str) -> SaveFuture:
     """Saves as ``save`` does, but returns once the state is copied. ``text`` describes the call."""
     saver = session.saver(options)
-    pending = saver.save_async(_request(held, path, options))
-    is_staged = options.staged is not None
+    pending = saver.save_async(*_request(held, path, options))
+    is_staged = _staged(options) is not None
 
     def end(error: BaseException | None) -> None:
         if error is not None:

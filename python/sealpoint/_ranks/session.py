@@ -13,14 +13,30 @@ from typing import Any, NoReturn, TypeVar
 from sealpoint import _sealpoint
 from sealpoint._errors import Error, InvalidArgumentError
 from sealpoint._keywords import tells_others
-from sealpoint._machine import ranks_here
-from sealpoint._options import DEADLINE_DEFAULT_SECONDS, StoreOptions, default_budget
+from sealpoint._machine import memory_bytes, ranks_here
+from sealpoint._option_table import DEADLINE_DEFAULT_SECONDS, OPTIONS
+from sealpoint._options import StoreOptions
 from sealpoint._ranks.call import Call
 from sealpoint._ranks.communicator import Communicator
 from sealpoint._ranks.connection import Connection
 from sealpoint._ranks.rendezvous import Group
 
+# Default staging memory of a rank. A background save holds the whole state in it, if it fits.
+_MEMORY_SHARE = 0.25
+_MEMORY_MIN_BYTES = 64 << 20
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def default_budget(ranks_here: int) -> int:
+    """Returns the default staging memory in bytes of each of ``ranks_here`` ranks on this machine."""
+    return max(_MEMORY_MIN_BYTES, int(memory_bytes() * _MEMORY_SHARE) // ranks_here)
+
+
+def _saver_options(options: StoreOptions) -> dict[str, Any]:
+    """Returns the fields of SaverOptions. A framework without an option has its default."""
+    return {
+        row.saver.field: row.saver.value(getattr(options, name, row.default)) for name, row in OPTIONS.items() if row.saver
+    }
 
 
 class Session(Connection):
@@ -80,10 +96,10 @@ class Session(Connection):
         if self._engine is None:
             here = ranks_here(self.hosts, self.hosts[self.rank], self._job_size())
             self._engine = _sealpoint.Engine(memory_budget_bytes=options.memory_budget_bytes or default_budget(here))
-        arguments = options.saver_arguments()
-        key = tuple(arguments.items())
+        chosen = _saver_options(options)
+        key = tuple(chosen.items())
         if key not in self._savers:
-            self._savers[key] = _sealpoint.Saver(self._engine, self.communicator, **arguments)
+            self._savers[key] = _sealpoint.Saver(self._engine, self.communicator, chosen)
         return self._savers[key]
 
     def close(self) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from sealpoint import _sealpoint
-from sealpoint._arguments import load_threads
+from sealpoint._arguments import threads_of
 from sealpoint._checkpoint import Path
 from sealpoint._keywords import takes
 from sealpoint._ranks.arguments import checked_call
@@ -31,7 +31,9 @@ def load(path: Path, like: Any, **options: Unpack[LoadKeywords]) -> Any:
             arrays, keys, and values of the expected types. Without a sharding: the first device of this process.
         partial: Allow stored places that ``like`` does not have.
         convert: "exact" converts dtypes if each value fits; "nearest" rounds. Default: different dtypes are errors.
-        allow_pickle, threads, memory_budget_bytes, deadline, progress: As for ``sealpoint.torch.load``.
+        allow_pickle, deadline, memory_budget_bytes: As for ``sealpoint.torch.save``.
+        threads: As for ``sealpoint.torch.load``.
+        progress: As for ``sealpoint.Checkpoint.read``.
 
     Returns:
         The pytree with the stored values.
@@ -46,7 +48,7 @@ def load(path: Path, like: Any, **options: Unpack[LoadKeywords]) -> Any:
     Errors are the same on all processes.
     """
     chosen = LoadOptions(**options)
-    with checked_call(session(), "load", path, chosen, same=("partial", "convert", "deadline")) as call:
+    with checked_call(session(), "load", path, chosen) as call:
         reader = open_reader(call, path, chosen.memory_budget_bytes)
         node = read_tree(reader)
 
@@ -58,7 +60,7 @@ def load(path: Path, like: Any, **options: Unpack[LoadKeywords]) -> Any:
             slots=matched.slots,
             contract=_sealpoint.LoadContract(dtype="error", shape="error", coverage="error"),
             convert=chosen.convert,
-            threads=load_threads(chosen.threads),
+            threads=threads_of(chosen.threads),
             memory_budget_bytes=chosen.memory_budget_bytes,
             share_chunks=False,  # payload does not pass through the store
             progress=chosen.progress,

@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of JAX saves and loads, in addition to the common ones in ``sealpoint._options``."""
+"""Options. Made by scripts/options.py from python/sealpoint/_option_table.py."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Literal, TypedDict
+from typing import TypedDict
 
+from sealpoint import _options
 from sealpoint._arguments import Provenance
-from sealpoint._checkpoint import Progress
-from sealpoint._options import DEADLINE_DEFAULT_SECONDS, LOAD_BUDGET_DEFAULT_BYTES, StoreKeywords
+from sealpoint._checkpoint import Progress, Rounding
 from sealpoint._save import Parent
 
 
-class SaveKeywords(StoreKeywords, total=False):
-    """See ``sealpoint.jax.save``."""
+class SaveKeywords(_options.StoreKeywords, total=False):
+    """Keywords of ``sealpoint.jax.save``."""
 
-    series: bool
     step: int | None
+    series: bool
     parent: Parent
     provenance: Provenance | None
     allow_empty: bool
@@ -24,31 +24,31 @@ class SaveKeywords(StoreKeywords, total=False):
 
 
 class SaveAsyncKeywords(SaveKeywords, total=False):
-    """See ``sealpoint.jax.save_async``."""
+    """Keywords of ``sealpoint.jax.save_async``."""
 
     background_deadline: float | None
 
 
 class LoadKeywords(TypedDict, total=False):
-    """See ``sealpoint.jax.load``."""
+    """Keywords of ``sealpoint.jax.load``."""
 
-    partial: bool
     allow_pickle: bool
-    convert: Literal["exact", "nearest"] | None
+    partial: bool
+    convert: Rounding | None
     threads: int | None
-    memory_budget_bytes: int
     deadline: float | None
+    memory_budget_bytes: int
     progress: Progress
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LoadOptions:
-    """Options of a load."""
+    """Options of ``sealpoint.jax.load``."""
 
-    partial: bool = False
     allow_pickle: bool = False
-    convert: Literal["exact", "nearest"] | None = None
+    partial: bool = False
+    convert: Rounding | None = None
     threads: int | None = None
-    memory_budget_bytes: int = LOAD_BUDGET_DEFAULT_BYTES
-    deadline: float | None = DEADLINE_DEFAULT_SECONDS
+    deadline: float | None = 1800.0
+    memory_budget_bytes: int = 256 << 20
     progress: Progress = None

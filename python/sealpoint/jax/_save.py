@@ -30,9 +30,10 @@ def save(state: Any, path: Path, **options: Unpack[SaveKeywords]) -> _sealpoint.
             ``sealpoint.torch``. Replicated values are stored once; ``per_rank`` marks values that differ by process.
             Arrays on GPUs and TPUs are copied to the host first.
         path: Directory of the new checkpoint, created if missing. With ``series``, directory of the series.
-        series, step, parent, provenance, codec, codec_level, chunk_size_bytes, allow_empty, allow_fallback: As for
+        codec, codec_level, chunk_size_bytes, step, series, parent, provenance, allow_empty, allow_fallback: As for
             ``sealpoint.save``.
-        compare_replicas, allow_pickle, frozen, full_every, deadline, memory_budget_bytes: As for ``sealpoint.torch.save``.
+        compare_replicas, allow_pickle, frozen, full_every, deadline, memory_budget_bytes: As for
+            ``sealpoint.torch.save``.
 
     Raises:
         InvalidArgumentError: an argument is invalid, or replicas differ.
@@ -47,7 +48,7 @@ def save(state: Any, path: Path, **options: Unpack[SaveKeywords]) -> _sealpoint.
     """
     chosen = SaveOptions(**options)
     ranks = session()
-    with checked_call(ranks, "save", path, chosen, same=saves.SAME) as call:
+    with checked_call(ranks, "save", path, chosen) as call:
         return saves.save(ranks, collect(state, call, chosen), path, chosen)
 
 
@@ -60,9 +61,9 @@ def save_async(state: Any, path: Path, **options: Unpack[SaveAsyncKeywords]) -> 
     future.
 
     Args:
-        background_deadline: Timeout in seconds of the save after this call returned. None: no timeout.
+        background_deadline: As for ``sealpoint.torch.save_async``.
     """
     chosen = SaveOptions(**options)
     ranks = session()
-    with checked_call(ranks, "save_async", path, chosen, same=saves.SAME) as call:
+    with checked_call(ranks, "save_async", path, chosen) as call:
         return saves.save_async(ranks, collect(state, call, chosen), path, chosen, call.text)

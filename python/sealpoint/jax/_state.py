@@ -11,7 +11,7 @@ from sealpoint import _sealpoint, _tree
 from sealpoint._errors import InvalidArgumentError, MismatchError
 from sealpoint._options import SaveOptions
 from sealpoint._ranks.call import Call
-from sealpoint._ranks.saves import digest_of
+from sealpoint._ranks.saves import digest_of, rank_state
 from sealpoint._tree import Node, Path, text_of
 from sealpoint._tree_paths import entries_of, kind_of, nest
 from sealpoint.jax import _arrays
@@ -81,8 +81,7 @@ class Collected:
 
     def declare(self, options: SaveOptions, rank: int) -> None:
         """Builds ``state`` for the saver."""
-        names = {slot.name for slot in self.slots}
-        self.state = _sealpoint.RankState(self.slots, options.encoding, options.frozen_among(names))
+        self.state = rank_state(self.slots, options)
         if rank == 0:
             self.state.add_object(_tree.OBJECT, _tree.MEDIA_TYPE, _tree.dump(self.node))
         if self.rank_values:

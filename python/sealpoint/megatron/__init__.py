@@ -30,26 +30,26 @@ def enable(**options: Unpack[EnableKeywords]) -> None:
     ``disable`` undoes it. Directories may be URLs of object stores (docs/guides/megatron.md).
 
     Args:
-        optimizer_regions: Store the state of the distributed optimizer as parts of the model's parameters, regardless of
-            ``distrib_optim_sharding_type``. Any load may then use another parallelism, and nothing is gathered.
-        replace: A save first removes an existing checkpoint in its directory, including one of ``torch_dist``, unless a KEEP
-            file pins it. False: it removes only checkpoints that this run saved after the iteration in Megatron's tracker, so
-            that a killed or rolled back job can continue; others raise AlreadyExistsError.
         compare_replicas: Compare all replicas of a tensor and distribute its bytes among them. False: store the main
             replicas.
-        convert: Convert elements of other dtypes, as ``sealpoint.torch.load`` does.
-        staged: Directory on a node-local disk; may differ by rank. A save is committed there, in a subdirectory for its run, and
-            copied to Megatron's directory in the background. A load first finishes promotions of an earlier job, so all
-            ranks must then load. A failed promotion is logged and retried with the next save.
-        keep_local: Number of local checkpoints to keep after their promotion.
-        frozen, full_every: As for ``sealpoint.torch.save``, by patterns of Megatron's keys: unchanged tensors are linked from
-            this run's last checkpoint in the folder.
-        allow_pickle, codec, codec_level, chunk_size_bytes, threads, deadline, background_deadline, memory_budget_bytes:
-            As for ``sealpoint.torch.save`` and ``load``.
+        frozen: As for ``sealpoint.torch.save``, by patterns of Megatron's keys: unchanged tensors are linked from this
+            run's last checkpoint in the folder.
+        staged: Directory on a node-local disk; may differ by rank. A save is committed there, in a subdirectory for its
+            run, and copied to Megatron's directory in the background. A load first finishes promotions of an earlier
+            job, so all ranks must then load. A failed promotion is logged and retried with the next save.
+        optimizer_regions: Store the state of the distributed optimizer as parts of the model's parameters, regardless
+            of ``distrib_optim_sharding_type``. Any load may then use another parallelism, and nothing is gathered.
+        replace: A save first removes an existing checkpoint in its directory, including one of ``torch_dist``, unless a
+            KEEP file pins it. False: it removes only checkpoints that this run saved after the iteration in Megatron's
+            tracker, so that a killed or rolled back job can continue; others raise AlreadyExistsError.
+        codec, codec_level, chunk_size_bytes: As for ``sealpoint.save``.
+        allow_pickle, full_every, keep_local, deadline, memory_budget_bytes: As for ``sealpoint.torch.save``.
+        convert, threads: As for ``sealpoint.torch.load``.
+        background_deadline: As for ``sealpoint.torch.save_async``.
     """
     refuse_unknown("enable()", options, names_of(EnableKeywords))
     chosen = Options(**options)
-    check(staged=chosen.staged, keep_local=chosen.keep_local, frozen=chosen.frozen, full_every=chosen.full_every)
+    check(**vars(chosen))
     _patch.enable(chosen)
 
 

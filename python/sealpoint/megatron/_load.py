@@ -11,13 +11,13 @@ from typing import Any
 import torch
 
 from sealpoint import _paths, _sealpoint, _tree
-from sealpoint._arguments import load_threads
+from sealpoint._arguments import threads_of
 from sealpoint._checkpoint import Checkpoint
 from sealpoint._checkpoint import open_own as open_checkpoint
 from sealpoint._directories import is_checkpoint
 from sealpoint._errors import Error, MismatchError, UncommittedError, UnsupportedError
 from sealpoint._native import BACKEND, CONFIG, backend_of, check_one
-from sealpoint._options import LOAD_BUDGET_DEFAULT_BYTES
+from sealpoint._option_table import LOAD_BUDGET_DEFAULT_BYTES
 from sealpoint._ranks.loads import open_reader, read_tree
 from sealpoint._tree import Node
 from sealpoint._tree_paths import entries_of, kind_of
@@ -171,7 +171,7 @@ def load(state: Any, directory: str | os.PathLike[str], options: Options) -> Any
             slots=found.destinations.slots,
             contract=_sealpoint.LoadContract(),
             convert=rounding_of(options.convert),
-            threads=load_threads(options.threads),
+            threads=threads_of(options.threads),
             memory_budget_bytes=LOAD_BUDGET_DEFAULT_BYTES,
             share_chunks=call.spans_hosts(),
             progress=None,

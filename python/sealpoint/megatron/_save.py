@@ -13,6 +13,7 @@ from typing import Any
 
 from sealpoint import _arguments, _directories, _paths, _sealpoint, _tree
 from sealpoint._errors import InvalidArgumentError, UnsupportedError
+from sealpoint._option_table import names_of
 from sealpoint._ranks import staged_copies
 from sealpoint._ranks.call import Call
 from sealpoint._replacement import Run, provenance_of, removal_of, remove_replaceable
@@ -139,9 +140,8 @@ def _gatherer(
 
 def _of_save(directory: str, options: Options, provenance: dict[str, str]) -> SaveOptions:
     parent = run_of(directory).latest
-    return options.of_save(
-        step=step_of(directory), parent=parent, provenance=provenance, allow_empty=True, staged=options.staged
-    )
+    given = {name: value for name, value in vars(options).items() if name in names_of("torch.save_async")}
+    return SaveOptions(**given, step=step_of(directory), parent=parent, provenance=provenance, allow_empty=True)
 
 
 def _folder_of(directory: str) -> str:

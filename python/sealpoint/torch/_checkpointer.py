@@ -20,7 +20,7 @@ from typing import Any, Literal, Unpack
 import torch.distributed as dist
 
 from sealpoint import _sealpoint
-from sealpoint._arguments import Provenance, is_integer, path_of
+from sealpoint._arguments import Provenance, path_of
 from sealpoint._checkpoint import Path
 from sealpoint._errors import (
     CancelledError,
@@ -32,9 +32,10 @@ from sealpoint._errors import (
     UnsupportedError,
 )
 from sealpoint._keywords import names_of, refuse_unknown
-from sealpoint._options import DEADLINE_DEFAULT_SECONDS
+from sealpoint._option_table import DEADLINE_DEFAULT_SECONDS
 from sealpoint._ranks.call import Call
 from sealpoint._ranks.promotions import await_promotions, take_promotions
+from sealpoint._rules import is_integer
 from sealpoint._save_future import SaveFuture
 from sealpoint._series import Series
 from sealpoint.torch import _lineage

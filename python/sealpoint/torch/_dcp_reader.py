@@ -16,7 +16,7 @@ from torch.distributed.checkpoint.planner import LoadItemType, LoadPlan, LoadPla
 from torch.futures import Future
 
 from sealpoint import _sealpoint, _tree
-from sealpoint._arguments import load_threads
+from sealpoint._arguments import threads_of
 from sealpoint._checkpoint import Checkpoint, Path
 from sealpoint._errors import CommError, CorruptError, Error, InvalidArgumentError, MismatchError, UnsupportedError
 from sealpoint._keywords import names_of, refuse_unknown
@@ -58,8 +58,9 @@ class StorageReader(storage.StorageReader):
         process_group: As passed to DCP. Default: all ranks.
         no_dist: As passed to DCP: this process loads alone.
         unexpected: Action for stored keys in no rank's state: "error", or "allow" to load a part.
-        convert, allow_pickle, threads, memory_budget_bytes, share_chunks, deadline, progress: As for
-            ``sealpoint.torch.load``.
+        allow_pickle, deadline, memory_budget_bytes: As for ``sealpoint.torch.save``.
+        convert, threads, share_chunks: As for ``sealpoint.torch.load``.
+        progress: As for ``sealpoint.Checkpoint.read``.
 
     Raises the errors of ``sealpoint.torch.load`` within the CheckpointException of DCP, on all ranks.
     """
@@ -105,7 +106,7 @@ class StorageReader(storage.StorageReader):
         path = _dcp_names.path_text(self._path, "the StorageReader")
         session = session_of(self._group, is_alone=self._no_dist)
         try:
-            with checked_call(session, "load", path, self._options, same=("deadline", "convert")) as call:
+            with checked_call(session, "load", path, self._options) as call:
                 reader = open_reader(call, path, self._options.memory_budget_bytes, check_one)
                 stored = StoredState(read_tree(reader), Checkpoint(reader.checkpoint(), 1))
         except Error as error:
@@ -165,7 +166,7 @@ class StorageReader(storage.StorageReader):
             slots=request.destinations.slots,
             contract=_sealpoint.LoadContract(),
             convert=rounding_of(options.convert),
-            threads=load_threads(options.threads),
+            threads=threads_of(options.threads),
             memory_budget_bytes=options.memory_budget_bytes,
             share_chunks=call.spans_hosts() if options.share_chunks is None else options.share_chunks,
             progress=options.progress,

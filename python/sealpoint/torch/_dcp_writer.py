@@ -42,15 +42,15 @@ class StorageWriter(storage.StorageWriter):
 
     Args:
         path: Directory of the new checkpoint, created if missing; overridden by DCP's ``checkpoint_id``.
-        process_group: As passed to DCP. Default: all ranks.
-        no_dist: As passed to DCP: this process saves alone.
         through_coordinator: DCP gathers plans, metadata and results, and its coordinator commits. Slower, and differing
             replicas stay undetected, as with other writers. Sends no messages besides DCP's own.
-        step, parent, provenance, codec, codec_level, chunk_size_bytes: As for ``sealpoint.save``.
-        compare_replicas, allow_pickle, deadline: As for ``sealpoint.torch.save``.
-        frozen, full_every: As for ``sealpoint.torch.save``. Without ``parent``, frozen tensors are linked from the last
-            checkpoint saved by this process into the same folder.
+        process_group: As passed to DCP. Default: all ranks.
+        no_dist: As passed to DCP: this process saves alone.
+        frozen: As for ``sealpoint.torch.save``. Without ``parent``, frozen tensors are linked from the last checkpoint
+            saved by this process into the same folder.
         memory_budget_bytes: Staging memory, fixed by the first save of the process group.
+        codec, codec_level, chunk_size_bytes, step, parent, provenance: As for ``sealpoint.save``.
+        compare_replicas, allow_pickle, full_every, deadline: As for ``sealpoint.torch.save``.
 
     Raises the errors of ``sealpoint.torch.save`` within the CheckpointException of DCP, on all ranks.
     """

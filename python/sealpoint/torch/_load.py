@@ -11,26 +11,25 @@ from typing import Any, NamedTuple, Protocol, Unpack
 import torch
 
 from sealpoint import _sealpoint, _tree
-from sealpoint._arguments import load_threads, path_of
-from sealpoint._checkpoint import Checkpoint, Path, Rounding
+from sealpoint._arguments import path_of, threads_of
+from sealpoint._checkpoint import Checkpoint, Conversion, Path, Rounding
 from sealpoint._checkpoint import open_own as open_checkpoint
 from sealpoint._errors import CorruptError, InvalidArgumentError, MismatchError, NotFoundError, UnsupportedError
 from sealpoint._keywords import refuses_unknown, takes
 from sealpoint._native import check_one
-from sealpoint._options import LOAD_BUDGET_DEFAULT_BYTES, Conversion
+from sealpoint._option_table import LOAD_BUDGET_DEFAULT_BYTES
 from sealpoint._ranks.call import Call
 from sealpoint._ranks.loads import open_reader, read_tree, tree_of_names, values_of_rank
 from sealpoint.torch import _differences, _optimizers, _parameters, _shards, _versions
 from sealpoint.torch._arguments import check, checked_call
 from sealpoint.torch._dtypes import DTYPE_OF
 from sealpoint.torch._matching import Matching
-from sealpoint.torch._options import Contract, LoadKeywords, LoadOptions
+from sealpoint.torch._contract import Contract
+from sealpoint.torch._options import LoadKeywords, LoadOptions
 from sealpoint.torch._rename import Renaming, part_of
 from sealpoint.torch._session import session_of, tells_other_ranks
 from sealpoint.torch._state import UNITED, agree
 
-# Options that must be equal on all ranks.
-_SAME = ("contract", "all_ranks", "rename", "convert", "share_chunks", "deadline")
 # The wider dtypes for each stored dtype.
 _WIDER = {"bf16": ("f32", "f64"), "f16": ("f32", "f64"), "f32": ("f64",)}
 
@@ -71,23 +70,23 @@ def load(state_dict: State, path: Path, **options: Unpack[LoadKeywords]) -> Load
         state_dict: As for ``save``: a mapping, a list or an object. Objects with ``load_state_dict()`` receive their state
             at the end. An optimizer without state, as in a new process, first gets places for it on the devices and
             meshes of its parameters. The result of its ``state_dict()`` has no such places and is refused.
+        allow_pickle: Unpickle values saved with ``allow_pickle``. This runs code chosen by the writer of the file.
         contract: Action for each kind of difference. Default: all are errors. See ``Contract``.
         convert: Conversion of elements to other dtypes: "widen" to a floating-point dtype that represents every stored
             value (bf16 and f16 to f32 or f64, f32 to f64), "exact" if each value fits, "nearest" with rounding to
             nearest even. Default: no conversion.
-        all_ranks: Fill each ``per_rank`` place with the list of the values of all saving ranks, by rank, for any number of
-            loading ranks, so that the program can redistribute them. Tensors among them are new, on the CPU.
+        all_ranks: Fill each ``per_rank`` place with the list of the values of all saving ranks, by rank, for any number
+            of loading ranks, so that the program can redistribute them. Tensors among them are new, on the CPU.
         rename: Maps stored names to names in the state: ``{"model.backbone.*": "model.encoder.*"}``; ``*`` matches any
             characters. A name that matches nothing is an error.
-        allow_pickle: Unpickle values saved with ``allow_pickle``. This runs code chosen by the writer of the file.
         threads: Number of threads per rank that read and verify. Default: the processors available to a rank divided by
             the ranks on its host that share them, at most 16.
         share_chunks: True: one rank reads data that several need and sends it to the others. False: each rank reads all
             of its data, which is faster for ranks that share a page cache. None: True if the ranks span several hosts.
             Must be equal on all ranks.
-        process_group, deadline: As for ``save``.
         memory_budget_bytes: Maximum staging memory per rank. Default: 256 MiB.
-        progress: As for ``Checkpoint.read``.
+        process_group, deadline: As for ``sealpoint.torch.save``.
+        progress: As for ``sealpoint.Checkpoint.read``.
 
     Raises:
         NotFoundError: the path does not exist.
@@ -106,7 +105,7 @@ def load(state_dict: State, path: Path, **options: Unpack[LoadKeywords]) -> Load
     chosen = LoadOptions(**options)
     if chosen.contract is None:
         chosen = dataclasses.replace(chosen, contract=Contract())
-    with checked_call(session_of(chosen.process_group), "load", path, chosen, same=_SAME) as call, torch.inference_mode(False):
+    with checked_call(session_of(chosen.process_group), "load", path, chosen) as call, torch.inference_mode(False):
         report, copies = _load(call, state_dict, path, chosen)
     for copy in copies:
         warnings.warn(
@@ -165,7 +164,7 @@ def _load(call: Call, state: State, path: Path, options: LoadOptions) -> tuple[L
         # Missing and unexpected places were already compared via the tree; objects of other programs do not count.
         contract=_sealpoint.LoadContract(dtype=contract.dtype, shape=contract.shape, coverage=contract.coverage),
         convert=rounding_of(options.convert),
-        threads=load_threads(options.threads),
+        threads=threads_of(options.threads),
         memory_budget_bytes=budget,
         share_chunks=call.spans_hosts() if options.share_chunks is None else options.share_chunks,
         progress=options.progress,

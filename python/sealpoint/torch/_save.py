@@ -20,9 +20,6 @@ from sealpoint.torch._options import SaveAsyncKeywords, SaveKeywords, SaveOption
 from sealpoint.torch._session import check_is_not_one_of_many, session_of, tells_other_ranks
 from sealpoint.torch._state import Gathered, collect
 
-# Options that must be equal on all ranks.
-_SAME = (*saves.SAME, "writer_ranks", "first_rank", "keep_local", "unpromoted_max", "unpromoted_wait", "promote_memory_bytes")
-
 Gather = Callable[[Call], Gathered]
 
 
@@ -35,14 +32,14 @@ def _session(options: SaveOptions, purpose: str = "") -> Session:
 def save_gathered(gather: Gather, path: Path, options: SaveOptions, purpose: str = "") -> _sealpoint.CommitInfo:
     """Saves the result of gather() on each rank (see ``gather_agreed``)."""
     session = _session(options, purpose)
-    with checked_call(session, "save", path, options, same=_SAME) as call:
+    with checked_call(session, "save", path, options) as call:
         return saves.save(session, gather(call), path, options)
 
 
 def save_gathered_async(gather: Gather, path: Path, options: SaveOptions) -> SaveFuture:
     """Saves as ``save_gathered`` does, in the background."""
     session = _session(options)
-    with checked_call(session, "save_async", path, options, same=_SAME) as call:
+    with checked_call(session, "save_async", path, options) as call:
         return saves.save_async(session, gather(call), path, options, call.text)
 
 
@@ -66,8 +63,6 @@ def save(state_dict: Any, path: Path, **options: Unpack[SaveKeywords]) -> _sealp
         path: Directory of the new checkpoint, created if missing. With ``series``, directory of the series.
         process_group: Ranks that save together. Default: all. Messages use a private gloo group.
         no_dist: Save this process alone; other processes do not call it.
-        series, step, parent, provenance, codec, codec_level, chunk_size_bytes, allow_empty, allow_fallback: As for
-            ``sealpoint.save``.
         compare_replicas: Compare digests of replicated values. False saves one pass over that memory; the copy of the
             first rank is then stored without comparison.
         first_rank: Patterns (``*`` matches any characters) of tensors that may differ by rank, such as
@@ -75,8 +70,8 @@ def save(state_dict: Any, path: Path, **options: Unpack[SaveKeywords]) -> _sealp
             DistributedDataParallel modules passed as objects are treated the same way, because torch lets them differ
             between forward passes.
         allow_pickle: Pickle values of other types. Only a load with the same option reads them.
-        writer_ranks: Ranks of the group that write, ascending, such as the ranks of one HSDP replica. Default: all. Data
-            is never sent between ranks, so each part must be held by one of the writers.
+        writer_ranks: Ranks of the group that write, ascending, such as the ranks of one HSDP replica. Default: all.
+            Data is never sent between ranks, so each part must be held by one of the writers.
         frozen: Patterns (``*`` matches any characters) of tensors that rarely change, such as an untrained base model.
             Tensors equal to the preceding checkpoint are linked from it instead of written. The preceding checkpoint is
             the newest in the series, otherwise ``parent``, which must then include its location. "learned" detects
@@ -87,14 +82,16 @@ def save(state_dict: Any, path: Path, **options: Unpack[SaveKeywords]) -> _sealp
         staged: Directory on a node-local disk; may differ by rank. The save is committed there, across the disks of all
             nodes, and then copied to ``path`` in the background. See ``wait_for_promotions`` and ``resume_promotions``.
         keep_local: Number of local copies to keep after their promotion.
-        unpromoted_max: Maximum number of staged saves awaiting promotion, including this one. When the limit is reached,
-            the save waits (``save_async`` waits in the background) and then fails with NoSpaceError, which names the
-            pending promotions, their age and their errors.
+        unpromoted_max: Maximum number of staged saves awaiting promotion, including this one. When the limit is
+            reached, the save waits (``save_async`` waits in the background) and then fails with NoSpaceError, which
+            names the pending promotions, their age and their errors.
         unpromoted_wait: Maximum wait in seconds; at most half of ``deadline``.
         promote_memory_bytes: Maximum payload memory of a rank's promotions, in addition to ``memory_budget_bytes``.
         deadline: Timeout in seconds of one exchange with the other ranks. None: no timeout.
         memory_budget_bytes: Staging memory, fixed by the first save of this group. Default: at most a quarter of the
             memory available to this process (machine or control group), divided by the ranks of the machine.
+        codec, codec_level, chunk_size_bytes, step, series, parent, provenance, allow_empty, allow_fallback: As for
+            ``sealpoint.save``.
 
     Raises:
         InvalidArgumentError: replicas differ, or parts overlap or leave holes. Names the tensor or object, and the ranks.

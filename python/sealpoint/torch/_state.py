@@ -16,7 +16,7 @@ from sealpoint import _sealpoint, _tree
 from sealpoint._errors import InvalidArgumentError
 from sealpoint._options import StoreOptions
 from sealpoint._ranks.call import Call
-from sealpoint._ranks.saves import digest_of
+from sealpoint._ranks.saves import digest_of, frozen_patterns, rank_state
 from sealpoint._tree import Node, Path, text_of
 from sealpoint.torch import _first_rank, _meshes, _parameters, _shards, _subclasses, _versions
 from sealpoint.torch._aliases import FirstNames, identity_of
@@ -176,8 +176,7 @@ def gather_agreed(gather: Gather[G], communicator: Call, options: StoreOptions) 
 
 def _state_of(gathered: Gathered, options: StoreOptions, rank: int, *, has_tree: bool) -> _sealpoint.RankState:
     """Builds the slots and objects of a rank."""
-    frozen = options.frozen_among({slot.name for slot in gathered.slots})
-    state, notes = _sealpoint.RankState(gathered.slots, options.encoding, frozen), gathered.notes
+    state, notes = rank_state(gathered.slots, options), gathered.notes
     if has_tree:
         state.add_object(_tree.OBJECT, _tree.MEDIA_TYPE, _tree.dump(gathered.node))
         for name, content in ((_versions.OBJECT, notes.versions), (_parameters.OBJECT, notes.parameters), (UNITED, notes.united)):
@@ -228,7 +227,7 @@ def _gather(gather: Gather[G], communicator: Call, options: StoreOptions, names:
 
 def _patterns_of(options: StoreOptions) -> list[str]:
     """Returns the tensor name patterns of an option; the same on all ranks."""
-    return [*options.frozen_patterns, *getattr(options, "first_rank", ())]
+    return [*frozen_patterns(options), *getattr(options, "first_rank", ())]
 
 
 def _fits(patterns: list[str], gathered: Gathered) -> bytes:

@@ -10,10 +10,10 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, Literal
+from typing import Any, cast
 
 import torch.distributed as dist
 
@@ -23,15 +23,18 @@ from sealpoint._checkpoint import open_own as open_checkpoint
 from sealpoint._errors import Error, UnsupportedError
 from sealpoint._keywords import refuse_unknown
 from sealpoint._native import check_one, native_files
-from sealpoint._options import Frozen, StoreOptions
+from sealpoint._option_table import names_of
 from sealpoint._ranks import staged_copies
 from sealpoint._replacement import Run, provenance_of, removal_of, remove_replaceable
+from sealpoint._save import Frozen
 from sealpoint._series import Series
 from sealpoint.torch._arguments import check
+from sealpoint.torch._contract import Contract
 from sealpoint.torch._load import load
-from sealpoint.torch._options import Contract, SaveKeywords
+from sealpoint.torch._options import SaveKeywords
 from sealpoint.torch._save import save, save_async
 from sealpoint.torch._session import session_of
+from sealpoint.torchtitan._options import Options
 
 try:
     _titan: Any = import_module("torchtitan")
@@ -44,23 +47,6 @@ _tools: Any = import_module("torchtitan.tools.utils")
 _STEP = re.compile(r"step-(\d+)")
 
 
-@dataclass(kw_only=True)
-class Options:
-    """Additional settings; see ``SealpointCheckpointManager``."""
-
-    codec: Literal["none", "zstd", "bytesplit+zstd"] = "none"
-    writer_ranks: list[int] = field(default_factory=list)
-    compare_replicas: bool = True
-    replace: bool = False
-    convert: Literal["widen", "exact", "nearest"] | None = "widen"
-    allow_pickle: bool = False
-    threads: int | None = None
-    staged: str | None = None
-    keep_local: int = 0
-    frozen: list[str] = field(default_factory=list)
-    full_every: int = StoreOptions.full_every
-
-
 class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[misc]
     """A torchtitan checkpoint manager that writes checkpoints of this library to ``step-N`` in its folder.
 
@@ -70,18 +56,17 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
     are torchtitan's own. The folder and ``initial_load_path`` may be URLs of object stores.
 
     Additional settings:
-        codec, compare_replicas, allow_pickle: As for ``sealpoint.torch.save``.
-        writer_ranks: Ranks that write, ascending, such as the ranks of one HSDP replica. Default: all.
-        replace: Replace an existing step, including a DCP checkpoint, unless a KEEP file pins it. False: replace only steps
-            that follow the one this run resumed from, as after a rollback; others raise AlreadyExistsError.
+        frozen: As for ``sealpoint.torch.save``: unchanged tensors are linked from the newest step of the folder. Pass
+            "learned" as a one-element list, because the command line passes lists.
+        staged: Directory on a node-local disk. A save is committed there, in a subdirectory for its folder, and then
+            copied to the folder in the background. ``load`` first finishes promotions of an earlier job. A failed
+            promotion is logged and retried with the next save.
+        replace: Replace an existing step, including a DCP checkpoint, unless a KEEP file pins it. False: replace only
+            steps that follow the one this run resumed from, as after a rollback; others raise AlreadyExistsError.
         convert: As for ``sealpoint.torch.load``; "widen" allows a run to start from a bf16 export.
-        threads: Number of threads per rank that read and verify.
-        staged: Directory on a node-local disk. A save is committed there, in a subdirectory for its folder, and then copied
-            to the folder in the background. ``load`` first finishes promotions of an earlier job. A failed promotion is
-            logged and retried with the next save.
-        keep_local: Number of local checkpoints to keep after their promotion.
-        frozen, full_every: As for ``sealpoint.torch.save``: unchanged tensors are linked from the newest step of the
-            folder. Pass "learned" as a one-element list, because the command line passes lists.
+        codec: As for ``sealpoint.save``.
+        compare_replicas, allow_pickle, writer_ranks, full_every, keep_local: As for ``sealpoint.torch.save``.
+        threads: As for ``sealpoint.torch.load``.
     """
 
     # For versions without configurations of managers; see ``enable``.
@@ -91,39 +76,8 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
     if _HAS_CONFIG:
 
         @dataclass(kw_only=True, slots=True)
-        class Config(_native.CheckpointManager.Config):  # type: ignore[misc]
-            codec: Literal["none", "zstd", "bytesplit+zstd"] = "none"
-            """How elements are compressed."""
-
-            writer_ranks: list[int] = field(default_factory=list)
-            """Ranks that write, ascending; none: all."""
-
-            compare_replicas: bool = True
-            """Whether what several ranks hold is compared before it is stored once."""
-
-            replace: bool = False
-            """Whether a step that is there already is replaced, whatever it is."""
-
-            convert: Literal["widen", "exact", "nearest"] | None = "widen"
-            """Whether elements of other dtypes than the stored ones are converted."""
-
-            allow_pickle: bool = False
-            """Whether values without a form of their own are pickled."""
-
-            threads: int | None = None
-            """Threads per rank that read and verify."""
-
-            staged: str | None = None
-            """A directory on a disk of each node, to which saves go first."""
-
-            keep_local: int = 0
-            """How many local checkpoints stay once they are in the folder."""
-
-            frozen: list[str] = field(default_factory=list)
-            """Patterns of names of tensors that mostly stay as they are; ["learned"]: find out which."""
-
-            full_every: int = StoreOptions.full_every
-            """At most so many steps share one file of these tensors."""
+        class Config(_native.CheckpointManager.Config, Options):  # type: ignore[misc]
+            """Settings of the manager, and the additional ones."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         given = inspect.signature(_native.CheckpointManager.__init__).bind(self, *args, **kwargs).arguments
@@ -135,8 +89,7 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
             self.folder = path_of(config.folder, "checkpoint.folder")
         if _HAS_CONFIG:
             self.options = Options(**{name: getattr(config, name) for name in vars(Options())})
-        check(staged=self.options.staged, keep_local=self.options.keep_local, frozen=self._frozen,
-              full_every=self.options.full_every)
+        check(**{**vars(self.options), "frozen": self._frozen})
         self._purge: threading.Thread | None = None
         self._run = Run()  # of rank 0
         if getattr(self, "enable", False) and self.async_mode != _native.AsyncMode.DISABLED:
@@ -155,15 +108,11 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
         staged_copies.log_failed_promotions(self.options.staged, _paths.absolute(self.folder))
         found = _STEP.fullmatch(_paths.split(checkpoint_id)[1])
         parent, replaced = self._replace(checkpoint_id)
-        options: SaveKeywords = {
-            "step": None if found is None else int(found[1]), "parent": parent, "provenance": provenance_of(replaced),
-            "codec": self.options.codec, "compare_replicas": self.options.compare_replicas,
-            "writer_ranks": self.options.writer_ranks, "allow_pickle": self.options.allow_pickle,
-            "staged": self.options.staged,
-            "keep_local": self.options.keep_local,
-            "frozen": self._frozen,
-            "full_every": self.options.full_every,
-        }
+        given = {name: value for name, value in vars(self.options).items() if name in names_of("torch.save")}
+        options = cast(SaveKeywords, {
+            **given, "frozen": self._frozen, "step": None if found is None else int(found[1]), "parent": parent,
+            "provenance": provenance_of(replaced),
+        })  # fmt: skip
         result = None
         if async_mode == _native.AsyncMode.DISABLED:
             info = save(state_dict, checkpoint_id, **options)

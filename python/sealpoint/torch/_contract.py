@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Contract of a load."""
+
+from __future__ import annotations
+
+from sealpoint._checkpoint import OnMismatch
+from sealpoint._errors import InvalidArgumentError
+
+
+class Contract:
+    """Actions for differences between a state dict and a checkpoint: each "error", "report" or "allow".
+
+    Args:
+        missing: A place of the state is not stored. "report" and "allow" leave it unchanged.
+        unexpected: A stored place is in no rank's state.
+        shape, coverage: For tensors, as for ``Checkpoint.read``.
+        dtype: The dtype of a tensor differs. It is converted only with ``convert`` of ``load``.
+        kind: A tensor meets a value, or a list has another length. "report" and "allow" leave it unchanged.
+        per_rank: Another number of ranks saved ``per_rank`` values. "report" and "allow" leave them unchanged.
+    """
+
+    def __init__(
+        self,
+        missing: OnMismatch = "error",
+        unexpected: OnMismatch = "error",
+        dtype: OnMismatch = "error",
+        shape: OnMismatch = "error",
+        coverage: OnMismatch = "allow",
+        kind: OnMismatch = "error",
+        per_rank: OnMismatch = "error",
+    ) -> None:
+        self.missing, self.unexpected, self.dtype, self.shape = missing, unexpected, dtype, shape
+        self.coverage, self.kind, self.per_rank = coverage, kind, per_rank
+        for name, value in vars(self).items():
+            if value not in ("error", "report", "allow"):
+                raise InvalidArgumentError(f"{name} is {value!r}, expected error, report or allow")
+
+    def __repr__(self) -> str:
+        return f"Contract({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
+
+    @staticmethod
+    def partial() -> Contract:
+        """Returns a contract for loading a part of a checkpoint: stored places outside the state are allowed."""
+        return Contract(unexpected="allow")
