@@ -18,8 +18,8 @@ from sealpoint._errors import InvalidArgumentError, UnsupportedError
 from sealpoint._save_future import SaveFuture
 from sealpoint._tree import PerRank
 from sealpoint.torch._checkpointer import Checkpointer
-from sealpoint.torch._load import State
 from sealpoint.torch._contract import Contract
+from sealpoint.torch._load import State
 from sealpoint.torch._options import CheckpointerKeywords, ResumeKeywords
 from sealpoint.torch._random import random_states, set_random_states
 

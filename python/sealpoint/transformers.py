@@ -34,9 +34,9 @@ from sealpoint.interop._destination import check_room, prepare, publishing
 from sealpoint.torch import _shards
 from sealpoint.torch._arguments import check
 from sealpoint.torch._checkpointer import Checkpointer, log_findings
+from sealpoint.torch._contract import Contract
 from sealpoint.torch._dtypes import DTYPE_OF
 from sealpoint.torch._load import load
-from sealpoint.torch._contract import Contract
 from sealpoint.torch._options import ResumeKeywords
 from sealpoint.torch._promotions import resume_promotions
 from sealpoint.torch._random import random_states, set_random_states

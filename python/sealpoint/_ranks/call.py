@@ -16,7 +16,7 @@ from sealpoint._errors import CommError, Error, InvalidArgumentError, TimeoutErr
 from sealpoint._ranks.background import BackgroundCall
 from sealpoint._ranks.communicator import Communicator, Message
 from sealpoint._ranks.connection import Connection
-from sealpoint._ranks.rendezvous import FOREVER_SECONDS, Left, MovedError
+from sealpoint._ranks.rendezvous import Left, MovedError, seconds_of
 
 # Interval of checks, while a rank waits, whether another rank left.
 _LOOK_FIRST_SECONDS, _LOOK_MAX_SECONDS = 0.05, 1.0
@@ -123,7 +123,7 @@ class Call:
         """Runs the first exchange. Realigns the ranks if one of them made fewer calls."""
         named = _digest(_sealpoint.encode_call(self.text, self._same, ""))
         message = _HEAD.pack(self._connection.call_count, named, _digest(self.host.encode())) + message
-        seconds = FOREVER_SECONDS if self._deadline is None else self._deadline
+        seconds = seconds_of(self._deadline)
         end = time.monotonic() + seconds
         while True:
             communicator = self._connection.communicator_for(self._key, self._look, end)

@@ -13,10 +13,15 @@ from sealpoint._errors import CommError
 from sealpoint._ranks.background import run_with_deadline
 from sealpoint._ranks.communicator import Communicator
 
-FOREVER_SECONDS = 10 * 365 * 86400.0
+_FOREVER_SECONDS = 10 * 365 * 86400.0
 # Time that the store may take to answer, beyond a deadline.
 STORE_SECONDS = 1.0
 C_co = TypeVar("C_co", bound=Communicator, covariant=True)
+
+
+def seconds_of(deadline: float | None) -> float:
+    """Returns a deadline as a number, for clocks that know no other."""
+    return _FOREVER_SECONDS if deadline is None else deadline
 
 
 class MovedError(CommError):

@@ -11,7 +11,7 @@ from typing import Any
 
 from sealpoint._errors import CommError, TimeoutError
 from sealpoint._ranks.communicator import Message
-from sealpoint._ranks.rendezvous import FOREVER_SECONDS
+from sealpoint._ranks.rendezvous import seconds_of
 from sealpoint.jax._jax import distributed, jax
 
 # A value of the store is one gRPC message, so longer ones are split.
@@ -70,7 +70,7 @@ class JaxCommunicator:
         return f"<sealpoint.jax.JaxCommunicator: rank {self.rank} of {self.size}>"
 
     def set_deadline(self, seconds: float | None) -> None:
-        self._seconds = FOREVER_SECONDS if seconds is None else seconds
+        self._seconds = seconds_of(seconds)
 
     def interrupt(self, reason: str) -> None:
         self._interrupted = reason

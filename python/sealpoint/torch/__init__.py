@@ -12,8 +12,8 @@ from sealpoint._tree import Foreign, PerRank, register_enum
 from sealpoint.torch._check import check
 from sealpoint.torch._checkpointer import Checkpointer
 from sealpoint.torch._communicator import TorchCommunicator
-from sealpoint.torch._load import LoadReport, load, load_full
 from sealpoint.torch._contract import Contract
+from sealpoint.torch._load import LoadReport, load, load_full
 from sealpoint.torch._promotions import resume_promotions
 from sealpoint.torch._regions import Region, Regions
 from sealpoint.torch._save import save, save_async

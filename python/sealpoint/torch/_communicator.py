@@ -19,7 +19,7 @@ import torch.distributed as dist
 
 from sealpoint._errors import CommError, TimeoutError
 from sealpoint._ranks.communicator import Message
-from sealpoint._ranks.rendezvous import FOREVER_SECONDS, Rendezvous
+from sealpoint._ranks.rendezvous import Rendezvous, seconds_of
 from sealpoint.torch._links import Links, Run, make_links
 from sealpoint.torch._rendezvous import StoreOfRanks, WaitReports
 
@@ -108,7 +108,7 @@ class TorchCommunicator:
         _counts[purpose, name] += 1
         rank, size = ranks.index(dist.get_rank()), len(ranks)
         group = GlooGroup(f"{purpose}/{name}/{_counts[purpose, name]}", rank, size)
-        made, _ = Rendezvous(group).connect(0, "", FOREVER_SECONDS if deadline is None else deadline)
+        made, _ = Rendezvous(group).connect(0, "", seconds_of(deadline))
         self._set_up(made._links, made._name, rank, size, deadline)
 
     def _set_up(self, links: Links, name: str, rank: int, size: int, deadline: float | None) -> None:
@@ -133,7 +133,7 @@ class TorchCommunicator:
         return f"<sealpoint.torch.TorchCommunicator: rank {self.rank} of {self.size}>"
 
     def set_deadline(self, seconds: float | None) -> None:
-        self._seconds = FOREVER_SECONDS if seconds is None else seconds
+        self._seconds = seconds_of(seconds)
 
     def interrupt(self, reason: str) -> None:
         self._interrupted = reason

@@ -22,9 +22,9 @@ from sealpoint._ranks.call import Call
 from sealpoint._ranks.loads import open_reader, read_tree, tree_of_names, values_of_rank
 from sealpoint.torch import _differences, _optimizers, _parameters, _shards, _versions
 from sealpoint.torch._arguments import check, checked_call
+from sealpoint.torch._contract import Contract
 from sealpoint.torch._dtypes import DTYPE_OF
 from sealpoint.torch._matching import Matching
-from sealpoint.torch._contract import Contract
 from sealpoint.torch._options import LoadKeywords, LoadOptions
 from sealpoint.torch._rename import Renaming, part_of
 from sealpoint.torch._session import session_of, tells_other_ranks

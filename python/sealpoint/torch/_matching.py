@@ -17,8 +17,8 @@ from sealpoint._tree import Node, Path, text_of
 from sealpoint._tree_paths import entries_of, find, kind_of
 from sealpoint.torch import _optimizers, _parameters, _shards, _subclasses, _values, _versions
 from sealpoint.torch._aliases import Destinations
-from sealpoint.torch._differences import Difference
 from sealpoint.torch._contract import Contract
+from sealpoint.torch._differences import Difference
 from sealpoint.torch._state import is_stateful, plain_state
 
 Put = Callable[[Any], None]  # sets the value at one place of a state
