@@ -35,7 +35,7 @@ CLASSES = {
     "torch/_options.py": [("SaveOptions", "_options.SaveOptions", "torch.save_async"), ("LoadOptions", "", "torch.load")],
     "jax/_options.py": [("LoadOptions", "", "jax.load")],
     "megatron/_options.py": [("Options", "_options.StoreOptions", "megatron.enable")],
-    "torchtitan/_options.py": [("Options", "", "torchtitan")],
+    "torchtitan/_options.py": [("Settings", "", "torchtitan")],
 }
 COMMON = [one[:2] for one in CLASSES["_options.py"]]
 # The options that a base of a dataclass has.
@@ -118,6 +118,8 @@ def options_class(name, base, call):
     yield f"class {name}{f'({base})' if base else ''}:"
     yield f'    """Options of {"all frameworks" if (name, base) in COMMON else f"``sealpoint.{call}``"}."""'
     yield ""
+    if is_titan:
+        yield from ("    __slots__ = ()  # its configuration has them", "")
     for one in added_names(call, BASE_CALLS[base]):
         kind, default = type_of(one, call), literal(default_of(one, call))
         if kind.startswith("list["):

@@ -22,7 +22,7 @@ LOAD_BUDGET_DEFAULT_BYTES = 256 << 20
 
 
 class Own(NamedTuple):
-    """What one call has in place of the row's; empty: the row's."""
+    """Values of one call that replace the row's. Empty: the row's."""
 
     text: str = ""
     type: str = ""
@@ -50,7 +50,7 @@ class Option(NamedTuple):
     Attributes:
         type: Annotation, with the names that scripts/options.py imports.
         unit: Of a number.
-        rule: Type and range; or what parses and checks the value.
+        rule: Type and range; or the function that checks the value.
         calls: Names of the calls that take it, see ``CALLS``. A call also has the options of its base.
         text: For the docstring of the first of them; others refer to it.
         is_same: It must be equal on all ranks, after ``compared``.
@@ -119,7 +119,7 @@ def _is_frozen(value: Any) -> bool:
 OPTIONS: dict[str, Option] = {
     "codec": Option(
         "Codec", "none", _rules.words("none", "zstd", "bytesplit+zstd"), "save store torchtitan",
-        '"none", "zstd" or, for floating-point numbers, "bytesplit+zstd".',
+        'Compression: "none", "zstd" or, for floating-point numbers, "bytesplit+zstd".',
     ),
     "codec_level": Option(
         "int", 1, _rules.integer(-(2**31), 2**31 - 1), "save store", "Compression level of zstd.",

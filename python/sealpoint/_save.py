@@ -73,7 +73,7 @@ def save(
         objects: Names to bytes, or to (bytes, media type).
         mesh: Names and sizes of mesh axes. Provenance only.
         engine: Staging memory and threads. Default: shared by all saves of the process.
-        codec: "none", "zstd" or, for floating-point numbers, "bytesplit+zstd".
+        codec: Compression: "none", "zstd" or, for floating-point numbers, "bytesplit+zstd".
         codec_level: Compression level of zstd.
         chunk_size_bytes: Unit of digests and codecs: a power of two, 4 KiB to 128 MiB (16 MiB with a codec).
         blob_size_max_bytes: Maximum size of a file. Default: 64 GiB.

@@ -5,7 +5,6 @@
     sealpoint.torchtitan.enable()  # 0.2, before the trainer is imported
 """
 
-from sealpoint.torchtitan._manager import SealpointCheckpointManager, enable
-from sealpoint.torchtitan._options import Options
+from sealpoint.torchtitan._manager import Options, SealpointCheckpointManager, enable
 
 __all__ = ["Options", "SealpointCheckpointManager", "enable"]

@@ -34,7 +34,7 @@ from sealpoint.torch._load import load
 from sealpoint.torch._options import SaveKeywords
 from sealpoint.torch._save import save, save_async
 from sealpoint.torch._session import session_of
-from sealpoint.torchtitan._options import Options
+from sealpoint.torchtitan._options import Settings
 
 try:
     _titan: Any = import_module("torchtitan")
@@ -45,6 +45,11 @@ _HAS_CONFIG = find_spec("torchtitan.components.checkpointer") is not None
 _native: Any = import_module(f"torchtitan.components.{'checkpointer.dcp' if _HAS_CONFIG else 'checkpoint'}")
 _tools: Any = import_module("torchtitan.tools.utils")
 _STEP = re.compile(r"step-(\d+)")
+
+
+@dataclass(kw_only=True)
+class Options(Settings):
+    """Additional settings; see ``SealpointCheckpointManager``."""
 
 
 class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[misc]
@@ -76,7 +81,7 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
     if _HAS_CONFIG:
 
         @dataclass(kw_only=True, slots=True)
-        class Config(_native.CheckpointManager.Config, Options):  # type: ignore[misc]
+        class Config(_native.CheckpointManager.Config, Settings):  # type: ignore[misc]
             """Settings of the manager, and the additional ones."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -10,11 +10,13 @@ from sealpoint._save import Codec
 
 
 @dataclasses.dataclass(kw_only=True)
-class Options:
+class Settings:
     """Options of ``sealpoint.torchtitan``."""
 
+    __slots__ = ()  # its configuration has them
+
     codec: Codec = "none"
-    """"none", "zstd" or, for floating-point numbers, "bytesplit+zstd"."""
+    """Compression: "none", "zstd" or, for floating-point numbers, "bytesplit+zstd"."""
 
     compare_replicas: bool = True
     """Compare digests of replicated values. False saves one pass over that memory; the copy of the first rank is then
