@@ -13,8 +13,9 @@ import re
 import threading
 import urllib.parse
 import urllib.request
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import obstore
@@ -84,8 +85,7 @@ class ObstoreStore(ObjectStore):
         self.uri = uri
         self.part_size_bytes = part_size_bytes
         self._store, self._parts_max = store, parts_max
-        self._lock = threading.Lock()
-        self._pool: ThreadPoolExecutor | None = None
+        self._reads = threading.BoundedSemaphore(_READS_MAX)
 
     def put(self, key: str, content: memoryview) -> None:
         # A copy: a store in memory keeps what it is given.
@@ -132,11 +132,7 @@ class ObstoreStore(ObjectStore):
             if len(pieces) == 1:
                 self._get(stored, *pieces[0])
             else:
-                # All end before this returns: the memory is lent.
-                running = [self._threads().submit(self._get, stored, *piece) for piece in pieces]
-                for error in [one.exception() for one in running]:
-                    if error is not None:
-                        raise error
+                _call_each([partial(self._get, stored, *piece) for piece in pieces])
         finally:
             for _, memory in pieces:
                 memory.release()
@@ -149,7 +145,7 @@ class ObstoreStore(ObjectStore):
         if stored.etag and not stored.etag.startswith("W/"):  # a weak one matches nothing
             options["if_match"] = stored.etag
         try:
-            with _permission("read", self.uri):
+            with self._reads, _permission("read", self.uri):
                 got = memoryview(obstore.get(self._store, stored.key, options=options).bytes())
         except obstore.exceptions.PreconditionError as error:
             raise IoError(
@@ -159,12 +155,6 @@ class ObstoreStore(ObjectStore):
         if len(got) != len(memory):
             raise IncompleteError(f"{len(got)} bytes were received, expected {len(memory)}", offset=offset)
         copy_into(got, memory)
-
-    def _threads(self) -> ThreadPoolExecutor:
-        with self._lock:
-            if self._pool is None:
-                self._pool = ThreadPoolExecutor(_READS_MAX, "sealpoint-obstore")
-            return self._pool
 
     def head(self, key: str) -> StoredObject:
         with _permission("read", self.uri):
@@ -188,8 +178,7 @@ class ObstoreStore(ObjectStore):
             return await asyncio.wait_for(listing, LISTING_SECONDS)  # which ends it
 
         try:
-            # A thread of our own: that of the caller may have a loop of asyncio.
-            return self._threads().submit(lambda: asyncio.run(in_time())).result()
+            return _call_each([lambda: asyncio.run(in_time())])[0]  # the caller's thread may have a loop of asyncio
         except TimeoutError as error:
             raise IoError(f"the listing did not end within {LISTING_SECONDS:.4g} s", path=f"{self.uri}/{prefix}") from error
 
@@ -203,6 +192,34 @@ class ObstoreStore(ObjectStore):
                 for key in batch:
                     with contextlib.suppress(FileNotFoundError):
                         obstore.delete(self._store, key)
+
+
+def _call_each(calls: Sequence[Callable[[], Any]]) -> list[Any]:
+    """Makes all calls on new threads and waits for them. Then raises the error of the first failed call.
+
+    An executor would refuse them while the interpreter waits for background saves at its exit.
+    """
+    rest = deque(enumerate(calls))
+    results: dict[int, Any] = {}
+    errors: dict[int, BaseException] = {}
+
+    def work() -> None:
+        with contextlib.suppress(IndexError):
+            while True:
+                number, call = rest.popleft()
+                try:
+                    results[number] = call()
+                except BaseException as error:
+                    errors[number] = error
+
+    threads = [threading.Thread(target=work, name="sealpoint-obstore", daemon=True) for _ in calls[:_READS_MAX]]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[min(errors)]
+    return [results[number] for number in range(len(calls))]
 
 
 class _Upload:
