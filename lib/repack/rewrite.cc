@@ -2,7 +2,6 @@
 #include "lib/repack/rewrite.h"
 
 #include <algorithm>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -11,13 +10,13 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/container/open_checkpoint.h"
+#include "lib/copy/leftovers.h"
+#include "lib/copy/whole_file.h"
 #include "lib/format/constants.h"
+#include "lib/pipeline/byte_meter.h"
 #include "lib/pipeline/thread_pool.h"
-#include "lib/promote/copy_meter.h"
-#include "lib/promote/leftovers.h"
 #include "lib/repack/pieces.h"
 #include "lib/repack/write_part.h"
-#include "lib/storage/durable.h"
 #include "sealpoint/engine.h"
 
 namespace sealpoint::internal::repack {
@@ -52,8 +51,7 @@ class Rewriting {
         to_(std::move(to)),
         options_(options),
         storage_(options.to_storage ? options.to_storage : DefaultStorage()),
-        on_bytes_(WithTotal(options.on_progress, bytes_total_)),
-        meter_(on_bytes_) {}
+        meter_(pipeline::AskDuringCopy(options.on_progress)) {}
 
   Result<RepackReport> Run() {
     SEALPOINT_RETURN_IF_ERROR(storage_->CreateDirectories(to_));
@@ -66,7 +64,7 @@ class Rewriting {
                                container::OpenCommitted(*storage_, to_, options_.limits, true));
     // Who published then may have died before the sync.
     if (is_made) SEALPOINT_RETURN_IF_ERROR(directory_->Sync());
-    promote::RemoveLeftovers(*directory_, files.marker.marker.attempt, files.index.metadata);
+    copy::RemoveLeftovers(*directory_, files.marker.marker.attempt, files.index.metadata);
     RepackReport report = ReportOf(files);
     report.was_committed = is_made;
     return report;
@@ -74,10 +72,7 @@ class Rewriting {
 
  private:
   Status Make() {
-    SEALPOINT_ASSIGN_OR_RETURN(const Id128 probe, Id128::Random());
-    SEALPOINT_ASSIGN_OR_RETURN(const Capabilities capabilities,
-                               directory_->Probe(format::ProbeName(probe)));
-    SEALPOINT_RETURN_IF_ERROR(storage::CheckCapabilities(*directory_, capabilities));
+    SEALPOINT_RETURN_IF_ERROR(copy::ProbePublishMethod(*directory_).status());
     if (job_.commit.attempt.is_zero()) {
       SEALPOINT_ASSIGN_OR_RETURN(job_.commit.attempt, AttemptId::Random());
     }
@@ -135,11 +130,13 @@ class Rewriting {
   // None is larger than a blob is to be, if their number was asked for.
   Result<std::vector<ShardPiece>> Cut(std::uint64_t memory_bytes) {
     constexpr std::uint64_t kLeast = 64 * kKiB;
+    std::uint64_t bytes_total = 0;
     for (const TensorTask& task : job_.tensors) {
-      bytes_total_ += Region::Whole(task.spec.shape).element_count() * task.spec.element_size;
+      bytes_total += Region::Whole(task.spec.shape).element_count() * task.spec.element_size;
     }
+    meter_.set_bytes_total(bytes_total);
     const std::uint64_t raw_bytes = options_.blob_count != 0
-                                        ? std::max(bytes_total_ / options_.blob_count, kLeast)
+                                        ? std::max(bytes_total / options_.blob_count, kLeast)
                                         : memory_bytes;
     return CutIntoPieces(job_, {.memory_bytes = memory_bytes, .raw_bytes = raw_bytes});
   }
@@ -186,9 +183,7 @@ class Rewriting {
   std::unique_ptr<Directory> directory_;
   std::unique_ptr<Engine> engine_;
   std::vector<std::unique_ptr<BlobWriter>> writers_;  // one per part
-  std::uint64_t bytes_total_ = 0;                     // of the tensors
-  const std::function<bool(std::uint64_t bytes)> on_bytes_;
-  promote::CopyMeter meter_;
+  pipeline::ByteMeter meter_;
 };
 
 }  // namespace

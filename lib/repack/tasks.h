@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -51,10 +50,6 @@ struct RewriteJob {
   std::vector<ObjectTask> objects{};
   CommitOptions commit{};
 };
-
-// Callback for a CopyMeter. Borrows both; `bytes_total` may be set later. Empty if there is none.
-std::function<bool(std::uint64_t bytes)> WithTotal(const RepackProgress& on_progress,
-                                                   const std::uint64_t& bytes_total);
 
 // Opens the sources; together they use a quarter of the budget. Errors: those of Checkpoint::Open,
 // InvalidArgument (options).
