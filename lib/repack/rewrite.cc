@@ -14,10 +14,10 @@
 #include "lib/copy/whole_file.h"
 #include "lib/format/constants.h"
 #include "lib/pipeline/byte_meter.h"
-#include "lib/pipeline/thread_pool.h"
-#include "lib/repack/pieces.h"
-#include "lib/repack/write_part.h"
+#include "lib/repack/write_batch.h"
+#include "lib/tensor_stream/stream.h"
 #include "sealpoint/engine.h"
+#include "sealpoint/threads.h"
 
 namespace sealpoint::internal::repack {
 namespace {
@@ -108,27 +108,26 @@ class Rewriting {
   Status WriteAndCommit() {
     const std::uint64_t memory =
         options_.memory_budget_bytes / 2 / static_cast<std::uint64_t>(options_.threads);
-    SEALPOINT_ASSIGN_OR_RETURN(const std::vector<ShardPiece> pieces, Cut(memory));
+    SEALPOINT_ASSIGN_OR_RETURN(const std::vector<tensor_stream::Piece> pieces, Cut(memory));
     const std::size_t wanted =
         options_.blob_count != 0 ? options_.blob_count : static_cast<std::size_t>(options_.threads);
     const std::size_t count = std::clamp<std::size_t>(pieces.size(), 1, wanted);
-    const auto parts = Divide(pieces, count);
     writers_.resize(count);
     std::vector<std::vector<BlobSummary>> summaries(count);
-    const PartMemory part_memory{.size_bytes = memory, .on_written = [this](std::uint64_t bytes) {
-                                   return meter_.Add(bytes);
-                                 }};
-    const auto write = [&](int, std::size_t i) {
-      return WritePart(i, parts[i], part_memory, summaries[i]);
-    };
-    SEALPOINT_RETURN_IF_ERROR(pipeline::ParallelFor(options_.threads, count, write));
+    const tensor_stream::StreamOptions stream{
+        .threads = options_.threads, .batch_bytes = memory, .threads_per_load = kThreadsAuto};
+    SEALPOINT_RETURN_IF_ERROR(
+        ReadLanes(stream, Divide(pieces, count), meter_,
+                  [&](std::size_t number, const tensor_stream::LaneReader& reader) {
+                    return WriteLane(number, reader, summaries[number]);
+                  }));
     std::vector<BlobSummary> all;
     for (const auto& some : summaries) all.insert(all.end(), some.begin(), some.end());
     return Commit(*storage_, to_, job_.commit, all).status();
   }
 
   // None is larger than a blob is to be, if their number was asked for.
-  Result<std::vector<ShardPiece>> Cut(std::uint64_t memory_bytes) {
+  Result<std::vector<tensor_stream::Piece>> Cut(std::uint64_t memory_bytes) {
     constexpr std::uint64_t kLeast = 64 * kKiB;
     std::uint64_t bytes_total = 0;
     for (const TensorTask& task : job_.tensors) {
@@ -142,13 +141,14 @@ class Rewriting {
   }
 
   // The first one also has what is no part of any piece.
-  Status WritePart(std::size_t number, std::span<const ShardPiece> pieces, const PartMemory& memory,
+  Status WriteLane(std::size_t number, const tensor_stream::LaneReader& reader,
                    std::vector<BlobSummary>& summaries) {
-    if (number > 0 && pieces.empty()) return {};
+    if (number > 0 && reader.lane().empty()) return {};
     std::unique_ptr<BlobWriter>& writer = writers_[number];
     SEALPOINT_RETURN_IF_ERROR(MakeWriter(writer));
     if (number == 0) SEALPOINT_RETURN_IF_ERROR(WriteWithoutPieces(*writer));
-    SEALPOINT_RETURN_IF_ERROR(WritePieces(job_, pieces, memory, *writer));
+    SEALPOINT_RETURN_IF_ERROR(reader.ForEachBatch(
+        [&](const tensor_stream::Batch& batch) { return WriteBatch(job_, batch, *writer); }));
     SEALPOINT_ASSIGN_OR_RETURN(summaries, writer->Finish());
     return {};
   }
@@ -182,7 +182,7 @@ class Rewriting {
   const std::shared_ptr<Storage> storage_;
   std::unique_ptr<Directory> directory_;
   std::unique_ptr<Engine> engine_;
-  std::vector<std::unique_ptr<BlobWriter>> writers_;  // one per part
+  std::vector<std::unique_ptr<BlobWriter>> writers_;  // one per lane
   pipeline::ByteMeter meter_;
 };
 

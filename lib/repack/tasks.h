@@ -28,14 +28,12 @@ struct TensorTask {
   // the first.
   std::optional<DType> accumulator{};
 
-  // Memory per element during processing: its first value, and the value from another source or the
-  // value to write.
+  // Memory per element during processing: its first value, and in a second plane the value from
+  // another source or the value to write.
   std::uint64_t held_size() const {
     return accumulator ? DTypeSizeBytes(*accumulator) : spec.element_size;
   }
-  std::uint64_t memory_per_element() const {
-    return held_size() * (sources.size() > 1 || accumulator ? 2 : 1);
-  }
+  std::size_t plane_count() const { return sources.size() > 1 || accumulator ? 2 : 1; }
 };
 
 struct ObjectTask {
