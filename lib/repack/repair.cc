@@ -14,7 +14,6 @@
 #include "lib/base/macros.h"
 #include "lib/container/open_checkpoint.h"
 #include "lib/copy/blob_copy.h"
-#include "lib/copy/leftovers.h"
 #include "lib/copy/whole_file.h"
 #include "lib/format/constants.h"
 #include "lib/pipeline/byte_meter.h"
@@ -305,17 +304,11 @@ class Repairing {
                          .reuses_blobs = true};
     if (!marker.parent.is_zero()) commit.parent = ParentRef{marker.parent, marker.sequence - 1};
     SEALPOINT_ASSIGN_OR_RETURN(
-        report_.was_committed,
-        IsMadeAlready(*to_storage_, *target_, commit.provenance, options_.limits));
-    if (!report_.was_committed) {
-      SEALPOINT_RETURN_IF_ERROR(Commit(*to_storage_, to_, commit, summaries_).status());
-    }
-    SEALPOINT_ASSIGN_OR_RETURN(const container::CommittedFiles files,
-                               container::OpenCommitted(*to_storage_, to_, options_.limits, true));
-    // Who published then may have died before the sync.
-    if (report_.was_committed) SEALPOINT_RETURN_IF_ERROR(target_->Sync());
-    report_.attempt = files.marker.marker.attempt;
-    copy::RemoveLeftovers(*target_, report_.attempt, files.index.metadata);
+        const MadeCheckpoint made,
+        MakeOnce(*to_storage_, *target_, commit.provenance, options_.limits,
+                 [&] { return Commit(*to_storage_, to_, commit, summaries_).status(); }));
+    report_.was_committed = made.was_committed;
+    report_.attempt = made.files.marker.marker.attempt;
     return {};
   }
 

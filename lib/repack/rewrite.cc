@@ -22,7 +22,8 @@
 namespace sealpoint::internal::repack {
 namespace {
 
-RepackReport ReportOf(const container::CommittedFiles& files) {
+RepackReport ReportOf(const MadeCheckpoint& made) {
+  const container::CommittedFiles& files = made.files;
   const metadata::Metadata& index = files.index.metadata;
   return {.attempt = files.marker.marker.attempt,
           .sequence = files.marker.marker.sequence,
@@ -31,7 +32,8 @@ RepackReport ReportOf(const container::CommittedFiles& files) {
           .object_count = index.object_count(),
           .blob_count = index.blob_count(),
           .raw_bytes = index.raw_bytes(),
-          .total_bytes = files.marker.marker.total_bytes};
+          .total_bytes = files.marker.marker.total_bytes,
+          .was_committed = made.was_committed};
 }
 
 RepackReport PlanOf(const RewriteJob& job) {
@@ -42,6 +44,29 @@ RepackReport PlanOf(const RewriteJob& job) {
     report.raw_bytes += Region::Whole(task.spec.shape).element_count() * task.spec.element_size;
   }
   return report;
+}
+
+// True if an earlier call made it.
+Result<bool> IsMadeAlready(const Storage& storage, const Directory& directory,
+                           const ProvenanceList& provenance, const Limits& limits) {
+  const auto info = directory.Stat(format::kMarkerName);
+  if (!info.ok() && info.error().code() == Code::kNotFound) return false;
+  SEALPOINT_RETURN_IF_ERROR(info.status());
+  const auto found = container::OpenCommitted(storage, directory.path(), limits, false);
+  if (found.ok()) {
+    const ProvenanceList entries = found->index.metadata.provenance();
+    const bool is_this = std::ranges::all_of(provenance, [&](const auto& entry) {
+      return !entry.first.starts_with("repack.") ||
+             std::ranges::find(entries, entry) != entries.end();
+    });
+    if (is_this) return true;
+  } else if (found.error().code() == Code::kIo) {
+    return found.error();
+  }
+  return RuleError(Code::kAlreadyExists, "R-CMT-01", "the directory holds another marker",
+                   found.ok() ? StrCat(", of attempt ", found->marker.marker.attempt.ToHex()) : "",
+                   ", expected none")
+      .AtPath(JoinPath(directory.path(), format::kMarkerName));
 }
 
 class Rewriting {
@@ -56,18 +81,10 @@ class Rewriting {
   Result<RepackReport> Run() {
     SEALPOINT_RETURN_IF_ERROR(storage_->CreateDirectories(to_));
     SEALPOINT_ASSIGN_OR_RETURN(directory_, storage_->OpenDirectory(to_));
-    SEALPOINT_ASSIGN_OR_RETURN(
-        const bool is_made,
-        IsMadeAlready(*storage_, *directory_, job_.commit.provenance, options_.limits));
-    if (!is_made) SEALPOINT_RETURN_IF_ERROR(Make());
-    SEALPOINT_ASSIGN_OR_RETURN(const container::CommittedFiles files,
-                               container::OpenCommitted(*storage_, to_, options_.limits, true));
-    // Who published then may have died before the sync.
-    if (is_made) SEALPOINT_RETURN_IF_ERROR(directory_->Sync());
-    copy::RemoveLeftovers(*directory_, files.marker.marker.attempt, files.index.metadata);
-    RepackReport report = ReportOf(files);
-    report.was_committed = is_made;
-    return report;
+    SEALPOINT_ASSIGN_OR_RETURN(const MadeCheckpoint made,
+                               MakeOnce(*storage_, *directory_, job_.commit.provenance,
+                                        options_.limits, [this] { return Make(); }));
+    return ReportOf(made);
   }
 
  private:
@@ -129,10 +146,7 @@ class Rewriting {
   // None is larger than a blob is to be, if their number was asked for.
   Result<std::vector<tensor_stream::Piece>> Cut(std::uint64_t memory_bytes) {
     constexpr std::uint64_t kLeast = 64 * kKiB;
-    std::uint64_t bytes_total = 0;
-    for (const TensorTask& task : job_.tensors) {
-      bytes_total += Region::Whole(task.spec.shape).element_count() * task.spec.element_size;
-    }
+    const std::uint64_t bytes_total = PlanOf(job_).raw_bytes;
     meter_.set_bytes_total(bytes_total);
     const std::uint64_t raw_bytes = options_.blob_count != 0
                                         ? std::max(bytes_total / options_.blob_count, kLeast)
@@ -188,26 +202,18 @@ class Rewriting {
 
 }  // namespace
 
-Result<bool> IsMadeAlready(const Storage& storage, const Directory& directory,
-                           const ProvenanceList& provenance, const Limits& limits) {
-  const auto info = directory.Stat(format::kMarkerName);
-  if (!info.ok() && info.error().code() == Code::kNotFound) return false;
-  SEALPOINT_RETURN_IF_ERROR(info.status());
-  const auto found = container::OpenCommitted(storage, directory.path(), limits, false);
-  if (found.ok()) {
-    const ProvenanceList entries = found->index.metadata.provenance();
-    const bool is_this = std::ranges::all_of(provenance, [&](const auto& entry) {
-      return !entry.first.starts_with("repack.") ||
-             std::ranges::find(entries, entry) != entries.end();
-    });
-    if (is_this) return true;
-  } else if (found.error().code() == Code::kIo) {
-    return found.error();
-  }
-  return RuleError(Code::kAlreadyExists, "R-CMT-01", "the directory holds another marker",
-                   found.ok() ? StrCat(", of attempt ", found->marker.marker.attempt.ToHex()) : "",
-                   ", expected none")
-      .AtPath(JoinPath(directory.path(), format::kMarkerName));
+Result<MadeCheckpoint> MakeOnce(const Storage& storage, Directory& directory,
+                                const ProvenanceList& provenance, const Limits& limits,
+                                const std::function<Status()>& make) {
+  SEALPOINT_ASSIGN_OR_RETURN(const bool is_made,
+                             IsMadeAlready(storage, directory, provenance, limits));
+  if (!is_made) SEALPOINT_RETURN_IF_ERROR(make());
+  SEALPOINT_ASSIGN_OR_RETURN(container::CommittedFiles files,
+                             container::OpenCommitted(storage, directory.path(), limits, true));
+  // Who published then may have died before the sync.
+  if (is_made) SEALPOINT_RETURN_IF_ERROR(directory.Sync());
+  copy::RemoveLeftovers(directory, files.marker.marker.attempt, files.index.metadata);
+  return MadeCheckpoint{.files = std::move(files), .was_committed = is_made};
 }
 
 Result<RepackReport> Rewrite(RewriteJob job, const std::string& to, const RepackOptions& options) {
