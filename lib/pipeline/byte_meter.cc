@@ -16,7 +16,7 @@ Status Ask(const std::function<bool(Bytes...)>& on_progress, Bytes... bytes) {
   try {
     is_continued = on_progress(bytes...);
   } catch (...) {
-    // Whoever throws gives it up, too.
+    // An exception ends the copy, too.
   }
   return is_continued ? Status()
                       : MakeError(Code::kCancelled, "the copy was given up by its caller");

@@ -24,7 +24,7 @@ TEST(ByteMeter, ReportsTheSumAndTheTotal) {
   EXPECT_EQ(calls, (Calls{{4, 9}, {9, 9}}));
 }
 
-TEST(ByteMeter, CallsNobodyAgainWhoEndedTheCall) {
+TEST(ByteMeter, MakesNoCallAfterAnEnd) {
   Calls calls;
   const std::function<bool(std::uint64_t, std::uint64_t)> on_progress = [&](std::uint64_t done,
                                                                             std::uint64_t total) {
