@@ -7,7 +7,6 @@
 
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
-#include "lib/saver/promotion_queue.h"
 #include "lib/saver/save_run.h"
 #include "lib/storage/durable.h"
 #include "sealpoint/text.h"
@@ -61,11 +60,13 @@ Result<CommitInfo> BackgroundSave::Run(Engine& engine, Communicator& comm, Statu
   // Must precede the recorder's first look at is_cancelled_: TimeOut sets that flag and then
   // reads this one, so at least one of the two threads sees what the other did.
   has_begun_ = true;
-  SaveRun run(engine, comm, saver_options_, target_, options_, recorder_, *frozen_);
-  Result<CommitInfo> result = TakeSteps(engine, run);
+  SaveRun run(engine, comm, saver_options_, target_, options_, *destination_, recorder_, *frozen_);
+  Result<CommitInfo> result = TakeSteps(engine, comm, run);
   recorder_.End();
-  if (result.ok()) result->report = recorder_.report();
-  if (result.ok() && run.is_staged()) promotions_->Add(run.TakeStaged());
+  if (result.ok()) {
+    result->report = recorder_.report();
+    destination_->Promote();
+  }
   broken = run.broken();
   staged_writer_.reset();
   writer_.reset();
@@ -75,17 +76,15 @@ Result<CommitInfo> BackgroundSave::Run(Engine& engine, Communicator& comm, Statu
 // The steps of a save in the foreground, in another order: the declarations were compared and the
 // payload was staged before the save was queued (spec/commit.md, 2.6). What failed on the training
 // thread of one rank is its contribution to the first agreement, in the preflight.
-Result<CommitInfo> BackgroundSave::TakeSteps(Engine& engine, SaveRun& run) {
+Result<CommitInfo> BackgroundSave::TakeSteps(Engine& engine, Communicator& comm, SaveRun& run) {
   recorder_.Begin(Phase::kPreflight);
   Status status = staged();
   if (status.ok()) status = recorder_.failure();
-  if (status.ok() && run.is_staged()) {
-    status = promotions_->MakeRoom([this] { return recorder_.failure(); });
-  }
+  if (status.ok()) status = destination_->MakeRoom([this] { return recorder_.failure(); });
   status = run.Preflight(status);
   if (!status.ok()) return status;
   Status local_status = LinkFrozen(run);
-  status = run.CheckFreeSpace(tensor_bytes);
+  status = destination_->CheckFreeSpace(comm, tensor_bytes);
   if (!status.ok()) return run.Fail(writer_.get(), std::move(status));
   recorder_.Begin(Phase::kWriteBlobs, tensor_bytes);
   if (local_status.ok()) local_status = staged_writer_ ? Bind(engine, run) : Stream(run);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "lib/observe/phase_recorder.h"
+#include "lib/saver/destination.h"
 #include "lib/saver/frozen_blobs.h"
 #include "lib/saver/save_run.h"
 #include "lib/writer/blob_writer_impl.h"
@@ -26,8 +27,6 @@
 #include "sealpoint/status.h"
 
 namespace sealpoint::internal::saver {
-
-class PromotionQueue;
 
 // Effectively infinite, but safe in chrono arithmetic.
 inline constexpr std::chrono::milliseconds kLongestWait = std::chrono::hours(24 * 3650);
@@ -47,19 +46,21 @@ void TellUnheard(const SaverOptions& options, const std::string& what, const Sta
 // thread.
 class BackgroundSave {
  public:
-  // `promotions`: for staged saves.
-  BackgroundSave(const SaverOptions& saver, SaveTarget target, SaveOptions options,
-                 std::shared_ptr<PromotionQueue> promotions, std::shared_ptr<FrozenBlobs> frozen)
+  // `promotions`: see MakeDestination.
+  BackgroundSave(Storage& storage, const SaverOptions& saver, SaveTarget target,
+                 SaveOptions options, std::shared_ptr<PromotionQueue> promotions,
+                 std::shared_ptr<FrozenBlobs> frozen)
       : saver_options_(saver),
-        promotions_(std::move(promotions)),
         frozen_(std::move(frozen)),
         target_(std::move(target)),
         options_(std::move(options)),
+        destination_(MakeDestination(storage, target_, options_, std::move(promotions))),
         recorder_(saver.on_phase, options_.step, &is_cancelled_),
         deadline_(saver.background_deadline) {}
 
   // For the training thread before the save is queued, and between is_bound and SetStaged.
   observe::PhaseRecorder& recorder() { return recorder_; }
+  const Destination& destination() const { return *destination_; }
   std::uint64_t tensor_bytes = 0;  // that this rank writes
 
   // Before it is queued: groups that may be linked.
@@ -99,7 +100,7 @@ class BackgroundSave {
   void WaitForChange(std::chrono::microseconds longest) const;
 
  private:
-  Result<CommitInfo> TakeSteps(Engine& engine, SaveRun& run);
+  Result<CommitInfo> TakeSteps(Engine& engine, Communicator& comm, SaveRun& run);
   Status LinkFrozen(SaveRun& run);
   Status Bind(Engine& engine, const SaveRun& run);
   Status Stream(const SaveRun& run);
@@ -107,12 +108,12 @@ class BackgroundSave {
   Status WaitForStaging();
 
   const SaverOptions saver_options_;
-  const std::shared_ptr<PromotionQueue> promotions_;
   const std::shared_ptr<FrozenBlobs> frozen_;
   std::vector<FrozenGroup> frozen_groups_{};
   std::set<std::string> linked_groups_{};
   const SaveTarget target_;
   const SaveOptions options_;
+  const std::unique_ptr<Destination> destination_;
   std::atomic<bool> is_cancelled_ = false;
   std::atomic<bool> has_begun_ = false;
   observe::PhaseRecorder recorder_;

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "lib/observe/phase_recorder.h"
+#include "lib/saver/destination.h"
 #include "lib/saver/frozen_blobs.h"
 #include "lib/saver/preflight.h"
-#include "lib/saver/staged_commit.h"
 #include "lib/writer/blob_writer_impl.h"
 #include "sealpoint/commit.h"
 #include "sealpoint/communicator.h"
@@ -48,32 +48,29 @@ class SaveRun {
  public:
   // Borrows everything.
   SaveRun(Engine& engine, Communicator& comm, const SaverOptions& options, const SaveTarget& target,
-          const SaveOptions& save, observe::PhaseRecorder& recorder, FrozenBlobs& frozen)
+          const SaveOptions& save, Destination& destination, observe::PhaseRecorder& recorder,
+          FrozenBlobs& frozen)
       : engine_(engine),
         comm_(comm),
         options_(options),
         target_(target),
         save_(save),
+        destination_(destination),
         recorder_(recorder),
         frozen_(frozen) {}
 
   // `local_status` is this rank's own outcome so far.
   Status Preflight(const Status& local_status = {});
-  const Attempt& attempt() const { return attempt_; }
+  const Attempt& attempt() const { return destination_.attempt(); }
   bool allows_empty() const { return save_.allow_empty; }
-  bool is_staged() const { return !target_.local.empty(); }
   // After the preflight: links these groups from the parent. Returns the names of groups that need
   // not be written. Not collective. Errors: Io.
   Result<std::set<std::string>> LinkFrozen(std::span<const FrozenGroup> groups);
-  // R-CMT-08: there is space for the writes of all ranks together.
-  Status CheckFreeSpace(std::uint64_t tensor_bytes);
   // A writer for this attempt. Not collective.
   Result<std::unique_ptr<writer::BlobWriterImpl>> CreateWriter() const;
   // From the end of the payload to the verdict. `writer` has all of it, or is null where this rank
   // has `local_status` to report.
   Result<CommitInfo> Commit(writer::BlobWriterImpl* writer, Status local_status);
-  // After the success of a staged save: data for its promotion. Not collective.
-  StagedCommit TakeStaged() { return std::move(staged_); }
   // After an agreed failure before publication every rank removes its own files; the last one out
   // is rank 0, which removes the directory if that left it empty. Returns `why`.
   Status Fail(writer::BlobWriterImpl* writer, Status cause);
@@ -87,14 +84,6 @@ class SaveRun {
  private:
   std::vector<BlobSummary> LinkedSummaries() const;
   Result<CommitInfo> CommitOnRoot(const std::vector<Bytes>& gathered);
-  Status CheckLocalSpace(std::uint64_t tensor_bytes);
-  Status NoteOwnBlobs(const std::vector<BlobSummary>& summaries);
-  // R-STG-01. For rank 0 only, within its commit: sends index and marker to all ranks.
-  Status SendToNodes(ByteSpan index_file, ByteSpan marker);
-  // On the other ranks; `broken` becomes an error if the communicator failed.
-  Status PlaceOnNode(Status& broken);
-  void PublishOnNode();
-  void RemoveFromNode();
   Result<CommitInfo> CommitAndBroadcast(writer::BlobWriterImpl* writer,
                                         const std::vector<Bytes>& gathered);
   Status Unknown(const Status& cause);
@@ -104,14 +93,11 @@ class SaveRun {
   const SaverOptions& options_;
   const SaveTarget& target_;
   const SaveOptions& save_;
+  Destination& destination_;
   observe::PhaseRecorder& recorder_;
   FrozenBlobs& frozen_;
   std::vector<FrozenBlobs::Linked> linked_{};  // that this rank made
-  Attempt attempt_;
   Status broken_;
-  StagedCommit staged_;
-  bool was_sent_ = false;                 // on rank 0: SendToNodes was called
-  std::vector<std::string> own_files_{};  // that PlaceOnNode made
 };
 
 }  // namespace sealpoint::internal::saver

@@ -23,6 +23,7 @@
 #include "lib/pipeline/engine_parts.h"
 #include "lib/saver/background_save.h"
 #include "lib/saver/compare_replicas.h"
+#include "lib/saver/destination.h"
 #include "lib/saver/fast_check_declarations.h"
 #include "lib/saver/find_replicas.h"
 #include "lib/saver/frozen_blobs.h"
@@ -33,9 +34,7 @@
 #include "lib/saver/save_plan.h"
 #include "lib/saver/save_queue.h"
 #include "lib/saver/save_run.h"
-#include "lib/saver/staged_commit.h"
 #include "lib/saver/write_sources.h"
-#include "lib/storage/place.h"
 #include "lib/writer/commit_steps.h"
 #include "lib/writer/staged_writer.h"
 #include "lib/writer/state_writer.h"
@@ -98,7 +97,7 @@ class SaverImpl final : public Saver {
 
  private:
   Status CheckUsable() const;
-  Status CheckArguments(const SaveTarget& target, const SaveOptions& options,
+  Status CheckArguments(const Destination& destination, const SaveOptions& options,
                         const Sources& sources) const;
   // Collective: the first exchange of a save. An error of any rank becomes the error of all.
   // No exchange if the caller compared the call (SaveOptions::declarations); an error of this rank
@@ -123,7 +122,8 @@ class SaverImpl final : public Saver {
   // Collective. `any` are the flags of the ranks' proposals, of which none is an error.
   Status AgreeOnPlan(const Flags& any, const LocalPlan& local_plan, const Declaration& declaration);
   Result<CommitInfo> RunInForeground(const SaveTarget& target, const SaveOptions& options,
-                                     SaveRun& run, const Status& local_status, const Sources& held,
+                                     Destination& destination, SaveRun& run,
+                                     const Status& local_status, const Sources& held,
                                      observe::PhaseRecorder& recorder);
   Status OpenQueue();
   // Collective. From the first exchange until the state is copied, and the save queued.
@@ -131,9 +131,10 @@ class SaverImpl final : public Saver {
                            const Sources& held_sources,
                            const std::shared_ptr<BackgroundSave>& save);
   // The plan of a save as this rank writes it. Not collective.
-  Result<GroupedPlan> Group(const LocalPlan& local_plan, bool is_staged, const Sources& sources);
+  Result<GroupedPlan> Group(const LocalPlan& local_plan, const Destination& destination,
+                            const Sources& sources);
   std::unique_ptr<writer::StagedWriter> ReserveStaging(const SavePlan& plan,
-                                                       const SaveTarget& target,
+                                                       const Destination& destination,
                                                        const SaveOptions& options,
                                                        const Sources& sources,
                                                        observe::PhaseRecorder& recorder) const;
@@ -141,7 +142,8 @@ class SaverImpl final : public Saver {
   void Stream(const std::shared_ptr<BackgroundSave>& save, const SavePlan& plan,
               const Sources& sources, Status local_status);
   // What is to be written of the plan, after blobs of the parent were linked. Not collective.
-  Result<std::shared_ptr<const SavePlan>> LinkFrozen(SaveRun& run, const LocalPlan& local_plan,
+  Result<std::shared_ptr<const SavePlan>> LinkFrozen(const Destination& destination, SaveRun& run,
+                                                     const LocalPlan& local_plan,
                                                      const Sources& sources);
   Status Write(writer::StateWriter& writer, const SavePlan& plan, const Sources& sources) const {
     return WriteSources(options_, writer, plan, sources);
@@ -174,15 +176,18 @@ Result<CommitInfo> SaverImpl::Save(const SaveTarget& target, const SaveOptions& 
   SEALPOINT_RETURN_IF_ERROR(CheckUsable());
   observe::PhaseRecorder recorder(options_.on_phase, options.step);
   recorder.Begin(Phase::kPreflight);
-  Status local_status = CheckArguments(target, options, sources);
+  const auto destination = MakeDestination(engine_.storage(), target, options, promotions_);
+  Status local_status = CheckArguments(*destination, options, sources);
   if (local_status.ok()) local_status = recorder.failure();
-  SaveRun run(engine_, comm_, options_, target, options, recorder, *frozen_);
+  SaveRun run(engine_, comm_, options_, target, options, *destination, recorder, *frozen_);
   Result<CommitInfo> result =
-      RunInForeground(target, options, run, local_status, sources, recorder);
+      RunInForeground(target, options, *destination, run, local_status, sources, recorder);
   recorder.End();
   if (!run.broken().ok()) broken_ = run.broken();
-  if (result.ok()) result->report = recorder.report();
-  if (result.ok() && !target.local.empty()) promotions_->Add(run.TakeStaged());
+  if (result.ok()) {
+    result->report = recorder.report();
+    destination->Promote();
+  }
   return result;
 }
 
@@ -190,8 +195,8 @@ Result<CommitInfo> SaverImpl::Save(const SaveTarget& target, const SaveOptions& 
 // the error of all; from then on each step is agreed on before the next begins. The free-space
 // check comes last before the first byte, because it needs the plan (R-CMT-08).
 Result<CommitInfo> SaverImpl::RunInForeground(const SaveTarget& target, const SaveOptions& options,
-                                              SaveRun& run, const Status& local_status,
-                                              const Sources& held,
+                                              Destination& destination, SaveRun& run,
+                                              const Status& local_status, const Sources& held,
                                               observe::PhaseRecorder& recorder) {
   auto local_plan = MakeFirstPlan(local_status, held);
   auto any = Begin("save", target, options, FirstFlags(local_plan, held, run.allows_empty()),
@@ -199,7 +204,7 @@ Result<CommitInfo> SaverImpl::RunInForeground(const SaveTarget& target, const Sa
   if (!any.ok()) return run.NoteFailure(any.error());
   const auto check = [&] { return recorder.failure(); };
   Status ready = local_plan.status();
-  if (ready.ok() && run.is_staged()) ready = promotions_->MakeRoom(check);
+  if (ready.ok()) ready = destination.MakeRoom(check);
   SEALPOINT_RETURN_IF_ERROR(run.Preflight(ready));
   recorder.Begin(Phase::kPlan);
   std::optional<Sources> selected;
@@ -216,9 +221,9 @@ Result<CommitInfo> SaverImpl::RunInForeground(const SaveTarget& target, const Sa
   Status status = AgreeOnPlan(*any, *local_plan, sources.declaration());
   if (status.ok()) status = CompareReplicas(held, sources.declaration());
   if (!status.ok()) return run.Fail(nullptr, std::move(status));
-  const auto plan = LinkFrozen(run, *local_plan, sources);
+  const auto plan = LinkFrozen(destination, run, *local_plan, sources);
   const std::uint64_t bytes = plan.ok() ? (*plan)->tensor_bytes : 0;
-  status = run.CheckFreeSpace(bytes);
+  status = destination.CheckFreeSpace(comm_, bytes);
   if (!status.ok()) return run.Fail(nullptr, std::move(status));
   recorder.Begin(Phase::kWriteBlobs, bytes);
   const auto writer = run.CreateWriter();
@@ -237,8 +242,8 @@ Result<std::unique_ptr<PendingSave>> SaverImpl::SaveAsync(const SaveTarget& targ
                                                           const Sources& held_sources) {
   SEALPOINT_RETURN_IF_ERROR(InternalAccess::PartsOf(engine_).CheckUsable());
   SEALPOINT_RETURN_IF_ERROR(CheckUsable());
-  const auto save =
-      std::make_shared<BackgroundSave>(options_, target, options, promotions_, frozen_);
+  const auto save = std::make_shared<BackgroundSave>(engine_.storage(), options_, target, options,
+                                                     promotions_, frozen_);
   save->recorder().Begin(Phase::kPlan);
   Status staged = StageInBackground(target, options, held_sources, save);
   if (staged.ok()) return MakePendingSave(queue_, save);
@@ -250,20 +255,20 @@ Status SaverImpl::StageInBackground(const SaveTarget& target, const SaveOptions&
                                     const Sources& held_sources,
                                     const std::shared_ptr<BackgroundSave>& save) {
   observe::PhaseRecorder& recorder = save->recorder();
-  const Status local_status = CheckArguments(target, options, held_sources);
+  const Status local_status = CheckArguments(save->destination(), options, held_sources);
   auto local_plan = MakeFirstPlan(local_status, held_sources);
   GroupedPlan grouped;
   std::unique_ptr<writer::StagedWriter> staged;
   // Fails the local plan, and so the exchange that follows, if the memory cannot be digested.
   const auto reserve = [&](const Sources& sources) {
     if (!local_plan.ok() || !local_plan->plan) return true;
-    auto result = Group(*local_plan, !target.local.empty(), sources);
+    auto result = Group(*local_plan, save->destination(), sources);
     if (!result.ok()) {
       local_plan = std::move(result).error();
       return true;
     }
     grouped = std::move(result).value();
-    staged = ReserveStaging(*grouped.plan, target, options, sources, recorder);
+    staged = ReserveStaging(*grouped.plan, save->destination(), options, sources, recorder);
     return staged == nullptr;
   };
   bool is_short = reserve(held_sources);
@@ -286,7 +291,7 @@ Status SaverImpl::StageInBackground(const SaveTarget& target, const SaveOptions&
   SEALPOINT_RETURN_IF_ERROR(CompareReplicas(held_sources, sources.declaration()));
   save->tensor_bytes = plan_->tensor_bytes;
   Status written;
-  if (target.local.empty()) {
+  if (save->destination().may_link()) {
     auto groups = DigestFrozen(InternalAccess::PartsOf(engine_), options_, grouped, sources);
     written = groups.status();
     if (groups.ok()) save->SetFrozen(*std::move(groups));
@@ -325,19 +330,20 @@ void SaverImpl::Stream(const std::shared_ptr<BackgroundSave>& save, const SavePl
   save->SetStaged(std::move(local_status));
 }
 
-Result<GroupedPlan> SaverImpl::Group(const LocalPlan& local_plan, bool is_staged,
+Result<GroupedPlan> SaverImpl::Group(const LocalPlan& local_plan, const Destination& destination,
                                      const Sources& sources) {
-  if (!options_.learn_frozen || is_staged) return GroupedPlan{.plan = local_plan.plan};
+  if (!options_.learn_frozen || !destination.may_link())
+    return GroupedPlan{.plan = local_plan.plan};
   return learned_.Look(InternalAccess::PartsOf(engine_), options_, local_plan.declaration,
                        local_plan.plan, sources);
 }
 
 // Precondition: the ranks agreed on the plan.
-Result<std::shared_ptr<const SavePlan>> SaverImpl::LinkFrozen(SaveRun& run,
+Result<std::shared_ptr<const SavePlan>> SaverImpl::LinkFrozen(const Destination& destination,
+                                                              SaveRun& run,
                                                               const LocalPlan& local_plan,
                                                               const Sources& sources) {
-  SEALPOINT_ASSIGN_OR_RETURN(const GroupedPlan grouped,
-                             Group(local_plan, run.is_staged(), sources));
+  SEALPOINT_ASSIGN_OR_RETURN(const GroupedPlan grouped, Group(local_plan, destination, sources));
   if (run.attempt().parent_directory.empty()) return grouped.plan;  // nothing is digested in vain
   SEALPOINT_ASSIGN_OR_RETURN(
       const std::vector<FrozenGroup> groups,
@@ -350,11 +356,10 @@ Result<std::shared_ptr<const SavePlan>> SaverImpl::LinkFrozen(SaveRun& run,
 
 // Null if the budget does not hold all that this rank writes.
 std::unique_ptr<writer::StagedWriter> SaverImpl::ReserveStaging(
-    const SavePlan& plan, const SaveTarget& target, const SaveOptions& options,
+    const SavePlan& plan, const Destination& destination, const SaveOptions& options,
     const Sources& sources, observe::PhaseRecorder& recorder) const {
   pipeline::EngineParts& parts = InternalAccess::PartsOf(engine_);
-  const std::string& path = target.local.empty() ? target.path : target.local;
-  const std::uint64_t part_size = parts.storage->part_size_bytes(path);
+  const std::uint64_t part_size = parts.storage->part_size_bytes(destination.written_path());
   const std::uint64_t count = BuffersFor(parts, options_, plan, sources, part_size);
   if (!parts.TryReserve(count)) return nullptr;
   return std::make_unique<writer::StagedWriter>(
@@ -373,7 +378,7 @@ Status SaverImpl::CheckUsable() const {
   return queue_ ? queue_->usable() : Status();
 }
 
-Status SaverImpl::CheckArguments(const SaveTarget& target, const SaveOptions& options,
+Status SaverImpl::CheckArguments(const Destination& destination, const SaveOptions& options,
                                  const Sources& sources) const {
   const Status& failure = options.failure.ok() ? sources.failure() : options.failure;
   // Comm and Timeout are of a saver whose ranks may be anywhere; these ranks are here.
@@ -382,10 +387,7 @@ Status SaverImpl::CheckArguments(const SaveTarget& target, const SaveOptions& op
   }
   SEALPOINT_RETURN_IF_ERROR(failure);
   SEALPOINT_RETURN_IF_ERROR(writer::CheckDescription(options.mesh, options.provenance));
-  if (!target.local.empty()) {
-    const Storage& storage = *InternalAccess::PartsOf(engine_).storage;
-    SEALPOINT_RETURN_IF_ERROR(storage::CheckApart(storage, target.local, storage, target.path));
-  }
+  SEALPOINT_RETURN_IF_ERROR(destination.CheckArguments());
   if (options.declarations && options.declarations == searched_among_ &&
       searched_for_ != sources.declaration().ComputeDigest()) {
     return InvalidArgument(
