@@ -5,10 +5,12 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,13 +46,14 @@ void TellUnheard(const SaverOptions& options, const std::string& what, const Sta
 // Members without a lock change owner: the writers and staged_ belong to the training thread before
 // the save is queued and (streamed) between is_bound and SetStaged, otherwise to the background
 // thread.
-class BackgroundSave {
+class BackgroundSave final : public Payload {
  public:
   // `promotions`: see MakeDestination.
   BackgroundSave(Storage& storage, const SaverOptions& saver, SaveTarget target,
                  SaveOptions options, std::shared_ptr<PromotionQueue> promotions,
                  std::shared_ptr<FrozenBlobs> frozen)
-      : saver_options_(saver),
+      : storage_(storage),
+        saver_options_(saver),
         frozen_(std::move(frozen)),
         target_(std::move(target)),
         options_(std::move(options)),
@@ -61,16 +64,21 @@ class BackgroundSave {
   // For the training thread before the save is queued, and between is_bound and SetStaged.
   observe::PhaseRecorder& recorder() { return recorder_; }
   const Destination& destination() const { return *destination_; }
-  std::uint64_t tensor_bytes = 0;  // that this rank writes
+  BlobWriterOptions writer_options() {
+    return WriterOptionsOf(saver_options_, options_, recorder_);
+  }
 
-  // Before it is queued: groups that may be linked.
-  void SetFrozen(std::vector<FrozenGroup> groups) { frozen_groups_ = std::move(groups); }
+  // Before it is queued: what this rank writes, and groups of it that may be linked.
+  void SetPlan(std::uint64_t tensor_bytes, std::vector<FrozenGroup> groups) {
+    tensor_bytes_ = tensor_bytes;
+    groups_ = std::move(groups);
+  }
   // Before it is queued: `writer` has all data, or `status` is the reason why not.
   void SetStaged(std::unique_ptr<writer::StagedWriter> writer, Status status);
   // Streamed: once this is true, the training thread fills writer() and calls SetStaged. The writer
   // is null if an earlier step failed.
   bool is_bound() const;
-  writer::BlobWriterImpl* writer() { return writer_.get(); }
+  writer::BlobWriterImpl* writer() override { return writer_.get(); }
   // Groups that need not be written: their blobs are linked.
   const std::set<std::string>& linked_groups() const { return linked_groups_; }
   void SetStaged(Status status);
@@ -100,16 +108,22 @@ class BackgroundSave {
   void WaitForChange(std::chrono::microseconds longest) const;
 
  private:
-  Result<CommitInfo> TakeSteps(Engine& engine, Communicator& comm, SaveRun& run);
-  Status LinkFrozen(SaveRun& run);
-  Status Bind(Engine& engine, const SaveRun& run);
-  Status Stream(const SaveRun& run);
+  Status Ready() const override;
+  Result<std::span<const FrozenGroup>> FindGroups(const Attempt& /*attempt*/) override {
+    return std::span<const FrozenGroup>(groups_);
+  }
+  void Drop(const std::set<std::string>& linked) override;
+  std::uint64_t tensor_bytes() const override { return tensor_bytes_; }
+  Status Write(const SaveRun& run) override;
+  Status Bind(const SaveRun& run);
   Status staged() const;
   Status WaitForStaging();
 
+  Storage& storage_;
   const SaverOptions saver_options_;
   const std::shared_ptr<FrozenBlobs> frozen_;
-  std::vector<FrozenGroup> frozen_groups_{};
+  std::uint64_t tensor_bytes_ = 0;
+  std::vector<FrozenGroup> groups_{};
   std::set<std::string> linked_groups_{};
   const SaveTarget target_;
   const SaveOptions options_;

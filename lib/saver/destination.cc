@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/saver/destination.h"
 
+#include <chrono>
 #include <utility>
 
 #include "lib/base/errors.h"
@@ -65,6 +66,11 @@ Status DirectDestination::CheckSpaceFor(std::uint64_t bytes, std::uint64_t files
         .AtPath(attempt_.directory);
   }
   return {};
+}
+
+// Success for any other error.
+Status FailureOfComm(const Status& status) {
+  return comm::IsCommFailure(status) ? status : Status();
 }
 
 class StagedDestination final : public Destination {
@@ -158,10 +164,10 @@ Status StagedDestination::SendToNodes(Communicator& comm, ByteSpan index_file, B
 // them agree afterwards, so that the one is done before any of them goes on.
 Status StagedDestination::FollowCommit(Communicator& comm) {
   const auto sent = comm::BroadcastResult(comm, 0, Bytes());
-  if (!sent.ok()) return comm::IsCommFailure(sent.error()) ? sent.error() : Status();
+  if (!sent.ok()) return FailureOfComm(sent.error());
   const Status placed = PlaceOnNode(*sent);
   const Status agreed = AgreeOnStatus(comm, placed);
-  return comm::IsCommFailure(agreed) ? agreed : Status();
+  return FailureOfComm(agreed);
 }
 
 Status StagedDestination::PlaceOnNode(ByteSpan sent) {
@@ -182,6 +188,7 @@ void StagedDestination::Publish(int rank) {
   staged_.local = attempt_.directory;
   staged_.final = attempt_.final_directory;
   staged_.step = options_.step;
+  staged_.since = std::chrono::steady_clock::now();
   if (rank == 0 || !staged_.is_first) return;
   static_cast<void>(
       writer::PublishMarker(*attempt_.opened, attempt_.publish, attempt_.id, staged_.marker));

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <iterator>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "lib/base/internal_access.h"
@@ -110,6 +113,22 @@ Result<std::vector<BlobSummary>> FindBlobs(const Storage& storage, const std::st
   return SummariesOf(storage, directory, index, uses, limits);
 }
 
+// Shards of a group follow each other.
+void AddGroups(const Sources& sources, std::span<const PlannedShard> shards,
+               std::span<const Digest> contents, std::vector<FrozenGroup>& groups) {
+  const writer::DeclarationSummary& summary = InternalAccess::SummaryOf(sources.declaration());
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    FrozenGroup::ShardContent shard{.region = SourceOf(sources, shards[i]).region,
+                                    .content = contents[i]};
+    CopySpec(summary, shards[i], shard.tensor);
+    if (groups.empty() || groups.back().name != shard.tensor.group) {
+      groups.push_back({.name = shard.tensor.group});
+    }
+    groups.back().bytes += shards[i].run.size() * writer::ElementSize(shard.tensor);
+    groups.back().shards.push_back(std::move(shard));
+  }
+}
+
 // A link to a file that lost bytes would fail the commit (R-CMT-02), where a blob that is written
 // is whole.
 Status LinkBlob(Directory& directory, const std::string& from, const BlobSummary& summary,
@@ -126,10 +145,6 @@ Status LinkBlob(Directory& directory, const std::string& from, const BlobSummary
 
 bool IsFrozen(const SaverOptions& options, std::string_view group) {
   return std::ranges::find(options.frozen_groups, group) != options.frozen_groups.end();
-}
-
-bool MayLink(const SaverOptions& options) {
-  return !options.frozen_groups.empty() || options.learn_frozen;
 }
 
 Digest FrozenGroup::ComputeKey() const {
@@ -155,32 +170,19 @@ Digest FrozenGroup::ComputeKey() const {
 Result<std::vector<FrozenGroup>> DigestFrozen(pipeline::EngineParts& engine,
                                               const SaverOptions& options,
                                               const GroupedPlan& grouped, const Sources& sources) {
-  std::vector<FrozenGroup> groups;
-  std::vector<PlannedShard> shards;
   const writer::DeclarationSummary& summary = InternalAccess::SummaryOf(sources.declaration());
-  if (!MayLink(options)) return groups;
-  // Shards of a group follow each other in the plan.
-  for (const PlannedShard& shard : grouped.plan->shards) {
-    FrozenGroup::ShardContent content{.region = SourceOf(sources, shard).region};
-    CopySpec(summary, shard, content.tensor);
-    const bool is_learned = shard.learned != 0;
-    if (!is_learned && !IsFrozen(options, content.tensor.group)) continue;
-    if (groups.empty() || groups.back().name != content.tensor.group) {
-      groups.push_back({.name = content.tensor.group, .is_learned = is_learned});
-    }
-    groups.back().bytes += shard.run.size() * writer::ElementSize(content.tensor);
-    groups.back().shards.push_back(std::move(content));
-    if (!is_learned) shards.push_back(shard);
-  }
+  const std::span<const PlannedShard> shards = grouped.plan->shards;
+  const std::size_t learned_count = grouped.learned.size();
+  std::vector<PlannedShard> declared;
+  std::ranges::copy_if(shards.first(shards.size() - learned_count), std::back_inserter(declared),
+                       [&](const PlannedShard& shard) {
+                         return IsFrozen(options, summary.held(shard.slot).kind.group);
+                       });
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Digest> digests,
-                             DigestShards(engine, sources, shards));
-  auto declared = digests.begin();
-  auto learned = grouped.learned.begin();
-  for (FrozenGroup& group : groups) {
-    for (FrozenGroup::ShardContent& shard : group.shards) {
-      shard.content = group.is_learned ? *learned++ : *declared++;
-    }
-  }
+                             DigestShards(engine, sources, declared));
+  std::vector<FrozenGroup> groups;
+  AddGroups(sources, declared, digests, groups);
+  AddGroups(sources, shards.last(learned_count), grouped.learned, groups);
   return groups;
 }
 

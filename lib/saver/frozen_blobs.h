@@ -27,8 +27,6 @@
 namespace sealpoint::internal::saver {
 
 bool IsFrozen(const SaverOptions& options, std::string_view group);
-// True if blobs of an older checkpoint may be linked.
-bool MayLink(const SaverOptions& options);
 
 // This rank's part of a frozen group.
 struct FrozenGroup {
@@ -38,7 +36,6 @@ struct FrozenGroup {
     Digest content{};  // of the digests of its chunks
   };
   std::string name{};
-  bool is_learned = false;
   std::vector<ShardContent> shards{};
   std::uint64_t bytes = 0;
 

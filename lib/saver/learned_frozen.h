@@ -23,7 +23,7 @@ inline constexpr std::string_view kLearnedGroupPrefix = "sealpoint.learned.";
 // A plan with its learned shards in separate groups after all others.
 struct GroupedPlan {
   std::shared_ptr<const SavePlan> plan{};
-  std::vector<Digest> learned{};  // digests of the learned shards, in the order of the plan
+  std::vector<Digest> learned{};  // digests of the learned shards, the last ones of the plan
 };
 
 // Shards of this rank's plan that were found not to change (SaverOptions::learn_frozen). Local, and

@@ -112,7 +112,8 @@ Status PlanAgreement::TakeMaxima(const comm::CallFlags& maxima, Proposal& propos
 Status PlanAgreement::Agree(Proposal& proposal) {
   if (options_.find_replicas) SEALPOINT_RETURN_IF_ERROR(SelectReplicas(proposal));
   SEALPOINT_RETURN_IF_ERROR(AgreeOnPlan(proposal));
-  return CompareReplicas(proposal);
+  if (options_.compare_replicas) SEALPOINT_RETURN_IF_ERROR(CompareReplicas(proposal));
+  return {};
 }
 
 // The plan becomes known only now, so the flags are reduced once more.
@@ -170,7 +171,6 @@ Status PlanAgreement::AgreeOnPlan(const Proposal& proposal) {
 }
 
 Status PlanAgreement::CompareReplicas(const Proposal& proposal) {
-  if (!options_.compare_replicas) return {};
   if (!shared_) {
     shared_ = FindSharedItems(proposal.sources().declaration(),
                               found_ ? found_->shared_objects : SharedObjects());

@@ -13,6 +13,7 @@
 #include "lib/format/constants.h"
 #include "lib/saver/agree_on_attempt.h"
 #include "lib/saver/merge_at_owners.h"
+#include "lib/saver/reuse.h"
 #include "lib/storage/durable.h"
 #include "lib/writer/commit_steps.h"
 
@@ -83,22 +84,54 @@ BlobWriterOptions WriterOptionsOf(const SaverOptions& options, const SaveOptions
           .on_progress = [&recorder](std::uint64_t bytes) { recorder.Progress(bytes); }};
 }
 
+Result<CommitInfo> SaveRun::Run(Payload& payload) {
+  Result<CommitInfo> result = TakeSteps(payload);
+  save_.recorder.End();
+  if (!result.ok()) return result;
+  result->report = save_.recorder.report();
+  save_.destination.Promote();
+  return result;
+}
+
+// A rank whose arguments are wrong still takes part in the first exchange and returns from it with
+// the error of all; from then on each step is agreed on before the next begins. The free-space
+// check comes last before the first byte, because it needs the plan (R-CMT-08).
+Result<CommitInfo> SaveRun::TakeSteps(Payload& payload) {
+  Destination& destination = save_.destination;
+  Status status = payload.Begin();
+  if (!status.ok()) return NoteFailure(std::move(status));
+  status = payload.Ready();
+  if (status.ok()) status = destination.MakeRoom([this] { return save_.recorder.failure(); });
+  SEALPOINT_RETURN_IF_ERROR(Preflight(status));
+  status = payload.Plan();
+  if (!status.ok()) return Fail(nullptr, std::move(status));
+  Status local_status = Link(payload);
+  status = destination.CheckFreeSpace(comm_, payload.tensor_bytes());
+  if (!status.ok()) return Fail(nullptr, std::move(status));
+  save_.recorder.Begin(Phase::kWriteBlobs, payload.tensor_bytes());
+  if (local_status.ok()) local_status = payload.Write(*this);
+  return Commit(payload.writer(), std::move(local_status));
+}
+
 Status SaveRun::Preflight(const Status& local_status) {
-  const Status status = destination_.Preflight(comm_, local_status);
+  const Status status = save_.destination.Preflight(comm_, local_status);
   return status.ok() ? status : NoteFailure(status);
 }
 
-Result<std::set<std::string>> SaveRun::LinkFrozen(std::span<const FrozenGroup> groups) {
+Status SaveRun::Link(Payload& payload) {
+  SEALPOINT_ASSIGN_OR_RETURN(const auto groups, payload.FindGroups(attempt()));
   std::set<std::string> names;
   FrozenBlobs::OpenedParent parent;
   for (const FrozenGroup& group : groups) {
-    SEALPOINT_ASSIGN_OR_RETURN(FrozenBlobs::Linked linked,
-                               frozen_.Link(engine_.storage(), attempt(), options_, group, parent));
+    SEALPOINT_ASSIGN_OR_RETURN(
+        FrozenBlobs::Linked linked,
+        save_.frozen.Link(engine_.storage(), attempt(), save_.saver, group, parent));
     if (linked.summaries.empty()) continue;
     names.insert(group.name);
     linked_.push_back(std::move(linked));
   }
-  return names;
+  payload.Drop(names);
+  return {};
 }
 
 std::vector<BlobSummary> SaveRun::LinkedSummaries() const {
@@ -110,7 +143,7 @@ std::vector<BlobSummary> SaveRun::LinkedSummaries() const {
 }
 
 Result<std::unique_ptr<writer::BlobWriterImpl>> SaveRun::CreateWriter() const {
-  BlobWriterOptions options = WriterOptionsOf(options_, save_, recorder_);
+  BlobWriterOptions options = WriterOptionsOf(save_.saver, save_.options, save_.recorder);
   options.attempt = attempt().id;
   return writer::BlobWriterImpl::Create(InternalAccess::PartsOf(engine_), attempt().directory,
                                         std::move(options));
@@ -121,7 +154,7 @@ Result<std::unique_ptr<writer::BlobWriterImpl>> SaveRun::CreateWriter() const {
 // gather. A rank that returned early would leave the others waiting in the next of them.
 Result<CommitInfo> SaveRun::Commit(writer::BlobWriterImpl* writer, Status local_status) {
   // A crash here leaves blobs of any length and content and no marker: uncommitted.
-  recorder_.Begin(Phase::kSyncBlobs);
+  save_.recorder.Begin(Phase::kSyncBlobs);
   std::vector<BlobSummary> summaries;
   if (local_status.ok()) {
     auto finished = writer->Finish();
@@ -130,15 +163,15 @@ Result<CommitInfo> SaveRun::Commit(writer::BlobWriterImpl* writer, Status local_
     const std::vector<BlobSummary> linked = LinkedSummaries();
     summaries.insert(summaries.end(), linked.begin(), linked.end());
   }
-  if (local_status.ok()) local_status = destination_.NoteBlobs(summaries);
+  if (local_status.ok()) local_status = save_.destination.NoteBlobs(summaries);
   // From here on every blob of this rank is durable, and so is its name (R-CMT-10): summaries leave
   // this rank only now.
-  recorder_.Begin(Phase::kAgree);
-  if (local_status.ok()) local_status = recorder_.failure();
+  save_.recorder.Begin(Phase::kAgree);
+  if (local_status.ok()) local_status = save_.recorder.failure();
   const bool is_missing = local_status.code() == Code::kNotFound;
   const Status agreed = AgreeOnAttempt(comm_, local_status, is_missing);
   if (!agreed.ok()) return Fail(writer, agreed);
-  auto merged = MergeAtOwners(comm_, summaries, options_.limits);
+  auto merged = MergeAtOwners(comm_, summaries, save_.saver.limits);
   if (!merged.ok()) return Fail(writer, merged.error());
   summaries.clear();
   auto gathered = comm_.Gather(*merged, 0);
@@ -159,50 +192,51 @@ Result<CommitInfo> SaveRun::CommitAndBroadcast(writer::BlobWriterImpl* writer,
   Result<CommitInfo> committed = CommitInfo();
   if (is_root) {
     committed = CommitOnRoot(gathered);
-  } else if (const Status broken = destination_.FollowCommit(comm_); !broken.ok()) {
+  } else if (const Status broken = save_.destination.FollowCommit(comm_); !broken.ok()) {
     return Unknown(broken);
   }
-  recorder_.Begin(Phase::kVerdict);
+  save_.recorder.Begin(Phase::kVerdict);
   const auto verdict =
       comm::BroadcastResult(comm_, 0,
                             committed.ok() ? Result<Bytes>(EncodeCommitInfo(*committed))
                                            : Result<Bytes>(committed.error()));
-  if (verdict.ok()) frozen_.Remember(attempt().id, linked_);
+  if (verdict.ok()) save_.frozen.Remember(attempt().id, linked_);
   if (!verdict.ok() && comm::IsCommFailure(verdict.error())) {
     // Only the broadcast of the verdict failed. Rank 0 knows the outcome from its own storage and
     // reports it: a durable checkpoint is not a failed save because nobody could be informed of it.
     if (!is_root) return Unknown(verdict.error());
     static_cast<void>(NoteFailure(verdict.error()));
-    if (committed.ok()) destination_.Publish(comm_.rank());
+    if (committed.ok()) save_.destination.Publish(comm_.rank());
     return committed;
   }
   if (verdict.ok()) {
-    destination_.Publish(comm_.rank());
+    save_.destination.Publish(comm_.rank());
     return DecodeCommitInfo(*verdict);
   }
   // With an unknown outcome no rank removes anything: its blobs may be those of a checkpoint.
   if (OutcomeIsUnknown(verdict.error())) return verdict.error();
-  destination_.RemoveFiles();
+  save_.destination.RemoveFiles();
   return Fail(writer, verdict.error());
 }
 
 Result<CommitInfo> SaveRun::CommitOnRoot(const std::vector<Bytes>& gathered) {
   SEALPOINT_ASSIGN_OR_RETURN(const GatheredParts parts, DecodeForCommitter(gathered));
   CommitOptions commit{.attempt = attempt().id,
-                       .step = save_.step,
+                       .step = save_.options.step,
                        .parent = attempt().parent,
-                       .mesh = save_.mesh,
-                       .provenance = save_.provenance,
-                       .limits = options_.limits,
-                       .reuses_blobs = MayLink(options_)};
+                       .mesh = save_.options.mesh,
+                       .provenance = save_.options.provenance,
+                       .limits = save_.saver.limits,
+                       .reuses_blobs = MayLink(save_.saver)};
   commit.provenance.emplace_back("sealpoint.ranks", std::to_string(comm_.size()));
   const auto make_index = [&](const metadata::IndexAttributes& attributes) {
-    return JoinGathered(parts, attributes, options_.limits);
+    return JoinGathered(parts, attributes, save_.saver.limits);
   };
-  return destination_.CommitOnRoot(comm_, [&](const writer::BeforePublication& before_publication) {
-    return writer::RunCommit(*attempt().opened, attempt().publish, commit, parts.blobs, make_index,
-                             recorder_, before_publication);
-  });
+  return save_.destination.CommitOnRoot(
+      comm_, [&](const writer::BeforePublication& before_publication) {
+        return writer::RunCommit(*attempt().opened, attempt().publish, commit, parts.blobs,
+                                 make_index, save_.recorder, before_publication);
+      });
 }
 
 // Precondition: nothing was published, and nothing can be any more. Each rank removes only what it
@@ -217,7 +251,7 @@ Status SaveRun::Fail(writer::BlobWriterImpl* writer, Status cause) {
     static_cast<void>(NoteFailure(barrier));
     return cause;
   }
-  destination_.RemoveDirectories(comm_.rank());
+  save_.destination.RemoveDirectories(comm_.rank());
   return cause;
 }
 
@@ -229,7 +263,8 @@ Status SaveRun::Unknown(const Status& cause) {
 }
 
 Status SaveRun::NoteFailure(Status cause) {
-  const std::string during = DescribeSave(target_, save_, recorder_.current_phase());
+  const std::string during =
+      DescribeSave(save_.target, save_.options, save_.recorder.current_phase());
   return NoteBroken(broken_, comm::DescribeCommFailure(comm_, std::move(cause), during));
 }
 

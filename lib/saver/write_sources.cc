@@ -31,6 +31,13 @@ writer::ExpectedState ExpectedOf(const SaverOptions& options, const SavePlan& pl
   return expected;
 }
 
+// An empty tensor is in no frozen group, of which blobs are linked or dropped as a whole.
+void CopyEmptySpec(const SaverOptions& options, const writer::DeclarationSummary& summary,
+                   std::size_t slot, TensorSpec& tensor) {
+  summary.held(slot).CopyTo(tensor);
+  if (IsFrozen(options, tensor.group)) tensor.group.clear();
+}
+
 }  // namespace
 
 Status CheckSources(const Sources& sources) {
@@ -88,8 +95,7 @@ Status WriteSources(const SaverOptions& options, writer::StateWriter& writer, co
   };
   const auto add_rest = [&]() -> Status {
     for (const std::size_t slot : plan.empty_slots) {
-      summary.held(slot).CopyTo(tensor);
-      if (IsFrozen(options, tensor.group)) tensor.group.clear();
+      CopyEmptySpec(options, summary, slot, tensor);
       SEALPOINT_RETURN_IF_ERROR(writer.AddEmptyTensor(tensor));
     }
     for (std::size_t i = 0; i < declaration.objects().size(); ++i) {
@@ -116,8 +122,7 @@ std::uint64_t BuffersFor(const pipeline::EngineParts& engine, const SaverOptions
     estimate.AddShard(tensor, (shard.run.end - shard.run.begin) * writer::ElementSize(tensor));
   }
   for (const std::size_t slot : plan.empty_slots) {
-    summary.held(slot).CopyTo(tensor);
-    if (IsFrozen(options, tensor.group)) tensor.group.clear();
+    CopyEmptySpec(options, summary, slot, tensor);
     estimate.AddEmpty(tensor);
   }
   for (std::size_t i = 0; i < declaration.objects().size(); ++i) {
