@@ -4,9 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <iterator>
 #include <optional>
-#include <span>
 #include <utility>
 
 #include "lib/base/internal_access.h"
@@ -15,9 +13,7 @@
 #include "lib/container/blob_tables.h"
 #include "lib/format/constants.h"
 #include "lib/saver/replica_digests.h"
-#include "lib/saver/write_sources.h"
 #include "lib/writer/blob_summary_parts.h"
-#include "lib/writer/declaration_summary.h"
 #include "lib/writer/tensor_checks.h"
 #include "sealpoint/commit.h"
 #include "sealpoint/digest.h"
@@ -113,22 +109,6 @@ Result<std::vector<BlobSummary>> FindBlobs(const Storage& storage, const std::st
   return SummariesOf(storage, directory, index, uses, limits);
 }
 
-// Shards of a group follow each other.
-void AddGroups(const Sources& sources, std::span<const PlannedShard> shards,
-               std::span<const Digest> contents, std::vector<FrozenGroup>& groups) {
-  const writer::DeclarationSummary& summary = InternalAccess::SummaryOf(sources.declaration());
-  for (std::size_t i = 0; i < shards.size(); ++i) {
-    FrozenGroup::ShardContent shard{.region = SourceOf(sources, shards[i]).region,
-                                    .content = contents[i]};
-    CopySpec(summary, shards[i], shard.tensor);
-    if (groups.empty() || groups.back().name != shard.tensor.group) {
-      groups.push_back({.name = shard.tensor.group});
-    }
-    groups.back().bytes += shards[i].run.size() * writer::ElementSize(shard.tensor);
-    groups.back().shards.push_back(std::move(shard));
-  }
-}
-
 // A link to a file that lost bytes would fail the commit (R-CMT-02), where a blob that is written
 // is whole.
 Status LinkBlob(Directory& directory, const std::string& from, const BlobSummary& summary,
@@ -142,10 +122,6 @@ Status LinkBlob(Directory& directory, const std::string& from, const BlobSummary
 }
 
 }  // namespace
-
-bool IsFrozen(const SaverOptions& options, std::string_view group) {
-  return std::ranges::find(options.frozen_groups, group) != options.frozen_groups.end();
-}
 
 Digest FrozenGroup::ComputeKey() const {
   Bytes message;
@@ -165,39 +141,6 @@ Digest FrozenGroup::ComputeKey() const {
     out.Put(shard.content);
   }
   return ComputeDigest(message);
-}
-
-Result<std::vector<FrozenGroup>> DigestFrozen(pipeline::EngineParts& engine,
-                                              const SaverOptions& options,
-                                              const GroupedPlan& grouped, const Sources& sources) {
-  const writer::DeclarationSummary& summary = InternalAccess::SummaryOf(sources.declaration());
-  const std::span<const PlannedShard> shards = grouped.plan->shards;
-  const std::size_t learned_count = grouped.learned.size();
-  std::vector<PlannedShard> declared;
-  std::ranges::copy_if(shards.first(shards.size() - learned_count), std::back_inserter(declared),
-                       [&](const PlannedShard& shard) {
-                         return IsFrozen(options, summary.held(shard.slot).kind.group);
-                       });
-  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Digest> digests,
-                             DigestShards(engine, sources, declared));
-  std::vector<FrozenGroup> groups;
-  AddGroups(sources, declared, digests, groups);
-  AddGroups(sources, shards.last(learned_count), grouped.learned, groups);
-  return groups;
-}
-
-SavePlan WithoutGroups(const SavePlan& plan, const Declaration& declaration,
-                       const std::set<std::string>& groups) {
-  const writer::DeclarationSummary& summary = InternalAccess::SummaryOf(declaration);
-  SavePlan rest{.empty_slots = plan.empty_slots};
-  TensorSpec tensor;
-  for (const PlannedShard& shard : plan.shards) {
-    CopySpec(summary, shard, tensor);
-    if (groups.contains(tensor.group)) continue;
-    rest.tensor_bytes += shard.run.size() * writer::ElementSize(tensor);
-    rest.shards.push_back(shard);
-  }
-  return rest;
 }
 
 // What cannot be read, found or linked is written, as if there were no parent.

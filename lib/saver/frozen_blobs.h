@@ -5,16 +5,11 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "lib/container/open_checkpoint.h"
-#include "lib/pipeline/engine_parts.h"
-#include "lib/saver/learned_frozen.h"
 #include "lib/saver/preflight.h"
-#include "lib/saver/save_plan.h"
 #include "sealpoint/blob_writer.h"
 #include "sealpoint/declaration.h"
 #include "sealpoint/saver.h"
@@ -25,8 +20,6 @@
 // 2.7). Nothing here is collective: each rank handles the blobs that it would write.
 
 namespace sealpoint::internal::saver {
-
-bool IsFrozen(const SaverOptions& options, std::string_view group);
 
 // This rank's part of a frozen group.
 struct FrozenGroup {
@@ -42,15 +35,6 @@ struct FrozenGroup {
   // Over names, types, regions and contents; equal for groups with equal stored form.
   Digest ComputeKey() const;
 };
-// `grouped`: this rank's plan, with digests of learned groups. Errors: Device.
-Result<std::vector<FrozenGroup>> DigestFrozen(pipeline::EngineParts& engine,
-                                              const SaverOptions& options,
-                                              const GroupedPlan& grouped, const Sources& sources);
-
-// The plan without the shards of these groups.
-SavePlan WithoutGroups(const SavePlan& plan, const Declaration& declaration,
-                       const std::set<std::string>& groups);
-
 // Links frozen groups stored by an attempt's parent. Remembers the linked summaries, so that the
 // index of a parent is not read again if this rank linked everything in it.
 class FrozenBlobs {

@@ -4,7 +4,7 @@
 #include "lib/base/errors.h"
 #include "lib/base/internal_access.h"
 #include "lib/base/macros.h"
-#include "lib/saver/frozen_blobs.h"
+#include "lib/saver/reuse.h"
 #include "lib/transfer/intake_set.h"
 #include "lib/writer/declaration_summary.h"
 #include "lib/writer/staging_estimate.h"
