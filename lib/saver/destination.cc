@@ -104,7 +104,7 @@ class StagedDestination final : public Destination {
   Status CheckLocalSpace(std::uint64_t tensor_bytes) const;
   // R-STG-01. Within the commit of rank 0: sends index and marker to all ranks.
   Status SendToNodes(Communicator& comm, ByteSpan index_file, ByteSpan marker);
-  // Places what SendToNodes sent.
+  // Places index and marker on this node.
   Status PlaceOnNode(ByteSpan sent);
 
   const std::shared_ptr<PromotionQueue> promotions_;

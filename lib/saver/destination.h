@@ -41,7 +41,7 @@ class Destination {
   bool may_link() const { return may_link_; }
   virtual Status CheckArguments() const { return {}; }
 
-  // Before a save begins; `check` is called periodically. Errors: NoSpace, those of `check`.
+  // Before a save begins; `check` is called periodically. Errors: NoSpace, and any of `check`.
   virtual Status MakeRoom(const std::function<Status()>& /*check*/) { return {}; }
   // Collective. Makes the attempt; see preflight.h.
   virtual Status Preflight(Communicator& comm, const Status& local_status) = 0;
@@ -53,7 +53,7 @@ class Destination {
   virtual Status NoteBlobs(const std::vector<BlobSummary>& /*summaries*/) { return {}; }
   // On rank 0, while the other ranks call FollowCommit.
   virtual Result<CommitInfo> CommitOnRoot(Communicator& comm, const CommitSteps& commit) = 0;
-  // Errors: those of the communicator. Rank 0 returns all others.
+  // On the other ranks. Errors: Comm, Timeout. Rank 0 returns all others.
   virtual Status FollowCommit(Communicator& /*comm*/) { return {}; }
   // After the commit.
   virtual void Publish(int /*rank*/) {}
@@ -83,7 +83,7 @@ class Destination {
   const bool may_link_;
 };
 
-// Borrows its arguments, `promotions` excepted, which are those of a staged save.
+// Borrows its arguments; a staged save shares `promotions`.
 std::unique_ptr<Destination> MakeDestination(Storage& storage, const SaveTarget& target,
                                              const SaveOptions& options,
                                              std::shared_ptr<PromotionQueue> promotions);

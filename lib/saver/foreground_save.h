@@ -51,7 +51,7 @@ class ForegroundSave final : public Payload {
   observe::PhaseRecorder& recorder_;
   GroupedPlan grouped_{};
   std::vector<FrozenGroup> groups_{};       // of grouped_
-  std::shared_ptr<const SavePlan> plan_{};  // what is written of grouped_; null before Drop
+  std::shared_ptr<const SavePlan> plan_{};  // grouped_ without linked groups; null before Drop
   std::unique_ptr<writer::BlobWriterImpl> writer_{};
 };
 

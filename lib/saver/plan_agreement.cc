@@ -66,7 +66,7 @@ Result<LocalPlan> PlanAgreement::MakePlan(const Declaration& declaration) const 
 PlanFlags PlanAgreement::FlagsOf(Proposal& proposal) {
   PlanFlags flags;
   if (proposal.reserve) {
-    flags.is_short_of_memory = true;  // what has no plan has no memory
+    flags.is_short_of_memory = true;  // also without a plan
     if (proposal.local.ok() && proposal.local->plan) {
       const auto is_short = proposal.reserve(*proposal.local, proposal.sources());
       if (!is_short.ok()) proposal.local = is_short.error();

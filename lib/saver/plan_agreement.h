@@ -62,7 +62,7 @@ class PlanAgreement {
   // Local. InvalidArgument if SaveOptions::declarations is that of the save before, but this rank
   // declares something else.
   Status CheckDeclarations(const SaveOptions& options, const Sources& held) const;
-  // Collective: the first exchange of a save. `local_status`: of what this rank did before. An
+  // Collective: the first exchange of a save. `local_status`: this rank's outcome so far. An
   // error of any rank becomes the error of all. No exchange if the caller compared the call
   // (SaveOptions::declarations); an error of this rank is then still to be told, by Agree or a step
   // before it.
@@ -74,7 +74,7 @@ class PlanAgreement {
   // Local arithmetic.
   Result<LocalPlan> MakeFirstPlan(const Status& local_status, const Sources& held) const;
   Result<LocalPlan> MakePlan(const Declaration& declaration) const;
-  // The flags of what is proposed; reserves memory for it.
+  // The flags of a proposal; reserves memory for it.
   static PlanFlags FlagsOf(Proposal& proposal);
   // The rest are collective.
   Status TakeMaxima(const comm::CallFlags& maxima, Proposal& proposal);
@@ -86,15 +86,15 @@ class PlanAgreement {
   pipeline::EngineParts& engine_;
   Communicator& comm_;
   const SaverOptions& options_;
-  // The agreed plan and its key. One entry only: the agreement was on what all ranks declared at
-  // the same time.
+  // The agreed plan and its key. One entry only: the agreement was on declarations of the
+  // same time.
   std::optional<Digest> planned_for_;
   std::shared_ptr<const SavePlan> plan_;
-  // If the saver finds replicas: those of the last declaration that was searched, and its key.
+  // If the saver finds replicas: the result of the last search, and its key.
   std::optional<Digest> searched_for_;
   std::optional<Digest> searched_among_;  // SaveOptions::declarations of that search
   std::optional<FoundReplicas> found_;
-  std::optional<ItemsByHolders> shared_;  // what is compared; absent if plan or replicas changed
+  std::optional<ItemsByHolders> shared_;  // to compare; absent if plan or replicas changed
 };
 
 }  // namespace sealpoint::internal::saver

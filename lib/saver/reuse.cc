@@ -111,8 +111,8 @@ Status LearnedFrozen::Begin(const SaverOptions& options, const SavePlan& plan,
   return {};
 }
 
-// Saves 1, 2, 4, 8 ... look at everything, so that n saves cost a logarithm of n passes over what
-// is trained, and what is frozen later is found, too.
+// Saves 1, 2, 4, 8 ... look at everything: n saves cost a logarithm of n passes over trained
+// tensors, and tensors that are frozen later are found, too.
 Result<bool> LearnedFrozen::Compare(pipeline::EngineParts& engine, const SavePlan& plan,
                                     const Sources& sources) {
   const bool looks_at_all = std::has_single_bit(++save_count_);

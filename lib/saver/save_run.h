@@ -41,7 +41,7 @@ std::string DescribeSave(const SaveTarget& target, const SaveOptions& save, Phas
 BlobWriterOptions WriterOptionsOf(const SaverOptions& options, const SaveOptions& save,
                                   observe::PhaseRecorder& recorder);
 
-// One save and what was chosen for it. Borrows everything.
+// One save and the strategies chosen for it. Borrows everything.
 struct SaveContext {
   const SaverOptions& saver;
   const SaveTarget& target;
