@@ -8,7 +8,6 @@
 #include "lib/base/macros.h"
 #include "lib/base/wire.h"
 #include "lib/comm/agree.h"
-#include "lib/saver/staged_commit.h"
 #include "lib/storage/place.h"
 
 namespace sealpoint::internal::saver {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "lib/base/internal_access.h"

@@ -10,8 +10,6 @@
 #include "lib/base/macros.h"
 #include "lib/base/wire.h"
 #include "lib/comm/agree.h"
-#include "lib/format/constants.h"
-#include "lib/saver/agree_on_attempt.h"
 #include "lib/saver/merge_at_owners.h"
 #include "lib/saver/reuse.h"
 #include "lib/storage/durable.h"

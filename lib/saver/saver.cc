@@ -2,7 +2,10 @@
 #include "sealpoint/saver.h"
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
+#include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,7 +18,6 @@
 #include "lib/pipeline/engine_parts.h"
 #include "lib/saver/background_save.h"
 #include "lib/saver/destination.h"
-#include "lib/saver/foreground_save.h"
 #include "lib/saver/frozen_blobs.h"
 #include "lib/saver/plan_agreement.h"
 #include "lib/saver/promotion_queue.h"
@@ -23,13 +25,157 @@
 #include "lib/saver/save_call.h"
 #include "lib/saver/save_queue.h"
 #include "lib/saver/save_run.h"
-#include "lib/saver/stager.h"
 #include "lib/saver/write_sources.h"
+#include "lib/writer/blob_writer_impl.h"
 #include "lib/writer/commit_steps.h"
+#include "lib/writer/staged_writer.h"
 
 namespace sealpoint {
 namespace internal::saver {
 namespace {
+
+// The payload of a save on the calling thread: each step reads the sources when its turn comes.
+class ForegroundSave final : public Payload {
+ public:
+  // Borrows everything but `local_status`, which is this rank's own outcome so far.
+  ForegroundSave(const SaverOptions& options, PlanAgreement& plans, Reuse& reuse, Proposal proposal,
+                 Status local_status, observe::PhaseRecorder& recorder)
+      : options_(options),
+        plans_(plans),
+        reuse_(reuse),
+        proposal_(std::move(proposal)),
+        local_status_(std::move(local_status)),
+        recorder_(recorder) {}
+
+  Status Begin() override { return plans_.Begin("save", local_status_, proposal_); }
+  Status Ready() const override { return proposal_.local.status(); }
+  Status Plan() override;
+  Result<std::span<const FrozenGroup>> FindGroups(const Attempt& attempt) override;
+  void Drop(const std::set<std::string>& linked) override;
+  std::uint64_t tensor_bytes() const override { return plan_ ? plan_->tensor_bytes : 0; }
+  Status Write(const SaveRun& run) override;
+  writer::BlobWriterImpl* writer() override { return writer_.get(); }
+
+ private:
+  const SaverOptions& options_;
+  PlanAgreement& plans_;
+  Reuse& reuse_;
+  Proposal proposal_;
+  const Status local_status_;
+  observe::PhaseRecorder& recorder_;
+  GroupedPlan grouped_{};
+  std::vector<FrozenGroup> groups_{};       // of grouped_
+  std::shared_ptr<const SavePlan> plan_{};  // grouped_ without linked groups; null before Drop
+  std::unique_ptr<writer::BlobWriterImpl> writer_{};
+};
+
+Status ForegroundSave::Plan() {
+  recorder_.Begin(Phase::kPlan);
+  return plans_.Agree(proposal_);
+}
+
+Result<std::span<const FrozenGroup>> ForegroundSave::FindGroups(const Attempt& attempt) {
+  SEALPOINT_ASSIGN_OR_RETURN(grouped_, reuse_.Group(*proposal_.local, proposal_.sources()));
+  if (!attempt.parent_directory.empty()) {  // nothing is digested in vain
+    SEALPOINT_ASSIGN_OR_RETURN(groups_, reuse_.FindGroups(grouped_, proposal_.sources()));
+  }
+  return std::span<const FrozenGroup>(groups_);
+}
+
+void ForegroundSave::Drop(const std::set<std::string>& linked) {
+  plan_ = grouped_.plan;
+  if (linked.empty()) return;
+  plan_ = std::make_shared<const SavePlan>(
+      WithoutGroups(*grouped_.plan, proposal_.sources().declaration(), linked));
+}
+
+Status ForegroundSave::Write(const SaveRun& run) {
+  SEALPOINT_ASSIGN_OR_RETURN(writer_, run.CreateWriter());
+  return WriteSources(options_, *writer_, *plan_, proposal_.sources());
+}
+
+// Stages the payload of one background save, on the training thread. The ranks agree on one of the
+// two ways (see BackgroundSave): a rank that streams blocks until the background thread has made
+// the directory, which is collective, so all ranks must have queued the save by then.
+class Stager {
+ public:
+  // Borrows everything but `save`.
+  Stager(pipeline::EngineParts& engine, const SaverOptions& options, Reuse& reuse,
+         std::shared_ptr<BackgroundSave> save)
+      : engine_(engine), options_(options), reuse_(reuse), save_(std::move(save)) {}
+
+  // For Proposal::reserve: reserves memory for all that this rank writes. Returns true if the
+  // budget does not hold it.
+  Result<bool> Reserve(const LocalPlan& local_plan, const Sources& sources);
+  // After the agreement. Returns when the state is copied and the save is queued. All ranks call
+  // it.
+  void Stage(const Proposal& proposal, SaveQueue& queue);
+
+ private:
+  void StageWhole(const Sources& sources, Status local_status, SaveQueue& queue);
+  void Stream(const Sources& sources, Status local_status, SaveQueue& queue);
+
+  pipeline::EngineParts& engine_;
+  const SaverOptions& options_;
+  Reuse& reuse_;
+  const std::shared_ptr<BackgroundSave> save_;
+  GroupedPlan grouped_;
+  std::unique_ptr<writer::StagedWriter> writer_;  // null if the memory is short
+};
+
+Result<bool> Stager::Reserve(const LocalPlan& local_plan, const Sources& sources) {
+  SEALPOINT_ASSIGN_OR_RETURN(grouped_, reuse_.Group(local_plan, sources));
+  const std::uint64_t part_size =
+      engine_.storage->part_size_bytes(save_->destination().written_path());
+  const std::uint64_t count = BuffersFor(engine_, options_, *grouped_.plan, sources, part_size);
+  if (!engine_.TryReserve(count)) return true;
+  writer_ =
+      std::make_unique<writer::StagedWriter>(engine_, count, save_->writer_options(), part_size);
+  return false;
+}
+
+void Stager::Stage(const Proposal& proposal, SaveQueue& queue) {
+  const Sources& sources = proposal.sources();
+  auto groups = reuse_.FindGroups(grouped_, sources);
+  Status status = groups.status();
+  save_->SetPlan(grouped_.plan->tensor_bytes,
+                 groups.ok() ? *std::move(groups) : std::vector<FrozenGroup>());
+  if (proposal.any.is_short_of_memory) {
+    Stream(sources, std::move(status), queue);
+  } else {
+    StageWhole(sources, std::move(status), queue);
+  }
+}
+
+void Stager::StageWhole(const Sources& sources, Status local_status, SaveQueue& queue) {
+  observe::PhaseRecorder& recorder = save_->recorder();
+  recorder.Begin(Phase::kSnapshot, grouped_.plan->tensor_bytes);
+  if (local_status.ok()) local_status = WriteSources(options_, *writer_, *grouped_.plan, sources);
+  recorder.End();  // the snapshot ends now; the background thread may take the save up much later
+  save_->SetStaged(std::move(writer_), std::move(local_status));
+  queue.Add(save_);
+}
+
+// With a memory budget below the size of the state: the background thread makes the directory
+// first, then the state is written while it is being copied. Returns when the last byte is staged.
+void Stager::Stream(const Sources& sources, Status local_status, SaveQueue& queue) {
+  // Earlier saves hold the staging memory: they must end first, and in this order on all ranks.
+  writer_.reset();
+  save_->recorder().End();
+  queue.Drain();
+  queue.Add(save_);
+  queue.DriveUntil(*save_, [&] { return save_->is_bound() || queue.IsOver(*save_); });
+  // The save is over, but its thread may still come to where it waits for the state.
+  if (!save_->is_bound()) {
+    return save_->SetStaged(MakeError(Code::kCancelled, "the save ended before it took the state"));
+  }
+  if (local_status.ok()) {
+    const SavePlan rest =
+        WithoutGroups(*grouped_.plan, sources.declaration(), save_->linked_groups());
+    local_status = WriteSources(options_, *save_->writer(), rest, sources);
+  }
+  save_->SetStaged(std::move(local_status));
+}
 
 class SaverImpl final : public Saver {
  public:
