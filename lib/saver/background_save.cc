@@ -7,7 +7,6 @@
 
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
-#include "lib/saver/promotion_queue.h"
 #include "lib/saver/save_run.h"
 #include "lib/storage/durable.h"
 #include "sealpoint/text.h"
@@ -61,59 +60,49 @@ Result<CommitInfo> BackgroundSave::Run(Engine& engine, Communicator& comm, Statu
   // Must precede the recorder's first look at is_cancelled_: TimeOut sets that flag and then
   // reads this one, so at least one of the two threads sees what the other did.
   has_begun_ = true;
-  SaveRun run(engine, comm, saver_options_, target_, options_, recorder_, *frozen_);
-  Result<CommitInfo> result = TakeSteps(engine, run);
-  recorder_.End();
-  if (result.ok()) result->report = recorder_.report();
-  if (result.ok() && run.is_staged()) promotions_->Add(run.TakeStaged());
+  SaveRun run(engine, comm,
+              {.saver = saver_options_,
+               .target = target_,
+               .options = options_,
+               .destination = *destination_,
+               .recorder = recorder_,
+               .frozen = *frozen_});
+  recorder_.Begin(Phase::kPreflight);
+  Result<CommitInfo> result = run.Run(*this);
   broken = run.broken();
   staged_writer_.reset();
   writer_.reset();
   return result;
 }
 
-// The steps of a save in the foreground, in another order: the declarations were compared and the
-// payload was staged before the save was queued (spec/commit.md, 2.6). What failed on the training
-// thread of one rank is its contribution to the first agreement, in the preflight.
-Result<CommitInfo> BackgroundSave::TakeSteps(Engine& engine, SaveRun& run) {
-  recorder_.Begin(Phase::kPreflight);
-  Status status = staged();
-  if (status.ok()) status = recorder_.failure();
-  if (status.ok() && run.is_staged()) {
-    status = promotions_->MakeRoom([this] { return recorder_.failure(); });
-  }
-  status = run.Preflight(status);
-  if (!status.ok()) return status;
-  Status local_status = LinkFrozen(run);
-  status = run.CheckFreeSpace(tensor_bytes);
-  if (!status.ok()) return run.Fail(writer_.get(), std::move(status));
-  recorder_.Begin(Phase::kWriteBlobs, tensor_bytes);
-  if (local_status.ok()) local_status = staged_writer_ ? Bind(engine, run) : Stream(run);
-  return run.Commit(writer_.get(), std::move(local_status));
+// What failed on the training thread of one rank is its contribution to the first agreement, in the
+// preflight.
+Status BackgroundSave::Ready() const {
+  const Status status = staged();
+  return status.ok() ? recorder_.failure() : status;
 }
 
-Status BackgroundSave::LinkFrozen(SaveRun& run) {
-  SEALPOINT_ASSIGN_OR_RETURN(linked_groups_, run.LinkFrozen(frozen_groups_));
-  for (const FrozenGroup& group : frozen_groups_) {
-    if (linked_groups_.contains(group.name)) tensor_bytes -= group.bytes;
+void BackgroundSave::Drop(const std::set<std::string>& linked) {
+  linked_groups_ = linked;
+  for (const FrozenGroup& group : groups_) {
+    if (linked.contains(group.name)) tensor_bytes_ -= group.bytes;
   }
-  if (staged_writer_) staged_writer_->Drop(linked_groups_);
-  return {};
+  if (staged_writer_) staged_writer_->Drop(linked);
 }
 
-Status BackgroundSave::Bind(Engine& engine, const SaveRun& run) {
-  SEALPOINT_ASSIGN_OR_RETURN(auto directory,
-                             engine.storage().OpenDirectory(run.attempt().directory));
+Status BackgroundSave::Write(const SaveRun& run) {
+  if (staged_writer_) return Bind(run);
+  SEALPOINT_ASSIGN_OR_RETURN(writer_, run.CreateWriter());
+  return WaitForStaging();
+}
+
+Status BackgroundSave::Bind(const SaveRun& run) {
+  SEALPOINT_ASSIGN_OR_RETURN(auto directory, storage_.OpenDirectory(run.attempt().directory));
   writer::StagedWriter::Bound bound =
       std::move(*staged_writer_).Bind(std::move(directory), run.attempt().id);
   staged_writer_.reset();
   writer_ = std::move(bound.writer);
   return bound.status;
-}
-
-Status BackgroundSave::Stream(const SaveRun& run) {
-  SEALPOINT_ASSIGN_OR_RETURN(writer_, run.CreateWriter());
-  return WaitForStaging();
 }
 
 Result<CommitInfo> BackgroundSave::Refuse(const Status& reason) {

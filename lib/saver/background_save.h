@@ -5,15 +5,18 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "lib/observe/phase_recorder.h"
+#include "lib/saver/destination.h"
 #include "lib/saver/frozen_blobs.h"
 #include "lib/saver/save_run.h"
 #include "lib/writer/blob_writer_impl.h"
@@ -26,8 +29,6 @@
 #include "sealpoint/status.h"
 
 namespace sealpoint::internal::saver {
-
-class PromotionQueue;
 
 // Effectively infinite, but safe in chrono arithmetic.
 inline constexpr std::chrono::milliseconds kLongestWait = std::chrono::hours(24 * 3650);
@@ -45,31 +46,39 @@ void TellUnheard(const SaverOptions& options, const std::string& what, const Sta
 // Members without a lock change owner: the writers and staged_ belong to the training thread before
 // the save is queued and (streamed) between is_bound and SetStaged, otherwise to the background
 // thread.
-class BackgroundSave {
+class BackgroundSave final : public Payload {
  public:
-  // `promotions`: for staged saves.
-  BackgroundSave(const SaverOptions& saver, SaveTarget target, SaveOptions options,
-                 std::shared_ptr<PromotionQueue> promotions, std::shared_ptr<FrozenBlobs> frozen)
-      : saver_options_(saver),
-        promotions_(std::move(promotions)),
+  // `promotions`: see MakeDestination.
+  BackgroundSave(Storage& storage, const SaverOptions& saver, SaveTarget target,
+                 SaveOptions options, std::shared_ptr<PromotionQueue> promotions,
+                 std::shared_ptr<FrozenBlobs> frozen)
+      : storage_(storage),
+        saver_options_(saver),
         frozen_(std::move(frozen)),
         target_(std::move(target)),
         options_(std::move(options)),
+        destination_(MakeDestination(storage, target_, options_, std::move(promotions))),
         recorder_(saver.on_phase, options_.step, &is_cancelled_),
         deadline_(saver.background_deadline) {}
 
   // For the training thread before the save is queued, and between is_bound and SetStaged.
   observe::PhaseRecorder& recorder() { return recorder_; }
-  std::uint64_t tensor_bytes = 0;  // that this rank writes
+  const Destination& destination() const { return *destination_; }
+  BlobWriterOptions writer_options() {
+    return WriterOptionsOf(saver_options_, options_, recorder_);
+  }
 
-  // Before it is queued: groups that may be linked.
-  void SetFrozen(std::vector<FrozenGroup> groups) { frozen_groups_ = std::move(groups); }
+  // Before it is queued: what this rank writes, and groups of it that may be linked.
+  void SetPlan(std::uint64_t tensor_bytes, std::vector<FrozenGroup> groups) {
+    tensor_bytes_ = tensor_bytes;
+    groups_ = std::move(groups);
+  }
   // Before it is queued: `writer` has all data, or `status` is the reason why not.
   void SetStaged(std::unique_ptr<writer::StagedWriter> writer, Status status);
   // Streamed: once this is true, the training thread fills writer() and calls SetStaged. The writer
   // is null if an earlier step failed.
   bool is_bound() const;
-  writer::BlobWriterImpl* writer() { return writer_.get(); }
+  writer::BlobWriterImpl* writer() override { return writer_.get(); }
   // Groups that need not be written: their blobs are linked.
   const std::set<std::string>& linked_groups() const { return linked_groups_; }
   void SetStaged(Status status);
@@ -99,20 +108,26 @@ class BackgroundSave {
   void WaitForChange(std::chrono::microseconds longest) const;
 
  private:
-  Result<CommitInfo> TakeSteps(Engine& engine, SaveRun& run);
-  Status LinkFrozen(SaveRun& run);
-  Status Bind(Engine& engine, const SaveRun& run);
-  Status Stream(const SaveRun& run);
+  Status Ready() const override;
+  Result<std::span<const FrozenGroup>> FindGroups(const Attempt& /*attempt*/) override {
+    return std::span<const FrozenGroup>(groups_);
+  }
+  void Drop(const std::set<std::string>& linked) override;
+  std::uint64_t tensor_bytes() const override { return tensor_bytes_; }
+  Status Write(const SaveRun& run) override;
+  Status Bind(const SaveRun& run);
   Status staged() const;
   Status WaitForStaging();
 
+  Storage& storage_;
   const SaverOptions saver_options_;
-  const std::shared_ptr<PromotionQueue> promotions_;
   const std::shared_ptr<FrozenBlobs> frozen_;
-  std::vector<FrozenGroup> frozen_groups_{};
+  std::uint64_t tensor_bytes_ = 0;
+  std::vector<FrozenGroup> groups_{};
   std::set<std::string> linked_groups_{};
   const SaveTarget target_;
   const SaveOptions options_;
+  const std::unique_ptr<Destination> destination_;
   std::atomic<bool> is_cancelled_ = false;
   std::atomic<bool> has_begun_ = false;
   observe::PhaseRecorder recorder_;

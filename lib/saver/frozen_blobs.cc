@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "lib/base/internal_access.h"
@@ -12,9 +14,7 @@
 #include "lib/container/blob_tables.h"
 #include "lib/format/constants.h"
 #include "lib/saver/replica_digests.h"
-#include "lib/saver/write_sources.h"
 #include "lib/writer/blob_summary_parts.h"
-#include "lib/writer/declaration_summary.h"
 #include "lib/writer/tensor_checks.h"
 #include "sealpoint/commit.h"
 #include "sealpoint/digest.h"
@@ -124,14 +124,6 @@ Status LinkBlob(Directory& directory, const std::string& from, const BlobSummary
 
 }  // namespace
 
-bool IsFrozen(const SaverOptions& options, std::string_view group) {
-  return std::ranges::find(options.frozen_groups, group) != options.frozen_groups.end();
-}
-
-bool MayLink(const SaverOptions& options) {
-  return !options.frozen_groups.empty() || options.learn_frozen;
-}
-
 Digest FrozenGroup::ComputeKey() const {
   Bytes message;
   WireWriter out(message);
@@ -150,52 +142,6 @@ Digest FrozenGroup::ComputeKey() const {
     out.Put(shard.content);
   }
   return ComputeDigest(message);
-}
-
-Result<std::vector<FrozenGroup>> DigestFrozen(pipeline::EngineParts& engine,
-                                              const SaverOptions& options,
-                                              const GroupedPlan& grouped, const Sources& sources) {
-  std::vector<FrozenGroup> groups;
-  std::vector<PlannedShard> shards;
-  const writer::DeclarationSummary& summary = InternalAccess::SummaryOf(sources.declaration());
-  if (!MayLink(options)) return groups;
-  // Shards of a group follow each other in the plan.
-  for (const PlannedShard& shard : grouped.plan->shards) {
-    FrozenGroup::ShardContent content{.region = SourceOf(sources, shard).region};
-    CopySpec(summary, shard, content.tensor);
-    const bool is_learned = shard.learned != 0;
-    if (!is_learned && !IsFrozen(options, content.tensor.group)) continue;
-    if (groups.empty() || groups.back().name != content.tensor.group) {
-      groups.push_back({.name = content.tensor.group, .is_learned = is_learned});
-    }
-    groups.back().bytes += shard.run.size() * writer::ElementSize(content.tensor);
-    groups.back().shards.push_back(std::move(content));
-    if (!is_learned) shards.push_back(shard);
-  }
-  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Digest> digests,
-                             DigestShards(engine, sources, shards));
-  auto declared = digests.begin();
-  auto learned = grouped.learned.begin();
-  for (FrozenGroup& group : groups) {
-    for (FrozenGroup::ShardContent& shard : group.shards) {
-      shard.content = group.is_learned ? *learned++ : *declared++;
-    }
-  }
-  return groups;
-}
-
-SavePlan WithoutGroups(const SavePlan& plan, const Declaration& declaration,
-                       const std::set<std::string>& groups) {
-  const writer::DeclarationSummary& summary = InternalAccess::SummaryOf(declaration);
-  SavePlan rest{.empty_slots = plan.empty_slots};
-  TensorSpec tensor;
-  for (const PlannedShard& shard : plan.shards) {
-    CopySpec(summary, shard, tensor);
-    if (groups.contains(tensor.group)) continue;
-    rest.tensor_bytes += shard.run.size() * writer::ElementSize(tensor);
-    rest.shards.push_back(shard);
-  }
-  return rest;
 }
 
 // What cannot be read, found or linked is written, as if there were no parent.

@@ -5,16 +5,11 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "lib/container/open_checkpoint.h"
-#include "lib/pipeline/engine_parts.h"
-#include "lib/saver/learned_frozen.h"
 #include "lib/saver/preflight.h"
-#include "lib/saver/save_plan.h"
 #include "sealpoint/blob_writer.h"
 #include "sealpoint/declaration.h"
 #include "sealpoint/saver.h"
@@ -26,10 +21,6 @@
 
 namespace sealpoint::internal::saver {
 
-bool IsFrozen(const SaverOptions& options, std::string_view group);
-// True if blobs of an older checkpoint may be linked.
-bool MayLink(const SaverOptions& options);
-
 // This rank's part of a frozen group.
 struct FrozenGroup {
   struct ShardContent {
@@ -38,22 +29,12 @@ struct FrozenGroup {
     Digest content{};  // of the digests of its chunks
   };
   std::string name{};
-  bool is_learned = false;
   std::vector<ShardContent> shards{};
   std::uint64_t bytes = 0;
 
   // Over names, types, regions and contents; equal for groups with equal stored form.
   Digest ComputeKey() const;
 };
-// `grouped`: this rank's plan, with digests of learned groups. Errors: Device.
-Result<std::vector<FrozenGroup>> DigestFrozen(pipeline::EngineParts& engine,
-                                              const SaverOptions& options,
-                                              const GroupedPlan& grouped, const Sources& sources);
-
-// The plan without the shards of these groups.
-SavePlan WithoutGroups(const SavePlan& plan, const Declaration& declaration,
-                       const std::set<std::string>& groups);
-
 // Links frozen groups stored by an attempt's parent. Remembers the linked summaries, so that the
 // index of a parent is not read again if this rank linked everything in it.
 class FrozenBlobs {

@@ -11,7 +11,6 @@
 #include "lib/comm/agree.h"
 #include "lib/format/constants.h"
 #include "lib/promote/staged_folder.h"
-#include "lib/saver/agree_on_attempt.h"
 #include "lib/series/series_scan.h"
 #include "lib/storage/durable.h"
 #include "lib/storage/path.h"
@@ -329,6 +328,12 @@ Result<Attempt> RunStagedPreflight(Storage& storage, Communicator& comm, const S
   if (agreed.ok()) return attempt;
   RemoveEmptyDirectories(attempt);
   return agreed;
+}
+
+Status AgreeOnAttempt(Communicator& comm, const Status& local_status, bool is_missing) {
+  comm::Agreement agreement = comm::Agree(comm, local_status);
+  if (agreement.broken.ok()) return std::move(agreement.status);
+  return local_status.ok() || is_missing ? std::move(agreement.broken) : local_status;
 }
 
 void RemoveEmptyDirectories(const Attempt& attempt) {

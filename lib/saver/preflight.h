@@ -42,6 +42,13 @@ Result<Attempt> RunPreflight(Storage& storage, Communicator& comm, const SaveTar
 Result<Attempt> RunStagedPreflight(Storage& storage, Communicator& comm, const SaveTarget& target,
                                    const SaveOptions& options, const Status& local_status);
 
+// AgreeOnStatus for work of this rank in the directory of an attempt. `is_missing`: the work failed
+// because the directory, or a file of the attempt in it, does not exist. After a failure of the
+// communicator rank 0 does not wait for the others and removes the directory, so a slower rank may
+// find it missing; that rank gets the failure of the communicator, which is the cause, as its
+// error.
+Status AgreeOnAttempt(Communicator& comm, const Status& local_status, bool is_missing);
+
 // Rank 0 (in a staged save each rank) removes the attempt's directory and its parents, if they were
 // created for it and are empty. Not collective.
 void RemoveEmptyDirectories(const Attempt& attempt);

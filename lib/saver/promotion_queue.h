@@ -5,16 +5,18 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <string_view>
+#include <string>
 #include <thread>
 #include <vector>
 
-#include "lib/saver/staged_commit.h"
+#include "sealpoint/bytes.h"
+#include "sealpoint/id.h"
 #include "sealpoint/promote.h"
 #include "sealpoint/saver.h"
 #include "sealpoint/staged_saves.h"
@@ -22,6 +24,19 @@
 #include "sealpoint/storage.h"
 
 namespace sealpoint::internal::saver {
+
+// A rank's data about a staged save that was committed on local storage, for its promotion.
+struct StagedCommit {
+  std::string local{};  // directory
+  std::string final{};
+  std::uint64_t step = 0;
+  Bytes marker{};
+  Bytes index{};
+  std::vector<BlobId> blobs{};  // that this rank wrote
+  bool is_first = false;        // the one rank of its node that placed index and marker there
+  std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();
+  Status last_try{};  // how its last promotion failed, if one did
+};
 
 // Removes a promoted checkpoint from local storage, unless it has a KEEP file; foreign files
 // remain. Files that another process removes meanwhile are ignored. Precondition: `final` is

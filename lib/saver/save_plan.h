@@ -14,7 +14,7 @@ namespace sealpoint::internal::saver {
 struct PlannedShard {
   std::size_t slot = 0;  // in the declaration
   Run run{};
-  // The number of a group of its own, which this rank chose (lib/saver/learned_frozen.h); 0: of
+  // The number of a group of its own, which this rank chose (lib/saver/reuse.h); 0: of
   // the group that its tensor has.
   std::uint32_t learned = 0;
 };

@@ -8,13 +8,12 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "lib/observe/phase_recorder.h"
+#include "lib/saver/destination.h"
 #include "lib/saver/frozen_blobs.h"
 #include "lib/saver/preflight.h"
-#include "lib/saver/staged_commit.h"
 #include "lib/writer/blob_writer_impl.h"
 #include "sealpoint/commit.h"
 #include "sealpoint/communicator.h"
@@ -41,77 +40,90 @@ std::string DescribeSave(const SaveTarget& target, const SaveOptions& save, Phas
 BlobWriterOptions WriterOptionsOf(const SaverOptions& options, const SaveOptions& save,
                                   observe::PhaseRecorder& recorder);
 
+// One save and the strategies chosen for it. Borrows everything.
+struct SaveContext {
+  const SaverOptions& saver;
+  const SaveTarget& target;
+  const SaveOptions& options;
+  Destination& destination;
+  observe::PhaseRecorder& recorder;
+  FrozenBlobs& frozen;
+};
+
+class SaveRun;
+
+// The payload of a save, between its sources and this rank's blobs. SaveRun takes the same steps
+// with each payload; the thread that has the sources makes the difference. The functions are in the
+// order of the steps, and local unless stated otherwise.
+class Payload {
+ public:
+  Payload() = default;
+  virtual ~Payload() = default;
+  Payload(const Payload&) = delete;
+  Payload& operator=(const Payload&) = delete;
+
+  // Collective: the first exchange of the call, unless it came before.
+  virtual Status Begin() { return {}; }
+  // This rank's own outcome so far.
+  virtual Status Ready() const = 0;
+  // Collective: the agreement on a plan, unless it came before.
+  virtual Status Plan() { return {}; }
+  // Groups of the plan that may be linked to an attempt. The result is valid until Drop.
+  virtual Result<std::span<const FrozenGroup>> FindGroups(const Attempt& attempt) = 0;
+  // Removes the groups that were linked from the plan. Not called after an error.
+  virtual void Drop(const std::set<std::string>& linked) = 0;
+  // That this rank writes.
+  virtual std::uint64_t tensor_bytes() const = 0;
+  // Writes the plan.
+  virtual Status Write(const SaveRun& run) = 0;
+  // Null if Write was not called, or failed to create one.
+  virtual writer::BlobWriterImpl* writer() = 0;
+};
+
 // One attempt at a checkpoint: all ranks take the steps of spec/commit.md together, in the calling
-// thread or after it. All functions are collective unless stated otherwise; all ranks make the same
-// calls, regardless of their outcome.
+// thread or after it. A rank that failed still takes part in each step, so that all ranks make the
+// same collective calls.
 class SaveRun {
  public:
   // Borrows everything.
-  SaveRun(Engine& engine, Communicator& comm, const SaverOptions& options, const SaveTarget& target,
-          const SaveOptions& save, observe::PhaseRecorder& recorder, FrozenBlobs& frozen)
-      : engine_(engine),
-        comm_(comm),
-        options_(options),
-        target_(target),
-        save_(save),
-        recorder_(recorder),
-        frozen_(frozen) {}
+  SaveRun(Engine& engine, Communicator& comm, const SaveContext& save)
+      : engine_(engine), comm_(comm), save_(save) {}
 
-  // `local_status` is this rank's own outcome so far.
-  Status Preflight(const Status& local_status = {});
-  const Attempt& attempt() const { return attempt_; }
-  bool allows_empty() const { return save_.allow_empty; }
-  bool is_staged() const { return !target_.local.empty(); }
-  // After the preflight: links these groups from the parent. Returns the names of groups that need
-  // not be written. Not collective. Errors: Io.
-  Result<std::set<std::string>> LinkFrozen(std::span<const FrozenGroup> groups);
-  // R-CMT-08: there is space for the writes of all ranks together.
-  Status CheckFreeSpace(std::uint64_t tensor_bytes);
-  // A writer for this attempt. Not collective.
+  // Collective. All steps of the save, and the promotion of a staged one. Precondition: the phase
+  // kPreflight has begun.
+  Result<CommitInfo> Run(Payload& payload);
+  // After the preflight.
+  const Attempt& attempt() const { return save_.destination.attempt(); }
+  // A writer for this attempt. Local.
   Result<std::unique_ptr<writer::BlobWriterImpl>> CreateWriter() const;
-  // From the end of the payload to the verdict. `writer` has all of it, or is null where this rank
-  // has `local_status` to report.
-  Result<CommitInfo> Commit(writer::BlobWriterImpl* writer, Status local_status);
-  // After the success of a staged save: data for its promotion. Not collective.
-  StagedCommit TakeStaged() { return std::move(staged_); }
-  // After an agreed failure before publication every rank removes its own files; the last one out
-  // is rank 0, which removes the directory if that left it empty. Returns `why`.
-  Status Fail(writer::BlobWriterImpl* writer, Status cause);
-
-  // Not collective. Says of a failure of the communicator which save and phase it ended, and
-  // remembers it.
-  Status NoteFailure(Status cause);
   // Not success: the communicator failed, and the ranks may disagree on where they are.
   const Status& broken() const { return broken_; }
 
  private:
+  Result<CommitInfo> TakeSteps(Payload& payload);
+  // `local_status`: this rank's own outcome so far.
+  Status Preflight(const Status& local_status);
+  // Links groups of the payload from the parent. Local. Errors: Device, Io.
+  Status Link(Payload& payload);
   std::vector<BlobSummary> LinkedSummaries() const;
-  Result<CommitInfo> CommitOnRoot(const std::vector<Bytes>& gathered);
-  Status CheckLocalSpace(std::uint64_t tensor_bytes);
-  Status NoteOwnBlobs(const std::vector<BlobSummary>& summaries);
-  // R-STG-01. For rank 0 only, within its commit: sends index and marker to all ranks.
-  Status SendToNodes(ByteSpan index_file, ByteSpan marker);
-  // On the other ranks; `broken` becomes an error if the communicator failed.
-  Status PlaceOnNode(Status& broken);
-  void PublishOnNode();
-  void RemoveFromNode();
+  // From the end of the payload to the verdict. `writer` has all of it, or is null where this rank
+  // has `local_status` to report.
+  Result<CommitInfo> Commit(writer::BlobWriterImpl* writer, Status local_status);
   Result<CommitInfo> CommitAndBroadcast(writer::BlobWriterImpl* writer,
                                         const std::vector<Bytes>& gathered);
+  Result<CommitInfo> CommitOnRoot(const std::vector<Bytes>& gathered);
+  // After an agreed failure before publication every rank removes its own files; the last one out
+  // is rank 0, which removes the directory if that left it empty. Returns `cause`.
+  Status Fail(writer::BlobWriterImpl* writer, Status cause);
   Status Unknown(const Status& cause);
+  // Says of a failure of the communicator which save and phase it ended, and remembers it. Local.
+  Status NoteFailure(Status cause);
 
   Engine& engine_;
   Communicator& comm_;
-  const SaverOptions& options_;
-  const SaveTarget& target_;
-  const SaveOptions& save_;
-  observe::PhaseRecorder& recorder_;
-  FrozenBlobs& frozen_;
+  const SaveContext save_;
   std::vector<FrozenBlobs::Linked> linked_{};  // that this rank made
-  Attempt attempt_;
   Status broken_;
-  StagedCommit staged_;
-  bool was_sent_ = false;                 // on rank 0: SendToNodes was called
-  std::vector<std::string> own_files_{};  // that PlaceOnNode made
 };
 
 }  // namespace sealpoint::internal::saver

@@ -4,7 +4,7 @@
 #include "lib/base/errors.h"
 #include "lib/base/internal_access.h"
 #include "lib/base/macros.h"
-#include "lib/saver/frozen_blobs.h"
+#include "lib/saver/reuse.h"
 #include "lib/transfer/intake_set.h"
 #include "lib/writer/declaration_summary.h"
 #include "lib/writer/staging_estimate.h"
@@ -29,6 +29,13 @@ writer::ExpectedState ExpectedOf(const SaverOptions& options, const SavePlan& pl
     expected.has_device_memory = expected.has_device_memory || !view.is_host();
   }
   return expected;
+}
+
+// An empty tensor is in no frozen group, of which blobs are linked or dropped as a whole.
+void CopyEmptySpec(const SaverOptions& options, const writer::DeclarationSummary& summary,
+                   std::size_t slot, TensorSpec& tensor) {
+  summary.held(slot).CopyTo(tensor);
+  if (IsFrozen(options, tensor.group)) tensor.group.clear();
 }
 
 }  // namespace
@@ -88,8 +95,7 @@ Status WriteSources(const SaverOptions& options, writer::StateWriter& writer, co
   };
   const auto add_rest = [&]() -> Status {
     for (const std::size_t slot : plan.empty_slots) {
-      summary.held(slot).CopyTo(tensor);
-      if (IsFrozen(options, tensor.group)) tensor.group.clear();
+      CopyEmptySpec(options, summary, slot, tensor);
       SEALPOINT_RETURN_IF_ERROR(writer.AddEmptyTensor(tensor));
     }
     for (std::size_t i = 0; i < declaration.objects().size(); ++i) {
@@ -116,8 +122,7 @@ std::uint64_t BuffersFor(const pipeline::EngineParts& engine, const SaverOptions
     estimate.AddShard(tensor, (shard.run.end - shard.run.begin) * writer::ElementSize(tensor));
   }
   for (const std::size_t slot : plan.empty_slots) {
-    summary.held(slot).CopyTo(tensor);
-    if (IsFrozen(options, tensor.group)) tensor.group.clear();
+    CopyEmptySpec(options, summary, slot, tensor);
     estimate.AddEmpty(tensor);
   }
   for (std::size_t i = 0; i < declaration.objects().size(); ++i) {

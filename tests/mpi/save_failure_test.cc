@@ -266,23 +266,26 @@ TEST(SaveFailureTest, EveryRankGetsTheFirstCause) {
 }
 
 // Such a rank has nothing to save, and may not know where to: the others hear of it, and of no
-// disagreement.
+// disagreement. A communicator that failed before is not that of the save.
 TEST(SaveFailureTest, ARankThatFailedBeforeTellsTheOthers) {
-  OnJobs([&](SaveJob& job) {
-    SaveOptions options{.step = 5};
-    Declaration declaration;
-    if (job.is_last()) {
-      options = {.failure = Status(Code::kDevice, "the batch was lost")};
-    } else {
-      declaration = UsualDeclaration(job.comm);
-    }
-    const SaveTarget target = SaveTarget::Directory(job.path(job.is_last() ? "" : "ckpt"));
-    const Status status = job.Save(declaration, target, options).status();
-    EXPECT_THAT(status, HasCode(Code::kDevice));
-    EXPECT_THAT(status.message(), HasSubstr("the batch was lost"));
-    EXPECT_EQ(status.place().rank, job.size() - 1);
-    ExpectCleanFailure(job, status);
-  });
+  for (const auto& [code, told] :
+       {std::pair(Code::kDevice, Code::kDevice), {Code::kComm, Code::kCancelled}}) {
+    OnJobs([&, code = code, told = told](SaveJob& job) {
+      SaveOptions options{.step = 5};
+      Declaration declaration;
+      if (job.is_last()) {
+        options = {.failure = Status(code, "the batch was lost")};
+      } else {
+        declaration = UsualDeclaration(job.comm);
+      }
+      const SaveTarget target = SaveTarget::Directory(job.path(job.is_last() ? "" : "ckpt"));
+      const Status status = job.Save(declaration, target, options).status();
+      EXPECT_THAT(status, HasCode(told));
+      EXPECT_THAT(status.message(), HasSubstr("the batch was lost"));
+      EXPECT_EQ(status.place().rank, job.size() - 1);
+      ExpectCleanFailure(job, status);
+    });
+  }
 }
 
 // It goes on to Save, as the examples do, and the others hear what Add or Bind said there.

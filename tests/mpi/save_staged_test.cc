@@ -232,6 +232,20 @@ TEST(SaveStagedTest, IsPassedOverWithoutAllItsNodes) {
       3);
 }
 
+// Broadcasts of a staged save that succeeds: the announcement, index and marker, the verdict.
+TEST(SaveStagedTest, ARankWithoutIndexAndMarkerNamesItsPhase) {
+  OnJobs(
+      [](SaveJob& job) {
+        job.comm.BreakAfterBroadcast(2);
+        const Status status = SaveStaged(job, 1).status();
+        EXPECT_THAT(status, HasCode(Code::kTimeout));
+        EXPECT_EQ(OutcomeIsUnknown(status), job.rank() != 0);
+        if (job.rank() != 0) EXPECT_THAT(status.message(), HasSubstr("phase agree"));
+        job.Barrier();
+      },
+      2);
+}
+
 // One rank's local disk fails in some way: the save fails on all of them, nothing is left in either
 // place, and the next one is promoted.
 TEST(SaveStagedTest, ALocalFailureIsThatOfOneSave) {
