@@ -164,7 +164,7 @@ struct SaveRequest {
     options.provenance = std::move(provenance);
     options.allow_empty = allow_empty;
     options.allow_fallback = allow_fallback;
-    if (declarations) options.declarations = IdOf(declarations);
+    if (declarations) options.declarations = IdOf<Digest>(declarations);
   }
 
   SaveTarget target;
