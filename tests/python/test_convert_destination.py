@@ -324,7 +324,7 @@ def test_signals_end_it_cleanly(number, to, model, tmp_path):
         return
     command = [sys.executable, "-c", SIGNALS, str(int(number)), "convert", model, tmp_path / "d", "--to", to]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    said = "interrupted\n" if number == signal.SIGINT else f"ended by {number.name}\n"
+    said = "ckpt convert: interrupted\n" if number == signal.SIGINT else f"ckpt convert: ended by {number.name}\n"
     assert (done.returncode, done.stdout, done.stderr) == (128 + number, "", said)
     assert os.listdir(tmp_path) == ["model"]
 

@@ -336,6 +336,21 @@ def test_a_forked_process_is_told(obstore_place):
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
+def test_a_save_goes_on_while_the_interpreter_waits_for_its_thread(server):
+    path = "s3://bucket/at-exit/c"
+    program = (
+        "import sealpoint, threading\n"
+        "def save():\n"
+        "    threading.main_thread().join()\n"  # from now on the interpreter ends
+        f"    sealpoint.save({{'w': bytes(10 << 20)}}, {path!r})\n"
+        f"    assert sealpoint.open({path!r})['w'].nbytes == 10 << 20\n"  # two reads at once
+        "threading.Thread(target=save).start()"
+    )
+    environment = os.environ | server.environment
+    ended = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=100)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
 def test_a_wrong_bucket_and_wrong_keys_are_told(server, monkeypatch):
     from sealpoint.storage.obstore import register_all
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """More of trainings that stopped and go on in new objects, by night."""
 
+import re
 import warnings
 
 import pytest
@@ -62,7 +63,7 @@ ALLOWED = {
 @pytest.mark.parametrize("own", WAYS_OUT)
 @pytest.mark.parametrize("stored", WAYS_OUT)
 def test_optimizers_by_numbers_and_by_names_are_told_apart(stored, own, optimizer, allowed, tmp_path):
-    """Whatever is allowed: nothing of the state of one form is found in another."""
+    """Each form resumes exactly or is refused, whatever is allowed. An optimizer itself takes every form."""
     def make(seed):
         return Training(lambda model: OPTIMIZERS[optimizer](model.requires_grad_()), seed)
 
@@ -73,11 +74,13 @@ def test_optimizers_by_numbers_and_by_names_are_told_apart(stored, own, optimize
     training.scaler = make(2).scaler
     expected = training.losses(range(3, 7))
     resumed = make(2)
-    words, make_state, options = WAYS_OUT[stored]
-    if own != stored:
-        with pytest.raises(sealpoint.MismatchError, match=words) as error:
+    form = own
+    if own not in (stored, "objects") and optimizer == "momentum":  # plain SGD has no state that could be lost
+        with pytest.raises(sealpoint.MismatchError, match=WAYS_OUT[stored][0]) as error:
             sp.load(WAYS_OUT[own][1](resumed), tmp_path / "c", contract=ALLOWED[allowed])
         assert error.value.object == "optimizer" and "partial" not in str(error.value)
+        form = stored
+    _, make_state, options = WAYS_OUT[form]
     state = make_state(resumed)
     sp.load(state, tmp_path / "c", contract=ALLOWED[allowed])
     if options is not None:
@@ -244,13 +247,12 @@ def test_a_model_without_memory_is_told_how_to_get_some(tmp_path):
 
 
 def test_tensors_that_differ_are_counted_and_named(tmp_path):
-    """These the library finds, if nothing else differs."""
     sp.save({f"t{i}": torch.ones(2) for i in range(6)}, tmp_path / "c")
     wrong = {f"t{i}": torch.zeros(3) if i % 2 else torch.zeros(2, dtype=torch.float64) for i in range(6)}
     with pytest.raises(sealpoint.MismatchError) as error:
         sp.load(wrong, tmp_path / "c")
     text = str(error.value)
-    assert "t1, t2, t3, t4, ...; in all 3 dtype, 3 shape" in text, text
+    assert re.search(r"3 of another dtype: t0 \(stored as f32, requested as f64\), t2.*; 3 of another shape: t1 ", text), text
 
 
 @pytest.mark.parametrize(("stored", "own", "text"), [
@@ -294,9 +296,9 @@ def test_a_new_training_beside_checkpoints_of_other_programs_is_told(tmp_path, c
     assert sp.Checkpointer(tmp_path).resume({"n": 1}) is None and not caplog.records
     (tmp_path / "step-10").mkdir()
     (tmp_path / "step-10" / ".metadata").write_bytes(b"")
-    assert sp.Checkpointer(tmp_path).resume({"n": 1}) is None
-    (record,) = caplog.records
-    assert record.name == "sealpoint" and "a folder of 1 checkpoints of other programs (step-10)" in record.message
+    with pytest.raises(sealpoint.InvalidArgumentError, match=r"1 checkpoints? of other programs \(step-10\)"):
+        sp.Checkpointer(tmp_path).resume({"n": 1})
+    assert sp.Checkpointer(tmp_path).resume({"n": 1}, allow_foreign=True) is None
 
 
 def test_a_backward_pass_over_what_was_loaded_meanwhile_is_an_error(tmp_path):

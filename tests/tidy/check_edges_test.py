@@ -177,6 +177,7 @@ class CheckEdgesTest(unittest.TestCase):
                      "def f(path):\n    path.rename('b')\n"):
             self.expect("python/sealpoint/a.py", body, "files are the storage's affair")
         self.expect_clean("python/sealpoint/a.py", "import os\nx = 'os.link(a, b)'.replace('a', os.sep)\n")
+        self.write("python/module_edges.txt", "low (a):\nbench (bench/):\n")
         self.expect_clean("python/sealpoint/bench/_disk.py", "import os\nos.fsync(1)\n")
 
     def test_fsync_outside_the_storage(self):

@@ -13,8 +13,9 @@ import re
 import threading
 import urllib.parse
 import urllib.request
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import obstore
@@ -74,6 +75,14 @@ class ObstoreStore(ObjectStore):
         uri: Prefix of its paths: ``s3://bucket``.
         part_size_bytes: Part size of uploads. S3 limits an object to 10,000 parts.
         parts_max: Maximum number of concurrently sent parts per upload. An upload holds two more parts.
+
+    Examples:
+        >>> from obstore.store import MemoryStore
+        >>> from sealpoint.storage.obstore import ObstoreStore
+        >>> store = ObstoreStore(MemoryStore(), uri="memory://bucket", part_size_bytes=16 << 20)
+        >>> store.put("a/key", memoryview(b"content"))
+        >>> store.head("a/key").size_bytes
+        7
     """
 
     def __init__(self, store: Any, *, uri: str, part_size_bytes: int = 32 << 20, parts_max: int = 4) -> None:
@@ -84,8 +93,7 @@ class ObstoreStore(ObjectStore):
         self.uri = uri
         self.part_size_bytes = part_size_bytes
         self._store, self._parts_max = store, parts_max
-        self._lock = threading.Lock()
-        self._pool: ThreadPoolExecutor | None = None
+        self._reads = threading.BoundedSemaphore(_READS_MAX)
 
     def put(self, key: str, content: memoryview) -> None:
         # A copy: a store in memory keeps what it is given.
@@ -132,11 +140,7 @@ class ObstoreStore(ObjectStore):
             if len(pieces) == 1:
                 self._get(stored, *pieces[0])
             else:
-                # All end before this returns: the memory is lent.
-                running = [self._threads().submit(self._get, stored, *piece) for piece in pieces]
-                for error in [one.exception() for one in running]:
-                    if error is not None:
-                        raise error
+                _call_each([partial(self._get, stored, *piece) for piece in pieces])
         finally:
             for _, memory in pieces:
                 memory.release()
@@ -149,7 +153,7 @@ class ObstoreStore(ObjectStore):
         if stored.etag and not stored.etag.startswith("W/"):  # a weak one matches nothing
             options["if_match"] = stored.etag
         try:
-            with _permission("read", self.uri):
+            with self._reads, _permission("read", self.uri):
                 got = memoryview(obstore.get(self._store, stored.key, options=options).bytes())
         except obstore.exceptions.PreconditionError as error:
             raise IoError(
@@ -159,12 +163,6 @@ class ObstoreStore(ObjectStore):
         if len(got) != len(memory):
             raise IncompleteError(f"{len(got)} bytes were received, expected {len(memory)}", offset=offset)
         copy_into(got, memory)
-
-    def _threads(self) -> ThreadPoolExecutor:
-        with self._lock:
-            if self._pool is None:
-                self._pool = ThreadPoolExecutor(_READS_MAX, "sealpoint-obstore")
-            return self._pool
 
     def head(self, key: str) -> StoredObject:
         with _permission("read", self.uri):
@@ -188,8 +186,7 @@ class ObstoreStore(ObjectStore):
             return await asyncio.wait_for(listing, LISTING_SECONDS)  # which ends it
 
         try:
-            # A thread of our own: that of the caller may have a loop of asyncio.
-            return self._threads().submit(lambda: asyncio.run(in_time())).result()
+            return _call_each([lambda: asyncio.run(in_time())])[0]  # the caller's thread may have a loop of asyncio
         except TimeoutError as error:
             raise IoError(f"the listing did not end within {LISTING_SECONDS:.4g} s", path=f"{self.uri}/{prefix}") from error
 
@@ -203,6 +200,34 @@ class ObstoreStore(ObjectStore):
                 for key in batch:
                     with contextlib.suppress(FileNotFoundError):
                         obstore.delete(self._store, key)
+
+
+def _call_each(calls: Sequence[Callable[[], Any]]) -> list[Any]:
+    """Makes all calls on new threads and waits for them. Then raises the error of the first failed call.
+
+    An executor would refuse them while the interpreter waits for background saves at its exit.
+    """
+    rest = deque(enumerate(calls))
+    results: dict[int, Any] = {}
+    errors: dict[int, BaseException] = {}
+
+    def work() -> None:
+        with contextlib.suppress(IndexError):
+            while True:
+                number, call = rest.popleft()
+                try:
+                    results[number] = call()
+                except BaseException as error:
+                    errors[number] = error
+
+    threads = [threading.Thread(target=work, name="sealpoint-obstore", daemon=True) for _ in calls[:_READS_MAX]]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[min(errors)]
+    return [results[number] for number in range(len(calls))]
 
 
 class _Upload:
@@ -315,6 +340,13 @@ def for_hosts(*hosts: str) -> dict[str, Any]:
 
     obstore follows redirects and forwards the session token of S3. These options replace a proxy: behind a proxy, omit them and
     let the proxy decide.
+
+    Examples:
+        >>> from obstore.store import S3Store
+        >>> from sealpoint.storage.obstore import ObstoreStore, for_hosts
+        >>> store = S3Store("bucket", region="eu-central-1", client_options=for_hosts("amazonaws.com"))
+        >>> ObstoreStore(store, uri="s3://bucket").uri
+        's3://bucket'
     """
     return {"proxy_url": f"http://{_NOWHERE}", "proxy_excludes": ",".join(hosts)}
 
@@ -394,6 +426,11 @@ def _from_url(uri: str) -> ObjectStore:
 
 
 def register_all(factory: Callable[[str], ObjectStore] = _from_url) -> None:
-    """Registers the schemes supported by obstore."""
+    """Registers the schemes supported by obstore.
+
+    Examples:
+        >>> from sealpoint.storage.obstore import register_all
+        >>> register_all()  # from now on paths such as "gs://bucket/run" use obstore
+    """
     for scheme in OBSTORE_SCHEMES:
         storage.register(scheme, factory)
