@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "or_abort.h"
 #include "sealpoint/blob_writer.h"
 #include "sealpoint/commit.h"
 
@@ -62,7 +63,7 @@ int main(int argc, char** argv) {
   const std::string directory = argc > 1 ? argv[1] : "checkpoint";
   const sp::Status made = sp::PosixStorage()->CreateDirectories(directory);
   MPI_Barrier(MPI_COMM_WORLD);
-  const auto engine = sp::Engine::Create().value();
+  const auto engine = OrAbort(sp::Engine::Create());
   const auto writer = made.ok() ? sp::BlobWriter::Create(*engine, directory) : made;
   const auto written = writer.ok() ? WriteRows(**writer, rank, size) : writer.error();
   if (!written.ok())

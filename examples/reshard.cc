@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "or_abort.h"
 #include "sealpoint/collective_reader.h"
 #include "sealpoint/mpi_communicator.h"
 #include "sealpoint/saver.h"
@@ -22,9 +23,9 @@ const sp::TensorSpec kMatrix = {.name = "m", .dtype = sp::DType::kF64, .shape = 
 
 // What this rank has if dimension `dim` is cut into as many parts as there are ranks.
 sp::LocalLayout CutAlong(int dim, const sp::Communicator& comm) {
-  const sp::Mesh mesh = sp::Mesh::Create({{"rank", comm.size()}}).value();
+  const sp::Mesh mesh = OrAbort(sp::Mesh::Create({{"rank", comm.size()}}));
   const sp::Placement cut = {sp::Shard{.dim = dim, .axis = "rank"}};
-  return sp::PlaceTensor(mesh, comm.rank(), kMatrix.shape, cut).value();
+  return OrAbort(sp::PlaceTensor(mesh, comm.rank(), kMatrix.shape, cut));
 }
 
 // The local matrix; each element is its own number in the whole matrix.
@@ -43,8 +44,8 @@ std::vector<double> NumbersIn(const sp::LocalLayout& layout) {
 sp::Status Save(sp::Communicator& comm, const std::string& path) {
   const sp::LocalLayout columns = CutAlong(1, comm);
   const std::vector<double> matrix = NumbersIn(columns);
-  const auto engine = sp::Engine::Create().value();
-  const auto saver = sp::Saver::Create(*engine, comm).value();
+  const auto engine = OrAbort(sp::Engine::Create());
+  const auto saver = OrAbort(sp::Saver::Create(*engine, comm));
   sp::Declaration held;  // an error of Add or Bind is that of Save, on all ranks
   held.Add(kMatrix, columns).IgnoreError();
   sp::Sources sources(held);
@@ -54,7 +55,7 @@ sp::Status Save(sp::Communicator& comm, const std::string& path) {
 
 sp::Status Load(sp::Communicator& comm, const std::string& path) {
   const sp::LocalLayout rows = CutAlong(0, comm);
-  std::vector<double> matrix(sp::ElementCount(rows.shape).value());
+  std::vector<double> matrix(OrAbort(sp::ElementCount(rows.shape)));
   const auto reader = sp::CollectiveReader::Open(comm, path);
   if (!reader.ok()) return reader.error();
   sp::ReadRequest request;
@@ -70,7 +71,7 @@ sp::Status Load(sp::Communicator& comm, const std::string& path) {
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
-  auto comm = sp::MpiCommunicator::Create(MPI_COMM_WORLD).value();
+  auto comm = OrAbort(sp::MpiCommunicator::Create(MPI_COMM_WORLD));
   const std::string command = argc > 1 ? argv[1] : "", path = argc > 2 ? argv[2] : "checkpoint";
   const sp::Status status = command == "load" ? Load(*comm, path) : Save(*comm, path);
   if (!status.ok()) std::fprintf(stderr, "rank %d: %s\n", comm->rank(), status.ToString().c_str());

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "or_abort.h"
 #include "sealpoint/mpi_communicator.h"
 #include "sealpoint/saver.h"
 #include "sealpoint/series.h"
@@ -34,14 +35,14 @@ void Report(sp::Communicator& comm, const sp::Result<sp::CommitInfo>& saved,
 
 // All ranks call this.
 sp::Status Train(sp::Communicator& comm, const std::string& series) {
-  const sp::Mesh mesh = sp::Mesh::Create({{"rank", comm.size()}}).value();
+  const sp::Mesh mesh = OrAbort(sp::Mesh::Create({{"rank", comm.size()}}));
   const sp::Placement by_rows = {sp::Shard{.dim = 0, .axis = "rank"}};
-  const sp::LocalLayout layout = sp::PlaceTensor(mesh, comm.rank(), kShape, by_rows).value();
-  std::vector<float> weights(sp::ElementCount(layout.shape).value());
+  const sp::LocalLayout layout = OrAbort(sp::PlaceTensor(mesh, comm.rank(), kShape, by_rows));
+  std::vector<float> weights(OrAbort(sp::ElementCount(layout.shape)));
 
   // The memory budget should hold what this rank writes; with less, SaveAsync takes longer.
-  const auto engine = sp::Engine::Create({.memory_budget_bytes = 64 * sp::kMiB}).value();
-  const auto saver = sp::Saver::Create(*engine, comm).value();
+  const auto engine = OrAbort(sp::Engine::Create({.memory_budget_bytes = 64 * sp::kMiB}));
+  const auto saver = OrAbort(sp::Saver::Create(*engine, comm));
   // An error of Add or Bind is that of SaveAsync, where all ranks hear of it.
   sp::Declaration held;
   held.Add({.name = "weights", .dtype = sp::DType::kF32, .shape = kShape}, layout).IgnoreError();
@@ -71,7 +72,7 @@ sp::Status Train(sp::Communicator& comm, const std::string& series) {
 int main(int argc, char** argv) {
   int threads = 0;  // one thread of the program calls MPI; the library's threads never do
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &threads);
-  auto comm = sp::MpiCommunicator::Create(MPI_COMM_WORLD).value();
+  auto comm = OrAbort(sp::MpiCommunicator::Create(MPI_COMM_WORLD));
   const sp::Status status = Train(*comm, argc > 1 ? argv[1] : "checkpoints");
   if (!status.ok()) std::fprintf(stderr, "rank %d: %s\n", comm->rank(), status.ToString().c_str());
   comm.reset();

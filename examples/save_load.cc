@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "or_abort.h"
 #include "sealpoint/mpi_communicator.h"
 #include "sealpoint/open_newest.h"
 #include "sealpoint/saver.h"
@@ -22,15 +23,15 @@ namespace {
 
 const sp::Shape kShape = {1000, 64};  // of the whole tensor; its rows are divided among the ranks
 
-// All ranks call this, and none leaves before a call that all make together (OpenNewest, Load,
-// Save): the others would wait for it. An error of one of them is the same error on all. value() is
-// for calls that fail only if the program is wrong: it prints the error and aborts.
+// All ranks call this. A rank that left early would make the others wait in the next collective
+// call (OpenNewest, Load, Save). Those return the same error on all ranks; OrAbort handles the
+// rest.
 sp::Status Train(sp::Communicator& comm, const std::string& series) {
   // What this rank has of the tensor: no communication, every rank computes it for itself.
-  const sp::Mesh mesh = sp::Mesh::Create({{"rank", comm.size()}}).value();
+  const sp::Mesh mesh = OrAbort(sp::Mesh::Create({{"rank", comm.size()}}));
   const sp::Placement by_rows = {sp::Shard{.dim = 0, .axis = "rank"}};
-  const sp::LocalLayout layout = sp::PlaceTensor(mesh, comm.rank(), kShape, by_rows).value();
-  std::vector<float> weights(sp::ElementCount(layout.shape).value());  // zeros
+  const sp::LocalLayout layout = OrAbort(sp::PlaceTensor(mesh, comm.rank(), kShape, by_rows));
+  std::vector<float> weights(OrAbort(sp::ElementCount(layout.shape)));  // zeros
   std::uint64_t step = 0;
 
   // Resume from the newest checkpoint, whatever number of ranks saved it.
@@ -53,8 +54,8 @@ sp::Status Train(sp::Communicator& comm, const std::string& series) {
   }
 
   // Save. Ranks write their parts to files of their own; then one marker commits the checkpoint.
-  const auto engine = sp::Engine::Create().value();  // staging memory and threads; one per process
-  const auto saver = sp::Saver::Create(*engine, comm).value();
+  const auto engine = OrAbort(sp::Engine::Create());  // staging memory and threads; one per process
+  const auto saver = OrAbort(sp::Saver::Create(*engine, comm));
   sp::Declaration held;  // what this rank holds; an error of Add or Bind is that of Save
   held.Add({.name = "weights", .dtype = sp::DType::kF32, .shape = kShape}, layout).IgnoreError();
   sp::Sources sources(held);  // where it is in memory
@@ -71,7 +72,7 @@ sp::Status Train(sp::Communicator& comm, const std::string& series) {
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
-  auto comm = sp::MpiCommunicator::Create(MPI_COMM_WORLD).value();  // a duplicate of its own
+  auto comm = OrAbort(sp::MpiCommunicator::Create(MPI_COMM_WORLD));  // a duplicate of its own
   const sp::Status status = Train(*comm, argc > 1 ? argv[1] : "checkpoints");
   if (!status.ok()) std::fprintf(stderr, "rank %d: %s\n", comm->rank(), status.ToString().c_str());
   comm.reset();  // before MPI ends

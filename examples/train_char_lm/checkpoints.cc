@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "../or_abort.h"
 #include "sealpoint/open_newest.h"
 #include "sealpoint/series.h"
 
@@ -43,8 +44,8 @@ Checkpoints::Checkpoints(const CheckpointOptions& options, sp::Communicator& com
     sources_->Bind(tensor.name, tensor.layout, sp::MemoryView::Host(tensor.memory)).IgnoreError();
   }
   if (comm.rank() == 0) sources_->BindObject(kArguments, sp::AsBytes(arguments_)).IgnoreError();
-  engine_ = sp::Engine::Create({.staging_buffer_size_bytes = sp::kMiB}).value();
-  saver_ = sp::Saver::Create(*engine_, comm, {.on_phase = options.on_phase}).value();
+  engine_ = OrAbort(sp::Engine::Create({.staging_buffer_size_bytes = sp::kMiB}));
+  saver_ = OrAbort(sp::Saver::Create(*engine_, comm, {.on_phase = options.on_phase}));
 }
 
 sp::Status Checkpoints::Resume() {

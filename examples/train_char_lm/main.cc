@@ -12,6 +12,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "../or_abort.h"
 #include "checkpoints.h"
 #include "sealpoint/communicator.h"
 #include "sealpoint/mesh.h"
@@ -147,7 +148,7 @@ int main(int argc, char** argv) {
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
   int threads = 0;  // those of a save call no MPI
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &threads);
-  auto comm = sp::MpiCommunicator::Create(MPI_COMM_WORLD).value();
+  auto comm = OrAbort(sp::MpiCommunicator::Create(MPI_COMM_WORLD));
   const sp::Status status = char_lm::Train(options, *comm);
   if (!status.ok()) {
     std::fprintf(stderr, "train_char_lm: %s\n", status.ToString().c_str());

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "../or_abort.h"
 #include "sealpoint/bytes.h"
 #include "sealpoint/digest.h"
 
@@ -37,7 +38,7 @@ std::vector<Parameter> ParametersOf(std::size_t hidden) {
   std::size_t end = 0;
   for (Parameter& parameter : parameters) {
     parameter.begin = end;
-    parameter.count = sp::ElementCount(parameter.shape).value();
+    parameter.count = OrAbort(sp::ElementCount(parameter.shape));
     end += parameter.count;
   }
   return parameters;
@@ -120,9 +121,9 @@ Part PartOf(std::size_t hidden, const sp::Mesh& mesh, int rank, bool is_moment) 
   for (const Parameter& parameter : ParametersOf(hidden)) {
     const sp::Shape& shape = parameter.shape;
     const auto layout =
-        sp::PlaceTensor(mesh, rank, shape, PlacementOf(parameter, is_moment)).value();
+        OrAbort(sp::PlaceTensor(mesh, rank, shape, PlacementOf(parameter, is_moment)));
     const std::size_t begin = part.size();
-    part.resize(begin + sp::ElementCount(layout.shape).value(), kPadding);
+    part.resize(begin + OrAbort(sp::ElementCount(layout.shape)), kPadding);
     for (const auto& [region, local_offset, strides] : layout.parts) {
       const auto& [offset, extent] = region.box;  // of one or two dimensions
       for (std::uint64_t at = region.run.begin; at < region.run.end; ++at) {
@@ -187,7 +188,7 @@ float Training::Step() {
     }
   }
   // A training whose ranks do not reach each other cannot go on: value() ends the program.
-  std::vector<sp::Bytes> incoming = comm_.AllToAll(std::move(outgoing)).value();
+  std::vector<sp::Bytes> incoming = OrAbort(comm_.AllToAll(std::move(outgoing)));
 
   float loss = 0;
   const std::size_t count = exp_avg_.size();
@@ -218,7 +219,7 @@ float Training::Step() {
 
 void Training::Gather(const std::vector<Part>& parts, std::span<const float> own,
                       std::span<float> flat) const {
-  std::vector<sp::Bytes> all = comm_.AllGather(std::as_bytes(own)).value();
+  std::vector<sp::Bytes> all = OrAbort(comm_.AllGather(std::as_bytes(own)));
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     const std::span<const float> local = FloatsIn(all[rank]);
     for (std::size_t i = 0; i < local.size(); ++i) {
@@ -232,8 +233,8 @@ std::vector<LocalTensor> Training::tensors() {
   const auto add = [&](const std::string& prefix, bool is_moment, std::span<float> memory) {
     for (const Parameter& parameter : ParametersOf(hidden_)) {
       const sp::Placement placement = PlacementOf(parameter, is_moment);
-      const auto layout = sp::PlaceTensor(mesh_, comm_.rank(), parameter.shape, placement).value();
-      const std::size_t count = sp::ElementCount(layout.shape).value();
+      const auto layout = OrAbort(sp::PlaceTensor(mesh_, comm_.rank(), parameter.shape, placement));
+      const std::size_t count = OrAbort(sp::ElementCount(layout.shape));
       all.push_back(
           {prefix + parameter.name, parameter.shape, placement, layout, memory.first(count)});
       memory = memory.subspan(count);

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <compare>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -14,12 +15,11 @@
 
 namespace sealpoint {
 
-// A 128-bit value: the random id of an attempt or a blob, or a digest in its canonical byte order.
-// Printed as 32 lower-case hexadecimal digits in byte order.
+// 128 bits, printed as 32 lower-case hexadecimal digits in byte order.
 struct SEALPOINT_EXPORT Id128 {
   std::array<std::byte, 16> bytes{};
 
-  bool is_zero() const { return *this == Id128{}; }
+  bool is_zero() const { return bytes == std::array<std::byte, 16>{}; }
   std::string ToHex() const;
   // Errors: InvalidArgument unless `hex` is exactly 32 lower-case hexadecimal digits.
   static Result<Id128> FromHex(std::string_view hex);
@@ -29,12 +29,36 @@ struct SEALPOINT_EXPORT Id128 {
   friend auto operator<=>(const Id128&, const Id128&) = default;
 };
 
-using AttemptId = Id128;
-using BlobId = Id128;
+// 128 bits with one meaning. Values of two meanings neither convert nor compare.
+template <typename Meaning>
+struct TypedId128 : Id128 {
+  TypedId128() = default;
+  explicit TypedId128(const Id128& bits) : Id128(bits) {}
 
+  // As Id128 has them.
+  static Result<TypedId128> FromHex(std::string_view hex) { return Typed(Id128::FromHex(hex)); }
+  static Result<TypedId128> Random() { return Typed(Id128::Random()); }
+
+  friend auto operator<=>(const TypedId128&, const TypedId128&) = default;
+
+ private:
+  static Result<TypedId128> Typed(const Result<Id128>& bits) {
+    if (!bits.ok()) return bits.error();
+    return TypedId128(*bits);
+  }
+};
+
+template <typename A, typename B>
+  requires(!std::same_as<A, B>)
+bool operator==(const TypedId128<A>&, const TypedId128<B>&) = delete;
+
+// The random id of one attempt to write a checkpoint; its marker has it.
+using AttemptId = TypedId128<struct AttemptMeaning>;
+// The random id of one blob.
+using BlobId = TypedId128<struct BlobMeaning>;
 // The value of a digest; the algorithm is known from the context. XXH3-128 is stored in its
 // canonical (big-endian) form, so that its hexadecimal form equals the output of `xxhsum -H2`.
-using Digest = Id128;
+using Digest = TypedId128<struct DigestMeaning>;
 
 // "No step": an imported checkpoint that belongs to no training step.
 inline constexpr std::uint64_t kNoStep = ~std::uint64_t{0};

@@ -31,8 +31,9 @@ void StoreLe(MutableByteSpan bytes, std::size_t offset, T value) {
   }
 }
 
-inline Id128 LoadId(ByteSpan bytes, std::size_t offset) {
-  Id128 id;
+template <std::derived_from<Id128> T>
+T LoadId(ByteSpan bytes, std::size_t offset) {
+  T id;
   std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(offset), id.bytes.size(),
               id.bytes.begin());
   return id;

@@ -100,11 +100,11 @@ Result<std::string> WireReader::Text() {
   return std::string(AsText(span));
 }
 
-Result<Id128> WireReader::Id() {
+Status WireReader::ReadId(Id128& id) {
   if (!RangeFits(at_, sizeof(Id128::bytes), bytes_.size())) return MalformedMessage();
-  const Id128 id = LoadId(bytes_, at_);
+  id = LoadId<Id128>(bytes_, at_);
   at_ += sizeof(id.bytes);
-  return id;
+  return {};
 }
 
 Result<std::vector<std::uint64_t>> WireReader::Numbers() {

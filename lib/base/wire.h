@@ -2,6 +2,7 @@
 #ifndef SEALPOINT_LIB_BASE_WIRE_H_
 #define SEALPOINT_LIB_BASE_WIRE_H_
 
+#include <concepts>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -50,13 +51,20 @@ class WireReader {
   Result<std::string> Text();
   // The bytes of a string, without a copy.
   Result<ByteSpan> Span();
-  Result<Id128> Id();
+  template <std::derived_from<Id128> T>
+  Result<T> Id() {
+    T id;
+    if (Status status = ReadId(id); !status.ok()) return status;
+    return id;
+  }
   Result<std::vector<std::uint64_t>> Numbers();
   // Errors: also Comm if there are more than `count_max` numbers. A run takes no bytes per number,
   // so the length of the message does not limit them.
   Result<std::vector<std::uint64_t>> Sequence(std::uint64_t count_max);
 
  private:
+  Status ReadId(Id128& id);
+
   ByteSpan bytes_;
   std::size_t at_ = 0;
 };

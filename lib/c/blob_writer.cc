@@ -28,7 +28,7 @@ Status TakeEngineOptions(const sealpoint_engine_options* given, EngineOptions& t
 Status TakeWriterOptions(const sealpoint_blob_writer_options* given, BlobWriterOptions& taken) {
   sealpoint_blob_writer_options options;
   SEALPOINT_C_TRY(Take(given, options));
-  taken.attempt = In(options.attempt);
+  taken.attempt = In<AttemptId>(options.attempt);
   if (options.has_step != 0) taken.step = options.step;
   if (options.size_max_bytes != 0) taken.size_max_bytes = options.size_max_bytes;
   if (options.on_bytes != nullptr) {

@@ -140,7 +140,12 @@ inline int ThreadsOf(std::uint32_t threads) {
 inline sealpoint_string Out(std::string_view text) { return {text.data(), text.size()}; }
 inline sealpoint_bytes Out(ByteSpan bytes) { return {bytes.data(), bytes.size()}; }
 sealpoint_id Out(const Id128& id);
-Id128 In(const sealpoint_id& id);
+template <std::derived_from<Id128> T = Id128>
+T In(const sealpoint_id& id) {
+  T in;
+  std::memcpy(in.bytes.data(), id.bytes, sizeof id.bytes);
+  return in;
+}
 
 // A phase callback that calls the program's callback. If that requests cancellation, it throws,
 // because C++ callbacks cancel by throwing.

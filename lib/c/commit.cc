@@ -13,7 +13,7 @@ namespace {
 Status TakeCommitOptions(const sealpoint_commit_options* given, CommitOptions& taken) {
   sealpoint_commit_options options;
   SEALPOINT_C_TRY(Take(given, options));
-  taken.attempt = In(options.attempt);
+  taken.attempt = In<AttemptId>(options.attempt);
   if (options.has_step != 0) taken.step = options.step;
   taken.parent = TakeParent(options.parent, options.parent_sequence);
   SEALPOINT_C_TRY(TakeMesh(options.mesh_axes, options.mesh_axis_count, taken.mesh));
@@ -91,8 +91,8 @@ int32_t sealpoint_summaries_append_blob(sealpoint_summaries* summaries, sealpoin
     SEALPOINT_C_TRY(NotNull(blob, "blob"));
     std::string path;
     SEALPOINT_C_TRY(Take(directory, "directory", path));
-    auto summary =
-        sealpoint::ReadSummary(*sealpoint::DefaultStorage(), path, sealpoint::c_api::In(*blob));
+    auto summary = sealpoint::ReadSummary(*sealpoint::DefaultStorage(), path,
+                                          sealpoint::c_api::In<sealpoint::BlobId>(*blob));
     if (!summary.ok()) return summary.error();
     summaries->summaries.push_back(std::move(summary).value());
     return {};

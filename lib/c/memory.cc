@@ -129,7 +129,7 @@ Status TakeProvenance(const sealpoint_key_value* pairs, std::uint64_t count,
 }
 
 std::optional<ParentRef> TakeParent(const sealpoint_id& attempt, std::uint64_t sequence) {
-  const AttemptId id = In(attempt);
+  const auto id = In<AttemptId>(attempt);
   if (id.is_zero()) return {};
   return ParentRef{id, sequence};
 }

@@ -101,7 +101,8 @@ int32_t sealpoint_series_directory_name(uint64_t step, const sealpoint_id* attem
   return Guarded(error, [&]() -> Status {
     SEALPOINT_C_TRY(NotNull(attempt, "attempt"));
     SEALPOINT_C_TRY(NotNull(out, "out"));
-    const std::string name = sealpoint::SeriesDirectoryName(step, sealpoint::c_api::In(*attempt));
+    const std::string name =
+        sealpoint::SeriesDirectoryName(step, sealpoint::c_api::In<sealpoint::AttemptId>(*attempt));
     return sealpoint::c_api::WriteName(name, out, out_size);
   });
 }

@@ -85,12 +85,6 @@ sealpoint_id Out(const Id128& id) {
   return out;
 }
 
-Id128 In(const sealpoint_id& id) {
-  Id128 in;
-  std::memcpy(in.bytes.data(), id.bytes, sizeof(id.bytes));
-  return in;
-}
-
 void CallProgress(sealpoint_progress_function function, void* user, std::string_view phase,
                   std::uint64_t bytes_done, std::uint64_t bytes_total, std::uint64_t step) {
   const sealpoint_progress progress = {sizeof(progress), 0,           Out(phase),

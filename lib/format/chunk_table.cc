@@ -160,8 +160,8 @@ Result<ChunkRecord> DecodeRecord(ByteSpan bytes) {
       .shard = LoadLe<std::uint32_t>(bytes, RecordFields::kShard.at),
       .chunk = LoadLe<std::uint32_t>(bytes, RecordFields::kChunk.at),
       .codec = codec,
-      .raw_digest = LoadId(bytes, RecordFields::kRawDigest.at),
-      .stored_digest = LoadId(bytes, RecordFields::kStoredDigest.at)};
+      .raw_digest = LoadId<Digest>(bytes, RecordFields::kRawDigest.at),
+      .stored_digest = LoadId<Digest>(bytes, RecordFields::kStoredDigest.at)};
   SEALPOINT_RETURN_IF_ERROR(CheckSizes(record));
   return record;
 }
@@ -185,7 +185,7 @@ Status CheckGroup(ByteSpan group_list, std::uint32_t group_number, ByteSpan grou
         .AtOffset(group_list.size());
   }
   const Digest computed = ComputeDigest(group);
-  const Digest recorded = LoadId(group_list, at);
+  const Digest recorded = LoadId<Digest>(group_list, at);
   if (computed == recorded) return {};
   return DigestError("R-BLB-05", StrCat("record group ", group_number), computed, recorded)
       .AtOffset(at);

@@ -44,10 +44,8 @@ std::optional<NameKind> KindOfSuffix(std::string_view suffix) {
 
 std::string IndexName(const AttemptId& attempt) { return NameOf(attempt, kIndexSuffix); }
 std::string BlobName(const BlobId& blob) { return NameOf(blob, kBlobSuffix); }
-std::string UnpublishedMarkerName(const AttemptId& attempt) {
-  return NameOf(attempt, kUnpublishedSuffix);
-}
-std::string ProbeName(const AttemptId& attempt) { return NameOf(attempt, kProbeInfix); }
+std::string UnpublishedMarkerName(const Id128& id) { return NameOf(id, kUnpublishedSuffix); }
+std::string ProbeName(const Id128& id) { return NameOf(id, kProbeInfix); }
 
 ParsedName ParseName(std::string_view name) {
   if (name == kMarkerName) return {.kind = NameKind::kMarker, .id = {}};

@@ -50,8 +50,8 @@ inline constexpr std::string_view kProbeInfix = ".probe";
 
 std::string IndexName(const AttemptId& attempt);
 std::string BlobName(const BlobId& blob);
-std::string UnpublishedMarkerName(const AttemptId& attempt);
-std::string ProbeName(const AttemptId& attempt);
+std::string UnpublishedMarkerName(const Id128& id);
+std::string ProbeName(const Id128& id);
 
 // Kind of an entry of a checkpoint directory, according to its name.
 enum class NameKind : std::uint8_t {

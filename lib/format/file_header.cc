@@ -167,8 +167,8 @@ Result<FileHeader> DecodeHeader(ByteSpan prefix, FileKind expected_kind) {
       .kind = expected_kind,
       .features = {.compat = LoadLe<std::uint64_t>(header, HeaderFields::kCompat.at),
                    .incompat = LoadLe<std::uint64_t>(header, HeaderFields::kIncompat.at)},
-      .id = LoadId(header, HeaderFields::kId.at),
-      .attempt = LoadId(header, HeaderFields::kAttempt.at),
+      .id = LoadId<Id128>(header, HeaderFields::kId.at),
+      .attempt = LoadId<AttemptId>(header, HeaderFields::kAttempt.at),
       .step = LoadLe<std::uint64_t>(header, HeaderFields::kStep.at)};
 }
 
@@ -186,6 +186,8 @@ bool RaiseDraftHeader(MutableByteSpan header, FileKind kind) {
   return true;
 }
 
-Digest StoredHeaderDigest(ByteSpan header) { return LoadId(header, HeaderFields::kDigest.at); }
+Digest StoredHeaderDigest(ByteSpan header) {
+  return LoadId<Digest>(header, HeaderFields::kDigest.at);
+}
 
 }  // namespace sealpoint::internal::format

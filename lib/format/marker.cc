@@ -130,10 +130,10 @@ Result<Marker> DecodeMarker(ByteSpan bytes) {
                       .features = header.features,
                       .attempt = header.attempt,
                       .step = header.step,
-                      .parent = LoadId(bytes, MarkerFields::kParent.at),
+                      .parent = LoadId<AttemptId>(bytes, MarkerFields::kParent.at),
                       .sequence = LoadLe<std::uint64_t>(bytes, MarkerFields::kSequence.at),
                       .index_size = LoadLe<std::uint64_t>(bytes, MarkerFields::kIndexSize.at),
-                      .index_digest = LoadId(bytes, MarkerFields::kIndexDigest.at),
+                      .index_digest = LoadId<Digest>(bytes, MarkerFields::kIndexDigest.at),
                       .blob_count = LoadLe<std::uint64_t>(bytes, MarkerFields::kBlobCount.at),
                       .total_bytes = LoadLe<std::uint64_t>(bytes, MarkerFields::kTotalBytes.at)};
   SEALPOINT_RETURN_IF_ERROR(CheckFields(marker));
@@ -146,8 +146,8 @@ std::optional<Marker> DecodeLineage(ByteSpan bytes) {
   if (!is_whole || LoadLe<std::uint32_t>(bytes, MarkerFields::kKind.at) != kind) {
     return std::nullopt;
   }
-  return Marker{.attempt = LoadId(bytes, HeaderFields::kId.at),
-                .parent = LoadId(bytes, MarkerFields::kParent.at),
+  return Marker{.attempt = LoadId<AttemptId>(bytes, HeaderFields::kId.at),
+                .parent = LoadId<AttemptId>(bytes, MarkerFields::kParent.at),
                 .sequence = LoadLe<std::uint64_t>(bytes, MarkerFields::kSequence.at)};
 }
 

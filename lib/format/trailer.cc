@@ -178,16 +178,16 @@ Result<Trailer> DecodeTrailer(ByteSpan bytes) {
   SEALPOINT_RETURN_IF_ERROR(CheckSelf(bytes));
   SEALPOINT_RETURN_IF_ERROR(CheckVariant(bytes));
   const Trailer trailer{
-      .blob = LoadId(bytes, TrailerFields::kBlob.at),
+      .blob = LoadId<BlobId>(bytes, TrailerFields::kBlob.at),
       .file_size = LoadLe<std::uint64_t>(bytes, TrailerFields::kFileSize.at),
       .chunks_end = LoadLe<std::uint64_t>(bytes, TrailerFields::kChunksEnd.at),
       .record_count = LoadLe<std::uint32_t>(bytes, TrailerFields::kRecordCount.at),
       .shard_count = LoadLe<std::uint32_t>(bytes, TrailerFields::kShardCount.at),
       .manifest_size = LoadLe<std::uint64_t>(bytes, TrailerFields::kManifestSize.at),
       .raw_bytes = LoadLe<std::uint64_t>(bytes, TrailerFields::kRawBytes.at),
-      .group_list_digest = LoadId(bytes, TrailerFields::kGroupListDigest.at),
-      .manifest_digest = LoadId(bytes, TrailerFields::kManifestDigest.at),
-      .header_digest = LoadId(bytes, TrailerFields::kHeaderDigest.at),
+      .group_list_digest = LoadId<Digest>(bytes, TrailerFields::kGroupListDigest.at),
+      .manifest_digest = LoadId<Digest>(bytes, TrailerFields::kManifestDigest.at),
+      .header_digest = LoadId<Digest>(bytes, TrailerFields::kHeaderDigest.at),
       .digest_algorithm = DigestAlgorithm::kXxh3_128,
       .is_extended =
           !AllZero(bytes.subspan(TrailerFields::kExtension.at, TrailerFields::kExtension.size))};
@@ -203,6 +203,8 @@ Status CheckExtension(const Trailer& trailer, const FeatureMasks& features) {
       .AtOffset(TrailerFields::kExtension.at);
 }
 
-Digest StoredTrailerDigest(ByteSpan trailer) { return LoadId(trailer, TrailerFields::kDigest.at); }
+Digest StoredTrailerDigest(ByteSpan trailer) {
+  return LoadId<Digest>(trailer, TrailerFields::kDigest.at);
+}
 
 }  // namespace sealpoint::internal::format

@@ -37,8 +37,9 @@ inline Numbers NumbersOf(const FbNumbers* vector) {
   return {vector->data(), vector->size()};
 }
 
-inline Id128 IdOf(const fb::Bits128* bits) {
-  Id128 id;
+template <std::derived_from<Id128> T>
+T IdOf(const fb::Bits128* bits) {
+  T id;
   std::memcpy(id.bytes.data(), bits, id.bytes.size());
   return id;
 }

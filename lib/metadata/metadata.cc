@@ -114,13 +114,13 @@ std::size_t Metadata::blob_count() const {
 
 BlobPin Metadata::blob(std::size_t i) const {
   const fb::Blob& blob = *AsIndex(root_).blobs()->Get(At(i));
-  return BlobPin{.id = IdOf(blob.id()),
+  return BlobPin{.id = IdOf<BlobId>(blob.id()),
                  .file_size = blob.file_size(),
                  .table_offset = blob.table_offset(),
                  .record_count = blob.record_count(),
                  .shard_count = blob.shard_count(),
-                 .group_list_digest = IdOf(blob.group_list_digest()),
-                 .trailer_digest = IdOf(blob.trailer_digest())};
+                 .group_list_digest = IdOf<Digest>(blob.group_list_digest()),
+                 .trailer_digest = IdOf<Digest>(blob.trailer_digest())};
 }
 
 std::uint64_t Metadata::created_unix_ns() const {

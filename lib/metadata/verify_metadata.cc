@@ -160,9 +160,9 @@ class MeaningVerifier {
 
   Status CheckBlobs() const {
     const fb::Index& index = *input_.index;
-    Id128 previous;
+    BlobId previous;
     for (const fb::Blob* blob : *index.blobs()) {
-      const Id128 id = IdOf(blob->id());
+      const BlobId id = IdOf<BlobId>(blob->id());
       if (id <= previous) {  // `previous` begins as zero, which so is refused as well
         return input_.Corrupt("R-IDX-07", blob, "blob id is ", id.ToHex(), ", expected above ",
                               previous.ToHex());

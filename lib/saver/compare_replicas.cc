@@ -69,11 +69,11 @@ class Exchange {
     for (std::size_t rank = 0; rank < all.size(); ++rank) {
       WireReader in(all[rank]);
       while (!in.at_end()) {
-        SEALPOINT_ASSIGN_OR_RETURN(const Digest holders, in.Id());
+        SEALPOINT_ASSIGN_OR_RETURN(const Digest holders, in.Id<Digest>());
         SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t count, in.Number());
         Digests digests;
         for (std::uint64_t i = 0; i < count; ++i) {
-          SEALPOINT_ASSIGN_OR_RETURN(digests.emplace_back(), in.Id());
+          SEALPOINT_ASSIGN_OR_RETURN(digests.emplace_back(), in.Id<Digest>());
         }
         const auto led = led_.find(holders);
         if (led == led_.end()) return MalformedMessage();

@@ -113,7 +113,7 @@ Status Owner::Read() {
   for (std::size_t rank = 0; rank < questions_.size(); ++rank) {
     WireReader in(questions_[rank]);
     while (!in.at_end()) {
-      SEALPOINT_ASSIGN_OR_RETURN(const Key key, in.Id());
+      SEALPOINT_ASSIGN_OR_RETURN(const Key key, in.Id<Key>());
       std::vector<int>& holders = holders_[key];
       // The same region twice on one rank is for the check of the declarations to find.
       if (holders.empty() || holders.back() != static_cast<int>(rank)) {
@@ -131,7 +131,7 @@ Bytes Owner::AnswerTo(ByteSpan questions) const {
   std::vector<std::uint64_t> answers;
   WireReader in(questions);
   while (!in.at_end()) {
-    const std::vector<int>& holders = holders_.at(*in.Id());
+    const std::vector<int>& holders = holders_.at(*in.Id<Key>());
     if (holders.size() == 1) {
       answers.push_back(kAlone);
       continue;

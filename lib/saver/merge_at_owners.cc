@@ -29,14 +29,14 @@ void EncodeBlob(const writer::CommittedBlob& blob, WireWriter& out) {
 Result<writer::CommittedBlob> DecodeBlob(WireReader& in) {
   writer::CommittedBlob blob;
   metadata::BlobPin& pin = blob.pin;
-  SEALPOINT_ASSIGN_OR_RETURN(pin.id, in.Id());
+  SEALPOINT_ASSIGN_OR_RETURN(pin.id, in.Id<BlobId>());
   SEALPOINT_ASSIGN_OR_RETURN(pin.file_size, in.Number());
   SEALPOINT_ASSIGN_OR_RETURN(pin.table_offset, in.Number());
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t record_count, in.Number());
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t shard_count, in.Number());
-  SEALPOINT_ASSIGN_OR_RETURN(pin.group_list_digest, in.Id());
-  SEALPOINT_ASSIGN_OR_RETURN(pin.trailer_digest, in.Id());
-  SEALPOINT_ASSIGN_OR_RETURN(blob.attempt, in.Id());
+  SEALPOINT_ASSIGN_OR_RETURN(pin.group_list_digest, in.Id<Digest>());
+  SEALPOINT_ASSIGN_OR_RETURN(pin.trailer_digest, in.Id<Digest>());
+  SEALPOINT_ASSIGN_OR_RETURN(blob.attempt, in.Id<AttemptId>());
   pin.record_count = static_cast<std::uint32_t>(record_count);
   pin.shard_count = static_cast<std::uint32_t>(shard_count);
   return blob;
@@ -56,7 +56,7 @@ Result<std::vector<BlobId>> DecodeBlobIds(std::span<const Bytes> all) {
   for (const Bytes& of_rank : all) {
     WireReader in(of_rank);
     while (!in.at_end()) {
-      SEALPOINT_ASSIGN_OR_RETURN(const BlobId id, in.Id());
+      SEALPOINT_ASSIGN_OR_RETURN(const BlobId id, in.Id<BlobId>());
       ids.push_back(id);
     }
   }

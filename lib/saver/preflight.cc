@@ -46,13 +46,13 @@ Bytes EncodeAnnouncement(const Announcement& announcement) {
 Result<Announcement> DecodeAnnouncement(ByteSpan bytes) {
   WireReader in(bytes);
   Announcement announcement;
-  SEALPOINT_ASSIGN_OR_RETURN(announcement.attempt, in.Id());
+  SEALPOINT_ASSIGN_OR_RETURN(announcement.attempt, in.Id<AttemptId>());
   SEALPOINT_ASSIGN_OR_RETURN(announcement.directory, in.Text());
-  SEALPOINT_ASSIGN_OR_RETURN(announcement.parent.attempt, in.Id());
+  SEALPOINT_ASSIGN_OR_RETURN(announcement.parent.attempt, in.Id<AttemptId>());
   SEALPOINT_ASSIGN_OR_RETURN(announcement.parent.sequence, in.Number());
   SEALPOINT_ASSIGN_OR_RETURN(announcement.parent_directory, in.Text());
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t publish, in.Number());
-  SEALPOINT_ASSIGN_OR_RETURN(announcement.probe, in.Id());
+  SEALPOINT_ASSIGN_OR_RETURN(announcement.probe, in.Id<Id128>());
   announcement.publish = static_cast<PublishMethod>(publish);
   return announcement;
 }

@@ -105,7 +105,7 @@ Result<FinalSeries> Resumption::LookAtFinal() {
   SEALPOINT_ASSIGN_OR_RETURN(series.newest, in.Number());
   while (!in.at_end()) {
     SEALPOINT_ASSIGN_OR_RETURN(const std::string name, in.Text());
-    SEALPOINT_ASSIGN_OR_RETURN(series.attempts[name], in.Id());
+    SEALPOINT_ASSIGN_OR_RETURN(series.attempts[name], in.Id<AttemptId>());
   }
   return series;
 }
@@ -209,7 +209,7 @@ Result<std::vector<Candidate>> Resumption::FindCandidates(const FinalSeries& ser
     while (!in.at_end()) {
       Candidate one{.rank = static_cast<int>(rank)};
       SEALPOINT_ASSIGN_OR_RETURN(one.name, in.Text());
-      SEALPOINT_ASSIGN_OR_RETURN(one.attempt, in.Id());
+      SEALPOINT_ASSIGN_OR_RETURN(one.attempt, in.Id<AttemptId>());
       SEALPOINT_ASSIGN_OR_RETURN(one.sequence, in.Number());
       found.try_emplace(one.attempt, one);
     }

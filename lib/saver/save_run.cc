@@ -41,8 +41,8 @@ Result<CommitInfo> DecodeCommitInfo(ByteSpan bytes) {
   WireReader in(bytes);
   CommitInfo info;
   SEALPOINT_ASSIGN_OR_RETURN(info.directory, in.Text());
-  SEALPOINT_ASSIGN_OR_RETURN(info.attempt, in.Id());
-  SEALPOINT_ASSIGN_OR_RETURN(info.parent, in.Id());
+  SEALPOINT_ASSIGN_OR_RETURN(info.attempt, in.Id<AttemptId>());
+  SEALPOINT_ASSIGN_OR_RETURN(info.parent, in.Id<AttemptId>());
   for (const NumberField field : kNumbers) {
     SEALPOINT_ASSIGN_OR_RETURN(info.*field, in.Number());
   }

@@ -35,7 +35,7 @@ Result<std::unique_ptr<BlobFile>> BlobFile::Create(const BlobStream::Context& co
   // Before the file: without a permit nothing is left in the directory.
   SEALPOINT_RETURN_IF_ERROR(context.engine.TakeBlobPermit(part_size_bytes, context.drain));
   BlobPermit permit(&context.engine, {part_size_bytes});
-  SEALPOINT_ASSIGN_OR_RETURN(auto file, CreateFile(context.engine, directory, header.id));
+  SEALPOINT_ASSIGN_OR_RETURN(auto file, CreateFile(context.engine, directory, BlobId(header.id)));
   auto stream = BlobStream::Create(context, header, *file);
   if (stream.ok()) {
     return std::unique_ptr<BlobFile>(
@@ -43,7 +43,7 @@ Result<std::unique_ptr<BlobFile>> BlobFile::Create(const BlobStream::Context& co
   }
   // Closed first: NFS would keep an open file under another name, which nobody removes.
   file.reset();
-  static_cast<void>(directory.Remove(format::BlobName(header.id)));
+  static_cast<void>(directory.Remove(format::BlobName(BlobId(header.id))));
   return std::move(stream).error();
 }
 

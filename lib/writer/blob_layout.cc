@@ -128,7 +128,7 @@ Status BlobLayout::AppendPiece(std::uint64_t alignment, ByteSpan bytes, const Ap
 
 Status BlobLayout::End(const Append& append) {
   format::Trailer trailer{
-      .blob = header_.id,
+      .blob = id(),
       .chunks_end = offset_,
       .record_count = static_cast<std::uint32_t>(records_.size() / format::kRecordSize),
       .shard_count = shard_count_,

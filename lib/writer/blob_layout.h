@@ -28,7 +28,7 @@ class BlobLayout final : public transfer::ChunkSink {
   // Borrows the tensors, which may grow meanwhile.
   BlobLayout(const format::FileHeader& header, const metadata::TensorTable& tensors);
 
-  const BlobId& id() const { return header_.id; }
+  BlobId id() const { return BlobId(header_.id); }
   ByteSpan header() const { return header_bytes_; }  // the first bytes of the blob
   void SetAttempt(const AttemptId& attempt);
 

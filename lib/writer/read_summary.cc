@@ -62,7 +62,7 @@ Result<std::vector<BlobId>> ListBlobs(const Storage& storage, const std::string&
   std::vector<BlobId> blobs;
   for (const EntryInfo& entry : entries) {
     const internal::format::ParsedName parsed = internal::format::ParseName(entry.name);
-    if (parsed.kind == internal::format::NameKind::kBlob) blobs.push_back(parsed.id);
+    if (parsed.kind == internal::format::NameKind::kBlob) blobs.emplace_back(parsed.id);
   }
   std::sort(blobs.begin(), blobs.end());
   return blobs;

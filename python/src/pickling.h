@@ -71,7 +71,7 @@ nb::object ToPython(T& value) {
     return nb::cast(value);
   } else if constexpr (std::is_same_v<T, std::string>) {
     return Text(value);
-  } else if constexpr (std::is_same_v<T, Id128>) {
+  } else if constexpr (std::derived_from<T, Id128>) {
     return Text(value.ToHex());
   } else if constexpr (std::is_same_v<T, Status>) {
     return value.ok() ? nb::none() : ErrorOf(value);
@@ -94,8 +94,8 @@ void FromPython(nb::handle from, T& value) {
     value = nb::cast<T>(from);
   } else if constexpr (std::is_same_v<T, std::string>) {
     value = TextOf(from);
-  } else if constexpr (std::is_same_v<T, Id128>) {
-    value = Value(Id128::FromHex(TextOf(from)));
+  } else if constexpr (std::derived_from<T, Id128>) {
+    value = Value(T::FromHex(TextOf(from)));
   } else if constexpr (std::is_same_v<T, Status>) {
     value = from.is_none() ? Status() : StatusOf(from);
   } else if constexpr (kIsVector<T>) {

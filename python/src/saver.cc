@@ -307,7 +307,7 @@ void BindSaver(nb::module_& m) {
                                    .provenance = std::move(provenance),
                                    .allow_empty = allow_empty,
                                    .allow_fallback = allow_fallback};
-            if (declarations) self->declarations = IdOf(declarations);
+            if (declarations) self->declarations = IdOf<Digest>(declarations);
           },
           nb::kw_only(), nb::arg("step").none(), nb::arg("provenance"), nb::arg("allow_empty"),
           nb::arg("allow_fallback"), nb::arg("mesh") = MeshAxes{},

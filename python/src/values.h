@@ -40,8 +40,9 @@ inline ByteSpan SpanOf(const nb::bytes& bytes) {
 }
 
 // Zero if there is none. Throws InvalidArgument.
-inline Id128 IdOf(const std::optional<std::string>& hex) {
-  return hex ? Value(Id128::FromHex(*hex)) : Id128{};
+template <std::derived_from<Id128> T>
+T IdOf(const std::optional<std::string>& hex) {
+  return hex ? Value(T::FromHex(*hex)) : T{};
 }
 
 // (attempt, sequence, directory) of the checkpoint before; the directory is empty if not known.
@@ -49,7 +50,7 @@ using Parent = std::optional<std::tuple<std::string, std::uint64_t, std::string>
 inline std::optional<ParentRef> ParentOf(const Parent& parent) {
   if (!parent) return std::nullopt;
   const auto& [attempt, sequence, directory] = *parent;
-  return ParentRef{.attempt = IdOf(attempt), .sequence = sequence};
+  return ParentRef{.attempt = IdOf<AttemptId>(attempt), .sequence = sequence};
 }
 
 // Throws InvalidArgument.

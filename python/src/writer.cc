@@ -94,7 +94,7 @@ std::unique_ptr<WriterHandle> CreateWriter(const EngineHandle& engine, nb::handl
                                            std::uint64_t size_max_bytes) {
   const std::string path = PathOf(directory);
   BlobWriterOptions options{.size_max_bytes = size_max_bytes,
-                            .attempt = IdOf(attempt),
+                            .attempt = IdOf<AttemptId>(attempt),
                             .step = step.value_or(kNoStep),
                             .on_progress = {}};
   const std::shared_ptr<Engine> kept = engine.engine;
@@ -113,7 +113,7 @@ CommitInfo CommitBlobs(nb::handle directory, const std::vector<nb::bytes>& summa
     blobs.push_back(Value(BlobSummary::Deserialize(SpanOf(summary))));
   }
   Watch watch(progress);
-  const CommitOptions options{.attempt = IdOf(attempt),
+  const CommitOptions options{.attempt = IdOf<AttemptId>(attempt),
                               .step = step.value_or(kNoStep),
                               .parent = ParentOf(parent),
                               .mesh = std::move(mesh),

@@ -47,7 +47,7 @@ bool IsLeftOver(const format::ParsedName& name, const PinnedFiles& pinned) {
     case format::NameKind::kIndex:
       return pinned.marker == nullptr || name.id != pinned.marker->attempt;
     case format::NameKind::kBlob:
-      return pinned.index == nullptr || !HasBlob(*pinned.index, name.id);
+      return pinned.index == nullptr || !HasBlob(*pinned.index, BlobId(name.id));
     case format::NameKind::kUnpublishedMarker:
     case format::NameKind::kProbe:
     case format::NameKind::kReserved:

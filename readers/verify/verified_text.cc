@@ -35,8 +35,9 @@ std::string_view Take(std::string_view& text, char separator) {
   return taken;
 }
 
-std::optional<Id128> IdOf(std::string_view digits) {
-  const Result<Id128> id = Id128::FromHex(digits);
+template <std::derived_from<Id128> T>
+std::optional<T> IdOf(std::string_view digits) {
+  const Result<T> id = T::FromHex(digits);
   return id.ok() ? std::optional(*id) : std::nullopt;
 }
 
@@ -91,15 +92,15 @@ class StateParser {
   Status TakeLine(std::string_view line) {
     const std::string_view word = Take(line, ' ');
     if (word == "checkpoint") {
-      const std::optional<Digest> path = IdOf(Take(line, ' '));
-      const std::optional<AttemptId> attempt = IdOf(Take(line, ' '));
-      const std::optional<Digest> marker = IdOf(line);
+      const auto path = IdOf<Digest>(Take(line, ' '));
+      const auto attempt = IdOf<AttemptId>(Take(line, ' '));
+      const auto marker = IdOf<Digest>(line);
       if (!path || !attempt || !marker) return Damaged("a checkpoint without its ids");
       blobs_ = &state_.checkpoints_[{.path = *path, .attempt = *attempt, .marker = *marker}];
       return {};
     }
     if (word != "blob" || blobs_ == nullptr) return Damaged("a line of no checkpoint");
-    const std::optional<BlobId> id = IdOf(Take(line, ' '));
+    const auto id = IdOf<BlobId>(Take(line, ' '));
     const std::optional<std::uint64_t> inode = NumberOf(Take(line, ' '));
     if (!id || !inode) return Damaged("a blob without its id and the number of its file");
     VerifiedChunksImpl::KnownBlob& blob = (*blobs_)[*id];

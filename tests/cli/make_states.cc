@@ -101,7 +101,7 @@ struct Way {
 
 void Save(Engine& engine, const std::string& path, const State& state, const Way& way = {}) {
   Check(engine.storage().CreateDirectories(path));
-  const AttemptId attempt = Take(Id128::Random());
+  const AttemptId attempt = Take(AttemptId::Random());
   const Mesh mesh = Take(Mesh::Create(way.axes));
   std::vector<BlobSummary> summaries;
   for (int rank = 0; rank < mesh.size(); ++rank) {

@@ -41,7 +41,7 @@ Change HeaderOfLength(std::uint32_t length) {
 }
 
 Change SetId(std::uint64_t offset, const Id128& id) {
-  return [=](Bytes& file) { PutDigest(file, offset, id); };
+  return [=](Bytes& file) { PutDigest(file, offset, Digest(id)); };
 }
 
 Change SetMarker(const format::Marker& marker) {

@@ -166,7 +166,7 @@ void AddGoodLayouts(Corpus& corpus) {
 
 void AddGoodDirectories(Corpus& corpus) {
   CorpusEntry& leftovers = corpus.Add("good-R-DIR-03-leftovers", OneRankSpec());
-  leftovers.container.files[format::BlobName(OtherAttempt())] = NoiseBytes(20, 10);
+  leftovers.container.files[format::BlobName(BlobId(OtherAttempt()))] = NoiseBytes(20, 10);
   leftovers.container.files[format::IndexName(OtherAttempt())] = NoiseBytes(21, 20);
   leftovers.container.files[format::UnpublishedMarkerName(leftovers.container.attempt)] =
       leftovers.container.marker();
@@ -178,7 +178,7 @@ void AddGoodDirectories(Corpus& corpus) {
   foreign.container.files["01.blob"] = NoiseBytes(22, 10);
   foreign.container.files["ABABABABABABABABABABABABABABABAB.blob"] = NoiseBytes(23, 10);
   foreign.container.files[format::ProbeName(OtherAttempt()) + "_0"] = {};
-  foreign.directories = {"optimizer", "KEEP", format::BlobName(OtherAttempt())};
+  foreign.directories = {"optimizer", "KEEP", format::BlobName(BlobId(OtherAttempt()))};
 
   CorpusEntry& later = corpus.Add("good-R-DIR-03-kinds_of_a_later_version", OneRankSpec());
   const std::string attempt = later.container.attempt.ToHex();

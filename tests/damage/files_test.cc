@@ -86,8 +86,8 @@ std::uint64_t ExchangeFiles(const DamageCase& one) {
       ++count;
     }
     // Renamed: as if it were a blob that no index knows.
-    checker.storage().files()[internal::format::BlobName(MiniSpec::MakeId(0xee))] = {.bytes =
-                                                                                         a->second};
+    checker.storage().files()[internal::format::BlobName(MiniSpec::MakeId<BlobId>(0xee))] = {
+        .bytes = a->second};
     checker.storage().files().erase(a->first);
     EXPECT_EQ(checker.Both({a->first}), "") << one.name << ", " << a->first << " renamed";
     checker.Restore();

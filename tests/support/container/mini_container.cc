@@ -84,8 +84,9 @@ std::uint32_t AppendShard(Draft& draft, const ChunkRule& rule, ByteSpan raw) {
 // Ascending with the numbers.
 BlobId BlobIdOf(int number) {
   constexpr int kOfOneByteMax = 200;
-  if (number < kOfOneByteMax) return MiniSpec::MakeId(static_cast<std::uint8_t>(number + 1));
-  BlobId id = MiniSpec::MakeId(0xff);
+  if (number < kOfOneByteMax)
+    return MiniSpec::MakeId<BlobId>(static_cast<std::uint8_t>(number + 1));
+  auto id = MiniSpec::MakeId<BlobId>(0xff);
   id.bytes[14] = static_cast<std::byte>(number >> 8);
   id.bytes[15] = static_cast<std::byte>(number);
   return id;
@@ -249,12 +250,6 @@ Bytes EncodeIndexFile(const MiniSpec& spec, const std::vector<FinishedBlob>& blo
 }
 
 }  // namespace
-
-Id128 MiniSpec::MakeId(std::uint8_t value) {
-  Id128 id;
-  id.bytes.fill(std::byte{value});
-  return id;
-}
 
 MiniContainer BuildMini(const MiniSpec& spec) {
   std::map<int, Draft> drafts;

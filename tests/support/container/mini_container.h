@@ -2,6 +2,7 @@
 #ifndef SEALPOINT_TESTS_SUPPORT_CONTAINER_MINI_CONTAINER_H_
 #define SEALPOINT_TESTS_SUPPORT_CONTAINER_MINI_CONTAINER_H_
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -85,7 +86,12 @@ struct MiniSpec {
   MiniHooks hooks;
 
   // An id whose bytes are all `value`.
-  static Id128 MakeId(std::uint8_t value);
+  template <std::derived_from<Id128> T = AttemptId>
+  static T MakeId(std::uint8_t value) {
+    T id;
+    id.bytes.fill(std::byte{value});
+    return id;
+  }
 };
 
 struct MiniBlob {

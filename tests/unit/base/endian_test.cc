@@ -41,15 +41,15 @@ TEST(StoreLe, RoundTripsTheExtremes) {
 
 TEST(LoadId, KeepsTheByteOrder) {
   const auto bytes = Counting();
-  const Id128 id = LoadId(bytes, 3);
+  const Id128 id = LoadId<Id128>(bytes, 3);
   EXPECT_EQ(id.ToHex(), "f3f4f5f6f7f8f9fafbfcfdfeff000102");
 }
 
 TEST(StoreId, RoundTrips) {
   const auto source = Counting();
   std::array<std::byte, 20> bytes{};
-  StoreId(bytes, 2, LoadId(source, 5));
-  EXPECT_EQ(LoadId(bytes, 2), LoadId(source, 5));
+  StoreId(bytes, 2, LoadId<Id128>(source, 5));
+  EXPECT_EQ(LoadId<Id128>(bytes, 2), LoadId<Id128>(source, 5));
   EXPECT_EQ(bytes[1], std::byte{0});
   EXPECT_EQ(bytes[18], std::byte{0});
 }

@@ -26,7 +26,7 @@ TEST(WireTest, ReadsWhatWasWritten) {
   WireReader in(bytes);
   EXPECT_EQ(in.Number().value(), std::uint64_t{1} << 63);
   EXPECT_EQ(in.Text().value(), "text");
-  EXPECT_EQ(in.Id().value(), SomeId());
+  EXPECT_EQ(in.Id<Id128>().value(), SomeId());
   EXPECT_EQ(in.Numbers().value(), (std::vector<std::uint64_t>{7, 8}));
   EXPECT_TRUE(in.at_end());
 }
@@ -71,13 +71,14 @@ TEST(WireTest, RefusesEveryTruncation) {
   const Bytes bytes = OneOfEach();
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     WireReader in(ByteSpan(bytes).first(size));
-    const bool all_read = in.Number().ok() && in.Text().ok() && in.Id().ok() && in.Numbers().ok();
+    const bool all_read =
+        in.Number().ok() && in.Text().ok() && in.Id<Id128>().ok() && in.Numbers().ok();
     EXPECT_FALSE(all_read) << size;
   }
 }
 
 TEST(WireTest, RefusesTheBeginningOfAnId) {
-  EXPECT_EQ(WireReader(Bytes(sizeof(Id128::bytes) - 1)).Id().status().code(), Code::kComm);
+  EXPECT_EQ(WireReader(Bytes(sizeof(Id128::bytes) - 1)).Id<Id128>().status().code(), Code::kComm);
 }
 
 TEST(WireTest, SequencesComeBack) {

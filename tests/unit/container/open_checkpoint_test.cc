@@ -119,7 +119,8 @@ TEST_F(OpenCommittedTest, DirectoryNamedCommitIsNoMarker) {
 
 TEST_F(OpenCommittedTest, DirectoryNamedAsABlobIsNoFileOfAnAttempt) {
   StoreFiles(*storage_, "c", {{"README", Bytes(10)}});
-  ASSERT_TRUE(storage_->CreateDirectories("c/" + format::BlobName(MiniSpec::MakeId(1))).ok());
+  ASSERT_TRUE(
+      storage_->CreateDirectories("c/" + format::BlobName(MiniSpec::MakeId<BlobId>(1))).ok());
   const Status error = OpenCommitted(*storage_, "c", {}, true).status();
   EXPECT_EQ(error.code(), Code::kNotACheckpoint);
   EXPECT_EQ(error.place().rule, "R-DIR-05");
@@ -241,7 +242,9 @@ TEST_F(OpenCommittedTest, IndexOfAnotherAttemptIsCorrupt) {
 
 TEST_F(OpenCommittedTest, IndexWithAnotherIdIsCorrupt) {
   MiniSpec spec = TwoBlobs();
-  spec.hooks.index_header = [](format::FileHeader& header) { header.id = MiniSpec::MakeId(3); };
+  spec.hooks.index_header = [](format::FileHeader& header) {
+    header.id = MiniSpec::MakeId<BlobId>(3);
+  };
   EXPECT_THAT(ErrorOf(BuildMini(spec)), BreaksRule(Code::kCorrupt, "R-HDR-08", 56));
 }
 
@@ -331,7 +334,7 @@ TEST_F(OpenCommittedTest, BlobsAreNotLookedAtUnlessAsked) {
 TEST_F(OpenCommittedTest, ForeignFilesAndLeftoversDoNotMatter) {
   MiniContainer container = BuildMini(TwoBlobs());
   container.files["README"] = Bytes(3);
-  container.files[format::BlobName(MiniSpec::MakeId(0x77))] = Bytes(3);
+  container.files[format::BlobName(MiniSpec::MakeId<BlobId>(0x77))] = Bytes(3);
   container.files[format::IndexName(MiniSpec::MakeId(0x77))] = Bytes(3);
   EXPECT_TRUE(Open(container).ok());
 }

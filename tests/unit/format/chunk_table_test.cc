@@ -27,8 +27,8 @@ ChunkRecord Coded() {
           .shard = 5,
           .chunk = 6,
           .codec = Codec::kByteSplitZstd,
-          .raw_digest = Id128::FromHex("000102030405060708090a0b0c0d0e0f").value(),
-          .stored_digest = Id128::FromHex("101112131415161718191a1b1c1d1e1f").value()};
+          .raw_digest = Digest::FromHex("000102030405060708090a0b0c0d0e0f").value(),
+          .stored_digest = Digest::FromHex("101112131415161718191a1b1c1d1e1f").value()};
 }
 
 ChunkRecord Plain() {
@@ -69,8 +69,8 @@ TEST(Record, LiesAsTheSpecificationSays) {
   EXPECT_EQ(LoadLe<std::uint32_t>(bytes, 20), 6u);
   EXPECT_EQ(LoadLe<std::uint16_t>(bytes, 24), 2u);
   EXPECT_TRUE(AllZero(ByteSpan(bytes).subspan(26, 6)));
-  EXPECT_EQ(LoadId(bytes, 32), record.raw_digest);
-  EXPECT_EQ(LoadId(bytes, 48), record.stored_digest);
+  EXPECT_EQ(LoadId<Id128>(bytes, 32), record.raw_digest);
+  EXPECT_EQ(LoadId<Id128>(bytes, 48), record.stored_digest);
 }
 
 TEST(Record, DoesNotSupportAnUnknownCodec) {

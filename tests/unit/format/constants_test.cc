@@ -15,8 +15,8 @@ Id128 Id() { return Id128::FromHex(kHex).value(); }
 std::string Named(std::string_view suffix) { return std::string(kHex).append(suffix); }
 
 TEST(Names, AreTheIdAndASuffix) {
-  EXPECT_EQ(IndexName(Id()), Named(".index"));
-  EXPECT_EQ(BlobName(Id()), Named(".blob"));
+  EXPECT_EQ(IndexName(AttemptId(Id())), Named(".index"));
+  EXPECT_EQ(BlobName(BlobId(Id())), Named(".blob"));
   EXPECT_EQ(UnpublishedMarkerName(Id()), Named(".commit"));
   EXPECT_EQ(ProbeName(Id()), Named(".probe"));
 }
@@ -27,8 +27,8 @@ TEST(ParseName, ReadsBackWhatTheWriterNames) {
     EXPECT_EQ(parsed.kind, kind) << name;
     EXPECT_EQ(parsed.id, Id()) << name;
   };
-  expect(IndexName(Id()), NameKind::kIndex);
-  expect(BlobName(Id()), NameKind::kBlob);
+  expect(IndexName(AttemptId(Id())), NameKind::kIndex);
+  expect(BlobName(BlobId(Id())), NameKind::kBlob);
   expect(UnpublishedMarkerName(Id()), NameKind::kUnpublishedMarker);
   expect(ProbeName(Id()), NameKind::kProbe);
 }

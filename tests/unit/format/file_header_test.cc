@@ -22,7 +22,7 @@ FileHeader Example() {
   return {.kind = FileKind::kBlob,
           .features = {.compat = 0, .incompat = 0},
           .id = Id128::FromHex("000102030405060708090a0b0c0d0e0f").value(),
-          .attempt = Id128::FromHex("f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff").value(),
+          .attempt = AttemptId::FromHex("f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff").value(),
           .step = 1234567890123};
 }
 
@@ -67,9 +67,9 @@ TEST(FileHeader, LiesAsTheSpecificationSays) {
   EXPECT_EQ(LoadLe<std::uint32_t>(bytes, 12), 1u);
   EXPECT_EQ(LoadLe<std::uint32_t>(bytes, 16), 128u);
   EXPECT_EQ(LoadLe<std::uint64_t>(bytes, 24), header.features.compat);
-  EXPECT_EQ(LoadId(bytes, 40), StoredHeaderDigest(bytes));
-  EXPECT_EQ(LoadId(bytes, 56), header.id);
-  EXPECT_EQ(LoadId(bytes, 72), header.attempt);
+  EXPECT_EQ(LoadId<Id128>(bytes, 40), StoredHeaderDigest(bytes));
+  EXPECT_EQ(LoadId<Id128>(bytes, 56), header.id);
+  EXPECT_EQ(LoadId<Id128>(bytes, 72), header.attempt);
   EXPECT_EQ(LoadLe<std::uint64_t>(bytes, 88), header.step);
   Bytes resealed = bytes;
   ResealHeader(resealed);

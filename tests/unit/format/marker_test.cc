@@ -18,19 +18,19 @@ using sealpoint::testing::ResealMarker;
 Marker Commit() {
   return {.kind = MarkerKind::kCommit,
           .features = {.compat = 0, .incompat = 0},
-          .attempt = Id128::FromHex("000102030405060708090a0b0c0d0e0f").value(),
+          .attempt = AttemptId::FromHex("000102030405060708090a0b0c0d0e0f").value(),
           .step = 42,
-          .parent = Id128::FromHex("101112131415161718191a1b1c1d1e1f").value(),
+          .parent = AttemptId::FromHex("101112131415161718191a1b1c1d1e1f").value(),
           .sequence = 7,
           .index_size = 12345,
-          .index_digest = Id128::FromHex("202122232425262728292a2b2c2d2e2f").value(),
+          .index_digest = Digest::FromHex("202122232425262728292a2b2c2d2e2f").value(),
           .blob_count = 3,
           .total_bytes = 12288};
 }
 
 Marker Void() {
   return {.kind = MarkerKind::kVoid,
-          .attempt = Id128::FromHex("000102030405060708090a0b0c0d0e0f").value(),
+          .attempt = AttemptId::FromHex("000102030405060708090a0b0c0d0e0f").value(),
           .step = kNoStep};
 }
 
@@ -69,14 +69,14 @@ TEST(Marker, LiesAsTheSpecificationSays) {
   const MarkerBytes bytes = EncodeMarker(marker);
   EXPECT_EQ(LoadLe<std::uint32_t>(bytes, 8), 3u);
   EXPECT_EQ(LoadLe<std::uint32_t>(bytes, 16), 512u);
-  EXPECT_EQ(LoadId(bytes, 56), marker.attempt);
-  EXPECT_EQ(LoadId(bytes, 72), marker.attempt);
+  EXPECT_EQ(LoadId<Id128>(bytes, 56), marker.attempt);
+  EXPECT_EQ(LoadId<Id128>(bytes, 72), marker.attempt);
   EXPECT_EQ(LoadLe<std::uint64_t>(bytes, 88), 42u);
   EXPECT_EQ(LoadLe<std::uint32_t>(bytes, 128), 1u);
-  EXPECT_EQ(LoadId(bytes, 136), marker.parent);
+  EXPECT_EQ(LoadId<Id128>(bytes, 136), marker.parent);
   EXPECT_EQ(LoadLe<std::uint64_t>(bytes, 152), 7u);
   EXPECT_EQ(LoadLe<std::uint64_t>(bytes, 160), 12345u);
-  EXPECT_EQ(LoadId(bytes, 168), marker.index_digest);
+  EXPECT_EQ(LoadId<Id128>(bytes, 168), marker.index_digest);
   EXPECT_EQ(LoadLe<std::uint64_t>(bytes, 184), 3u);
   EXPECT_EQ(LoadLe<std::uint64_t>(bytes, 192), 12288u);
   MarkerBytes resealed = bytes;

@@ -18,16 +18,16 @@ using sealpoint::testing::ResealTrailer;
 
 // 65 records: a group list of 32 bytes at 10048, records at 10112, manifest at 14272.
 Trailer Example() {
-  return {.blob = Id128::FromHex("000102030405060708090a0b0c0d0e0f").value(),
+  return {.blob = BlobId::FromHex("000102030405060708090a0b0c0d0e0f").value(),
           .file_size = 16384,
           .chunks_end = 10001,
           .record_count = 65,
           .shard_count = 2,
           .manifest_size = 500,
           .raw_bytes = 9000,
-          .group_list_digest = Id128::FromHex("101112131415161718191a1b1c1d1e1f").value(),
-          .manifest_digest = Id128::FromHex("202122232425262728292a2b2c2d2e2f").value(),
-          .header_digest = Id128::FromHex("303132333435363738393a3b3c3d3e3f").value(),
+          .group_list_digest = Digest::FromHex("101112131415161718191a1b1c1d1e1f").value(),
+          .manifest_digest = Digest::FromHex("202122232425262728292a2b2c2d2e2f").value(),
+          .header_digest = Digest::FromHex("303132333435363738393a3b3c3d3e3f").value(),
           .digest_algorithm = DigestAlgorithm::kXxh3_128};
 }
 
@@ -120,7 +120,7 @@ TEST(Trailer, LiesAsTheSpecificationSays) {
   EXPECT_EQ(AsText(ByteSpan(bytes).first(8)), "\x89SPB\r\n\x1a\n");
   EXPECT_EQ(LoadLe<std::uint32_t>(bytes, 8), 256u);
   EXPECT_EQ(LoadLe<std::uint32_t>(bytes, 12), 64u);
-  EXPECT_EQ(LoadId(bytes, 16), trailer.blob);
+  EXPECT_EQ(LoadId<Id128>(bytes, 16), trailer.blob);
   EXPECT_EQ(LoadLe<std::uint64_t>(bytes, 32), 16384u);
   EXPECT_EQ(LoadLe<std::uint64_t>(bytes, 40), 10001u);
   EXPECT_EQ(LoadLe<std::uint64_t>(bytes, 48), 10048u);
@@ -130,11 +130,11 @@ TEST(Trailer, LiesAsTheSpecificationSays) {
   EXPECT_EQ(LoadLe<std::uint64_t>(bytes, 72), 14272u);
   EXPECT_EQ(LoadLe<std::uint64_t>(bytes, 80), 500u);
   EXPECT_EQ(LoadLe<std::uint64_t>(bytes, 88), 9000u);
-  EXPECT_EQ(LoadId(bytes, 96), trailer.group_list_digest);
-  EXPECT_EQ(LoadId(bytes, 112), trailer.manifest_digest);
-  EXPECT_EQ(LoadId(bytes, 128), trailer.header_digest);
+  EXPECT_EQ(LoadId<Id128>(bytes, 96), trailer.group_list_digest);
+  EXPECT_EQ(LoadId<Id128>(bytes, 112), trailer.manifest_digest);
+  EXPECT_EQ(LoadId<Id128>(bytes, 128), trailer.header_digest);
   EXPECT_EQ(LoadLe<std::uint16_t>(bytes, 144), 1u);
-  EXPECT_EQ(LoadId(bytes, 240), StoredTrailerDigest(bytes));
+  EXPECT_EQ(LoadId<Id128>(bytes, 240), StoredTrailerDigest(bytes));
   TrailerBytes resealed = bytes;
   ResealTrailer(resealed);
   EXPECT_EQ(resealed, bytes);

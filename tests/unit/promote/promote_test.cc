@@ -511,7 +511,7 @@ TEST_F(PromoteTest, TakesGivenFilesOnlyOfACommittedCheckpoint) {
 }
 
 TEST_F(PromoteTest, RefusesOptionsThatMeanNothing) {
-  EXPECT_EQ(Run({.blobs = std::vector<BlobId>{MiniSpec::MakeId(99)}}).error().code(),
+  EXPECT_EQ(Run({.blobs = std::vector<BlobId>{MiniSpec::MakeId<BlobId>(99)}}).error().code(),
             Code::kInvalidArgument);
   EXPECT_EQ(Run({.threads = -1}).error().code(), Code::kInvalidArgument);
   EXPECT_EQ(Run({.threads = 3}).error().code(), Code::kInvalidArgument);  // less than a page each

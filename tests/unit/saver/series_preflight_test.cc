@@ -198,14 +198,14 @@ TEST_F(SeriesPreflightTest, ASaveAsksEachOlderCheckpointOnce) {
   constexpr int kFiles = 100;
   const Bytes byte(1);
   for (int i = 0; i < kCheckpoints; ++i) {
-    Id128 id;
+    AttemptId id;
     id.bytes[0] = static_cast<std::byte>(1 + i / 256);
     id.bytes[1] = static_cast<std::byte>(i % 256);
     MiniSpec spec{.attempt = id, .sequence = static_cast<std::uint64_t>(i) + 1};
-    spec.parent = i == 0 ? Id128() : MiniSpec::MakeId(0xee);
+    spec.parent = i == 0 ? AttemptId() : MiniSpec::MakeId(0xee);
     auto files = BuildMini(spec).files;
     for (int file = static_cast<int>(files.size()); file < kFiles; ++file) {
-      Id128 blob = MiniSpec::MakeId(static_cast<std::uint8_t>(file));
+      const auto blob = MiniSpec::MakeId<BlobId>(static_cast<std::uint8_t>(file));
       files[internal::format::BlobName(blob)] = byte;
     }
     StoreFiles(*memory_, "run/" + SeriesDirectoryName(spec.step, id), files);

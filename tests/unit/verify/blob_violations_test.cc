@@ -63,7 +63,7 @@ TEST_F(BlobViolations, HeaderDigest) {
 TEST_F(BlobViolations, HeaderOfAnotherBlob) {
   MiniHooks hooks;
   hooks.blob_header = [](int blob, format::FileHeader& header) {
-    if (blob == 0) header.id = MiniSpec::MakeId(0x55);
+    if (blob == 0) header.id = MiniSpec::MakeId<BlobId>(0x55);
   };
   ExpectOne(hooks, Code::kCorrupt, "R-HDR-08", 56);
 }
@@ -97,7 +97,7 @@ TEST_F(BlobViolations, CompatFeatureThatTheIndexDoesNotHave) {
 TEST_F(BlobViolations, HeaderThatTheTrailerDoesNotRepeat) {
   MiniHooks hooks;
   hooks.trailer = [](int blob, format::Trailer& trailer) {
-    if (blob == 0) trailer.header_digest = MiniSpec::MakeId(1);
+    if (blob == 0) trailer.header_digest = MiniSpec::MakeId<Digest>(1);
   };
   ExpectOne(hooks, Code::kCorrupt, "R-BLB-03", 40);
 }
@@ -126,7 +126,7 @@ TEST_F(BlobViolations, TrailerDigest) {
 TEST_F(BlobViolations, TrailerThatTheIndexDoesNotPin) {
   MiniHooks hooks;
   hooks.pin = [](int blob, internal::metadata::BlobPin& pin) {
-    if (blob == 0) pin.trailer_digest = MiniSpec::MakeId(1);
+    if (blob == 0) pin.trailer_digest = MiniSpec::MakeId<Digest>(1);
   };
   ExpectOne(hooks, Code::kCorrupt, "R-BLB-03", Sections().trailer + 240);
 }
@@ -134,7 +134,7 @@ TEST_F(BlobViolations, TrailerThatTheIndexDoesNotPin) {
 TEST_F(BlobViolations, TrailerOfAnotherBlobId) {
   MiniHooks hooks;
   hooks.trailer = [](int blob, format::Trailer& trailer) {
-    if (blob == 0) trailer.blob = MiniSpec::MakeId(0x55);
+    if (blob == 0) trailer.blob = MiniSpec::MakeId<BlobId>(0x55);
   };
   ExpectOne(hooks, Code::kCorrupt, "R-BLB-03", Sections().trailer + 16);
 }
@@ -181,7 +181,7 @@ TEST_F(BlobViolations, TrailerWithAnotherFileSize) {
 TEST_F(BlobViolations, TrailerWithAnotherGroupListDigest) {
   MiniHooks hooks;
   hooks.trailer = [](int blob, format::Trailer& trailer) {
-    if (blob == 0) trailer.group_list_digest = MiniSpec::MakeId(1);
+    if (blob == 0) trailer.group_list_digest = MiniSpec::MakeId<Digest>(1);
   };
   ExpectOne(hooks, Code::kCorrupt, "R-BLB-03", Sections().trailer + 96);
 }

@@ -255,7 +255,7 @@ TEST_F(VerifyDirectory, ManyForeignNamesAreNotedInPartAndCounted) {
 }
 
 TEST_F(VerifyDirectory, FilesOfOtherAttemptsAreLeftovers) {
-  Put(format::BlobName(MiniSpec::MakeId(0x77)), NoiseBytes(1, 10));
+  Put(format::BlobName(MiniSpec::MakeId<BlobId>(0x77)), NoiseBytes(1, 10));
   Put(format::IndexName(MiniSpec::MakeId(0x77)), NoiseBytes(1, 20));
   Put(format::UnpublishedMarkerName(container_.attempt), NoiseBytes(1, 40));
   const VerifyReport report = Check();

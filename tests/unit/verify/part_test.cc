@@ -114,7 +114,8 @@ TEST_F(PartTest, StructureIsInEachPart) {
 
 TEST_F(PartTest, PartsAreAboutEqual) {
   for (const std::uint64_t area : {std::uint64_t{1}, std::uint64_t{9}, std::uint64_t{1} << 40}) {
-    const internal::metadata::BlobPin pin{.id = MiniSpec::MakeId(5), .table_offset = area + 128};
+    const internal::metadata::BlobPin pin{.id = MiniSpec::MakeId<BlobId>(5),
+                                          .table_offset = area + 128};
     for (const std::uint32_t count : {2u, 7u, 1u << 20}) {
       std::map<std::uint32_t, std::uint64_t> begins;
       for (std::uint64_t i = 0; i < 64; ++i) ++begins[PartOf(pin, 128 + area / 64 * i, count)];
@@ -130,7 +131,7 @@ TEST_F(PartTest, PartsAreAboutEqual) {
 TEST_F(PartTest, BlobsOfOneChunkAreInSeveralParts) {
   std::set<std::uint32_t> parts;
   for (std::uint8_t id = 1; id < 40; ++id) {
-    parts.insert(PartOf({.id = MiniSpec::MakeId(id), .table_offset = 4096}, 128, 4));
+    parts.insert(PartOf({.id = MiniSpec::MakeId<BlobId>(id), .table_offset = 4096}, 128, 4));
   }
   EXPECT_EQ(parts.size(), 4u);
 }

@@ -209,8 +209,9 @@ TEST_F(SharedBlobs, AFileWithOtherPinsIsRead) {
 // While one call reads a file, another finds another blob in it.
 TEST(VerifiedChunksImpl, AreThoseOfTheBlobThatTheFileHeld) {
   internal::verify::VerifiedChunksImpl verified(1);
-  const internal::verify::BlobKey first{.pin = {.id = MiniSpec::MakeId(1)}, .file = {1, 7}};
-  const internal::verify::BlobKey second{.pin = {.id = MiniSpec::MakeId(2)}, .file = {1, 7}};
+  const internal::verify::BlobKey first{.pin = {.id = MiniSpec::MakeId<BlobId>(1)}, .file = {1, 7}};
+  const internal::verify::BlobKey second{.pin = {.id = MiniSpec::MakeId<BlobId>(2)},
+                                         .file = {1, 7}};
   verified.KnownOf(first);
   verified.KnownOf(second);
   verified.Add(first, 0, 10);

@@ -67,19 +67,19 @@ TEST(BlobSummaryTest, RefusesAnExtensionThatNothingAnnounces) {
 
 TEST(BlobSummaryTest, RefusesATrailerOfAnotherBlob) {
   const MiniHooks hooks =
-      ChangeTrailer([](auto& trailer) { trailer.blob = MiniSpec::MakeId(0x55); });
+      ChangeTrailer([](auto& trailer) { trailer.blob = MiniSpec::MakeId<BlobId>(0x55); });
   EXPECT_THAT(Check(MakeParts(hooks)), FailsRule(Code::kCorrupt, "R-BLB-03"));
 }
 
 TEST(BlobSummaryTest, RefusesATrailerThatPinsAnotherHeader) {
   const MiniHooks hooks =
-      ChangeTrailer([](auto& trailer) { trailer.header_digest = MiniSpec::MakeId(1); });
+      ChangeTrailer([](auto& trailer) { trailer.header_digest = MiniSpec::MakeId<Digest>(1); });
   EXPECT_THAT(Check(MakeParts(hooks)), FailsRule(Code::kCorrupt, "R-BLB-03"));
 }
 
 TEST(BlobSummaryTest, RefusesATrailerThatPinsAnotherManifest) {
   const MiniHooks hooks =
-      ChangeTrailer([](auto& trailer) { trailer.manifest_digest = MiniSpec::MakeId(1); });
+      ChangeTrailer([](auto& trailer) { trailer.manifest_digest = MiniSpec::MakeId<Digest>(1); });
   EXPECT_THAT(Check(MakeParts(hooks)), FailsRule(Code::kCorrupt, "R-BLB-06"));
 }
 

@@ -118,7 +118,8 @@ TEST_F(CommitTest, CommitsSummariesReadBack) {
 TEST_F(CommitTest, ReadSummaryChecksTheBlob) {
   const BlobSummary summary = WriteBlob(Slice(0, kSize));
   EXPECT_EQ(ReadSummary(*storage_, kDir, summary.blob()).value(), summary);
-  EXPECT_THAT(ReadSummary(*storage_, kDir, MiniSpec::MakeId(1)).status(), HasCode(Code::kNotFound));
+  EXPECT_THAT(ReadSummary(*storage_, kDir, MiniSpec::MakeId<BlobId>(1)).status(),
+              HasCode(Code::kNotFound));
   const std::string name = summary.blob().ToHex() + ".blob";
   const Bytes good = ReadWholeFile(*memory_, kDir, name);
   const Bytes tiny(good.begin(), good.begin() + 300);
@@ -141,7 +142,7 @@ TEST_F(CommitTest, ReadSummaryChecksTheBlob) {
 TEST_F(CommitTest, ReadSummaryRefusesABlobUnderAnotherName) {
   const BlobSummary summary = WriteBlob(Slice(0, kSize));
   const Bytes blob = ReadWholeFile(*memory_, kDir, summary.blob().ToHex() + ".blob");
-  const BlobId other = MiniSpec::MakeId(1);
+  const auto other = MiniSpec::MakeId<BlobId>(1);
   ReplaceFile(*memory_, kDir, other.ToHex() + ".blob", &blob);
   const Status status = ReadSummary(*storage_, kDir, other).status();
   EXPECT_THAT(status, FailsRule(Code::kCorrupt, "R-BLB-03"));
