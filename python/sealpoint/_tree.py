@@ -37,7 +37,15 @@ T = TypeVar("T")
 
 
 class PerRank(Generic[T]):
-    """A value that differs by rank, such as the state of a random generator."""
+    """A value that differs by rank, such as the state of a random generator.
+
+    Examples:
+        >>> import torch, sealpoint.torch as sp
+        >>> _ = sp.save({"rng": sp.per_rank(torch.get_rng_state())}, "checkpoint")
+        >>> state = {"rng": sp.per_rank(torch.get_rng_state())}
+        >>> _ = sp.load(state, "checkpoint")
+        >>> torch.set_rng_state(state["rng"].value)
+    """
 
     def __init__(self, value: T) -> None:
         self.value = value
@@ -90,6 +98,15 @@ def register_enum(cls: type[enum.Enum]) -> type[enum.Enum]:
     """Registers an enumeration, so that its members can be saved and loaded. Usable as a decorator.
 
     Files name a class as ``module.QualName``. Only registered classes are ever looked up. Raises ArgumentTypeError.
+
+    Examples:
+        >>> import enum, sealpoint.torch as sp
+        >>> @sp.register_enum
+        ... class Phase(enum.Enum):
+        ...     WARM_UP = 1
+        >>> _ = sp.save({"phase": Phase.WARM_UP}, "checkpoint")
+        >>> sp.load_full("checkpoint")["phase"]
+        <Phase.WARM_UP: 1>
     """
     if not isinstance(cls, type) or not issubclass(cls, enum.Enum):
         raise ArgumentTypeError(f"cls is {reprlib.repr(cls)}, expected a class of enum.Enum")

@@ -75,6 +75,14 @@ class SealpointCheckpointIO(_base()):  # type: ignore[misc]
 
     Raises:
         InvalidArgumentError: an option is invalid.
+
+    Examples:
+        >>> import torch
+        >>> from sealpoint.lightning import SealpointCheckpointIO
+        >>> plugin = SealpointCheckpointIO()  # Trainer(plugins=[plugin])
+        >>> plugin.save_checkpoint({"state_dict": torch.nn.Linear(4, 4).state_dict()}, "last.ckpt")
+        >>> sorted(plugin.load_checkpoint("last.ckpt")["state_dict"])
+        ['bias', 'weight']
     """
 
     def __init__(self, *, replace: bool = True, allow_pickle: bool = False, codec: Codec = "none", threads: int | None = None,

@@ -42,6 +42,13 @@ def weights(
         Error: as for ``sealpoint.open`` and for reads.
 
     All errors except read errors are raised before the first tensor.
+
+    Examples:
+        >>> import torch, sealpoint.torch as sp
+        >>> from sealpoint.vllm import weights
+        >>> _ = sp.save({"model": {"w": torch.ones(2)}}, "checkpoint")
+        >>> dict(weights("checkpoint", rename={"model.*": "*"}))
+        {'w': tensor([1., 1.])}
     """
     with open_checkpoint(path) as checkpoint:
         yield from whole_tensors(checkpoint, _checked_names(checkpoint, rename), threads)
@@ -64,6 +71,17 @@ def load_weights(
 
     Raises:
         Error: as for ``weights``.
+
+    Examples:
+        >>> import torch, sealpoint.torch as sp
+        >>> from sealpoint.vllm import load_weights
+        >>> class Model(torch.nn.Linear):
+        ...     def load_weights(self, weights):
+        ...         for name, tensor in weights:
+        ...             self.get_parameter(name).data.copy_(tensor)
+        >>> _ = sp.save(Model(4, 4).state_dict(), "checkpoint")
+        >>> load_weights(Model(4, 4), "checkpoint")
+        SliceReport(...)
     """
     with open_checkpoint(path) as checkpoint:
         names = _checked_names(checkpoint, rename)

@@ -89,6 +89,14 @@ def wait_for_promotions(timeout: float | None = None) -> bool:
 
     Raises the first error of a failed promotion, with the path of its final directory as a note. The local copy stays. The
     next staged save retries it, and so does ``resume_promotions`` in the next job.
+
+    Examples:
+        >>> import os, torch, sealpoint.torch as sp
+        >>> _ = sp.save({"w": torch.ones(2)}, "run", series=True, step=1, staged=os.path.abspath("local"))
+        >>> sp.wait_for_promotions()
+        True
+        >>> len(os.listdir("run"))
+        1
     """
     check(deadline=timeout)
     is_over = await_promotions(timeout)

@@ -50,6 +50,12 @@ class JaxCommunicator:
     Args:
         name: Prefix of all keys: equal on all processes, and unique in this job.
         deadline: Timeout in seconds of each call. None: no timeout.
+
+    Examples:
+        >>> import jax, sealpoint.jax as sp
+        >>> def connect(address, number, count):  # on each process
+        ...     jax.distributed.initialize(address, count, number)
+        ...     return sp.JaxCommunicator()
     """
 
     def __init__(self, name: str, deadline: float | None = None) -> None:

@@ -46,6 +46,12 @@ def load(path: Path, like: Any, **options: Unpack[LoadKeywords]) -> Any:
         Error: as for ``sealpoint.open``.
 
     Errors are the same on all processes.
+
+    Examples:
+        >>> import jax.numpy, sealpoint.jax as sp
+        >>> _ = sp.save({"w": jax.numpy.ones(2)}, "checkpoint")
+        >>> sp.load("checkpoint", {"w": jax.numpy.zeros(2)})["w"].sum()
+        Array(2., dtype=float32)
     """
     chosen = LoadOptions(**options)
     with checked_call(session(), "load", path, chosen) as call:

@@ -45,6 +45,11 @@ def save(state: Any, path: Path, **options: Unpack[SaveKeywords]) -> _sealpoint.
         CommError: the communication between processes failed.
 
     Errors are the same on all processes. The checkpoint then does not exist, unless ``unknown_outcome`` is true.
+
+    Examples:
+        >>> import jax.numpy, sealpoint.jax as sp
+        >>> sp.save({"w": jax.numpy.ones((4, 8))}, "run", series=True, step=100).step
+        100
     """
     chosen = SaveOptions(**options)
     ranks = session()
@@ -62,6 +67,12 @@ def save_async(state: Any, path: Path, **options: Unpack[SaveAsyncKeywords]) -> 
 
     Args:
         background_deadline: As for ``sealpoint.torch.save_async``.
+
+    Examples:
+        >>> import jax.numpy, sealpoint.jax as sp
+        >>> future = sp.save_async({"w": jax.numpy.ones((4, 8))}, "checkpoint")
+        >>> future.result().directory
+        'checkpoint'
     """
     chosen = SaveOptions(**options)
     ranks = session()

@@ -28,7 +28,12 @@ def check(state_dict: Any, *, allow_pickle: bool = False) -> None:
         InvalidArgumentError: the state has an invalid value.
         UnsupportedError: the state has values that cannot be saved. One error names all of them by path.
 
-        >>> sp.check({"model": model, "optimizer": optimizer, "args": vars(args)})
+    Examples:
+        >>> import torch, sealpoint.torch as sp
+        >>> sp.check({"model": torch.nn.Linear(4, 4), "args": {"lr": 0.1}})
+        >>> sp.check({"open": print})
+        Traceback (most recent call last):
+        sealpoint.UnsupportedError: ...
     """
     check_arguments(allow_pickle=allow_pickle)
     with torch.no_grad():

@@ -124,6 +124,15 @@ class Checkpointer:
         InvalidArgumentError: an argument is invalid, or ``WORLD_SIZE`` names other processes and torch.distributed has no
             process group.
         TypeError: an option is unknown. Suggests the nearest.
+
+    Examples:
+        >>> import torch, sealpoint.torch as sp
+        >>> state = {"model": torch.nn.Linear(4, 4)}
+        >>> with sp.Checkpointer("run", every=2, keep=2) as checkpoints:
+        ...     for step in range((checkpoints.resume(state) or 0) + 1, 7):
+        ...         checkpoints.step(step, state)
+        >>> sp.Checkpointer("run").resume(state)  # in the next job
+        6
     """
 
     def __init__(

@@ -96,6 +96,15 @@ class TorchCommunicator:
     Raises:
         TimeoutError: ranks did not arrive. Names them.
         CommError: the ranks could not be connected.
+
+    Examples:
+        >>> import torch.distributed as dist
+        >>> from sealpoint.torch import TorchCommunicator
+        >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        >>> comm = TorchCommunicator()
+        >>> comm.rank, comm.size
+        (0, 1)
+        >>> dist.destroy_process_group()
     """
 
     def __init__(

@@ -17,6 +17,13 @@ class Contract:
         dtype: The dtype of a tensor differs. It is converted only with ``convert`` of ``load``.
         kind: A tensor meets a value, or a list has another length. "report" and "allow" leave it unchanged.
         per_rank: Another number of ranks saved ``per_rank`` values. "report" and "allow" leave them unchanged.
+
+    Examples:
+        >>> import torch, sealpoint.torch as sp
+        >>> _ = sp.save({"w": torch.ones(2)}, "checkpoint")
+        >>> state = {"w": torch.zeros(2), "new": torch.zeros(2)}
+        >>> sp.load(state, "checkpoint", contract=sp.Contract(missing="report")).findings[0][:2]
+        ('missing', 'new')
     """
 
     def __init__(

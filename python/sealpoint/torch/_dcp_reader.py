@@ -63,6 +63,15 @@ class StorageReader(storage.StorageReader):
         progress: As for ``sealpoint.Checkpoint.read``.
 
     Raises the errors of ``sealpoint.torch.load`` within the CheckpointException of DCP, on all ranks.
+
+    Examples:
+        >>> import torch, torch.distributed.checkpoint as dcp
+        >>> from sealpoint.torch.dcp import StorageReader, StorageWriter
+        >>> _ = dcp.save({"w": torch.ones(2)}, storage_writer=StorageWriter("checkpoint"))
+        >>> state = {"w": torch.zeros(2)}
+        >>> dcp.load(state, storage_reader=StorageReader("checkpoint"))
+        >>> state["w"]
+        tensor([1., 1.])
     """
 
     def __init__(

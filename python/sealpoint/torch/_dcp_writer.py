@@ -53,6 +53,11 @@ class StorageWriter(storage.StorageWriter):
         compare_replicas, allow_pickle, full_every, deadline: As for ``sealpoint.torch.save``.
 
     Raises the errors of ``sealpoint.torch.save`` within the CheckpointException of DCP, on all ranks.
+
+    Examples:
+        >>> import torch, torch.distributed.checkpoint as dcp
+        >>> from sealpoint.torch.dcp import StorageWriter
+        >>> _ = dcp.save({"w": torch.ones(2)}, storage_writer=StorageWriter("checkpoint"))
     """
 
     def __init__(

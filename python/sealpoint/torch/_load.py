@@ -101,6 +101,15 @@ def load(state_dict: State, path: Path, **options: Unpack[LoadKeywords]) -> Load
         CommError: the communication between ranks failed.
 
     Errors are the same on all ranks.
+
+    Examples:
+        >>> import torch, sealpoint.torch as sp
+        >>> _ = sp.save({"model": torch.nn.Linear(4, 4), "step": 7}, "checkpoint")
+        >>> state = {"model": torch.nn.Linear(4, 4), "step": 0}
+        >>> sp.load(state, "checkpoint").findings
+        []
+        >>> state["step"]
+        7
     """
     chosen = LoadOptions(**options)
     if chosen.contract is None:
@@ -269,6 +278,12 @@ def load_full(path: Path, *, keys: Sequence[str] | None = None, device: torch.de
         keys: Patterns of names to load, such as ["model", "optimizer.param_groups"]; the name of a mapping selects its
             whole content. ``*`` matches any characters. The result includes the enclosing mappings. A pattern that
             matches nothing is an error. Default: everything.
+
+    Examples:
+        >>> import torch, sealpoint.torch as sp
+        >>> _ = sp.save({"w": torch.ones(2), "args": {"lr": 0.1}}, "checkpoint")
+        >>> sp.load_full("checkpoint", keys=["args"])
+        {'args': {'lr': 0.1}}
     """
     check(allow_pickle=allow_pickle, keys=keys)
     check_one(path_of(path))

@@ -33,5 +33,13 @@ def resume_promotions(
         TimeoutError: a rank did not answer in time.
 
     Errors are the same on all ranks.
+
+    Examples:
+        >>> import os, torch, sealpoint.torch as sp
+        >>> local = os.path.abspath("local")  # a disk of this node
+        >>> _ = sp.save({"w": torch.ones(2)}, "run", series=True, step=1, staged=local)
+        >>> _ = sp.resume_promotions(local, "run")  # in the next job
+        >>> sp.Checkpointer("run").resume({"w": torch.zeros(2)})
+        1
     """
     return promotions.resume(session_of(process_group), staged, series, keep_local)

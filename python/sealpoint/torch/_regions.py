@@ -21,6 +21,13 @@ class Region(NamedTuple):
         offset: Offset of the box in the whole tensor, in elements per dimension.
         extent: Extent of the box. Default: the shape of ``tensor``.
         run: ``tensor`` holds the row-major elements [begin, end) of the box. Default: all of them.
+
+    Examples:
+        >>> import torch, sealpoint.torch as sp
+        >>> rows = sp.Region(torch.ones(2, 8), (0, 0))  # the first two rows of a tensor
+        >>> _ = sp.save({"w": sp.Regions((2, 8), torch.float32, [rows])}, "checkpoint")
+        >>> sp.load_full("checkpoint")["w"].shape
+        torch.Size([2, 8])
     """
 
     tensor: torch.Tensor
@@ -44,6 +51,15 @@ class Regions:
 
     Raises:
         InvalidArgumentError: a region does not fit the tensor.
+
+    Examples:
+        >>> import torch, sealpoint.torch as sp
+        >>> flat = torch.arange(6.0)  # elements 2 to 8 of a 3 x 4 tensor, as a flat optimizer has them
+        >>> part = sp.Region(flat, (0, 0), (3, 4), run=(2, 8))
+        >>> head, tail = sp.Region(torch.zeros(2), (0, 0), (3, 4), run=(0, 2)), sp.Region(torch.zeros(4), (0, 0), (3, 4), run=(8, 12))
+        >>> _ = sp.save({"exp_avg": sp.Regions((3, 4), torch.float32, [head, part, tail])}, "checkpoint")
+        >>> sp.load_full("checkpoint")["exp_avg"][1]
+        tensor([2., 3., 4., 5.])
     """
 
     def __init__(self, shape: Sequence[int], dtype: torch.dtype, regions: Iterable[Region] = ()) -> None:

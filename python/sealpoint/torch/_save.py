@@ -103,6 +103,13 @@ def save(state_dict: Any, path: Path, **options: Unpack[SaveKeywords]) -> _sealp
         CommError: the communication between ranks failed.
 
     Errors are the same on all ranks. The checkpoint then does not exist, unless ``unknown_outcome`` is true.
+
+    Examples:
+        >>> import torch, sealpoint.torch as sp
+        >>> model = torch.nn.Linear(4, 4)
+        >>> optimizer = torch.optim.AdamW(model.parameters())
+        >>> sp.save({"model": model, "optimizer": optimizer}, "run", series=True, step=100).step
+        100
     """
     chosen = SaveOptions(**options)
     return save_gathered(lambda call: collect(state_dict, call, chosen, _look_at(path, chosen)), path, chosen)
@@ -119,6 +126,15 @@ def save_async(state_dict: Any, path: Path, **options: Unpack[SaveAsyncKeywords]
 
     Args:
         background_deadline: Timeout in seconds of the save after this call returned. None: no timeout.
+
+    Examples:
+        >>> import torch, sealpoint.torch as sp
+        >>> model = torch.nn.Linear(4, 4)
+        >>> future = sp.save_async({"model": model}, "checkpoint")
+        >>> model.weight.data.zero_()  # does not change the checkpoint
+        tensor(...)
+        >>> future.result().directory
+        'checkpoint'
     """
     chosen = SaveOptions(**options)
     return save_gathered_async(lambda call: collect(state_dict, call, chosen, _look_at(path, chosen)), path, chosen)
