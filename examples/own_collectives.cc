@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
 // A save without a Sealpoint communicator: each rank writes blobs on its own, the program carries
 // their summaries to one rank by means of its own (here MPI_Gatherv), and that rank commits:
 //   mpirun -n 4 own_collectives checkpoint

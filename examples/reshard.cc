@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
 // Saves a matrix cut by columns, and loads it cut by rows, on another number of ranks:
 //   mpirun -n 4 reshard save checkpoint
 //   mpirun -n 3 reshard load checkpoint

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
 // A training that saves every 100 steps in the background and keeps the newest two checkpoints:
 //   mpirun -n 4 save_async checkpoints
 #include <mpi.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
 // A small training on MPI ranks that saves its state at the end, and that goes on from there when
 // it is run again, on the same or on another number of ranks, with mpirun or without:
 //   mpirun -n 4 save_load checkpoints

@@ -19,9 +19,9 @@ namespace sealpoint::python {
 
 namespace nb = nanobind;
 
-// Calls the functions of an object that sealpoint/_ranks/communicator.py describes, on whatever thread
-// the library is, with the GIL. An exception there is a Comm, but for a sealpoint.TimeoutError.
-// Made and destroyed with or without the GIL.
+// Calls the functions of an object that sealpoint/_ranks/communicator.py describes, on whatever
+// thread the library is, with the GIL. An exception there is a Comm, but for a
+// sealpoint.TimeoutError. Made and destroyed with or without the GIL.
 class PythonCommunicator final : public Communicator {
  public:
   // With the GIL.

@@ -56,7 +56,8 @@ class Regions:
         >>> import torch, sealpoint.torch as sp
         >>> flat = torch.arange(6.0)  # elements 2 to 8 of a 3 x 4 tensor, as a flat optimizer has them
         >>> part = sp.Region(flat, (0, 0), (3, 4), run=(2, 8))
-        >>> head, tail = sp.Region(torch.zeros(2), (0, 0), (3, 4), run=(0, 2)), sp.Region(torch.zeros(4), (0, 0), (3, 4), run=(8, 12))
+        >>> head = sp.Region(torch.zeros(2), (0, 0), (3, 4), run=(0, 2))
+        >>> tail = sp.Region(torch.zeros(4), (0, 0), (3, 4), run=(8, 12))
         >>> _ = sp.save({"exp_avg": sp.Regions((3, 4), torch.float32, [head, part, tail])}, "checkpoint")
         >>> sp.load_full("checkpoint")["exp_avg"][1]
         tensor([2., 3., 4., 5.])
