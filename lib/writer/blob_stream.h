@@ -53,7 +53,7 @@ class BlobStream {
   // Starts the writes, once. Nothing may be added afterwards.
   void Bind(WritableFile& file, const AttemptId& attempt);
 
-  const BlobId& id() const { return layout_.id(); }
+  BlobId id() const { return layout_.id(); }
   std::uint64_t projected_size() const { return layout_.projected_size(); }
   transfer::StreamTarget target() const { return target_; }  // as it was created
 
