@@ -41,7 +41,7 @@ TARGETS = [f"sealpoint_tests_{kind}" for kind in programs.KINDS if kind != "back
 QUICK_TARGETS = ["unit_digest", "unit_codec", "unit_interop", "unit_safetensors", "unit_storage", "unit_format",
                  "unit_metadata", "unit_container", "unit_load", "unit_verify", "unit_transfer", "unit_writer",
                  "unit_series", "unit_saver", "unit_device", "unit_pipeline", "unit_repack", "unit_compare",
-                 "unit_promote", "crash_directory_sync", "crash_promote", "crash_repack", "fault_objects",
+                 "unit_tensor_stream", "unit_promote", "crash_directory_sync", "crash_promote", "crash_repack", "fault_objects",
                  "fault_system_calls"]
 
 

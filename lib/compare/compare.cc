@@ -13,12 +13,18 @@
 #include "lib/base/macros.h"
 #include "lib/compare/chunk_compare.h"
 #include "lib/compare/numeric.h"
-#include "lib/compare/pieces.h"
 #include "lib/compare/values.h"
+#include "lib/pipeline/byte_meter.h"
+#include "lib/pipeline/thread_pool.h"
+#include "lib/tensor_stream/stream.h"
 
 namespace sealpoint {
 namespace internal::compare {
 namespace {
+
+using tensor_stream::AppendRuns;
+using tensor_stream::Piece;
+using tensor_stream::Side;
 
 // A tensor of the first checkpoint, and what is found of it.
 struct Pair {
@@ -40,7 +46,7 @@ class Comparison {
     SEALPOINT_RETURN_IF_ERROR(pipeline::CheckThreads("threads", options_.threads));
     SEALPOINT_RETURN_IF_ERROR(MatchNames());
     SEALPOINT_RETURN_IF_ERROR(pipeline::ParallelFor(
-        pipeline::ChosenThreads(options_.threads, kThreadsForAuto), pairs_.size(),
+        pipeline::ChosenThreads(options_.threads, tensor_stream::kThreadsForAuto), pairs_.size(),
         [this](int, std::size_t tensor) { return CompareTables(tensor); }));
     SEALPOINT_RETURN_IF_ERROR(ReadPayload());
     SEALPOINT_RETURN_IF_ERROR(CompareObjects());
@@ -92,34 +98,34 @@ class Comparison {
   }
 
   // Chunks that changed are read only if it is asked how much.
-  std::vector<TensorPiece> PiecesToRead() const {
-    std::vector<TensorPiece> pieces;
+  std::vector<Piece> PiecesToRead() const {
+    std::vector<Piece> pieces;
     for (std::size_t tensor = 0; tensor < pairs_.size(); ++tensor) {
       const ChunkComparison& chunks = pairs_[tensor].chunks;
       if (chunks.unknown.empty() && (chunks.changed.empty() || !options_.numeric)) continue;
       const TensorInfo info = first_.tensor(tensor);
-      for (const Region& region : chunks.unknown) AppendPieces(tensor, info, region, pieces);
+      for (const Region& region : chunks.unknown) AppendRuns(tensor, info, region, 2, pieces);
       if (!options_.numeric) continue;
-      for (const Region& region : chunks.changed) AppendPieces(tensor, info, region, pieces);
+      for (const Region& region : chunks.changed) AppendRuns(tensor, info, region, 2, pieces);
     }
     return pieces;
   }
 
   Status ReadPayload() {
-    const std::vector<TensorPiece> pieces = PiecesToRead();
-    const std::uint64_t size = BytesOf(pieces);
-    ContentProgress progress(options_.on_progress, size);
+    const std::vector<Piece> pieces = PiecesToRead();
+    const std::uint64_t size = tensor_stream::RawBytes(pieces);
+    pipeline::ByteMeter meter(pipeline::ReportTo(options_.on_progress), size);
     report_.payload_bytes_read = 2 * size;
     std::vector<std::size_t> others(pairs_.size());
     for (std::size_t i = 0; i < others.size(); ++i) others[i] = pairs_[i].other.value_or(0);
-    return ForEachPiece<DifferenceSums>(
-        std::array{Side{first_}, Side{second_, &others}}, pieces, options_.threads, progress,
-        [this](const TensorPiece& piece, const std::array<ByteSpan, 2>& bytes) {
+    return tensor_stream::ForEachPiece<DifferenceSums>(
+        std::array{Side{first_}, Side{second_, &others}}, pieces, options_.threads, meter,
+        [this](const Piece& piece, const std::array<ByteSpan, 2>& bytes) {
           const metadata::TensorView tensor = first_.index().tensor(piece.tensor);
           const bool numeric = options_.numeric && HasValues(tensor.dtype());
           return SumDifferences(tensor.dtype(), tensor.element_size(), bytes[0], bytes[1], numeric);
         },
-        [this](const TensorPiece& piece, const DifferenceSums& sums) {
+        [this](const Piece& piece, const DifferenceSums& sums) {
           pairs_[piece.tensor].sums.Add(sums);
         });
   }

@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "lib/base/macros.h"
-#include "lib/compare/pieces.h"
+#include "lib/compare/select_tensors.h"
 #include "lib/digest/hasher.h"
+#include "lib/pipeline/byte_meter.h"
+#include "lib/tensor_stream/stream.h"
 #include "sealpoint/compare.h"
 
 // spec/content-digest.md.
@@ -17,6 +19,10 @@
 namespace sealpoint {
 namespace internal::compare {
 namespace {
+
+constexpr std::uint64_t kBlockBytes = 64 * kKiB;
+// Runs of whole tensors are whole blocks, except for the last.
+static_assert(tensor_stream::kRunUnitBytes % kBlockBytes == 0);
 
 // What is hashed as one: a tag, then numbers, texts and digests.
 class Node {
@@ -131,30 +137,32 @@ std::string ContentDigest::ToString() const { return "spc1:" + digest.ToHex(); }
 Result<ContentDigest> ComputeContentDigest(const Checkpoint& checkpoint,
                                            const ContentOptions& options) {
   using namespace internal::compare;  // NOLINT: what this file is about
+  namespace stream = internal::tensor_stream;
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::size_t> tensors,
                              SelectTensors(checkpoint, options));
-  const std::vector<TensorPiece> pieces = PiecesOf(checkpoint, tensors);
+  const std::vector<stream::Piece> pieces = stream::WholeTensors(checkpoint, tensors);
   const bool has_objects = options.patterns.empty();
   const std::vector<ObjectInfo> objects =
       has_objects ? checkpoint.objects() : std::vector<ObjectInfo>();
   ContentDigest content;
-  content.raw_bytes = BytesOf(pieces);
+  content.raw_bytes = stream::RawBytes(pieces);
   for (const ObjectInfo& object : objects) content.raw_bytes += object.size_bytes;
-  ContentProgress progress(options.on_progress, content.raw_bytes);
+  internal::pipeline::ByteMeter meter(internal::pipeline::ReportTo(options.on_progress),
+                                      content.raw_bytes);
   TensorDigests digests(checkpoint, tensors);
-  SEALPOINT_RETURN_IF_ERROR(ForEachPiece<std::vector<Digest>>(
-      std::array{Side{checkpoint}}, pieces, options.threads, progress,
-      [](const TensorPiece&, const std::array<ByteSpan, 1>& bytes) {
+  SEALPOINT_RETURN_IF_ERROR(stream::ForEachPiece<std::vector<Digest>>(
+      std::array{stream::Side{checkpoint}}, pieces, options.threads, meter,
+      [](const stream::Piece&, const std::array<ByteSpan, 1>& bytes) {
         return BlockDigests(bytes[0]);
       },
-      [&](const TensorPiece& piece, const std::vector<Digest>& blocks) {
+      [&](const stream::Piece& piece, const std::vector<Digest>& blocks) {
         digests.Add(piece.tensor, blocks);
       }));
   content.tensors = std::move(digests).Finish();
   for (const ObjectInfo& object : objects) {
     SEALPOINT_ASSIGN_OR_RETURN(NamedDigest digest, ObjectDigest(checkpoint, object));
     content.objects.push_back(std::move(digest));
-    SEALPOINT_RETURN_IF_ERROR(progress.Add(object.size_bytes));
+    SEALPOINT_RETURN_IF_ERROR(meter.Add(object.size_bytes));
   }
   content.digest = DigestOfAll(content);
   return content;

@@ -7,9 +7,11 @@
 #include <utility>
 
 #include "lib/base/macros.h"
-#include "lib/compare/pieces.h"
+#include "lib/compare/select_tensors.h"
 #include "lib/compare/summary.h"
 #include "lib/compare/values.h"
+#include "lib/pipeline/byte_meter.h"
+#include "lib/tensor_stream/stream.h"
 
 namespace sealpoint {
 double ValueStatistics::standard_deviation() const {
@@ -46,6 +48,7 @@ void ValueStatistics::Add(const ValueStatistics& more) {
 Result<std::vector<TensorStatistics>> ComputeStatistics(const Checkpoint& checkpoint,
                                                         const ContentOptions& options) {
   using namespace internal::compare;  // NOLINT: what this file is about
+  namespace stream = internal::tensor_stream;
   SEALPOINT_ASSIGN_OR_RETURN(std::vector<std::size_t> tensors, SelectTensors(checkpoint, options));
   std::vector<TensorStatistics> all;
   std::vector<std::size_t> positions(checkpoint.tensor_count());  // in `all`
@@ -57,14 +60,15 @@ Result<std::vector<TensorStatistics>> ComputeStatistics(const Checkpoint& checkp
     if (HasValues(info.dtype)) all.back().values.emplace();
   }
   std::erase_if(tensors, [&](std::size_t tensor) { return !all[positions[tensor]].values; });
-  const std::vector<TensorPiece> pieces = PiecesOf(checkpoint, tensors);
-  ContentProgress progress(options.on_progress, BytesOf(pieces));
-  SEALPOINT_RETURN_IF_ERROR(ForEachPiece<ValueStatistics>(
-      std::array{Side{checkpoint}}, pieces, options.threads, progress,
-      [&](const TensorPiece& piece, const std::array<ByteSpan, 1>& bytes) {
+  const std::vector<stream::Piece> pieces = stream::WholeTensors(checkpoint, tensors);
+  internal::pipeline::ByteMeter meter(internal::pipeline::ReportTo(options.on_progress),
+                                      stream::RawBytes(pieces));
+  SEALPOINT_RETURN_IF_ERROR(stream::ForEachPiece<ValueStatistics>(
+      std::array{stream::Side{checkpoint}}, pieces, options.threads, meter,
+      [&](const stream::Piece& piece, const std::array<ByteSpan, 1>& bytes) {
         return StatisticsOf(all[positions[piece.tensor]].dtype, bytes[0]);
       },
-      [&](const TensorPiece& piece, const ValueStatistics& some) {
+      [&](const stream::Piece& piece, const ValueStatistics& some) {
         AddBehind(*all[positions[piece.tensor]].values, some);
       }));
   return all;

@@ -16,13 +16,13 @@
 #include "lib/base/check_deadline.h"
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
+#include "lib/copy/blob_copy.h"
+#include "lib/copy/leftovers.h"
+#include "lib/copy/whole_file.h"
 #include "lib/format/constants.h"
+#include "lib/pipeline/byte_meter.h"
 #include "lib/pipeline/thread_pool.h"
-#include "lib/promote/blob_copy.h"
-#include "lib/promote/copy_meter.h"
-#include "lib/promote/leftovers.h"
 #include "lib/promote/promote_files.h"
-#include "lib/promote/whole_file.h"
 #include "lib/storage/durable.h"
 #include "lib/storage/place.h"
 #include "sealpoint/text.h"
@@ -81,7 +81,7 @@ class Promotion {
         from_(std::move(from)),
         opened_(std::move(opened)),
         to_(std::move(to)),
-        meter_(options.on_progress) {
+        meter_(pipeline::AskDuringCopy(options.on_progress)) {
     const metadata::Metadata& index = from_.index.metadata;
     for (std::size_t i = 0; i < index.blob_count(); ++i) pins_.push_back(index.blob(i));
   }
@@ -115,7 +115,7 @@ class Promotion {
   PublishMethod publish_ = PublishMethod::kNone;
   std::vector<metadata::BlobPin> own_;
   std::optional<GivenUp> earlier_;  // that was there when this promotion began
-  CopyMeter meter_;
+  pipeline::ByteMeter meter_;
   PromoteReport report_;
 };
 
@@ -177,26 +177,25 @@ Status Promotion::CopyOwn() {
   const int threads = std::max(
       1, std::min(pipeline::ChosenThreads(options_.threads, kPromoteThreadsAuto),
                   static_cast<int>(std::min<std::size_t>(own_.size(), std::size_t{kThreadsMax}))));
-  const std::uint64_t share = options_.memory_budget_bytes / static_cast<std::uint64_t>(threads);
-  const BlobCopyOptions copy{
+  const copy::BlobCopyOptions copy{
       .publish = publish_,
-      .piece_size_bytes = share - share % kDirectIoAlignmentBytes,
+      .piece_size_bytes = copy::PieceSize(options_.memory_budget_bytes, threads),
       .limits = options_.limits,
-      .on_copied = [this](std::uint64_t bytes) { return meter_.Add(bytes); }};
+      .meter = meter_};
   std::atomic<std::uint64_t> copied_count = 0;
   SEALPOINT_ASSIGN_OR_RETURN(const auto infos, StatBlobs(*to_, own_));
   SEALPOINT_RETURN_IF_ERROR(pipeline::ParallelFor(threads, own_.size(), [&](int, std::size_t i) {
-    SEALPOINT_ASSIGN_OR_RETURN(const bool is_there, HasBlob(*to_, own_[i], infos[i]));
+    SEALPOINT_ASSIGN_OR_RETURN(const bool is_there, copy::HasBlob(*to_, own_[i], infos[i]));
     if (is_there) return Status();
     if (!from_.directory) return opened_;
     SEALPOINT_ASSIGN_OR_RETURN(const bool is_copied,
-                               CopyBlob(*from_.directory, *to_, own_[i], copy));
+                               copy::CopyBlob(*from_.directory, *to_, own_[i], copy));
     copied_count += is_copied ? 1 : 0;
     return Status();
   }));
   report_.blobs_copied = copied_count;
   report_.blobs_found = own_.size() - copied_count;
-  report_.bytes_copied = meter_.bytes();
+  report_.bytes_copied = meter_.bytes_done();
   return own_.empty() ? Status() : to_->Sync();
 }
 
@@ -205,24 +204,11 @@ Status Promotion::CopyOwn() {
 Status Promotion::CopySideFiles() {
   if (!from_.directory) return {};
   SEALPOINT_ASSIGN_OR_RETURN(const auto entries, from_.directory->List());
-  Bytes piece(kDirectIoAlignmentBytes);
   for (const EntryInfo& entry : entries) {
     const bool is_side_file = format::ParseName(entry.name).kind == format::NameKind::kReserved;
     if (!is_side_file || entry.kind != EntryKind::kFile || to_->Stat(entry.name).ok()) continue;
-    SEALPOINT_ASSIGN_OR_RETURN(const auto source,
-                               from_.directory->OpenForRead(entry.name, IoMode::kBuffered));
-    SEALPOINT_ASSIGN_OR_RETURN(
-        const auto copy,
-        WholeFile::Create(*to_, publish_, entry.name,
-                          std::string_view(entry.name).substr(kIdDigits), IoMode::kBuffered));
-    for (std::uint64_t at = 0; at < source->size_bytes(); at += piece.size()) {
-      piece.resize(std::min<std::uint64_t>(piece.size(), source->size_bytes() - at));
-      SEALPOINT_RETURN_IF_ERROR(source->ReadAt(at, piece));
-      SEALPOINT_RETURN_IF_ERROR(copy->file().WriteAt(at, piece));
-    }
-    piece.resize(kDirectIoAlignmentBytes);
-    const Status placed = copy->Finish();
-    if (!placed.ok() && placed.code() != Code::kAlreadyExists) return placed;
+    const Status copied = copy::CopyFile(*from_.directory, *to_, entry.name, kIdDigits, publish_);
+    if (!copied.ok() && copied.code() != Code::kAlreadyExists) return copied;
   }
   return {};
 }
@@ -324,7 +310,7 @@ Status Promotion::PlaceIndex() {
   if (info.error().code() != Code::kNotFound) return info.error();
   SEALPOINT_ASSIGN_OR_RETURN(
       const auto file,
-      WholeFile::Create(*to_, publish_, name, format::kIndexSuffix, IoMode::kBuffered));
+      copy::WholeFile::Create(*to_, publish_, name, format::kIndexSuffix, IoMode::kBuffered));
   SEALPOINT_RETURN_IF_ERROR(file->file().WriteAt(0, bytes));
   const Status placed = file->Finish();
   if (placed.ok()) return placed;
@@ -343,7 +329,7 @@ Status Promotion::Publish() {
 }
 
 void Promotion::RemoveLeftovers() {
-  internal::promote::RemoveLeftovers(*to_, attempt(), from_.index.metadata, GivenUpName(attempt()));
+  copy::RemoveLeftovers(*to_, attempt(), from_.index.metadata, GivenUpName(attempt()));
 }
 
 Result<PromoteReport> Promotion::Run() {
@@ -359,10 +345,7 @@ Result<PromoteReport> Promotion::Run() {
     RemoveLeftovers();
     return report_;
   }
-  SEALPOINT_ASSIGN_OR_RETURN(const Id128 probe, Id128::Random());
-  SEALPOINT_ASSIGN_OR_RETURN(const Capabilities capabilities, to_->Probe(format::ProbeName(probe)));
-  SEALPOINT_RETURN_IF_ERROR(storage::CheckCapabilities(*to_, capabilities));
-  publish_ = capabilities.publish;
+  SEALPOINT_ASSIGN_OR_RETURN(publish_, copy::ProbePublishMethod(*to_));
   SEALPOINT_RETURN_IF_ERROR(ChooseOwn());
   TakeUpOwn();
   if (Status status = TakeSteps(); !status.ok()) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -117,6 +118,12 @@ Result<RepackReport> CopyUnchanged(const Checkpoint& source, const std::string& 
   }
   result.blob_count = blobs.size();
   if (options.dry_run) return result;
+  std::function<bool(std::uint64_t bytes)> on_progress;
+  if (options.on_progress) {
+    on_progress = [&](std::uint64_t bytes) {
+      return options.on_progress(bytes, result.total_bytes);
+    };
+  }
   SEALPOINT_ASSIGN_OR_RETURN(
       const PromoteReport report,
       Promote(source.path(), to,
@@ -126,7 +133,7 @@ Result<RepackReport> CopyUnchanged(const Checkpoint& source, const std::string& 
                .threads = options.threads,
                .memory_budget_bytes = std::min(options.memory_budget_bytes, 64 * kMiB),
                .limits = options.limits,
-               .on_progress = WithTotal(options.on_progress, result.total_bytes)}));
+               .on_progress = std::move(on_progress)}));
   result.was_committed = report.was_committed;
   return result;
 }

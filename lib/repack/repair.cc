@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,11 +13,11 @@
 #include "lib/base/internal_access.h"
 #include "lib/base/macros.h"
 #include "lib/container/open_checkpoint.h"
+#include "lib/copy/blob_copy.h"
+#include "lib/copy/whole_file.h"
 #include "lib/format/constants.h"
+#include "lib/pipeline/byte_meter.h"
 #include "lib/pipeline/thread_pool.h"
-#include "lib/promote/blob_copy.h"
-#include "lib/promote/copy_meter.h"
-#include "lib/promote/leftovers.h"
 #include "lib/promote/promote_files.h"
 #include "lib/repack/rewrite.h"
 #include "lib/repack/tasks.h"
@@ -48,8 +47,7 @@ class Repairing {
         from_storage_(options.from_storage ? options.from_storage : DefaultStorage()),
         to_storage_(options.to_storage ? options.to_storage : DefaultStorage()),
         report_(report),
-        on_bytes_(WithTotal(options.on_progress, bytes_total_)),
-        meter_(on_bytes_) {}
+        meter_(pipeline::AskDuringCopy(options.on_progress)) {}
 
   Status Run() {
     SEALPOINT_RETURN_IF_ERROR(CheckOptions());
@@ -58,7 +56,9 @@ class Repairing {
     }
     SEALPOINT_RETURN_IF_ERROR(FindMarker());
     SEALPOINT_RETURN_IF_ERROR(FindIndex());
-    for (const metadata::BlobPin& pin : pins_) bytes_total_ += pin.file_size;
+    std::uint64_t bytes_total = 0;
+    for (const metadata::BlobPin& pin : pins_) bytes_total += pin.file_size;
+    meter_.set_bytes_total(bytes_total);
     SEALPOINT_RETURN_IF_ERROR(to_storage_->CreateDirectories(to_));
     SEALPOINT_ASSIGN_OR_RETURN(target_, to_storage_->OpenDirectory(to_));
     const auto taken = target_->Stat(format::kMarkerName);
@@ -77,7 +77,7 @@ class Repairing {
  private:
   Status CheckOptions() const {
     SEALPOINT_RETURN_IF_ERROR(pipeline::CheckThreads("threads", options_.threads));
-    if (piece_size() < kDirectIoAlignmentBytes) {
+    if (copy::PieceSize(options_.memory_budget_bytes, threads_) < kDirectIoAlignmentBytes) {
       return InvalidArgument("memory_budget_bytes is ", options_.memory_budget_bytes,
                              ", expected at least ", kDirectIoAlignmentBytes, " for each of ",
                              threads_, " threads");
@@ -87,10 +87,6 @@ class Repairing {
                "the repaired checkpoint is to be in a place it is read from, expected a "
                "new directory")
         .AtPath(to_);
-  }
-  std::uint64_t piece_size() const {
-    const std::uint64_t share = options_.memory_budget_bytes / static_cast<std::uint64_t>(threads_);
-    return share - share % kDirectIoAlignmentBytes;
   }
 
   // That of the first place decides; of the others all have to be of one attempt.
@@ -174,11 +170,7 @@ class Repairing {
   }
 
   Status CopyBlobs() {
-    SEALPOINT_ASSIGN_OR_RETURN(const Id128 probe, Id128::Random());
-    SEALPOINT_ASSIGN_OR_RETURN(const Capabilities capabilities,
-                               target_->Probe(format::ProbeName(probe)));
-    SEALPOINT_RETURN_IF_ERROR(storage::CheckCapabilities(*target_, capabilities));
-    publish_ = capabilities.publish;
+    SEALPOINT_ASSIGN_OR_RETURN(publish_, copy::ProbePublishMethod(*target_));
     report_.blobs.resize(pins_.size());
     return pipeline::ParallelFor(threads_, pins_.size(), [&](int, std::size_t i) {
       return CopyFromAny(pins_[i], report_.blobs[i]);
@@ -189,8 +181,7 @@ class Repairing {
     blob.id = pin.id;
     blob.size_bytes = pin.file_size;
     SEALPOINT_ASSIGN_OR_RETURN(
-        const bool is_there,
-        promote::HasBlob(*target_, pin, target_->Stat(format::BlobName(pin.id))));
+        const bool is_there, copy::HasBlob(*target_, pin, target_->Stat(format::BlobName(pin.id))));
     if (is_there) {
       blob.from = to_;
       return VerifyInTarget(pin);
@@ -228,21 +219,21 @@ class Repairing {
 
   // What an earlier call left may be damaged by now, or be one of the places under another path.
   Status VerifyInTarget(const metadata::BlobPin& pin) {
-    return promote::VerifyBlob(*target_, pin, CopyOptionsOf())
+    return copy::VerifyBlob(*target_, pin, CopyOptionsOf())
         .Prefixed("the new directory has it, damaged; expected another directory");
   }
 
-  promote::BlobCopyOptions CopyOptionsOf() {
+  copy::BlobCopyOptions CopyOptionsOf() {
     return {.publish = publish_,
-            .piece_size_bytes = piece_size(),
+            .piece_size_bytes = copy::PieceSize(options_.memory_budget_bytes, threads_),
             .limits = options_.limits,
-            .on_copied = [this](std::uint64_t bytes) { return meter_.Add(bytes); }};
+            .meter = meter_};
   }
 
   Status CopyFrom(const RepairPlace& place, const metadata::BlobPin& pin) {
     if (!place.opened.ok()) return place.opened.error();
     SEALPOINT_RETURN_IF_ERROR((*place.opened)->Stat(format::BlobName(pin.id)).status());
-    return promote::CopyBlob(**place.opened, *target_, pin, CopyOptionsOf()).status();
+    return copy::CopyBlob(**place.opened, *target_, pin, CopyOptionsOf()).status();
   }
 
   Status CheckNothingIsLost() {
@@ -314,17 +305,11 @@ class Repairing {
                          .reuses_blobs = true};
     if (!marker.parent.is_zero()) commit.parent = ParentRef{marker.parent, marker.sequence - 1};
     SEALPOINT_ASSIGN_OR_RETURN(
-        report_.was_committed,
-        IsMadeAlready(*to_storage_, *target_, commit.provenance, options_.limits));
-    if (!report_.was_committed) {
-      SEALPOINT_RETURN_IF_ERROR(Commit(*to_storage_, to_, commit, summaries_).status());
-    }
-    SEALPOINT_ASSIGN_OR_RETURN(const container::CommittedFiles files,
-                               container::OpenCommitted(*to_storage_, to_, options_.limits, true));
-    // Who published then may have died before the sync.
-    if (report_.was_committed) SEALPOINT_RETURN_IF_ERROR(target_->Sync());
-    report_.attempt = files.marker.marker.attempt;
-    promote::RemoveLeftovers(*target_, report_.attempt, files.index.metadata);
+        const MadeCheckpoint made,
+        MakeOnce(*to_storage_, *target_, commit.provenance, options_.limits,
+                 [&] { return Commit(*to_storage_, to_, commit, summaries_).status(); }));
+    report_.was_committed = made.was_committed;
+    report_.attempt = made.files.marker.marker.attempt;
     return {};
   }
 
@@ -335,9 +320,7 @@ class Repairing {
   const std::shared_ptr<Storage> from_storage_;
   const std::shared_ptr<Storage> to_storage_;
   RepairReport& report_;
-  std::uint64_t bytes_total_ = 0;  // of the blobs
-  const std::function<bool(std::uint64_t bytes)> on_bytes_;
-  promote::CopyMeter meter_;
+  pipeline::ByteMeter meter_;
   std::vector<RepairPlace> places_;
   container::MarkerFile marker_;
   std::optional<container::IndexFile> index_;

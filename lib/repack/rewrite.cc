@@ -2,7 +2,6 @@
 #include "lib/repack/rewrite.h"
 
 #include <algorithm>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -11,19 +10,20 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/container/open_checkpoint.h"
+#include "lib/copy/leftovers.h"
+#include "lib/copy/whole_file.h"
 #include "lib/format/constants.h"
-#include "lib/pipeline/thread_pool.h"
-#include "lib/promote/copy_meter.h"
-#include "lib/promote/leftovers.h"
-#include "lib/repack/pieces.h"
-#include "lib/repack/write_part.h"
-#include "lib/storage/durable.h"
+#include "lib/pipeline/byte_meter.h"
+#include "lib/repack/write_batch.h"
+#include "lib/tensor_stream/stream.h"
 #include "sealpoint/engine.h"
+#include "sealpoint/threads.h"
 
 namespace sealpoint::internal::repack {
 namespace {
 
-RepackReport ReportOf(const container::CommittedFiles& files) {
+RepackReport ReportOf(const MadeCheckpoint& made) {
+  const container::CommittedFiles& files = made.files;
   const metadata::Metadata& index = files.index.metadata;
   return {.attempt = files.marker.marker.attempt,
           .sequence = files.marker.marker.sequence,
@@ -32,7 +32,8 @@ RepackReport ReportOf(const container::CommittedFiles& files) {
           .object_count = index.object_count(),
           .blob_count = index.blob_count(),
           .raw_bytes = index.raw_bytes(),
-          .total_bytes = files.marker.marker.total_bytes};
+          .total_bytes = files.marker.marker.total_bytes,
+          .was_committed = made.was_committed};
 }
 
 RepackReport PlanOf(const RewriteJob& job) {
@@ -45,6 +46,29 @@ RepackReport PlanOf(const RewriteJob& job) {
   return report;
 }
 
+// True if an earlier call made it.
+Result<bool> IsMadeAlready(const Storage& storage, const Directory& directory,
+                           const ProvenanceList& provenance, const Limits& limits) {
+  const auto info = directory.Stat(format::kMarkerName);
+  if (!info.ok() && info.error().code() == Code::kNotFound) return false;
+  SEALPOINT_RETURN_IF_ERROR(info.status());
+  const auto found = container::OpenCommitted(storage, directory.path(), limits, false);
+  if (found.ok()) {
+    const ProvenanceList entries = found->index.metadata.provenance();
+    const bool is_this = std::ranges::all_of(provenance, [&](const auto& entry) {
+      return !entry.first.starts_with("repack.") ||
+             std::ranges::find(entries, entry) != entries.end();
+    });
+    if (is_this) return true;
+  } else if (found.error().code() == Code::kIo) {
+    return found.error();
+  }
+  return RuleError(Code::kAlreadyExists, "R-CMT-01", "the directory holds another marker",
+                   found.ok() ? StrCat(", of attempt ", found->marker.marker.attempt.ToHex()) : "",
+                   ", expected none")
+      .AtPath(JoinPath(directory.path(), format::kMarkerName));
+}
+
 class Rewriting {
  public:
   Rewriting(RewriteJob job, std::string to, const RepackOptions& options)
@@ -53,32 +77,20 @@ class Rewriting {
         options_(options),
         threads_(ThreadsOf(options)),
         storage_(options.to_storage ? options.to_storage : DefaultStorage()),
-        on_bytes_(WithTotal(options.on_progress, bytes_total_)),
-        meter_(on_bytes_) {}
+        meter_(pipeline::AskDuringCopy(options.on_progress)) {}
 
   Result<RepackReport> Run() {
     SEALPOINT_RETURN_IF_ERROR(storage_->CreateDirectories(to_));
     SEALPOINT_ASSIGN_OR_RETURN(directory_, storage_->OpenDirectory(to_));
-    SEALPOINT_ASSIGN_OR_RETURN(
-        const bool is_made,
-        IsMadeAlready(*storage_, *directory_, job_.commit.provenance, options_.limits));
-    if (!is_made) SEALPOINT_RETURN_IF_ERROR(Make());
-    SEALPOINT_ASSIGN_OR_RETURN(const container::CommittedFiles files,
-                               container::OpenCommitted(*storage_, to_, options_.limits, true));
-    // Who published then may have died before the sync.
-    if (is_made) SEALPOINT_RETURN_IF_ERROR(directory_->Sync());
-    promote::RemoveLeftovers(*directory_, files.marker.marker.attempt, files.index.metadata);
-    RepackReport report = ReportOf(files);
-    report.was_committed = is_made;
-    return report;
+    SEALPOINT_ASSIGN_OR_RETURN(const MadeCheckpoint made,
+                               MakeOnce(*storage_, *directory_, job_.commit.provenance,
+                                        options_.limits, [this] { return Make(); }));
+    return ReportOf(made);
   }
 
  private:
   Status Make() {
-    SEALPOINT_ASSIGN_OR_RETURN(const Id128 probe, Id128::Random());
-    SEALPOINT_ASSIGN_OR_RETURN(const Capabilities capabilities,
-                               directory_->Probe(format::ProbeName(probe)));
-    SEALPOINT_RETURN_IF_ERROR(storage::CheckCapabilities(*directory_, capabilities));
+    SEALPOINT_RETURN_IF_ERROR(copy::ProbePublishMethod(*directory_).status());
     if (job_.commit.attempt.is_zero()) {
       SEALPOINT_ASSIGN_OR_RETURN(job_.commit.attempt, AttemptId::Random());
     }
@@ -113,45 +125,44 @@ class Rewriting {
   Status WriteAndCommit() {
     const std::uint64_t memory =
         options_.memory_budget_bytes / 2 / static_cast<std::uint64_t>(threads_);
-    SEALPOINT_ASSIGN_OR_RETURN(const std::vector<ShardPiece> pieces, Cut(memory));
+    SEALPOINT_ASSIGN_OR_RETURN(const std::vector<tensor_stream::Piece> pieces, Cut(memory));
     const std::size_t wanted =
         options_.blob_count != 0 ? options_.blob_count : static_cast<std::size_t>(threads_);
     const std::size_t count = std::clamp<std::size_t>(pieces.size(), 1, wanted);
-    const auto parts = Divide(pieces, count);
     writers_.resize(count);
     std::vector<std::vector<BlobSummary>> summaries(count);
-    const PartMemory part_memory{.size_bytes = memory, .on_written = [this](std::uint64_t bytes) {
-                                   return meter_.Add(bytes);
-                                 }};
-    const auto write = [&](int, std::size_t i) {
-      return WritePart(i, parts[i], part_memory, summaries[i]);
-    };
-    SEALPOINT_RETURN_IF_ERROR(pipeline::ParallelFor(threads_, count, write));
+    const tensor_stream::StreamOptions stream{
+        .threads = threads_, .batch_bytes = memory, .threads_per_load = kThreadsAuto};
+    SEALPOINT_RETURN_IF_ERROR(
+        ReadLanes(stream, Divide(pieces, count), meter_,
+                  [&](std::size_t number, const tensor_stream::LaneReader& reader) {
+                    return WriteLane(number, reader, summaries[number]);
+                  }));
     std::vector<BlobSummary> all;
     for (const auto& some : summaries) all.insert(all.end(), some.begin(), some.end());
     return Commit(*storage_, to_, job_.commit, all).status();
   }
 
   // None is larger than a blob is to be, if their number was asked for.
-  Result<std::vector<ShardPiece>> Cut(std::uint64_t memory_bytes) {
+  Result<std::vector<tensor_stream::Piece>> Cut(std::uint64_t memory_bytes) {
     constexpr std::uint64_t kLeast = 64 * kKiB;
-    for (const TensorTask& task : job_.tensors) {
-      bytes_total_ += Region::Whole(task.spec.shape).element_count() * task.spec.element_size;
-    }
+    const std::uint64_t bytes_total = PlanOf(job_).raw_bytes;
+    meter_.set_bytes_total(bytes_total);
     const std::uint64_t raw_bytes = options_.blob_count != 0
-                                        ? std::max(bytes_total_ / options_.blob_count, kLeast)
+                                        ? std::max(bytes_total / options_.blob_count, kLeast)
                                         : memory_bytes;
     return CutIntoPieces(job_, {.memory_bytes = memory_bytes, .raw_bytes = raw_bytes});
   }
 
   // The first one also has what is no part of any piece.
-  Status WritePart(std::size_t number, std::span<const ShardPiece> pieces, const PartMemory& memory,
+  Status WriteLane(std::size_t number, const tensor_stream::LaneReader& reader,
                    std::vector<BlobSummary>& summaries) {
-    if (number > 0 && pieces.empty()) return {};
+    if (number > 0 && reader.lane().empty()) return {};
     std::unique_ptr<BlobWriter>& writer = writers_[number];
     SEALPOINT_RETURN_IF_ERROR(MakeWriter(writer));
     if (number == 0) SEALPOINT_RETURN_IF_ERROR(WriteWithoutPieces(*writer));
-    SEALPOINT_RETURN_IF_ERROR(WritePieces(job_, pieces, memory, *writer));
+    SEALPOINT_RETURN_IF_ERROR(reader.ForEachBatch(
+        [&](const tensor_stream::Batch& batch) { return WriteBatch(job_, batch, *writer); }));
     SEALPOINT_ASSIGN_OR_RETURN(summaries, writer->Finish());
     return {};
   }
@@ -186,34 +197,24 @@ class Rewriting {
   const std::shared_ptr<Storage> storage_;
   std::unique_ptr<Directory> directory_;
   std::unique_ptr<Engine> engine_;
-  std::vector<std::unique_ptr<BlobWriter>> writers_;  // one per part
-  std::uint64_t bytes_total_ = 0;                     // of the tensors
-  const std::function<bool(std::uint64_t bytes)> on_bytes_;
-  promote::CopyMeter meter_;
+  std::vector<std::unique_ptr<BlobWriter>> writers_;  // one per lane
+  pipeline::ByteMeter meter_;
 };
 
 }  // namespace
 
-Result<bool> IsMadeAlready(const Storage& storage, const Directory& directory,
-                           const ProvenanceList& provenance, const Limits& limits) {
-  const auto info = directory.Stat(format::kMarkerName);
-  if (!info.ok() && info.error().code() == Code::kNotFound) return false;
-  SEALPOINT_RETURN_IF_ERROR(info.status());
-  const auto found = container::OpenCommitted(storage, directory.path(), limits, false);
-  if (found.ok()) {
-    const ProvenanceList entries = found->index.metadata.provenance();
-    const bool is_this = std::ranges::all_of(provenance, [&](const auto& entry) {
-      return !entry.first.starts_with("repack.") ||
-             std::ranges::find(entries, entry) != entries.end();
-    });
-    if (is_this) return true;
-  } else if (found.error().code() == Code::kIo) {
-    return found.error();
-  }
-  return RuleError(Code::kAlreadyExists, "R-CMT-01", "the directory holds another marker",
-                   found.ok() ? StrCat(", of attempt ", found->marker.marker.attempt.ToHex()) : "",
-                   ", expected none")
-      .AtPath(JoinPath(directory.path(), format::kMarkerName));
+Result<MadeCheckpoint> MakeOnce(const Storage& storage, Directory& directory,
+                                const ProvenanceList& provenance, const Limits& limits,
+                                const std::function<Status()>& make) {
+  SEALPOINT_ASSIGN_OR_RETURN(const bool is_made,
+                             IsMadeAlready(storage, directory, provenance, limits));
+  if (!is_made) SEALPOINT_RETURN_IF_ERROR(make());
+  SEALPOINT_ASSIGN_OR_RETURN(container::CommittedFiles files,
+                             container::OpenCommitted(storage, directory.path(), limits, true));
+  // Who published then may have died before the sync.
+  if (is_made) SEALPOINT_RETURN_IF_ERROR(directory.Sync());
+  copy::RemoveLeftovers(directory, files.marker.marker.attempt, files.index.metadata);
+  return MadeCheckpoint{.files = std::move(files), .was_committed = is_made};
 }
 
 Result<RepackReport> Rewrite(RewriteJob job, const std::string& to, const RepackOptions& options) {

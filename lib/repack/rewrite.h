@@ -2,18 +2,27 @@
 #ifndef SEALPOINT_LIB_REPACK_REWRITE_H_
 #define SEALPOINT_LIB_REPACK_REWRITE_H_
 
+#include <functional>
 #include <string>
 
+#include "lib/container/open_checkpoint.h"
 #include "lib/repack/tasks.h"
 #include "sealpoint/repack.h"
 #include "sealpoint/status.h"
 
 namespace sealpoint::internal::repack {
 
-// True if an earlier call made it: `directory` has a committed checkpoint with the `repack.`
-// entries of `provenance`. Errors: AlreadyExists (R-CMT-01: it has another marker), Io.
-Result<bool> IsMadeAlready(const Storage& storage, const Directory& directory,
-                           const ProvenanceList& provenance, const Limits& limits);
+struct MadeCheckpoint {
+  container::CommittedFiles files;
+  bool was_committed = false;
+};
+
+// Commits a checkpoint with `make`, unless an earlier call did: `directory` then has a committed
+// one with the `repack.` entries of `provenance`. Makes it durable and removes leftovers. Errors:
+// AlreadyExists (R-CMT-01: it has another marker), Io, those of `make`.
+Result<MadeCheckpoint> MakeOnce(const Storage& storage, Directory& directory,
+                                const ProvenanceList& provenance, const Limits& limits,
+                                const std::function<Status()>& make);
 
 // Makes the checkpoint in `to`, or detects that an earlier call made it: a committed one with the
 // same `repack.from` and `repack.how`. Files of a dead call may remain, and another call may still

@@ -40,12 +40,6 @@ OpenOptions OpenOptionsOf(const RepackOptions& options, std::size_t source_count
 
 }  // namespace
 
-std::function<bool(std::uint64_t bytes)> WithTotal(const RepackProgress& on_progress,
-                                                   const std::uint64_t& bytes_total) {
-  if (!on_progress) return {};
-  return [&](std::uint64_t bytes) { return on_progress(bytes, bytes_total); };
-}
-
 Result<Sources> OpenSources(const std::vector<std::string>& paths, const RepackOptions& options) {
   SEALPOINT_RETURN_IF_ERROR(CheckOptions(options));
   const OpenOptions open = OpenOptionsOf(options, paths.size());

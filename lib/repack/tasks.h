@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,14 +29,12 @@ struct TensorTask {
   // the first.
   std::optional<DType> accumulator{};
 
-  // Memory per element during processing: its first value, and the value from another source or the
-  // value to write.
+  // Memory per element during processing: its first value, and in a second plane the value from
+  // another source or the value to write.
   std::uint64_t held_size() const {
     return accumulator ? DTypeSizeBytes(*accumulator) : spec.element_size;
   }
-  std::uint64_t memory_per_element() const {
-    return held_size() * (sources.size() > 1 || accumulator ? 2 : 1);
-  }
+  std::size_t plane_count() const { return sources.size() > 1 || accumulator ? 2 : 1; }
 };
 
 struct ObjectTask {
@@ -52,10 +49,6 @@ struct RewriteJob {
   std::vector<ObjectTask> objects{};
   CommitOptions commit{};
 };
-
-// Callback for a CopyMeter. Borrows both; `bytes_total` may be set later. Empty if there is none.
-std::function<bool(std::uint64_t bytes)> WithTotal(const RepackProgress& on_progress,
-                                                   const std::uint64_t& bytes_total);
 
 // Number of threads of a call; `options` were checked.
 inline int ThreadsOf(const RepackOptions& options) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef SEALPOINT_LIB_PROMOTE_WHOLE_FILE_H_
-#define SEALPOINT_LIB_PROMOTE_WHOLE_FILE_H_
+#ifndef SEALPOINT_LIB_COPY_WHOLE_FILE_H_
+#define SEALPOINT_LIB_COPY_WHOLE_FILE_H_
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -10,7 +11,11 @@
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal::promote {
+namespace sealpoint::internal::copy {
+
+// How a file of the directory gets its name. Probes with a file of a random name, which is removed.
+// Errors: Unsupported (no checkpoint can be committed there), those of Directory::Probe.
+Result<PublishMethod> ProbePublishMethod(Directory& directory);
 
 // A file that appears under its name only when it is complete and durable (R-STG-03), so that other
 // processes need to check only its length. A file system stores it under a temporary name of the
@@ -42,6 +47,12 @@ class WholeFile {
   std::unique_ptr<WritableFile> file_;
 };
 
-}  // namespace sealpoint::internal::promote
+// Copies a file of any content as a whole file of the same name. Its suffix is what follows the
+// first `stem_size` characters. Not durable before the next sync of `to`. Errors: those of both
+// storages, among them AlreadyExists (nothing was replaced).
+Status CopyFile(const Directory& from, Directory& to, const std::string& name,
+                std::size_t stem_size, PublishMethod method);
 
-#endif  // SEALPOINT_LIB_PROMOTE_WHOLE_FILE_H_
+}  // namespace sealpoint::internal::copy
+
+#endif  // SEALPOINT_LIB_COPY_WHOLE_FILE_H_

@@ -1,14 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/promote/whole_file.h"
+#include "lib/copy/whole_file.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <string_view>
 #include <utility>
 
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
+#include "lib/format/constants.h"
+#include "lib/storage/durable.h"
 #include "sealpoint/id.h"
 
-namespace sealpoint::internal::promote {
+namespace sealpoint::internal::copy {
+
+Result<PublishMethod> ProbePublishMethod(Directory& directory) {
+  SEALPOINT_ASSIGN_OR_RETURN(const Id128 probe, Id128::Random());
+  SEALPOINT_ASSIGN_OR_RETURN(const Capabilities capabilities,
+                             directory.Probe(format::ProbeName(probe)));
+  SEALPOINT_RETURN_IF_ERROR(storage::CheckCapabilities(directory, capabilities));
+  return capabilities.publish;
+}
 
 Result<std::unique_ptr<WholeFile>> WholeFile::Create(Directory& directory, PublishMethod method,
                                                      std::string name, std::string_view suffix,
@@ -41,4 +53,19 @@ Status WholeFile::Finish() {
   return directory_.PublishExclusive(written_as_, name_, method_);
 }
 
-}  // namespace sealpoint::internal::promote
+Status CopyFile(const Directory& from, Directory& to, const std::string& name,
+                std::size_t stem_size, PublishMethod method) {
+  SEALPOINT_ASSIGN_OR_RETURN(const auto source, from.OpenForRead(name, IoMode::kBuffered));
+  const std::string_view suffix = std::string_view(name).substr(stem_size);
+  SEALPOINT_ASSIGN_OR_RETURN(const auto copy,
+                             WholeFile::Create(to, method, name, suffix, IoMode::kBuffered));
+  Bytes piece(kDirectIoAlignmentBytes);
+  for (std::uint64_t at = 0; at < source->size_bytes(); at += piece.size()) {
+    piece.resize(std::min<std::uint64_t>(piece.size(), source->size_bytes() - at));
+    SEALPOINT_RETURN_IF_ERROR(source->ReadAt(at, piece));
+    SEALPOINT_RETURN_IF_ERROR(copy->file().WriteAt(at, piece));
+  }
+  return copy->Finish();
+}
+
+}  // namespace sealpoint::internal::copy

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/promote/blob_copy.h"
+#include "lib/copy/blob_copy.h"
 
 #include <algorithm>
 #include <memory>
@@ -12,15 +12,15 @@
 #include "lib/base/macros.h"
 #include "lib/container/open_checkpoint.h"
 #include "lib/container/resize.h"
+#include "lib/copy/whole_file.h"
 #include "lib/device/host_mapping.h"
 #include "lib/digest/hasher.h"
 #include "lib/format/chunk_table.h"
 #include "lib/format/constants.h"
 #include "lib/format/file_header.h"
 #include "lib/format/trailer.h"
-#include "lib/promote/whole_file.h"
 
-namespace sealpoint::internal::promote {
+namespace sealpoint::internal::copy {
 namespace {
 
 // What stands around the chunks of a blob, verified: what is written are these bytes, and not what
@@ -247,7 +247,7 @@ Status CopyBytes(const Directory& from, const std::string& name, WritableFile* t
     SEALPOINT_RETURN_IF_ERROR(checker.Take(at, piece));
     frame.Overlay(at, piece);
     if (to != nullptr) SEALPOINT_RETURN_IF_ERROR(to->WriteAt(at, piece));
-    if (options.on_copied) SEALPOINT_RETURN_IF_ERROR(options.on_copied(piece.size()));
+    SEALPOINT_RETURN_IF_ERROR(options.meter.Add(piece.size()));
   }
   return checker.Finish();
 }
@@ -258,6 +258,11 @@ Status InFile(Status error, const Directory& directory, const std::string& name)
 }
 
 }  // namespace
+
+std::uint64_t PieceSize(std::uint64_t memory_budget_bytes, int threads) {
+  const std::uint64_t share = memory_budget_bytes / static_cast<std::uint64_t>(threads);
+  return share - share % kDirectIoAlignmentBytes;
+}
 
 Result<bool> HasBlob(const Directory& directory, const metadata::BlobPin& pin,
                      const Result<EntryInfo>& info) {
@@ -301,4 +306,4 @@ Result<bool> CopyBlob(const Directory& from, Directory& to, const metadata::Blob
   return has.ok() ? status : has.error();
 }
 
-}  // namespace sealpoint::internal::promote
+}  // namespace sealpoint::internal::copy

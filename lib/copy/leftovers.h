@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef SEALPOINT_LIB_PROMOTE_LEFTOVERS_H_
-#define SEALPOINT_LIB_PROMOTE_LEFTOVERS_H_
+#ifndef SEALPOINT_LIB_COPY_LEFTOVERS_H_
+#define SEALPOINT_LIB_COPY_LEFTOVERS_H_
 
 #include <string_view>
 
@@ -8,7 +8,7 @@
 #include "sealpoint/id.h"
 #include "sealpoint/storage.h"
 
-namespace sealpoint::internal::promote {
+namespace sealpoint::internal::copy {
 
 // Removes Sealpoint files that a committed checkpoint does not pin: files of writers that died
 // before they named or committed them. Nothing else can be committed in the directory any more, so
@@ -17,6 +17,6 @@ namespace sealpoint::internal::promote {
 void RemoveLeftovers(Directory& directory, const AttemptId& attempt,
                      const metadata::Metadata& index, std::string_view extra = {});
 
-}  // namespace sealpoint::internal::promote
+}  // namespace sealpoint::internal::copy
 
-#endif  // SEALPOINT_LIB_PROMOTE_LEFTOVERS_H_
+#endif  // SEALPOINT_LIB_COPY_LEFTOVERS_H_

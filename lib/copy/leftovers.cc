@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/promote/leftovers.h"
+#include "lib/copy/leftovers.h"
 
 #include <set>
 #include <string>
 
 #include "lib/format/constants.h"
 
-namespace sealpoint::internal::promote {
+namespace sealpoint::internal::copy {
 
 void RemoveLeftovers(Directory& directory, const AttemptId& attempt,
                      const metadata::Metadata& index, std::string_view extra) {
@@ -25,4 +25,4 @@ void RemoveLeftovers(Directory& directory, const AttemptId& attempt,
   }
 }
 
-}  // namespace sealpoint::internal::promote
+}  // namespace sealpoint::internal::copy
