@@ -44,7 +44,7 @@ Checkpoints::Checkpoints(const CheckpointOptions& options, sp::Communicator& com
   }
   if (comm.rank() == 0) sources_->BindObject(kArguments, sp::AsBytes(arguments_)).IgnoreError();
   engine_ = sp::Engine::Create({.staging_buffer_size_bytes = sp::kMiB}).value();
-  saver_ = sp::Saver::Create(*engine_, comm, {.on_phase = options.on_phase}).value();
+  saver_ = sp::Saver::Create(*engine_, comm, {.on_progress = options.on_progress}).value();
 }
 
 sp::Status Checkpoints::Resume() {
@@ -66,7 +66,7 @@ sp::Status Checkpoints::Resume() {
   }
   // Nothing may be missing, and nothing be left over: not a tensor, and not an element.
   const auto loaded = newest->reader->Load(request, {.coverage = sp::OnMismatch::kError},
-                                           {.on_phase = options_.on_phase});
+                                           {.on_progress = options_.on_progress});
   if (!loaded.ok()) return loaded.error();
   training_.ContinueFrom(newest->reader->checkpoint().step());
   PrintState("resumed from " + newest->name);

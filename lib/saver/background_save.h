@@ -55,7 +55,7 @@ class BackgroundSave {
         frozen_(std::move(frozen)),
         target_(std::move(target)),
         options_(std::move(options)),
-        recorder_(saver.on_phase, options_.step, &is_cancelled_),
+        recorder_(saver.on_progress, options_.step, &is_cancelled_),
         deadline_(saver.background_deadline) {}
 
   // For the training thread before the save is queued, and between is_bound and SetStaged.

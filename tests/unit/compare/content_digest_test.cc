@@ -103,9 +103,9 @@ TEST_F(ContentDigestTest, IsAnotherForAllElse) {
 TEST_F(ContentDigestTest, OfSelectedTensorsHasNoObject) {
   std::uint64_t done = 0;
   const ContentDigest some =
-      Of(Spec(), {.patterns = {"grid"}, .on_progress = [&](auto now, auto total) {
-                    done = now;
-                    EXPECT_EQ(total, 120'000u);
+      Of(Spec(), {.patterns = {"grid"}, .on_progress = [&](const PhaseEvent& event) {
+                    done = event.bytes_done;
+                    EXPECT_EQ(event.bytes_total, 120'000u);
                   }});
   EXPECT_EQ(done, 120'000u);
   MiniSpec alone = Spec();
