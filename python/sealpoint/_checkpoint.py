@@ -396,6 +396,15 @@ class Checkpoint(Mapping[str, Tensor]):
     the directory is renamed or deleted. Use it as a context manager; ``close`` and garbage collection close its files.
     Thread-safe. A forked child may continue to read from it. Unpickling, for example in a spawned worker, opens the path
     again and raises MismatchError if the path now has another checkpoint.
+
+    Examples:
+        >>> import numpy, sealpoint
+        >>> _ = sealpoint.save({"w": numpy.arange(6.0).reshape(2, 3)}, "checkpoint", step=1)
+        >>> with sealpoint.open("checkpoint") as checkpoint:
+        ...     print(checkpoint.step, list(checkpoint), checkpoint["w"].shape)
+        ...     print(checkpoint["w"][:, 1])  # reads only the chunks that hold the column
+        1 ['w'] (2, 3)
+        [1. 4.]
     """
 
     def __init__(self, handle: _sealpoint.Checkpoint, threads: int) -> None:
@@ -663,6 +672,13 @@ def open(
         LimitExceededError: a reader limit is exceeded.
         IoError: the storage failed.
         MismatchError: the directory also has files of torch.distributed.checkpoint or Megatron.
+
+    Examples:
+        >>> import sealpoint
+        >>> _ = sealpoint.save({"w": b"12"}, "checkpoint", objects={"args": b"{}"})
+        >>> with sealpoint.open("checkpoint", threads=2) as checkpoint:
+        ...     bytes(checkpoint.objects["args"])
+        b'{}'
     """
     return open_own(path, check_files=check_files, direct_io=direct_io, threads=threads,
                     memory_budget_bytes=memory_budget_bytes, raise_limits=raise_limits, must_be_alone=True)  # fmt: skip

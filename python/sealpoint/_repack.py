@@ -141,6 +141,13 @@ def copy(
         NoSpaceError: the storage is full.
         IoError: the storage failed.
         Error: as for ``sealpoint.open`` and ``Checkpoint.read``.
+
+    Examples:
+        >>> import numpy, sealpoint
+        >>> _ = sealpoint.save({"model.w": numpy.ones(8), "optimizer.m": numpy.ones(8)}, "checkpoint")
+        >>> _ = sealpoint.copy("checkpoint", "model", match=["model.*"], codec="zstd")
+        >>> list(sealpoint.open("model"))
+        ['model.w']
     """
     check(match=match, drop=drop)
     values = _form(copy, form)
@@ -180,6 +187,14 @@ def merge(
     Raises:
         MismatchError: a tensor or object differs. Names it.
         Error: as for ``copy``.
+
+    Examples:
+        >>> import numpy, sealpoint
+        >>> for name, value in ("a", 1.0), ("b", 3.0):
+        ...     _ = sealpoint.save({"w": numpy.full(2, value)}, name)
+        >>> _ = sealpoint.merge(["a", "b"], "average", mode="average")
+        >>> print(sealpoint.open("average")["w"][:])
+        [2. 2.]
     """
     check(sources=sources, mode=mode, weights=weights, accumulate=accumulate, first_objects=first_objects, step=step)
     values = _form(merge, form)
@@ -217,6 +232,12 @@ def thin(
 
     Raises:
         Error: as for ``copy`` and ``Series.delete``. A refused deletion is detected before anything is written.
+
+    Examples:
+        >>> import numpy, sealpoint
+        >>> _ = sealpoint.save({"model.w": numpy.ones(8), "optimizer.m": numpy.ones(8)}, "run/last")
+        >>> sealpoint.thin("run/last", drop=["optimizer.*"]).path
+        'run/last-thin'
     """
     check(drop=drop, remove_source=remove_source)
     values = _form(thin, form)
@@ -251,6 +272,15 @@ def repair(
     Raises:
         IncompleteError: a file is lost. The attribute ``report`` of any exception lists the losses.
         Error: other failures. No repaired checkpoint exists.
+
+    Examples:
+        >>> import os, sealpoint
+        >>> _ = sealpoint.save({"w": b"12"}, "checkpoint"), sealpoint.copy("checkpoint", "replica")
+        >>> (blob,) = sealpoint.list_blobs("checkpoint")
+        >>> os.truncate(f"checkpoint/{blob}.blob", 100)
+        >>> report = sealpoint.repair("checkpoint", ["replica"], "repaired")
+        >>> sealpoint.verify("repaired").ok
+        True
     """
     check(replicas=replicas, rebuild_index=rebuild_index, progress=progress)
     places = [path_of(one, "replicas") for one in replicas]

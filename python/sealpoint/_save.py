@@ -96,6 +96,11 @@ def save(
         CorruptError: a marker of the series is damaged.
 
     After an error the checkpoint does not exist, unless ``unknown_outcome`` of the error is true.
+
+    Examples:
+        >>> import numpy, sealpoint
+        >>> sealpoint.save({"w": numpy.ones((4, 8))}, "run", series=True, step=100).step
+        100
     """
     check(
         tensors=tensors,
@@ -133,6 +138,14 @@ class BlobWriter:
     Send the summaries returned by ``finish`` to one process by any means; that process calls ``commit``. As a context
     manager it removes the files on an exception or if ``finish`` was not called, unless a checkpoint might need them.
     Not thread-safe. Not usable in a forked child.
+
+    Examples:
+        >>> import numpy, sealpoint
+        >>> with sealpoint.BlobWriter("checkpoint") as writer:  # on each process
+        ...     writer.add("w", numpy.ones((2, 8)), shape=(2, 8))
+        ...     summaries = writer.finish()
+        >>> sealpoint.commit("checkpoint", summaries).tensor_count  # on one process
+        1
     """
 
     def __init__(
@@ -279,6 +292,16 @@ def commit(
         IoError: the storage failed.
 
     After an error the checkpoint does not exist, unless ``unknown_outcome`` of the error is true. The blobs stay.
+
+    Examples:
+        >>> import numpy, sealpoint
+        >>> summaries = []
+        >>> for first in (0, 2):  # two writers of two rows each, here in one process
+        ...     with sealpoint.BlobWriter("checkpoint") as writer:
+        ...         writer.add("w", numpy.ones((2, 8)), shape=(4, 8), offset=(first, 0))
+        ...         summaries += writer.finish()
+        >>> sealpoint.commit("checkpoint", summaries, step=7).step
+        7
     """
     blobs = listed("summaries", summaries)
     check(summaries=blobs, attempt=attempt, step=step, parent=parent, allow_empty=allow_empty, progress=progress)
@@ -296,16 +319,44 @@ def commit(
 
 
 def read_summary(directory: Path, blob: str) -> bytes:
-    """Reads the summary of a finished blob, as ``BlobWriter.finish`` returned it. ``blob`` is its id."""
+    """Reads the summary of a finished blob, as ``BlobWriter.finish`` returned it. ``blob`` is its id.
+
+    Examples:
+        >>> import numpy, sealpoint
+        >>> with sealpoint.BlobWriter("checkpoint") as writer:
+        ...     writer.add("w", numpy.ones(8))
+        ...     (summary,) = writer.finish()
+        >>> (blob,) = sealpoint.list_blobs("checkpoint")
+        >>> sealpoint.read_summary("checkpoint", blob) == summary
+        True
+    """
     check(blob=blob)
     return _sealpoint.read_summary(path_of(directory, "directory"), blob)
 
 
 def list_blobs(directory: Path) -> list[str]:
-    """Lists the ids of all files with blob names in a directory."""
+    """Lists the ids of all files with blob names in a directory.
+
+    Examples:
+        >>> import sealpoint
+        >>> sealpoint.save({"w": b"12"}, "checkpoint").directory
+        'checkpoint'
+        >>> [len(blob) for blob in sealpoint.list_blobs("checkpoint")]
+        [32]
+    """
     return _sealpoint.list_blobs(path_of(directory, "directory"))
 
 
 def new_attempt() -> str:
-    """Returns a new random attempt id, 32 hexadecimal digits."""
+    """Returns a new random attempt id, 32 hexadecimal digits.
+
+    Examples:
+        >>> import sealpoint
+        >>> attempt = sealpoint.new_attempt()  # on one process, which sends it to the others
+        >>> with sealpoint.BlobWriter("checkpoint", attempt=attempt) as writer:
+        ...     writer.add("w", b"12")
+        ...     summaries = writer.finish()
+        >>> sealpoint.commit("checkpoint", summaries, attempt=attempt).attempt == attempt
+        True
+    """
     return _sealpoint.new_attempt()

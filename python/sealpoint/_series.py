@@ -46,6 +46,17 @@ class Series:
     """The checkpoints of one training in one directory. Every call reads the directory again.
 
     With several processes, call it on one and send the result to the others.
+
+    Examples:
+        >>> import sealpoint
+        >>> for step in range(4):
+        ...     _ = sealpoint.save({"w": b"12"}, "run", series=True, step=step)
+        >>> series = sealpoint.Series("run")
+        >>> _ = series.prune(keep_last=2)
+        >>> [entry.step for entry in series.list()]
+        [3, 2]
+        >>> series.newest().entry.step
+        3
     """
 
     def __init__(self, path: Path) -> None:

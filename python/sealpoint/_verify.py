@@ -38,6 +38,13 @@ def verify(
     Raises:
         InvalidArgumentError: an argument is invalid.
         UnsupportedError: a URL with an unknown scheme.
+
+    Examples:
+        >>> import sealpoint
+        >>> _ = sealpoint.save({"w": b"12"}, "checkpoint")
+        >>> report = sealpoint.verify("checkpoint")
+        >>> report.ok, report.violations
+        (True, [])
     """
     check(
         level=level,

@@ -27,8 +27,14 @@ int ThreadsOf(nb::handle threads) {
 }  // namespace
 
 void BindEngine(nb::module_& m) {
-  nb::class_<EngineHandle>(m, "Engine",
-                           "Staging memory and threads that saves of one process share.")
+  nb::class_<EngineHandle>(
+      m, "Engine",
+      "Staging memory and threads that saves of one process share.\n\n"
+      "Examples:\n"
+      "    >>> import sealpoint\n"
+      "    >>> engine = sealpoint.Engine(memory_budget_bytes=64 << 20)\n"
+      "    >>> sealpoint.save({'w': b'12'}, 'checkpoint', engine=engine).step is None\n"
+      "    True\n")
       .def(
           "__init__",
           [](EngineHandle* self, nb::handle memory_budget_bytes,

@@ -170,6 +170,13 @@ def convert(
         NoSpaceError: the storage is full; raised before writing if the free space is known.
         IoError: the storage failed.
         Error: as for ``sealpoint.interop.open_source``.
+
+    Examples:
+        >>> import numpy, sealpoint
+        >>> from sealpoint.interop import convert
+        >>> _ = sealpoint.save({"w": numpy.ones(8, "f4")}, "checkpoint")
+        >>> convert("checkpoint", "model.safetensors").tensor_count
+        1
     """
     began = time.monotonic()
     if to is None:

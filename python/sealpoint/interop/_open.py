@@ -71,6 +71,15 @@ def open_source(
         IncompleteError: a file is missing or too short.
         LimitExceededError: a reader limit is exceeded.
         IoError: the storage failed.
+
+    Examples:
+        >>> import numpy, sealpoint
+        >>> from sealpoint.interop import open_source
+        >>> _ = sealpoint.save({"w": numpy.ones((4, 8))}, "checkpoint", step=1)
+        >>> state = open_source("checkpoint")
+        >>> state.step, state.tensors["w"].shape
+        (1, (4, 8))
+        >>> state.close()
     """
     reading = Reading(drop_unknown, per_rank, allow_part, allow_missing, metadata_memory_bytes)
     state = open_unchecked(path, reading, goes_on=False)

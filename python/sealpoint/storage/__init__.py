@@ -148,6 +148,16 @@ def register(
 
     Raises:
         InvalidArgumentError: an argument is invalid.
+
+    Examples:
+        >>> import sealpoint
+        >>> from obstore.store import MemoryStore
+        >>> from sealpoint.storage.obstore import ObstoreStore
+        >>> memory = MemoryStore()
+        >>> sealpoint.storage.register("memory", lambda uri: ObstoreStore(memory, uri=uri))
+        >>> _ = sealpoint.save({"w": b"12"}, "memory://bucket/checkpoint")
+        >>> list(sealpoint.open("memory://bucket/checkpoint"))
+        ['w']
     """
     if not callable(factory):
         raise InvalidArgumentError(f"factory is {factory!r:.100}, expected a function of a URI")
@@ -170,7 +180,13 @@ def one_line(raised: BaseException) -> str:
 
 
 def error_of(raised: BaseException, path: str) -> Error:
-    """Translates an exception of a store into an error of the library."""
+    """Translates an exception of a store into an error of the library.
+
+    Examples:
+        >>> from sealpoint import storage
+        >>> storage.error_of(FileNotFoundError("no key"), "s3://bucket/key")
+        NotFoundError(...)
+    """
     if isinstance(raised, (CommError, TimeoutError)):  # which say that ranks lost each other
         return IoError(f"{type(raised).__name__}: {one_line(raised)}", path=path)
     if isinstance(raised, Error):

@@ -75,6 +75,14 @@ class ObstoreStore(ObjectStore):
         uri: Prefix of its paths: ``s3://bucket``.
         part_size_bytes: Part size of uploads. S3 limits an object to 10,000 parts.
         parts_max: Maximum number of concurrently sent parts per upload. An upload holds two more parts.
+
+    Examples:
+        >>> from obstore.store import MemoryStore
+        >>> from sealpoint.storage.obstore import ObstoreStore
+        >>> store = ObstoreStore(MemoryStore(), uri="memory://bucket", part_size_bytes=16 << 20)
+        >>> store.put("a/key", memoryview(b"content"))
+        >>> store.head("a/key").size_bytes
+        7
     """
 
     def __init__(self, store: Any, *, uri: str, part_size_bytes: int = 32 << 20, parts_max: int = 4) -> None:
@@ -332,6 +340,13 @@ def for_hosts(*hosts: str) -> dict[str, Any]:
 
     obstore follows redirects and forwards the session token of S3. These options replace a proxy: behind a proxy, omit them and
     let the proxy decide.
+
+    Examples:
+        >>> from obstore.store import S3Store
+        >>> from sealpoint.storage.obstore import ObstoreStore, for_hosts
+        >>> store = S3Store("bucket", region="eu-central-1", client_options=for_hosts("amazonaws.com"))
+        >>> ObstoreStore(store, uri="s3://bucket").uri
+        's3://bucket'
     """
     return {"proxy_url": f"http://{_NOWHERE}", "proxy_excludes": ",".join(hosts)}
 
@@ -411,6 +426,11 @@ def _from_url(uri: str) -> ObjectStore:
 
 
 def register_all(factory: Callable[[str], ObjectStore] = _from_url) -> None:
-    """Registers the schemes supported by obstore."""
+    """Registers the schemes supported by obstore.
+
+    Examples:
+        >>> from sealpoint.storage.obstore import register_all
+        >>> register_all()  # from now on paths such as "gs://bucket/run" use obstore
+    """
     for scheme in OBSTORE_SCHEMES:
         storage.register(scheme, factory)
