@@ -75,10 +75,10 @@ class Planes {
   const Piece& piece_;
   const TensorTask& task_;
   std::byte* const first_;
-  std::byte* const second_;  // without use if there is one plane
+  std::byte* const second_;  // null if there is one plane
 };
 
-// The plane that takes what the source has of the piece.
+// The plane for the elements of this source. Empty if it lacks the tensor.
 std::optional<PlaneSource> PlaneFrom(std::size_t source, const TensorTask& task) {
   if (!std::ranges::binary_search(task.sources, source)) return {};
   PlaneSource plane{.tensor = task.spec.name,

@@ -28,7 +28,7 @@
 
 namespace sealpoint::internal::tensor_stream {
 
-// What a checkpoint has for one plane of a piece.
+// Source of one plane of a piece: a tensor of the checkpoint that is loaded.
 struct PlaneSource {
   std::string_view tensor{};
   std::size_t plane = 0;
@@ -45,7 +45,7 @@ class Batch {
   // The held_bytes of a piece in one of its planes, aligned for any element.
   MutableByteSpan bytes(std::size_t piece, std::size_t plane) const;
 
-  // Loads a plane of each piece for which `choose` returns something, verified. Errors: those of
+  // Loads and verifies a plane of each piece for which `choose` returns a source. Errors: those of
   // Checkpoint::Load.
   using Choose = std::function<std::optional<PlaneSource>(const Piece& piece)>;
   Status Load(const Checkpoint& checkpoint, const Choose& choose) const;
@@ -61,7 +61,7 @@ inline constexpr int kThreadsForAuto = 1;
 
 struct StreamOptions {
   int threads = kThreadsAuto;     // lanes that are read at the same time
-  std::uint64_t batch_bytes = 0;  // memory of each; more only for a single piece that is larger
+  std::uint64_t batch_bytes = 0;  // memory of a batch; a larger piece is a batch of its own
   int threads_per_load = 1;       // or kThreadsAuto
 };
 
@@ -75,9 +75,9 @@ class LaneReader {
       : lane_(lane), options_(options), memory_(memory), meter_(meter) {}
 
   Lane lane() const { return lane_; }
-  // Calls `visit` with one batch after the other, whose memory it may use until it returns, and
-  // adds the raw bytes of each to the meter. Errors: those of `visit` and the meter, Io (no
-  // memory).
+  // Calls `visit` with one batch after the other, and then adds the raw bytes of each to the meter.
+  // The memory of a batch is valid until `visit` returns. Errors: those of `visit` and the meter,
+  // Io (no memory).
   Status ForEachBatch(const std::function<Status(const Batch& batch)>& visit) const;
 
  private:
@@ -118,16 +118,16 @@ class InOrder {
 // A checkpoint and its tensors to read.
 struct Side {
   const Checkpoint& checkpoint;
-  // By Piece::tensor the number of the tensor here; null: the same.
+  // Number of the tensor here, by Piece::tensor. Null: the same number.
   const std::vector<std::size_t>* numbers = nullptr;
 };
 
 // Loads plane `number` of all pieces from this side.
 Status LoadSide(const Side& side, std::size_t number, const Batch& batch);
 
-// Small neighbours are read together: as many as fit into this, for each side.
+// Memory of a batch for each side.
 inline constexpr std::uint64_t kSideBytes = 8 * kMiB;
-// A lane for each batch.
+// One lane per batch of small neighbours.
 std::vector<Lane> LanePerBatch(std::span<const Piece> pieces, std::uint64_t batch_bytes);
 
 // Reads the pieces, which have a plane per side, and calls `work(piece, bytes of each side)` on

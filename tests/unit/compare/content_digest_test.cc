@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <functional>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -117,6 +118,16 @@ TEST_F(ContentDigestTest, OfSelectedTensorsHasNoObject) {
             Code::kNotFound);
   EXPECT_EQ(ComputeContentDigest(*checkpoint, {.threads = -1}).status().code(),
             Code::kInvalidArgument);
+}
+
+TEST_F(ContentDigestTest, CanBeEndedWhileObjectsAreRead) {
+  const auto checkpoint = Make(Spec());
+  const auto end_after_tensors = [](const PhaseEvent& event) {
+    EXPECT_EQ(event.bytes_total, 190'008u);
+    if (event.bytes_done > 120'008) throw std::runtime_error("enough");
+  };
+  EXPECT_EQ(ComputeContentDigest(*checkpoint, {.on_progress = end_after_tensors}).status().code(),
+            Code::kCancelled);
 }
 
 TEST_F(ContentDigestTest, IsNotThatOfWhatIsDamagedOrUnreadable) {

@@ -25,7 +25,7 @@ TEST(ByteMeter, ReportsTheSumAndTheTotal) {
   EXPECT_EQ(calls, (Calls{{4, 9}, {9, 9}}));
 }
 
-TEST(ByteMeter, CallsNobodyAgainWhoEndedTheCall) {
+TEST(ByteMeter, MakesNoCallAfterAnEnd) {
   Calls calls;
   const PhaseCallback on_progress = [&](const PhaseEvent& event) {
     calls.emplace_back(event.bytes_done, event.bytes_total);

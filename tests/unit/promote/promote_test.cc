@@ -520,6 +520,9 @@ TEST_F(PromoteTest, RefusesOptionsThatMeanNothing) {
             Code::kCancelled);
   EXPECT_FALSE(IsCommitted());
   EXPECT_TRUE(Run({.threads = kThreadsAuto, .deadline = kForever}).ok());
+  EXPECT_THAT(
+      Promote("local", "local/final", {.from_storage = from_, .to_storage = from_}).status(),
+      FailsRule(Code::kInvalidArgument, "R-STG-12"));
 }
 
 // Who committed it may have died before its sync.

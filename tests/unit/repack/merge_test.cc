@@ -226,11 +226,14 @@ TEST_F(MergeTest, RefusesElementsOfOtherSizes) {
   EXPECT_EQ(FileNames(*storage_, "to"), std::vector<std::string>());
 }
 
-TEST_F(MergeTest, RefusesWeightsThatAreNone) {
+TEST_F(MergeTest, RefusesOptionsThatMeanNothing) {
   Store({Tensor("w", DType::kF32, Bytes(4))});
   EXPECT_THAT(Merge({.weights = {1, 1}}).status(), HasCode(Code::kInvalidArgument));
   EXPECT_THAT(Merge({.weights = {std::numeric_limits<double>::infinity()}}).status(),
               HasCode(Code::kInvalidArgument));
+  MergeOptions tight{.repack = Small({.threads = 2})};
+  --tight.repack.memory_budget_bytes;
+  EXPECT_THAT(MergeCheckpoints(sources_, "to", tight).status(), HasCode(Code::kInvalidArgument));
   sources_.clear();
   EXPECT_THAT(Merge().status(), HasCode(Code::kInvalidArgument));
 }
