@@ -45,7 +45,7 @@ Checkpoints::Checkpoints(const CheckpointOptions& options, sp::Communicator& com
   }
   if (comm.rank() == 0) sources_->BindObject(kArguments, sp::AsBytes(arguments_)).IgnoreError();
   engine_ = OrAbort(sp::Engine::Create({.staging_buffer_size_bytes = sp::kMiB}));
-  saver_ = OrAbort(sp::Saver::Create(*engine_, comm, {.on_phase = options.on_phase}));
+  saver_ = OrAbort(sp::Saver::Create(*engine_, comm, {.on_progress = options.on_progress}));
 }
 
 sp::Status Checkpoints::Resume() {
@@ -67,7 +67,7 @@ sp::Status Checkpoints::Resume() {
   }
   // Nothing may be missing, and nothing be left over: not a tensor, and not an element.
   const auto loaded = newest->reader->Load(request, {.coverage = sp::OnMismatch::kError},
-                                           {.on_phase = options_.on_phase});
+                                           {.on_progress = options_.on_progress});
   if (!loaded.ok()) return loaded.error();
   training_.ContinueFrom(newest->reader->checkpoint().step());
   PrintState("resumed from " + newest->name);

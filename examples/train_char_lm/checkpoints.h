@@ -22,7 +22,7 @@ struct CheckpointOptions {
   std::uint64_t save_every = 0;  // steps; 0: never
   std::uint32_t keep = 0;        // newest ones that stay; 0: all
   bool async = false;
-  sealpoint::PhaseCallback on_phase;
+  sealpoint::PhaseCallback on_progress;
 };
 
 // Saves and restores a training. All ranks call all of it, and rank 0 prints.

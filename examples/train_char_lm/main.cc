@@ -106,7 +106,7 @@ sp::Status Train(Options options, sp::Communicator& comm) {
     if (!created.ok()) return created.error();
     trace = std::move(*created);
   }
-  options.checkpoints.on_phase = [&](const sp::PhaseEvent& event) {  // on any thread
+  options.checkpoints.on_progress = [&](const sp::PhaseEvent& event) {  // on any thread
     if (trace) trace->OnPhase(event);
     DieIfDue(options, rank, event);
   };

@@ -91,7 +91,7 @@ struct BlobWriterOptions {
   std::uint64_t step = kNoStep;
   Limits limits{};
   // Called on the caller's thread with the number of payload bytes staged so far.
-  std::function<void(std::uint64_t bytes)> on_progress;
+  std::function<void(std::uint64_t bytes)> on_bytes;
 };
 
 // Writes shards and objects of one process into blobs in one existing directory. Needs no

@@ -105,7 +105,7 @@ struct ReadOptions {
   // before they are verified, so `isolate` disables this option. Errors: as without it; Device if
   // the received data differs from the file. Not yet tested on a real device.
   bool gpudirect_storage = false;
-  PhaseCallback on_phase{};
+  PhaseCallback on_progress{};
 };
 
 // A committed checkpoint, open for reading. Marker and index are verified when it is opened,

@@ -30,7 +30,7 @@ struct CollectiveLoadOptions {
   // sent. This is faster if the storage serves every rank at memory speed, such as a shared page
   // cache. Must be the same on all ranks.
   bool share_chunks = true;
-  PhaseCallback on_phase{};
+  PhaseCallback on_progress{};
 };
 
 struct CollectiveLoadReport {

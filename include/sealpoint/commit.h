@@ -32,7 +32,7 @@ struct CommitOptions {
   // the program probably forgot to declare or add them.
   bool allow_empty = false;
   Limits limits{};
-  PhaseCallback on_phase{};
+  PhaseCallback on_progress{};
   // Allows blobs that were written for another attempt: blobs of an older checkpoint that the
   // caller linked into this directory before syncing it. By default such a blob is an error,
   // because its summary usually belongs to a failed attempt.

@@ -12,6 +12,7 @@
 #include "sealpoint/checkpoint.h"
 #include "sealpoint/digest.h"
 #include "sealpoint/export.h"
+#include "sealpoint/phases.h"
 #include "sealpoint/status.h"
 
 // Compares the contents of checkpoints, regardless of how they are stored.
@@ -25,8 +26,7 @@ struct ContentOptions {
   std::vector<std::string> patterns{};
   // kThreadsAuto: 1. Each uses up to 64 MiB, or one chunk if larger.
   int threads = kThreadsAuto;
-  // Called from any thread, one call at a time. Throwing ends the call (Cancelled).
-  std::function<void(std::uint64_t bytes_done, std::uint64_t bytes_total)> on_progress{};
+  PhaseCallback on_progress{};  // kCompare
 };
 
 struct NamedDigest {
@@ -59,8 +59,7 @@ struct CompareOptions {
   bool numeric = false;
   // kThreadsAuto: 1. Each uses twice the memory of ContentOptions.
   int threads = kThreadsAuto;
-  // As in ContentOptions; counts payload only.
-  std::function<void(std::uint64_t bytes_done, std::uint64_t bytes_total)> on_progress{};
+  PhaseCallback on_progress{};  // kCompare; counts payload only
 };
 
 // Numeric difference of the second tensor from the first. Chunks with equal digests are not read.

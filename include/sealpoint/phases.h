@@ -34,6 +34,10 @@ enum class Phase : std::uint8_t {
   kOpen,  // verify marker and index; stat blobs
   kPlanRead,
   kRead,  // read, verify, copy
+  // Operations of one phase, which send only kProgress.
+  kVerify,
+  kCompare,  // comparison, content digest, statistics
+  kCopy,     // copy, merge, thin, repair, promotion
 };
 
 // "write blobs", …
@@ -49,9 +53,9 @@ struct PhaseEvent {
   std::uint64_t step = kNoStep;
 };
 
-// Called on the thread that runs the phase (kProgress: on any thread, one call at a time). Must
-// return soon and must not call the object that sends the event. Throwing cancels the operation
-// (Code::kCancelled).
+// Type of all options `on_progress`. Called on the thread that runs the phase (kProgress: on any
+// thread, one call at a time). Must return soon and must not call the object that sends the event.
+// Throwing cancels the operation (Code::kCancelled).
 using PhaseCallback = std::function<void(const PhaseEvent&)>;
 
 struct PhaseTime {

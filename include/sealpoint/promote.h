@@ -15,6 +15,7 @@
 #include "sealpoint/export.h"
 #include "sealpoint/id.h"
 #include "sealpoint/limits.h"
+#include "sealpoint/phases.h"
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
 #include "sealpoint/threads.h"
@@ -33,9 +34,7 @@ struct PromoteOptions {
   // kForever: no limit.
   std::chrono::milliseconds deadline = kDefaultBackgroundDeadline;
   Limits limits{};
-  // Called with the number of bytes copied so far, on any thread, one call at a time. Returning
-  // false or throwing ends the promotion with Cancelled.
-  std::function<bool(std::uint64_t bytes_copied)> on_progress{};
+  PhaseCallback on_progress{};  // kCopy: bytes copied by this process; the total is 0
 };
 
 struct PromoteReport {

@@ -15,6 +15,7 @@
 #include "sealpoint/export.h"
 #include "sealpoint/id.h"
 #include "sealpoint/limits.h"
+#include "sealpoint/phases.h"
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
 #include "sealpoint/threads.h"
@@ -28,10 +29,6 @@
 // files left by the earlier call are removed at the end.
 
 namespace sealpoint {
-
-// Called with the bytes written so far and the total, on any thread, one call at a time. Returning
-// false or throwing ends the call with Cancelled.
-using RepackProgress = std::function<bool(std::uint64_t bytes_done, std::uint64_t bytes_total)>;
 
 // Options for reading and writing a new checkpoint.
 struct RepackOptions {
@@ -51,7 +48,7 @@ struct RepackOptions {
   // one chunk while decoding or encoding, and one part of an upload (Storage::part_size_bytes).
   std::uint64_t memory_budget_bytes = 256 * kMiB;
   Limits limits{};
-  RepackProgress on_progress{};
+  PhaseCallback on_progress{};  // kCopy: bytes written
   // Read the sources, but write and delete nothing. The report has step, tensors, objects and
   // raw_bytes of the new checkpoint; if it would be identical to the source, all fields.
   bool dry_run = false;
@@ -149,7 +146,7 @@ struct RepairOptions {
   // Payload that all threads may hold in total; at least 4 KiB per thread.
   std::uint64_t memory_budget_bytes = 16 * kMiB;
   Limits limits{};
-  RepackProgress on_progress{};
+  PhaseCallback on_progress{};  // kCopy: bytes written
 };
 
 struct RepairedBlob {

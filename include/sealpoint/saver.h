@@ -144,7 +144,7 @@ struct SaverOptions {
   std::chrono::milliseconds promote_deadline = kDefaultBackgroundDeadline;
   Limits limits{};
   // Called for each phase; for background saves on a thread of the saver.
-  PhaseCallback on_phase{};
+  PhaseCallback on_progress{};
   // Called for failures that the program did not observe. First, a failed background save whose
   // PendingSave is destroyed before Wait was called: on the destroying thread, with for example
   // "save of step 7 to runs/a". Second, a failed promotion that TakePromotions did not return

@@ -13,6 +13,7 @@
 #include "sealpoint/export.h"
 #include "sealpoint/id.h"
 #include "sealpoint/limits.h"
+#include "sealpoint/phases.h"
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
 #include "sealpoint/threads.h"
@@ -26,11 +27,6 @@ enum class VerifyLevel : std::uint8_t {
   kFull,       // also every chunk and every padding byte
 };
 SEALPOINT_EXPORT std::string_view VerifyLevelName(VerifyLevel level);
-
-struct VerifyProgress {
-  std::uint64_t bytes_done = 0;
-  std::uint64_t bytes_total = 0;
-};
 
 // The n-th of `count` parts of all chunks, each chunk with the padding before it. The parts are
 // about equal and disjoint, and together cover all chunks. The part of a chunk depends only on its
@@ -84,8 +80,7 @@ struct VerifyOptions {
   std::shared_ptr<Storage> storage{};  // DefaultStorage() if null
   // Skip the chunks recorded here as intact, and record new ones. Null: read all chunks.
   std::shared_ptr<VerifiedChunks> verified{};
-  // Called from any thread, one call at a time. Throwing ends the verification (Cancelled).
-  std::function<void(const VerifyProgress&)> on_progress{};
+  PhaseCallback on_progress{};  // kVerify
   // Maximum number of listed violations per file, the first by offset. All violations are counted.
   std::uint64_t violations_per_file_max = 1000;
   // Called for every violation as it is found, in no particular order, from any thread, one call at

@@ -32,7 +32,7 @@ Status TakeWriterOptions(const sealpoint_blob_writer_options* given, BlobWriterO
   if (options.has_step != 0) taken.step = options.step;
   if (options.size_max_bytes != 0) taken.size_max_bytes = options.size_max_bytes;
   if (options.on_bytes != nullptr) {
-    taken.on_progress = [options](std::uint64_t bytes) { options.on_bytes(options.user, bytes); };
+    taken.on_bytes = [options](std::uint64_t bytes) { options.on_bytes(options.user, bytes); };
   }
   return {};
 }

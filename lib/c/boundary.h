@@ -147,11 +147,9 @@ T In(const sealpoint_id& id) {
   return in;
 }
 
-// A phase callback that calls the program's callback. If that requests cancellation, it throws,
+// A callback that calls the program's callback. If that requests cancellation, it throws,
 // because C++ callbacks cancel by throwing.
 PhaseCallback ProgressOf(sealpoint_progress_function function, void* user);
-void CallProgress(sealpoint_progress_function function, void* user, std::string_view phase,
-                  std::uint64_t bytes_done, std::uint64_t bytes_total, std::uint64_t step);
 
 // A value that is made at first use, on any thread.
 template <typename T>

@@ -19,7 +19,7 @@ Status TakeCommitOptions(const sealpoint_commit_options* given, CommitOptions& t
   SEALPOINT_C_TRY(TakeMesh(options.mesh_axes, options.mesh_axis_count, taken.mesh));
   SEALPOINT_C_TRY(TakeProvenance(options.provenance, options.provenance_count, taken.provenance));
   taken.allow_empty = options.allow_empty != 0;
-  taken.on_phase = ProgressOf(options.on_progress, options.user);
+  taken.on_progress = ProgressOf(options.on_progress, options.user);
   return {};
 }
 

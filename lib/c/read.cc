@@ -89,7 +89,7 @@ Status TakeReadOptions(const sealpoint_read_options* given, ReadOptions& taken) 
   taken.threads = ThreadsOf(options.threads);
   taken.isolate = options.isolate != 0;
   taken.verify_on_device = options.verify_on_device != 0;
-  taken.on_phase = ProgressOf(options.on_progress, options.user);
+  taken.on_progress = ProgressOf(options.on_progress, options.user);
   return {};
 }
 

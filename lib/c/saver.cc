@@ -45,7 +45,7 @@ Status TakeSaverOptions(const sealpoint_saver_options* given, SaverOptions& take
   if (options.blob_size_max_bytes != 0) taken.blob_size_max_bytes = options.blob_size_max_bytes;
   taken.deadline = DeadlineOf(options.deadline_ms, taken.deadline);
   taken.background_deadline = DeadlineOf(options.background_deadline_ms, taken.background_deadline);
-  taken.on_phase = ProgressOf(options.on_progress, options.user);
+  taken.on_progress = ProgressOf(options.on_progress, options.user);
   return {};
 }
 

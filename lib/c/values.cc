@@ -85,18 +85,13 @@ sealpoint_id Out(const Id128& id) {
   return out;
 }
 
-void CallProgress(sealpoint_progress_function function, void* user, std::string_view phase,
-                  std::uint64_t bytes_done, std::uint64_t bytes_total, std::uint64_t step) {
-  const sealpoint_progress progress = {sizeof(progress), 0,           Out(phase),
-                                       bytes_done,       bytes_total, step};
-  if (function(user, &progress) != 0) throw EndedByCallback();
-}
-
 PhaseCallback ProgressOf(sealpoint_progress_function function, void* user) {
   if (function == nullptr) return {};
   return [function, user](const PhaseEvent& event) {
-    CallProgress(function, user, PhaseName(event.phase), event.bytes_done, event.bytes_total,
-                 event.step);
+    const sealpoint_progress progress = {
+        sizeof(progress),  0,         Out(PhaseName(event.phase)), event.bytes_done,
+        event.bytes_total, event.step};
+    if (function(user, &progress) != 0) throw EndedByCallback();
   };
 }
 

@@ -23,12 +23,7 @@ Status TakeVerifyOptions(const sealpoint_verify_options* given, VerifyOptions& t
   if (options.violations_per_file_max != 0) {
     taken.violations_per_file_max = options.violations_per_file_max;
   }
-  if (options.on_progress != nullptr) {
-    taken.on_progress = [options](const VerifyProgress& progress) {
-      CallProgress(options.on_progress, options.user, "verify", progress.bytes_done,
-                   progress.bytes_total, kNoStep);
-    };
-  }
+  taken.on_progress = ProgressOf(options.on_progress, options.user);
   if (options.on_violation != nullptr) {
     taken.on_violation = [options](const Status& violation) {
       const sealpoint_error error(violation);

@@ -114,7 +114,7 @@ class Comparison {
   Status ReadPayload() {
     const std::vector<Piece> pieces = PiecesToRead();
     const std::uint64_t size = tensor_stream::RawBytes(pieces);
-    pipeline::ByteMeter meter(pipeline::ReportTo(options_.on_progress), size);
+    pipeline::ByteMeter meter(pipeline::ReportTo(options_.on_progress, Phase::kCompare), size);
     report_.payload_bytes_read = 2 * size;
     std::vector<std::size_t> others(pairs_.size());
     for (std::size_t i = 0; i < others.size(); ++i) others[i] = pairs_[i].other.value_or(0);

@@ -147,8 +147,8 @@ Result<ContentDigest> ComputeContentDigest(const Checkpoint& checkpoint,
   ContentDigest content;
   content.raw_bytes = stream::RawBytes(pieces);
   for (const ObjectInfo& object : objects) content.raw_bytes += object.size_bytes;
-  internal::pipeline::ByteMeter meter(internal::pipeline::ReportTo(options.on_progress),
-                                      content.raw_bytes);
+  internal::pipeline::ByteMeter meter(
+      internal::pipeline::ReportTo(options.on_progress, Phase::kCompare), content.raw_bytes);
   TensorDigests digests(checkpoint, tensors);
   SEALPOINT_RETURN_IF_ERROR(stream::ForEachPiece<std::vector<Digest>>(
       std::array{stream::Side{checkpoint}}, pieces, options.threads, meter,

@@ -61,8 +61,8 @@ Result<std::vector<TensorStatistics>> ComputeStatistics(const Checkpoint& checkp
   }
   std::erase_if(tensors, [&](std::size_t tensor) { return !all[positions[tensor]].values; });
   const std::vector<stream::Piece> pieces = stream::WholeTensors(checkpoint, tensors);
-  internal::pipeline::ByteMeter meter(internal::pipeline::ReportTo(options.on_progress),
-                                      stream::RawBytes(pieces));
+  internal::pipeline::ByteMeter meter(
+      internal::pipeline::ReportTo(options.on_progress, Phase::kCompare), stream::RawBytes(pieces));
   SEALPOINT_RETURN_IF_ERROR(stream::ForEachPiece<ValueStatistics>(
       std::array{stream::Side{checkpoint}}, pieces, options.threads, meter,
       [&](const stream::Piece& piece, const std::array<ByteSpan, 1>& bytes) {

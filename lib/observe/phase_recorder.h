@@ -13,6 +13,9 @@
 
 namespace sealpoint::internal::observe {
 
+// Calls the caller's function, which may throw anything. Errors: Cancelled (it threw).
+Status Tell(const PhaseCallback& callback, const PhaseEvent& event);
+
 // Measures the phases of one save or load and reports them to the callback. One phase at a time.
 class PhaseRecorder {
  public:

@@ -41,6 +41,12 @@ std::string_view PhaseName(Phase phase) {
       return "plan read";
     case Phase::kRead:
       return "read";
+    case Phase::kVerify:
+      return "verify";
+    case Phase::kCompare:
+      return "compare";
+    case Phase::kCopy:
+      return "copy";
   }
   return "unknown";
 }
@@ -108,20 +114,24 @@ Status PhaseRecorder::failure() const {
   return RuleError(Code::kCancelled, "R-CMT-30", "the save was cancelled");
 }
 
-// The callback is the caller's code and may throw anything. The library is written without
-// exceptions, and one that unwound a rank out of a collective would leave the other ranks waiting:
-// so it ends here and becomes a status that the ranks agree on.
+// The library is written without exceptions, and one that unwound a rank out of a collective would
+// leave the other ranks waiting: so it ends here and becomes a status that the ranks agree on.
+Status Tell(const PhaseCallback& callback, const PhaseEvent& event) {
+  try {
+    callback(event);
+    return {};
+  } catch (const std::exception& thrown) {
+    return MakeError(Code::kCancelled, "ended by the progress callback: ", thrown.what());
+  } catch (...) {
+    return MakeError(Code::kCancelled, "ended by the progress callback, which threw");
+  }
+}
+
 void PhaseRecorder::Notify(PhaseEvent::Kind kind) {
   if (!callback_ || !failure_.ok()) return;
   PhaseEvent event = current_;
   event.kind = kind;
-  try {
-    callback_(event);
-  } catch (const std::exception& thrown) {
-    failure_ = MakeError(Code::kCancelled, "ended by the phase callback: ", thrown.what());
-  } catch (...) {
-    failure_ = MakeError(Code::kCancelled, "ended by the phase callback, which threw");
-  }
+  failure_ = Tell(callback_, event);
 }
 
 }  // namespace internal::observe

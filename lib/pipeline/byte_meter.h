@@ -6,6 +6,7 @@
 #include <functional>
 #include <mutex>
 
+#include "sealpoint/phases.h"
 #include "sealpoint/status.h"
 
 namespace sealpoint::internal::pipeline {
@@ -36,13 +37,9 @@ class ByteMeter {
   Status failure_;
 };
 
-// Callbacks for the function that a caller passed as `on_progress`, which is borrowed and may be
-// empty. Their error is Cancelled: the function threw, or, of a copy, returned false.
-ByteMeter::Callback ReportTo(
-    const std::function<void(std::uint64_t bytes_done, std::uint64_t bytes_total)>& on_progress);
-ByteMeter::Callback AskDuringCopy(
-    const std::function<bool(std::uint64_t bytes_done, std::uint64_t bytes_total)>& on_progress);
-ByteMeter::Callback AskDuringCopy(const std::function<bool(std::uint64_t bytes_done)>& on_progress);
+// A callback that calls the caller's `on_progress`, which is borrowed and may be empty. Errors:
+// Cancelled (it threw).
+ByteMeter::Callback ReportTo(const PhaseCallback& on_progress, Phase phase);
 
 }  // namespace sealpoint::internal::pipeline
 

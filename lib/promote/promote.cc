@@ -76,12 +76,12 @@ class Promotion {
  public:
   // `opened`: why `from` has no directory.
   Promotion(const PromoteOptions& options, container::CommittedFiles from, Status opened,
-            std::unique_ptr<Directory> to)
+            std::unique_ptr<Directory> to, pipeline::ByteMeter::Callback on_bytes)
       : options_(options),
         from_(std::move(from)),
         opened_(std::move(opened)),
         to_(std::move(to)),
-        meter_(pipeline::AskDuringCopy(options.on_progress)) {
+        meter_(std::move(on_bytes)) {
     const metadata::Metadata& index = from_.index.metadata;
     for (std::size_t i = 0; i < index.blob_count(); ++i) pins_.push_back(index.blob(i));
   }
@@ -390,7 +390,8 @@ Result<container::CommittedFiles> FilesOf(const std::string& path, const Limits&
 
 Result<PromoteReport> PromoteGiven(const std::string& from, const std::string& to,
                                    const PromoteOptions& options,
-                                   std::optional<container::GivenFiles> given) {
+                                   std::optional<container::GivenFiles> given,
+                                   pipeline::ByteMeter::Callback on_bytes) {
   SEALPOINT_RETURN_IF_ERROR(CheckOptions(options));
   const auto from_storage = options.from_storage ? options.from_storage : DefaultStorage();
   const auto to_storage = options.to_storage ? options.to_storage : DefaultStorage();
@@ -408,7 +409,9 @@ Result<PromoteReport> PromoteGiven(const std::string& from, const std::string& t
   }
   SEALPOINT_RETURN_IF_ERROR(to_storage->CreateDirectories(to));
   SEALPOINT_ASSIGN_OR_RETURN(auto opened, to_storage->OpenDirectory(to));
-  return Promotion(options, std::move(files), std::move(not_opened), std::move(opened)).Run();
+  return Promotion(options, std::move(files), std::move(not_opened), std::move(opened),
+                   std::move(on_bytes))
+      .Run();
 }
 
 }  // namespace internal::promote
@@ -418,7 +421,8 @@ Result<PromoteReport> Promote(const std::string& from, const std::string& to,
   const auto from_storage = options.from_storage ? options.from_storage : DefaultStorage();
   const auto to_storage = options.to_storage ? options.to_storage : DefaultStorage();
   SEALPOINT_RETURN_IF_ERROR(internal::storage::CheckApart(*from_storage, from, *to_storage, to));
-  return internal::promote::PromoteGiven(from, to, options, {});
+  return internal::promote::PromoteGiven(
+      from, to, options, {}, internal::pipeline::ReportTo(options.on_progress, Phase::kCopy));
 }
 
 }  // namespace sealpoint

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "lib/container/open_checkpoint.h"
+#include "lib/pipeline/byte_meter.h"
 #include "sealpoint/promote.h"
 #include "sealpoint/status.h"
 
@@ -16,9 +17,12 @@ inline constexpr int kPromoteThreadsAuto = 2;
 
 // Promote with marker and index supplied by the caller, and PromoteOptions::blobs. `from` may lack
 // both files, and need not exist if no blob remains to be copied.
+//
+// `on_bytes` replaces PromoteOptions::on_progress.
 Result<PromoteReport> PromoteGiven(const std::string& from, const std::string& to,
                                    const PromoteOptions& options,
-                                   std::optional<container::GivenFiles> given);
+                                   std::optional<container::GivenFiles> given,
+                                   pipeline::ByteMeter::Callback on_bytes = {});
 
 }  // namespace sealpoint::internal::promote
 

@@ -118,10 +118,11 @@ Result<RepackReport> CopyUnchanged(const Checkpoint& source, const std::string& 
   }
   result.blob_count = blobs.size();
   if (options.dry_run) return result;
-  std::function<bool(std::uint64_t bytes)> on_progress;
+  PhaseCallback on_progress;
   if (options.on_progress) {
-    on_progress = [&](std::uint64_t bytes) {
-      return options.on_progress(bytes, result.total_bytes);
+    on_progress = [&](PhaseEvent event) {
+      event.bytes_total = result.total_bytes;
+      options.on_progress(event);
     };
   }
   SEALPOINT_ASSIGN_OR_RETURN(

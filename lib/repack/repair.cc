@@ -47,7 +47,7 @@ class Repairing {
         from_storage_(options.from_storage ? options.from_storage : DefaultStorage()),
         to_storage_(options.to_storage ? options.to_storage : DefaultStorage()),
         report_(report),
-        meter_(pipeline::AskDuringCopy(options.on_progress)) {}
+        meter_(pipeline::ReportTo(options.on_progress, Phase::kCopy)) {}
 
   Status Run() {
     SEALPOINT_RETURN_IF_ERROR(CheckOptions());

@@ -77,7 +77,7 @@ class Rewriting {
         options_(options),
         threads_(ThreadsOf(options)),
         storage_(options.to_storage ? options.to_storage : DefaultStorage()),
-        meter_(pipeline::AskDuringCopy(options.on_progress)) {}
+        meter_(pipeline::ReportTo(options.on_progress, Phase::kCopy)) {}
 
   Result<RepackReport> Run() {
     SEALPOINT_RETURN_IF_ERROR(storage_->CreateDirectories(to_));

@@ -58,7 +58,7 @@ class BackgroundSave final : public Payload {
         target_(std::move(target)),
         options_(std::move(options)),
         destination_(MakeDestination(storage, target_, options_, std::move(promotions))),
-        recorder_(saver.on_phase, options_.step, &is_cancelled_),
+        recorder_(saver.on_progress, options_.step, &is_cancelled_),
         deadline_(saver.background_deadline) {}
 
   // For the training thread before the save is queued, and between is_bound and SetStaged.

@@ -148,17 +148,19 @@ bool PromotionQueue::CanBeTriedAgain(const Status& failed) const {
 }
 
 Promotion PromotionQueue::Run(const StagedCommit& staged) {
-  const auto report =
-      promote::PromoteGiven(staged.local, staged.final,
-                            {.from_storage = storage_,
-                             .to_storage = storage_,
-                             .blobs = staged.blobs,
-                             .threads = options_.promote_threads,
-                             .memory_budget_bytes = options_.promote_memory_bytes,
-                             .deadline = options_.promote_deadline,
-                             .limits = options_.limits,
-                             .on_progress = [this](std::uint64_t) { return !is_closed_; }},
-                            container::GivenFiles{.marker = staged.marker, .index = staged.index});
+  const auto report = promote::PromoteGiven(
+      staged.local, staged.final,
+      {.from_storage = storage_,
+       .to_storage = storage_,
+       .blobs = staged.blobs,
+       .threads = options_.promote_threads,
+       .memory_budget_bytes = options_.promote_memory_bytes,
+       .deadline = options_.promote_deadline,
+       .limits = options_.limits},
+      container::GivenFiles{.marker = staged.marker, .index = staged.index},
+      [this](std::uint64_t, std::uint64_t) {
+        return is_closed_ ? MakeError(Code::kCancelled, "the saver was destroyed") : Status();
+      });
   return {.directory = staged.final,
           .step = staged.step,
           .status = report.status(),

@@ -79,7 +79,7 @@ BlobWriterOptions WriterOptionsOf(const SaverOptions& options, const SaveOptions
   return {.size_max_bytes = options.blob_size_max_bytes,
           .step = save.step,
           .limits = options.limits,
-          .on_progress = [&recorder](std::uint64_t bytes) { recorder.Progress(bytes); }};
+          .on_bytes = [&recorder](std::uint64_t bytes) { recorder.Progress(bytes); }};
 }
 
 Result<CommitInfo> SaveRun::Run(Payload& payload) {

@@ -234,7 +234,7 @@ Result<CommitInfo> SaverImpl::Save(const SaveTarget& target, const SaveOptions& 
   SEALPOINT_RETURN_IF_ERROR(InternalAccess::PartsOf(engine_).CheckUsable());
   if (queue_) queue_->Drain();
   SEALPOINT_RETURN_IF_ERROR(CheckUsable());
-  observe::PhaseRecorder recorder(options_.on_phase, options.step);
+  observe::PhaseRecorder recorder(options_.on_progress, options.step);
   recorder.Begin(Phase::kPreflight);
   const auto destination = MakeDestination(engine_.storage(), target, options, promotions_);
   Status local_status = CheckArguments(*destination, options, sources);

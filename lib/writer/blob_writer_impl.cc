@@ -133,7 +133,7 @@ void BlobWriterImpl::AwaitWrites() {
   constexpr std::chrono::milliseconds kInterval(20);
   const std::uint64_t staged = core_->bytes_staged;
   const auto tell = [&](std::uint64_t bytes) {
-    if (core_->options.on_progress) core_->options.on_progress(std::min(bytes, staged));
+    if (core_->options.on_bytes) core_->options.on_bytes(std::min(bytes, staged));
   };
   for (const OpenedBlob& blob : core_->full) {
     while (!blob.stream->WaitForWrites(kInterval)) {

@@ -27,7 +27,7 @@ Result<CommitInfo> Commit(Storage& storage, const std::string& directory,
   if (resolved.parent && resolved.parent->attempt == resolved.attempt) {
     return internal::InvalidArgument("the attempt is its own parent");
   }
-  internal::observe::PhaseRecorder recorder(options.on_phase, options.step);
+  internal::observe::PhaseRecorder recorder(options.on_progress, options.step);
   recorder.Begin(Phase::kPreflight);
   SEALPOINT_ASSIGN_OR_RETURN(const auto opened, storage.OpenDirectory(directory));
   SEALPOINT_RETURN_IF_ERROR(internal::writer::CheckNoMarker(*opened));

@@ -28,7 +28,7 @@ class StagedWriter final : public StateWriter {
   // Discards the data of these groups, before Bind.
   void Drop(const std::set<std::string>& groups);
   // Sets the directory and the attempt. When it returns, the files are created and each full buffer
-  // is written or its write has failed; calls on_progress. The returned writer must be finished, or
+  // is written or its write has failed; calls on_bytes. The returned writer must be finished, or
   // after an error abandoned. Errors: NotFound, Io, NoSpace; those of an earlier step.
   struct Bound {
     std::unique_ptr<BlobWriterImpl> writer;

@@ -251,7 +251,7 @@ void StateWriter::ReserveStaging(const ExpectedState& expected) {
 
 void StateWriter::Progress(std::uint64_t bytes) {
   core_->bytes_staged += bytes;
-  if (core_->options.on_progress) core_->options.on_progress(core_->bytes_staged);
+  if (core_->options.on_bytes) core_->options.on_bytes(core_->bytes_staged);
 }
 
 }  // namespace sealpoint::internal::writer

@@ -67,7 +67,7 @@ class ReaderHandle {
     const CollectiveLoadOptions options{.memory_budget_bytes = memory_budget_bytes,
                                         .threads = threads,
                                         .share_chunks = share_chunks,
-                                        .on_phase = watch.OnPhase()};
+                                        .on_progress = watch.OnPhase()};
     return Value(watch.Run([&] { return parts_->reader->Load(request, contract, options); }));
   }
 

@@ -127,7 +127,7 @@ LoadReport Read(CheckpointHandle& handle, nb::handle requests, const LoadContrac
   Watch watch(progress);
   const ReadPlan plan =
       Value(watch.Run([&] { return checkpoint->Plan(request, contract); }, /*is_long=*/false));
-  const ReadOptions options{.threads = threads, .isolate = isolate, .on_phase = watch.OnPhase()};
+  const ReadOptions options{.threads = threads, .isolate = isolate, .on_progress = watch.OnPhase()};
   return Value(watch.Run([&] { return checkpoint->Read(plan, options); },
                          plan.Summary().bytes_read > kShortReadMaxBytes));
 }

@@ -31,16 +31,6 @@ using Strings = std::vector<std::string>;
 using Form = std::tuple<std::optional<std::string>, int, std::uint64_t, std::uint32_t,
                         std::uint64_t, int, std::uint64_t, bool>;
 
-RepackProgress OnBytes(Watch& watch, Phase phase) {
-  return [on_phase = watch.OnPhase(), phase](std::uint64_t done, std::uint64_t total) {
-    on_phase({.phase = phase,
-              .kind = PhaseEvent::Kind::kProgress,
-              .bytes_done = done,
-              .bytes_total = total});
-    return true;
-  };
-}
-
 RepackOptions OptionsOf(const Form& form, Watch& watch) {
   const auto& [codec, level, chunk_size, blob_count, blob_size_max, threads, memory, is_dry] = form;
   RepackOptions options{.codec_level = level,
@@ -49,7 +39,7 @@ RepackOptions OptionsOf(const Form& form, Watch& watch) {
                         .blob_size_max_bytes = blob_size_max,
                         .threads = threads,
                         .memory_budget_bytes = memory,
-                        .on_progress = OnBytes(watch, Phase::kWriteBlobs),
+                        .on_progress = watch.OnPhase(),
                         .dry_run = is_dry};
   if (codec) options.codec = CodecOf(*codec);
   return options;
@@ -125,9 +115,8 @@ nb::tuple Repair(nb::handle path, const Strings& replicas, nb::handle to, bool r
   const std::string source = PathOf(path);
   const std::string target = PathOf(to);
   Watch watch(progress);
-  const RepairOptions options{.rebuild_index = rebuild_index,
-                              .threads = threads,
-                              .on_progress = OnBytes(watch, Phase::kWriteBlobs)};
+  const RepairOptions options{
+      .rebuild_index = rebuild_index, .threads = threads, .on_progress = watch.OnPhase()};
   const RepairReport report =
       watch.Run([&] { return RepairCheckpoint(source, replicas, target, options); });
   const auto place = [](const std::string& text) {

@@ -70,7 +70,7 @@ CommitInfo Save(const EngineHandle& engine, const SaveTarget& target, const Name
   return Value(watch.Run([&]() -> Result<CommitInfo> {
     const auto comm = SelfCommunicator();
     const auto saver = Saver::Create(
-        *kept, *comm, {.blob_size_max_bytes = blob_size_max_bytes, .on_phase = watch.OnPhase()});
+        *kept, *comm, {.blob_size_max_bytes = blob_size_max_bytes, .on_progress = watch.OnPhase()});
     if (!saver.ok()) return saver.error();
     return (*saver)->Save(target, options, state.Bind());
   }));

@@ -36,7 +36,7 @@ VerifyReport VerifyPath(nb::handle path, const std::string& level, int threads, 
                               .threads = threads,
                               .direct_io = direct_io,
                               .limits = RaisedLimits(raise_limits),
-                              .on_progress = watch.OnVerify(),
+                              .on_progress = watch.OnPhase(),
                               .violations_per_file_max = violations_per_file_max};
   return Value(watch.Run([&] { return Verify(directory, options); }));
 }

@@ -49,16 +49,7 @@ PhaseCallback Watch::OnPhase() {
     ThrowIfStopped();
     if (line_) line_->OnPhase(event);
     Report(PhaseName(event.phase), event.bytes_done, event.bytes_total,
-           event.kind != PhaseEvent::Kind::kProgress);
-  };
-}
-
-std::function<void(const VerifyProgress&)> Watch::OnVerify() {
-  return [this](const VerifyProgress& progress) {
-    ThrowIfStopped();
-    if (line_) line_->Set("verify", progress.bytes_done, progress.bytes_total);
-    Report("verify", progress.bytes_done, progress.bytes_total,
-           progress.bytes_done >= progress.bytes_total);
+           event.kind != PhaseEvent::Kind::kProgress || event.bytes_done == event.bytes_total);
   };
 }
 

@@ -18,7 +18,6 @@
 
 #include "sealpoint/phases.h"
 #include "sealpoint/progress.h"
-#include "sealpoint/verify.h"
 
 namespace sealpoint::python {
 
@@ -39,9 +38,8 @@ class Watch {
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  // Callbacks for the library. They borrow this object.
+  // A callback for the library. It borrows this object.
   PhaseCallback OnPhase();
-  std::function<void(const VerifyProgress&)> OnVerify();
 
   // Runs work() without the GIL and returns its result. If this is the thread on which Python runs
   // signal handlers, the work is done on another thread, and this one looks for signals meanwhile;

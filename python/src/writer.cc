@@ -96,7 +96,7 @@ std::unique_ptr<WriterHandle> CreateWriter(const EngineHandle& engine, nb::handl
   BlobWriterOptions options{.size_max_bytes = size_max_bytes,
                             .attempt = IdOf<AttemptId>(attempt),
                             .step = step.value_or(kNoStep),
-                            .on_progress = {}};
+                            .on_bytes = {}};
   const std::shared_ptr<Engine> kept = engine.engine;
   const GilRelease released;
   return std::make_unique<WriterHandle>(kept,
@@ -119,7 +119,7 @@ CommitInfo CommitBlobs(nb::handle directory, const std::vector<nb::bytes>& summa
                               .mesh = std::move(mesh),
                               .provenance = std::move(provenance),
                               .allow_empty = allow_empty,
-                              .on_phase = watch.OnPhase()};
+                              .on_progress = watch.OnPhase()};
   return Value(watch.Run([&] { return Commit(*DefaultStorage(), path, options, blobs); }));
 }
 

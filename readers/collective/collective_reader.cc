@@ -160,7 +160,7 @@ class CollectiveReaderImpl final : public CollectiveReader {
 
   Result<CollectiveLoadReport> Load(const ReadRequest& request, const LoadContract& contract,
                                     const CollectiveLoadOptions& options) override {
-    observe::PhaseRecorder phases(options.on_phase);
+    observe::PhaseRecorder phases(options.on_progress);
     phases.Begin(Phase::kPlanRead);
     auto report = LoadTogether(request, contract, options, phases);
     if (report.ok()) return report;

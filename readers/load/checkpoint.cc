@@ -41,7 +41,7 @@ std::vector<ObjectInfo> Checkpoint::objects() const {
 
 Result<LoadReport> Checkpoint::Load(const ReadRequest& request, const LoadContract& contract,
                                     const ReadOptions& options) const {
-  internal::observe::PhaseRecorder phases(options.on_phase);
+  internal::observe::PhaseRecorder phases(options.on_progress);
   phases.Begin(Phase::kPlanRead);
   Result<ReadPlan> plan = Plan(request, contract);
   phases.End();

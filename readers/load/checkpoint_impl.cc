@@ -108,7 +108,7 @@ Result<LoadReport> CheckpointImpl::Read(const ReadPlan& plan, const ReadOptions&
                            attempt().ToHex());
   }
   SEALPOINT_RETURN_IF_ERROR(data.CheckHasMemory());
-  observe::PhaseRecorder phases(options.on_phase);
+  observe::PhaseRecorder phases(options.on_progress);
   phases.Begin(Phase::kRead, data.summary.bytes_read);
   const Result<transfer::DeviceBytes> bytes =
       Run(data, options, options_.memory_budget_bytes, phases);

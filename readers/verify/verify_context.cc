@@ -2,12 +2,12 @@
 #include "readers/verify/verify_context.h"
 
 #include <algorithm>
-#include <exception>
 #include <utility>
 
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/container/resize.h"
+#include "lib/observe/phase_recorder.h"
 #include "sealpoint/limits.h"
 
 namespace sealpoint::internal::verify {
@@ -21,15 +21,7 @@ void Meter::Add(std::uint64_t bytes) {
   if (bytes == 0) return;
   const std::lock_guard lock(mutex_);
   progress_.bytes_done += bytes;
-  if (!on_progress_ || !failure_.ok()) return;
-  // The library is written without exceptions: one of the caller's ends here.
-  try {
-    on_progress_(progress_);
-  } catch (const std::exception& thrown) {
-    failure_ = MakeError(Code::kCancelled, "ended by the progress callback: ", thrown.what());
-  } catch (...) {
-    failure_ = MakeError(Code::kCancelled, "ended by the progress callback, which threw");
-  }
+  if (on_progress_ && failure_.ok()) failure_ = observe::Tell(on_progress_, progress_);
 }
 
 Status Meter::failure() const {

@@ -27,8 +27,7 @@ namespace sealpoint::internal::verify {
 // verification. Thread safety: all functions.
 class Meter {
  public:
-  explicit Meter(std::function<void(const VerifyProgress&)> on_progress)
-      : on_progress_(std::move(on_progress)) {}
+  explicit Meter(PhaseCallback on_progress) : on_progress_(std::move(on_progress)) {}
 
   void set_total(std::uint64_t bytes);
   void Add(std::uint64_t bytes);
@@ -40,9 +39,9 @@ class Meter {
   Status failure() const;
 
  private:
-  const std::function<void(const VerifyProgress&)> on_progress_;
+  const PhaseCallback on_progress_;
   mutable std::mutex mutex_;
-  VerifyProgress progress_;
+  PhaseEvent progress_{.phase = Phase::kVerify, .kind = PhaseEvent::Kind::kProgress};
   std::uint64_t bytes_known_ = 0;
   Status failure_;
 };

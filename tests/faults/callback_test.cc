@@ -46,7 +46,8 @@ TEST(CallbackTest, ACommitIsCancelledOrDone) {
     const auto memory = MemoryStorage();
     calls = 0;
     const Status status =
-        SaveByHand(*SmallEngine(memory), kDir, state, {.on_phase = ThrowAt(nth, calls)}).status();
+        SaveByHand(*SmallEngine(memory), kDir, state, {.on_progress = ThrowAt(nth, calls)})
+            .status();
     ExpectCancelledOrWhole(memory, state, status);
     cancelled += status.ok() ? 0 : 1;
   }
@@ -62,7 +63,7 @@ bool CheckCollectiveSave(int rank, int nth, int& cancelled) {
   WithRanks(3, [&](Communicator& comm) {
     int calls = 0;
     SaverOptions options{.deadline = std::chrono::minutes(1)};
-    if (comm.rank() == rank) options.on_phase = ThrowAt(nth, calls);
+    if (comm.rank() == rank) options.on_progress = ThrowAt(nth, calls);
     const auto engine = SmallEngine(memory);
     const auto saver = Saver::Create(*engine, comm, options).value();
     outcomes[static_cast<std::size_t>(comm.rank())] =
@@ -101,7 +102,7 @@ TEST(CallbackTest, ALoadIsCancelled) {
     calls = 0;
     const Status status = checkpoint
                               ->Load(request, LoadContract::Partial(),
-                                     {.threads = 2, .on_phase = ThrowAt(nth, calls)})
+                                     {.threads = 2, .on_progress = ThrowAt(nth, calls)})
                               .status();
     // The callback of an end that was reached all the same may be the last.
     EXPECT_TRUE(calls < nth || status.code() == Code::kCancelled) << status.ToString();

@@ -214,7 +214,7 @@ TEST(CollectiveBatchesTest, ACallbackThatThrowsInAnyBatchCancelsOnAll) {
     for (const std::uint64_t bytes : {kChunkBytes, kReplicaBytes / 2, kReplicaBytes}) {
       CollectiveLoadOptions options{.memory_budget_bytes = 4 * kChunkBytes};
       if (inner.rank() == throwing) {
-        options.on_phase = [bytes](const PhaseEvent& event) {
+        options.on_progress = [bytes](const PhaseEvent& event) {
           if (event.kind == PhaseEvent::Kind::kProgress && event.bytes_done >= bytes) {
             throw std::runtime_error("enough");
           }

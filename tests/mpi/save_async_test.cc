@@ -111,7 +111,7 @@ TEST(SaveAsyncTest, TellsHowMuchIsWritten) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
     });
-    Trainer trainer(job, kEnough, {.on_phase = [&](const PhaseEvent& event) {
+    Trainer trainer(job, kEnough, {.on_progress = [&](const PhaseEvent& event) {
                       if (event.phase != Phase::kWriteBlobs) return;
                       last = event.bytes_done;
                       if (event.bytes_done == 0 || event.bytes_done >= kSliceSize) return;
@@ -204,7 +204,7 @@ TEST(SaveAsyncTest, TellsEachPhaseOnTheThreadThatRunsIt) {
         EXPECT_EQ(std::this_thread::get_id() == here, is_training) << PhaseName(event.phase);
         EXPECT_EQ(event.step, 7u);
       };
-      Trainer trainer(job, buffers, {.on_phase = look});
+      Trainer trainer(job, buffers, {.on_progress = look});
       ASSERT_TRUE(trainer.Begin(7).value()->Wait().ok());
       EXPECT_EQ(seen.front(), Phase::kPlan);
       EXPECT_EQ(seen.back(), Phase::kVerdict);

@@ -28,7 +28,7 @@ void SaveWithin(int size, const Limits& limits,
   WithRanks(size, [&](Communicator& comm) {
     Outcome outcome;
     SaverOptions options{.limits = limits};
-    options.on_phase = [&](const PhaseEvent& event) {
+    options.on_progress = [&](const PhaseEvent& event) {
       if (event.phase == Phase::kWriteBlobs) outcome.wrote = true;
     };
     SaveJob job(comm, std::move(options));

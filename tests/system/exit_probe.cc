@@ -53,7 +53,7 @@ class Job {
                   .value();
     saver_ = Saver::Create(*engine_, *comm_,
                            {.deadline = std::chrono::seconds(20),
-                            .on_phase = [this](const PhaseEvent& event) { OnPhase(event); }})
+                            .on_progress = [this](const PhaseEvent& event) { OnPhase(event); }})
                  .value();
   }
   Job(const Job&) = delete;

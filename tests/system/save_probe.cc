@@ -144,7 +144,7 @@ class Probe {
                     .value()),
         saver_(Saver::Create(*engine_, comm,
                              {.deadline = options_.deadline,
-                              .on_phase = [this](const PhaseEvent& event) { OnPhase(event); }})
+                              .on_progress = [this](const PhaseEvent& event) { OnPhase(event); }})
                    .value()) {}
   Probe(const Probe&) = delete;
   Probe& operator=(const Probe&) = delete;

@@ -217,8 +217,8 @@ class Diff {
     }
     if (!renamed.ok()) return renamed;  // before a byte is compared
     ProgressLine line;
-    options_.compare.on_progress = [&line](std::uint64_t done, std::uint64_t total) {
-      line.Set("compare", done, total);
+    options_.compare.on_progress = [&line](const PhaseEvent& event) {
+      line.Set("compare", event.bytes_done, event.bytes_total);
     };
     Result<CompareReport> report = sealpoint::Compare(*first_, *second_, options_.compare);
     if (!report) return report.error();

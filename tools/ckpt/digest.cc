@@ -69,8 +69,8 @@ class DigestCommand final : public Command {
     if (!checkpoint) return checkpoint.error();
     ProgressLine line;
     ContentOptions options = options_;
-    options.on_progress = [&line](std::uint64_t done, std::uint64_t total) {
-      line.Set("digest", done, total);
+    options.on_progress = [&line](const PhaseEvent& event) {
+      line.Set("digest", event.bytes_done, event.bytes_total);
     };
     return ComputeContentDigest(**checkpoint, options);
   }

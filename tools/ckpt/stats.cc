@@ -99,8 +99,8 @@ class Stats {
     if (!checkpoint) return checkpoint.error();
     ProgressLine line;
     ContentOptions options = options_.content;
-    options.on_progress = [&line](std::uint64_t done, std::uint64_t total) {
-      line.Set("statistics", done, total);
+    options.on_progress = [&line](const PhaseEvent& event) {
+      line.Set("statistics", event.bytes_done, event.bytes_total);
     };
     auto tensors = ComputeStatistics(**checkpoint, options);
     if (!tensors || !options_.store) return tensors;

@@ -168,8 +168,9 @@ TEST_F(CompareTest, PayloadIsComparedWhereCutsDiffer) {
       Find(spec, "w").chunk_size = 8192;
     };
     std::uint64_t total = 0;
-    const CompareReport report =
-        CompareWith(recut, {.threads = 2, .on_progress = [&](auto, auto of) { total = of; }});
+    const CompareReport report = CompareWith(
+        recut,
+        {.threads = 2, .on_progress = [&](const PhaseEvent& event) { total = event.bytes_total; }});
     EXPECT_EQ(report.is_same(), !is_changed);
     EXPECT_EQ(report.payload_bytes_read, 2u * (8192 + 12000));
     EXPECT_EQ(total, 8192u + 12000u);

@@ -104,9 +104,9 @@ TEST_F(ContentDigestTest, IsAnotherForAllElse) {
 TEST_F(ContentDigestTest, OfSelectedTensorsHasNoObject) {
   std::uint64_t done = 0;
   const ContentDigest some =
-      Of(Spec(), {.patterns = {"grid"}, .on_progress = [&](auto now, auto total) {
-                    done = now;
-                    EXPECT_EQ(total, 120'000u);
+      Of(Spec(), {.patterns = {"grid"}, .on_progress = [&](const PhaseEvent& event) {
+                    done = event.bytes_done;
+                    EXPECT_EQ(event.bytes_total, 120'000u);
                   }});
   EXPECT_EQ(done, 120'000u);
   MiniSpec alone = Spec();
@@ -122,9 +122,9 @@ TEST_F(ContentDigestTest, OfSelectedTensorsHasNoObject) {
 
 TEST_F(ContentDigestTest, CanBeEndedWhileObjectsAreRead) {
   const auto checkpoint = Make(Spec());
-  const auto end_after_tensors = [](std::uint64_t now, std::uint64_t total) {
-    EXPECT_EQ(total, 190'008u);
-    if (now > 120'008) throw std::runtime_error("enough");
+  const auto end_after_tensors = [](const PhaseEvent& event) {
+    EXPECT_EQ(event.bytes_total, 190'008u);
+    if (event.bytes_done > 120'008) throw std::runtime_error("enough");
   };
   EXPECT_EQ(ComputeContentDigest(*checkpoint, {.on_progress = end_after_tensors}).status().code(),
             Code::kCancelled);

@@ -199,9 +199,9 @@ TEST_F(StatisticsTest, OfSelectedTensorsByName) {
   const auto checkpoint = Make(spec);
   std::uint64_t done = 0;
   std::uint64_t total = 0;
-  const auto all = ComputeStatistics(*checkpoint, {.on_progress = [&](auto now, auto of) {
-                     done = now;
-                     total = of;
+  const auto all = ComputeStatistics(*checkpoint, {.on_progress = [&](const PhaseEvent& event) {
+                     done = event.bytes_done;
+                     total = event.bytes_total;
                    }}).value();
   ASSERT_THAT(all, SizeIs(4));
   EXPECT_EQ(all[0].name, "a");

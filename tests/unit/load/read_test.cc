@@ -291,7 +291,8 @@ TEST_F(ReadTest, ThreadsGiveTheSameBytes) {
 TEST_F(ReadTest, ProgressEndsAtTheBytesRead) {
   OpenHalves();
   std::vector<PhaseEvent> events;
-  const ReadOptions options{.on_phase = [&](const PhaseEvent& event) { events.push_back(event); }};
+  const ReadOptions options{
+      .on_progress = [&](const PhaseEvent& event) { events.push_back(event); }};
   Bytes out(kTensorBytes);
   ReadRequest request;
   request.Add("w", MutableMemoryView::Host(out));

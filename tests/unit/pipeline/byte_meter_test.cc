@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <functional>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -16,9 +15,11 @@ using Calls = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
 
 TEST(ByteMeter, ReportsTheSumAndTheTotal) {
   Calls calls;
-  const std::function<void(std::uint64_t, std::uint64_t)> on_progress =
-      [&](std::uint64_t done, std::uint64_t total) { calls.emplace_back(done, total); };
-  ByteMeter meter(ReportTo(on_progress), 9);
+  const PhaseCallback on_progress = [&](const PhaseEvent& event) {
+    EXPECT_EQ(event.phase, Phase::kCompare);
+    calls.emplace_back(event.bytes_done, event.bytes_total);
+  };
+  ByteMeter meter(ReportTo(on_progress, Phase::kCompare), 9);
   EXPECT_TRUE(meter.Add(4).ok());
   EXPECT_TRUE(meter.Add(5).ok());
   EXPECT_EQ(calls, (Calls{{4, 9}, {9, 9}}));
@@ -26,31 +27,21 @@ TEST(ByteMeter, ReportsTheSumAndTheTotal) {
 
 TEST(ByteMeter, MakesNoCallAfterAnEnd) {
   Calls calls;
-  const std::function<bool(std::uint64_t, std::uint64_t)> on_progress = [&](std::uint64_t done,
-                                                                            std::uint64_t total) {
-    calls.emplace_back(done, total);
-    return false;
+  const PhaseCallback on_progress = [&](const PhaseEvent& event) {
+    calls.emplace_back(event.bytes_done, event.bytes_total);
+    throw std::runtime_error("enough");
   };
-  ByteMeter meter(AskDuringCopy(on_progress));
+  ByteMeter meter(ReportTo(on_progress, Phase::kCopy));
   meter.set_bytes_total(9);
-  EXPECT_EQ(meter.Add(4).code(), Code::kCancelled);
+  EXPECT_EQ(meter.Add(4).ToString(), "Cancelled: ended by the progress callback: enough");
   EXPECT_EQ(meter.Add(5).code(), Code::kCancelled);
   EXPECT_EQ(calls, (Calls{{4, 9}}));
   EXPECT_EQ(meter.bytes_done(), 9U);
 }
 
-TEST(ByteMeter, TakesAnExceptionForAnEnd) {
-  const std::function<bool(std::uint64_t)> throws_in_copy = [](std::uint64_t) -> bool { throw 1; };
-  EXPECT_EQ(ByteMeter(AskDuringCopy(throws_in_copy)).Add(1).ToString(),
-            "Cancelled: the copy was given up by its caller");
-  const std::function<void(std::uint64_t, std::uint64_t)> throws =
-      [](std::uint64_t, std::uint64_t) { throw std::runtime_error("enough"); };
-  EXPECT_EQ(ByteMeter(ReportTo(throws)).Add(1).ToString(), "Cancelled: on_progress threw: enough");
-}
-
 TEST(ByteMeter, CountsWithoutACallback) {
-  const std::function<bool(std::uint64_t)> none;
-  ByteMeter meter(AskDuringCopy(none));
+  const PhaseCallback none;
+  ByteMeter meter(ReportTo(none, Phase::kCopy));
   EXPECT_TRUE(meter.Add(4).ok());
   EXPECT_EQ(meter.bytes_done(), 4U);
 }

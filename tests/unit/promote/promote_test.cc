@@ -328,8 +328,8 @@ TEST_F(PromoteTest, IsEndedByItsCallerWhileItWaits) {
   ReplaceFile(*from_, "local", good_.blobs.at(1).name, nullptr);
   int calls = 0;
   const auto promoted =
-      Run({.deadline = std::chrono::milliseconds(500), .on_progress = [&](std::uint64_t bytes) {
-             return bytes < good_.blob(0).size() || ++calls < 3;
+      Run({.deadline = std::chrono::milliseconds(500), .on_progress = [&](const PhaseEvent& event) {
+             if (event.bytes_done >= good_.blob(0).size() && ++calls >= 3) throw 1;
            }});
   EXPECT_THAT(promoted.status(), HasCode(Code::kCancelled));
 }
@@ -516,9 +516,7 @@ TEST_F(PromoteTest, RefusesOptionsThatMeanNothing) {
   EXPECT_EQ(Run({.threads = -1}).error().code(), Code::kInvalidArgument);
   EXPECT_EQ(Run({.threads = 3}).error().code(), Code::kInvalidArgument);  // less than a page each
   EXPECT_EQ(Run({.deadline = std::chrono::milliseconds(0)}).error().code(), Code::kInvalidArgument);
-  EXPECT_EQ(Run({.on_progress = [](std::uint64_t) { return false; }}).error().code(),
-            Code::kCancelled);
-  EXPECT_EQ(Run({.on_progress = [](std::uint64_t) -> bool { throw 1; }}).error().code(),
+  EXPECT_EQ(Run({.on_progress = [](const PhaseEvent&) { throw 1; }}).error().code(),
             Code::kCancelled);
   EXPECT_FALSE(IsCommitted());
   EXPECT_TRUE(Run({.threads = kThreadsAuto, .deadline = kForever}).ok());

@@ -333,12 +333,11 @@ TEST_F(CopyTest, AMarkerThatCannotBeReadIsNotCalledAnothers) {
 TEST_F(CopyTest, TellsItsCallerHowFarItIsWhoMayEndIt) {
   std::uint64_t last = 0;
   std::uint64_t total = 0;
-  CopyOptions options{
-      .repack = {.blob_count = 1, .on_progress = [&](std::uint64_t done, std::uint64_t of) {
-                   last = done;
-                   total = of;
-                   return done < kMiB;
-                 }}};
+  CopyOptions options{.repack = {.blob_count = 1, .on_progress = [&](const PhaseEvent& event) {
+                                   last = event.bytes_done;
+                                   total = event.bytes_total;
+                                   if (last >= kMiB) throw 1;
+                                 }}};
   EXPECT_THAT(Copy(options).status(), HasCode(Code::kCancelled));
   EXPECT_GE(last, kMiB);
   EXPECT_LT(last, total);
@@ -346,10 +345,9 @@ TEST_F(CopyTest, TellsItsCallerHowFarItIsWhoMayEndIt) {
   // All of it, whether it is written anew or copied as it is.
   for (const std::uint32_t blob_count : {1U, 0U}) {
     options.repack.blob_count = blob_count;
-    options.repack.on_progress = [&](std::uint64_t done, std::uint64_t of) {
-      last = done;
-      total = of;
-      return true;
+    options.repack.on_progress = [&](const PhaseEvent& event) {
+      last = event.bytes_done;
+      total = event.bytes_total;
     };
     ASSERT_TRUE(Copy(options, "to" + std::to_string(blob_count)).ok());
     EXPECT_EQ(last, total);

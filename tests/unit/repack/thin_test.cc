@@ -93,11 +93,10 @@ TEST_F(ThinTest, TheDefaultPlaceNeedsAName) {
 // Copying may take hours, in which the later one is lost.
 TEST_F(ThinTest, LooksForALaterOneAgainBeforeItRemovesTheSource) {
   ThinOptions options{.drop = {"optimizer.*"}, .remove_source = true, .repack = Small()};
-  options.repack.on_progress = [&](std::uint64_t, std::uint64_t) {
+  options.repack.on_progress = [&](const PhaseEvent&) {
     for (const std::string& name : FileNames(*storage_, "run/3")) {
       if (name.ends_with(".blob")) ReplaceFile(*storage_, "run/3", name, nullptr);
     }
-    return true;
   };
   EXPECT_THAT(ThinCheckpoint("run/2", "", options).status(), HasCode(Code::kInvalidArgument));
   EXPECT_THAT(Names(), ::testing::UnorderedElementsAre("3", "2-thin", "2", "1"));

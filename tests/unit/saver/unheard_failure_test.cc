@@ -87,7 +87,7 @@ TEST_F(UnheardFailureTest, IsNoneIfTheSaveSucceeded) {
 
 TEST_F(UnheardFailureTest, IsNoneIfTheCallerCancelledIt) {
   storage_->Heal();
-  options_.on_phase = [](const PhaseEvent& event) {
+  options_.on_progress = [](const PhaseEvent& event) {
     if (event.phase == Phase::kSyncBlobs) throw std::runtime_error("stop");
   };
   EXPECT_EQ(MakeEnded()->Poll(), SaveState::kFailed);

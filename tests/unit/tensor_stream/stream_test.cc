@@ -138,7 +138,7 @@ TEST_F(TensorStream, EndsWithTheErrorOfItsCaller) {
                                   });
   EXPECT_EQ(status.message(), "enough");
   EXPECT_EQ(batches, 5);
-  EXPECT_EQ(ReadLanes({.threads = 0}, lanes, meter, {}).code(), Code::kInvalidArgument);
+  EXPECT_EQ(ReadLanes({.threads = -1}, lanes, meter, {}).code(), Code::kInvalidArgument);
 }
 
 }  // namespace

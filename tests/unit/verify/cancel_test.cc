@@ -32,7 +32,7 @@ class CancelTest : public VerifyFixture, public ::testing::WithParamInterface<in
       bytes_read_ += call.size;
       return Status();
     });
-    const auto throwing = [this, nth, done](const VerifyProgress& progress) {
+    const auto throwing = [this, nth, done](const PhaseEvent& progress) {
       if (++calls_ >= nth || progress.bytes_done >= done) {
         throw std::runtime_error("thrown by a test");
       }

@@ -106,7 +106,7 @@ TEST_F(VerifyDirectory, ProgressEndsAtTheTotal) {
   std::atomic<int> running = 0;
   std::vector<std::uint64_t> done;
   VerifyOptions options{.threads = 3, .storage = storage_};
-  options.on_progress = [&](const VerifyProgress& progress) {
+  options.on_progress = [&](const PhaseEvent& progress) {
     EXPECT_EQ(++running, 1);
     done.push_back(progress.bytes_done);
     --running;

@@ -92,10 +92,10 @@ TEST_F(PartTest, BytesOfThePartsAreThoseOfAllChunks) {
 
 TEST_F(PartTest, ProgressEndsAtItsTotal) {
   Store(ManyShards());
-  VerifyProgress last;
+  PhaseEvent last;
   const VerifyOptions options{.part = {2, 3},
                               .storage = storage_,
-                              .on_progress = [&](const VerifyProgress& now) { last = now; }};
+                              .on_progress = [&](const PhaseEvent& now) { last = now; }};
   const VerifyReport report = Verify("ckpt", options).value();
   EXPECT_EQ(last.bytes_done, report.bytes_checked);
   EXPECT_EQ(last.bytes_total, report.bytes_checked);

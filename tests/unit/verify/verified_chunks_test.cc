@@ -236,7 +236,7 @@ TEST_F(VerifiedChunksTest, AnInterruptedVerificationGoesOn) {
     int calls = 0;
     const auto verified = VerifiedChunks::Create();
     std::string saved;
-    const auto throwing = [&](const VerifyProgress&) {
+    const auto throwing = [&](const PhaseEvent&) {
       saved = verified->Encode();  // as of a process that is killed now
       if (++calls == nth) throw std::runtime_error("thrown by a test");
     };

@@ -398,7 +398,7 @@ TEST_F(BlobWriterTest, ProgressCountsPayload) {
   std::vector<std::uint64_t> told;
   const Bytes bytes = NoiseBytes(15, 5000);
   BlobWriterOptions options;
-  options.on_progress = [&](std::uint64_t done) { told.push_back(done); };
+  options.on_bytes = [&](std::uint64_t done) { told.push_back(done); };
   const auto writer = Writer(std::move(options));
   ASSERT_TRUE(writer->Add(ByteTensor("a", 5000), Slice(0, 5000), MemoryView::Host(bytes)).ok());
   ASSERT_TRUE(writer->AddObject("o", "text/plain", ByteSpan(bytes).first(10)).ok());

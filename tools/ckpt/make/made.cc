@@ -87,10 +87,9 @@ void AddRepackOptions(CLI::App& app, RepackOptions& options) {
   app.add_flag("--dry-run", options.dry_run, "Show the result without writing anything");
 }
 
-RepackProgress ProgressOn(ProgressLine& line, std::string_view what) {
-  return [&line, what](std::uint64_t done, std::uint64_t total) {
-    line.Set(what, done, total);
-    return true;
+PhaseCallback ProgressOn(ProgressLine& line, std::string_view what) {
+  return [&line, what](const PhaseEvent& event) {
+    line.Set(what, event.bytes_done, event.bytes_total);
   };
 }
 

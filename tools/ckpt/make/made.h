@@ -36,7 +36,7 @@ void AddMemory(CLI::App& app, std::uint64_t& memory_bytes);
 void AddRepackOptions(CLI::App& app, RepackOptions& options);
 
 // Shows the progress on the line, which must live until the call is over.
-RepackProgress ProgressOn(ProgressLine& line, std::string_view what);
+PhaseCallback ProgressOn(ProgressLine& line, std::string_view what);
 
 // "made DIR: …", or what would be made: a line, or a document with the members that `more` adds.
 ExitStatus ShowMade(bool is_json, const std::string& path, const RepackReport& report,

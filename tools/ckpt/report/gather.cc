@@ -150,7 +150,7 @@ class Gathering {
                           .threads = threads,
                           .limits = TypedLimits(),
                           .violations_per_file_max = kViolationsMax};
-    options.on_progress = [this](const VerifyProgress& done) {
+    options.on_progress = [this](const PhaseEvent& done) {
       if (options_.level == VerifyLevel::kFull) {
         line_.Set("verify", done.bytes_done, done.bytes_total);
       }

@@ -149,8 +149,8 @@ class Norms {
 
   std::optional<std::vector<TensorValues>> Compute(const Opened& opened, Step& step) {
     ContentOptions options{.threads = options_.threads};
-    options.on_progress = [this](std::uint64_t done, std::uint64_t total) {
-      meter_.Set(done, total);
+    options.on_progress = [this](const PhaseEvent& event) {
+      meter_.Set(event.bytes_done, event.bytes_total);
     };
     const auto tensors = ComputeStatistics(*opened.checkpoint, options);
     if (!tensors) {
@@ -186,8 +186,8 @@ class Norms {
   std::optional<std::vector<TensorUpdate>> CompareWith(const Opened& before, const Opened& opened,
                                                        Step& step) {
     CompareOptions options{.numeric = true, .threads = options_.threads};
-    options.on_progress = [this](std::uint64_t done, std::uint64_t total) {
-      meter_.Set(done, total);
+    options.on_progress = [this](const PhaseEvent& event) {
+      meter_.Set(event.bytes_done, event.bytes_total);
     };
     const auto report = Compare(*before.checkpoint, *opened.checkpoint, options);
     if (!report) {

@@ -210,9 +210,8 @@ class Promotions {
          .deadline = std::chrono::milliseconds(
              static_cast<std::int64_t>(options_.wait_seconds * std::milli::den)),
          .limits = TypedLimits(),
-         .on_progress = [&](std::uint64_t bytes) {
-           line.Set("promote", bytes, found.entry.size_bytes);
-           return true;
+         .on_progress = [&](const PhaseEvent& event) {
+           line.Set("promote", event.bytes_done, found.entry.size_bytes);
          }});
     if (report) {
       found.report = *std::move(report);

@@ -88,7 +88,7 @@ class Verification {
     EndBySignal(signal);
   }
 
-  void OnProgress(const VerifyProgress& done, ProgressLine& line) const {
+  void OnProgress(const PhaseEvent& done, ProgressLine& line) const {
     if (verbose()) line.Set("verify", done.bytes_done, done.bytes_total);
     if (!state_) return;
     if (CaughtSignal() != 0) throw std::runtime_error("interrupted");
@@ -140,7 +140,7 @@ class Verification {
                           .limits = TypedLimits(),
                           .verified = verified_};
     if (verbose() || state_) {
-      options.on_progress = [&](const VerifyProgress& done) { OnProgress(done, line); };
+      options.on_progress = [&](const PhaseEvent& done) { OnProgress(done, line); };
     }
     if (options_.all) {
       options.on_violation = [&](const Status& violation) {
