@@ -130,7 +130,7 @@ class Checkpointer:
         >>> state = {"model": torch.nn.Linear(4, 4)}
         >>> with sp.Checkpointer("run", every=2, keep=2) as checkpoints:
         ...     for step in range((checkpoints.resume(state) or 0) + 1, 7):
-        ...         checkpoints.step(step, state)
+        ...         _ = checkpoints.step(step, state)
         >>> sp.Checkpointer("run").resume(state)  # in the next job
         6
     """
