@@ -14,6 +14,7 @@
 #include "sealpoint/export.h"
 #include "sealpoint/phases.h"
 #include "sealpoint/status.h"
+#include "sealpoint/threads.h"
 
 // Compares the contents of checkpoints, regardless of how they are stored.
 

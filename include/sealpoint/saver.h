@@ -21,6 +21,7 @@
 #include "sealpoint/phases.h"
 #include "sealpoint/staged_saves.h"
 #include "sealpoint/status.h"
+#include "sealpoint/threads.h"
 
 namespace sealpoint {
 

@@ -15,6 +15,7 @@
 #include "sealpoint/limits.h"
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
+#include "sealpoint/threads.h"
 
 // Staged saves are committed on local storage, such as a disk of each node, and promoted to their
 // final location in the background (spec/staged.md). SaveTarget::Staged starts one.
