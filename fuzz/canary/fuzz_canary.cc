@@ -9,8 +9,8 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace sealpoint;
-  const auto header =
-      internal::DecodeHeader(fuzz::AsInput(data, size), internal::FileKind::kMarker);
+  const auto header = internal::format::DecodeHeader(fuzz::AsInput(data, size),
+                                                     internal::format::FileKind::kMarker);
   if (!header.ok()) fuzz::RequireAnswer(header.error());
   fuzz::Require(size < 4 || std::memcmp(data, "\x89SPT", 4) != 0, "the canary was found");
   return 0;
