@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Lines of test that run per commit for each line of product (.h .c .cc .cu .py, of what git tracks). Fails above 0.80.
+"""Lines of test that run per commit for each line of product (.h .c .cc .cu .py, of what git tracks). Fails above 0.80, or if
+a part of the product has more lines than its budget in cmake/components.txt.
 
   scripts/test_weight.py [CHECKOUT]              of this one, if none is given
   scripts/test_weight.py --build FOLDER...       compares tests/nightly.txt with what these build folders compile and run
@@ -47,6 +48,21 @@ def count(root, paths):
         part = "product" if path.parts[0] in PRODUCT else "night" if is_nightly else "commit"
         lines[part] += (root / path).read_bytes().count(b"\n")
     return lines["commit"], lines["night"], lines["product"]
+
+
+def components(root, paths):
+    """(part, lines, budget) of each row of cmake/components.txt, then ("other", lines, 0) of the rest of the product."""
+    edges = (root / "cmake/module_edges.txt").read_text()
+    headers = re.findall(r"^(include/sealpoint) (\S+) (\w+)$", edges, re.M)
+    lines = {path: (root / path).read_bytes().count(b"\n") for path in map(str, paths)
+             if pathlib.PurePath(path).suffix in SUFFIXES and path.startswith(tuple(f"{top}/" for top in PRODUCT))}
+    rows = re.findall(r"^(\w+) (\d+): (.*)$", (root / "cmake/components.txt").read_text(), re.M)
+    for part, budget, words in rows:
+        places = {place for word in words.split() for place in (word, f"lib/{word}", f"readers/{word}")}
+        places |= {f"{folder}/{header}" for folder, header, module in headers if module in words.split()}
+        own = [path for path in lines if path in places or any(path.startswith(f"{place}/") for place in places)]
+        yield part, sum(lines.pop(path) for path in own), int(budget)
+    yield "other", sum(lines.values()), 0
 
 
 def tracked(root):
@@ -124,10 +140,13 @@ def main(arguments):
     commit, night, product = count(root, tracked(root))
     print(f"{commit:,} lines of test per commit, {night:,} by night only, {product:,} lines of product: "
           f"{commit / product:.3f} per commit, {(commit + night) / product:.2f} in all")
-    if commit > LIMIT * product:
+    is_heavy = commit > LIMIT * product
+    if is_heavy:
         print(f"{commit:,} lines of test per commit, expected at most {int(LIMIT * product):,}: {LIMIT} for each of product")
-        return 1
-    return 0
+    for part, lines, budget in components(root, tracked(root)):
+        print(f"{part:8} {lines:7,} lines, at most {budget:,}" + (": too many" if lines > budget else ""))
+        is_heavy = is_heavy or lines > budget
+    return 1 if is_heavy else 0
 
 
 if __name__ == "__main__":

@@ -22,6 +22,17 @@ if(LAST_OUTPUT MATCHES "(unit_[a-z]+|[ \n]ckpt[:\n]|train_char_lm|bench_[a-z]+)"
   message(FATAL_ERROR "${CMAKE_MATCH_1} is built though it is switched off")
 endif()
 
+# Parts of the library.
+set(core ${CMAKE_COMMAND} -S ${ROOT} -B ${folder}_core -G ${GENERATOR} -D CMAKE_CXX_COMPILER=${COMPILER} ${without} -D BUILD_TESTING=OFF
+         -D SEALPOINT_BUILD_EXAMPLES=OFF)
+expect_failure("need all of SEALPOINT_COMPONENTS" ${core} -D SEALPOINT_COMPONENTS=core -D SEALPOINT_BUILD_TOOLS=ON)
+expect_failure("SEALPOINT_COMPONENTS is \"ops\", expected core" ${core} -D SEALPOINT_COMPONENTS=ops -D SEALPOINT_BUILD_TOOLS=OFF)
+run(${core} -D SEALPOINT_COMPONENTS=core -D SEALPOINT_BUILD_TOOLS=OFF)
+run(${CMAKE_COMMAND} --build ${folder}_core --target help)
+if(LAST_OUTPUT MATCHES "sealpoint_(interop|repack|compare)_objects")
+  message(FATAL_ERROR "${CMAKE_MATCH_1} is built without its part of the library")
+endif()
+
 # What a machine with Python but without its headers says.
 expect_failure("Debian has the headers in python3-dev" ${CMAKE_COMMAND} -S ${ROOT} -B ${folder} -G ${GENERATOR} -D
                SEALPOINT_BUILD_PYTHON=ON -D CMAKE_DISABLE_FIND_PACKAGE_Python=ON)

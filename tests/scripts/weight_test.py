@@ -38,10 +38,22 @@ class WeightTest(unittest.TestCase):
         self.assertEqual(test_weight.count(root, files), (7, 30, 7))
 
     def test_too_many_lines_per_commit_fail(self):
-        root = self.tree({"lib/a.cc": "line\n" * 10, "tests/a_test.cc": "line\n" * 8, "tests/nightly.txt": ""})
-        with mock.patch.object(test_weight, "tracked", lambda _: ["lib/a.cc", "tests/a_test.cc"]):
+        root = self.tree({"lib/a/a.cc": "line\n" * 6, "include/sealpoint/a.h": "line\n" * 4, "tests/a_test.cc": "line\n" * 8,
+                          "tests/nightly.txt": "", "cmake/module_edges.txt": "a:\ninclude/sealpoint a.h a\n",
+                          "cmake/components.txt": "# Rows.\ncore 10: a\n"})
+        files = ["lib/a/a.cc", "include/sealpoint/a.h", "tests/a_test.cc"]
+        with mock.patch.object(test_weight, "tracked", lambda _: files):
             self.assertEqual(test_weight.main([root]), 0)
             (root / "tests/a_test.cc").write_text("line\n" * 9)
+            self.assertEqual(test_weight.main([root]), 1)
+            (root / "tests/a_test.cc").write_text("")
+            self.assertEqual(test_weight.main([root]), 0)
+            (root / "lib/a/a.cc").write_text("line\n" * 7)  # above the budget
+            self.assertEqual(test_weight.main([root]), 1)
+            (root / "lib/a/a.cc").write_text("")
+            (root / "tools").mkdir()
+            (root / "tools/b.cc").write_text("line\n")  # of no part
+            files.append("tools/b.cc")
             self.assertEqual(test_weight.main([root]), 1)
 
     def differences(self, option, nightly, tests):
