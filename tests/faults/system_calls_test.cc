@@ -67,6 +67,9 @@ std::vector<std::string>& Calls() {
 // system says.
 std::optional<unsigned> alignment_of_direct_io;
 
+// False: as on a file system without RENAME_NOREPLACE.
+bool has_exclusive_rename = true;
+
 constexpr long kPageBytes = 65536;  // of the system, as it says here
 
 const void* last_unmapped = nullptr;
@@ -119,6 +122,19 @@ ssize_t pread(int fd, void* data, size_t size, off_t offset) {
 int linkat(int from_fd, const char* from, int to_fd, const char* to, int flags) {
   using Function = int (*)(int, const char*, int, const char*, int);
   return Stand<Function>("linkat", to, from_fd, from, to_fd, to, flags);
+}
+
+int link(const char* from, const char* to) noexcept {
+  return Stand<int (*)(const char*, const char*)>("link", to, from, to);
+}
+
+int renameat2(int from_fd, const char* from, int to_fd, const char* to, unsigned flags) noexcept {
+  if (!has_exclusive_rename && (flags & RENAME_NOREPLACE) != 0) {
+    errno = EINVAL;
+    return -1;
+  }
+  using Function = int (*)(int, const char*, int, const char*, unsigned);
+  return Stand<Function>("renameat2", to, from_fd, from, to_fd, to, flags);
 }
 
 int unlinkat(int fd, const char* name, int flags) noexcept {
@@ -254,6 +270,60 @@ TEST_F(SystemCalls, ARemovalThatIsNotDurableIsAnError) {
   Fail({.call = "fsync", .end = Base()});
   EXPECT_THAT(PosixStorage()->OpenDirectory(temp_.path()).value()->RemoveSubdirectory("a"),
               HasCode(Code::kIo));
+}
+
+TEST_F(SystemCalls, AReplacementThatIsNotDurableIsAnError) {
+  ASSERT_TRUE(directory_->Replace("f", AsBytes("old")).ok());
+  Fail({.call = "fsync", .end = ".tmp"});
+  EXPECT_THAT(directory_->Replace("f", AsBytes("newer")), HasCode(Code::kIo));
+  EXPECT_THAT(Files(), ElementsAre("f"));
+  EXPECT_EQ(AsText(ReadWholeFile(*PosixStorage(), temp_.path(), "f")), "old");
+  Fail({.call = "fsync", .end = Base()});
+  EXPECT_THAT(directory_->Replace("f", AsBytes("newer")), HasCode(Code::kIo));
+}
+
+TEST_F(SystemCalls, SyncAllReportsEachFileAndDirectory) {
+  ASSERT_TRUE(MakeDirectory("a").ok());
+  const Bytes content = NoiseBytes(1, 10);
+  ReplaceFile(*PosixStorage(), temp_ / "a", "f", &content);
+  for (const std::string& end : {std::string("a/f"), std::string("/a"), Base()}) {
+    Fail({.call = "fsync", .end = end});
+    EXPECT_THAT(DefaultStorage()->SyncAll(temp_.path()), HasCode(Code::kIo)) << end;
+  }
+  Fail({.call = "fsync", .end = "a/f"});
+  EXPECT_THAT(DefaultStorage()->SyncAll(temp_ / "a/f"), HasCode(Code::kIo));
+  EXPECT_TRUE(DefaultStorage()->SyncAll(temp_.path()).ok());
+}
+
+TEST_F(SystemCalls, AMoveThatIsNotDurableIsAnError) {
+  ASSERT_TRUE(MakeDirectory("a").ok());
+  ASSERT_TRUE(directory_->Replace("f", AsBytes("x")).ok());
+  Fail({.call = "fsync", .end = "/a"});
+  EXPECT_THAT(PosixStorage()->Move(temp_ / "f", temp_ / "a/f"), HasCode(Code::kIo));
+  Fail({.call = "fsync", .end = Base()});
+  EXPECT_THAT(PosixStorage()->Move(temp_ / "a/f", temp_ / "f"), HasCode(Code::kIo));
+}
+
+TEST_F(SystemCalls, AMoveReplacesNothingWithoutExclusiveRename) {
+  has_exclusive_rename = false;
+  const auto move = [&](const char* to) {
+    return PosixStorage()->Move(temp_ / "f", temp_ / to).code();
+  };
+  for (const int error_number : {0, EPERM}) {  // 0: the file system has links
+    ASSERT_TRUE(directory_->Replace("f", AsBytes("new")).ok());
+    ASSERT_TRUE(directory_->Replace("g", AsBytes("old")).ok());
+    if (error_number != 0) Fail({.call = "link", .end = "g", .error_number = error_number});
+    EXPECT_EQ(move("g"), Code::kAlreadyExists);
+    EXPECT_EQ(AsText(ReadWholeFile(*PosixStorage(), temp_.path(), "g")), "old");
+    if (error_number != 0) Fail({.call = "link", .end = "h", .error_number = error_number});
+    EXPECT_EQ(move("h"), Code::kOk);
+    EXPECT_THAT(Files(), ElementsAre("g", "h"));
+    ASSERT_TRUE(directory_->Remove("h").ok());
+  }
+  ASSERT_TRUE(directory_->Replace("f", AsBytes("new")).ok());
+  Fail({.call = "link", .end = "h", .error_number = EIO});
+  EXPECT_EQ(move("h"), Code::kIo);
+  has_exclusive_rename = true;
 }
 
 // After the second try the kernel would report success for pages that it has dropped.
