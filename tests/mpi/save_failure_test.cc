@@ -270,17 +270,17 @@ TEST(SaveFailureTest, EveryRankGetsTheFirstCause) {
 TEST(SaveFailureTest, ARankThatFailedBeforeTellsTheOthers) {
   for (const auto& [code, told] :
        {std::pair(Code::kDevice, Code::kDevice), {Code::kComm, Code::kCancelled}}) {
-    OnJobs([&, code = code, told = told](SaveJob& job) {
+    OnJobs([&, given = code, expected = told](SaveJob& job) {
       SaveOptions options{.step = 5};
       Declaration declaration;
       if (job.is_last()) {
-        options = {.failure = Status(code, "the batch was lost")};
+        options = {.failure = Status(given, "the batch was lost")};
       } else {
         declaration = UsualDeclaration(job.comm);
       }
       const SaveTarget target = SaveTarget::Directory(job.path(job.is_last() ? "" : "ckpt"));
       const Status status = job.Save(declaration, target, options).status();
-      EXPECT_THAT(status, HasCode(told));
+      EXPECT_THAT(status, HasCode(expected));
       EXPECT_THAT(status.message(), HasSubstr("the batch was lost"));
       EXPECT_EQ(status.place().rank, job.size() - 1);
       ExpectCleanFailure(job, status);

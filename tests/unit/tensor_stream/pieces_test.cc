@@ -63,7 +63,7 @@ TEST(Pieces, HavePlanesThatBeginAtPagesIfTheyAreLarge) {
 
 TEST(Pieces, AreDividedByTheirSizes) {
   std::vector<Piece> pieces;
-  for (const std::uint64_t size : {6, 1, 1, 1, 3}) pieces.push_back(PieceOf(size));
+  for (const std::uint64_t size : {6u, 1u, 1u, 1u, 3u}) pieces.push_back(PieceOf(size));
   const std::vector<Lane> lanes = Divide(pieces, 3);
   ASSERT_EQ(lanes.size(), 3U);
   EXPECT_THAT(SizesOf(lanes[0]), ElementsAre(6));
