@@ -35,6 +35,11 @@ namespace {
 
 constexpr const char* kFrozenGroup = "frozen";
 
+// Rounded up: a deadline of 0 would be refused.
+std::chrono::milliseconds Milliseconds(double seconds) {
+  return std::chrono::ceil<std::chrono::milliseconds>(std::chrono::duration<double>(seconds));
+}
+
 // What one rank saves. Borrows the memory; keeps nothing of Python but the objects' bytes.
 class RankState {
  public:
@@ -134,9 +139,7 @@ class PendingSaveHandle {
   PendingSaveHandle& operator=(const PendingSaveHandle&) = delete;
 
   // Without the GIL.
-  bool WaitFor(double seconds) {
-    return save_->WaitFor(std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1e3)));
-  }
+  bool WaitFor(double seconds) { return save_->WaitFor(Milliseconds(seconds)); }
   CommitInfo Result() { return Value(save_->Wait()); }
   void Cancel() { save_->Cancel(); }
 
@@ -150,11 +153,7 @@ std::chrono::milliseconds DeadlineOf(std::optional<double> seconds) {
     throw StatusError(Status(Code::kInvalidArgument, "deadline is " + std::to_string(*seconds) +
                                                          " s, expected more than 0, or None"));
   }
-  return std::chrono::milliseconds(static_cast<std::int64_t>(*seconds * 1e3) + 1);
-}
-
-std::chrono::milliseconds Milliseconds(double seconds) {
-  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1e3));
+  return Milliseconds(*seconds);
 }
 
 // Local, without the GIL.

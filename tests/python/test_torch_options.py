@@ -58,6 +58,11 @@ def test_an_unknown_option_is_refused_by_name(tmp_path, call, words):
     assert not (tmp_path / "c").exists()
 
 
+def test_a_deadline_below_a_millisecond_is_a_deadline(tmp_path):
+    """The library counts milliseconds, and refuses 0."""
+    sp.save({"n": 1}, tmp_path / "c", deadline=1e-4)  # alone: no exchange to wait for
+
+
 def test_options_of_a_writer_are_pickled():
     import pickle
 
