@@ -9,13 +9,13 @@ if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
 endif()
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
-# What is built to be used is compiled in pieces of many sources (SealpointUnity.cmake), which takes less than half as long:
-# reading headers takes most of it. -D CMAKE_UNITY_BUILD=OFF compiles each source alone.
+# What is built to be used is compiled in one piece per module and program (SealpointUnity.cmake), which takes less than half as
+# long: reading headers takes most of it. -D CMAKE_UNITY_BUILD=OFF compiles each source alone.
 if(NOT DEFINED CMAKE_UNITY_BUILD AND CMAKE_BUILD_TYPE STREQUAL "Release")
   set(CMAKE_UNITY_BUILD ON)
 endif()
 if(NOT DEFINED CMAKE_UNITY_BUILD_BATCH_SIZE)
-  set(CMAKE_UNITY_BUILD_BATCH_SIZE 24)
+  set(CMAKE_UNITY_BUILD_BATCH_SIZE 0)
 endif()
 
 find_program(SEALPOINT_CCACHE ccache)

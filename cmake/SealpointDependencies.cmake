@@ -26,7 +26,7 @@ endif()
 
 include(SealpointSchema)
 
-# MPI is used by tests, examples and benchmarks; the library links none (the adapter is a header).
+# MPI is used by tests, examples and benchmarks; the library links none (SealpointMpi.cmake).
 if(NOT SEALPOINT_WITH_MPI STREQUAL "OFF")
   set(MPI_CXX_SKIP_MPICXX TRUE)
   if(SEALPOINT_WITH_MPI STREQUAL "ON")

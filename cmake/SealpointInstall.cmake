@@ -35,7 +35,8 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/sealpointConfig.cmake.
 # A minor version may break callers (docs/reference/policy.md).
 write_basic_package_version_file(sealpointConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/sealpointConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/sealpointConfigVersion.cmake
-              ${PROJECT_SOURCE_DIR}/cmake/SealpointZstd.cmake DESTINATION ${sealpoint_config_dir})
+              ${PROJECT_SOURCE_DIR}/cmake/SealpointMpi.cmake ${PROJECT_SOURCE_DIR}/cmake/SealpointZstd.cmake
+        DESTINATION ${sealpoint_config_dir})
 
 # Relative, so that an installation can be moved.
 file(RELATIVE_PATH sealpoint_pc_to_prefix /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)

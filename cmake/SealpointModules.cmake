@@ -120,7 +120,7 @@ endfunction()
 
 # sealpoint_add_library(): the targets for users, made of all module objects.
 #   sealpoint::sealpoint  the library
-#   sealpoint::mpi        the library and the MPI to compile its adapter header with; an error if MPI was not found
+#   sealpoint::mpi        the library and its adapter of the MPI that was found; an error if none was
 #   sealpoint::s3         the client of S3, a library that links the first; an error without what it needs
 #   sealpoint::c          the C API, if SEALPOINT_BUILD_C: a shared library that holds all it needs of the others
 # Tests that look inside use sealpoint_whole: a shared library hides what is not public.
@@ -153,14 +153,15 @@ function(sealpoint_add_library)
     target_link_libraries(sealpoint_whole INTERFACE sealpoint sealpoint_headers)
   endif()
 
-  add_library(sealpoint_mpi INTERFACE)
-  add_library(sealpoint::mpi ALIAS sealpoint_mpi)
   if(SEALPOINT_HAVE_MPI)
-    target_link_libraries(sealpoint_mpi INTERFACE sealpoint MPI::MPI_CXX)
+    include(SealpointMpi)
+    target_link_libraries(sealpoint_mpi PRIVATE sealpoint_warnings)
   else()
+    add_library(sealpoint_mpi INTERFACE)
     # No such target: whoever links sealpoint::mpi reads its name in the error.
     target_link_libraries(sealpoint_mpi INTERFACE "sealpoint::mpi needs MPI, which is not here or off by SEALPOINT_WITH_MPI")
   endif()
+  add_library(sealpoint::mpi ALIAS sealpoint_mpi)
 
   if(SEALPOINT_HAVE_S3)
     add_library(sealpoint_s3 $<TARGET_OBJECTS:sealpoint_s3_objects>)

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "or_abort.h"
+#include "sealpoint/collective_reader.h"
 #include "sealpoint/mpi_communicator.h"
-#include "sealpoint/open_newest.h"
 #include "sealpoint/saver.h"
 
 namespace sp = sealpoint;

@@ -46,7 +46,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                                                    buffer, {}));
   fuzz::Check(internal::metadata::Metadata::Decode(internal::metadata::MetadataKind::kIndex, file,
                                                    buffer, {},
-                                                   internal::metadata::UnknownFields::kSkip));
+                                                   {.unknown = true, .fingerprints = true}));
   fuzz::Check(internal::metadata::Metadata::DecodeManifest(
       file, buffer, {.record_count = 3, .shard_count = 3}, {}));
   return 0;

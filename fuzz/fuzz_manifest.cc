@@ -16,7 +16,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::uint32_t shard_count = input.Take32();
   const auto buffer = std::make_shared<Bytes>(input.rest().begin(), input.rest().end());
   const auto manifest = internal::metadata::Metadata::DecodeManifest(
-      buffer, *buffer, {.record_count = record_count, .shard_count = shard_count}, {});
+      buffer, *buffer, {.record_count = record_count, .shard_count = shard_count}, {},
+      {.fingerprints = true});
   if (!manifest.ok()) {
     fuzz::RequireAnswer(manifest.error());
     return 0;

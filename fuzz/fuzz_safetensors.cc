@@ -56,23 +56,12 @@ void CheckFile(std::string_view content) {
 
 void CheckHeader(std::string_view text, std::uint64_t payload_size) {
   const auto header = internal::safetensors::DecodeSafetensorsHeader(text, payload_size);
-  if (!header.ok()) return RequireBlame(header.error());
-  const std::string encoded =
-      internal::safetensors::EncodeSafetensorsHeader(header->metadata, header->tensors);
-  const auto again = internal::safetensors::DecodeSafetensorsHeader(
-      std::string_view(encoded).substr(internal::safetensors::kSafetensorsLengthBytes),
-      payload_size);
-  Require(again.ok(), "what was encoded is refused: " + again.status().ToString());
-  Require(again->metadata == header->metadata && again->tensors == header->tensors,
-          "a header has changed");
+  if (!header.ok()) RequireBlame(header.error());
 }
 
 void CheckIndex(std::string_view text) {
   const auto index = internal::safetensors::DecodeSafetensorsIndex(text);
-  if (!index.ok()) return RequireBlame(index.error());
-  const auto again = internal::safetensors::DecodeSafetensorsIndex(
-      internal::safetensors::EncodeSafetensorsIndex(*index, 0));
-  Require(again.ok() && *again == *index, "an index has changed");
+  if (!index.ok()) RequireBlame(index.error());
 }
 
 }  // namespace

@@ -22,8 +22,10 @@ constexpr std::uint64_t kBuffers = 12;  // more than writers and groups, as the 
 
 Status WritePart(const WrittenPart& part, const WrittenState& state, BlobWriter& writer) {
   if (part.tensor == nullptr) {
-    return writer.AddObject(part.object->name, part.object->media_type, part.object->bytes,
-                            part.object->codec);
+    return writer.AddObject({.name = part.object->name,
+                             .media_type = part.object->media_type,
+                             .codec = part.object->codec},
+                            part.object->bytes);
   }
   if (!part.region) return writer.AddEmpty(part.tensor->spec);
   const Bytes memory = SourceMemory(*part.tensor, *part.region, part.layout);

@@ -2,36 +2,36 @@
 #ifndef SEALPOINT_C_H_
 #define SEALPOINT_C_H_
 
-// Sealpoint's C API, for C (C99), C++ and every language that can call C. One header and one
-// library (libsealpoint_c.so). docs/guides/c.md has programs in C, Rust and Go.
+// Sealpoint's C API, for C (C99), C++ and every language that can call C. The API consists of this
+// header and one library, libsealpoint_c.so. docs/guides/c.md has programs in C, Rust and Go.
 //
 // These rules apply to all functions:
 // Errors. A function that can fail returns a code (enum below; 0 is success). Its last parameter is
-//   the address of an error object pointer, or NULL. The function always writes it: NULL on
-//   success, otherwise an object owned by the caller, to be freed with sealpoint_error_free. The
-//   previous value is ignored. C++ exceptions become SEALPOINT_INTERNAL.
-// Outputs. `T** out` receives a new object owned by the caller, with its own `_free` function. It
-//   is set to NULL on failure. Objects made by the library are freed only by its functions; it
-//   never frees or keeps objects made by the caller.
-// Strings are UTF-8 with pointer and length in both directions. Strings returned by the library
-//   belong to the object they were obtained from and are valid as long as it. Except for names of
-//   tensors, they are followed by a zero byte that `size` does not include.
-// Structs begin with `struct_size`, which the caller sets to the sizeof in its own header. Zero in
-//   any other field is the default. sealpoint_init does both. An older program therefore works with
-//   a newer library. A newer program works with an older library if it leaves fields unknown to
-//   that library at zero (otherwise SEALPOINT_UNSUPPORTED). The library writes output structs only
-//   up to `struct_size`. If a pointer to options may be NULL, NULL means the defaults.
-// NULL. Freeing NULL does nothing. Any other NULL for a required object is
-//   SEALPOINT_INVALID_ARGUMENT, or an empty result from functions without a code.
+//   the address of a pointer, or NULL. On success the function sets the pointer to NULL; on failure
+//   it sets the pointer to an error object, which the caller owns and frees with
+//   sealpoint_error_free. C++ exceptions become SEALPOINT_INTERNAL.
+// Outputs. `T** out` receives a new object, which the caller owns and frees with the type's `_free`
+//   function; on failure it receives NULL. Only functions of the library free objects of the
+//   library. The library never frees or keeps objects of the caller.
+// Strings are UTF-8, passed and returned with pointer and length. A returned string belongs to the
+//   object it was obtained from and is valid as long as that object. A zero byte, which `size` does
+//   not include, follows every returned string except tensor names.
+// Structs begin with `struct_size`, which the caller sets to the sizeof in its own header. In all
+//   other fields, zero means the default. sealpoint_init sets the size and the zeros. An older
+//   program works with a newer library. A newer program works with an older library if it leaves
+//   zeros in fields unknown to that library; if not, it gets SEALPOINT_UNSUPPORTED. The library
+//   writes output structs only up to `struct_size`. NULL options, where allowed, mean the defaults.
+// NULL. Freeing NULL does nothing. If any other required pointer is NULL, a function returns
+//   SEALPOINT_INVALID_ARGUMENT, or an empty result if it returns no code.
 // Lifetimes. Objects keep their parents alive: an engine, a communicator or a checkpoint may be
-//   freed while objects made from it are in use. Tensor memory is borrowed for as long as the
-//   called function documents.
+//   freed while objects created from it are still in use. Each function documents how long it
+//   borrows tensor memory.
 // Threads. Functions on different objects may run concurrently. On one object, functions with a
-//   const parameter may run on any number of threads; others need one call at a time.
-// Callbacks receive the `user` pointer registered with them. They must return to the library (no
-//   longjmp, no exception) and must not call functions of the object that calls them.
-// Growth. Functions and fields may be added; none is changed or removed. SEALPOINT_C_1 is the
-//   version of the exported symbols.
+//   const parameter may run on any number of threads; other functions need exclusive access.
+// Callbacks receive the `user` pointer that was registered with them. They must return to the
+//   library (no longjmp, no exception) and must not call functions of the object that calls them.
+// Growth. Later versions may add functions and fields, but do not change or remove existing ones.
+//   SEALPOINT_C_1 is the version of the exported symbols.
 
 #include <stdint.h>
 
@@ -65,9 +65,9 @@ enum {
   SEALPOINT_INTERNAL = 17,         // a bug in this library, or out of memory
 };
 
-// Element types; the values of the file format.
+// Element types. The values are those of the file format.
 enum {
-  SEALPOINT_DTYPE_NONE = 0,  // raw bytes, if a dtype is optional
+  SEALPOINT_DTYPE_NONE = 0,  // raw bytes, where a dtype is optional
   SEALPOINT_DTYPE_BOOL = 1,
   SEALPOINT_DTYPE_INT8 = 2,
   SEALPOINT_DTYPE_INT16 = 3,
@@ -88,23 +88,23 @@ enum {
   SEALPOINT_DTYPE_F8_E4M3FNUZ = 18,
   SEALPOINT_DTYPE_F8_E5M2FNUZ = 19,
   SEALPOINT_DTYPE_F8_E8M0FNU = 20,
-  SEALPOINT_DTYPE_F4_E2M1_X2 = 21,  // one element is one byte with two values
+  SEALPOINT_DTYPE_F4_E2M1_X2 = 21,  // one element is one byte that holds two values
   SEALPOINT_DTYPE_COMPLEX32 = 22,
 };
 
-// How the chunks of a tensor are encoded; the values of the file format.
+// Encoding of a tensor's chunks. The values are those of the file format.
 enum { SEALPOINT_CODEC_NONE = 0, SEALPOINT_CODEC_ZSTD = 1, SEALPOINT_CODEC_BYTE_SPLIT_ZSTD = 2 };
 
 enum {
   SEALPOINT_ABI_VERSION = 1,
-  SEALPOINT_NDIM_MAX = 32,            // of the file format
+  SEALPOINT_NDIM_MAX = 32,            // a limit of the file format
   SEALPOINT_ID_TEXT_SIZE = 32,        // hexadecimal digits
   SEALPOINT_DIRECTORY_NAME_SIZE = 64  // enough for sealpoint_series_directory_name
 };
 
 // "No step" in output structs: a checkpoint that belongs to no training step.
 static const uint64_t SEALPOINT_NO_STEP = UINT64_MAX;
-static const int64_t SEALPOINT_FOREVER = -1;  // a deadline without a limit
+static const int64_t SEALPOINT_FOREVER = -1;  // as a deadline: no limit
 
 typedef struct sealpoint_string {
   const char* data;  // may be NULL if size is 0
@@ -116,23 +116,23 @@ typedef struct sealpoint_bytes {
   uint64_t size;
 } sealpoint_bytes;
 
-// A random id of an attempt or a blob. All zero: none.
+// A random id of an attempt or a blob. If all bytes are zero, there is no id.
 typedef struct sealpoint_id {
   uint8_t bytes[16];
 } sealpoint_id;
 
 typedef struct sealpoint_error sealpoint_error;
 
-// ABI version of the loaded library: SEALPOINT_ABI_VERSION of its header.
+// Returns the SEALPOINT_ABI_VERSION of the header that the loaded library was built with.
 SEALPOINT_C_API uint32_t sealpoint_abi_version(void);
-// Version of the loaded library, such as "1.0.0". Valid forever.
+// Returns the version of the loaded library, such as "1.0.0". The string is valid forever.
 SEALPOINT_C_API sealpoint_string sealpoint_version(void);
-// Zeroes a struct and sets its struct_size: sealpoint_init(&options, sizeof options). Does nothing
-// if either argument is 0.
+// Fills a struct with zeros and sets its struct_size, as in sealpoint_init(&options, sizeof
+// options). Does nothing if the pointer is NULL or the size is less than 4.
 SEALPOINT_C_API void sealpoint_init(void* sized_struct, uint32_t size_bytes);
 
-// Names of codes ("Corrupt"), dtypes ("f32") and verdicts, and the size and name lookup of dtypes.
-// The strings are valid forever. Unknown values give "Unknown", "unknown" or 0.
+// Return names ("Corrupt", "f32"), the size of a dtype, or the dtype with a given name. The strings
+// are valid forever. For an unknown argument, return "Unknown" (codes), "unknown" or 0.
 SEALPOINT_C_API sealpoint_string sealpoint_code_name(int32_t code);
 SEALPOINT_C_API sealpoint_string sealpoint_dtype_name(uint32_t dtype);
 SEALPOINT_C_API uint32_t sealpoint_dtype_size_bytes(uint32_t dtype);
@@ -141,9 +141,9 @@ SEALPOINT_C_API sealpoint_string sealpoint_verdict_name(uint32_t verdict);
 
 // Creates a random id. Errors: Io.
 SEALPOINT_C_API int32_t sealpoint_id_random(sealpoint_id* out, sealpoint_error** error);
-// Writes SEALPOINT_ID_TEXT_SIZE lower-case hexadecimal digits without a zero byte.
+// Writes SEALPOINT_ID_TEXT_SIZE lower-case hexadecimal digits and no terminating zero byte.
 SEALPOINT_C_API void sealpoint_id_to_text(const sealpoint_id* id, char* out);
-// Errors: InvalidArgument (not exactly 32 lower-case hexadecimal digits).
+// Parses an id. Errors: InvalidArgument (`text` is not exactly 32 lower-case hexadecimal digits).
 SEALPOINT_C_API int32_t sealpoint_id_from_text(sealpoint_string text, sealpoint_id* out,
                                                sealpoint_error** error);
 
@@ -152,44 +152,44 @@ SEALPOINT_C_API int32_t sealpoint_id_from_text(sealpoint_string text, sealpoint_
 // An error returned by a function. Immutable; thread-safe.
 SEALPOINT_C_API void sealpoint_error_free(sealpoint_error* error);
 SEALPOINT_C_API int32_t sealpoint_error_code(const sealpoint_error* error);
-// One printable line with code, message and location, for people and logs.
+// Returns one printable line with code, message and location, for people and logs.
 SEALPOINT_C_API sealpoint_string sealpoint_error_text(const sealpoint_error* error);
 SEALPOINT_C_API sealpoint_string sealpoint_error_message(const sealpoint_error* error);
-// Location of the error; each part is empty if unknown: the rule of the specification ("R-HDR-03"),
-// the file, the tensor or object, and the host of the first cause.
+// Parts of the error's location, empty if unknown: the rule of the specification ("R-HDR-03"), the
+// file, the tensor, the object, and the host where the error occurred.
 SEALPOINT_C_API sealpoint_string sealpoint_error_rule(const sealpoint_error* error);
 SEALPOINT_C_API sealpoint_string sealpoint_error_path(const sealpoint_error* error);
 SEALPOINT_C_API sealpoint_string sealpoint_error_tensor(const sealpoint_error* error);
 SEALPOINT_C_API sealpoint_string sealpoint_error_object(const sealpoint_error* error);
 SEALPOINT_C_API sealpoint_string sealpoint_error_host(const sealpoint_error* error);
-// Offset in the file in bytes; rank of the first cause. Returns 1 and sets *out if known; otherwise
-// returns 0 and leaves *out unchanged.
+// Byte offset in the file, and rank where the error occurred. If the number is known, return 1 and
+// set *out; if not, return 0 and leave *out unchanged.
 SEALPOINT_C_API int32_t sealpoint_error_offset(const sealpoint_error* error, uint64_t* out);
 SEALPOINT_C_API int32_t sealpoint_error_rank(const sealpoint_error* error, int32_t* out);
-// 1 if the outcome of the commit is unknown: inspect the directory later; delete nothing.
+// Returns 1 if the commit may have taken effect: delete nothing until the directory is inspected.
 SEALPOINT_C_API int32_t sealpoint_error_outcome_is_unknown(const sealpoint_error* error);
 
 // ---- Regions and memory -------------------------------------------------------------------------
 
-// A part of a tensor, in elements: a box, and optionally a run of its row-major elements.
+// A part of a tensor, in elements: a box, or a run of the box's elements in row-major order.
 typedef struct sealpoint_region {
   uint32_t struct_size;
   uint32_t ndim;  // of the tensor
   const uint64_t* offset;
-  const uint64_t* extent;  // an extent of 0: no elements and no memory
-  uint64_t run_begin;      // both 0: the whole box
+  const uint64_t* extent;  // if an extent is 0, the region has no elements and needs no memory
+  uint64_t run_begin;      // if run_begin and run_end are 0: the whole box
   uint64_t run_end;
 } sealpoint_region;
 
 enum { SEALPOINT_MEMORY_HOST = 0, SEALPOINT_MEMORY_CUDA = 1 };
 
-// Borrowed memory of elements. Without strides they are dense in row-major order. With strides (one
-// per dimension, in bytes), element (i0, i1, …) of the region's box is at data + origin_bytes +
-// i0*strides[0] + …; strides may be negative. Device memory is given by its device address; work
-// queued on `stream` before the call precedes every access.
+// Borrowed memory that receives elements. If there are no strides, elements are in row-major order
+// without gaps. With strides (one per dimension, in bytes), element (i0, i1, …) of the box is at
+// data + origin_bytes + i0*strides[0] + …; strides may be negative. For device memory, `data` is a
+// device address; every access waits for work queued on `stream` before the call.
 typedef struct sealpoint_destination {
   uint32_t struct_size;
-  uint32_t dtype;  // of the elements; 0: raw bytes, accepted for any dtype
+  uint32_t dtype;  // of the elements; 0: raw bytes, which any dtype accepts
   void* data;
   uint64_t size_bytes;           // from `data` on, including gaps
   const int64_t* strides_bytes;  // stride_count entries
@@ -201,7 +201,7 @@ typedef struct sealpoint_destination {
   void* stream;     // cudaStream_t
 } sealpoint_destination;
 
-// Read-only counterpart of sealpoint_destination.
+// Borrowed memory that elements are read from; fields as in sealpoint_destination.
 typedef struct sealpoint_source {
   uint32_t struct_size;
   uint32_t dtype;
@@ -217,9 +217,9 @@ typedef struct sealpoint_source {
 } sealpoint_source;
 
 // DLPack structs, which every array library can provide without a copy. To use DLPack's own types,
-// include dlpack.h (1.0 or later) before this header. Otherwise these definitions have the layout
-// fixed by DLPack version 1. Supported: CPU, CUDA, CUDA host and managed memory; any strides; lanes
-// 1 (2 for pairs of f4). Everything else is SEALPOINT_UNSUPPORTED.
+// include dlpack.h (version 1.x) before this header. The definitions below, for all other programs,
+// have the layout of version 1. Supported: CPU, CUDA, CUDA host and CUDA managed memory; any
+// strides; 1 lane (2 for pairs of f4). Everything else is SEALPOINT_UNSUPPORTED.
 #ifdef DLPACK_DLPACK_H_
 #if !defined(DLPACK_MAJOR_VERSION) || DLPACK_MAJOR_VERSION != 1
 #error "sealpoint.h needs dlpack.h of version 1; include it after sealpoint.h, or not at all"
@@ -250,7 +250,7 @@ typedef struct sealpoint_dl_managed_tensor {
   } version;
   void* manager_ctx;
   void (*deleter)(struct sealpoint_dl_managed_tensor* self);
-  uint64_t flags;  // 1: read only; 2: a copy owned by the consumer
+  uint64_t flags;  // a bit mask; 1: read only; 2: a copy that the consumer owns
   sealpoint_dl_tensor dl_tensor;
 } sealpoint_dl_managed_tensor;
 #endif
@@ -267,23 +267,23 @@ typedef struct sealpoint_progress {
   uint32_t struct_size;
   uint32_t reserved;
   sealpoint_string phase;  // "write blobs", …; valid forever
-  uint64_t bytes_done;     // of this process, in this phase
-  uint64_t bytes_total;    // 0 if unknown or if no payload is moved
-  uint64_t step;           // of a save, else SEALPOINT_NO_STEP
+  uint64_t bytes_done;     // moved by this process in this phase
+  uint64_t bytes_total;    // 0 if unknown, or if the phase moves no payload
+  uint64_t step;           // of a save; SEALPOINT_NO_STEP in other operations
 } sealpoint_progress;
 
-// Called from any thread, one call at a time. Return 0 to continue; any other value ends the
-// operation with SEALPOINT_CANCELLED.
+// Called from any thread, but never by two threads at the same time. Return 0 to continue; any
+// other value ends the operation with SEALPOINT_CANCELLED.
 typedef int32_t (*sealpoint_progress_function)(void* user, const sealpoint_progress* progress);
 
 // ---- Storage ------------------------------------------------------------------------------------
 
-// Creates a directory and its missing parents durably. As everywhere, `path` is a file system path
-// or a URI of a registered scheme. Errors: Io, NoSpace, Unsupported (an unregistered scheme).
+// Creates a directory and its missing parents durably. As in all functions, `path` is a file system
+// path or a URI. Errors: Io, NoSpace, Unsupported (the scheme of the URI is not registered).
 SEALPOINT_C_API int32_t sealpoint_create_directories(sealpoint_string path,
                                                      sealpoint_error** error);
 
-// Empty fields are taken from environment and profile (docs/guides/object-stores.md).
+// Empty fields get their values from the environment or profile (docs/guides/object-stores.md).
 typedef struct sealpoint_s3_options {
   uint32_t struct_size;
   uint32_t no_retries;  // 1: never retry requests
@@ -292,19 +292,19 @@ typedef struct sealpoint_s3_options {
   sealpoint_string profile;
 } sealpoint_s3_options;
 
-// Registers S3 for s3:// paths. `options` may be NULL. Errors: Unsupported (built without S3).
+// Enables s3:// paths. `options` may be NULL. Errors: Unsupported (a library built without S3).
 SEALPOINT_C_API int32_t sealpoint_register_s3(const sealpoint_s3_options* options,
                                               sealpoint_error** error);
 
 // ---- Reading ------------------------------------------------------------------------------------
 
-// A committed checkpoint, open for reading. Marker and index are verified when it is opened,
-// payload when it is read. Immutable; thread-safe.
+// A committed checkpoint, open for reading. Opening it verifies the marker and the index; reading
+// verifies the payload. Immutable; thread-safe.
 typedef struct sealpoint_checkpoint sealpoint_checkpoint;
 
 typedef struct sealpoint_open_options {
   uint32_t struct_size;
-  uint32_t skip_file_check;  // 1: do not check existence and length of blobs
+  uint32_t skip_file_check;  // 1: do not check that all blobs exist and have the right length
   uint32_t direct_io;        // 1: bypass the page cache if the file system supports it
   uint32_t reserved;
   uint64_t memory_budget_bytes;  // staging memory for reads; 0: 256 MiB
@@ -317,14 +317,14 @@ SEALPOINT_C_API int32_t sealpoint_checkpoint_open(sealpoint_string path,
                                                   const sealpoint_open_options* options,
                                                   sealpoint_checkpoint** out,
                                                   sealpoint_error** error);
-// Like open, but takes the bytes of marker and index from the caller, for example as sent by
-// another process. They are verified in the same way and not kept.
+// Like sealpoint_checkpoint_open, but the caller passes the bytes of the marker and the index,
+// which another process may have sent. The call verifies and copies these bytes.
 SEALPOINT_C_API int32_t sealpoint_checkpoint_open_from(
     sealpoint_string path, sealpoint_bytes marker, sealpoint_bytes index,
     const sealpoint_open_options* options, sealpoint_checkpoint** out, sealpoint_error** error);
 SEALPOINT_C_API void sealpoint_checkpoint_free(sealpoint_checkpoint* checkpoint);
 
-// The verified files and the path. Valid as long as the checkpoint.
+// Return the verified files and the path. They are valid as long as the checkpoint exists.
 SEALPOINT_C_API sealpoint_bytes sealpoint_checkpoint_marker(const sealpoint_checkpoint* checkpoint);
 SEALPOINT_C_API sealpoint_bytes sealpoint_checkpoint_index(const sealpoint_checkpoint* checkpoint);
 SEALPOINT_C_API sealpoint_string sealpoint_checkpoint_path(const sealpoint_checkpoint* checkpoint);
@@ -334,8 +334,8 @@ typedef struct sealpoint_checkpoint_info {
   uint32_t reserved;
   sealpoint_id attempt;
   sealpoint_id parent;  // zero if none
-  uint64_t sequence;    // in the lineage
-  uint64_t step;        // or SEALPOINT_NO_STEP
+  uint64_t sequence;    // position in the lineage
+  uint64_t step;        // SEALPOINT_NO_STEP if it belongs to no training step
   uint64_t created_unix_ns;
   uint64_t raw_bytes;  // of tensors and objects
   uint64_t tensor_count;
@@ -350,9 +350,9 @@ SEALPOINT_C_API int32_t sealpoint_checkpoint_get_info(const sealpoint_checkpoint
 
 typedef struct sealpoint_tensor_info {
   uint32_t struct_size;
-  uint32_t dtype;             // may be a value not listed above; see element_size
-  sealpoint_string name;      // valid as long as the checkpoint
-  uint64_t index;             // position among the tensors, which are sorted by name
+  uint32_t dtype;  // may be a value that is not listed above; element_size is valid for any value
+  sealpoint_string name;      // valid as long as the checkpoint exists
+  uint64_t index;             // position among the tensors in order of name
   uint32_t element_size;      // bytes
   uint32_t ndim;              // at most SEALPOINT_NDIM_MAX
   uint64_t chunk_size_bytes;  // the unit of verification
@@ -360,20 +360,20 @@ typedef struct sealpoint_tensor_info {
   uint64_t shard_count;
   uint64_t shape[SEALPOINT_NDIM_MAX];
 } sealpoint_tensor_info;
-// By position. Errors: InvalidArgument (not below tensor_count).
+// Finds a tensor by position. Errors: InvalidArgument (`index` is too large).
 SEALPOINT_C_API int32_t sealpoint_checkpoint_tensor(const sealpoint_checkpoint* checkpoint,
                                                     uint64_t index, sealpoint_tensor_info* out,
                                                     sealpoint_error** error);
-// By name, in O(log n). Errors: NotFound.
+// Finds a tensor by name, in O(log n). Errors: NotFound.
 SEALPOINT_C_API int32_t sealpoint_checkpoint_find_tensor(const sealpoint_checkpoint* checkpoint,
                                                          sealpoint_string name,
                                                          sealpoint_tensor_info* out,
                                                          sealpoint_error** error);
-// Finds the positions, in ascending order, of tensors with names that match at least one pattern
-// completely: `*` matches any characters, `?` one character, and a backslash quotes the next
-// character. Writes the first `capacity` positions to `indices` and their total number to *count; a
-// capacity of tensor_count is always sufficient. Errors: NotFound (a pattern without a match),
-// InvalidArgument (a backslash at the end).
+// Finds the tensors whose entire name matches at least one pattern. In a pattern, `*` matches any
+// characters, `?` matches one character, and a backslash quotes the next character. Writes at most
+// `capacity` positions of these tensors to `indices`, in ascending order, and the number of
+// matching tensors to *count. A capacity of tensor_count is always enough. Errors: NotFound (a
+// pattern matches nothing), InvalidArgument (a pattern ends with a backslash).
 SEALPOINT_C_API int32_t sealpoint_checkpoint_match_tensors(const sealpoint_checkpoint* checkpoint,
                                                            const sealpoint_string* patterns,
                                                            uint64_t pattern_count,
@@ -384,11 +384,11 @@ SEALPOINT_C_API int32_t sealpoint_checkpoint_match_tensors(const sealpoint_check
 typedef struct sealpoint_object_info {
   uint32_t struct_size;
   uint32_t reserved;
-  sealpoint_string name;  // both are valid as long as the checkpoint
+  sealpoint_string name;  // name and media_type are valid as long as the checkpoint exists
   sealpoint_string media_type;
   uint64_t size_bytes;
 } sealpoint_object_info;
-// Objects are sorted by name. Errors: InvalidArgument (not below object_count); NotFound.
+// Objects are sorted by name. Errors: InvalidArgument (`index` is too large); NotFound.
 SEALPOINT_C_API int32_t sealpoint_checkpoint_object(const sealpoint_checkpoint* checkpoint,
                                                     uint64_t index, sealpoint_object_info* out,
                                                     sealpoint_error** error);
@@ -396,14 +396,14 @@ SEALPOINT_C_API int32_t sealpoint_checkpoint_find_object(const sealpoint_checkpo
                                                          sealpoint_string name,
                                                          sealpoint_object_info* out,
                                                          sealpoint_error** error);
-// Reads the verified bytes of an object. Errors: NotFound, and those of sealpoint_checkpoint_read.
+// Reads and verifies an object. Errors: NotFound; the errors of sealpoint_checkpoint_read.
 SEALPOINT_C_API int32_t sealpoint_checkpoint_read_object(const sealpoint_checkpoint* checkpoint,
                                                          sealpoint_string name,
                                                          sealpoint_buffer** out,
                                                          sealpoint_error** error);
 
-// An entry of the writer's provenance; an axis of the writer's mesh. The strings are valid as long
-// as the checkpoint. Errors: InvalidArgument (not below the count in the info).
+// Return an entry of the writer's provenance, and an axis of the writer's mesh. The strings are
+// valid as long as the checkpoint exists. Errors: InvalidArgument (`index` is too large).
 SEALPOINT_C_API int32_t sealpoint_checkpoint_provenance(const sealpoint_checkpoint* checkpoint,
                                                         uint64_t index, sealpoint_string* key,
                                                         sealpoint_string* value,
@@ -412,18 +412,18 @@ SEALPOINT_C_API int32_t sealpoint_checkpoint_mesh_axis(const sealpoint_checkpoin
                                                        uint64_t index, sealpoint_string* name,
                                                        uint32_t* size, sealpoint_error** error);
 
-// Requests to plan and read together. Borrows destinations until the read returns; copies the rest.
+// Requests to plan and read together. Destinations are borrowed until the read returns.
 typedef struct sealpoint_read_request sealpoint_read_request;
 
 enum { SEALPOINT_ROUND_EXACT = 0, SEALPOINT_ROUND_NEAREST_EVEN = 1 };
 
 typedef struct sealpoint_item_options {
   uint32_t struct_size;
-  uint32_t expected_dtype;  // checked according to the contract; 0: not checked
-  // of the tensor, checked according to the contract; NULL: not checked
+  uint32_t expected_dtype;  // the contract says how to treat a difference; 0: not checked
+  // of the tensor; the contract says how to treat a difference; NULL: not checked
   const uint64_t* expected_shape;
   uint32_t expected_ndim;
-  uint32_t convert_to;  // dtype of the destination; 0: the stored one
+  uint32_t convert_to;  // dtype of the destination; 0: the stored dtype
   uint32_t rounding;    // SEALPOINT_ROUND_…, for conversions
   uint32_t reserved;
 } sealpoint_item_options;
@@ -431,30 +431,30 @@ typedef struct sealpoint_item_options {
 SEALPOINT_C_API int32_t sealpoint_read_request_create(sealpoint_read_request** out,
                                                       sealpoint_error** error);
 SEALPOINT_C_API void sealpoint_read_request_free(sealpoint_read_request* request);
-// Adds a region (NULL: the whole tensor). `options` may be NULL. The plan checks whether the
-// request fits the checkpoint. Errors: InvalidArgument (of the arguments themselves).
+// Adds a region (NULL: the whole tensor). `options` may be NULL. Planning checks later whether the
+// request fits the checkpoint. Errors: InvalidArgument (arguments that are always wrong).
 SEALPOINT_C_API int32_t sealpoint_read_request_add(sealpoint_read_request* request,
                                                    sealpoint_string tensor,
                                                    const sealpoint_region* region,
                                                    const sealpoint_destination* destination,
                                                    const sealpoint_item_options* options,
                                                    sealpoint_error** error);
-// Adds a DLPack array as the destination. Its shape must be that of the region (for a run: one
-// dimension). The structs are read during the call; the memory is borrowed as above. `stream` is
-// the cudaStream_t for device memory.
+// Adds a region with a DLPack array as its destination. The array must have the shape of the region
+// (for a run: one dimension). The structs are read during the call; the memory is borrowed until
+// the read returns. For device memory, `stream` is a cudaStream_t.
 SEALPOINT_C_API int32_t sealpoint_read_request_add_dlpack(
     sealpoint_read_request* request, sealpoint_string tensor, const sealpoint_region* region,
     const sealpoint_dl_tensor* destination, void* stream, const sealpoint_item_options* options,
     sealpoint_error** error);
-// Adds a managed DLPack array, which remains the caller's; its deleter is not called. Errors:
-// InvalidArgument (it is read only), Unsupported (not DLPack version 1).
+// Adds a managed DLPack array. The caller still owns the array, and its deleter is not called.
+// Errors: InvalidArgument (the array is read only), Unsupported (its DLPack version is not 1).
 SEALPOINT_C_API int32_t sealpoint_read_request_add_dlpack_managed(
     sealpoint_read_request* request, sealpoint_string tensor, const sealpoint_region* region,
     const sealpoint_dl_managed_tensor* destination, void* stream,
     const sealpoint_item_options* options, sealpoint_error** error);
 
-// Reaction to differences between request and checkpoint. ERROR fails before a byte is read; REPORT
-// continues and adds a finding to the plan; ALLOW continues.
+// Reaction to a difference between request and checkpoint. ERROR: planning fails. REPORT: planning
+// continues and adds a finding to the plan. ALLOW: planning continues.
 enum {
   SEALPOINT_DIFFERENCE_DEFAULT = 0,
   SEALPOINT_DIFFERENCE_ERROR = 1,
@@ -467,16 +467,16 @@ typedef struct sealpoint_contract {
   uint32_t unexpected;  // a stored tensor is not requested; default ERROR
   uint32_t dtype;       // expected_dtype differs; default ERROR
   uint32_t shape;       // expected_shape differs; default ERROR
-  uint32_t coverage;    // elements of a requested tensor are not requested; default ALLOW
+  uint32_t coverage;    // a tensor is requested only in part; default ALLOW
 } sealpoint_contract;
 
-// An immutable list of reads. Holds the addresses of the destinations. Thread-safe.
+// An immutable list of reads, with the addresses of the destinations. Thread-safe.
 typedef struct sealpoint_read_plan sealpoint_read_plan;
 
-// Plans a request. Reads the records of the needed chunks, and no payload. `contract` NULL: the
-// defaults, so all tensors must be requested. Errors: Mismatch (contract), InvalidArgument (a
-// region outside the shape; a destination that is null or of the wrong size or dtype; overlapping
-// destinations), and those of opening.
+// Plans a request. Reads the records of the needed chunks but no payload. A NULL `contract` means
+// the defaults: all tensors must be requested. Errors: Mismatch (contract), InvalidArgument (a
+// region outside the shape; a destination that is null or has the wrong size or dtype; destinations
+// that overlap), and the errors of sealpoint_checkpoint_open.
 SEALPOINT_C_API int32_t sealpoint_checkpoint_plan(const sealpoint_checkpoint* checkpoint,
                                                   const sealpoint_read_request* request,
                                                   const sealpoint_contract* contract,
@@ -489,21 +489,21 @@ typedef struct sealpoint_plan_summary {
   uint32_t reserved;
   uint64_t item_count;
   uint64_t bytes_requested;
-  uint64_t bytes_read;  // whole chunks; exceeds bytes_requested if chunks are read partially
+  uint64_t bytes_read;  // of whole chunks, even where only parts of them are requested
   uint64_t table_bytes_read;
   uint64_t file_count;
-  uint64_t request_count;  // file ranges
+  uint64_t request_count;  // file ranges to read
   uint64_t chunk_count;
   uint64_t finding_count;
 } sealpoint_plan_summary;
 SEALPOINT_C_API int32_t sealpoint_read_plan_summary(const sealpoint_read_plan* plan,
                                                     sealpoint_plan_summary* out,
                                                     sealpoint_error** error);
-// Describes the reads per file as human-readable lines. Errors: InvalidArgument.
+// Describes the reads from each file in human-readable lines. Errors: InvalidArgument.
 SEALPOINT_C_API int32_t sealpoint_read_plan_explain(const sealpoint_read_plan* plan,
                                                     sealpoint_buffer** out,
                                                     sealpoint_error** error);
-// A difference that the contract reports: the tensor and a description, valid as long as the plan.
+// Returns a difference that the contract reports. The strings are valid as long as the plan.
 SEALPOINT_C_API int32_t sealpoint_read_plan_finding(const sealpoint_read_plan* plan, uint64_t index,
                                                     sealpoint_string* tensor,
                                                     sealpoint_string* detail,
@@ -511,31 +511,31 @@ SEALPOINT_C_API int32_t sealpoint_read_plan_finding(const sealpoint_read_plan* p
 
 typedef struct sealpoint_read_options {
   uint32_t struct_size;
-  uint32_t threads;           // 0: processors divided by the ranks of this host, at most 16
+  uint32_t threads;           // 0: available CPUs divided by the ranks that share them, at most 16
   uint32_t isolate;           // 1: write only verified data to destinations
-  uint32_t verify_on_device;  // 1: also verify data in device memory
+  uint32_t verify_on_device;  // 1: verify data again after its copy to device memory
   sealpoint_progress_function on_progress;  // may be NULL
   void* user;
 } sealpoint_read_options;
 
 // Executes a plan of this checkpoint. Success means that all requested data is verified and in
-// place. After an error the content of destinations is unspecified, unless `isolate` is set.
-// `options` may be NULL. Errors: Corrupt, Incomplete, Io, Device, Cancelled, …
+// place. After an error the content of destinations is unspecified, but with `isolate` it is never
+// unverified data. `options` may be NULL. Errors: Corrupt, Incomplete, Io, Device, Cancelled, …
 SEALPOINT_C_API int32_t sealpoint_checkpoint_read(const sealpoint_checkpoint* checkpoint,
                                                   const sealpoint_read_plan* plan,
                                                   const sealpoint_read_options* options,
                                                   sealpoint_error** error);
 
-// Requests, plans and reads one tensor or a region of it (NULL: whole) in one call.
+// Requests, plans and reads one region (NULL: the whole tensor) in one call.
 SEALPOINT_C_API int32_t sealpoint_checkpoint_read_tensor(const sealpoint_checkpoint* checkpoint,
                                                          sealpoint_string tensor,
                                                          const sealpoint_region* region,
                                                          const sealpoint_destination* destination,
                                                          const sealpoint_read_options* options,
                                                          sealpoint_error** error);
-// Reads into new host memory, aligned to 256 bytes, and returns it as a DLPack array owned by the
-// caller (flag 2). Its deleter frees it, on any thread, even after the checkpoint was freed.
-// Errors: also Unsupported (DLPack has no such dtype).
+// Reads into new host memory, aligned to 256 bytes, and returns it as a DLPack array that the
+// caller owns (flag 2). The array's deleter may run on any thread, even after the checkpoint is
+// freed. Further errors: Unsupported (DLPack has no such dtype).
 SEALPOINT_C_API int32_t sealpoint_checkpoint_read_dlpack(const sealpoint_checkpoint* checkpoint,
                                                          sealpoint_string tensor,
                                                          const sealpoint_region* region,
@@ -557,7 +557,7 @@ enum {
 
 enum {
   SEALPOINT_VERIFY_DEFAULT = 0,  // full
-  SEALPOINT_VERIFY_FILES = 1,    // marker, index, existence and length of every blob
+  SEALPOINT_VERIFY_FILES = 1,    // marker, index, and that every blob exists with the right length
   SEALPOINT_VERIFY_STRUCTURE = 2,
   SEALPOINT_VERIFY_FULL = 3,  // also every chunk
 };
@@ -567,10 +567,10 @@ typedef struct sealpoint_verify_options {
   uint32_t level;
   uint32_t threads;                         // 0: 1
   uint32_t buffered_io;                     // 1: use the page cache
-  uint64_t violations_per_file_max;         // limit for listed violations; 0: 1000
+  uint64_t violations_per_file_max;         // maximum number of listed violations; 0: 1000
   sealpoint_progress_function on_progress;  // may be NULL
-  // Called for every violation as it is found, from any thread, one call at a time. The error is
-  // borrowed for the call. May be NULL.
+  // Called for every violation as soon as it is found, from any thread, but never by two threads at
+  // the same time. The error is valid only during the callback. May be NULL.
   void (*on_violation)(void* user, const sealpoint_error* violation);
   void* user;  // for both callbacks
 } sealpoint_verify_options;
@@ -578,8 +578,8 @@ typedef struct sealpoint_verify_options {
 // The result of a verification. Immutable; thread-safe.
 typedef struct sealpoint_verify_report sealpoint_verify_report;
 
-// Verifies a checkpoint; only reads. Damage is in the report, not in the returned code. Errors:
-// InvalidArgument (options), Cancelled (by on_progress).
+// Verifies a checkpoint without changing it. Damage is listed in the report and does not affect the
+// returned code. Errors: InvalidArgument (options), Cancelled (by on_progress).
 SEALPOINT_C_API int32_t sealpoint_verify(sealpoint_string path,
                                          const sealpoint_verify_options* options,
                                          sealpoint_verify_report** out, sealpoint_error** error);
@@ -588,15 +588,15 @@ SEALPOINT_C_API void sealpoint_verify_report_free(sealpoint_verify_report* repor
 typedef struct sealpoint_verify_info {
   uint32_t struct_size;
   uint32_t verdict;
-  uint64_t violation_count;         // all
+  uint64_t violation_count;         // listed or not
   uint64_t listed_violation_count;  // available from sealpoint_verify_report_violation
   uint64_t note_count;
   uint64_t leftover_bytes;
-  sealpoint_id attempt;  // from here on: valid if the marker is intact
+  sealpoint_id attempt;  // this field to `step`: valid if the marker is intact
   sealpoint_id parent;
   uint64_t sequence;
   uint64_t step;
-  uint64_t tensor_count;  // from here on: valid if the index is intact
+  uint64_t tensor_count;  // this field to `chunk_count`: valid if the index is intact
   uint64_t object_count;
   uint64_t blob_count;
   uint64_t chunk_count;
@@ -606,10 +606,10 @@ typedef struct sealpoint_verify_info {
 SEALPOINT_C_API int32_t sealpoint_verify_report_get_info(const sealpoint_verify_report* report,
                                                          sealpoint_verify_info* out,
                                                          sealpoint_error** error);
-// Borrowed from the report; do not free. NULL if not below listed_violation_count.
+// Do not free the violation; the report owns it. NULL if `index` is too large.
 SEALPOINT_C_API const sealpoint_error* sealpoint_verify_report_violation(
     const sealpoint_verify_report* report, uint64_t index);
-// Leftovers, foreign names, ignored features; empty if not below note_count.
+// A note about a leftover, a foreign name or an ignored feature. Empty if `index` is too large.
 SEALPOINT_C_API sealpoint_string sealpoint_verify_report_note(const sealpoint_verify_report* report,
                                                               uint64_t index);
 
@@ -620,8 +620,8 @@ typedef struct sealpoint_series sealpoint_series;
 
 typedef struct sealpoint_series_entry {
   uint32_t struct_size;
-  uint32_t verdict;       // according to the marker alone
-  sealpoint_string name;  // directory name in the series; both are valid as long as the listing
+  uint32_t verdict;       // based on the marker alone
+  sealpoint_string name;  // directory name; like `path`, valid as long as the series object
   sealpoint_string path;
   uint32_t is_void;
   uint32_t is_kept;
@@ -629,18 +629,18 @@ typedef struct sealpoint_series_entry {
   sealpoint_id parent;
   uint64_t sequence;
   uint64_t step;
-  uint64_t size_bytes;             // of all Sealpoint files in it
-  const sealpoint_error* problem;  // reason if not committed, borrowed from the listing; or NULL
+  uint64_t size_bytes;             // of all Sealpoint files in the directory
+  const sealpoint_error* problem;  // why it is not committed, or NULL; owned by the series object
 } sealpoint_series_entry;
 
-// Lists all directories: committed ones, newest first, then the others by name. A directory that
-// does not exist is an empty series. Errors: Io.
+// Lists all directories: first the committed checkpoints, beginning with the newest, then the other
+// directories by name. A series whose directory does not exist is empty. Errors: Io.
 SEALPOINT_C_API int32_t sealpoint_series_list(sealpoint_string path, sealpoint_series** out,
                                               sealpoint_error** error);
-// Finds the newest committed checkpoint and returns it as entry 0, after checking its marker, its
-// index and the lengths of its blobs. With `allow_fallback`, damaged checkpoints are skipped and
-// returned as further entries. Errors: NotFound (no checkpoint was ever committed there),
-// InvalidArgument, Io; those of opening, for the newest one.
+// Finds the newest committed checkpoint, checks its marker, its index and the lengths of its blobs,
+// and returns it as entry 0. If `allow_fallback` is 1, skips damaged checkpoints and returns them
+// as further entries. Errors: NotFound (no checkpoint was ever committed in the series),
+// InvalidArgument, Io, and the errors of opening the newest checkpoint.
 SEALPOINT_C_API int32_t sealpoint_series_newest(sealpoint_string path, int32_t allow_fallback,
                                                 sealpoint_series** out, sealpoint_error** error);
 SEALPOINT_C_API void sealpoint_series_free(sealpoint_series* series);
@@ -648,8 +648,8 @@ SEALPOINT_C_API uint64_t sealpoint_series_count(const sealpoint_series* series);
 SEALPOINT_C_API int32_t sealpoint_series_get_entry(const sealpoint_series* series, uint64_t index,
                                                    sealpoint_series_entry* out,
                                                    sealpoint_error** error);
-// Writes a name such as "step-000000000042-1f2e3d4c" and a zero byte; SEALPOINT_DIRECTORY_NAME_SIZE
-// is always sufficient. Errors: InvalidArgument (the buffer is too small).
+// Writes a name such as "step-000000000042-1f2e3d4c" and a zero byte. SEALPOINT_DIRECTORY_NAME_SIZE
+// bytes always suffice. Errors: InvalidArgument (the buffer is too small).
 SEALPOINT_C_API int32_t sealpoint_series_directory_name(uint64_t step, const sealpoint_id* attempt,
                                                         char* out, uint64_t out_size,
                                                         sealpoint_error** error);
@@ -671,7 +671,7 @@ SEALPOINT_C_API int32_t sealpoint_engine_create(const sealpoint_engine_options* 
                                                 sealpoint_engine** out, sealpoint_error** error);
 SEALPOINT_C_API void sealpoint_engine_free(sealpoint_engine* engine);
 
-// A global tensor. All writers of a checkpoint pass the same values for the same name.
+// A global tensor. All writers of a checkpoint pass the same values for tensors of the same name.
 typedef struct sealpoint_tensor_spec {
   uint32_t struct_size;
   uint32_t dtype;
@@ -685,33 +685,33 @@ typedef struct sealpoint_tensor_spec {
   sealpoint_string group;  // tensors of different groups are stored in different blobs
 } sealpoint_tensor_spec;
 
-// Writes tensors and objects of one process into blobs in one existing directory; any number of
-// writers may use the same directory. One call at a time. After the first error every call returns
-// that error. Not usable in a child after fork.
+// Writes tensors and objects of one process into blobs in an existing directory, which any number
+// of writers may share. One call at a time. After the first error every call returns that error. A
+// child process cannot use a writer that was created before the fork.
 typedef struct sealpoint_blob_writer sealpoint_blob_writer;
 
 typedef struct sealpoint_blob_writer_options {
   uint32_t struct_size;
   uint32_t has_step;  // 1: `step` is set
   uint64_t step;
-  uint64_t size_max_bytes;  // of a blob; 0: 64 GiB
+  uint64_t size_max_bytes;  // maximum size of a blob; 0: 64 GiB
   sealpoint_id attempt;     // zero if unknown
-  // Called on the calling thread with the number of payload bytes staged so far. May be NULL.
+  // Called on the caller's thread with the number of payload bytes staged so far. May be NULL.
   void (*on_bytes)(void* user, uint64_t bytes);
   void* user;
 } sealpoint_blob_writer_options;
 
-// Creates no file before the first byte is added. Errors: InvalidArgument, NotFound, Io.
+// No file is created before the first byte is added. Errors: InvalidArgument, NotFound, Io.
 SEALPOINT_C_API int32_t sealpoint_blob_writer_create(const sealpoint_engine* engine,
                                                      sealpoint_string directory,
                                                      const sealpoint_blob_writer_options* options,
                                                      sealpoint_blob_writer** out,
                                                      sealpoint_error** error);
-// Frees the writer. If it was not finished, its files are removed.
+// Frees the writer. Removes its files unless it was finished.
 SEALPOINT_C_API void sealpoint_blob_writer_free(sealpoint_blob_writer* writer);
-// Stores a region (NULL: the whole tensor) from `source`, which may change after the call. An empty
-// tensor or region (an extent of 0) needs no source (NULL). Errors: InvalidArgument (names the
-// tensor, the actual and the expected value), NoSpace, Io.
+// Stores a region (NULL: the whole tensor) from `source`. The memory may change after the call. For
+// an empty tensor or region (an extent of 0), `source` may be NULL. Errors: InvalidArgument (the
+// message names the tensor, the actual value and the expected value), NoSpace, Io.
 SEALPOINT_C_API int32_t sealpoint_blob_writer_add(sealpoint_blob_writer* writer,
                                                   const sealpoint_tensor_spec* tensor,
                                                   const sealpoint_region* region,
@@ -722,24 +722,24 @@ SEALPOINT_C_API int32_t sealpoint_blob_writer_add_dlpack(sealpoint_blob_writer* 
                                                          const sealpoint_region* region,
                                                          const sealpoint_dl_tensor* source,
                                                          void* stream, sealpoint_error** error);
-// Stores a named byte string, which is copied during the call.
+// Stores a named byte string. The bytes are copied during the call.
 SEALPOINT_C_API int32_t sealpoint_blob_writer_add_object(sealpoint_blob_writer* writer,
                                                          sealpoint_string name,
                                                          sealpoint_string media_type,
                                                          sealpoint_bytes bytes, uint32_t codec,
                                                          sealpoint_error** error);
 
-// Summaries of finished blobs: small compared to the payload; send them to the committing process.
+// Summaries of finished blobs, small compared to the payload, for the process that commits.
 typedef struct sealpoint_summaries sealpoint_summaries;
 
-// Makes all blobs durable: they survive a crash and become a checkpoint only by sealpoint_commit.
-// Only abandon and free may follow.
+// Makes all blobs durable: they survive a crash, but only sealpoint_commit makes them a checkpoint.
+// Afterwards call only sealpoint_blob_writer_abandon and sealpoint_blob_writer_free.
 SEALPOINT_C_API int32_t sealpoint_blob_writer_finish(sealpoint_blob_writer* writer,
                                                      sealpoint_summaries** out,
                                                      sealpoint_error** error);
-// Removes the files. May be called after finish if the attempt failed elsewhere. Files that a
-// checkpoint may need are kept: after finish it returns SEALPOINT_INVALID_ARGUMENT if the attempt
-// was committed, or if its commit is still running or has an unknown outcome.
+// Removes the files. May be called after finish if the attempt failed in a different process. Keeps
+// files that a checkpoint may need: after finish the call returns SEALPOINT_INVALID_ARGUMENT if the
+// attempt was committed, or if its commit is still running or has an unknown outcome.
 SEALPOINT_C_API int32_t sealpoint_blob_writer_abandon(sealpoint_blob_writer* writer,
                                                       sealpoint_error** error);
 
@@ -747,19 +747,19 @@ SEALPOINT_C_API int32_t sealpoint_summaries_create(sealpoint_summaries** out,
                                                    sealpoint_error** error);
 SEALPOINT_C_API void sealpoint_summaries_free(sealpoint_summaries* summaries);
 SEALPOINT_C_API uint64_t sealpoint_summaries_count(const sealpoint_summaries* summaries);
-// Id of the blob, size of its file, and number of tensor and object bytes in it. Each pointer may
-// be NULL. Errors: InvalidArgument (not below the count).
+// Returns a blob's id, the size of its file, and its tensor and object bytes. Each pointer may be
+// NULL. Errors: InvalidArgument (`index` is too large).
 SEALPOINT_C_API int32_t sealpoint_summaries_get(const sealpoint_summaries* summaries,
                                                 uint64_t index, sealpoint_id* blob,
                                                 uint64_t* file_size_bytes, uint64_t* raw_bytes,
                                                 sealpoint_error** error);
-// Serializes all summaries as one byte string, for a pipe or a gather.
+// Serializes all summaries into one byte string, to be sent through a pipe or a gather.
 SEALPOINT_C_API int32_t sealpoint_summaries_serialize(const sealpoint_summaries* summaries,
                                                       sealpoint_buffer** out,
                                                       sealpoint_error** error);
-// Appends summaries from a serialized byte string, which is verified; or reads one back from a
-// finished blob and verifies its header, trailer and manifest. Appends nothing on failure. Errors:
-// Corrupt, Unsupported, LimitExceeded; NotFound, Incomplete, NotACheckpoint, Io.
+// Append serialized summaries, or the summary of a finished blob, after verifying them (for a blob:
+// header, trailer and manifest). Append nothing on failure. Errors: Corrupt, Unsupported,
+// LimitExceeded; for a blob also NotFound, Incomplete, NotACheckpoint, Io.
 SEALPOINT_C_API int32_t sealpoint_summaries_append(sealpoint_summaries* summaries,
                                                    sealpoint_bytes serialized,
                                                    sealpoint_error** error);
@@ -781,8 +781,8 @@ typedef struct sealpoint_commit_options {
   uint32_t struct_size;
   uint32_t has_step;  // 1: `step` is set
   uint64_t step;
-  sealpoint_id attempt;      // attempt of the writers; zero: a new one
-  sealpoint_id parent;       // preceding checkpoint; zero: none
+  sealpoint_id attempt;      // attempt that the writers used; zero: a new random id
+  sealpoint_id parent;       // attempt of the preceding checkpoint; zero: none
   uint64_t parent_sequence;  // sequence of the parent
   const sealpoint_mesh_axis* mesh_axes;
   uint64_t mesh_axis_count;
@@ -804,13 +804,13 @@ typedef struct sealpoint_commit_info {
   uint64_t blob_count;
   uint64_t tensor_count;
   uint64_t raw_bytes;
-  uint64_t total_bytes;  // of the blobs
+  uint64_t total_bytes;  // size of the blobs
   uint64_t index_bytes;
 } sealpoint_commit_info;
 
 // Commits the blobs of these summaries as one checkpoint, or changes nothing. Exactly one process
-// calls it, after all blobs are finished. `out` may be NULL. After success the checkpoint survives
-// a crash. Errors: InvalidArgument (holes, overlaps, conflicting declarations), AlreadyExists,
+// commits, after all blobs are finished. `out` may be NULL. After success the checkpoint survives a
+// crash. Errors: InvalidArgument (holes, overlaps, conflicting declarations), AlreadyExists,
 // Incomplete, Unsupported, LimitExceeded, NoSpace, Io; see sealpoint_error_outcome_is_unknown.
 SEALPOINT_C_API int32_t sealpoint_commit(sealpoint_string directory,
                                          const sealpoint_commit_options* options,
@@ -819,22 +819,22 @@ SEALPOINT_C_API int32_t sealpoint_commit(sealpoint_string directory,
 
 // ---- Ranks --------------------------------------------------------------------------------------
 
-// One call of a communicator callback; valid until the callback returns.
+// One call to a communicator callback. Valid until the callback returns.
 typedef struct sealpoint_call sealpoint_call;
-// Returns library memory for `size_bytes` from rank `source` (0 for a broadcast). The callback must
-// fill it before it returns. Call it once per source. NULL: out of memory, or no such source; the
-// callback must then return SEALPOINT_COMM.
+// Returns a buffer for the `size_bytes` bytes from rank `source` (0 for a broadcast); fill the
+// buffer before the callback returns. Call this once per source. Returns NULL if memory is
+// exhausted or `source` is invalid; the callback must then return SEALPOINT_COMM.
 SEALPOINT_C_API void* sealpoint_call_receive(sealpoint_call* call, int32_t source,
                                              uint64_t size_bytes);
-// Sets the message of the error that the callback is about to return; it is copied.
+// Sets the message of the error that the callback is about to return. The message is copied.
 SEALPOINT_C_API void sealpoint_call_set_message(sealpoint_call* call, sealpoint_string message);
 
-// A group of processes for collective saves: MPI, a store, sockets. Metadata travels through it,
-// payload never. Functions with a `call` parameter are collective: all ranks call them in the same
-// order. They return SEALPOINT_OK, SEALPOINT_COMM or SEALPOINT_TIMEOUT (any other value counts as
-// SEALPOINT_COMM) within the deadline. After an error the communicator is not used again. Messages
-// may exceed 2 GiB. The library calls them one at a time, on the thread that called the library.
-// All functions are required unless they may be NULL.
+// A group of processes for collective saves, for example on MPI, a store or sockets. It transfers
+// metadata, never payload. Functions with a `call` parameter are collective: all ranks call them in
+// the same order. They return SEALPOINT_OK, SEALPOINT_TIMEOUT or SEALPOINT_COMM (any other value
+// counts as COMM) within the deadline. After an error the library does not use the communicator
+// again. Messages may exceed 2 GiB. The library calls one function at a time, on the thread that
+// called the library. A function may be NULL only if its comment says so.
 typedef struct sealpoint_communicator_table {
   uint32_t struct_size;
   int32_t rank;
@@ -843,54 +843,54 @@ typedef struct sealpoint_communicator_table {
   sealpoint_string host;    // host name of this rank; copied
   void* user;
   int32_t (*barrier)(void* user, sealpoint_call* call);
-  // Sends `bytes` from `root`; the other ranks receive it from source 0.
+  // Sends `bytes` from rank `root`. The other ranks receive them from source 0.
   int32_t (*broadcast)(void* user, sealpoint_call* call, sealpoint_bytes bytes, int32_t root);
   // gather: `root` receives from every rank, including itself. all_gather: every rank does.
   int32_t (*gather)(void* user, sealpoint_call* call, sealpoint_bytes bytes, int32_t root);
   int32_t (*all_gather)(void* user, sealpoint_call* call, sealpoint_bytes bytes);
-  // `outgoing` has one entry per rank; every rank receives from every rank.
+  // `outgoing` has one entry per destination. All ranks receive from all ranks.
   int32_t (*all_to_all)(void* user, sealpoint_call* call, const sealpoint_bytes* outgoing);
-  // Element-wise maximum over the ranks, in place. MPI_MAX of MPI_UINT64_T compares as signed in
-  // MPICH 4.0; the first collective call detects this (SEALPOINT_COMM). See docs/guides/c.md.
+  // Element-wise maximum over the ranks, in place. MPICH 4.0 compares MPI_UINT64_T as signed in
+  // MPI_MAX; the first collective call detects this (SEALPOINT_COMM). See docs/guides/c.md.
   int32_t (*all_reduce_max)(void* user, sealpoint_call* call, uint64_t* values, uint64_t count);
-  // Sets the maximum duration of one call, or SEALPOINT_FOREVER. The default is 30 minutes.
+  // Sets the maximum duration of a collective call, or SEALPOINT_FOREVER. Default: 30 minutes.
   void (*set_deadline)(void* user, int64_t milliseconds);
-  // Collective. Fills *out (with struct_size already set) with a duplicate of the same ranks for
-  // background saves; messages of the two must never mix. A thread of the library calls its
-  // functions. If the library rejects the duplicate, it calls `release` before
+  // Collective. Fills *out (struct_size is already set) with a second communicator of the same
+  // ranks for background saves. Messages of the two communicators must never mix. A thread of the
+  // library calls the functions of *out. If the library rejects *out, `release` is called before
   // sealpoint_saver_save_async returns. NULL: sealpoint_saver_save_async is Unsupported.
   int32_t (*duplicate)(void* user, sealpoint_call* call, struct sealpoint_communicator_table* out);
-  // If needs_progress is set: advances the current call of the duplicate's thread without waiting.
-  // Called on the program's own thread. Returns 1 if there was progress. May be NULL.
+  // Advances, without waiting, the call that the library's thread is making on a duplicate. Called
+  // on the program's own thread. Returns 1 if there was progress. Required if needs_progress is 1.
   int32_t (*progress)(void* user);
-  // Makes the current call of the duplicate and all later ones return `code` soon. Called from any
-  // thread. Required if `duplicate` is set.
+  // Makes the current call on a duplicate and all later ones return `code` soon. Called from any
+  // thread. Required in a duplicate and in a table with `duplicate`.
   void (*interrupt)(void* user, int32_t code);
   // Called once, when the library no longer needs `user`. May be NULL.
   void (*release)(void* user);
 } sealpoint_communicator_table;
 
 typedef struct sealpoint_communicator sealpoint_communicator;
-// Copies the table. On failure `release` is not called. Errors: InvalidArgument.
+// Copies the table. On failure, does not call `release`. Errors: InvalidArgument.
 SEALPOINT_C_API int32_t sealpoint_communicator_create(const sealpoint_communicator_table* table,
                                                       sealpoint_communicator** out,
                                                       sealpoint_error** error);
-// One rank; or `size` ranks that are threads of this process, in out[0] to out[size - 1].
+// Create a one-rank communicator, or `size` communicators for threads of this process.
 SEALPOINT_C_API int32_t sealpoint_communicator_self(sealpoint_communicator** out,
                                                     sealpoint_error** error);
 SEALPOINT_C_API int32_t sealpoint_communicator_threads(int32_t size, sealpoint_communicator** out,
                                                        sealpoint_error** error);
 SEALPOINT_C_API void sealpoint_communicator_free(sealpoint_communicator* communicator);
 
-// Tensors and objects that this rank holds, without their memory. Create it once per training run.
-// After a failed add, every save of the declaration fails.
+// The tensors and objects that this rank holds, but not their memory. Create a declaration once per
+// training run. After an add function has failed, every save of the declaration fails.
 typedef struct sealpoint_declaration sealpoint_declaration;
 SEALPOINT_C_API int32_t sealpoint_declaration_create(sealpoint_declaration** out,
                                                      sealpoint_error** error);
 SEALPOINT_C_API void sealpoint_declaration_free(sealpoint_declaration* declaration);
 // Adds a region (NULL: the whole tensor) held by this rank, or by `replica_count` ranks listed in
-// ascending order, including this one. *slot (may be NULL) is the number to bind memory to. Errors:
-// InvalidArgument (also while sources of this declaration exist).
+// ascending order, including this rank. *slot is the number to bind memory to; `slot` may be NULL.
+// Errors: InvalidArgument (wrong arguments, or sources of this declaration exist).
 SEALPOINT_C_API int32_t sealpoint_declaration_add(sealpoint_declaration* declaration,
                                                   const sealpoint_tensor_spec* tensor,
                                                   const sealpoint_region* region,
@@ -901,7 +901,7 @@ SEALPOINT_C_API int32_t sealpoint_declaration_add_object(sealpoint_declaration* 
                                                          sealpoint_string media_type,
                                                          uint32_t codec, sealpoint_error** error);
 
-// Memory for one save. Binding is local; a missing or failed binding fails the save on all ranks.
+// Memory for one save. Binding is local. A missing or failed binding fails the save on all ranks.
 typedef struct sealpoint_sources sealpoint_sources;
 SEALPOINT_C_API int32_t sealpoint_sources_create(const sealpoint_declaration* declaration,
                                                  sealpoint_sources** out, sealpoint_error** error);
@@ -919,55 +919,55 @@ SEALPOINT_C_API int32_t sealpoint_sources_bind_object(sealpoint_sources* sources
 
 typedef struct sealpoint_saver_options {
   uint32_t struct_size;
-  uint32_t find_replicas;     // 1: detect ranks that hold the same region
+  uint32_t find_replicas;     // 1: detect which ranks hold the same region
   uint32_t compare_replicas;  // 1: require replicas to hold the same bytes
   uint32_t reserved;
   uint64_t blob_size_max_bytes;    // 0: 64 GiB
   int64_t deadline_ms;             // for one exchange; 0: 30 minutes, SEALPOINT_FOREVER: no limit
   int64_t background_deadline_ms;  // for a background save; 0: 2 hours, SEALPOINT_FOREVER: no limit
-  sealpoint_progress_function on_progress;  // may be NULL; may be called on a thread of the saver
+  sealpoint_progress_function on_progress;  // may be NULL; may run on a thread of the saver
   void* user;
 } sealpoint_saver_options;
 
-// Collective saves. All ranks make the same calls in the same order. A failure on one rank becomes
-// the same error on all ranks and names the first cause.
+// Collective saves. All ranks make the same calls in the same order. If one rank fails, all ranks
+// return the same error, which names the rank where it occurred.
 typedef struct sealpoint_saver sealpoint_saver;
 SEALPOINT_C_API int32_t sealpoint_saver_create(const sealpoint_engine* engine,
                                                const sealpoint_communicator* communicator,
                                                const sealpoint_saver_options* options,
                                                sealpoint_saver** out, sealpoint_error** error);
-// Collective. Wait for background saves and free them first.
+// Collective. Before this call, wait for all background saves and free them.
 SEALPOINT_C_API void sealpoint_saver_free(sealpoint_saver* saver);
 
 typedef struct sealpoint_save_options {
   uint32_t struct_size;
-  uint32_t in_series;     // 1: `path` is a series, and a new directory is created in it
-  sealpoint_string path;  // of the series, or of the checkpoint
-  uint32_t has_step;      // 1: `step` is set; required in a series
+  uint32_t in_series;     // 1: `path` is a series; the save creates a new directory in it
+  sealpoint_string path;  // of the series or of the checkpoint, according to in_series
+  uint32_t has_step;      // 1: `step` is set; must be 1 in a series
   uint32_t allow_empty;
   uint64_t step;
-  sealpoint_id parent;  // outside of a series; zero: none
+  sealpoint_id parent;  // preceding checkpoint, if not in a series; zero: none
   uint64_t parent_sequence;
   const sealpoint_mesh_axis* mesh_axes;
   uint64_t mesh_axis_count;
   const sealpoint_key_value* provenance;
   uint64_t provenance_count;
-  // 1: allow a series with a marker that is damaged or of another version and may be newer.
-  // Otherwise that is SEALPOINT_CORRUPT or SEALPOINT_UNSUPPORTED.
+  // 1: save even if a marker in the series is damaged or has a different format version and may be
+  // the newest. 0: such a marker is an error, SEALPOINT_CORRUPT or SEALPOINT_UNSUPPORTED.
   uint32_t allow_fallback;
   uint32_t reserved;
 } sealpoint_save_options;
 
-// Saves the data bound to `sources`. `out` and `directory` (path of the checkpoint) may be NULL.
-// Errors: those of sealpoint_commit and of a blob writer; InvalidArgument (wrong arguments of any
-// rank, or ranks that disagree; a NULL saver is detected only on its own rank), Comm, Timeout.
+// Saves the data bound to `sources`. `out` and `directory` (receives the checkpoint's path) may be
+// NULL. Errors: those of sealpoint_commit and of a blob writer; InvalidArgument (wrong arguments of
+// any rank, or ranks that disagree; a NULL saver is detected only on its own rank), Comm, Timeout.
 SEALPOINT_C_API int32_t sealpoint_saver_save(sealpoint_saver* saver,
                                              const sealpoint_save_options* options,
                                              const sealpoint_sources* sources,
                                              sealpoint_commit_info* out,
                                              sealpoint_buffer** directory, sealpoint_error** error);
 
-// Saves in the background. Returns when the memory of the sources may change.
+// Saves in the background. After the call returns, the memory of the sources may change.
 typedef struct sealpoint_pending_save sealpoint_pending_save;
 SEALPOINT_C_API int32_t sealpoint_saver_save_async(sealpoint_saver* saver,
                                                    const sealpoint_save_options* options,
@@ -980,17 +980,17 @@ enum {
   SEALPOINT_SAVE_FAILED = 2,     // no checkpoint was created; training can continue
   SEALPOINT_SAVE_UNKNOWN = 3,    // see sealpoint_error_outcome_is_unknown
 };
-// Local. Advances the save without waiting and returns its state. Call it regularly, for example
-// once per training step. FAILED for NULL.
+// Local. Advances the save without waiting and returns its state, or SEALPOINT_SAVE_FAILED if
+// `pending` is NULL. Call this function regularly, for example once per training step.
 SEALPOINT_C_API int32_t sealpoint_pending_save_poll(sealpoint_pending_save* pending);
-// Collective. Waits for the outcome, which is the same on all ranks. May be called again.
+// Collective. Waits for the outcome, which is the same on all ranks. May be called repeatedly.
 SEALPOINT_C_API int32_t sealpoint_pending_save_wait(sealpoint_pending_save* pending,
                                                     sealpoint_commit_info* out,
                                                     sealpoint_buffer** directory,
                                                     sealpoint_error** error);
-// Local; thread-safe. Requests that the save end with SEALPOINT_CANCELLED on all ranks.
+// Local; thread-safe. Asks the save to end with SEALPOINT_CANCELLED on all ranks.
 SEALPOINT_C_API void sealpoint_pending_save_cancel(sealpoint_pending_save* pending);
-// Frees the handle and abandons a running save.
+// Frees the handle. A save that is still running is abandoned.
 SEALPOINT_C_API void sealpoint_pending_save_free(sealpoint_pending_save* pending);
 
 #ifdef __cplusplus

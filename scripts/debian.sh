@@ -4,7 +4,7 @@
 #   scripts/debian.sh             the packages come into build/debian
 #   scripts/debian.sh --wheels    uses what scripts/wheels.sh made, too: the wheel of Python 3.11 there, that of later ones in Debian 13
 #   scripts/debian.sh --arm64     those for arm64 as well, cross-built in a new Debian 12
-# What is for arm64 is used where the kernel gives its programs to qemu (binfmt_misc), as Debian's qemu-user-static arranges.
+# What is for arm64 is used where the kernel can give its programs to qemu (binfmt_misc).
 # DEB_BUILD_OPTIONS=nocheck leaves the conformance tests out. Needs the packages of scripts/packages.txt, an archive of Debian
 # for apt, a package index for pip unless build/wheelhouse is there, and root or user namespaces for the new systems.
 set -euo pipefail
@@ -13,6 +13,7 @@ out=$PWD/build/debian
 source=$out/sealpoint
 tools=$out/python
 use=$out/use
+binfmt=/proc/sys/fs/binfmt_misc
 
 # What Debian 12 lacks to build the Python package, for its own interpreter.
 make_python_tools() {
@@ -53,9 +54,19 @@ in_new_system() {
     --customize-hook='chroot "$1" sh -eux /use/run' "$@" "$suite" /dev/null
 }
 
+# Where Debian has not arranged for it, the kernel gives programs for arm64 to qemu for as long as this script runs.
 runs_arm64() {
-  [ -e /proc/sys/fs/binfmt_misc/qemu-aarch64 ] && return
-  echo "What is for arm64 is not used: binfmt_misc has no qemu-aarch64 here."
+  [ ! -e "$binfmt/qemu-aarch64" ] || return 0
+  local undo="echo -1 >$binfmt/qemu-aarch64"
+  if [ ! -e "$binfmt/register" ] && mount -t binfmt_misc binfmt_misc "$binfmt" 2>/dev/null; then
+    undo="$undo; umount $binfmt"
+  fi
+  if cat /usr/lib/binfmt.d/qemu-aarch64.conf 2>/dev/null >"$binfmt/register"; then
+    # shellcheck disable=SC2064  # the value of now
+    trap "$undo" EXIT
+    return 0
+  fi
+  echo "What is for arm64 is not used: the kernel takes no qemu-aarch64 in $binfmt."
   return 1
 }
 

@@ -7,7 +7,10 @@ another uses. The headers of GoogleTest, where a source names them, are read onc
 again: a source is known by a digest of itself, of all headers of this project that it reaches, and of its options (see
 tidy.py).
 
-  scripts/each_source.py BUILD_FOLDER     configured by the preset clang, with its generated headers built
+  scripts/each_source.py BUILD_FOLDER [REVISION]
+
+The folder is configured by the preset clang, with its generated headers built. With a revision only those sources are looked at
+that changed since then, or that include a header of this project that did.
 """
 
 import concurrent.futures
@@ -80,7 +83,7 @@ class Headers:
 
     def key(self, entry):
         named = includes_of(pathlib.Path(entry["file"]))[1]
-        header = next((one for one in ("gmock/gmock.h", "gtest/gtest.h") if one in named), None)
+        header = next((item for item in ("gmock/gmock.h", "gtest/gtest.h") if item in named), None)
         return header and (header, *options_of(entry))
 
     def of(self, entry):
@@ -106,8 +109,13 @@ def check(entry, headers, stamp):
     return done.returncode == 0
 
 
+def changed_since(revision):
+    listed = subprocess.run(["git", "diff", "--name-only", revision], cwd=ROOT, capture_output=True, text=True, check=True)
+    return {(ROOT / line).resolve() for line in listed.stdout.splitlines()}
+
+
 def main():
-    if len(sys.argv) != 2:
+    if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
     build = pathlib.Path(sys.argv[1]).resolve()
     entries = {}
@@ -117,8 +125,12 @@ def main():
             entries.setdefault(path, entry)
     if not entries:
         sys.exit(f"{build} compiles nothing of {', '.join(FOLDERS)}")
+    total = len(entries)
+    if len(sys.argv) == 3:
+        changed = changed_since(sys.argv[2])
+        entries = {path: entry for path, entry in entries.items() if changed & {path.resolve(), *includes_of(path)[0]}}
     cache = tidy.cache_folder()
-    compiler = tidy.output_of([options_of(next(iter(entries.values())))[0], "--version"])
+    compiler = tidy.output_of([options_of(next(iter(entries.values())))[0], "--version"]) if entries else b""
     stamps = {path: stamp_of(entry, cache, compiler) for path, entry in entries.items()}
     new = [path for path in entries if not stamps[path].exists()]
     for path in entries.keys() - set(new):
@@ -127,7 +139,7 @@ def main():
         headers = Headers(folder)
         headers.prepare(entries[path] for path in new)
         good = list(pool.map(lambda path: check(entries[path], headers, stamps[path]), new))
-    print(f"each source alone: {len(entries)} sources, {len(new)} looked at, {len(new) - sum(good)} with errors")
+    print(f"each source alone: {total} sources, {len(new)} looked at, {len(new) - sum(good)} with errors")
     return 0 if all(good) else 1
 
 

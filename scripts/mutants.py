@@ -227,7 +227,7 @@ def main():
     if failed := programs.record_programs(everything, BUILD / "reached.json", options.jobs):
         print("These fail although nothing is taken out:", *failed, sep="\n  ")
         return 1
-    print(f"{sum(len(one.tests) for one in everything)} tests of {len(everything)} programs pass with nothing "
+    print(f"{sum(len(item.tests) for item in everything)} tests of {len(everything)} programs pass with nothing "
           f"taken out; {time.monotonic() - started:.0f} s", flush=True)
     if options.kinds or options.programs:
         run_matrix([mutant for mutant in chosen if mutant.name not in equivalent], everything, options)

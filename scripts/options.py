@@ -18,7 +18,7 @@ import types
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "python/sealpoint"
 MADE = "Made by scripts/options.py from python/sealpoint/_option_table.py."
-PYTHON_COLUMNS, CPP_COLUMNS = 120, 100
+PYTHON_COLUMNS, CPP_COLUMNS, NAMES_COLUMNS = 120, 100, 90
 # A name in annotations: the import that it needs.
 IMPORTS = {
     "Path": "from sealpoint._arguments import Path", "Provenance": "from sealpoint._arguments import Provenance",
@@ -37,7 +37,7 @@ CLASSES = {
     "megatron/_options.py": [("Options", "_options.StoreOptions", "megatron.enable")],
     "torchtitan/_options.py": [("Settings", "", "torchtitan")],
 }
-COMMON = [one[:2] for one in CLASSES["_options.py"]]
+COMMON = [class_[:2] for class_ in CLASSES["_options.py"]]
 # The options that a base of a dataclass has.
 BASE_CALLS = {"": None, "StoreOptions": "store", "_options.StoreOptions": "store", "_options.SaveOptions": "jax.save_async"}
 
@@ -109,7 +109,7 @@ def keywords_class(call):
     yield f"class {name}({parent}, total=False):"
     yield f'    """{"Keywords of all saves" if not made.place and not base else f"Keywords of ``sealpoint.{call}``"}."""'
     yield ""
-    yield from (f"    {one}: {type_of(one, call)}" for one in added_names(call, base))
+    yield from (f"    {item}: {type_of(item, call)}" for item in added_names(call, base))
 
 
 def options_class(name, base, call):
@@ -120,14 +120,14 @@ def options_class(name, base, call):
     yield ""
     if is_titan:
         yield from ("    __slots__ = ()  # its configuration has them", "")
-    for one in added_names(call, BASE_CALLS[base]):
-        kind, default = type_of(one, call), literal(default_of(one, call))
+    for item in added_names(call, BASE_CALLS[base]):
+        kind, default = type_of(item, call), literal(default_of(item, call))
         if kind.startswith("list["):
             default = "dataclasses.field(default_factory=list)"
-        yield f"    {one}: {kind} = {default}"
+        yield f"    {item}: {kind} = {default}"
         if is_titan:
-            own = OPTIONS[one].own.get(call)
-            yield from docstring_lines(own.text if own and own.text else OPTIONS[one].text)
+            own = OPTIONS[item].own.get(call)
+            yield from docstring_lines(own.text if own and own.text else OPTIONS[item].text)
 
 
 def docstring_lines(text):
@@ -136,13 +136,13 @@ def docstring_lines(text):
 
 
 def module_text(module):
-    classes = [list(keywords_class(call)) for call, one in CALLS.items() if one.keywords.startswith(f"{module}:")]
-    classes += [list(options_class(*one)) for one in CLASSES[module]]
+    classes = [list(keywords_class(call)) for call, value in CALLS.items() if value.keywords.startswith(f"{module}:")]
+    classes += [list(options_class(*class_)) for class_ in CLASSES[module]]
     body = "\n\n\n".join("\n".join(lines).rstrip() for lines in classes)
     needed = {text for name, text in IMPORTS.items() if re.search(rf"(?<![\w.\"]){name}\b", body)}
     if "_options." in body:
         needed.add("from sealpoint import _options")
-    groups = [[one for one in sorted(needed, key=import_order) if kind_of_import(one) == kind] for kind in range(3)]
+    groups = [[item for item in sorted(needed, key=import_order) if kind_of_import(item) == kind] for kind in range(3)]
     imports = "\n\n".join("\n".join(merged(group)) for group in groups if group)
     return (f'# SPDX-License-Identifier: Apache-2.0\n"""Options. {MADE}"""\n\nfrom __future__ import annotations\n\n'
             f"{imports}\n\n\n{body}\n")
@@ -188,7 +188,8 @@ def entries(call):
         else:
             yield name, text
     for text, names in shared.items():
-        yield ", ".join(names), text
+        for line in textwrap.wrap(", ".join(names), NAMES_COLUMNS):  # the names of an entry stand on one line
+            yield line.rstrip(","), text
 
 
 def with_entries(docstring, call):
@@ -202,7 +203,7 @@ def with_entries(docstring, call):
             for entry, text in entries(call):
                 kept += wrapped(f"{entry}: {text}", PYTHON_COLUMNS, indent, indent + "    ")
             is_inside = is_dropped = False
-        elif is_inside and (match := re.match(rf"{indent}([\w, ]+): ", line)):
+        elif is_inside and (match := re.match(rf"{indent}(\w[\w, ]*): ", line)):
             is_dropped = set(match[1].split(", ")) <= names
         if not is_dropped:
             kept.append(line)
@@ -214,7 +215,7 @@ def documented(path, calls):
     text = path.read_text()
     for call in calls:
         name = CALLS[call].place.split(":")[1]
-        node = next(one for one in ast.walk(ast.parse(text)) if getattr(one, "name", "") == name)
+        node = next(item for item in ast.walk(ast.parse(text)) if getattr(item, "name", "") == name)
         docstring = ast.get_docstring(node, clean=False)
         text = text.replace(docstring, with_entries(docstring, call), 1)
     return text
@@ -227,9 +228,9 @@ def page():
     yield from (
         "# Options", "",
         f"<!-- {MADE} -->",
-        "Options of saves and loads, as Python takes them. *All ranks*: ranks with different values get an error.",
-        "C++ has them in `SaverOptions`, `SaveOptions` and `CollectiveReadOptions`, C in `sealpoint_saver_options`,",
-        "`sealpoint_save_options` and `sealpoint_read_options`.", "",
+        "This page lists the options of saves and loads in Python. *All ranks*: if ranks pass different values, all ranks",
+        "get an error. In C++ these options are fields of `SaverOptions`, `SaveOptions` and `CollectiveReadOptions`; in C,",
+        "they are fields of `sealpoint_saver_options`, `sealpoint_save_options` and `sealpoint_read_options`.", "",
         "| not set | C++ | C | Python |", "|---|---|---|---|",
         "| a number of threads that the library chooses | `kThreadsAuto` | 0 | None |",
         "| a deadline without a limit | `kForever` | `SEALPOINT_FOREVER` | None |", "",
@@ -285,9 +286,9 @@ def outputs():
     for module in CLASSES:
         yield PACKAGE / module, module_text(module)
     places = {}
-    for call, one in CALLS.items():
-        if one.place:
-            places.setdefault(one.place.split(":")[0], []).append(call)
+    for call, value in CALLS.items():
+        if value.place:
+            places.setdefault(value.place.split(":")[0], []).append(call)
     for module, calls in places.items():
         yield PACKAGE / module, documented(PACKAGE / module, calls)
     yield ROOT / "docs/reference/options.md", "\n".join(page()) + "\n"

@@ -18,8 +18,10 @@ SECTIONS = {
     "File kinds": "file_kinds", "Marker kinds": "marker_kinds", "Feature bits": "features",
     "Digest algorithms": "digest_algorithms", "Codecs": "codecs", "dtypes": "dtypes", "Provenance keys": "provenance_keys",
 }  # fmt: skip
-# Registry: header with an enumeration of its values, and the names of registered values that the header does not have.
-HEADERS = {"codecs": "codec.h", "dtypes": "dtype.h", "digest_algorithms": "digest.h"}
+# Registry: header and enumeration of its values.
+ENUMERATIONS = {
+    "codecs": ("dtype.h", "Codec"), "dtypes": ("dtype.h", "DType"), "digest_algorithms": ("digest.h", "DigestAlgorithm"),
+}  # fmt: skip
 
 
 def cells(line):
@@ -58,10 +60,11 @@ def registries(text):
 def problems(found):
     if not OUTPUT.exists() or json.loads(OUTPUT.read_text()) != found:
         yield f"{OUTPUT.name} is not made of {PAGE.name}: run scripts/registries.py"
-    for name, header in HEADERS.items():
+    for name, (header, enumeration) in ENUMERATIONS.items():
         text = (ROOT / "include/sealpoint" / header).read_text()
+        text = text.partition(f"enum class {enumeration} ")[2].partition("};")[0]
         in_code = {int(value) for value in re.findall(r"^  k\w+ = (\d+),", text, re.M)}
-        in_use = {one["value"] for one in found[name] if one["status"] == "in use"}
+        in_use = {item["value"] for item in found[name] if item["status"] == "in use"}
         if not in_use or in_use - {0} != in_code - {0}:
             yield f"{name}: {PAGE.name} and {header} differ in {sorted(in_use ^ in_code - {0})}"
 

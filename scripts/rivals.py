@@ -534,7 +534,7 @@ def others_of(files, ranges):
     found = []
     for file, content in files.items():
         at = 0
-        for begin, end in sorted((begin, end) for one, begin, end in ranges if one == file) + [(len(content), len(content))]:
+        for begin, end in sorted((begin, end) for item, begin, end in ranges if item == file) + [(len(content), len(content))]:
             if begin > at:
                 found.append((file, at, begin))
             at = max(at, end)
@@ -590,7 +590,7 @@ def try_kills(kind, work, writers, count, mib):
         end = time.monotonic() + CALL_LIMIT_SECONDS
         while not moment.exists():
             if time.monotonic() > end:
-                raise RuntimeError("the ranks did not come to save")
+                raise RuntimeError("the ranks did not reach the save")
             time.sleep(0.0005)
         time.sleep(seconds * (number + 0.5) / count)
         if number % 2 and not kind.is_one_process:

@@ -75,7 +75,7 @@ def named_by(path, root):
     """The sources that one includes, imports or starts by its name."""
     text = path.read_text(errors="replace")
     if path.suffix == ".py":
-        beside = {one.stem: one for one in path.parent.rglob("*.py") if one != path}
+        beside = {item.stem: item for item in path.parent.rglob("*.py") if item != path}
         names = re.findall(r"^\s*(?:import|from) (\w+)|\w\([\"'](\w+)[\"']|(\w+)\.py[\"']", text, re.M)
         return {beside[name] for found in names for name in found if name in beside}
     places = (path.parent, root, root / "include", root / "tests/support/googletest")
@@ -89,7 +89,7 @@ def reached(root, starts):
         path = pending.pop()
         if path not in seen:
             seen.add(path)
-            pending |= {one.resolve() for one in named_by(path, root)}
+            pending |= {item.resolve() for item in named_by(path, root)}
     return seen
 
 

@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds the source package, and of it the wheels that any Linux on x86_64 and on aarch64 with glibc 2.28 or later can install
 # (manylinux_2_28), and checks them; those for another processor than this one's are used by scripts/debian.sh --wheels.
-#   scripts/wheels.sh [FOLDER]     into FOLDER, by default build/wheels: for Python 3.11, and for 3.12 and all later ones
-# PROCESSORS="x86_64 aarch64" names others than both, this one's first; on aarch64 it is that one alone.
-# Needs the packages of scripts/packages.txt, pip with a package index, and the interpreters, with headers: python3.11 and
-# python3.12 or what PYTHON_311 and PYTHON_312 name; who is not there gets no wheel, which is said. The compiler is clang as
-# ziglang brings it, with the symbols of that glibc and a static C++ library; no image and no old system is needed.
+#   scripts/wheels.sh [FOLDER]     into FOLDER, by default build/wheels: for Python 3.11, for 3.12 and all later ones, and for
+#                                  3.13 without the GIL (3.13t)
+# PROCESSORS="x86_64 aarch64" names others than both, this one's first; on aarch64 it is that one alone. VERSIONS="3.11 3.12 3.13t"
+# names others than all.
+# Needs the packages of scripts/packages.txt, pip with a package index, and the interpreters, with headers: python3.11,
+# python3.12 and python3.13t (scripts/free_threaded.sh --interpreter makes it) or what PYTHON_311, PYTHON_312 and PYTHON_313t
+# name; who is not there gets no wheel, which is said. The compiler is clang as ziglang brings it, with the symbols of that
+# glibc and a static C++ library; no image and no old system is needed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 glibc=2.28
@@ -17,13 +20,14 @@ jobs=$(nproc)
 
 interpreter() {  # version, what the caller named
   local candidate
-  for candidate in "$2" "python$1" "$HOME/.pyenv/versions/$1".*/bin/python; do
+  for candidate in "$2" "python$1" build/free-threaded/bin/"python$1" "$HOME/.pyenv/versions/$1".*/bin/python; do
     if [ -n "$candidate" ] && "$candidate" - "$1" 2>/dev/null <<'PYTHON'; then
 import os, sys, sysconfig
-version, header = "%d.%d" % sys.version_info[:2], os.path.join(sysconfig.get_path("include"), "Python.h")
+version = "%d.%d" % sys.version_info[:2] + ("t" if sysconfig.get_config_var("Py_GIL_DISABLED") else "")
+header = os.path.join(sysconfig.get_path("include"), "Python.h")
 sys.exit(version != sys.argv[1] or not os.path.exists(header))
 PYTHON
-      command -v "$candidate"
+      realpath -s "$(command -v "$candidate")"
       return
     fi
   done
@@ -67,6 +71,9 @@ build_source_package() {
   "$tools/venv/bin/pyproject-build" --sdist --outdir "$out" . >"$tools/sdist.log"
 }
 
+# The ABI in the name of a version's wheel.
+abi_of() { case $1 in 3.12) echo abi3 ;; *) echo "cp${1/./}" ;; esac; }
+
 # For another processor the module cannot be asked what it has in it: its stub is that of this one's wheel.
 build_wheel() {  # interpreter, version, processor
   local venv=$tools/builder-$2 raw=$tools/raw-$2-$3 place=$tools/$3 other=()
@@ -74,7 +81,7 @@ build_wheel() {  # interpreter, version, processor
     "$1" -m venv "$venv"
     "$venv/bin/pip" install --quiet --disable-pip-version-check 'scikit-build-core>=1.1' 'nanobind>=3.1'
   }
-  rm -rf "$raw" "$out"/sealpoint-*-"cp${2/./}"-*"$3.whl"
+  rm -rf "$raw" "$out"/sealpoint-*-"$(abi_of "$2")"-*"$3.whl"
   if [ "$3" != "$here" ]; then
     "$venv/bin/python" -m zipfile -e "$(ls "$tools/raw-$2-$here"/*.whl)" "$raw-stub"
     other=("-Ccmake.define.CMAKE_TOOLCHAIN_FILE=$place/toolchain.cmake"
@@ -103,7 +110,8 @@ check_wheel() {  # interpreter, wheel
   "$place/venv/bin/pip" install --quiet --disable-pip-version-check --no-index "$2"
   grep -q '"name": "libc++"' "$place"/venv/lib/python*/site-packages/sealpoint-*.dist-info/sboms/sealpoint.cdx.json
   (cd "$place" && "$place/venv/bin/python" -c '
-import sealpoint
+import sealpoint, sys, sysconfig
+assert not sysconfig.get_config_var("Py_GIL_DISABLED") or not sys._is_gil_enabled()
 sealpoint.save({"w": b"abcd"}, "checkpoint")
 assert sealpoint.verify("checkpoint").ok and bytes(sealpoint.open("checkpoint")["w"].tobytes()) == b"abcd"'
     "$place/venv/bin/ckpt" verify checkpoint && "$place/venv/bin/sealpoint" convert checkpoint weights.safetensors)
@@ -112,7 +120,7 @@ assert sealpoint.verify("checkpoint").ok and bytes(sealpoint.open("checkpoint")[
 
 case ${1:-} in
   -h | --help)
-    sed -n '3,9s/^# *//p' scripts/wheels.sh
+    sed -n '3,13s/^# *//p' scripts/wheels.sh
     exit
     ;;
 esac
@@ -125,7 +133,7 @@ for processor in $processors; do
 done
 mkdir -p "$out"
 build_source_package
-for version in 3.11 3.12; do
+for version in ${VERSIONS:-3.11 3.12 3.13t}; do
   variable=PYTHON_${version/./}
   python=$(interpreter "$version" "${!variable:-}")
   if [ -z "$python" ]; then
@@ -134,12 +142,12 @@ for version in 3.11 3.12; do
   fi
   for processor in $processors; do
     build_wheel "$python" "$version" "$processor"
-    wheel=$(ls "$out"/sealpoint-*-"cp${version/./}"-*"manylinux_${glibc/./_}_$processor.whl")
+    wheel=$(ls "$out"/sealpoint-*-"$(abi_of "$version")"-*"manylinux_${glibc/./_}_$processor.whl")
     if [ "$processor" = "$here" ]; then
       check_wheel "$python" "$wheel"
       echo "$wheel: $(stat -c %s "$wheel") bytes; installed into an empty environment, it saves and reads."
     else
-      python3 -m zipfile -l "$wheel" | grep -E "_sealpoint\.(abi3|cpython-[0-9]+-$processor-linux-gnu)\.so" >/dev/null
+      python3 -m zipfile -l "$wheel" | grep -E "_sealpoint\.(abi3|cpython-[0-9]+t?-$processor-linux-gnu)\.so" >/dev/null
       echo "$wheel: $(stat -c %s "$wheel") bytes."
     fi
   done

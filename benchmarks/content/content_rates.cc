@@ -19,8 +19,7 @@
 #include "sealpoint/blob_writer.h"
 #include "sealpoint/checkpoint.h"
 #include "sealpoint/commit.h"
-#include "sealpoint/compare.h"
-#include "sealpoint/statistics.h"
+#include "sealpoint/content.h"
 
 namespace sealpoint::bench {
 namespace {

@@ -11,7 +11,6 @@
 #include "benchmarks/common/raw_file.h"
 #include "sealpoint/checkpoint.h"
 #include "sealpoint/communicator.h"
-#include "sealpoint/mesh.h"
 #include "sealpoint/placement.h"
 
 namespace sealpoint::bench {

@@ -26,8 +26,8 @@ MIB = 1 << 20
 def state_of(arguments):
     base = torch.rand(arguments.base_mib * MIB // 4).chunk(8)
     adapters = torch.rand(arguments.adapters_mib * MIB // 4).chunk(8)
-    return {"base": {str(i): one.clone() for i, one in enumerate(base)},
-            "adapters": {str(i): one.clone() for i, one in enumerate(adapters)}}
+    return {"base": {str(i): item.clone() for i, item in enumerate(base)},
+            "adapters": {str(i): adapter.clone() for i, adapter in enumerate(adapters)}}
 
 
 def save(state, path, step, frozen):

@@ -68,7 +68,7 @@ def main():
                     if number > 0:
                         seconds[way].append(time.perf_counter() - begin)
             for way, own in seconds.items():
-                ratio = statistics.median(base / one for base, one in zip(seconds["1 threads"], own, strict=True))
+                ratio = statistics.median(base / second for base, second in zip(seconds["1 threads"], own, strict=True))
                 rate = arguments.mib / 1024 / statistics.median(own)
                 print(f"{kind}: {way:12} {rate:6.2f} GiB/s, {ratio:5.2f} x 1 thread")
 

@@ -74,11 +74,11 @@ def run_rank(rank, arguments, folder):
             if number > 0:
                 seconds[way].append(time.perf_counter() - begin)
     expected = part_of(whole, mesh, 1)
-    assert all(torch.equal(one.to_local(), expected.to_local()) for one in columns.values())
+    assert all(torch.equal(column.to_local(), expected.to_local()) for column in columns.values())
     if rank == 0:
         print(f"{len(os.sched_getaffinity(0))} processors, {arguments.ranks} ranks, {arguments.mib} MiB")
         for way, found in seconds.items():
-            ratios = [statistics.median(base / one for base, one in zip(seconds[other], found, strict=True))
+            ratios = [statistics.median(base / second for base, second in zip(seconds[other], found, strict=True))
                       for other in ("direct reads", "cached reads")]
             rate = arguments.mib / 1024 / statistics.median(found)
             print(f"{way:16} {rate:6.2f} GiB/s, {ratios[0]:.2f} of direct reads, {ratios[1]:.2f} of cached reads")

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <string>
+#include <thread>
 
 #include "benchmarks/common/mpi_main.h"
 #include "benchmarks/common/paired.h"
@@ -25,6 +26,7 @@ struct Options {
   bool huge_pages = false;
   bool phases = false;
   bool first = false;
+  bool fingerprints = false;
   std::uint64_t budget_mib = 64;
 };
 
@@ -78,14 +80,17 @@ int Run(const Options& options) {
       AllocateAligned(size, options.huge_pages ? Pages::kHuge : Pages::kOrdinary);
   const std::span<const std::byte> bytes(memory.get(), size);
   const auto engine = Engine::Create().value();
-  const auto saver = Saver::Create(*engine, *comm).value();
+  const auto saver = Saver::Create(*engine, *comm, {.fingerprints = options.fingerprints}).value();
+  const auto plain = Saver::Create(*engine, *comm).value();
   const Declaration declaration = DeclareRows(*comm, size / sizeof(float));
   Sources sources(declaration);
   if (!sources.Bind(std::size_t{0}, MemoryView::Host(bytes)).ok()) return 1;
 
   const std::string ranks = std::to_string(comm->size());
-  PairedSeries series{.name = "save / raw writes, " + ranks + " ranks" +
-                              (options.huge_pages ? ", huge pages" : "")};
+  const std::string against =
+      options.fingerprints ? "save with fingerprints / without, " : "save / raw writes, ";
+  PairedSeries series{.name =
+                          against + ranks + " ranks" + (options.huge_pages ? ", huge pages" : "")};
   const std::string target = JoinPath(options.directory, "sealpoint-bench-save");
   if (comm->rank() == 0) std::filesystem::remove_all(target);
   if (options.first) {
@@ -94,7 +99,8 @@ int Run(const Options& options) {
   }
   PhaseReport report;
   for (int round = 0; round <= options.rounds; ++round) {
-    const double raw = TimeRaw(*comm, options.directory, bytes);
+    const double raw = options.fingerprints ? TimeSave(*comm, *plain, target, sources, report)
+                                            : TimeRaw(*comm, options.directory, bytes);
     const double save = TimeSave(*comm, *saver, target, sources, report);
     if (round == 0) continue;  // warms up files, staging and plan
     series.baseline_seconds.push_back(raw);
@@ -122,6 +128,8 @@ int main(int argc, char** argv) {
         arguments.AddFlag("--first", options.first,
                           "compare the first save of an engine with the second");
         arguments.Add("--budget-mib", options.budget_mib, "memory budget of an engine of --first");
+        arguments.AddFlag("--fingerprints", options.fingerprints,
+                          "compare saves that store fingerprints with saves that do not");
         arguments.AddFlag("--phases", options.phases,
                           "print where the last save's time went on rank 0");
       },

@@ -70,8 +70,8 @@ class Trainer {
     const Stopwatch watch;
     while (!saver_->WaitForPromotions(std::chrono::seconds(1))) {
     }
-    for (const Promotion& one : saver_->TakePromotions()) {
-      if (!one.status.ok()) std::abort();
+    for (const Promotion& promotion : saver_->TakePromotions()) {
+      if (!promotion.status.ok()) std::abort();
     }
     if (is_staged) *promotion_seconds = watch.seconds();
     if (!comm_.Barrier().ok()) std::abort();
@@ -124,7 +124,8 @@ PairedSeries MeasurePromotions(const Options& options) {
     WriteRaw(options.final + "/plain", {state.get(), size});
     const double plain_seconds = plain.seconds();
     const Stopwatch promotion;
-    if (!Promote(local, options.final + "/promoted", {.threads = 1}).ok()) std::abort();
+    if (!Promote({.from = local, .to = options.final + "/promoted"}, {.threads = 1}).ok())
+      std::abort();
     if (round > 0) {
       series.baseline_seconds.push_back(plain_seconds);
       series.candidate_seconds.push_back(promotion.seconds());

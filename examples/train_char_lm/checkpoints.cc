@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "../or_abort.h"
-#include "sealpoint/open_newest.h"
+#include "sealpoint/collective_reader.h"
 #include "sealpoint/series.h"
 
 namespace sp = sealpoint;
@@ -37,7 +37,7 @@ Checkpoints::Checkpoints(const CheckpointOptions& options, sp::Communicator& com
         .placement = sp::ToStrings(tensor.placement)};
     declaration_.Add(spec, tensor.layout).IgnoreError();
   }
-  const sp::HeldObject object = {.name = kArguments, .media_type = "application/json"};
+  const sp::ObjectSpec object = {.name = kArguments, .media_type = "application/json"};
   if (comm.rank() == 0) declaration_.AddObject(object).IgnoreError();
   sources_ = std::make_unique<sp::Sources>(declaration_);
   for (const LocalTensor& tensor : tensors) {

@@ -15,12 +15,11 @@
 #include "../or_abort.h"
 #include "checkpoints.h"
 #include "sealpoint/communicator.h"
-#include "sealpoint/mesh.h"
 #include "sealpoint/mpi_communicator.h"
 #include "sealpoint/phases.h"
+#include "sealpoint/placement.h"
 #include "sealpoint/s3.h"
 #include "sealpoint/status.h"
-#include "sealpoint/trace.h"
 #include "training.h"
 
 namespace sp = sealpoint;

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "sealpoint/communicator.h"
-#include "sealpoint/mesh.h"
 #include "sealpoint/placement.h"
 #include "sealpoint/region.h"
 

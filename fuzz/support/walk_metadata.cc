@@ -37,6 +37,10 @@ void WalkTensor(const Metadata& metadata, const metadata::TensorView& tensor) {
     Require(std::ranges::count(touching, std::pair(i, regions[i])) == 1,
             "a shard that does not touch its own box");
   }
+  if (const auto fingerprint = tensor.fingerprint()) {
+    Require(std::ranges::max(fingerprint->values()) < Fingerprint::kModulus,
+            "a fingerprint that is not reduced");
+  }
   if (metadata.kind() == MetadataKind::kIndex) {
     Require(elements == tensor.element_count(), "the shards do not tile their tensor");
   }

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "sealpoint/bytes.h"
-#include "sealpoint/codec.h"
 #include "sealpoint/dtype.h"
 #include "sealpoint/engine.h"
 #include "sealpoint/export.h"
@@ -24,50 +23,67 @@ namespace sealpoint {
 
 class InternalAccess;  // internal to the library
 
-// A global tensor. All writers of a checkpoint pass the same values for the same name.
+// A global tensor. All writers of a checkpoint pass the same values for tensors of the same name.
 struct TensorSpec {
   std::string name{};          // 1 to 1024 bytes of UTF-8 without control characters
   DType dtype = DType::kNone;  // required
   Shape shape{};
-  // Bytes per element; 0: the size of the registered dtype. Required for a dtype id that is not
-  // registered.
+  // Bytes per element. 0: the size of the dtype. Required if the dtype's id is not registered.
   std::uint32_t element_size = 0;
-  // Unit of digest and codec: a power of two from 4 KiB to 128 MiB, or to 16 MiB with a codec.
+  // Size of the chunks that are digested and encoded separately: a power of two, at least 4 KiB,
+  // and at most 128 MiB (16 MiB if a codec is set).
   std::uint64_t chunk_size_bytes = kChunkSizeDefaultBytes;
   Codec codec = Codec::kNone;
   int codec_level = 1;  // zstd level
-  // Tensors of different groups are stored in different blobs (for example weights and optimizer
-  // state).
+  // Extents of the boxes in which the tensor is stored, one per dimension; 0: the whole dimension.
+  // Regions are cut at the multiples of these extents, counted from the start of the tensor, so all
+  // writers cut at the same positions. Each box is a shard with its own chunks, so reading a part
+  // of the tensor reads only the boxes that it touches. Empty (the default): a region is one shard
+  // in row-major order. Set it for tensors that are read in planes, columns or blocks. Boxes much
+  // smaller than a chunk cost one chunk record each. Boxes cut from runs seldom form a grid, so
+  // Limits::box_list_shard_count_max applies to them.
+  std::vector<std::uint64_t> stored_cuts{};
+  // Tensors of different groups, for example weights and optimizer state, are stored in different
+  // blobs.
   std::string group{};
   // Placement of the tensor on the writer's mesh. Provenance only.
   std::vector<std::string> placement{};
   friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
 };
 
+// A named byte string.
+struct ObjectSpec {
+  std::string name{};
+  std::string media_type = "application/octet-stream";
+  Codec codec = Codec::kNone;
+  friend bool operator==(const ObjectSpec&, const ObjectSpec&) = default;
+};
+
 class BlobSummary;
 // Declared here because a friend declaration cannot be marked as exported.
 SEALPOINT_EXPORT bool operator==(const BlobSummary& a, const BlobSummary& b);
 
-// Summary of a finished blob: header, trailer and manifest. Small compared to the payload; send it
-// to the committing process by any means.
+// Summary of a finished blob: header, trailer and manifest. It is small compared to the payload.
+// Send the summary to the process that commits, by any means.
 class SEALPOINT_EXPORT BlobSummary {
  public:
-  // An empty summary; Commit refuses it.
+  // Creates an empty summary, which Commit refuses.
   BlobSummary() = default;
 
   BlobId blob() const;
   std::uint64_t file_size_bytes() const;
   std::uint64_t raw_bytes() const;
-  // The manifest as stored in the blob; valid while this summary or a copy of it exists.
+  // The manifest as the blob stores it. Valid while this summary or a copy of the summary exists.
   ByteSpan manifest() const&;
   ByteSpan manifest() const&& = delete;
 
   Bytes Serialize() const;
-  // Verifies the bytes against all digests and lengths they contain, once; copies share the result.
+  // Creates a summary from the output of Serialize. Verifies the bytes against all digests and
+  // lengths that they contain; later uses of the summary or its copies do not repeat this check.
   // Errors: Corrupt, Unsupported, LimitExceeded.
   static Result<BlobSummary> Deserialize(ByteSpan bytes, const Limits& limits = {});
 
-  // Compares the serialized bytes.
+  // True if the serialized bytes are equal.
   friend bool operator==(const BlobSummary& a, const BlobSummary& b);
 
  private:
@@ -76,61 +92,70 @@ class SEALPOINT_EXPORT BlobSummary {
   std::shared_ptr<const Decoded> decoded_;
 };
 
-// Converts a list of summaries to and from one byte string, for a pipe or a gather.
+// Converts a list of summaries to one byte string and back, so that the list can be sent through a
+// pipe or a gather.
 SEALPOINT_EXPORT Bytes SerializeSummaries(const std::vector<BlobSummary>& summaries);
 SEALPOINT_EXPORT Result<std::vector<BlobSummary>> DeserializeSummaries(ByteSpan bytes,
                                                                        const Limits& limits = {});
 
 struct BlobWriterOptions {
-  // Maximum size of a blob in bytes; the next blob is started before it would be exceeded. Larger
-  // shards are split into runs at chunk boundaries. A single larger chunk or object exceeds the
-  // limit. At least 1 MiB.
+  // Maximum size of a blob in bytes, at least 1 MiB. The writer starts a new blob before the
+  // current blob would exceed the maximum. Shards larger than the maximum are split into runs at
+  // chunk boundaries. A blob exceeds the maximum only if a single chunk or object does not fit into
+  // it.
   std::uint64_t size_max_bytes = 64 * kGiB;
-  // Zero if the attempt is unknown.
+  // The attempt that the blobs belong to; zero if it is unknown.
   AttemptId attempt{};
   std::uint64_t step = kNoStep;
   Limits limits{};
-  // Called on the caller's thread with the number of payload bytes staged so far.
+  // Store the fingerprint of each tensor (fingerprint.h), computed in the pass that copies and
+  // hashes. Readers of release 1.0.0 ignore it.
+  bool fingerprints = false;
+  // Called on the thread that calls the writer, with the number of payload bytes staged so far.
   std::function<void(std::uint64_t bytes)> on_bytes;
 };
 
-// Writes shards and objects of one process into blobs in one existing directory. Needs no
-// communicator; any number of writers may use the same directory simultaneously.
+// Writes the shards and objects of one process into blobs in an existing directory. Needs no
+// communicator. Any number of writers may use the same directory simultaneously.
 //
-// Thread safety: one call at a time; different writers are independent. After the first error every
-// call returns that error. Not usable in a child after fork (InvalidArgument).
+// Thread safety: one call at a time for each writer; different writers are independent. After the
+// first error every call returns that error. If a writer was created before a fork, its calls
+// return InvalidArgument in the child process.
 class SEALPOINT_EXPORT BlobWriter {
  public:
-  // Creates no file before the first byte is added. Errors: InvalidArgument, NotFound, Io.
+  // Creates a writer. The writer creates no file before the first byte is added. Errors:
+  // InvalidArgument, NotFound, Io.
   static Result<std::unique_ptr<BlobWriter>> Create(Engine& engine, const std::string& directory,
                                                     BlobWriterOptions options = {});
-  // Removes the files of an unfinished writer.
+  // Removes the files unless Finish succeeded.
   virtual ~BlobWriter() = default;
   BlobWriter(const BlobWriter&) = delete;
   BlobWriter& operator=(const BlobWriter&) = delete;
 
   // Stores `region` of the tensor from `source`. The bytes are copied during the call; the source
-  // may change afterwards. A region without elements stores nothing and its source is ignored.
-  // Declare an empty tensor (an extent of 0) with AddEmpty or with such a region. Errors:
-  // InvalidArgument (region; name; memory that is null or of the wrong size or dtype; a dtype,
-  // shape, chunk size or placement that differs from an earlier call; more groups than the engine's
-  // staging buffers allow), NoSpace, Io. Finish detects a repeated region in one blob; Commit
+  // may change afterwards. If the region has no elements, nothing is stored and `source` is
+  // ignored. To declare a tensor that has no elements (an extent is 0), call AddEmpty, or Add with
+  // an empty region. Errors: InvalidArgument (region; name; memory that is null or of the wrong
+  // size or dtype; a dtype, shape, chunk size or placement that differs from an earlier call; more
+  // groups than the engine's staging buffers allow), NoSpace, Io. This call does not detect regions
+  // that repeat or overlap: Finish detects a region that occurs twice in one blob, and Commit
   // detects all holes and overlaps.
   virtual Status Add(const TensorSpec& tensor, const Region& region, const MemoryView& source) = 0;
   virtual Status AddEmpty(const TensorSpec& tensor) = 0;
-  // Stores a named byte string, which is copied during the call. Objects are stored in blob group
-  // "". Errors: InvalidArgument (name, media type, null memory, already added), NoSpace, Io.
-  virtual Status AddObject(std::string_view name, std::string_view media_type, ByteSpan bytes,
-                           Codec codec = Codec::kNone) = 0;
+  // Stores an object in the blob of group "". The bytes are copied during the call. Errors:
+  // InvalidArgument (name, media type, null memory, an object that was already added), NoSpace, Io.
+  virtual Status AddObject(const ObjectSpec& object, ByteSpan bytes) = 0;
 
   // Makes all blobs durable: writes tables, manifests and trailers, syncs and closes the files (the
-  // result of close is checked), and syncs the directory. Returns one summary per blob in order of
-  // creation; none if nothing was added. Must be the last call. Durability: the blobs survive a
-  // crash; they become a checkpoint only by Commit.
+  // result of close is checked), and syncs the directory. Returns one summary per blob, in the
+  // order in which the blobs were created, or an empty list if nothing was added. After this call,
+  // only Abandon may be called. Durability: after success the blobs survive a crash, but only
+  // Commit makes them a checkpoint.
   virtual Result<std::vector<BlobSummary>> Finish() = 0;
-  // Removes the files. May be called after Finish if the attempt failed elsewhere. Files that a
-  // checkpoint may need are kept: after Finish it returns InvalidArgument (R-CMT-15) if the
-  // directory has a marker that may belong to this attempt, or files of an unfinished commit of it.
+  // Removes the files. May be called after Finish if the attempt failed in a different process.
+  // Files that a checkpoint may need are kept: after Finish, this call removes nothing and returns
+  // InvalidArgument (R-CMT-15) if the directory has a marker that may belong to this attempt, or
+  // has files of an unfinished commit of this attempt.
   virtual Status Abandon() = 0;
 
  protected:

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -12,8 +13,8 @@
 
 namespace sealpoint {
 
-// Borrowed bytes. The function that takes the span documents how long the caller must keep the
-// memory alive.
+// Borrowed bytes. A function that accepts a span documents how long the caller must keep the memory
+// alive.
 using ByteSpan = std::span<const std::byte>;
 using MutableByteSpan = std::span<std::byte>;
 using Bytes = std::vector<std::byte>;
@@ -28,6 +29,18 @@ inline ByteSpan AsBytes(std::string_view text) {
 inline std::string_view AsText(ByteSpan bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
+
+// Makes any text, such as untrusted names in checkpoints and directories, safe to print as one line
+// on a terminal. Escapes all characters that could hide or move other text. ASCII controls, and
+// bytes that are not valid UTF-8, become \xNN. Other controls, bidirectional controls, line
+// separators and all default-ignorable Unicode characters (zero-width characters, fillers,
+// variation selectors, tags) become \u{NNNN}. Everything else, including backslashes, is unchanged,
+// so a second call does not change the result of the first. The result is at most eight times as
+// long as `text`. Thread-safe.
+SEALPOINT_EXPORT std::string Printable(std::string_view text);
+
+// Returns a size in decimal units, which disks use: "512 B", "15.4 MB". Thread-safe.
+SEALPOINT_EXPORT std::string BytesText(std::uint64_t bytes);
 
 }  // namespace sealpoint
 

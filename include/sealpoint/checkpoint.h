@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "sealpoint/bytes.h"
-#include "sealpoint/codec.h"
 #include "sealpoint/dtype.h"
 #include "sealpoint/export.h"
+#include "sealpoint/fingerprint.h"
 #include "sealpoint/id.h"
 #include "sealpoint/limits.h"
 #include "sealpoint/phases.h"
@@ -22,7 +22,6 @@
 #include "sealpoint/region.h"
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
-#include "sealpoint/threads.h"
 
 namespace sealpoint {
 
@@ -35,6 +34,8 @@ struct TensorInfo {
   std::uint64_t raw_bytes = 0;
   std::uint64_t shard_count = 0;
   std::vector<std::string> placement{};  // provenance
+  // Nothing if the writer stored none; see BlobWriterOptions::fingerprints.
+  std::optional<Fingerprint> fingerprint{};
   friend bool operator==(const TensorInfo&, const TensorInfo&) = default;
 };
 
@@ -44,7 +45,7 @@ struct ShardInfo {
   friend bool operator==(const ShardInfo&, const ShardInfo&) = default;
 };
 
-// Storage statistics of the chunks of a tensor.
+// How the chunks of a tensor are stored.
 struct StoredChunks {
   struct CodecCount {
     Codec codec{};
@@ -54,7 +55,7 @@ struct StoredChunks {
   std::uint64_t chunk_count = 0;
   std::uint64_t raw_bytes = 0;
   std::uint64_t stored_bytes = 0;
-  std::vector<CodecCount> codecs{};  // codecs in use, ascending
+  std::vector<CodecCount> codecs{};  // the codecs in use, in ascending order
   friend bool operator==(const StoredChunks&, const StoredChunks&) = default;
 };
 
@@ -75,57 +76,62 @@ struct BlobInfo {
 struct OpenOptions {
   std::shared_ptr<Storage> storage{};  // DefaultStorage() if null
   Limits limits{};
-  // Stat every blob, so that an incomplete copy is detected on opening.
+  // Check on opening that every blob exists with the right length, so that an incomplete copy is
+  // detected.
   bool check_files = true;
-  // Bypass the page cache for payload reads, if the file system supports it.
+  // Bypass the page cache when reading payload, if the file system supports it.
   bool direct_io = false;
-  // Staging memory for reads; at least 64 KiB, and at least one chunk per thread is used.
+  // Staging memory for reads, at least 64 KiB. Each thread may always use memory for one chunk,
+  // even if the threads together then exceed this budget.
   std::uint64_t memory_budget_bytes = 256 * kMiB;
 };
 
 struct ReadOptions {
-  int threads = kThreadsAuto;  // read and verify threads
-  // Write only verified data to destinations. If false, chunks that fit entirely into a dense
-  // destination are read in place, and after an error the content of destinations is unspecified.
-  // Always on for device memory, except with gpudirect_storage: data is verified on the host before
-  // it is copied to the device.
+  int threads = kThreadsAuto;  // number of threads that read and verify
+  // Write only verified data to destinations. If false, chunks that belong entirely to a dense
+  // destination are read directly into its memory, and after an error the content of destinations
+  // is unspecified. For device memory, this option is always on, because data is verified on the
+  // host before it is copied to the device; the only exception is data read through
+  // gpudirect_storage.
   bool isolate = false;
-  // Also verify data after its copy to device memory, on the device. This costs one pass over the
-  // device memory. It applies to every chunk that is requested whole, is not converted, and goes to
-  // one range of memory: a dense destination, or one with dense rows.
-  // LoadReport::bytes_verified_on_device counts these bytes. Errors: Device (the data differs from
-  // the data verified on the host; with tensor, file and offset), Unsupported (a device of the plan
-  // computes no digests; before any read).
+  // Verify data again on the device, after it was copied to device memory. The verification costs
+  // one pass over the device memory. It covers every chunk that is requested whole, is not
+  // converted, and is copied to one contiguous range of memory, in a destination that is dense or
+  // has dense rows. LoadReport::bytes_verified_on_device counts the bytes of these chunks. Errors:
+  // Device (the data on the device differs from the data verified on the host; the error has
+  // tensor, file and offset), Unsupported (a device of the plan cannot compute digests; this is
+  // detected before anything is read).
   bool verify_on_device = false;
-  // Let devices read directly through NVIDIA's GPUDirect Storage (its library is loaded at run
-  // time) and verify the data in device memory. This applies to ranges of whole chunks without a
-  // codec that go to dense memory of devices that compute digests. Everything else, and all data
-  // that this machine, its library or its file system cannot read this way, is read as usual.
-  // LoadReport::bytes_by_gpudirect_storage counts the direct bytes. They reach the destination
-  // before they are verified, so `isolate` disables this option. Errors: as without it; Device if
-  // the received data differs from the file. Not yet tested on a real device.
+  // Let devices read directly from storage through NVIDIA's GPUDirect Storage, and verify the data
+  // in device memory. The GPUDirect library is loaded at run time. The option applies to ranges of
+  // whole chunks that are stored without a codec and are read into dense memory of a device that
+  // can compute digests. All other data is read without GPUDirect, as is data that this machine,
+  // its GPUDirect library or its file system cannot read directly.
+  // LoadReport::bytes_by_gpudirect_storage counts the bytes read directly. These bytes reach the
+  // destination before they are verified, so `isolate` disables this option. Further errors: Device
+  // (the data in device memory differs from the file). Not yet tested on a real device.
   bool gpudirect_storage = false;
   PhaseCallback on_progress{};
 };
 
-// A committed checkpoint, open for reading. Marker and index are verified when it is opened,
-// payload when it is read. Single process; needs no communicator. Immutable. Thread safety: all
-// functions.
+// A committed checkpoint, open for reading. Open verifies the marker and the index; reads verify
+// the payload. Single process; needs no communicator. Immutable. Thread safety: all functions may
+// be called from any thread.
 class SEALPOINT_EXPORT Checkpoint {
  public:
   // Errors: NotFound, NotACheckpoint, Uncommitted, Incomplete, Corrupt, Unsupported, LimitExceeded,
   // Io; InvalidArgument (options).
   static Result<std::unique_ptr<Checkpoint>> Open(const std::string& path,
                                                   OpenOptions options = {});
-  // Like Open, but takes the bytes of marker and index from the caller, for example as sent by
-  // another process. They are verified in the same way.
+  // Like Open, but the caller passes the bytes of the marker and the index, for example bytes that
+  // another process sent. The call verifies them in the same way.
   static Result<std::unique_ptr<Checkpoint>> OpenFrom(const std::string& path, Bytes marker,
                                                       Bytes index, OpenOptions options = {});
   virtual ~Checkpoint() = default;
   Checkpoint(const Checkpoint&) = delete;
   Checkpoint& operator=(const Checkpoint&) = delete;
 
-  // The verified files, for sending to other processes.
+  // The bytes of the verified marker and index. Another process can pass these bytes to OpenFrom.
   virtual ByteSpan marker_bytes() const = 0;
   virtual ByteSpan index_bytes() const = 0;
 
@@ -140,56 +146,60 @@ class SEALPOINT_EXPORT Checkpoint {
   virtual std::vector<std::pair<std::string, std::string>> provenance() const = 0;
   virtual std::vector<BlobInfo> blobs() const = 0;
 
-  // Sorted by name. tensor(i) builds one description; tensors() all of them.
+  // The tensors, sorted by name. tensor(i) builds the description of one tensor; tensors() builds
+  // all descriptions.
   virtual std::size_t tensor_count() const = 0;
   virtual TensorInfo tensor(std::size_t i) const = 0;
-  // Name of tensor(i) without a copy; valid while the checkpoint exists.
+  // Name of tensor(i), without a copy. Valid while the checkpoint exists.
   virtual std::string_view tensor_name(std::size_t i) const = 0;
   std::vector<TensorInfo> tensors() const;
   virtual std::optional<TensorInfo> FindTensor(std::string_view name) const = 0;  // O(log n)
-  // Tensors with names that begin with `prefix`. O(log n + matches).
+  // Returns the tensors with names that begin with `prefix`. O(log n + matches).
   virtual std::vector<TensorInfo> TensorsWithPrefix(std::string_view prefix) const = 0;
-  // Tensors with names that match at least one pattern completely, each once. `*` matches any
-  // characters (including none, dots and slashes), `?` one character, and a backslash quotes the
-  // next character. The text before the first wildcard is looked up, so the cost is proportional to
-  // the number of names with that prefix. Errors: NotFound (a pattern without a match),
-  // InvalidArgument (a backslash at the end).
+  // Returns each tensor whose entire name matches at least one pattern, once. In a pattern, `*`
+  // matches any number of any characters, including dots and slashes; `?` matches one character; a
+  // backslash quotes the next character. Only names that begin with the text before the pattern's
+  // first wildcard are compared, so the cost is proportional to the number of these names. Errors:
+  // NotFound (a pattern matches nothing), InvalidArgument (a pattern ends with a backslash).
   virtual Result<std::vector<TensorInfo>> MatchTensors(
       const std::vector<std::string>& patterns) const = 0;
-  // Like MatchTensors, but returns the tensors' positions in ascending order, for callers that
-  // process one tensor after the other.
+  // Like MatchTensors, but returns the positions of the tensors in ascending order, for callers
+  // that process one tensor after the other.
   virtual Result<std::vector<std::size_t>> MatchTensorNumbers(
       const std::vector<std::string>& patterns) const = 0;
   virtual std::size_t object_count() const = 0;
   virtual ObjectInfo object(std::size_t i) const = 0;
   std::vector<ObjectInfo> objects() const;
   virtual std::optional<ObjectInfo> FindObject(std::string_view name) const = 0;
-  // Like MatchTensors, for objects. Scans all names.
+  // Like MatchTensors, but for objects. Compares every object name with the patterns.
   virtual Result<std::vector<ObjectInfo>> MatchObjects(
       const std::vector<std::string>& patterns) const = 0;
-  // Returns codecs and stored size of a tensor. Reads the records of its chunks (64 bytes each,
-  // verified against the index) and no payload. Errors: NotFound, and those of Open for the tables.
+  // Returns the codecs and the stored size of a tensor. Reads the records of the tensor's chunks
+  // (64 bytes each, verified against the index) but no payload. Errors: NotFound; if a table cannot
+  // be read or is damaged, any error that Open returns for a file.
   virtual Result<StoredChunks> TensorChunks(std::string_view tensor) const = 0;
-  // In stored order. Errors: NotFound.
+  // Returns the shards of a tensor in the order in which they are stored. Errors: NotFound.
   virtual Result<std::vector<ShardInfo>> Shards(std::string_view tensor) const = 0;
-  // Like Shards, but visits one shard after the other. Use it for tensors with many shards: a list
-  // may take far more memory than the index.
+  // Like Shards, but passes the shards to `visit` one at a time. Use this function for tensors with
+  // many shards, because the list that Shards returns may need far more memory than the index.
   virtual Status ForEachShard(std::string_view tensor,
                               const std::function<void(const ShardInfo&)>& visit) const = 0;
 
-  // Computes the file ranges that a request needs. Reads the chunk records, which are verified
-  // against the index. Errors: Mismatch (contract), InvalidArgument (a region outside the shape; a
-  // destination that is null, or of the wrong size or dtype), and those of Open for the tables.
+  // Computes the file ranges that a request needs. Reads the records of the needed chunks, which
+  // are verified against the index. Errors: Mismatch (contract), InvalidArgument (a region outside
+  // the shape; a destination that is null or has the wrong size or dtype); if a table cannot be
+  // read or is damaged, any error that Open returns for a file.
   virtual Result<ReadPlan> Plan(const ReadRequest& request,
                                 const LoadContract& contract = {}) const = 0;
-  // Executes a plan of this checkpoint. Success means that all requested data is verified and in
-  // place. Nothing remains queued on the streams of device destinations, even after an error.
-  // Damage in chunks outside the plan is not detected. Errors: Corrupt, Incomplete, Io, Device, …
+  // Executes a plan that was made for this checkpoint. Success means that all requested data is
+  // verified and in its destination. When the call returns, even with an error, it has left no work
+  // on the streams of device destinations. Chunks outside the plan are not read, so damage in them
+  // is not detected. Errors: Corrupt, Incomplete, Io, Device, …
   virtual Result<LoadReport> Read(const ReadPlan& plan, const ReadOptions& options = {}) const = 0;
-  // Plan and Read in one call.
+  // Calls Plan and then Read.
   Result<LoadReport> Load(const ReadRequest& request, const LoadContract& contract = {},
                           const ReadOptions& options = {}) const;
-  // Returns the verified bytes of an object. Errors: NotFound, and those of Read.
+  // Reads and verifies an object and returns its bytes. Errors: NotFound, and the errors of Read.
   virtual Result<Bytes> ReadObject(std::string_view name) const = 0;
 
  protected:

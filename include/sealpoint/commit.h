@@ -13,8 +13,8 @@
 #include "sealpoint/export.h"
 #include "sealpoint/id.h"
 #include "sealpoint/limits.h"
-#include "sealpoint/mesh.h"
 #include "sealpoint/phases.h"
+#include "sealpoint/placement.h"
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
 
@@ -26,16 +26,17 @@ struct CommitOptions {
   AttemptId attempt{};  // zero: a new random id
   std::uint64_t step = kNoStep;
   std::optional<ParentRef> parent{};
-  MeshAxes mesh{};              // provenance only
-  ProvenanceList provenance{};  // unique keys, "sealpoint." is reserved; values are UTF-8
-  // Allows a checkpoint without tensors and objects. By default that is InvalidArgument, because
-  // the program probably forgot to declare or add them.
+  MeshAxes mesh{};              // stored as provenance only
+  ProvenanceList provenance{};  // keys are unique and do not begin with "sealpoint.", which is
+                                // reserved; values are UTF-8
+  // Allow a checkpoint without tensors and objects. If false, an empty checkpoint is
+  // InvalidArgument, because the program probably forgot to declare or add its tensors.
   bool allow_empty = false;
   Limits limits{};
   PhaseCallback on_progress{};
-  // Allows blobs that were written for another attempt: blobs of an older checkpoint that the
-  // caller linked into this directory before syncing it. By default such a blob is an error,
-  // because its summary usually belongs to a failed attempt.
+  // Allow blobs that were written for a different attempt: blobs of an older checkpoint, which the
+  // caller linked into this directory before the directory was synced. If false, a blob of a
+  // different attempt is an error, because it usually comes from a failed attempt.
   bool reuses_blobs = false;
 };
 
@@ -48,45 +49,47 @@ struct CommitInfo {
   std::uint64_t blob_count = 0;
   std::uint64_t tensor_count = 0;
   std::uint64_t raw_bytes = 0;    // of tensors and objects
-  std::uint64_t total_bytes = 0;  // of the blobs
+  std::uint64_t total_bytes = 0;  // size of the blob files
   std::uint64_t index_bytes = 0;
-  // Linked blobs that were written for another attempt, and the size of their files.
+  // Number of linked blobs that were written for a different attempt, and the size of their files.
   std::uint64_t reused_blob_count = 0;
   std::uint64_t reused_bytes = 0;
-  PhaseReport report{};  // of this process
+  PhaseReport report{};  // durations in this process
 
   ParentRef as_parent() const { return {attempt, sequence}; }
 };
 
 // Commits the blobs of these summaries as one checkpoint, or changes nothing. Exactly one process
-// calls it, after all blobs are finished. Follows spec/commit.md: it stats every blob; builds the
-// index, checks it as a reader does, writes and syncs it; writes and syncs the marker and publishes
-// it exclusively; and syncs the directory before and after the publication.
+// calls this function, after all blobs are finished. The steps are those of spec/commit.md: check
+// that every blob exists with the right length; build the index, check it as a reader would, write
+// it and sync it; write and sync the marker; sync the directory; publish the marker, which fails if
+// the directory already has a marker; and sync the directory again.
 //
-// Errors: InvalidArgument (holes, overlaps or conflicting declarations, with tensor and blobs;
-// nothing to commit; a blob of another attempt), AlreadyExists (the directory has a marker),
-// Incomplete (a blob is missing or short), Unsupported (no exclusive publication on this storage; a
-// blob with unknown features), LimitExceeded, NoSpace, Io. After an error before the publication,
-// the files made by this call are removed and the blobs are kept. If reading the marker back could
-// not establish the outcome of the publication, OutcomeIsUnknown(error) is true and nothing is
-// removed. Durability: after success the checkpoint survives a crash.
+// Errors: InvalidArgument (holes, overlaps or conflicting declarations, with the tensor and the
+// blobs; nothing to commit; a blob of a different attempt), AlreadyExists (the directory has a
+// marker), Incomplete (a blob is missing or short), Unsupported (the storage cannot publish a file
+// exclusively; a blob has unknown features), LimitExceeded, NoSpace, Io. If an error occurs before
+// the publication, the files that this call created are removed and the blobs are kept. If the
+// publication fails, and reading the marker back does not show whether the publication took effect,
+// OutcomeIsUnknown(error) is true and nothing is removed. Durability: after success the checkpoint
+// survives a crash.
 SEALPOINT_EXPORT Result<CommitInfo> Commit(Storage& storage, const std::string& directory,
                                            const CommitOptions& options,
                                            std::span<const BlobSummary> summaries);
 
-// True if it is unknown whether the commit or save that returned this error took effect. Inspect
-// the directory later; do not delete anything.
+// True if it is unknown whether the commit or save that returned this error took effect. In that
+// case, inspect the directory later, and do not delete anything until then.
 SEALPOINT_EXPORT bool OutcomeIsUnknown(const Status& error);
 
-// Reads a summary back from a finished blob and verifies header, trailer and manifest. It cannot
-// tell whether the blob is durable; its writer must have confirmed that (R-CMT-25). Errors:
-// NotFound, Incomplete (too short to be a blob), NotACheckpoint, Corrupt, Unsupported,
-// LimitExceeded, Io.
+// Creates the summary of a finished blob from its file, and verifies header, trailer and manifest.
+// This function cannot detect whether the blob is durable; the writer of the blob must have
+// confirmed its durability (R-CMT-25). Errors: NotFound, Incomplete (the file is too short to be a
+// blob), NotACheckpoint, Corrupt, Unsupported, LimitExceeded, Io.
 SEALPOINT_EXPORT Result<BlobSummary> ReadSummary(const Storage& storage,
                                                  const std::string& directory, const BlobId& blob,
                                                  const Limits& limits = {});
 
-// Returns the ids of all files in a directory that are named like blobs, in ascending order.
+// Returns the ids of all files in a directory that have the name of a blob, in ascending order.
 SEALPOINT_EXPORT Result<std::vector<BlobId>> ListBlobs(const Storage& storage,
                                                        const std::string& directory);
 

@@ -26,47 +26,40 @@
 namespace sealpoint {
 
 // One region held by this rank.
-struct HeldTensor {
+struct DeclaredTensor {
   TensorSpec tensor{};
-  // Absent: the whole tensor. A region without elements needs no memory; another rank must then
-  // hold the tensor, unless the tensor itself has no elements.
+  // Absent: the whole tensor. A region without elements needs no memory; other ranks must then hold
+  // the elements of the tensor, if it has any.
   std::optional<Region> region{};
-  // All ranks that hold exactly this region, including this one, in ascending order. Every one of
-  // them declares the same list. The bytes are divided among them; each byte is written once.
-  // Empty: this rank only, or the ranks that the saver detects (SaverOptions::find_replicas).
+  // All ranks that hold exactly this region, including this rank, in ascending order. Every listed
+  // rank declares the same list. The saver divides the bytes among the listed ranks, so that each
+  // byte is written once. Empty: only this rank holds the region, or the saver detects which ranks
+  // hold it (SaverOptions::find_replicas).
   std::vector<int> replicas{};
-  friend bool operator==(const HeldTensor&, const HeldTensor&) = default;
-};
-
-struct HeldObject {
-  std::string name{};
-  std::string media_type = "application/octet-stream";
-  Codec codec = Codec::kNone;
-  friend bool operator==(const HeldObject&, const HeldObject&) = default;
+  friend bool operator==(const DeclaredTensor&, const DeclaredTensor&) = default;
 };
 
 class Declaration;
 class InternalAccess;  // internal to the library
 
-// The tensors of a declaration, by slot. A declaration stores them in a compact form (60 to 100
-// bytes and a name, compared to 240 bytes and allocations for a HeldTensor). Each HeldTensor is
-// created when it is accessed, so this is a range of values. Valid until the declaration is
-// changed, moved or destroyed. Thread safety: as a const object.
-class SEALPOINT_EXPORT HeldTensors {
+// The tensors of a declaration, by slot. A declaration stores tensors in a compact form. Each
+// DeclaredTensor is created when it is accessed, so the range returns values, not references. Valid
+// until the declaration is changed, moved or destroyed. Thread safety: as a const object.
+class SEALPOINT_EXPORT DeclaredTensors {
  public:
-  using value_type = HeldTensor;
+  using value_type = DeclaredTensor;
 
   class Iterator {
    public:
-    using iterator_category = std::input_iterator_tag;  // because it returns values
+    using iterator_category = std::input_iterator_tag;  // because operator* returns a value
     using iterator_concept = std::forward_iterator_tag;
-    using value_type = HeldTensor;
+    using value_type = DeclaredTensor;
     using difference_type = std::ptrdiff_t;
     using pointer = void;
-    using reference = HeldTensor;
+    using reference = DeclaredTensor;
 
     Iterator() = default;
-    HeldTensor operator*() const { return HeldTensors(declaration_)[slot_]; }
+    DeclaredTensor operator*() const { return DeclaredTensors(declaration_)[slot_]; }
     Iterator& operator++() {
       ++slot_;
       return *this;
@@ -79,7 +72,7 @@ class SEALPOINT_EXPORT HeldTensors {
     friend bool operator==(const Iterator&, const Iterator&) = default;
 
    private:
-    friend class HeldTensors;
+    friend class DeclaredTensors;
     Iterator(const Declaration* declaration, std::size_t slot)
         : declaration_(declaration), slot_(slot) {}
 
@@ -92,27 +85,30 @@ class SEALPOINT_EXPORT HeldTensors {
   std::size_t size() const;
   bool empty() const { return size() == 0; }
   // Precondition: slot < size().
-  HeldTensor operator[](std::size_t slot) const;
+  DeclaredTensor operator[](std::size_t slot) const;
   Iterator begin() const { return {declaration_, 0}; }
   Iterator end() const { return {declaration_, size()}; }
 
-  friend bool operator==(const HeldTensors& a, const HeldTensors& b) { return a.IsEqual(b); }
+  friend bool operator==(const DeclaredTensors& a, const DeclaredTensors& b) {
+    return a.IsEqual(b);
+  }
 
  private:
   friend class Declaration;
-  explicit HeldTensors(const Declaration* declaration) : declaration_(declaration) {}
-  bool IsEqual(const HeldTensors& other) const;
+  explicit DeclaredTensors(const Declaration* declaration) : declaration_(declaration) {}
+  bool IsEqual(const DeclaredTensors& other) const;
 
   const Declaration* declaration_;
 };
 
-// Tensors and objects that this rank holds, without their memory. Create it once per run: its
-// digest is the key of the plan cache, so a changed declaration never uses an outdated plan. A
-// value type.
+// The tensors and objects that this rank holds, but not their memory. Create a declaration once per
+// run, so that later saves reuse the cached plan. The cache identifies a plan by the digest of its
+// declaration, so a save with a changed declaration never uses an outdated plan. A value type.
 //
-// The first error of a call is kept (failure()), and a save of this declaration fails with it on
-// all ranks. A rank on which Add failed must therefore call Save like the others; if it returned
-// early, the others would wait for it. Replace a failed declaration with a new one.
+// If a call fails, the declaration records the first error (failure()), and every save of the
+// declaration fails with this error on all ranks. A rank on which Add failed must therefore still
+// call Save: if it returned early, the other ranks would wait for it. Replace a failed declaration
+// with a new one.
 class SEALPOINT_EXPORT Declaration {
  public:
   Declaration();
@@ -124,35 +120,40 @@ class SEALPOINT_EXPORT Declaration {
   Declaration& operator=(Declaration&& other) noexcept;
 
   // Adds a region and returns its slot, the number to bind memory to. A tensor may be added several
-  // times with different regions. Declare an empty tensor with or without a region. Errors:
+  // times, with different regions. An empty tensor may be added with or without a region. Errors:
   // InvalidArgument (name, dtype, shape, region, chunk size, codec level, replicas; overlap with
-  // one of the last 128 regions of the same tensor; Saver checks all regions).
-  Result<std::size_t> Add(const HeldTensor& held);
-  // Adds the parts that a split rule assigns to this rank (PlaceTensor). Returns one slot per part,
-  // in the order of the parts and with the layout's replicas; one slot without a region for an
-  // empty tensor; none if this rank has no elements. Errors: as above; nothing is added then.
+  // one of the last 128 regions added for the same tensor). The save detects overlaps with older
+  // regions.
+  Result<std::size_t> Add(const DeclaredTensor& held);
+  // Adds the parts that a split rule assigns to this rank (PlaceTensor), with the layout's
+  // replicas. Returns one slot per part, in the order of the parts. For an empty tensor, returns
+  // one slot without a region. If this rank has no elements of the tensor, returns no slot. Errors:
+  // those of the function above; on an error no part is added.
   Result<std::vector<std::size_t>> Add(const TensorSpec& tensor, const LocalLayout& layout);
-  // Adds a named byte string. Only one rank declares each object name, unless the saver detects
-  // replicas (SaverOptions::find_replicas). Errors: InvalidArgument (name, media type, codec,
-  // already declared).
-  Status AddObject(HeldObject object);
+  // Adds a named byte string. Only one rank may declare an object with a given name, unless the
+  // saver detects replicas (SaverOptions::find_replicas). Errors: InvalidArgument (name, media
+  // type, codec, or an object with this name that was already declared).
+  Status AddObject(ObjectSpec object);
 
-  HeldTensors tensors() const& { return HeldTensors(this); }
-  const std::vector<HeldObject>& objects() const& { return objects_; }
-  std::vector<HeldTensor> tensors() const&&;
-  std::vector<HeldObject> objects() && { return std::move(objects_); }
-  // Slots of a tensor, ascending; empty if it is not declared. Valid until the next Add. O(log n).
+  DeclaredTensors tensors() const& { return DeclaredTensors(this); }
+  const std::vector<ObjectSpec>& objects() const& { return objects_; }
+  std::vector<DeclaredTensor> tensors() const&&;
+  std::vector<ObjectSpec> objects() && { return std::move(objects_); }
+  // Returns the slots of a tensor in ascending order, or an empty span if the tensor is not
+  // declared. Valid until the next Add. O(log n).
   std::span<const std::size_t> SlotsOf(std::string_view tensor) const&;
   std::span<const std::size_t> SlotsOf(std::string_view tensor) const&& = delete;
-  // Position in objects(). O(log n).
+  // Returns the position of an object in objects(). O(log n).
   std::optional<std::size_t> FindObject(std::string_view name) const;
-  // XXH3-128 of a canonical encoding of all tensors and objects. O(size of the declaration).
+  // Returns the XXH3-128 digest of a canonical encoding of all tensors and objects. O(size of the
+  // declaration) in the first call after a change.
   Digest ComputeDigest() const;
 
-  // The first error of Add, AddObject and NoteFailure, or success. It is copied with the
-  // declaration, but not compared and not part of the digest.
+  // The first error of Add, AddObject and NoteFailure, or success. Copies of the declaration have
+  // the same error; operator== and the digest ignore it.
   const Status& failure() const { return failure_; }
-  // Records an error of the caller while creating this declaration, as if a call here had failed.
+  // Records an error that the caller had while creating this declaration, as if a call to the
+  // declaration had failed.
   void NoteFailure(Status failure);
 
   friend bool operator==(const Declaration& a, const Declaration& b) {
@@ -160,48 +161,55 @@ class SEALPOINT_EXPORT Declaration {
   }
 
  private:
-  friend class HeldTensors;
+  friend class DeclaredTensors;
   friend class InternalAccess;
   struct Summary;  // tensors, planning data, positions by name
-  Status CheckNext(const HeldTensor& held, std::span<const HeldTensor> pending) const;
+  Status CheckNext(const DeclaredTensor& held, std::span<const DeclaredTensor> pending) const;
   Result<std::vector<std::size_t>> AddParts(const TensorSpec& tensor, const LocalLayout& layout);
   const Summary& summary() const;
   Summary& mutable_summary();
 
-  std::vector<HeldObject> objects_;
-  std::unique_ptr<Summary> summary_;  // null if nothing was added
+  std::vector<ObjectSpec> objects_;
+  std::unique_ptr<Summary> summary_;  // null if nothing has been added
   Status failure_;
 };
 
-// Memory bound to a declaration for one save. Borrows the memory and the declaration, which must
-// not change until the save returns. Binding is local; Save reports missing bindings and errors of
-// the calls here (failure()) on all ranks. A rank on which Bind failed must therefore call Save
-// like the others. A later successful Bind of the same slot clears its error.
+// Memory bound to a declaration for one save. Sources borrow the memory and the declaration;
+// neither may change until the save returns. Binding is local. Save returns the error of a missing
+// binding or a failed call (failure()) on all ranks. A rank on which Bind failed must therefore
+// still call Save, as all other ranks do. If Bind failed for a slot and succeeds later, the slot's
+// error is cleared.
 class SEALPOINT_EXPORT Sources {
  public:
   explicit Sources(const Declaration& declaration);
-  explicit Sources(const Declaration&&) = delete;  // it is borrowed
+  explicit Sources(const Declaration&&) = delete;  // because the declaration is borrowed
 
-  // Binds by slot, or by name if the tensor has exactly one slot. Errors: InvalidArgument (unknown
-  // slot or name, more than one slot, null data, memory of the wrong size or dtype, strides of the
-  // wrong count or beyond the memory, already bound).
+  // Binds memory to a slot, or to the tensor with this name if the tensor has exactly one slot.
+  // Errors: InvalidArgument (unknown slot or name, more than one slot, null data, memory of the
+  // wrong size or dtype, a wrong number of strides, strides that reach beyond the memory, a slot
+  // that is already bound).
   Status Bind(std::size_t slot, MemoryView view);
   Status Bind(std::string_view tensor, MemoryView view);
-  // Binds all slots of a layout, as returned by Add, to parts of one dense local tensor of the
-  // layout's shape in host or device memory. Errors: as above; strides.
+  // Binds the slots that Add returned for a layout to the parts of one dense local tensor. The
+  // local tensor has the layout's shape and is in host or device memory. Errors: those of the
+  // functions above; InvalidArgument if `local` has strides.
   Status Bind(std::span<const std::size_t> slots, const LocalLayout& layout,
               const MemoryView& local);
-  // By name, if only this layout was added for the tensor.
+  // Binds all slots of the tensor with this name. The declaration must contain only this layout of
+  // the tensor.
   Status Bind(std::string_view tensor, const LocalLayout& layout, const MemoryView& local);
   Status BindObject(std::string_view object, ByteSpan bytes);
-  // A temporary container would be destroyed before the save.
+  // Deleted because a temporary container would be destroyed before the save.
   template <typename Range>
     requires(std::ranges::range<Range> && !std::ranges::borrowed_range<Range>)
   Status BindObject(std::string_view object, Range&& bytes) = delete;
 
-  // The error of the declaration, or else the first error of the calls above and of NoteFailure.
+  // Returns the error of the declaration if it has one; if not, the first error that does not
+  // belong to a slot; if there is none, the error of the lowest slot that has an error. Returns
+  // success if there is no error.
   const Status& failure() const;
-  // See Declaration::NoteFailure. With a slot, as if Bind had failed for that slot.
+  // Records an error, as Declaration::NoteFailure does. If a slot is passed, the error is recorded
+  // as if Bind had failed for that slot.
   void NoteFailure(Status failure);
   void NoteFailure(std::size_t slot, Status failure);
 
@@ -218,7 +226,7 @@ class SEALPOINT_EXPORT Sources {
   const Declaration* declaration_;
   std::vector<std::optional<MemoryView>> tensors_;  // by slot
   std::vector<std::optional<ByteSpan>> objects_;    // in declaration order
-  Status failure_;                                  // not related to a slot
+  Status failure_;                                  // first error that does not belong to a slot
   std::map<std::size_t, Status> slot_failures_;     // first error of each slot
 };
 

@@ -10,13 +10,14 @@
 
 namespace sealpoint {
 
-// Digest algorithms. Values are frozen in the file format (spec/registries.md). A checksum detects
-// corruption, not tampering (SECURITY.md).
+// Digest algorithms. The values are frozen in the file format (spec/registries.md). Digests detect
+// corruption but not tampering (SECURITY.md).
 enum class DigestAlgorithm : std::uint16_t {
   kXxh3_128 = 1,
 };
 
-// XXH3-128 with seed 0 in canonical byte order, at memory speed. Thread-safe.
+// Computes XXH3-128 with seed 0, at memory speed. The digest is in canonical byte order.
+// Thread-safe.
 SEALPOINT_EXPORT Digest ComputeDigest(ByteSpan bytes);
 
 }  // namespace sealpoint

@@ -14,10 +14,11 @@
 
 namespace sealpoint {
 
-// Element types. These values are frozen in the file format (spec/registries.md). Other values are
-// legal on disk: their elements can be copied, because the element size is stored as well.
+// Element types. These values are frozen in the file format (spec/registries.md). A file may
+// contain other values; elements of these unknown types can still be copied, because the file also
+// stores the element size.
 enum class DType : std::uint16_t {
-  // No dtype: not set. Refused wherever a dtype is required, and never stored.
+  // No dtype. Refused wherever a dtype is required, and never stored.
   kNone = 0,
   kBool = 1,
   kInt8 = 2,
@@ -39,41 +40,41 @@ enum class DType : std::uint16_t {
   kF8E4M3Fnuz = 18,
   kF8E5M2Fnuz = 19,
   kF8E8M0Fnu = 20,
-  // Two 4-bit values in one byte; one element is one byte, as in torch.float4_e2m1fn_x2.
+  // One element is one byte that holds two 4-bit values, as in torch.float4_e2m1fn_x2.
   kF4E2M1X2 = 21,
-  // Real and imaginary parts are f16, as in torch.complex32.
+  // The real part and the imaginary part are f16, as in torch.complex32.
   kComplex32 = 22,
 };
 
 struct DTypeInfo {
   DType dtype{};
   std::string_view name{};     // "bf16", "f8_e4m3fn", …
-  std::uint32_t size_bytes{};  // of one element
+  std::uint32_t size_bytes{};  // size of one element
 };
 
-// All registered dtypes, ascending by id.
+// Returns all registered dtypes in ascending order of their ids.
 SEALPOINT_EXPORT std::span<const DTypeInfo> RegisteredDTypes();
 
-// Empty if the id or the name is not registered.
+// Returns the dtype with this id or name; empty if it is not registered.
 SEALPOINT_EXPORT std::optional<DTypeInfo> FindDType(DType dtype);
 SEALPOINT_EXPORT std::optional<DTypeInfo> FindDType(std::string_view name);
 
-// The name, or "unknown" if the id is not registered.
+// Returns the name of a dtype, or "unknown" if the id is not registered.
 SEALPOINT_EXPORT std::string_view DTypeName(DType dtype);
 
-// The element size in bytes, or 0 if the id is not registered.
+// Returns the element size in bytes, or 0 if the id is not registered.
 SEALPOINT_EXPORT std::uint32_t DTypeSizeBytes(DType dtype);
 
-// True for integers that have a dtype: signed char, short, int, long, long long and their unsigned
-// variants, but not character types.
+// True for integer types that have a dtype: signed char, short, int, long, long long and the
+// unsigned variants of these types, but not bool and character types.
 template <typename T>
 inline constexpr bool kIsIntegerElement =
     std::is_integral_v<T> && sizeof(T) <= 8 &&
     !(std::is_same_v<T, bool> || std::is_same_v<T, char> || std::is_same_v<T, wchar_t> ||
       std::is_same_v<T, char8_t> || std::is_same_v<T, char16_t> || std::is_same_v<T, char32_t>);
 
-// The dtype of elements of this C++ type; kNone if it has none (such as std::byte). Programs may
-// specialise it for their own types with the same representation:
+// The dtype of elements of a C++ type; kNone if the type has no dtype, such as std::byte. Programs
+// may specialise kDTypeOf for their own types that have the same representation as a dtype:
 //   template <>
 //   inline constexpr DType sealpoint::kDTypeOf<__nv_bfloat16> = DType::kBf16;
 template <typename T>
@@ -81,7 +82,7 @@ inline constexpr DType kDTypeOf = [] {
   if constexpr (std::is_same_v<T, bool>) {
     return DType::kBool;
   } else if constexpr (kIsIntegerElement<T>) {
-    // Each kind has four dtypes, of 1, 2, 4 and 8 bytes, in this order.
+    // Signed and unsigned integers have four dtypes each, of 1, 2, 4 and 8 bytes, in this order.
     constexpr DType kFirst = std::is_signed_v<T> ? DType::kInt8 : DType::kUInt8;
     return static_cast<DType>(static_cast<int>(kFirst) + std::countr_zero(sizeof(T)));
   } else if constexpr (std::is_same_v<T, float>) {
@@ -96,6 +97,40 @@ inline constexpr DType kDTypeOf = [] {
     return DType::kNone;
   }
 }();
+
+// How a conversion treats values that the destination's dtype cannot represent.
+enum class Rounding : std::uint8_t {
+  // Fails, with an error that names the element. If the conversion succeeds, converting the result
+  // back gives the original values; a NaN remains a NaN.
+  kExact,
+  // Rounds to the nearest value of a floating-point dtype, with ties to even. As in torch, values
+  // that are out of range become infinity, or NaN if the dtype has no infinity. The parts of
+  // complex numbers are rounded in the same way. Conversions to integers and to f8_e8m0fnu must
+  // still be exact.
+  kNearestEven,
+};
+
+// A dtype conversion that a reader requests. Integer, floating-point and complex dtypes can be
+// converted; docs/reference/conversion.md has the rules for each pair of dtypes. bool, f4_e2m1x2
+// and unregistered dtypes cannot be converted.
+struct Conversion {
+  DType to{};
+  Rounding rounding = Rounding::kExact;
+  friend bool operator==(const Conversion&, const Conversion&) = default;
+};
+
+// Reversible transforms of a chunk. The values are frozen in the file format (spec/registries.md).
+enum class Codec : std::uint16_t {
+  kNone = 0,
+  kZstd = 1,
+  // Groups the bytes of elements by significance (all first bytes, then all second bytes, …) and
+  // then applies zstd. Level 1 is a preset for floating-point data: it is faster than the other
+  // levels, and its output is smaller.
+  kByteSplitZstd = 2,
+};
+
+// Returns "none", "zstd" or "bytesplit+zstd", or "unknown" for any other value.
+SEALPOINT_EXPORT std::string_view CodecName(Codec codec);
 
 }  // namespace sealpoint
 

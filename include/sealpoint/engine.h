@@ -7,62 +7,74 @@
 
 #include "sealpoint/bytes.h"
 #include "sealpoint/export.h"
+#include "sealpoint/limits.h"
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
-#include "sealpoint/threads.h"
 
 namespace sealpoint {
 
 class InternalAccess;  // internal to the library
 
 struct EngineOptions {
-  // Staging memory shared by all saves of this engine, rounded down to whole buffers. At least two
-  // buffers, and one more than the number of blobs written simultaneously (one per writer and
-  // group). More than 2 x io_thread_count + 2 further buffers bring no gain. Each blob in an object
-  // store needs one part of its upload (32 MiB, S3Options::part_size_bytes); otherwise the first
-  // Add returns InvalidArgument. The remaining memory holds further parts, which are sent
-  // concurrently.
+  // Staging memory that all saves of this engine share, rounded down to whole buffers. The minimum
+  // is two buffers, or one buffer more than the number of blobs that are written simultaneously
+  // (one blob per writer and group), whichever is greater. On a file system, more than 2 *
+  // io_thread_count + 2 buffers above this minimum do not make writing faster. Each blob written to
+  // an object store also needs memory for one part of its upload (32 MiB,
+  // S3Options::part_size_bytes); if this memory is not available, the first Add returns
+  // InvalidArgument. Any additional memory is used for further parts, which are sent concurrently.
   std::uint64_t memory_budget_bytes = 256 * kMiB;
-  // Size of one staging buffer and of one write; a positive multiple of 4096. From 1 MiB the rate
-  // is within a few percent of the maximum; larger sizes than 4 MiB gain nothing.
+  // Size of one staging buffer and of one write; a positive multiple of 4096. With 1 MiB or more,
+  // the write rate is within a few percent of its maximum; sizes above 4 MiB do not increase it.
   std::uint64_t staging_buffer_size_bytes = 4 * kMiB;
-  // Threads that write while the caller's thread copies and hashes. kThreadsAuto: 1.
+  // Number of threads that write while the caller's thread copies and hashes. kThreadsAuto: 1.
   int io_thread_count = kThreadsAuto;
-  // Threads, including the caller's, that copy large host memory in SaveAsync if the memory budget
-  // holds all of it. They exist only during the call. kThreadsAuto: 2.
+  // Number of threads, including the caller's, that copy large host memory in SaveAsync, if all
+  // data of the save fits in the memory budget. The additional threads exist only during the call.
+  // kThreadsAuto: 2.
   int snapshot_thread_count = kThreadsAuto;
-  // Bypass the page cache when writing blobs, if the file system supports it. Otherwise (for
-  // example on a RAM disk) host memory from 1 MiB is written in blocks of 128 KiB and needs no
-  // staging memory.
+  // Bypass the page cache when writing blobs, if the file system supports it. If this option is
+  // false, or the file system does not support it (for example on a RAM disk), host memory of 1 MiB
+  // or more is written in blocks of 128 KiB and needs no staging memory.
   bool direct_io = true;
   // DefaultStorage() if null.
   std::shared_ptr<Storage> storage{};
 };
 
 struct EngineStats {
-  std::uint64_t mapping_count = 0;  // memory mappings made for staging since the engine was created
+  // Number of memory mappings made for staging since the engine was created.
+  std::uint64_t mapping_count = 0;
   std::uint64_t mapped_bytes = 0;
-  // Staging memory locked for copies from and to devices. This is all staging memory once a device
-  // was used, and less if the system refused; copies are then slower.
+  // Staging memory that is locked for copies from and to devices. Once a device has been used, this
+  // is all of the staging memory. It is less if the system refused to lock some memory; copies are
+  // then slower.
   std::uint64_t pinned_bytes = 0;
 };
 
-// Resources shared by saves: staging memory, threads, storage. Create one per process and keep it,
-// so that the second save allocates nothing. It must outlive all its writers and savers. Not usable
-// in a child after fork (InvalidArgument); the child creates its own. Thread safety: all functions.
+// Resources that saves share: staging memory, threads, storage. Create one engine per process and
+// keep it, so that saves after the first need not allocate memory. The engine must outlive all its
+// writers and savers. After a fork, the child cannot use the parent's engine (InvalidArgument) and
+// must create its own. Thread safety: all functions may be called from any thread.
 class SEALPOINT_EXPORT Engine {
  public:
-  // Allocates no large memory and starts no thread before the first save. Errors: InvalidArgument
-  // (an option below its minimum; the message has both values).
+  // Creates an engine. It allocates no large memory and starts no thread before the first save.
+  // Errors: InvalidArgument (the value of an option is not allowed; the message states the value
+  // and what is allowed).
   static Result<std::unique_ptr<Engine>> Create(EngineOptions options = {});
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // Maps and touches all of memory_budget_bytes, so that the first save is as fast as later ones.
-  // By default saves map memory on first use. Errors: Io (out of memory), InvalidArgument (after
-  // fork).
+  // Maps and touches all of memory_budget_bytes, so that the first save is as fast as later saves.
+  // If this function is not called, saves map memory on first use. Errors: Io (out of memory),
+  // InvalidArgument (in a child after fork).
   Status MapMemory();
+  // Starts to map memory for a save of `size_bytes` of tensors, at most memory_budget_bytes, on a
+  // thread of the engine, and returns. If it is called some time before the first SaveAsync, for
+  // example once the model and the optimizer exist, that call need not wait for the memory. A later
+  // call replaces an earlier one; mapped memory stays mapped. Errors: InvalidArgument (in a child
+  // after fork).
+  Status MapMemoryInBackground(std::uint64_t size_bytes);
 
   Storage& storage() const;
   const EngineOptions& options() const;

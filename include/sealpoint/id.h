@@ -15,27 +15,28 @@
 
 namespace sealpoint {
 
-// 128 bits, printed as 32 lower-case hexadecimal digits in byte order.
+// 128 bits, which are printed as 32 lower-case hexadecimal digits in byte order.
 struct SEALPOINT_EXPORT Id128 {
   std::array<std::byte, 16> bytes{};
 
   bool is_zero() const { return bytes == std::array<std::byte, 16>{}; }
   std::string ToHex() const;
-  // Errors: InvalidArgument unless `hex` is exactly 32 lower-case hexadecimal digits.
+  // Parses an id. Errors: InvalidArgument unless `hex` is exactly 32 lower-case hexadecimal digits.
   static Result<Id128> FromHex(std::string_view hex);
-  // Random bits from the operating system (getrandom). Errors: Io.
+  // Returns random bits from the operating system (getrandom). Errors: Io.
   static Result<Id128> Random();
 
   friend auto operator<=>(const Id128&, const Id128&) = default;
 };
 
-// 128 bits with one meaning. Values of two meanings neither convert nor compare.
+// 128 bits with one meaning. Values with different meanings cannot be converted or compared to each
+// other.
 template <typename Meaning>
 struct TypedId128 : Id128 {
   TypedId128() = default;
   explicit TypedId128(const Id128& bits) : Id128(bits) {}
 
-  // As Id128 has them.
+  // See Id128::FromHex and Id128::Random.
   static Result<TypedId128> FromHex(std::string_view hex) { return Typed(Id128::FromHex(hex)); }
   static Result<TypedId128> Random() { return Typed(Id128::Random()); }
 
@@ -52,15 +53,15 @@ template <typename A, typename B>
   requires(!std::same_as<A, B>)
 bool operator==(const TypedId128<A>&, const TypedId128<B>&) = delete;
 
-// The random id of one attempt to write a checkpoint; its marker has it.
+// The random id of one attempt to write a checkpoint. The marker of the checkpoint stores this id.
 using AttemptId = TypedId128<struct AttemptMeaning>;
 // The random id of one blob.
 using BlobId = TypedId128<struct BlobMeaning>;
-// The value of a digest; the algorithm is known from the context. XXH3-128 is stored in its
-// canonical (big-endian) form, so that its hexadecimal form equals the output of `xxhsum -H2`.
+// The value of a digest, which does not record its algorithm. XXH3-128 is stored in its canonical
+// (big-endian) form, so that its hexadecimal digits equal the output of `xxhsum -H2`.
 using Digest = TypedId128<struct DigestMeaning>;
 
-// "No step": an imported checkpoint that belongs to no training step.
+// "No step", for example for an imported checkpoint that belongs to no training step.
 inline constexpr std::uint64_t kNoStep = ~std::uint64_t{0};
 
 // The committed checkpoint that precedes a new one.

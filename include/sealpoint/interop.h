@@ -22,18 +22,19 @@
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
 
-// Foreign formats: the contents of their checkpoints and the location of each tensor's bytes.
+// Checkpoints in foreign formats: their contents, and where the bytes of each tensor are stored.
 
 namespace sealpoint {
 
-// A value of a foreign checkpoint: a node of spec/tree.md, which is JSON with ordered members. It
-// takes 16 bytes plus the data it owns. Not copyable.
+// A value in a foreign checkpoint: a node as described in spec/tree.md, that is, JSON with ordered
+// members. Not copyable.
 class SEALPOINT_EXPORT ForeignNode {
  public:
   struct Member;
   using List = std::vector<ForeignNode>;
   using Members = std::vector<Member>;
-  // Replaces a node that could not be read; refers to ForeignCheckpoint::unread.
+  // Stands in for a node that could not be read. `position` is an index of
+  // ForeignCheckpoint::unread.
   struct Unread {
     std::uint32_t position = 0;
   };
@@ -50,14 +51,14 @@ class SEALPOINT_EXPORT ForeignNode {
   ForeignNode(Unread unread);
   ForeignNode(List items);
   ForeignNode(Members members);
-  ForeignNode(std::initializer_list<Member> members);  // moves the members
+  ForeignNode(std::initializer_list<Member> members);  // moves the members out of the list
   // NOLINTEND(google-explicit-constructor)
   ~ForeignNode();
   ForeignNode(ForeignNode&& other) noexcept;
   ForeignNode& operator=(ForeignNode&& other) noexcept;
 
   bool is_null() const { return std::holds_alternative<std::monostate>(value_); }
-  // Null if the node has another type.
+  // Null if the node has a different type.
   const bool* if_bool() const { return std::get_if<bool>(&value_); }
   const std::int64_t* if_int() const { return std::get_if<std::int64_t>(&value_); }
   const double* if_float() const { return std::get_if<double>(&value_); }
@@ -68,7 +69,8 @@ class SEALPOINT_EXPORT ForeignNode {
   List* if_list() { return const_cast<List*>(std::as_const(*this).if_list()); }
   Members* if_object() { return const_cast<Members*>(std::as_const(*this).if_object()); }
 
-  // Returns the member of an object, or null if there is none. O(n).
+  // Returns the value of an object's member, or null if the node is not an object or has no such
+  // member. O(n).
   const ForeignNode* Find(std::string_view key) const;
 
  private:
@@ -85,7 +87,7 @@ class SEALPOINT_EXPORT ForeignNode {
 
 struct ForeignNode::Member {
   std::string key{};
-  mutable ForeignNode value{};  // allows moving it out of an initializer list
+  mutable ForeignNode value{};  // mutable so that it can be moved out of an initializer list
 };
 
 // Defined after Member is complete: from C++23 on, the bodies need the destructor of its vector.
@@ -100,64 +102,68 @@ inline ForeignNode::ForeignNode(std::string_view text) : ForeignNode(std::string
 inline ForeignNode::ForeignNode(const char* text) : ForeignNode(std::string(text)) {}
 inline ForeignNode::ForeignNode(Unread unread) : value_(unread) {}
 
-// Names of a dtype in torch and numpy; empty if they have none.
+// Names of a dtype in torch and numpy. A name is empty if the library has no such dtype.
 struct ForeignDType {
   DType dtype = DType::kNone;
-  std::string_view name{};           // in torch, numpy and ml_dtypes: "bfloat16"
-  std::string_view torch_storage{};  // class in the torch module: "BFloat16Storage"
-  std::string_view numpy_code{};     // without byte order: "f4"
+  std::string_view name{};           // name in torch, numpy and ml_dtypes: "bfloat16"
+  std::string_view torch_storage{};  // storage class in the torch module: "BFloat16Storage"
+  std::string_view numpy_code{};     // numpy type code without byte order: "f4"
 };
 
-// The registered dtypes, ascending by id.
+// Returns the registered dtypes in ascending order of their ids.
 SEALPOINT_EXPORT std::span<const ForeignDType> ForeignDTypes();
 
 struct ForeignOptions {
   std::shared_ptr<Storage> storage{};  // DefaultStorage() if null
-  // Leave out values of classes that have no node, and tensors of DCP and Megatron with a dtype
-  // that this format lacks, and add a note for each. If false, they are Unread.
+  // Leave out values of classes that no node can represent, and DCP and Megatron tensors with a
+  // dtype that Sealpoint does not have; a note names each of them. If false, these values and
+  // tensors become Unread.
   bool drop_unknown = false;
-  // Turn unreadable entries of a directory, or of a mapping in a pickle, into Unread instead of
-  // failing, so that the caller can leave them out.
+  // If an entry of a directory, or of a mapping in a pickle, cannot be read, continue and make the
+  // entry Unread, so that the caller can leave it out. If false, an unreadable entry is an error.
   bool goes_on = false;
-  // Names with separate values per rank, for DCP directories with per-rank metadata; patterns as in
-  // Checkpoint::MatchTensors. All other names must have the same value on all ranks.
+  // For DCP directories with per-rank metadata: patterns (Checkpoint::MatchTensors) of names that
+  // have a separate value for each rank. All other names must have the same value on all ranks.
   std::vector<std::string> per_rank{};
-  // Read a file alone that is one of several parts of a state (consolidated.00.pth, mp_rank_00),
-  // and leave out the other parts. If false, such a file is Unsupported.
+  // If the file is one of several parts of a state (consolidated.00.pth, mp_rank_00), read only
+  // this file and leave out the other parts. If false, a file that is only one part is Unsupported.
   bool allow_part = false;
-  // Patterns of tensors that may be listed in an index without being in any file; they are reported
-  // as `missing`. For other tensors this is Corrupt, and a missing file is Incomplete.
+  // Patterns for the names of tensors that may be missing: if an index lists such a tensor but no
+  // file has it, the tensor is reported in ForeignCheckpoint::missing. If any other tensor is
+  // missing, reading fails with Corrupt, or with Incomplete if its file is missing.
   std::vector<std::string> allow_missing{};
-  // Maximum memory in bytes for the description. Default: 16 times the size of the files, plus 64
-  // MiB.
+  // Maximum memory in bytes for the description of the checkpoint. Default: 64 MiB plus 16 times
+  // the size of the files.
   std::optional<std::uint64_t> metadata_memory_bytes{};
 };
 
-// Location in a file of the elements of a box of a tensor.
+// Where a file stores the elements of one box of a tensor.
 struct ForeignPart {
   Box box{};
-  std::size_t file = 0;           // in ForeignCheckpoint::paths
-  std::uint64_t entry_begin = 0;  // start of the entry (a contiguous range of the file), in bytes
+  std::size_t file = 0;           // index of ForeignCheckpoint::paths
+  std::uint64_t entry_begin = 0;  // byte offset of the entry (a contiguous range) in the file
   std::uint64_t entry_size = 0;
   std::string entry_name{};
   std::optional<std::uint32_t> crc{};  // CRC-32 of the entry
-  std::uint64_t begin = 0;             // first element, in bytes from the start of the entry
-  std::optional<Shape> strides{};      // of the box, in elements; empty: row-major and dense
-  // Half-open range of elements of the dense box; empty: all.
+  std::uint64_t begin = 0;             // byte offset of the first element in the entry
+  std::optional<Shape> strides{};      // of the box, in elements; absent: dense in row-major order
+  // Half-open range of the elements of the dense box. Absent: all elements.
   std::optional<std::pair<std::uint64_t, std::uint64_t>> run{};
-  // The file stores each element with the opposite sign: of the imaginary part of a complex dtype,
-  // otherwise of the number.
+  // The file stores the elements with the opposite sign. For a complex dtype, only the imaginary
+  // part has the opposite sign.
   bool flips_sign = false;
-  // The entry is a torch.save file of the part; use ResolveParts to read it.
+  // The entry is itself a torch.save file that contains the part; ResolveParts finds the part's
+  // elements in this inner file.
   bool is_item = false;
 };
 
 struct ForeignTensor {
   DType dtype = DType::kNone;
   Shape shape{};
-  // They tile the tensor. Empty for an empty tensor.
+  // The parts tile the tensor. If the tensor is empty, there are no parts.
   std::vector<ForeignPart> parts{};
-  // Shape that the items' boxes refer to, for state flattened by an old version of Megatron.
+  // If set, the boxes of parts with is_item are boxes of a tensor of this shape. Set only for state
+  // that an old version of Megatron flattened.
   std::optional<Shape> flattened_shape{};
 };
 
@@ -167,13 +173,14 @@ struct ForeignObject {
 };
 
 struct ForeignFile {
-  std::string name{};  // within the directory
+  std::string name{};  // name within the directory
   std::uint64_t size_bytes = 0;
   std::string meaning{};
 };
 
-// A file that is not part of the format and was not read. It may hold state unless it is text, such
-// as a configuration, or left over from another save.
+// A file that is not part of the format and was not read. `may_hold_state` is false only if the
+// file clearly holds no state, for example because it is a text file (a configuration) or is left
+// over from a different save.
 struct ForeignLeftOut {
   std::string name{};
   std::uint64_t size_bytes = 0;
@@ -183,56 +190,60 @@ struct ForeignLeftOut {
 
 struct ForeignUnread {
   Status error{};
-  bool is_beside = false;  // belongs to a file outside the format
+  bool is_beside = false;  // the value is in a file that is not part of the format
 };
 
-// A leaf of the tree that is not a tensor, with an abbreviated value.
+// A leaf of the tree that is not a tensor, and its value in an abbreviated form.
 struct ForeignValue {
   std::string name{};
   std::string brief{};
 };
 
-// Keeps directories open, because opening one in an object store lists it.
+// Keeps directories open, because opening a directory in an object store costs a listing.
 class ForeignDirectories;
 
-// Contents of a checkpoint of another format.
+// The contents of a checkpoint in a foreign format.
 struct ForeignCheckpoint {
   std::string format{};  // "safetensors", "hf", "torch", "hf_torch", "dcp", "megatron"
   std::string path{};
   std::optional<std::uint64_t> step{};
   std::map<std::string, ForeignTensor> tensors{};
-  ForeignNode tree{};  // a mapping; its tensors are those above
-  // Values of the tree's "per_rank" nodes, one per rank.
+  ForeignNode tree{};  // a mapping; its tensors are described in `tensors`
+  // Values of the "per_rank" nodes of the tree, one entry per rank.
   std::vector<ForeignNode> rank_values{};
   std::map<std::string, ForeignObject> objects{};
   std::vector<ForeignFile> files{};
-  std::string digest{};  // description of the digests that protect tensor data
+  std::string digest{};  // describes the digests that protect the tensor data
   std::vector<std::string> notes{};
   std::vector<ForeignLeftOut> left_out{};
-  std::vector<std::string> missing{};  // tensors that are listed in an index but in no file
-  // Maximum memory for the description, from the options or the size of the files; empty: 64 MiB.
+  std::vector<std::string> missing{};  // tensors that an index lists but no file has
+  // Maximum memory in bytes for this description, set by the options or computed from the size of
+  // the files. Absent: 64 MiB.
   std::optional<std::uint64_t> metadata_memory_bytes{};
   std::vector<ForeignUnread> unread{};
-  std::vector<std::string> paths{};  // files with parts of tensors
-  // directories of `paths`, for ResolveParts; may be null
+  std::vector<std::string> paths{};  // the files that store parts of tensors
+  // Open directories of `paths`, for ResolveParts. May be null.
   std::shared_ptr<ForeignDirectories> directories{};
 };
 
-// Reads the description of a file or directory of safetensors, torch.save,
-// torch.distributed.checkpoint or Megatron-core. Tensor data is located, not read. Pickles are
-// never executed. Memory is bounded by the options. Returns an empty value, and no error, if the
-// path is of no known format. Errors: defects of a known format; Unsupported for a known format or
-// variant that cannot be read, with a way to make it readable.
+// Reads the description of a file or directory in the format of safetensors, torch.save,
+// torch.distributed.checkpoint or Megatron-core. Finds where tensor data is stored but does not
+// read it. Pickles are never executed. ForeignOptions::metadata_memory_bytes limits the memory. If
+// the path has no known format, returns an empty value, which is not an error. Errors: defects in a
+// checkpoint of a known format; Unsupported (a known format or variant that cannot be read; the
+// message suggests how to make it readable).
 SEALPOINT_EXPORT Result<std::optional<ForeignCheckpoint>> ReadForeign(
     const std::string& path, const ForeignOptions& options = {});
 
-// Kind of a foreign path, determined from names and first bytes: "a file of torch.save".
+// The kind of a foreign file or directory, such as "a file of torch.save". It is determined from
+// file names and the first bytes of files.
 struct ForeignKind {
   std::string what{};
-  bool is_read = false;  // ReadForeign supports it; otherwise `what` is the error message
+  bool is_read = false;  // true if ReadForeign supports it; if false, `what` is the error message
 };
 
-// Empty if the path is of no known format. Errors: those of an object store that cannot be read.
+// Determines the kind of a path. Returns an empty value if the path has no known format. Errors:
+// those of the object store if it cannot be read.
 SEALPOINT_EXPORT Result<std::optional<ForeignKind>> KindOfForeign(
     const std::string& path, const ForeignOptions& options = {});
 
@@ -240,64 +251,69 @@ enum class PlaceKind : std::uint8_t { kUnknown, kMissing, kCheckpoint, kSeries, 
 
 struct PlaceDescription {
   PlaceKind kind = PlaceKind::kUnknown;
-  std::string text{};  // without a full stop; empty if nothing is to be said
+  std::string text{};  // without a full stop; empty if there is nothing to say
 };
 
 struct DescribeOptions {
-  std::string opens_series{};          // follows the name of the newest checkpoint of a series
+  std::string opens_series{};          // text to add after the name of a series' newest checkpoint
   std::shared_ptr<Storage> storage{};  // null: DefaultStorage()
 };
 
-// Describes what is at a path where no checkpoint was found, and what to do about it, by content:
-// a missing path with a similar name beside it, a series, a foreign checkpoint, a folder of some.
-// Looks at a bounded number of names; never fails, as the text goes with an error. Thread safety:
-// any calls at once.
+// Describes a path where no checkpoint was found, and suggests a remedy. For example, the text
+// names an existing path with a similar name, or says that the path is a series, a foreign
+// checkpoint, or a folder of foreign checkpoints. Examines a limited number of names. Never fails,
+// because the text is meant for an error message. Thread-safe.
 SEALPOINT_EXPORT PlaceDescription DescribePlace(const std::string& path,
                                                 const DescribeOptions& options = {});
 
-// Returns the directory of the newest iteration if the path is a folder of Megatron iterations.
-// ReadForeign does this by itself. Errors: Corrupt (the file that names the iteration), Io.
+// If the path is a folder of Megatron iterations, returns the directory of the iteration named in
+// Megatron's tracker file; if not, returns an empty value. ReadForeign calls this function itself.
+// Errors: Corrupt (the tracker file names no iteration), Io.
 SEALPOINT_EXPORT Result<std::optional<std::string>> NewestMegatronIteration(
     const std::string& path);
 
-// Lists the leaves of the tree that are not tensors, in order. Errors: Corrupt (a malformed node),
-// LimitExceeded.
+// Returns the leaves of the tree that are not tensors, in order. Errors: Corrupt (a node is
+// malformed), LimitExceeded.
 SEALPOINT_EXPORT Result<std::vector<ForeignValue>> ForeignValues(
     const ForeignCheckpoint& checkpoint);
 
-// Returns the parts of a tensor, with each item replaced by the parts found in it. Does not add to
-// ForeignCheckpoint::paths. Errors: NotFound (no such tensor), those of the items, Corrupt (an item
-// holds something else). Thread-safe.
+// Returns the parts of a tensor. Each part that is an item (ForeignPart::is_item) is replaced with
+// the parts found in the item. ForeignCheckpoint::paths does not change. Errors: NotFound (there is
+// no such tensor), Corrupt (an item has different contents than expected), and errors from reading
+// the items. Thread-safe.
 SEALPOINT_EXPORT Result<std::vector<ForeignPart>> ResolveParts(const ForeignCheckpoint& checkpoint,
                                                                const std::string& tensor,
                                                                const ForeignOptions& options = {});
 
-// Publishes a set of new files in one directory for other programs, which read the last file first.
-// On a file system, all files have temporary names until Publish. In an object store, each file
-// appears when it is closed. If there are several, an object named `.partial-` and eight digits
-// lists them until Publish, so that the next Create of several files can remove files left by a
-// killed program. Two programs must therefore not write to one place simultaneously: the second
-// would make the first fail. Thread safety: several threads may begin and write files.
+// Publishes a set of new files in one directory. The last file of the set (such as an index)
+// appears last, for readers that open this file first. On a file system, all files have temporary
+// names until Publish. In an object store, each file appears when it is closed. If the set has
+// several files, an object in the store lists them until Publish; the name of this object is
+// `.partial-` followed by eight hexadecimal digits. If a program is killed before Publish, the next
+// Create for several files finds this object and removes the listed files. Two programs must
+// therefore not write to the same directory simultaneously: the second program would make the first
+// program fail. Thread safety: several threads may begin and write files.
 class SEALPOINT_EXPORT NewFiles {
  public:
-  // Borrows the directory. None of `names` may exist in it, except files that Left returns. Errors:
-  // Unsupported (no exclusive publication; an object store that ignores conditions), Io.
+  // Borrows the directory. No file in `names` may exist in the directory, except files that Left
+  // returns. Errors: Unsupported (the storage cannot publish exclusively, or it is an object store
+  // that ignores conditions), Io.
   static Result<std::unique_ptr<NewFiles>> Create(Directory& directory,
                                                   std::vector<std::string> names);
-  // Returns the files of killed programs that Create would remove, sorted. Errors: those of List,
-  // Io.
+  // Returns, in ascending order, the names of the files that killed programs left and that Create
+  // would remove. Errors: the errors of Directory::List, Io.
   static Result<std::vector<std::string>> Left(const Directory& directory);
-  // Removes the files unless Publish succeeded.
+  // Removes the files of this set unless Publish succeeded.
   virtual ~NewFiles() = default;
   NewFiles(const NewFiles&) = delete;
   NewFiles& operator=(const NewFiles&) = delete;
 
-  // Begins file `names[number]`. Begin the last file only after all others are closed. The file
-  // borrows this object. Errors: AlreadyExists, Io (also if another program has begun to write
-  // here).
+  // Creates the file `names[number]`. Create the last file only after all others are closed. The
+  // file borrows this object. Errors: AlreadyExists, Io (also if a different program has started to
+  // write to the directory).
   virtual Result<std::unique_ptr<WritableFile>> Begin(std::size_t number) = 0;
-  // Gives all files their names, in order, and makes the names durable. Precondition: all files are
-  // synced and closed. Errors: AlreadyExists (one of the names), Io.
+  // Gives all files their final names, in order, and makes the names durable. Precondition: all
+  // files are synced and closed. Errors: AlreadyExists (one of the names exists), Io.
   virtual Status Publish() = 0;
 
  protected:

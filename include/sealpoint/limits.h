@@ -2,14 +2,18 @@
 #ifndef SEALPOINT_LIMITS_H_
 #define SEALPOINT_LIMITS_H_
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 
 #include "sealpoint/bytes.h"
+#include "sealpoint/export.h"
 
 namespace sealpoint {
 
-// Limits that a reader (and the writer, before it commits) enforces before it allocates; exceeding
-// one is LimitExceeded. The defaults are those of spec/limits.md; callers may raise them.
+// Limits on the parts of a checkpoint. A reader enforces them before it allocates memory, and a
+// writer enforces them before it commits. A checkpoint that exceeds a limit is refused with
+// LimitExceeded. The defaults are defined in spec/limits.md; callers may raise them.
 struct Limits {
   std::uint64_t index_size_max_bytes = 1 * kGiB;
   std::uint64_t manifest_size_max_bytes = 1 * kGiB;
@@ -17,20 +21,21 @@ struct Limits {
   std::uint64_t object_count_max = std::uint64_t{1} << 20;
   std::uint64_t blob_count_max = std::uint64_t{1} << 20;
   std::uint64_t shard_count_max = std::uint64_t{1} << 26;
-  // Records of all blobs together. Checking the index needs one bit for each.
+  // Total number of records in all blobs. A check of the index needs one bit of memory per record.
   std::uint64_t record_count_max = std::uint64_t{1} << 28;
-  // Shards in one box list, and corners in its tiling check (2^ndim per box).
+  // Number of shards in one box list, and number of corners in the tiling check of that list
+  // (2^ndim per box).
   std::uint64_t box_list_shard_count_max = std::uint64_t{1} << 16;
   std::uint64_t tiling_corner_count_max = std::uint64_t{1} << 20;
-  // Corners per shard, so that the work remains linear in the size of the index. 6 divided
-  // dimensions and runs of 11 boxes need 704.
+  // Number of corners per shard. This limit keeps the work of the tiling check linear in the size
+  // of the index.
   std::uint64_t tiling_corners_per_shard_max = std::uint64_t{1} << 10;
   std::uint64_t blob_size_max_bytes = std::uint64_t{1} << 50;
   friend bool operator==(const Limits&, const Limits&) = default;
 };
 
-// Multiplies each limit by `factor`, saturating at 64 bits. For trusted checkpoints that were
-// written with raised limits.
+// Returns the default limits, each multiplied by `factor` and capped at 2^64 - 1. Use raised limits
+// for trusted checkpoints that were written with raised limits.
 inline Limits RaisedLimits(std::uint64_t factor) {
   Limits limits;
   for (const auto limit :
@@ -46,16 +51,77 @@ inline Limits RaisedLimits(std::uint64_t factor) {
   return limits;
 }
 
-// Fixed by the format; cannot be raised.
+// Limits that the format fixes; callers cannot raise them.
 inline constexpr std::uint32_t kNdimMax = 32;
 inline constexpr std::uint64_t kNameSizeMaxBytes = 1024;
 inline constexpr std::uint64_t kMediaTypeSizeMaxBytes = 255;
 inline constexpr std::uint64_t kProvenanceValueSizeMaxBytes = 64 * kKiB;
 inline constexpr std::uint64_t kChunkSizeMinBytes = 4 * kKiB;
 inline constexpr std::uint64_t kChunkSizeMaxBytes = 128 * kMiB;
-// Maximum size of a chunk with a codec. A reader can only decode it as a whole.
+// Maximum size of a chunk with a codec. It is smaller than kChunkSizeMaxBytes because a reader can
+// decode a chunk only as a whole.
 inline constexpr std::uint64_t kCodedChunkSizeMaxBytes = 16 * kMiB;
 inline constexpr std::uint64_t kChunkSizeDefaultBytes = 4 * kMiB;
+
+// Maximum value of a thread option. Larger and negative values are InvalidArgument.
+inline constexpr int kThreadsMax = 1024;
+
+// Default of all thread options: the library chooses the number of threads. The comment of each
+// option documents this number. For loads, it is the number of CPUs available to this process (its
+// affinity mask), divided by the number of ranks that share these CPUs; it is at most 16, and at
+// most one thread per 4 MiB to read. A collective call counts the ranks on the same host that have
+// the same affinity mask. Other calls use the number of ranks per host that the job's launcher sets
+// in the environment (Open MPI, MPICH, Slurm, torchrun). These calls assume one rank if the
+// environment has no such number, or if the affinity mask is so small that each rank can have its
+// own CPUs.
+//
+// This value is 0 in C and None in Python.
+inline constexpr int kThreadsAuto = 0;
+
+// A deadline that never passes. If storage or another rank hangs, the program hangs, too. Any other
+// deadline must be above zero. This value is SEALPOINT_FOREVER in C and None in Python.
+inline constexpr std::chrono::milliseconds kForever = std::chrono::milliseconds::max();
+
+// Default deadline for one collective call. The first rank that finishes writing waits until the
+// last rank has finished. Half an hour is enough even if one rank writes 64 GiB at 40 MB/s while
+// another rank has nothing to write.
+inline constexpr std::chrono::milliseconds kDefaultDeadline = std::chrono::minutes(30);
+
+// Default deadline for a complete background save (SaverOptions::background_deadline) and for a
+// promotion. It is longer than the usual interval between two checkpoints.
+inline constexpr std::chrono::milliseconds kDefaultBackgroundDeadline = std::chrono::hours(2);
+
+// Maximum part of a gap that counts toward the deadlines of a background save. A gap is the time
+// between two calls that advance the save (Poll, Wait, calls to the saver). A program that trains
+// for an hour between two calls therefore does not exceed a deadline.
+inline constexpr std::chrono::milliseconds kPollGapMax = std::chrono::minutes(1);
+
+// A deadline for work that advances only when the program polls. A value type with the thread
+// safety of an int.
+class PolledDeadline {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  explicit PolledDeadline(std::chrono::milliseconds limit, Clock::time_point now = Clock::now())
+      : limit_(limit), last_poll_(now) {}
+
+  // Adds the time since the last poll, but at most kPollGapMax. Returns true once the sum has
+  // reached the limit; for kForever, it never returns true.
+  bool IsOver(Clock::time_point now = Clock::now()) {
+    counted_ += std::clamp<Clock::duration>(now - last_poll_, Clock::duration(0), kPollGapMax);
+    last_poll_ = now;
+    const auto counted = std::chrono::duration_cast<std::chrono::milliseconds>(counted_);
+    return counted >= limit_;
+  }
+  // Restarts the clock, so that the time since the last poll is not counted.
+  void Resume(Clock::time_point now = Clock::now()) { last_poll_ = now; }
+  std::chrono::milliseconds limit() const { return limit_; }
+
+ private:
+  std::chrono::milliseconds limit_;
+  Clock::time_point last_poll_;
+  Clock::duration counted_{0};
+};
 
 }  // namespace sealpoint
 

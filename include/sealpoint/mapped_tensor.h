@@ -11,17 +11,18 @@
 #include "sealpoint/bytes.h"
 #include "sealpoint/checkpoint.h"
 #include "sealpoint/export.h"
+#include "sealpoint/limits.h"
 #include "sealpoint/region.h"
 #include "sealpoint/status.h"
-#include "sealpoint/threads.h"
 
 namespace sealpoint {
 
 struct MapOptions {
   int threads = kThreadsAuto;  // read and verify threads
-  // Copy the verified bytes into immutable memory: an anonymous file (memfd) sealed against writing
-  // and resizing. Other processes of this host map it with MapSealed without verifying again. If
-  // false, the pages of the blob's file are mapped.
+  // If true, copy the bytes into immutable memory and verify the copy. The memory is an anonymous
+  // file (memfd) that is sealed against writing and resizing. Other processes on this host can map
+  // this file with MapSealed and need not verify the bytes again. If false, map the pages of the
+  // blob's file.
   bool host_copy = false;
 };
 
@@ -31,14 +32,15 @@ struct MappedShard {
   ByteSpan bytes{};  // the region's elements, dense, in row-major order
 };
 
-// The stored bytes of one tensor, mapped instead of copied. All chunks were read and verified when
-// it was created; later accesses only read memory. It owns its mapping, so the checkpoint may be
-// closed. Immutable. Thread safety: all functions.
+// The stored bytes of one tensor, mapped into memory instead of copied to a destination. MapTensor
+// reads and verifies all chunks; later accesses only read memory. The object owns its mapping, so
+// the checkpoint may be closed. Immutable. All functions are thread-safe.
 //
-// A mapped file can still change: if another program overwrites it in place, the new bytes are
-// visible; if it truncates the file, an access ends the process with SIGBUS. This library does
-// neither: blobs are never changed, and a blob that is unlinked (by pruning, for example) remains
-// intact while it is mapped. If other programs may change files, use MapOptions::host_copy.
+// A mapped file can still change. If another program overwrites the file in place, the mapping
+// shows the new bytes. If another program truncates the file, an access to the mapping ends the
+// process with SIGBUS. This library never overwrites or truncates a blob, and a blob that is
+// unlinked (for example by pruning) remains intact while it is mapped. If other programs may change
+// the files, use MapOptions::host_copy.
 class SEALPOINT_EXPORT MappedTensor {
  public:
   virtual ~MappedTensor() = default;
@@ -46,32 +48,34 @@ class SEALPOINT_EXPORT MappedTensor {
   MappedTensor& operator=(const MappedTensor&) = delete;
 
   virtual const TensorInfo& info() const = 0;
-  // In stored order, as in Checkpoint::Shards.
+  // In stored order, like Checkpoint::Shards.
   virtual std::span<const MappedShard> shards() const = 0;
-  // All bytes in row-major order, if a single shard covers the tensor. Zero bytes for an empty
-  // tensor.
+  // Returns all bytes in row-major order if a single shard covers the tensor, and an empty span if
+  // the tensor is empty. Returns nullopt if the tensor has several shards.
   std::optional<ByteSpan> whole() const;
-  // The descriptor of a host copy's sealed memory, open as long as this object; otherwise empty.
-  // Pass it to MapSealed in another process, via SCM_RIGHTS or as /proc/PID/fd/N.
+  // Returns the file descriptor of a host copy's sealed memory; nullopt if this is not a host copy.
+  // The descriptor stays open as long as this object exists. To map the memory in another process,
+  // send the descriptor via SCM_RIGHTS or open /proc/PID/fd/N there, and then call MapSealed.
   virtual std::optional<int> descriptor() const = 0;
 
  protected:
   MappedTensor() = default;
 };
 
-// Maps a tensor. Reads and verifies all of it; for a host copy, the copied bytes are verified.
-// `checkpoint` must come from Checkpoint::Open. Single process.
+// Maps a tensor. Reads and verifies all bytes of the tensor; for a host copy, verifies the copied
+// bytes. `checkpoint` must come from Checkpoint::Open. Single process.
 //
-// Errors: NotFound (no such tensor); Unsupported (without host_copy: chunks with a codec, or a
-// storage without file descriptors, such as an object store; read the tensor instead); Corrupt,
-// Incomplete (also if the file became shorter while it was mapped; an error instead of a signal
-// since Linux 5.14), Io; InvalidArgument (options).
+// Errors: NotFound (no such tensor); Unsupported (if host_copy is false: the tensor has chunks with
+// a codec, or the storage has no file descriptors, for example an object store; read the tensor
+// instead); Corrupt; Incomplete (also if the file became shorter while it was mapped; before Linux
+// 5.14, this causes SIGBUS instead); Io; InvalidArgument (options).
 SEALPOINT_EXPORT Result<std::shared_ptr<const MappedTensor>> MapTensor(
     const Checkpoint& checkpoint, std::string_view name, const MapOptions& options = {});
 
-// Maps the host copy that MapTensor made of this tensor and checkpoint in another process. That
-// process is trusted to have verified it. The descriptor may be closed afterwards. Errors:
-// NotFound, InvalidArgument (memory that is not sealed, or not of this tensor's size), Io.
+// Maps the host copy of this tensor that MapTensor made in another process, from the same
+// checkpoint. Does not verify the bytes, but trusts the other process to have verified them.
+// `descriptor` may be closed after the call. Errors: NotFound (no such tensor), InvalidArgument
+// (the memory is not sealed, or does not have this tensor's size), Io.
 SEALPOINT_EXPORT Result<std::shared_ptr<const MappedTensor>> MapSealed(const Checkpoint& checkpoint,
                                                                        std::string_view name,
                                                                        int descriptor);

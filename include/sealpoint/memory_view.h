@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <ranges>
 #include <type_traits>
 #include <utility>
@@ -17,8 +18,9 @@ namespace sealpoint {
 // The device number of host memory.
 inline constexpr int kHostDevice = -1;
 
-// An lvalue container, array or span of elements that have a dtype (kDTypeOf), or of std::byte for
-// raw bytes of any dtype. Excludes temporary containers, because the view would outlive them.
+// An lvalue container, an array or a span. Its elements must have a dtype (kDTypeOf), or must be
+// std::byte, which stands for raw bytes of any dtype. Temporary containers are excluded, because
+// the view would outlive them.
 template <typename Range>
 concept ElementRange = std::ranges::contiguous_range<Range> && std::ranges::sized_range<Range> &&
                        std::ranges::borrowed_range<Range> &&
@@ -31,60 +33,63 @@ concept MutableElementRange =
     ElementRange<Range> &&
     !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<Range>>>;
 
-// Host or CUDA device memory that holds or receives the elements of a region. Borrowed: the caller
-// keeps it alive, and a source unchanged, for as long as the called function documents. A value
-// type; the functions below never fail.
+// A view of host or CUDA device memory that holds or receives the elements of a region. The memory
+// is borrowed: each function that accepts a view documents how long the caller must keep the memory
+// alive and, for a source, unchanged. A value type; the functions below never fail.
 //
-// A source that is changed concurrently, by a thread or by work on a device, cannot corrupt a
-// checkpoint. Each byte is copied first, and digest, codec and storage use only the copy, so
-// digests always match the stored data. However, the stored tensor may mix old and new values; this
-// cannot be detected.
+// Even if a thread or device work changes a source concurrently, the checkpoint cannot become
+// corrupt. Each byte is first copied, and only the copy is digested, encoded and stored, so digests
+// always match the stored data. However, the stored tensor may mix old and new values, and the
+// library cannot detect this.
 //
-// Before any byte moves, these conditions are checked; a violation is InvalidArgument with the
-// tensor's name. The dtype of the view, if set, is that of the tensor (or the target dtype of a
-// conversion). A dense view has exactly the size of the region. Each element of a strided view is
-// within its bytes, and elements of a strided destination do not overlap.
+// Before any byte is moved, the library checks the following conditions; a violation is
+// InvalidArgument with the tensor's name. If the view has a dtype, it must be the tensor's dtype
+// (or the target dtype of a conversion). A dense view must have exactly the size of the region.
+// Each element of a strided view must be within the view's `size_bytes`, and elements of a strided
+// destination must not overlap.
 //
-// Without strides, the elements of the region are dense in row-major order from `data` on; those of
-// a run are in run order. With strides (one per dimension, in bytes), element (i0, i1, …) of the
-// region's *box* is at data + origin_bytes + i0*strides[0] + i1*strides[1] + …, even if the region
-// is only a run of the box. Strides may be negative. Strided destinations are for plain boxes only,
-// and their elements must not overlap: in ascending order of absolute value, each stride of an
-// extent above 1 must be at least the span of the elements with smaller strides. Any alignment is
-// allowed.
+// If the view has no strides, the elements of the region are dense and start at `data`, in
+// row-major order (in run order if the region is a run). If it has strides (one per dimension, in
+// bytes), element (i0, i1, …) of the region's *box* is at data + origin_bytes + i0*strides[0] +
+// i1*strides[1] + …, even if the region is only a run of the box. Strides may be negative. A
+// strided destination must be a plain box, and its elements must not overlap: if the strides of all
+// extents above 1 are sorted by absolute value, each stride must be at least the span of the
+// elements with smaller strides. Any alignment is allowed.
 //
-// Device memory: `data` is an address of `device` and is never dereferenced by the host. Memory and
-// stream belong to the device's primary context, as for everything made by the CUDA runtime API.
-// - Synchronization: work queued on `stream` before the call precedes every access to the memory.
-//   The call does not wait for anything else. If other streams write the memory (or read it, for a
-//   destination), first make `stream` wait for their events, or synchronize.
-// - Completion: when the call that takes the bytes has returned, a source may be overwritten and a
-//   destination holds its data, on any stream. No work of the call is left on `stream`.
-// - Ownership: memory and stream belong to the caller and must exist until then. The library queues
-//   only event records on `stream`; copies run on its own streams. The stream must not be capturing
-//   a graph.
+// Device memory: `data` is an address on `device`; the host never dereferences it. Memory and
+// stream must belong to the device's primary context, which is the context of the CUDA runtime API.
+// - Synchronization: the library accesses the memory after all work that was queued on `stream`
+//   before the call. The call waits for no other work. If other streams write the memory of a
+//   source, or access the memory of a destination, first make `stream` wait for the events of these
+//   streams, or synchronize with these streams.
+// - Completion: once the call that reads a source has returned, any stream may overwrite the
+//   source. Once the call that fills a destination has returned, any stream may read the data. The
+//   call leaves no work on `stream`.
+// - Ownership: memory and stream belong to the caller and must exist until the call that reads the
+//   source or fills the destination returns. The library queues only event records on `stream`;
+//   copies run on the library's own streams. The stream must not be capturing a graph.
 template <typename Byte>
 struct BasicMemoryView {
   using Address = std::conditional_t<std::is_const_v<Byte>, const void*, void*>;
 
   Byte* data = nullptr;
-  // Size of the memory from `data` on, including gaps between strided elements.
+  // Size of the memory that starts at `data`, including gaps between strided elements.
   std::size_t size_bytes = 0;
-  // Dtype of the elements; kNone: raw bytes, accepted for any dtype.
+  // Dtype of the elements. kNone means raw bytes, which are accepted for any dtype.
   DType dtype = DType::kNone;
   std::vector<std::int64_t> strides_bytes{};  // empty: dense
-  // Offset of element (0, 0, …) of the box from `data`; nonzero if a stride is negative. Ignored
-  // for a dense view.
+  // Offset of element (0, 0, …) of the box from `data`; nonzero if a stride is negative. Ignored if
+  // the view is dense.
   std::size_t origin_bytes = 0;
   int device = kHostDevice;  // CUDA device number, from 0
-  // The caller's cudaStream_t or CUstream; null is the (legacy) default stream of the device's
+  // The caller's cudaStream_t or CUstream; null means the (legacy) default stream of the device's
   // primary context. Ignored for host memory.
   void* stream = nullptr;
   // See PlanOnly.
   bool is_plan_only = false;
 
-  // Views the elements of a container, an array or a span: `Host(weights)`. The view has their
-  // dtype; none for std::byte.
+  // Views the elements of a container, an array or a span, for example `Host(weights)`. The view
+  // has the dtype of the elements, or kNone if they are std::byte.
   template <ElementRange Range>
     requires(std::is_const_v<Byte> || MutableElementRange<Range>)
   static BasicMemoryView Host(Range&& elements, std::vector<std::int64_t> strides_bytes = {},
@@ -105,8 +110,8 @@ struct BasicMemoryView {
             .strides_bytes = std::move(strides_bytes),
             .origin_bytes = origin_bytes};
   }
-  // The same for a CUDA device. The host takes the address of the span's elements but never reads
-  // them.
+  // Like Host, for memory of a CUDA device. The host takes the address of the elements but never
+  // reads them.
   template <ElementRange Range>
     requires(std::is_const_v<Byte> || MutableElementRange<Range>)
   static BasicMemoryView Cuda(Range&& elements, int device, void* stream,
@@ -122,15 +127,16 @@ struct BasicMemoryView {
     BasicMemoryView view = Host(data, size_bytes, std::move(strides_bytes), origin_bytes);
     return std::move(view).OnDevice(device, stream);
   }
-  // A destination without memory, for plans that are only inspected: Plan treats it as memory of
-  // the right size, Read and Load refuse it.
+  // A destination without memory, for plans that are only inspected. Plan treats this destination
+  // as memory of the right size; Read and Load refuse it.
   static BasicMemoryView PlanOnly()
     requires(!std::is_const_v<Byte>)
   {
     return {.is_plan_only = true};
   }
 
-  // The same memory with another dtype, for example bf16 stored as std::uint16_t.
+  // Returns a view of the same memory with a different dtype, for example for bf16 values that are
+  // stored as std::uint16_t.
   BasicMemoryView WithDType(DType other) && {
     dtype = other;
     return std::move(*this);
@@ -140,7 +146,7 @@ struct BasicMemoryView {
   bool is_host() const { return device == kHostDevice; }
   bool is_dense() const { return strides_bytes.empty(); }
 
-  // Writable memory can be read.
+  // A destination converts to a source, because writable memory can also be read.
   operator BasicMemoryView<const std::byte>() const  // NOLINT: as span<T> to span<const T>
     requires(!std::is_const_v<Byte>)
   {
@@ -166,6 +172,42 @@ struct BasicMemoryView {
 
 using MemoryView = BasicMemoryView<const std::byte>;   // a source of a save
 using MutableMemoryView = BasicMemoryView<std::byte>;  // a destination of a load
+
+// A DLPack dtype. The fields have the same values as in DLDataType; these values are stable.
+struct DlpackDType {
+  std::uint8_t code = 0;
+  std::uint8_t bits = 0;  // of one lane
+  std::uint16_t lanes = 0;
+  bool operator==(const DlpackDType&) const = default;
+};
+
+// Every registered dtype has a DLPack dtype. Returns nullopt if `dtype` is not registered.
+SEALPOINT_EXPORT std::optional<DlpackDType> DlpackOf(DType dtype);
+// Returns nullopt if Sealpoint's format has no such dtype.
+SEALPOINT_EXPORT std::optional<DType> DTypeOfDlpack(DlpackDType dtype);
+
+// Values of DLDeviceType, which are stable.
+inline constexpr std::int32_t kDlpackCpu = 1;
+inline constexpr std::int32_t kDlpackCuda = 2;
+inline constexpr std::int32_t kDlpackCudaHost = 3;
+inline constexpr std::int32_t kDlpackCudaManaged = 13;
+
+// Returns the address of the first byte of an array. Element 0 of the array is at data +
+// byte_offset, and the array covers the bytes [lowest, end) relative to element 0. Returns nullopt
+// if any of these addresses is invalid.
+inline std::optional<std::byte*> DlpackBegin(void* data, std::uint64_t byte_offset,
+                                             std::int64_t lowest, std::int64_t end) {
+  std::int64_t first = 0;
+  std::int64_t begin = 0;
+  std::int64_t past = 0;
+  if (__builtin_add_overflow(reinterpret_cast<std::uintptr_t>(data), byte_offset, &first) ||
+      __builtin_add_overflow(first, lowest, &begin) || __builtin_add_overflow(first, end, &past) ||
+      begin < 0) {
+    return std::nullopt;
+  }
+  return static_cast<std::byte*>(data) +
+         (begin - static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(data)));
+}
 
 }  // namespace sealpoint
 

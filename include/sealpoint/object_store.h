@@ -16,16 +16,16 @@
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
 
-// Checkpoints in an object store. ObjectStore is the minimal interface of a client of such a store;
-// ObjectStorage makes a Storage of it. Section 3 of spec/commit.md lists the requirements on the
-// store itself.
+// Checkpoints in an object store. ObjectStore is the minimal interface that a client for an object
+// store implements; ObjectStorage() makes a Storage from a client. Section 3 of spec/commit.md
+// lists the requirements that the store itself must meet.
 
 namespace sealpoint {
 
 struct StoredObject {
   std::string key{};
   std::uint64_t size_bytes = 0;
-  std::string etag{};  // in the store's spelling; empty if unavailable
+  std::string etag{};  // as the store spells it; empty if unavailable
   friend bool operator==(const StoredObject&, const StoredObject&) = default;
 };
 
@@ -36,7 +36,7 @@ struct ObjectPage {
   std::string next{};                   // continues the listing; empty after the last page
 };
 
-// A range of an object and the memory to read it into.
+// A range of bytes in an object, and the memory to read it into.
 struct ObjectRange {
   std::uint64_t offset = 0;
   MutableByteSpan out{};
@@ -48,81 +48,89 @@ struct UnfinishedUpload {
   std::uint64_t begun_unix_s = 0;  // 0 if the store does not report it
 };
 
-// An object that is being written sequentially. It does not exist before Complete succeeds. The
-// destructor aborts the upload unless it was completed or aborted. Thread safety: one caller at a
-// time.
+// An upload that writes one object sequentially. The object does not exist before Complete is
+// called. The destructor aborts an upload that was neither completed nor aborted. Thread safety:
+// one caller at a time.
 class SEALPOINT_EXPORT ObjectUpload {
  public:
   virtual ~ObjectUpload() = default;
   ObjectUpload(const ObjectUpload&) = delete;
   ObjectUpload& operator=(const ObjectUpload&) = delete;
 
-  // Appends a part. All parts but the last must have the store's part_size_bytes(). May return
-  // before the part is sent; waits if too many parts are in flight. `part` must remain unchanged
-  // until `released` is called: once, on any thread, also after errors. After the first failure
-  // every call returns its error.
+  // Appends a part. Every part except the last must have the size that the store's
+  // part_size_bytes() returns. May return before the part is sent; waits if too many parts are in
+  // flight. `part` must remain unchanged until the upload calls `released`. The upload calls
+  // `released` once per part, on any thread, even after an error. After the first failure, every
+  // call returns the error of that failure.
   virtual Status Append(ByteSpan part, std::function<void()> released) = 0;
-  // Waits for all parts. After success the object exists and is durable. After an error it may also
-  // exist (a lost reply); the caller must check, or no longer use the key.
+  // Waits for all parts. After success the object exists and is durable. After an error the object
+  // may also exist, because the store's reply may have been lost; the caller must check whether the
+  // object exists, or stop using its key.
   virtual Status Complete() = 0;
-  // Aborts the upload and frees the parts that were sent, if the store responds.
+  // Aborts the upload. If the store responds, this frees the parts that were sent.
   virtual void Abort() = 0;
 
  protected:
   ObjectUpload() = default;
 };
 
-// A client of one bucket. Keys are UTF-8 and do not begin with '/'. Functions retry requests that
+// A client for one bucket. Keys are UTF-8 and do not begin with '/'. Functions retry requests that
 // are safe to repeat, and return within a bounded time. Errors name the operation, the key, the
-// store's response and a possible remedy. Access errors are Io. Thread safety: all functions.
+// store's response and a possible remedy. If access is denied, the error is Io. All functions are
+// thread-safe.
 class SEALPOINT_EXPORT ObjectStore {
  public:
   virtual ~ObjectStore() = default;
   ObjectStore(const ObjectStore&) = delete;
   ObjectStore& operator=(const ObjectStore&) = delete;
 
-  // Prefix of the store's paths: "s3://bucket".
+  // Prefix of all paths in the store, for example "s3://bucket".
   virtual const std::string& uri() const = 0;
-  // Size of each part of an upload but the last; constant.
+  // Size of each part of an upload except the last. The size never changes.
   virtual std::uint64_t part_size_bytes() const = 0;
 
-  // Creates or replaces an object in one request; durable after success. Errors: Io.
+  // Creates or replaces an object in one request. The object is durable after success. Errors: Io.
   virtual Status Put(const std::string& key, ByteSpan content) = 0;
-  // Creates an object in one request; the store refuses it with AlreadyExists if the key exists.
-  // The client never repeats it after an ambiguous error: the caller must check (R-CMT-06). Errors:
-  // Io, Unsupported (the store reports that it does not support the condition).
+  // Creates an object in one request. If the key exists, the store refuses the request, and the
+  // error is AlreadyExists. If an error leaves the outcome unknown, the client does not repeat the
+  // request; the caller must check whether the object exists (R-CMT-06). Further errors: Io,
+  // Unsupported (the store reports that it does not support the condition).
   virtual Status PutIfAbsent(const std::string& key, ByteSpan content) = 0;
   // Errors: Io.
   virtual Result<std::unique_ptr<ObjectUpload>> StartUpload(const std::string& key) = 0;
 
-  // Creates or replaces `to` with the content of another object of this bucket, copied by the store
-  // itself; durable after success. If `from.etag` is not empty, the copy requires that `from` still
-  // has it, if the store supports that. Returns the etag of the copy, or "" if unavailable. Errors:
-  // NotFound, Io; Unsupported (by the client or the store, or for this size).
+  // Creates `to` as a copy of `from`, an object in the same bucket, or replaces `to` with the copy.
+  // The store itself copies the data. The copy is durable after success. If `from.etag` is not
+  // empty and the store supports conditions on etags, the call succeeds only if `from` still has
+  // that etag. Returns the etag of the copy, or "" if it is unavailable. Errors: NotFound, Io;
+  // Unsupported (the client or the store cannot copy, or cannot copy an object of this size).
   virtual Result<std::string> Copy(const StoredObject& from, const std::string& to);
 
-  // Reads the first `size_max` bytes, or fewer if the object is shorter, into `out`. The result has
-  // the length of the whole object. One request. Errors: NotFound, Io.
+  // Reads the first `size_max` bytes of an object into `out`, or all bytes if the object is
+  // shorter. Sends one request. The returned size is the size of the whole object. Errors:
+  // NotFound, Io.
   virtual Result<StoredObject> GetFirst(const std::string& key, std::size_t size_max,
                                         Bytes& out) const = 0;
-  // Fills all ranges, in concurrent requests of a suitable size. If `object.etag` is not empty, the
-  // requests require that the object still has it, if the store supports that. Errors: NotFound,
-  // Incomplete (the object ends before a range does), Io (also if the object was replaced).
+  // Fills all ranges, with concurrent requests of a suitable size. If `object.etag` is not empty
+  // and the store supports conditions on etags, the requests succeed only if the object still has
+  // that etag. Errors: NotFound, Incomplete (the object ends before the end of a range), Io (also
+  // if the object was replaced).
   virtual Status GetRanges(const StoredObject& object,
                            std::span<const ObjectRange> ranges) const = 0;
   // Errors: NotFound, Io.
   virtual Result<StoredObject> Head(const std::string& key) const = 0;
-  // Lists objects and prefixes directly below `prefix` ("" or "…/"), sorted by key. `next` is
-  // empty, or `next` of the previous page. Errors: Io.
+  // Returns one page of the objects and prefixes directly below `prefix` ("" or "…/"), sorted by
+  // key. `next` is empty for the first page; for each further page it is ObjectPage::next of the
+  // previous page. Errors: Io.
   virtual Result<ObjectPage> List(const std::string& prefix, const std::string& next) const = 0;
 
-  // Removes objects; missing ones are ignored. Errors: Io (names the first remaining object).
+  // Removes objects. Missing objects are ignored. Errors: Io (names the first object that remains).
   virtual Status Delete(std::span<const std::string> keys) = 0;
   // Lists uploads below `prefix` that were neither completed nor aborted. Errors: Io; Unsupported
-  // if the client cannot list them.
+  // (the client cannot list them).
   virtual Result<std::vector<UnfinishedUpload>> ListUploads(const std::string& prefix) const = 0;
-  // Frees the parts of an upload. Succeeds if the upload is completed or gone. Errors: Io,
-  // Unsupported.
+  // Aborts an upload and frees its parts. Succeeds if the upload was already completed or no longer
+  // exists. Errors: Io, Unsupported.
   virtual Status AbortUpload(const UnfinishedUpload& upload) = 0;
 
  protected:
@@ -130,16 +138,38 @@ class SEALPOINT_EXPORT ObjectStore {
 };
 
 struct ObjectStorageOptions {
-  // Memory for upload parts of files that no Engine writes (promotions, indexes), over all of them.
-  // At least two parts; each such file may use one additional part. Blobs of an Engine use its
-  // EngineOptions::memory_budget_bytes instead.
+  // Total memory for the upload parts of all files that no Engine writes (promotions, indexes). A
+  // value below two parts counts as two parts. In addition to this total, each of these files may
+  // use one part. Blobs of an Engine use EngineOptions::memory_budget_bytes instead.
   std::uint64_t upload_memory_bytes = 256 * kMiB;
 };
 
-// Paths are `<store.uri()>/<prefix>`. A directory is a prefix that has an object, or for which
-// CreateDirectories was called. Publication uses PutIfAbsent. Errors: InvalidArgument.
+// Returns a Storage for the objects of `store`. Paths are `<store.uri()>/<prefix>`. A directory
+// exists if an object has its prefix, or if CreateDirectories was called for it. Publication uses
+// PutIfAbsent. Errors: InvalidArgument.
 SEALPOINT_EXPORT Result<std::shared_ptr<Storage>> ObjectStorage(std::shared_ptr<ObjectStore> store,
                                                                 ObjectStorageOptions options = {});
+
+// A cache for blocks of remote files. With this cache, many small reads need few round trips. One
+// cache serves all files of a reader. All functions are thread-safe.
+class SEALPOINT_EXPORT BlockCache {
+ public:
+  // The cache keeps at most `block_count_max` blocks, plus one block per thread that is reading.
+  static std::shared_ptr<BlockCache> Create(std::uint64_t block_size_bytes,
+                                            std::size_t block_count_max);
+  virtual ~BlockCache() = default;
+  BlockCache(const BlockCache&) = delete;
+  BlockCache& operator=(const BlockCache&) = delete;
+
+  // Returns a file that serves reads of less than half a block from the cache, and passes larger
+  // reads and direct I/O to `file`. If `file` has a descriptor, returns `file` itself, because the
+  // operating system already caches its data. If the file changes, cached blocks are not reloaded.
+  // The returned file keeps the cache alive.
+  virtual std::unique_ptr<ReadableFile> Wrap(std::unique_ptr<ReadableFile> file) = 0;
+
+ protected:
+  BlockCache() = default;
+};
 
 }  // namespace sealpoint
 

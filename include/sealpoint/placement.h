@@ -4,29 +4,68 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "sealpoint/export.h"
 #include "sealpoint/memory_view.h"
-#include "sealpoint/mesh.h"
 #include "sealpoint/region.h"
 #include "sealpoint/status.h"
 
-// Placement rules: they describe a tensor on a mesh and generate its regions. Only regions are
-// declared, checked and stored. Every rank evaluates the rules locally without communication, in
-// time that does not depend on the number of ranks (except for the list of replicas).
+// Placement rules describe how a tensor is distributed over a mesh, and generate the tensor's
+// regions. A save declares and checks only these regions; it stores the rules only as provenance.
+// Every rank evaluates the rules locally, without communication. The time of an evaluation does not
+// depend on the number of ranks, except for the time to list the replicas.
 
 namespace sealpoint {
 
-// Division of n positions into k pieces.
+// Names and sizes of the axes, outermost first.
+using MeshAxes = std::vector<std::pair<std::string, std::uint32_t>>;
+
+// Ranks arranged on named axes. Rank numbers are row-major: the last axis changes fastest, as in
+// torch's DeviceMesh. A job that orders its ranks differently must renumber them (MPI_Comm_split).
+// A value type; const functions may be called from any thread.
+class SEALPOINT_EXPORT Mesh {
+ public:
+  // A mesh of one rank, without axes.
+  Mesh() = default;
+
+  // Errors: InvalidArgument (an empty or repeated name, a size of 0, more than 2^31 - 1 ranks).
+  static Result<Mesh> Create(MeshAxes axes);
+  // Parses the command-line form "data=2,tensor=4". Errors: those of Create, and InvalidArgument
+  // for text in any other form.
+  static Result<Mesh> Parse(std::string_view text);
+
+  const MeshAxes& axes() const { return axes_; }
+  // Number of ranks: the product of the sizes.
+  int size() const { return size_; }
+  // Returns the position of an axis; nullopt if no axis has this name.
+  std::optional<std::size_t> Find(std::string_view axis) const;
+
+  // Returns one coordinate per axis. Errors: InvalidArgument (no such rank).
+  Result<std::vector<std::uint32_t>> CoordinatesOf(int rank) const;
+  // Errors: InvalidArgument (wrong number of coordinates; a coordinate that is not below the size
+  // of its axis).
+  Result<int> RankAt(std::span<const std::uint32_t> coordinates) const;
+
+  friend bool operator==(const Mesh&, const Mesh&) = default;
+
+ private:
+  MeshAxes axes_;
+  int size_ = 1;
+};
+
+// Rule for dividing n positions into k pieces.
 enum class SplitRule : std::uint8_t {
-  // As torch.chunk, DTensor and FSDP2: pieces of ceil(n / k); the last ones are shorter or empty.
+  // As in torch.chunk, DTensor and FSDP2: pieces have ceil(n / k) positions; the last pieces may be
+  // shorter or empty.
   kCeilChunk,
-  // Sizes differ by at most one, with the longer pieces first.
+  // The sizes of the pieces differ by at most one; the longer pieces come first.
   kEven,
 };
 
@@ -36,16 +75,16 @@ struct Replicate {
   friend bool operator==(const Replicate&, const Replicate&) = default;
 };
 
-// Only ranks with the caller's coordinate on the axis hold the tensor, for example a pipeline
-// stage, or an expert with a tensor of its own.
-struct HoldHere {
+// Only ranks with the caller's coordinate on the axis hold the tensor. Use it for a tensor that
+// belongs to one pipeline stage or to one expert.
+struct LocalOnly {
   std::string axis{};
-  friend bool operator==(const HoldHere&, const HoldHere&) = default;
+  friend bool operator==(const LocalOnly&, const LocalOnly&) = default;
 };
 
-// Splits dimension `dim`, as left by earlier rules, into one piece per rank of the axis. Several
-// rules may split one dimension: tensor-parallel first and FSDP second is [_StridedShard, Shard] in
-// DTensor.
+// Divides the part that earlier rules left, along dimension `dim`, into one piece per rank of the
+// axis. Several rules may split the same dimension, for example for tensor parallelism followed by
+// FSDP, which is [_StridedShard, Shard] in DTensor.
 struct Shard {
   int dim = 0;
   std::string axis{};
@@ -56,8 +95,9 @@ struct Shard {
   friend bool operator==(const Shard&, const Shard&) = default;
 };
 
-// Splits each section of the dimension separately (q, k, v; gate, up), given the sections' lengths.
-// A rank holds its pieces in sequence, as several boxes.
+// Splits each section of the dimension separately, for example q, k and v, or gate and up.
+// `sections` has the length of each section. The local tensor of a rank has its pieces one after
+// the other, as several boxes.
 struct ShardSections {
   int dim = 0;
   std::string axis{};
@@ -66,8 +106,8 @@ struct ShardSections {
   friend bool operator==(const ShardSections&, const ShardSections&) = default;
 };
 
-// DTensor's _StridedShard: divides the dimension into `split_factor` chunks and splits each of them
-// along the axis. A rank holds its pieces in sequence.
+// DTensor's _StridedShard: divides the dimension into `split_factor` chunks and splits each chunk
+// along the axis. The local tensor of a rank has its pieces one after the other.
 struct StridedShard {
   int dim = 0;
   std::string axis{};
@@ -75,18 +115,19 @@ struct StridedShard {
   friend bool operator==(const StridedShard&, const StridedShard&) = default;
 };
 
-// Pads the dimension to `size` positions; padding is never stored. An example is a vocabulary
-// padded for tensor parallelism. Must precede the rules that split.
+// Pads the dimension to `size` positions, for example a vocabulary that is padded for tensor
+// parallelism. Padding is never stored. This rule must precede the rules that split.
 struct Pad {
   int dim = 0;
   std::uint64_t size = 0;
   friend bool operator==(const Pad&, const Pad&) = default;
 };
 
-// Flattens the remainder of earlier rules and splits it over all ranks of these axes, the last axis
-// fastest, into ranges of ceil(elements / ranks) rounded up to `unit`: ZeRO, FSDP1, Megatron's
-// distributed optimizer. Must be the last rule that splits. Each dimension other than the first
-// must then be a single unpadded piece.
+// Flattens the part that earlier rules left and splits it over all ranks of these axes; the
+// coordinate on the last axis changes fastest. Each range has ceil(elements / ranks) elements,
+// rounded up to a multiple of `unit`. ZeRO, FSDP1 and Megatron's distributed optimizer divide
+// tensors in this way. This rule must be the last rule that splits. In each dimension other than
+// the first, the part that earlier rules left must be a single unpadded piece.
 struct ShardFlat {
   std::vector<std::string> axes{};
   std::uint64_t unit = 1;
@@ -94,62 +135,65 @@ struct ShardFlat {
 };
 
 using PlacementRule =
-    std::variant<Replicate, HoldHere, Shard, ShardSections, StridedShard, Pad, ShardFlat>;
-// Rules in order of application. Every axis of the mesh must be named exactly once, because an
-// omitted axis would silently create replicas.
+    std::variant<Replicate, LocalOnly, Shard, ShardSections, StridedShard, Pad, ShardFlat>;
+// Rules in the order in which they are applied. Every axis of the mesh must be named exactly once,
+// because an omitted axis would silently create replicas.
 using Placement = std::vector<PlacementRule>;
 
-// Returns for example "shard(dim 0, tensor, even)", the form stored as provenance.
+// Returns the text of a rule, for example "shard(dim 0, tensor, even)", as it is stored in the
+// provenance.
 SEALPOINT_EXPORT std::string ToString(const PlacementRule& rule);
 SEALPOINT_EXPORT std::vector<std::string> ToStrings(const Placement& placement);
 
-// Parses the form written by ToString or by a person. Axis names must not contain blanks, commas,
-// parentheses or '='. Additional blanks are ignored; the split rule and a unit of 1 may be omitted.
-// PlaceTensor checks whether the rule fits a mesh and a tensor. Accepts any text, in time and
-// memory linear in its length. Errors: InvalidArgument, with the reason.
+// Parses a rule that was written by ToString or by a person. Axis names must not contain blanks,
+// commas, parentheses or '='. Additional blanks are ignored; the split rule and a unit of 1 may be
+// omitted. PlaceTensor checks later whether the rule fits a mesh and a tensor. Any text is safe to
+// parse: time and memory are linear in its length. Errors: InvalidArgument, with the reason.
 SEALPOINT_EXPORT Result<PlacementRule> ParsePlacementRule(std::string_view text);
 SEALPOINT_EXPORT Result<Placement> ParsePlacement(std::span<const std::string> texts);
 
 // A region of the global tensor and its position in the local tensor.
 struct LocalPart {
   Region region{};
-  // Elements from the start of the local tensor to the first element of the region's box (of its
-  // run if there are no strides).
+  // Number of elements from the start of the local tensor to the first element of the region's box
+  // or, if there are no strides, to the first element of its run.
   std::uint64_t local_offset = 0;
-  // In elements, one per dimension; empty: the run is dense.
+  // Strides in elements, one per dimension. Empty if the run is dense.
   std::vector<std::uint64_t> local_strides{};
   friend bool operator==(const LocalPart&, const LocalPart&) = default;
 };
 
 // Layout of one tensor on one rank.
 struct LocalLayout {
-  // Extents of the local tensor, row-major and dense, including padding; one dimension if it is
-  // flat.
+  // Extents of the local tensor, including padding. The local tensor is row-major and dense; if it
+  // is flat, it has one dimension.
   Shape shape{};
-  // In local order; empty if this rank has no element.
+  // In the order of the local tensor; empty if this rank has no elements.
   std::vector<LocalPart> parts{};
-  // All ranks with exactly these parts, including this one, ascending.
+  // All ranks that have exactly these parts, including this rank, in ascending order.
   std::vector<int> replicas{};
   friend bool operator==(const LocalLayout&, const LocalLayout&) = default;
 };
 
-// Computes the layout on one rank of a tensor with this shape. Local; the results of all ranks are
-// consistent. Errors: InvalidArgument (a rule that does not fit tensor or mesh: unknown or repeated
-// axis, no such dimension, sections that do not add up, a unit that does not divide, padding below
-// the extent, a flat split of non-contiguous elements), LimitExceeded (sizes beyond 64 bits).
+// Computes the layout that a tensor of this shape has on one rank. Local; the results of all ranks
+// are consistent. Errors: InvalidArgument (a rule does not fit the tensor or the mesh: an unknown
+// or repeated axis, no such dimension, sections that do not add up, a unit that does not divide the
+// dimension, padding below the extent, a flat split of non-contiguous elements), LimitExceeded
+// (sizes beyond 64 bits).
 SEALPOINT_EXPORT Result<LocalLayout> PlaceTensor(const Mesh& mesh, int rank, const Shape& shape,
                                                  const Placement& placement);
 
-// Memory of one part of the dense local tensor `local`, for Sources::Bind and ReadRequest::Add. A
-// part beyond the end of `local` gets memory that is too small, so that these calls refuse it.
+// Returns the memory of one part of the dense local tensor `local`, for Sources::Bind and
+// ReadRequest::Add. If the part extends beyond the end of `local`, the returned memory is too small
+// for the part, so Bind or Plan refuses it.
 SEALPOINT_EXPORT MemoryView SourceOf(const LocalPart& part, const MemoryView& local,
                                      std::uint32_t element_size_bytes);
 SEALPOINT_EXPORT MutableMemoryView DestinationOf(const LocalPart& part,
                                                  const MutableMemoryView& local,
                                                  std::uint32_t element_size_bytes);
 
-// A tensor, or its tensor-parallel part, in a flat bucket. `box` starts `offset` elements after the
-// start of the bucket.
+// One member of a flat bucket: a whole tensor, or the tensor-parallel part of one. `box` starts
+// `offset` elements after the start of the bucket.
 struct BucketMember {
   Box box{};
   std::uint64_t offset = 0;
@@ -163,24 +207,14 @@ struct BucketPart {
   friend bool operator==(const BucketPart&, const BucketPart&) = default;
 };
 
-// Splits a flat buffer of `size` elements with several tensors into `count` equal ranges of
-// ceil(size / count), and returns the parts of each tensor in range `index`. Elements outside the
-// members are padding. Errors: InvalidArgument (members that overlap, are empty or exceed the size;
-// index not below count).
+// Splits a bucket, a flat buffer of `size` elements for several tensors, into `count` equal ranges
+// of ceil(size / count) elements. Returns the part of each member that lies in the range numbered
+// `index`. Elements outside the members are padding. Errors: InvalidArgument (members that overlap,
+// are empty or extend beyond `size`; `index` is not below `count`).
 SEALPOINT_EXPORT Result<std::vector<BucketPart>> PlaceBucket(std::span<const BucketMember> members,
                                                              std::uint64_t size,
                                                              std::uint64_t count,
                                                              std::uint64_t index);
-
-// Locates several tensors interleaved in one fused local buffer. Each group of the buffer holds
-// `rows[c]` rows of tensor c, for all c in sequence (q, k and v of a query group in Megatron's
-// linear_qkv; gate and up with groups of a tensor-parallel rank). The buffer has groups
-// [first_group, first_group + group_count). Returns each tensor's parts in this buffer; a tensor
-// has the rows of all groups, and its other extents are `row_shape`. Errors: InvalidArgument (no
-// rows), LimitExceeded (sizes beyond 64 bits).
-SEALPOINT_EXPORT Result<std::vector<std::vector<LocalPart>>> PlaceFused(
-    std::span<const std::uint64_t> rows, const Shape& row_shape, std::uint64_t first_group,
-    std::uint64_t group_count);
 
 }  // namespace sealpoint
 

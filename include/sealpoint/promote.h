@@ -11,27 +11,25 @@
 #include <vector>
 
 #include "sealpoint/bytes.h"
-#include "sealpoint/deadline.h"
 #include "sealpoint/export.h"
 #include "sealpoint/id.h"
 #include "sealpoint/limits.h"
 #include "sealpoint/phases.h"
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
-#include "sealpoint/threads.h"
 
 namespace sealpoint {
 
 struct PromoteOptions {
   std::shared_ptr<Storage> from_storage{};  // DefaultStorage() if null
   std::shared_ptr<Storage> to_storage{};    // DefaultStorage() if null
-  // Blobs that this process copies. Empty optional: all blobs in `from`.
+  // Blobs that this process copies. Absent: all blobs in `from`.
   std::optional<std::vector<BlobId>> blobs{};
   int threads = kThreadsAuto;  // copy threads, at most one per blob; kThreadsAuto: 2
-  // Payload that all threads may hold in total; at least 4 KiB per thread.
+  // Maximum payload in memory for all threads together; at least 4 KiB per thread.
   std::uint64_t memory_budget_bytes = 16 * kMiB;
-  // Maximum time to wait for blobs of other processes after this process has copied its own;
-  // kForever: no limit.
+  // Maximum time to wait for the blobs of other processes after this process has copied its own
+  // blobs; kForever: no limit.
   std::chrono::milliseconds deadline = kDefaultBackgroundDeadline;
   Limits limits{};
   PhaseCallback on_progress{};  // kCopy: bytes copied by this process; the total is 0
@@ -47,26 +45,27 @@ struct PromoteReport {
   bool was_committed = false;     // `to` was already committed when the call began
 };
 
-// Copies a committed checkpoint to another directory, possibly of another storage: the same
-// attempt, blobs, index and marker, byte for byte (spec/staged.md). Each byte is verified between
-// reading and writing. A blob gets its name once it is complete and durable, and the marker is
-// published last and exclusively. `to` is therefore never a partial checkpoint. Call again to
-// continue after an error; existing blobs are not copied again. `from` is never changed.
+// Copies a committed checkpoint to a different directory, which may be in a different storage. The
+// copy has the same attempt, blobs, index and marker, byte for byte (spec/staged.md). Each byte is
+// verified after it is read and before it is written. A blob gets its final name only once it is
+// complete and durable. The marker is published exclusively, after all blobs, so `to` is never a
+// partial checkpoint. After an error, call again to continue; blobs that are already in `to` are
+// not copied again. `from` is never changed.
 //
-// Any number of processes may promote the same checkpoint simultaneously, each with the blobs in
-// its own `from`. A process that finds all blobs in `to` publishes; the others find the marker.
-// They need no communicator. Returns once `to` is durably committed, and removes leftovers of
-// crashed calls there.
+// Any number of processes may promote the same checkpoint simultaneously, without a communicator.
+// Each process copies the blobs in its own `from`. The first process that finds all blobs in `to`
+// publishes the marker; the other processes then find this marker. Each call returns once `to` is
+// durably committed, after it has removed the files that crashed calls left in `to`.
 //
-// Errors: those of Checkpoint::Open for `from`, except for missing blobs; Corrupt (a damaged blob,
-// with rule and offset; or `to` has another file under a blob's name), AlreadyExists (`to` has
-// another marker, possibly a void one), Incomplete (R-STG-10: another process could not copy a blob
-// and recorded the reason; the blobs copied by this one are kept), Timeout (blobs of other
-// processes are missing; names the first), Unsupported (no exclusive publication at the
-// destination), NoSpace, Io, Cancelled, InvalidArgument (options; R-STG-12: `from` and `to` are the
-// same directory or nested). If publication fails, OutcomeIsUnknown may be true; call again to find
-// out.
-SEALPOINT_EXPORT Result<PromoteReport> Promote(const std::string& from, const std::string& to,
+// Errors: those of Checkpoint::Open for `from`, except for missing blobs; Corrupt (a blob is
+// damaged, and the error has rule and offset; or `to` has a different file under a blob's name),
+// AlreadyExists (`to` has a different marker, possibly a void one), Incomplete (R-STG-10: another
+// process could not copy a blob and recorded the reason; the blobs that this process copied are
+// kept), Timeout (blobs of other processes are missing; names the first missing blob), Unsupported
+// (the destination has no exclusive publication), NoSpace, Io, Cancelled, InvalidArgument (options;
+// R-STG-12: `from` and `to` are the same directory, or one contains the other). If publication
+// fails, OutcomeIsUnknown may be true; call again to find out.
+SEALPOINT_EXPORT Result<PromoteReport> Promote(const CopyPaths& paths,
                                                const PromoteOptions& options = {});
 
 }  // namespace sealpoint

@@ -9,7 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "sealpoint/conversion.h"
 #include "sealpoint/dtype.h"
 #include "sealpoint/export.h"
 #include "sealpoint/memory_view.h"
@@ -20,61 +19,84 @@
 
 namespace sealpoint {
 
-// Elements of a stored tensor and their destination.
+// Positions start, start + step, start + 2 * step, … below `stop`, in one dimension.
+struct Slice {
+  std::uint64_t start = 0;
+  std::uint64_t stop = 0;  // at most the extent of the dimension
+  std::uint64_t step = 1;  // at least 1
+};
+
+// A request for elements of a stored tensor, and their destination.
 struct ReadItem {
   std::string tensor{};
-  // Absent: the whole tensor. A region without elements reads nothing and its destination is
-  // ignored; for the contract it counts as a request.
+  // Absent: the whole tensor. If the region has no elements, nothing is read and the destination is
+  // ignored, but for the contract the item counts as a request for the tensor.
   std::optional<Region> region{};
+  // If not empty, one number per dimension, at least 1: in dimension d, the item is for every
+  // steps[d]-th position of the region, from its first on. The region must then be a plain box, and
+  // `destination` has exactly the selected elements. Only chunks with selected elements are read.
+  // Coverage cannot be checked for such items (LoadContract::coverage).
+  std::vector<std::uint64_t> steps{};
   MutableMemoryView destination{};
-  // Position of the region in `destination`, a dense local tensor (PlaceTensor). Absent: the region
-  // is the whole destination, dense or strided. Copies of the request share it.
+  // If present, `destination` is a dense local tensor (PlaceTensor), and `part` is the position of
+  // the region in this local tensor. Absent: the region fills the whole destination, which is dense
+  // or strided. Copies of the request share this object.
   std::shared_ptr<const LocalPart> part{};
-  // Expected dtype and shape; checked according to the LoadContract if present.
+  // Expected dtype and shape. If present, they are checked as the LoadContract specifies.
   std::optional<DType> dtype{};
   std::optional<Shape> shape{};
-  // Convert elements from the stored dtype to the destination's, after their chunk is verified.
-  // Absent: bytes are never changed.
+  // If present, elements are converted from the stored dtype to the destination's dtype, after
+  // their chunk is verified. Absent: bytes are never changed.
   std::optional<Conversion> convert{};
 };
 
-// Requests that are planned and read together. Borrows the destinations until the read returns.
-// Destinations must not share a byte (InvalidArgument). Strided destinations may interleave if they
-// are boxes of one array, such as columns of a matrix. Other strides with interleaving address
-// ranges, such as every row and every second row, count as overlapping.
+// Items that are planned and read together. The destinations are borrowed until the read returns.
+// Two destinations must not share a byte (InvalidArgument). Strided destinations may interleave if
+// they are boxes of one array, for example columns of a matrix. All other strided destinations
+// whose address ranges interleave, for example one column of every row and a different column of
+// every second row, count as overlapping.
 struct SEALPOINT_EXPORT ReadRequest {
   std::vector<ReadItem> items{};
 
-  // These never fail: Checkpoint::Plan compares the destinations with the stored tensors.
+  // The functions below never fail; errors are detected by Checkpoint::Plan, which compares the
+  // destinations with the stored tensors.
   void Add(std::string_view tensor, MutableMemoryView destination);  // the whole tensor
   void Add(std::string_view tensor, Region region, MutableMemoryView destination);
   void Add(std::string_view tensor, Box box, MutableMemoryView destination);
-  // Adds the parts of the dense local tensor `local` (PlaceTensor), in host or device memory; adds
-  // nothing if the layout has no parts.
+  // Adds the elements with a position of slices[d] in each dimension d.
+  void AddSlices(std::string_view tensor, const std::vector<Slice>& slices,
+                 MutableMemoryView destination);
+  // Adds the parts of the dense local tensor `local` (PlaceTensor), which is in host or device
+  // memory. Adds nothing if the layout has no parts.
   void Add(std::string_view tensor, const LocalLayout& layout, const MutableMemoryView& local);
 };
 
-// Reaction to a difference between checkpoint and request. kError fails the whole load with
-// Mismatch before any byte is read; kReport continues and adds it to the report; kAllow continues.
+// Reaction to a difference between the checkpoint and the request. kError fails the whole load with
+// Mismatch before any byte is read. kReport adds the difference to the report and continues. kAllow
+// continues without a report.
 enum class OnMismatch : std::uint8_t { kError, kReport, kAllow };
 
-// Strict by default. Continuing never converts (only ReadItem::convert does) and never guesses.
+// Reactions to each kind of difference, strict by default. A load that continues despite a
+// difference never guesses, and converts elements only if ReadItem::convert is set.
 struct LoadContract {
-  // A requested tensor is not stored. If allowed, its destination is left unchanged.
+  // Reaction if a requested tensor is not stored. If the load continues, the destination is left
+  // unchanged.
   OnMismatch missing = OnMismatch::kError;
-  // A stored tensor is requested by no item.
+  // Reaction if a stored tensor is not requested by any item.
   OnMismatch unexpected = OnMismatch::kError;
-  // ReadItem::dtype differs. If allowed, the bytes are copied unchanged to a destination of raw
-  // bytes; a typed destination must have the stored dtype. Different element sizes are always an
-  // error. ReadItem::convert accepts any stored dtype.
+  // Reaction if ReadItem::dtype is not the stored dtype. If the load continues, the bytes are
+  // copied unchanged to a destination of raw bytes; a typed destination must have the stored dtype.
+  // Different element sizes are always an error. If ReadItem::convert is set, any stored dtype is
+  // accepted.
   OnMismatch dtype = OnMismatch::kError;
-  // ReadItem::shape differs. If allowed, the region is read; it must be within the stored shape.
+  // Reaction if ReadItem::shape is not the stored shape. If the load continues, the region is read;
+  // it must be within the stored shape.
   OnMismatch shape = OnMismatch::kError;
-  // The items of a requested tensor do not cover all its elements. Allowed by default, as in
-  // partial loads.
+  // Reaction if the items of a requested tensor do not cover all its elements. Allowed by default,
+  // so that a load may read only parts of a tensor.
   OnMismatch coverage = OnMismatch::kAllow;
 
-  // For reading a subset of the tensors.
+  // Returns a contract for reading a subset of the tensors.
   static LoadContract Partial() { return {.unexpected = OnMismatch::kAllow}; }
   friend bool operator==(const LoadContract&, const LoadContract&) = default;
 };
@@ -102,15 +124,17 @@ struct SEALPOINT_EXPORT PlanSummary {
 
 class InternalAccess;  // internal to the library
 
-// An immutable list of coalesced reads and copies. Copies share it. It holds the addresses of the
-// destinations and is valid as long as the checkpoint that made it. Thread safety: as a const
-// object.
+// An immutable list of coalesced reads, and of the memory copies that fill the destinations. If a
+// ReadPlan object is copied, both objects share this list. A plan holds the addresses of the
+// destinations, and is valid as long as the checkpoint that made it exists. All functions may be
+// called from any thread.
 class SEALPOINT_EXPORT ReadPlan {
  public:
   PlanSummary Summary() const;
-  // Human-readable: the summary, then one line per file with ranges, bytes and tensors.
+  // Returns human-readable text: the summary, and then one line per file with its ranges, bytes and
+  // tensors.
   std::string Explain() const;
-  // Differences that the contract reports.
+  // Differences that the contract reports (OnMismatch::kReport).
   const std::vector<LoadFinding>& findings() const&;
   std::vector<LoadFinding> findings() const&&;
 
@@ -126,7 +150,7 @@ struct LoadReport {
   std::vector<LoadFinding> findings{};
   // Bytes verified in device memory (ReadOptions::verify_on_device or gpudirect_storage).
   std::uint64_t bytes_verified_on_device = 0;
-  // Number of these bytes that were read by GPUDirect Storage and not verified on the host.
+  // Number of these bytes that GPUDirect Storage read. The host did not verify these bytes.
   std::uint64_t bytes_by_gpudirect_storage = 0;
   PhaseReport phases{};
 };

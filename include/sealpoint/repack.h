@@ -10,27 +10,27 @@
 #include <vector>
 
 #include "sealpoint/bytes.h"
-#include "sealpoint/codec.h"
 #include "sealpoint/commit.h"
+#include "sealpoint/dtype.h"
 #include "sealpoint/export.h"
 #include "sealpoint/id.h"
 #include "sealpoint/limits.h"
 #include "sealpoint/phases.h"
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
-#include "sealpoint/threads.h"
 
-// Makes new checkpoints from committed ones: copy, merge, repair, thin. Sources are never changed.
-// Single process; calls are independent of each other.
+// Functions that make new checkpoints from committed checkpoints: copy, merge, repair and thin.
+// They never change a source; only ThinCheckpoint can delete its source. Single process; calls are
+// independent of each other.
 //
-// Results appear atomically: every chunk is verified while it is read, and all blobs are durable
-// before the marker is published. Until then the destination is not a checkpoint. A call can be
-// repeated after a crash: unchanged blobs are not copied again, all other work starts again, and
-// files left by the earlier call are removed at the end.
+// A new checkpoint appears atomically. Every chunk is verified while it is read, and all blobs are
+// durable before the marker is published; until then the destination is not a checkpoint. After a
+// crash, the call can be repeated. The repeated call keeps finished blobs that are byte-for-byte
+// copies, starts all other work again, and finally removes the files that the earlier call left.
 
 namespace sealpoint {
 
-// Options for reading and writing a new checkpoint.
+// Options for reading the sources and writing the new checkpoint.
 struct RepackOptions {
   std::shared_ptr<Storage> from_storage{};  // for all sources; DefaultStorage() if null
   std::shared_ptr<Storage> to_storage{};    // DefaultStorage() if null
@@ -38,19 +38,22 @@ struct RepackOptions {
   int codec_level = 1;                      // zstd level
   // See TensorSpec::chunk_size_bytes. 0: keep each tensor's chunk size.
   std::uint64_t chunk_size_bytes = 0;
-  // Number of blobs of about the same size; larger tensors are split. 0: one per thread. Fewer are
-  // made if they would be smaller than 64 KiB.
+  // Number of blobs, all of about the same size; tensors larger than a blob are split. 0: one blob
+  // per thread. If this number would make blobs smaller than 64 KiB, fewer blobs are made.
   std::uint32_t blob_count = 0;
-  // See BlobWriterOptions::size_max_bytes; 0: its default. A lower limit makes more blobs.
+  // See BlobWriterOptions::size_max_bytes. 0: the default of size_max_bytes. A lower limit results
+  // in more blobs.
   std::uint64_t blob_size_max_bytes = 0;
-  int threads = kThreadsAuto;  // read, verify, encode and write; kThreadsAuto: 2
-  // Payload that all threads may hold in total; at least 1 MiB per thread. Each thread also needs
-  // one chunk while decoding or encoding, and one part of an upload (Storage::part_size_bytes).
+  int threads = kThreadsAuto;  // that read, verify, encode and write; kThreadsAuto: 2
+  // Maximum payload in memory for all threads together; at least 1 MiB per thread. In addition,
+  // each thread needs memory for one chunk while it decodes or encodes, and for one upload part
+  // (Storage::part_size_bytes).
   std::uint64_t memory_budget_bytes = 256 * kMiB;
   Limits limits{};
   PhaseCallback on_progress{};  // kCopy: bytes written
-  // Read the sources, but write and delete nothing. The report has step, tensors, objects and
-  // raw_bytes of the new checkpoint; if it would be identical to the source, all fields.
+  // Read the sources, but write and delete nothing. The report then has only the step,
+  // tensor_count, object_count and raw_bytes of the new checkpoint; it has all fields if the new
+  // checkpoint would be identical to the source.
   bool dry_run = false;
 };
 
@@ -63,87 +66,98 @@ struct RepackReport {
   std::uint64_t blob_count = 0;
   std::uint64_t raw_bytes = 0;
   std::uint64_t total_bytes = 0;  // of the blobs
-  bool is_identical = false;      // the same checkpoint, byte for byte, under the same attempt
+  bool is_identical = false;      // identical to the source, byte for byte, with the same attempt
   bool was_committed = false;     // an earlier call committed it
 };
 
 struct CopyOptions {
-  // Patterns of tensors and objects to copy (Checkpoint::MatchTensors). Empty: all.
+  // Patterns for the names of the tensors and objects to copy (Checkpoint::MatchTensors). Empty:
+  // copy all of them.
   std::vector<std::string> match{};
-  std::vector<std::string> drop{};  // patterns to exclude from these
+  std::vector<std::string> drop{};  // patterns for names to exclude
   RepackOptions repack{};
 };
 
-// Copies a committed checkpoint to another directory, possibly of another storage. Without any
-// selection (pattern, codec, chunk size, number or size of blobs) the result is the same
-// checkpoint: attempt, blobs, index and marker, byte for byte (Promote).
+// Copies a committed checkpoint to a different directory, which may be in a different storage. If
+// the options set no pattern, codec, chunk size, number of blobs or size of blobs, the result is
+// the same checkpoint: attempt, blobs, index and marker are the same, byte for byte (Promote).
 //
-// Otherwise it is a new attempt of the same content. It takes the source's position in a series:
-// step, parent, sequence, mesh, placements and provenance, to which `repack.from` (the attempt id
-// of the source) and `repack.how` are added. It has a new creation time, and KEEP files are not
-// copied. Tensors that fit into memory become one shard; others keep their shards, split to fit
-// into memory. Two checkpoints at one position are a fork (R-SER-15): copy into another series, or
-// delete the source.
+// If the options set any of these, the result is a new attempt with the selected content. The new
+// attempt has the source's position in a series: step, parent, sequence, mesh, placements and
+// provenance are copied from the source. `repack.from` (the attempt id of the source) and
+// `repack.how` are added to the provenance. The creation time is new, and KEEP files are not
+// copied. A tensor that fits into memory becomes one shard; a larger tensor keeps its shards, which
+// are split if they do not fit into memory. Two checkpoints at the same position are a fork
+// (R-SER-15), so copy into a different series, or delete the source.
 //
-// Only releases 1.0.x also read sources of format version 0 (the draft), here and when
-// ThinCheckpoint copies. The copy is then always a new attempt.
+// In releases 1.0.x, CopyCheckpoint and ThinCheckpoint can also read sources of format version 0
+// (the draft); in later releases they cannot. The copy of such a source is always a new attempt.
 //
-// Errors: those of Checkpoint::Open and Read for the source, NotFound (a pattern without a match),
-// AlreadyExists (R-CMT-01: the destination has another checkpoint's marker), InvalidArgument
-// (options; nothing left to write), Unsupported (no exclusive publication at the destination),
-// NoSpace, Io, Cancelled. If publication fails, OutcomeIsUnknown may be true; repeat the call to
-// find out.
-SEALPOINT_EXPORT Result<RepackReport> CopyCheckpoint(const std::string& from, const std::string& to,
+// Errors: those of Checkpoint::Open and Read for the source, NotFound (a pattern that matches
+// nothing), AlreadyExists (R-CMT-01: the destination has the marker of a different checkpoint),
+// InvalidArgument (options; the patterns leave nothing to write), Unsupported (the destination has
+// no exclusive publication), NoSpace, Io, Cancelled. If publication fails, OutcomeIsUnknown may be
+// true; repeat the call to find out.
+SEALPOINT_EXPORT Result<RepackReport> CopyCheckpoint(const CopyPaths& paths,
                                                      const CopyOptions& options = {});
 
 struct MergeOptions {
   enum class Mode : std::uint8_t {
-    // All sources have the same tensors, in any layout. Tensors of f16, bf16, f32, f64, f8 (except
-    // f8_e8m0fnu) and complex dtypes are averaged; all others must be equal.
+    // All sources must have the same tensors, in any layout. Tensors of f16, bf16, f32, f64, f8
+    // (except f8_e8m0fnu) and complex dtypes are averaged; all other tensors must be equal in all
+    // sources.
     kAverage,
-    // The union of the sources' tensors. A tensor that several sources have must be equal in all of
-    // them.
+    // The result has the union of the sources' tensors. If several sources have the same tensor,
+    // the tensor must be equal in all of these sources.
     kUnion,
   };
   enum class Accumulate : std::uint8_t { kF32, kF64 };
   enum class Objects : std::uint8_t {
-    kEqual,  // equal in all sources (kUnion: in all that have the object)
+    kEqual,  // equal in all sources (kUnion: in all sources with the object)
     kFirst,  // kAverage: objects of the first source; kUnion: the first source that has the object
   };
   Mode mode = Mode::kAverage;
-  // For kAverage: one finite weight per source, used as given regardless of their sum. Empty: 1/n
-  // each.
+  // For kAverage: one finite weight per source. The weights are not normalized, even if their sum
+  // is not 1. Empty: 1/n for each of the n sources.
   std::vector<double> weights{};
-  // Dtype of the sum w[0] * x[0] + w[1] * x[1] + …, computed from left to right. Each product and
-  // each sum is rounded to this dtype, and the result to the tensor's dtype, both by
-  // Rounding::kNearestEven. From f64 to a dtype below f32 the result is rounded via f32, as PyTorch
-  // does. f64 and c128 are always accumulated in f64.
+  // Dtype of the sum w[0] * x[0] + w[1] * x[1] + …, which is computed from left to right. Each
+  // product and each partial sum is rounded to this dtype, and the result is rounded to the
+  // tensor's dtype, both by Rounding::kNearestEven. If the sum is f64 and the tensor's dtype is
+  // narrower than f32, the result is rounded to f32 first, as in PyTorch. f64 and c128 are always
+  // accumulated in f64.
   Accumulate accumulate = Accumulate::kF32;
   Objects objects = Objects::kEqual;
-  // Metadata of the new checkpoint. The step is that of the first source unless it is set. The
-  // provenance also gets `repack.from`, the attempt ids of the sources separated by commas, and
-  // `repack.how`.
+  // Metadata of the new checkpoint. If no step is set, the new checkpoint has the step of the first
+  // source. `repack.from` (the attempt ids of the sources, separated by commas) and `repack.how`
+  // are added to the provenance.
   CommitOptions commit{};
   RepackOptions repack{};
 };
 
-// Merges one or more checkpoints into one. Layout, chunk size and codec of a tensor are those of
-// the first source that has it. Memory does not depend on the size. Errors: those of CopyCheckpoint
-// for each source; Mismatch (a tensor that is missing in one source, has another dtype or shape, or
-// differs and is not averaged; an object), InvalidArgument (weights).
+// Merges one or more checkpoints into one. The layout, chunk size and codec of each tensor are
+// copied from the first source that has the tensor. The memory use does not depend on the size of
+// the checkpoints. Errors: those of CopyCheckpoint for each source; Mismatch (a tensor is missing
+// in one source, has different dtypes or shapes, or is not averaged although its elements differ;
+// an object differs), InvalidArgument (weights).
 SEALPOINT_EXPORT Result<RepackReport> MergeCheckpoints(const std::vector<std::string>& sources,
                                                        const std::string& to,
                                                        const MergeOptions& options = {});
 
+struct RepairPaths {
+  std::string damaged{};
+  std::vector<std::string> replicas{};
+  std::string to{};
+};
+
 struct RepairOptions {
   std::shared_ptr<Storage> from_storage{};  // for all sources; DefaultStorage() if null
   std::shared_ptr<Storage> to_storage{};    // DefaultStorage() if null
-  // If no location has the pinned index, rebuild it from the blob manifests, provided that blob
-  // count and total size match the marker. The result is a new attempt at the old one's position,
-  // without mesh and provenance.
+  // If no location has the index that the marker pins, rebuild the index from the blob manifests,
+  // provided that blob count and total size match the marker. The result is then a new attempt at
+  // the damaged checkpoint's position in its series, without mesh and provenance.
   bool rebuild_index = false;
   int threads = kThreadsAuto;  // copy threads; kThreadsAuto: 2
-  // Payload that all threads may hold in total; at least 4 KiB per thread.
+  // Maximum payload in memory for all threads together; at least 4 KiB per thread.
   std::uint64_t memory_budget_bytes = 16 * kMiB;
   Limits limits{};
   PhaseCallback on_progress{};  // kCopy: bytes written
@@ -152,48 +166,50 @@ struct RepairOptions {
 struct RepairedBlob {
   BlobId id{};
   std::uint64_t size_bytes = 0;
-  // location of the intact copy; the new directory if it was there; empty if lost
+  // Location of the intact copy. This is the new directory if the blob had already been copied, and
+  // empty if the blob is lost.
   std::string from{};
-  std::vector<Status> problems{};  // of the locations tried before
+  std::vector<Status> problems{};  // of the locations that were tried before `from`
 };
 
 struct [[nodiscard]] RepairReport {
-  // Success, or the reason why no checkpoint was made. Incomplete if a blob is intact nowhere.
+  // Success, or the reason why no checkpoint was made. Incomplete if at least one blob has no
+  // intact copy in any location.
   Status status{};
   AttemptId attempt{};  // of the repaired checkpoint; a new one if the index was rebuilt
   std::uint64_t step = kNoStep;
-  std::string marker_from{};          // location that it was read from
-  std::string index_from{};           // likewise; empty: rebuilt from manifests
+  std::string marker_from{};          // location of the intact marker
+  std::string index_from{};           // of the intact index; empty if it was rebuilt
   std::vector<RepairedBlob> blobs{};  // empty if was_committed
-  // Names of tensors and objects with elements or bytes in a lost blob, sorted.
+  // Sorted names of the tensors and objects that have elements or bytes in a lost blob.
   std::vector<std::string> lost_tensors{};
   std::vector<std::string> lost_objects{};
   bool was_committed = false;  // an earlier call committed it
 };
 
-// Assembles an intact checkpoint from a damaged one and its copies. Each blob, the marker and the
-// index come from the first location with an intact copy: `path`, then `replicas` in order. A
-// replica is any directory with some of the files under their original names; it need not be a
-// checkpoint. These locations are never changed: `to` is a new directory of any storage. The result
-// is the same attempt, byte for byte, and every byte is verified against the marker (as by
-// Promote).
+// Assembles an intact checkpoint from a damaged checkpoint and its copies. The marker, the index
+// and each blob come from the first location that has an intact copy of the file: `damaged`, then
+// `replicas` in order. A replica is any directory that has some of the files under their original
+// names; a replica need not be a checkpoint. These locations are never changed: `to` is a new
+// directory, in any storage. Unless the index is rebuilt, the result is the same attempt, byte for
+// byte. Every byte is verified against the marker, as in Promote.
 //
-// If a blob is lost, all others are copied and nothing is published. Call again with another
-// replica to continue; the contents of `to` are then verified again.
+// If a blob is lost, all other blobs are copied, and nothing is published. To continue, call again
+// with an additional replica; the contents of `to` are then verified again.
 //
-// Errors, in the report: InvalidArgument (`to` is one of the locations; no location has a marker,
-// or the markers are of different attempts and `path` has none; options), Incomplete (the index or
-// a blob is intact nowhere), Corrupt (a file in `to` is damaged), AlreadyExists (R-CMT-01: `to` has
-// another checkpoint's marker), Unsupported, NoSpace, Io, Cancelled.
-SEALPOINT_EXPORT RepairReport RepairCheckpoint(const std::string& path,
-                                               const std::vector<std::string>& replicas,
-                                               const std::string& to,
+// Errors, in RepairReport::status: InvalidArgument (`to` is one of the locations; no location has a
+// marker; `damaged` has no marker and the replicas have markers of different attempts; options),
+// Incomplete (no location has an intact copy of the index or of a blob), Corrupt (a file in `to` is
+// damaged), AlreadyExists (R-CMT-01: `to` has the marker of a different checkpoint), Unsupported,
+// NoSpace, Io, Cancelled.
+SEALPOINT_EXPORT RepairReport RepairCheckpoint(const RepairPaths& paths,
                                                const RepairOptions& options = {});
 
 struct ThinOptions {
-  // Patterns of tensors and objects to remove, as in CopyOptions::drop. At least one.
+  // Patterns for the names of the tensors and objects to remove, as in CopyOptions::drop. At least
+  // one pattern is required.
   std::vector<std::string> drop{};
-  // Then delete the source, as Series::Delete does.
+  // Delete the source after the new checkpoint is made, as Series::Delete does.
   bool remove_source = false;
   RepackOptions repack{};
 };
@@ -204,16 +220,16 @@ struct ThinReport {
   bool is_source_removed = false;
 };
 
-// Makes a checkpoint without some tensors and objects, such as optimizer state. It can delete the
-// source once the new checkpoint is durable, so that one intact checkpoint exists at all times. If
-// `to` is empty, the new checkpoint is stored next to the source under its name plus "-thin";
-// unless the source is removed, the series then has a fork (R-SER-15). Repeat the call to continue
-// after an interruption.
+// Copies a checkpoint but leaves out some tensors and objects, for example the optimizer state. The
+// call can delete the source once the copy is durable, so that an intact checkpoint exists at all
+// times. If `to` is empty, the copy is stored next to the source, under the name of the source plus
+// "-thin". If the source is not deleted, the series then has a fork (R-SER-15). After an
+// interruption, repeat the call to continue.
 //
-// Errors: those of CopyCheckpoint. With remove_source also InvalidArgument, before anything is
-// written, if the source is the newest checkpoint, has a KEEP file, or no later checkpoint of the
-// series is intact; and those of Series::Delete, after which both checkpoints exist.
-SEALPOINT_EXPORT Result<ThinReport> ThinCheckpoint(const std::string& path, const std::string& to,
+// Errors: those of CopyCheckpoint. If remove_source is set, also InvalidArgument (the source is the
+// newest checkpoint or has a KEEP file, or no later checkpoint of the series is intact), in which
+// case nothing is written, and those of Series::Delete, in which case both checkpoints exist.
+SEALPOINT_EXPORT Result<ThinReport> ThinCheckpoint(const CopyPaths& paths,
                                                    const ThinOptions& options);
 
 }  // namespace sealpoint

@@ -16,9 +16,9 @@
 #include "sealpoint/object_store.h"
 #include "sealpoint/status.h"
 
-// Storage in S3-compatible buckets. It is a separate library that links libcurl: the target
-// sealpoint::s3 (docs/start/install.md). docs/guides/object-stores.md describes environment
-// variables and errors.
+// Storage in S3-compatible buckets. This code is in a separate library, which links libcurl: the
+// target sealpoint::s3 (docs/start/install.md). docs/guides/object-stores.md describes the
+// environment variables and errors.
 
 namespace sealpoint {
 
@@ -30,55 +30,58 @@ struct S3Credentials {
   friend bool operator==(const S3Credentials&, const S3Credentials&) = default;
 };
 
-// Provides credentials, for programs with their own SDK. Called when a store is created, before the
-// credentials expire, and once more after the store reported them as expired; on any thread, one
-// call at a time. An error fails the request that needs the credentials.
+// A function that returns credentials, for programs that use their own SDK. The library calls it
+// when a store is created, again before the credentials expire, and once more if the store refuses
+// a request because of expired credentials. Calls may come from any thread, one call at a time. If
+// the function returns an error, the request fails.
 using CredentialsProvider = std::function<Result<S3Credentials>()>;
 
-// Empty fields are taken from the environment, otherwise from the profile AWS_PROFILE (or
-// "default") in ~/.aws/config and ~/.aws/credentials, as in other S3 clients.
+// An empty field gets its value from the environment. If the environment does not set it either,
+// the value comes from the profile AWS_PROFILE (or "default") in ~/.aws/config and
+// ~/.aws/credentials, as in other S3 clients.
 struct S3Options {
   std::string
       endpoint{};        // "http://127.0.0.1:8333"; else AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, AWS
   std::string region{};  // else AWS_REGION, AWS_DEFAULT_REGION, "us-east-1"
   std::string profile{};  // else AWS_PROFILE, "default"
   // Put the bucket name in the path instead of the host name. Default: true for endpoints other
-  // than AWS, and for buckets with '.' in their name.
+  // than AWS, and for buckets with a '.' in their name.
   std::optional<bool> path_style{};
-  // PEM file of certificate authorities, for servers with a certificate unknown to the system.
+  // PEM file with CA certificates, for servers with a certificate that the system does not trust.
   // Default: AWS_CA_BUNDLE, then `ca_bundle` of the profile. The server's certificate and host name
   // are always verified.
   std::string ca_file{};
-  // "http://host:port". Default: HTTPS_PROXY, or http_proxy (in this spelling) for http://
+  // "http://host:port". Default: HTTPS_PROXY, or http_proxy (only in lower case) for http://
   // endpoints. Hosts in NO_PROXY are contacted directly.
   std::string proxy{};
   CredentialsProvider credentials{};  // default: the chain in docs/guides/object-stores.md
 
-  // Size of each upload part except the last, 5 MiB to 5 GiB. An object has at most 10,000 parts.
-  // EngineOptions::memory_budget_bytes needs room for one part per blob.
+  // Size of each upload part except the last, from 5 MiB to 5 GiB. An object can have at most
+  // 10,000 parts. EngineOptions::memory_budget_bytes must have room for one part per blob.
   std::uint64_t part_size_bytes = 32 * kMiB;
-  // Longer ranges are read in pieces of this size.
+  // A longer range is read in pieces of this size.
   std::uint64_t get_size_bytes = 8 * kMiB;
-  std::size_t requests_in_flight_max = 64;  // per store; each keeps a connection
-  // Timeout of one attempt; no attempt starts after twice this time. An attempt is also aborted
-  // after `low_speed_time` below `low_speed_bytes_per_s`.
+  std::size_t requests_in_flight_max = 64;  // per store; each has its own connection
+  // Maximum duration of one attempt of a request. A request is not retried once 2 ×
+  // `request_deadline` has passed since its first attempt started. An attempt is also aborted if
+  // its speed stays below `low_speed_bytes_per_s` for `low_speed_time`.
   std::chrono::milliseconds request_deadline = std::chrono::minutes(5);
   std::uint64_t low_speed_bytes_per_s = 1024;
   std::chrono::seconds low_speed_time = std::chrono::seconds(30);
-  // Maximum number of retries of idempotent requests, with exponential backoff and full jitter: the
-  // upper bound of the wait doubles from `retry_wait` up to 20 s.
+  // Maximum number of retries of a request that is safe to repeat. The wait before a retry is
+  // random; its upper bound starts at `retry_wait` and doubles with each retry, up to 20 s.
   int retries_max = 8;
   std::chrono::milliseconds retry_wait = std::chrono::milliseconds(200);
 };
 
-// Creates a client of one bucket, with its own thread for all transfers. Makes no requests except
-// for credentials. After fork every call in the child fails. Errors: InvalidArgument (an option,
-// variable or profile is wrong; no credentials were found), Io.
+// Creates a client for one bucket, with its own thread for all transfers. Sends no requests except
+// to obtain credentials. After fork, every call in the child process fails. Errors: InvalidArgument
+// (an option, variable or profile is wrong; no credentials were found), Io.
 SEALPOINT_EXPORT Result<std::shared_ptr<ObjectStore>> S3Store(std::string_view bucket,
                                                               S3Options options = {});
 
-// Calls RegisterStorage("s3", …): paths that begin with s3:// then use ObjectStorage on
-// S3Store(bucket, options), created on first use. Thread-safe.
+// Calls RegisterStorage("s3", …). Paths that begin with s3:// then use ObjectStorage on
+// S3Store(bucket, options), which is created when the bucket is first used. Thread-safe.
 SEALPOINT_EXPORT Status RegisterS3Storage(S3Options options = {});
 
 }  // namespace sealpoint

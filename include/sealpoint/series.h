@@ -2,9 +2,11 @@
 #ifndef SEALPOINT_SERIES_H_
 #define SEALPOINT_SERIES_H_
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,22 +14,69 @@
 #include "sealpoint/export.h"
 #include "sealpoint/id.h"
 #include "sealpoint/limits.h"
-#include "sealpoint/retention.h"
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
-#include "sealpoint/verdict.h"
 
 namespace sealpoint {
 
-// Directory name of a checkpoint in a series, such as "step-000000000042-1f2e3d4c". Names are for
-// people only: the marker alone identifies a checkpoint, and readers accept any name.
+// Keeps the newest checkpoint of each period, for the newest `count` periods that have a
+// checkpoint. A period is for example an hour or a day, counted from 1970-01-01 00:00 UTC.
+struct KeepPerPeriod {
+  std::chrono::seconds period{0};  // at least one second
+  std::uint32_t count = 0;         // at least 1
+  friend bool operator==(const KeepPerPeriod&, const KeepPerPeriod&) = default;
+};
+
+enum class BestMetric : std::uint8_t { kLeast, kGreatest };
+
+// Keeps the `count` checkpoints with the best value of a provenance entry
+// (SaveOptions::provenance), such as {"metric.loss", "1.25"}. The value is a decimal number in C++
+// and JSON syntax. Checkpoints without the entry, or with a value that is not finite, never count
+// as best. If several checkpoints have equal values, the newer ones count as better.
+struct KeepBest {
+  std::string metric{};  // must begin with "metric."
+  BestMetric best = BestMetric::kLeast;
+  std::uint32_t count = 1;  // at least 1
+  friend bool operator==(const KeepBest&, const KeepBest&) = default;
+};
+
+// Rules that select the committed checkpoints of a series to keep (spec/series.md §7). A checkpoint
+// is kept if at least one rule keeps it or if it has a KEEP file. Counts such as `keep_last`
+// include only intact checkpoints (marker, index and all blob lengths are correct); a checkpoint
+// and its copies count as one. A value type.
+struct RetentionPolicy {
+  // Keep this many of the newest intact checkpoints, and also all damaged checkpoints that are
+  // newer than the oldest kept intact checkpoint. At least 2, because the newest checkpoint may
+  // never have been read: if it is bad, the one before it is the last good checkpoint.
+  std::uint32_t keep_last = 2;
+  // Keep checkpoints with a step that is a multiple of this number; 0: no such rule.
+  std::uint64_t keep_every_n_steps = 0;
+  // Each entry of this list is a separate rule. The creation time in a checkpoint's index
+  // determines its period; its sequence determines which checkpoint of a period is the newest.
+  std::vector<KeepPerPeriod> keep_per_period{};
+  std::optional<KeepBest> keep_best{};
+  // Keep intact checkpoints that were created at most this long before the newest intact
+  // checkpoint; 0: no such rule.
+  std::chrono::seconds keep_within{0};
+  // Maximum total size of the kept checkpoints in bytes; 0: no limit. A file that several
+  // checkpoints share by hard links counts once. Of the checkpoints that the rules above select,
+  // only the newest that fit into this size are kept. If no rule besides `keep_last` is set, the
+  // newest intact checkpoints that fit into this size are kept. The newest `keep_last` checkpoints
+  // and pinned checkpoints are always kept, regardless of their size. Uncommitted attempts are not
+  // counted.
+  std::uint64_t max_bytes = 0;
+  friend bool operator==(const RetentionPolicy&, const RetentionPolicy&) = default;
+};
+
+// Returns the directory name of a checkpoint in a series, for example "step-000000000042-1f2e3d4c".
+// Names are for people only: the marker alone identifies a checkpoint, and readers accept any name.
 SEALPOINT_EXPORT std::string SeriesDirectoryName(std::uint64_t step, const AttemptId& attempt);
 
 // One directory of a series.
 struct SeriesEntry {
   std::string name{};  // within the series
   std::string path{};
-  // According to the marker alone: committed, uncommitted (no marker, or a void one), corrupt,
+  // Based on the marker alone: committed, uncommitted (no marker, or a void marker), corrupt,
   // unsupported or unreadable.
   Verdict verdict = Verdict::kUncommitted;
   Status problem{};  // reason if it is not committed
@@ -35,7 +84,7 @@ struct SeriesEntry {
   bool is_kept = false;  // has a KEEP file
   bool is_link = false;  // a symbolic link to a directory; it is read but never removed
   // Attempt, parent and sequence are set if the checkpoint is committed, or if it is unsupported
-  // because another format version wrote it.
+  // because it was written in a different format version.
   AttemptId attempt{};
   AttemptId parent{};
   std::uint64_t sequence = 0;
@@ -43,40 +92,45 @@ struct SeriesEntry {
   std::uint64_t size_bytes = 0;  // of all Sealpoint files in the directory
 };
 
-// A snapshot of the directories of a series.
+// The directories of a series, as they were at one point in time.
 struct SEALPOINT_EXPORT SeriesListing {
-  // Committed ones by descending (sequence, attempt), then the others by name.
+  // Committed checkpoints by descending (sequence, attempt), then all other directories by name.
   std::vector<SeriesEntry> entries{};
-  // Attempts that share their parent with another committed one, because two jobs wrote
-  // simultaneously.
+  // Committed attempts that have the same parent as another committed attempt, because two jobs
+  // wrote to the series simultaneously.
   std::vector<AttemptId> forks{};
-  // Names that are not checkpoint directories; they are never changed. The first kForeignNamesMax
-  // of them in ascending order, and the total count.
+  // Names of entries that are not checkpoint directories; the library never changes these entries.
+  // `foreign` has the first kForeignNamesMax names in ascending order, and `foreign_count` is the
+  // total number of names.
   static constexpr std::size_t kForeignNamesMax = 1000;
   std::vector<std::string> foreign{};
   std::uint64_t foreign_count = 0;
 
-  // The entry with the greatest sequence (on a fork: then the greatest attempt id). Null if no
-  // checkpoint is committed.
+  // Returns the committed entry with the greatest sequence. If a fork has several such entries,
+  // returns the entry with the greatest attempt id. Null if no checkpoint is committed.
   const SeriesEntry* newest() const;
-  // The first entry that the storage failed to read (Io). Null if all were read. That entry may be
-  // newer than newest().
+  // Returns the first entry that the storage failed to read (Io). Null if all entries were read.
+  // The unread entry may be newer than newest().
   const SeriesEntry* unread() const;
+  // Returns the committed attempts on other branches of forks than newest() (spec/series.md §7).
+  // All other committed attempts count as the lineage of newest(), even if some parents were
+  // deleted.
+  std::set<AttemptId> branches() const;
 };
 
 struct ResumeOptions {
-  // Fall back to an older checkpoint if files of the newest one are missing or damaged, and skip
-  // directories without a readable marker, which may be newer. Skipped entries are reported. If
-  // false, each of these cases is an error.
+  // Fall back to an older checkpoint if files of the newest checkpoint are missing or damaged. Also
+  // skip directories whose marker cannot be read, although these directories may be newer. Skipped
+  // entries are reported. If false, missing or damaged files and unreadable markers are errors.
   bool allow_fallback = false;
   Limits limits{};
 };
 
 struct ResumePoint {
   SeriesEntry entry{};
-  // Newer checkpoints that failed the file-level check, and directories without a readable
-  // sequence. Their `problem` is set.
-  std::vector<SeriesEntry> passed_over{};
+  // Newer checkpoints that failed the file-level check, and directories whose marker cannot be
+  // read. The `problem` of each entry is set.
+  std::vector<SeriesEntry> skipped{};
 };
 
 struct PruneOptions {
@@ -84,40 +138,42 @@ struct PruneOptions {
   Limits limits{};
 };
 
-// Decision to keep or delete one directory of the series, with reasons.
+// The decision to keep or delete one directory of the series, with reasons.
 struct PruneDecision {
   SeriesEntry entry{};
   bool keep = true;
-  // The rules that keep it ("one of the newest 2", "step 1000 is a multiple of 500", …), or the
-  // reason why no rule does. At least one.
+  // Why the rules keep the directory ("one of the newest 2", "step 1000 is a multiple of 500", …),
+  // or why no rule keeps it. Never empty.
   std::vector<std::string> reasons{};
   bool is_deleted = false;  // deleted durably
 };
 
 struct [[nodiscard]] PruneReport {
-  // Success, or the error that stopped the deletion: before the first directory (no decision has
-  // is_deleted) or after some.
+  // Success, or the error that stopped the deletions. The error may come before the first deletion
+  // (no decision has is_deleted) or after some deletions.
   Status status{};
   // All directories of the series in the order of SeriesListing::entries. Empty if the series could
   // not be listed or the policy was refused.
   std::vector<PruneDecision> decisions{};
-  // Bytes freed by the deleted directories; in a dry run, bytes that would be freed. Files shared
-  // with another directory of the series free nothing.
+  // Bytes that the deleted directories freed; in a dry run, bytes that their deletion would free. A
+  // file hard-linked from several directories of the series counts only once the last of them is
+  // deleted, because the earlier deletions free no space.
   std::uint64_t bytes_freed = 0;
 };
 
 struct [[nodiscard]] CleanUpReport {
-  std::uint64_t bytes_freed = 0;  // of files; stores do not report the size of unfinished uploads
-  // Aborted uploads to an object store, named as by Series::ListUnfinished.
+  std::uint64_t bytes_freed = 0;  // by files; stores do not report the size of unfinished uploads
+  // Aborted uploads to an object store, named as in Series::ListUnfinished.
   std::vector<UnfinishedFile> aborted{};
-  // Unsupported if the store's client cannot list uploads (obstore's cannot): the bucket's
-  // lifecycle rule must then remove any uploads of the attempt. Otherwise success.
+  // Unsupported if the store's client cannot list uploads (for example obstore's client). In that
+  // case, a lifecycle rule of the bucket must remove any uploads of the attempt. Success in all
+  // other cases.
   Status uploads{};
 };
 
-// A directory of checkpoints of one training. Stateless; every call reads the storage again. Single
-// process: with several ranks, call it on one rank and broadcast the result. Thread safety: all
-// functions.
+// A directory with the checkpoints of one training run. Stateless; every call reads the storage
+// again. Single process: if the job has several ranks, make the call on one rank and broadcast the
+// result. All functions are thread-safe.
 class SEALPOINT_EXPORT Series {
  public:
   // `storage`: DefaultStorage() if null.
@@ -125,48 +181,53 @@ class SEALPOINT_EXPORT Series {
 
   const std::string& path() const { return path_; }
 
-  // Lists the directories. A directory that does not exist is an empty series. Errors: Io.
+  // Lists the directories of the series. If the series directory does not exist, the listing is
+  // empty. Errors: Io.
   Result<SeriesListing> List() const;
   // Returns the newest committed checkpoint after checking its marker, its index and the lengths of
-  // its blobs. Errors: NotFound (R-SER-20: only if no checkpoint was ever committed here), Io (the
-  // parent directory of the series does not exist either), InvalidArgument (the path is that of a
-  // checkpoint; names its parent directory), those of List; those of Checkpoint::Open for the
-  // newest checkpoint, and for any with a marker that is damaged, unreadable or of an unknown
-  // version, because it may be newer.
+  // its blobs. Errors: NotFound (R-SER-20: only if no checkpoint was ever committed here), Io (also
+  // if neither the series directory nor its parent directory exists), InvalidArgument (the path is
+  // the directory of a checkpoint; names its parent directory), those of List, and those of
+  // Checkpoint::Open for the newest checkpoint. If any checkpoint has a marker that is damaged,
+  // unreadable or of an unknown version, Newest returns that error, because this checkpoint may be
+  // newer.
   Result<ResumePoint> Newest(const ResumeOptions& options = {}) const;
 
-  // Deletes a committed checkpoint in a safe order: marker, sync, other files, sync, directory,
-  // sync of the parent. A newer checkpoint must first pass the file-level check and is synced. Only
+  // Deletes a committed checkpoint. First, the call checks that at least one newer checkpoint
+  // passes the file-level check, and syncs that checkpoint; otherwise nothing is deleted. It then
+  // deletes in a safe order: marker, sync, other files, sync, directory, sync of the parent. Only
   // Sealpoint files are removed; a directory with foreign files remains. Damaged checkpoints are
-  // deleted in the same way. Errors: InvalidArgument (it is the newest, no newer one is intact, it
-  // has a KEEP file, it was never committed, it is a symbolic link), NotFound, Io (also if its
-  // marker or KEEP file cannot be examined, or if no newer checkpoint is intact and one of them
-  // cannot be read).
+  // deleted in the same way. Errors: InvalidArgument (the checkpoint is the newest, no newer
+  // checkpoint is intact, it has a KEEP file, it was never committed, it is a symbolic link),
+  // NotFound, Io (also if its marker or KEEP file cannot be examined, or if no newer checkpoint is
+  // intact and one of the newer checkpoints cannot be read).
   Status Delete(const std::string& name) const;
-  // Deletes committed checkpoints that the policy does not keep, oldest first and in the order of
-  // Delete, after checking that a newer one is intact and syncing it. Uncommitted attempts and
-  // directories with a damaged marker are kept, and so are branches of a fork other than the newest
-  // one's (R-SER-15). Safe to run concurrently with savers, readers and other prunings of the
-  // series; files that another process removes meanwhile are ignored. Stops at the first error and
-  // reports the deletions until then. Errors: InvalidArgument (the policy; R-SER-14: also a metric
-  // that no checkpoint has, if any would be deleted), those of List and Delete, and those of any
-  // checkpoint that the storage failed to read; nothing is deleted in that case, because it may be
-  // the newest or a better one.
+  // Deletes the committed checkpoints that the policy does not keep, oldest first. Each deletion
+  // uses the order of Delete, and begins only after the call has checked that a newer checkpoint is
+  // intact and has synced that checkpoint. Uncommitted attempts and directories with a damaged
+  // marker are kept. If the series has a fork, all branches other than the newest checkpoint's
+  // branch are also kept (R-SER-15). May run concurrently with savers, readers and other calls to
+  // Prune for the series; files that another process removes meanwhile are ignored. Stops at the
+  // first error and reports the deletions made before it. Errors: InvalidArgument (the policy;
+  // R-SER-14: also a metric that no checkpoint has, if any checkpoint would be deleted), those of
+  // List and Delete, and those of any checkpoint that the storage failed to read. In the last case
+  // nothing is deleted, because the unread checkpoint may be the newest or a better one.
   PruneReport Prune(const RetentionPolicy& policy, const PruneOptions& options = {}) const;
 
-  // Removes the files of an uncommitted attempt. It first publishes a void marker, so that
-  // publication by a slow writer fails. The void marker and the directory remain, because a writer
-  // that resumes between their removal could still publish. A second call removes the void
-  // directory completely; make it only if no writer of the attempt is alive. In an object store,
-  // unfinished uploads of the attempt are also aborted, after the void marker is published; an
-  // attempt may consist of them alone. If there are foreign files, void marker and directory remain
-  // permanently. Errors: InvalidArgument (it is committed, it has a KEEP file, it is a symbolic
-  // link), NotFound, Io, NoSpace.
+  // Removes the files of an uncommitted attempt. The call first publishes a void marker, so that a
+  // slow writer can no longer publish. The void marker and the directory remain: if this call
+  // removed them, a slow writer could still publish. A second call removes the void marker and the
+  // directory; make the second call only if no writer of the attempt is alive. In an object store,
+  // the call also aborts unfinished uploads of the attempt, after it has published the void marker;
+  // an attempt may consist of unfinished uploads alone. If the directory has foreign files, the
+  // void marker and the directory are never removed. Errors: InvalidArgument (the attempt is
+  // committed, has a KEEP file or is a symbolic link), NotFound, Io, NoSpace.
   Result<CleanUpReport> RemoveUncommitted(const std::string& name) const;
-  // Lists uploads below the series that were neither completed nor aborted, including those of
-  // running saves. A name such as "step-000000000042-1f2e3d4c/….blob" belongs to an attempt, which
-  // RemoveUncommitted removes by the part before '/', or is a leftover in a committed directory.
-  // Empty on a file system. Errors: Io, Unsupported (see CleanUpReport::uploads).
+  // Lists uploads below the series that were neither completed nor aborted, including uploads of
+  // running saves. In a name such as "step-000000000042-1f2e3d4c/….blob", the part before '/' is
+  // the directory. If the directory is an uncommitted attempt, RemoveUncommitted with this part
+  // removes the upload. If the directory is committed, the upload is a leftover. On a file system,
+  // the list is empty. Errors: Io, Unsupported (see CleanUpReport::uploads).
   Result<std::vector<UnfinishedFile>> ListUnfinished() const;
 
  private:
@@ -175,28 +236,32 @@ class SEALPOINT_EXPORT Series {
 };
 
 // Creates or removes the file KEEP in a checkpoint directory (spec/series.md section 6). A
-// directory with this file is neither deleted nor cleaned up. Returns true if that changed
-// anything; durable after success in any case. Errors: NotFound, Io, NoSpace.
+// directory with this file is neither deleted nor cleaned up. Returns true if the call created or
+// removed the file, and false if nothing had to change. In both cases the state is durable. Errors:
+// NotFound, Io, NoSpace.
 SEALPOINT_EXPORT Result<bool> SetKept(Storage& storage, const std::string& directory, bool is_kept);
 
-// Files that RemoveCheckpoint removes besides, by names within the directory.
+// Additional files for RemoveCheckpoint to remove, by their names within the directory.
 struct RemovalOptions {
-  std::vector<std::string> first{};  // in this order, each durably, before the marker
-  std::vector<std::string> also{};   // after the marker
-  // All else as well, and the directory; or what is at the path instead: a file, or a link itself.
+  std::vector<std::string> first{};  // removed before the marker, in this order, each durably
+  std::vector<std::string> also{};   // removed after the marker
+  // Also remove everything else in the directory, and the directory itself. If the path is a file
+  // or a link, remove the file or link.
   bool everything = false;
 };
 
-// Takes the checkpoint out of the directory `path`, its marker first (R-SER-06): no reader accepts
-// what a crash leaves. Removes files with names of the format and those of the options; the
-// directory stays, and so do other files. Checks neither KEEP nor newer checkpoints, as
-// Series::Delete does. Success if there is no checkpoint; durable then, too. One process calls it.
-// Errors: InvalidArgument (a symbolic link), Io.
+// Removes the checkpoint from the directory `path`. The marker is removed before the other files of
+// the checkpoint (R-SER-06), so that no reader accepts the files that a crash leaves. Removes the
+// files whose names belong to the format and the files listed in the options; other files and the
+// directory remain, unless `options.everything` is set. Unlike Series::Delete, this function checks
+// neither KEEP files nor newer checkpoints. If the directory has no checkpoint, the function makes
+// this state durable and succeeds. Call it in one process. Errors: InvalidArgument (`path` is a
+// symbolic link and `options.everything` is not set), Io.
 SEALPOINT_EXPORT Status RemoveCheckpoint(Storage& storage, const std::string& path,
                                          const RemovalOptions& options = {});
 
-// Publishes a void marker in a directory, so that it can never become a checkpoint. Errors:
-// AlreadyExists (it has a marker), Unsupported, Io, NoSpace.
+// Publishes a void marker in a directory, so that the directory can never become a checkpoint.
+// Errors: AlreadyExists (the directory has a marker), Unsupported, Io, NoSpace.
 SEALPOINT_EXPORT Status PublishVoidMarker(Storage& storage, const std::string& directory);
 
 }  // namespace sealpoint

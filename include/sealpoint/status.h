@@ -22,7 +22,7 @@ enum class Code : std::uint8_t {
   kInvalidArgument = 1,
   // A path, tensor or object with the given name does not exist.
   kNotFound = 2,
-  // The directory already holds a marker; nothing was changed.
+  // The directory already has a marker; nothing was changed.
   kAlreadyExists = 3,
   // Not a Sealpoint checkpoint: wrong magic, or no Sealpoint file in the directory.
   kNotACheckpoint = 4,
@@ -31,7 +31,7 @@ enum class Code : std::uint8_t {
   // The marker is intact but a pinned file is missing or too short, for example after a partial
   // copy.
   kIncomplete = 6,
-  // The bytes differ from the committed ones. Restore this checkpoint or use an older one.
+  // The bytes differ from the committed bytes. Restore this checkpoint or use an older checkpoint.
   kCorrupt = 7,
   // Valid, but written with a version, feature or id that this build does not support.
   kUnsupported = 8,
@@ -39,7 +39,7 @@ enum class Code : std::uint8_t {
   kLimitExceeded = 9,
   // The checkpoint does not fulfil the caller's LoadContract.
   kMismatch = 10,
-  // The storage reported an error; the message has the operation and the errno.
+  // The storage reported an error; the message names the operation and the errno.
   kIo = 11,
   // The storage is full (ENOSPC, EDQUOT, no inodes).
   kNoSpace = 12,
@@ -55,7 +55,7 @@ enum class Code : std::uint8_t {
   kInternal = 17,
 };
 
-// "Corrupt", "NoSpace", …; the names used in the documentation. Never fails.
+// Returns the name that the documentation uses: "Corrupt", "NoSpace", …. Never fails.
 SEALPOINT_EXPORT std::string_view CodeName(Code code);
 
 // Location of an error. Each part is optional; an absent part is not printed.
@@ -70,8 +70,8 @@ struct Place {
   friend bool operator==(const Place&, const Place&) = default;
 };
 
-// The outcome of an operation without a value. A value type: copyable, comparable, printable.
-// Thread safety: as std::string.
+// The outcome of an operation that returns no value. A value type: copyable, comparable, printable.
+// Has the thread safety of std::string.
 class [[nodiscard]] SEALPOINT_EXPORT Status {
  public:
   Status() = default;  // success
@@ -86,26 +86,28 @@ class [[nodiscard]] SEALPOINT_EXPORT Status {
   // True if the process or the machine has too many open files (EMFILE, ENFILE).
   bool is_out_of_files() const { return is_out_of_files_; }
 
-  // Add location parts to an error. Parts that are already set are kept, because the innermost
-  // frame knows best. No effect on success.
+  // The functions below add parts of the location to an error. A part that is already set is kept,
+  // because the innermost frame knows it best. These functions have no effect on a success Status.
   Status&& AtRule(std::string_view rule) &&;
   Status&& AtPath(std::string_view path) &&;
   Status&& AtOffset(std::uint64_t offset) &&;
-  // An error is about one tensor or one object: only the first of these two calls has an effect.
+  // An error concerns either one tensor or one object, so only the first call to AtTensor or
+  // AtObject has an effect.
   Status&& AtTensor(std::string_view name) &&;
   Status&& AtObject(std::string_view name) &&;
   Status&& AtRank(int rank, std::string_view host) &&;
-  // Marks an error whose operation may still have taken effect.
+  // Marks the error of an operation that may have taken effect despite the error.
   Status&& WithUnknownOutcome() &&;
-  // Marks an error caused by too many open files: cached open files are then closed and the
-  // operation is retried.
+  // Marks an error that is caused by too many open files. The library then closes cached open files
+  // and retries the operation.
   Status&& OutOfFiles() &&;
-  // Ignores the status because a later call reports the error (Declaration, Sources).
+  // Ignores this status, because a later call reports the error (Declaration, Sources).
   void IgnoreError() const {}
   // Puts "prefix: " before the message.
   Status&& Prefixed(std::string_view prefix) &&;
 
-  // One line, Printable (text.h): "Corrupt: header digest differs [rule R-HDR-05, offset 40]".
+  // Returns one line, escaped by Printable (bytes.h), for example "Corrupt: header digest differs
+  // [rule R-HDR-05, offset 40]".
   std::string ToString() const;
 
   friend bool operator==(const Status&, const Status&) = default;
@@ -122,7 +124,7 @@ class [[nodiscard]] SEALPOINT_EXPORT Status {
 [[noreturn]] SEALPOINT_EXPORT void AbortOnBadResultAccess(const Status& status);
 
 // A value, or the Status of its failure; similar to std::expected<T, Status>. Calling value() or
-// operator* on an error is a programming error: it prints the status and aborts.
+// operator* on an error is a programming error: the program prints the status and aborts.
 template <typename T>
 class [[nodiscard]] Result {
  public:
@@ -147,7 +149,7 @@ class [[nodiscard]] Result {
   T* operator->() { return &Checked(); }
   const T* operator->() const { return &const_cast<Result*>(this)->Checked(); }
 
-  // The error, or a success Status if there is a value.
+  // Returns the error, or a success Status if there is a value.
   const Status& error() const& { return has_value() ? OkStatus() : std::get<1>(state_); }
   Status error() && { return has_value() ? Status() : std::move(std::get<1>(state_)); }
   Status status() const { return error(); }
@@ -172,6 +174,19 @@ class [[nodiscard]] Result {
 
   std::variant<T, Status> state_;
 };
+
+// Result of examining a directory.
+enum class Verdict : std::uint8_t {
+  kCommitted,    // valid at the level that was checked
+  kUncommitted,  // no marker, or a void one
+  kIncomplete,   // a pinned file is missing or short
+  kCorrupt,
+  kUnsupported,  // version, feature, id or limit beyond this build
+  kUnreadable,   // the storage failed, or the directory has no Sealpoint file
+};
+SEALPOINT_EXPORT std::string_view VerdictName(Verdict verdict);
+// The verdict that corresponds to an error of Checkpoint::Open or of a read.
+SEALPOINT_EXPORT Verdict VerdictOf(const Status& error);
 
 }  // namespace sealpoint
 

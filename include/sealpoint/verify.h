@@ -16,8 +16,6 @@
 #include "sealpoint/phases.h"
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
-#include "sealpoint/threads.h"
-#include "sealpoint/verdict.h"
 
 namespace sealpoint {
 
@@ -28,9 +26,10 @@ enum class VerifyLevel : std::uint8_t {
 };
 SEALPOINT_EXPORT std::string_view VerifyLevelName(VerifyLevel level);
 
-// The n-th of `count` parts of all chunks, each chunk with the padding before it. The parts are
-// about equal and disjoint, and together cover all chunks. The part of a chunk depends only on its
-// blob: not on the checkpoint, the machine or the number of threads.
+// One of `count` parts into which all chunks are divided; each chunk includes the padding before
+// it. The parts have about the same size, do not overlap, and together cover all chunks. The part
+// of a chunk depends only on the chunk's blob, not on the checkpoint, the machine or the number of
+// threads.
 struct VerifyPart {
   static constexpr std::uint32_t kCountMax = 1u << 20;
   std::uint32_t number = 1;  // starts at 1
@@ -39,13 +38,15 @@ struct VerifyPart {
   friend bool operator==(const VerifyPart&, const VerifyPart&) = default;
 };
 
-// Chunks found intact by calls of Verify at full level. Calls that share this object do not read
-// them again. A file shared by several checkpoints (hard links) is thus read once, except for its
-// damaged chunks, which each checkpoint reports; and an interrupted verification can continue.
-// Entries belong to one path, attempt, marker and file: copies, and files replaced later, are read
-// again. Memory: about 50 bytes per run of intact chunks, at most 2^18 runs.
+// A record of the chunks that calls to Verify at full level found intact. Calls that share this
+// object do not read these chunks again. If several checkpoints share a file (hard links), the
+// intact chunks of the file are therefore read once; its damaged chunks are read for each
+// checkpoint, because each checkpoint reports them. The record also lets an interrupted
+// verification continue. Each entry belongs to one path, attempt, marker and file, and also applies
+// to hard links of this file in other checkpoints. Copies of the file are read, and a file that was
+// replaced later is read again. Memory: about 50 bytes per run of intact chunks, at most 2^18 runs.
 //
-// Thread safety: all functions, also during a call of Verify.
+// All functions are thread-safe, even while Verify is running.
 class SEALPOINT_EXPORT VerifiedChunks {
  public:
   virtual ~VerifiedChunks() = default;
@@ -54,13 +55,13 @@ class SEALPOINT_EXPORT VerifiedChunks {
 
   static std::shared_ptr<VerifiedChunks> Create();
   // Restores the state of an earlier process from the output of Encode. Errors: InvalidArgument
-  // (another format), Unsupported (a later version), Corrupt (truncated or damaged).
+  // (not the format of Encode), Unsupported (a later version), Corrupt (truncated or damaged).
   static Result<std::shared_ptr<VerifiedChunks>> Decode(std::string_view text);
-  // Serializes the state for a file of the caller, about 40 bytes per run of intact chunks. It
-  // records that the chunks were intact when they were read; discard it once the verification is
-  // complete.
+  // Serializes the state so that the caller can store it in a file; about 40 bytes per run of
+  // intact chunks. The state only records that the chunks were intact when they were read. Discard
+  // the state once the verification is complete.
   virtual std::string Encode() const = 0;
-  // Time of the call of Create.
+  // Time of the call to Create.
   virtual std::uint64_t begun_unix_s() const = 0;
 
  protected:
@@ -70,21 +71,24 @@ class SEALPOINT_EXPORT VerifiedChunks {
 struct VerifyOptions {
   VerifyLevel level = VerifyLevel::kFull;
   int threads = kThreadsAuto;  // kThreadsAuto: 1
-  // At full level, bypass the page cache so that the disk is checked. Falls back to buffered I/O.
+  // At full level, bypass the page cache so that the disk is checked. Falls back to buffered I/O if
+  // direct I/O is refused.
   bool direct_io = true;
-  // Verify the chunks of this part, and everything that level kStructure checks. Needs kFull.
+  // Verify the chunks of this part, and everything that level kStructure checks. Requires kFull.
   VerifyPart part{};
   // Maximum read rate of all threads of a call together. 0: no limit.
   std::uint64_t bytes_per_second_max = 0;
   Limits limits{};
   std::shared_ptr<Storage> storage{};  // DefaultStorage() if null
-  // Skip the chunks recorded here as intact, and record new ones. Null: read all chunks.
+  // Skip the chunks that are recorded here as intact, and record further intact chunks. Null: read
+  // all chunks.
   std::shared_ptr<VerifiedChunks> verified{};
   PhaseCallback on_progress{};  // kVerify
-  // Maximum number of listed violations per file, the first by offset. All violations are counted.
+  // Maximum number of violations that the report lists per file, ordered by offset. All violations
+  // are counted.
   std::uint64_t violations_per_file_max = 1000;
-  // Called for every violation as it is found, in no particular order, from any thread, one call at
-  // a time. Unlike the report it is not limited in number.
+  // Called for every violation when it is found, in no particular order, from any thread, one call
+  // at a time. The number of calls is not limited, unlike the number of violations in the report.
   std::function<void(const Status&)> on_violation{};
 };
 
@@ -100,18 +104,18 @@ struct VerifyReport {
   Verdict verdict = Verdict::kUnreadable;
   VerifyLevel level = VerifyLevel::kFull;
   VerifyPart part{};  // the verdict applies to this part of the chunks
-  // Violations in the order marker, index, blobs by id, offset. At most
+  // Violations in the order marker, index, blobs (by id), and by offset in each file. At most
   // VerifyOptions::violations_per_file_max per file and 8 MiB in total. The verdict follows from
-  // all violations, listed or not: corrupt takes precedence over incomplete, then unreadable, then
-  // unsupported.
+  // all violations, listed or not: corrupt takes precedence over incomplete, incomplete over
+  // unreadable, and unreadable over unsupported.
   std::vector<Status> violations{};
   std::vector<OmittedViolations> omitted{};  // in the same order
   std::uint64_t violation_count = 0;         // listed and omitted
-  // Leftovers, foreign names, files of kinds defined by a later version, and ignored compat
-  // features. They do not affect the verdict. The first 1000 of each kind by name; one more note
-  // counts the rest.
+  // Notes on leftovers, foreign names, files of kinds that a later version defines, and ignored
+  // compat features. Notes do not affect the verdict. For each kind of note, the first 1000 names
+  // are listed; one more note gives the number of remaining names.
   std::vector<std::string> notes{};
-  // of leftovers and of files of kinds defined by a later version
+  // Size of leftovers and of files of kinds that a later version defines.
   std::uint64_t leftover_bytes = 0;
 
   // Valid if the marker is intact.
@@ -126,7 +130,7 @@ struct VerifyReport {
   std::uint64_t chunk_count = 0;
 
   std::uint64_t total_bytes = 0;  // of marker, index and blobs
-  // of blobs in files that `verified` already had from an earlier call
+  // Size of the blob files that `verified` already contained from earlier calls.
   std::uint64_t shared_bytes = 0;
 
   std::uint64_t bytes_checked = 0;  // bytes read and checked
@@ -134,11 +138,12 @@ struct VerifyReport {
   double seconds = 0;
 };
 
-// Verifies a checkpoint directory and lists violations. Damage is in the report, not in the Status.
-// Single process; only reads. Hostile content costs time linear in its size and bounded memory. If
-// the checkpoint is deleted during the call, the report has one violation, NotFound, and the
-// verdict kUnreadable, regardless of the missing files; on_violation may have been called for them.
-// Errors: InvalidArgument (options); Cancelled (on_progress threw).
+// Verifies a checkpoint directory and lists its violations. Damage is reported in the VerifyReport,
+// not in the Status. Single process; only reads. Even for hostile content, the time is linear in
+// the size of the content, and the memory is bounded. If the checkpoint is deleted during the call,
+// the report has a single violation, NotFound, and the verdict kUnreadable; on_violation may
+// already have been called for missing files. Errors: InvalidArgument (options); Cancelled
+// (on_progress threw).
 SEALPOINT_EXPORT Result<VerifyReport> Verify(const std::string& path,
                                              const VerifyOptions& options = {});
 

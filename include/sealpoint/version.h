@@ -7,8 +7,9 @@
 
 #include "sealpoint/export.h"
 
-// Version of these headers. Compare with SEALPOINT_VERSION, which is 10000 * major + 100 * minor +
-// patch: `#if SEALPOINT_VERSION >= 10000` means 1.0.0 or later, or a candidate of it.
+// Version of these headers. To compare versions, use SEALPOINT_VERSION, which is 10000 * major +
+// 100 * minor + patch: `#if SEALPOINT_VERSION >= 10000` is true for 1.0.0, its release candidates,
+// and later versions.
 #define SEALPOINT_VERSION_MAJOR 1
 #define SEALPOINT_VERSION_MINOR 0
 #define SEALPOINT_VERSION_PATCH 0
@@ -21,12 +22,12 @@ namespace sealpoint {
 // Version of the format that this build writes. Independent of the package version.
 inline constexpr std::uint32_t kFormatVersionWritten = 1;
 
-// Version of the linked library, "1.0.0" or "1.0.0-rc2". A shared library may have another version
-// than the headers. The text is static. Thread-safe.
+// Returns the version of the linked library, for example "1.0.0" or "1.0.0-rc2". The version of a
+// shared library may differ from the version of the headers. The text is static. Thread-safe.
 SEALPOINT_EXPORT std::string_view VersionString();
 
-// The vector instructions that digests and the byte split use on this processor, "XXH3 by NEON,
-// byte split by NEON". The text is static. Thread-safe.
+// Returns the vector instructions used for digests and for the byte split on this CPU, for example
+// "XXH3 by NEON, byte split by NEON". The text is static. Thread-safe.
 SEALPOINT_EXPORT std::string_view InstructionSets();
 
 }  // namespace sealpoint

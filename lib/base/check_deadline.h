@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "lib/base/errors.h"
-#include "sealpoint/deadline.h"
+#include "sealpoint/limits.h"
 #include "sealpoint/status.h"
 
 namespace sealpoint::internal {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sealpoint/dlpack.h"
-
 #include <algorithm>
 #include <array>
+
+#include "sealpoint/memory_view.h"
 
 namespace sealpoint {
 namespace {

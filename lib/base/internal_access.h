@@ -8,6 +8,7 @@ namespace sealpoint {
 
 class BlobSummary;
 class Declaration;
+struct DeclaredTensor;
 class Engine;
 class ReadPlan;
 
@@ -30,6 +31,8 @@ class InternalAccess {
  public:
   static internal::pipeline::EngineParts& PartsOf(const Engine& engine);
   static const internal::writer::DeclarationSummary& SummaryOf(const Declaration& declaration);
+  // Declaration::Add for a tensor that passed its checks. Does not compare it with earlier slots.
+  static void AddSlot(Declaration& declaration, const DeclaredTensor& held);
   static BlobSummary MakeSummary(internal::writer::DecodedSummary decoded);
   // Null for an empty summary (default-constructed).
   static const internal::writer::DecodedSummary* DecodedOf(const BlobSummary& summary);

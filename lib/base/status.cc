@@ -8,7 +8,7 @@
 
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
-#include "sealpoint/text.h"
+#include "sealpoint/bytes.h"
 
 namespace sealpoint {
 
@@ -180,4 +180,40 @@ Status ErrnoError(std::string_view operation, int error_number) {
 }
 
 }  // namespace internal
+std::string_view VerdictName(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kCommitted:
+      return "committed";
+    case Verdict::kUncommitted:
+      return "uncommitted";
+    case Verdict::kIncomplete:
+      return "incomplete";
+    case Verdict::kCorrupt:
+      return "corrupt";
+    case Verdict::kUnsupported:
+      return "unsupported";
+    case Verdict::kUnreadable:
+      return "unreadable";
+  }
+  return "unknown";
+}
+
+Verdict VerdictOf(const Status& error) {
+  switch (error.code()) {
+    case Code::kOk:
+      return Verdict::kCommitted;
+    case Code::kUncommitted:
+      return Verdict::kUncommitted;
+    case Code::kIncomplete:
+      return Verdict::kIncomplete;
+    case Code::kCorrupt:
+      return Verdict::kCorrupt;
+    case Code::kUnsupported:
+    case Code::kLimitExceeded:
+      return Verdict::kUnsupported;
+    default:
+      return Verdict::kUnreadable;
+  }
+}
+
 }  // namespace sealpoint

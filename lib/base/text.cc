@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sealpoint/text.h"
-
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdio>
 
 #include "lib/base/utf8.h"
+#include "sealpoint/bytes.h"
 
 namespace sealpoint {
 namespace {

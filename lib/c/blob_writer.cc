@@ -145,7 +145,10 @@ int32_t sealpoint_blob_writer_add_object(sealpoint_blob_writer* writer, sealpoin
     SEALPOINT_C_TRY(Take(media_type, "media_type", taken_type));
     SEALPOINT_C_TRY(Take(bytes, "bytes", span));
     SEALPOINT_C_TRY(sealpoint::c_api::TakeCodec(codec, taken_codec));
-    return writer->writer->AddObject(taken_name, taken_type, span, taken_codec);
+    return writer->writer->AddObject({.name = std::string(taken_name),
+                                      .media_type = std::string(taken_type),
+                                      .codec = taken_codec},
+                                     span);
   });
 }
 

@@ -30,7 +30,7 @@ Status CheckTable(const sealpoint_communicator_table& table) {
                         table.set_deadline != nullptr &&
                         (table.duplicate == nullptr || table.interrupt != nullptr);
   if (!is_whole) {
-    return {Code::kInvalidArgument, "a function of the communicator that must be there is NULL"};
+    return {Code::kInvalidArgument, "a required function of the communicator is NULL"};
   }
   if (table.needs_progress == 0 || table.progress != nullptr) return {};
   return {Code::kInvalidArgument, "needs_progress is set, but the function progress is NULL"};

@@ -52,7 +52,7 @@ int32_t sealpoint_declaration_add(sealpoint_declaration* declaration,
     SEALPOINT_C_TRY(NotNull(declaration, "declaration"));
     SEALPOINT_C_TRY(sealpoint::c_api::CheckHasNoSources(*declaration));
     return Noting(*declaration->declaration, [&]() -> Status {
-      sealpoint::HeldTensor held;
+      sealpoint::DeclaredTensor held;
       SEALPOINT_C_TRY(sealpoint::c_api::TakeTensor(tensor, held.tensor));
       SEALPOINT_C_TRY(sealpoint::c_api::TakeRegion(region, held.region));
       SEALPOINT_C_TRY(sealpoint::c_api::CheckArray(replicas, replica_count, "replicas"));
@@ -71,7 +71,7 @@ int32_t sealpoint_declaration_add_object(sealpoint_declaration* declaration, sea
     SEALPOINT_C_TRY(NotNull(declaration, "declaration"));
     SEALPOINT_C_TRY(sealpoint::c_api::CheckHasNoSources(*declaration));
     return Noting(*declaration->declaration, [&]() -> Status {
-      sealpoint::HeldObject object;
+      sealpoint::ObjectSpec object;
       SEALPOINT_C_TRY(Take(name, "name", object.name));
       SEALPOINT_C_TRY(Take(media_type, "media_type", object.media_type));
       SEALPOINT_C_TRY(sealpoint::c_api::TakeCodec(codec, object.codec));
@@ -117,7 +117,7 @@ int32_t sealpoint_sources_bind_dlpack(sealpoint_sources* sources, uint64_t slot,
           SEALPOINT_C_TRY(sealpoint::c_api::TakeArray(source, stream, array));
           const auto tensors = sources->declaration->tensors();
           if (slot < tensors.size()) {  // else Bind has the words for it
-            const sealpoint::HeldTensor held = tensors[slot];
+            const sealpoint::DeclaredTensor held = tensors[slot];
             SEALPOINT_C_TRY(sealpoint::c_api::CheckArrayShape(array, held.region, held.tensor.shape)
                                 .AtTensor(held.tensor.name));
           }

@@ -23,7 +23,7 @@ Status TakeDlDevice(const sealpoint_dl_tensor& given, void* stream, MutableMemor
     taken.stream = stream;
   } else if (type != kDlpackCpu && type != kDlpackCudaHost) {
     return {Code::kUnsupported, "device of the array is DLPack's type " + std::to_string(type) +
-                                    ", expected that of a CPU (1, 3) or of CUDA (2, 13)"};
+                                    ", expected CPU (1, 3) or CUDA (2, 13)"};
   }
   return {};
 }
@@ -78,7 +78,7 @@ Status TakeStrides(const sealpoint_dl_tensor& given, std::int64_t element_size,
 Result<DlpackDType> DlDtypeOf(DType dtype) {
   if (const auto found = DlpackOf(dtype)) return *found;
   return Status(Code::kUnsupported, "dtype " + std::to_string(static_cast<std::uint16_t>(dtype)) +
-                                        " is not registered, and has none of DLPack");
+                                        " is not registered, so it has no DLPack type");
 }
 
 Status TakeArray(const sealpoint_dl_tensor* given, void* stream, Array& taken) {

@@ -8,7 +8,6 @@
 #include "lib/c/boundary.h"
 #include "sealpoint/blob_writer.h"
 #include "sealpoint/commit.h"
-#include "sealpoint/dlpack.h"
 #include "sealpoint/dtype.h"
 #include "sealpoint/memory_view.h"
 #include "sealpoint/region.h"

@@ -50,7 +50,7 @@ Status TakeSaverOptions(const sealpoint_saver_options* given, SaverOptions& take
 }
 
 struct SaveArguments {
-  SaveTarget target{};
+  SaveTarget target = SaveTarget::Directory({});
   SaveOptions options{};
 };
 

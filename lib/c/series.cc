@@ -75,7 +75,7 @@ int32_t sealpoint_series_newest(sealpoint_string path, int32_t allow_fallback,
     options.allow_fallback = allow_fallback != 0;
     auto newest = sealpoint::Series(std::move(taken)).Newest(options);
     if (!newest.ok()) return newest.error();
-    std::vector<sealpoint::SeriesEntry> entries = std::move(newest->passed_over);
+    std::vector<sealpoint::SeriesEntry> entries = std::move(newest->skipped);
     entries.insert(entries.begin(), std::move(newest->entry));
     return std::make_unique<sealpoint_series>(std::move(entries));
   });

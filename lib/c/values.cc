@@ -4,7 +4,7 @@
 
 #include "lib/c/boundary.h"
 #include "sealpoint/dtype.h"
-#include "sealpoint/verdict.h"
+#include "sealpoint/status.h"
 #include "sealpoint/version.h"
 
 namespace sealpoint::c_api {
@@ -29,7 +29,7 @@ Status CheckUnknownTail(const void* tail, std::size_t size) {
   if (std::all_of(bytes, bytes + size, [](unsigned char byte) { return byte == 0; })) return {};
   return {Code::kUnsupported,
           "an option is set that this version (" + std::string(VersionString()) +
-              ") does not know; leave it zero, or use the library that the header is of"};
+              ") does not support; set it to zero, or use the library version of the header"};
 }
 
 Status CheckArray(const void* data, std::uint64_t count, std::string_view what) {

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "sealpoint/bytes.h"
-#include "sealpoint/codec.h"
+#include "sealpoint/dtype.h"
 #include "sealpoint/status.h"
 
 namespace sealpoint::internal::codec {

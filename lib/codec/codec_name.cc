@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sealpoint/codec.h"
+#include "sealpoint/dtype.h"
 
 namespace sealpoint {
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/comm/agree.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -41,39 +42,60 @@ Status DescribeCommFailure(const Communicator& comm, Status status, std::string_
 // in the broadcast, or, worse, let them pair it with the next collective of the root and take those
 // bytes for theirs.
 Result<Bytes> BroadcastResult(Communicator& comm, int root, Result<Bytes> at_root) {
-  const bool is_root = comm.rank() == root;
   Bytes message;
-  if (is_root && at_root.ok()) {
-    message = std::move(at_root).value();
-    message.push_back(kIsValue);
-  } else if (is_root) {
-    message = EncodeStatus(Status(std::move(at_root).error().AtRank(root, comm.host())));
-    message.push_back(kIsError);
-  }
+  if (comm.rank() == root) message = EncodeResult(comm, std::move(at_root));
   SEALPOINT_RETURN_IF_ERROR(comm.Broadcast(message, root));
-  if (message.empty()) return DecodeError(message, root);
+  return DecodeResult(std::move(message), root);
+}
+
+Bytes EncodeResult(const Communicator& comm, Result<Bytes> result) {
+  const bool is_value = result.ok();
+  Bytes message =
+      is_value ? std::move(result).value()
+               : EncodeStatus(Status(std::move(result).error().AtRank(comm.rank(), comm.host())));
+  message.push_back(is_value ? kIsValue : kIsError);
+  return message;
+}
+
+Result<Bytes> DecodeResult(Bytes message, int rank) {
+  if (message.empty()) return DecodeError(message, rank);
   const std::byte kind = message.back();
   message.pop_back();
   if (kind == kIsValue) return message;
-  return DecodeError(message, root);
+  return DecodeError(message, rank);
+}
+
+Gathered AgreeAndGather(Communicator& comm, const Status& local_status, const Bytes& bytes) {
+  auto messages = comm.AllGather(
+      EncodeResult(comm, local_status.ok() ? Result<Bytes>(bytes) : Result<Bytes>(local_status)));
+  if (!messages.ok()) return {.agreement = {.broken = std::move(messages).error()}};
+  Gathered gathered;
+  for (Bytes& message : *messages) {
+    auto result = DecodeResult(std::move(message), static_cast<int>(gathered.all.size()));
+    if (!result.ok()) return {.agreement = {.status = std::move(result).error()}};
+    gathered.all.push_back(std::move(result).value());
+  }
+  return gathered;
 }
 
 // Two rounds, and not one gather of all errors, so that the usual case, success everywhere, costs
 // one small all-reduce at any number of ranks. All ranks compute the same maximum and hence the
 // same root, so that all take part in the broadcast or none does.
-Agreement Agree(Communicator& comm, const Status& local_status) {
+Agreement Agree(Communicator& comm, const Status& local_status, std::span<std::uint64_t> maxima) {
   const auto size = static_cast<std::uint64_t>(comm.size());
   const auto rank = static_cast<std::uint64_t>(comm.rank());
   // The lowest rank that failed contributes the greatest number; zero means success.
-  Result<std::vector<std::uint64_t>> worst =
-      comm.AllReduceMax({local_status.ok() ? 0 : size - rank});
+  std::vector<std::uint64_t> numbers = {local_status.ok() ? 0 : size - rank};
+  numbers.insert(numbers.end(), maxima.begin(), maxima.end());
+  Result<std::vector<std::uint64_t>> worst = comm.AllReduceMax(numbers);
   if (!worst.ok()) return {.broken = std::move(worst).error()};
-  if (worst->size() != 1 || worst->front() > size) {
+  if (worst->size() != numbers.size() || worst->front() > size) {
     std::string found = StrCat(worst->size(), " numbers");
     if (worst->size() == 1) found = StrCat(worst->front());
     return {.broken = MakeError(Code::kComm, "all-reduce of one number gave ", found,
                                 ", expected one of at most ", size)};
   }
+  std::copy(worst->begin() + 1, worst->end(), maxima.begin());
   if (worst->front() == 0) return {};
 
   const int root = static_cast<int>(size - worst->front());

@@ -2,7 +2,10 @@
 #ifndef SEALPOINT_LIB_COMM_AGREE_H_
 #define SEALPOINT_LIB_COMM_AGREE_H_
 
+#include <cstdint>
+#include <span>
 #include <string_view>
+#include <vector>
 
 #include "sealpoint/bytes.h"
 #include "sealpoint/communicator.h"
@@ -28,7 +31,21 @@ struct Agreement {
   Status status{};  // that of all ranks, if the communicator did not fail
   Status broken{};  // failure of the communicator, regardless of the local status
 };
-Agreement Agree(Communicator& comm, const Status& local_status);
+// Each rank also passes as many numbers in `maxima`; they become the greatest of all ranks.
+Agreement Agree(Communicator& comm, const Status& local_status,
+                std::span<std::uint64_t> maxima = {});
+
+// Agree and AllGather in one exchange.
+struct Gathered {
+  Agreement agreement{};
+  std::vector<Bytes> all{};  // by rank, if all ranks succeeded
+};
+Gathered AgreeAndGather(Communicator& comm, const Status& local_status, const Bytes& bytes);
+
+// The message of `comm`'s rank for another rank, which decodes it: a value, or an error with this
+// rank as its place. Comm if the bytes of `rank` encode neither.
+Bytes EncodeResult(const Communicator& comm, Result<Bytes> result);
+Result<Bytes> DecodeResult(Bytes message, int rank);
 
 }  // namespace sealpoint::internal::comm
 

@@ -160,7 +160,7 @@ Result<std::shared_ptr<const Round>> ThreadGroup::Exchange(int rank, Contributio
   } else if (!changed_.wait_for(lock, deadline, is_over)) {
     Break(MakeError(Code::kTimeout, "rank ", rank, " waited ", deadline.count(), " ms, and ",
                     waiting_.size() - static_cast<std::size_t>(waiting_count_), " of ",
-                    waiting_.size(), " ranks did not come"));
+                    waiting_.size(), " ranks did not arrive"));
   }
   // A completed round counts even if the group was broken since: other ranks have returned success
   // from it, and this one must not disagree. `last_round_` is still this round, since the next one

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sealpoint/compare.h"
-
 #include <algorithm>
 #include <array>
 #include <map>
@@ -17,6 +15,7 @@
 #include "lib/pipeline/byte_meter.h"
 #include "lib/pipeline/thread_pool.h"
 #include "lib/tensor_stream/stream.h"
+#include "sealpoint/content.h"
 
 namespace sealpoint {
 namespace internal::compare {
@@ -29,6 +28,7 @@ using tensor_stream::Side;
 // A tensor of the first checkpoint, and what is found of it.
 struct Pair {
   std::optional<std::size_t> other;  // its number in the second
+  bool is_selected = false;
   ContentChange change = ContentChange::kNone;
   bool placement_differs = false;
   ChunkComparison chunks;
@@ -44,7 +44,11 @@ class Comparison {
 
   Result<CompareReport> Run() {
     SEALPOINT_RETURN_IF_ERROR(pipeline::CheckThreads("threads", options_.threads));
+    if (options_.numeric && options_.digests_only) {
+      return InvalidArgument("numeric differences need payload, which digests_only excludes");
+    }
     SEALPOINT_RETURN_IF_ERROR(MatchNames());
+    SEALPOINT_RETURN_IF_ERROR(Select());
     SEALPOINT_RETURN_IF_ERROR(pipeline::ParallelFor(
         pipeline::ChosenThreads(options_.threads, tensor_stream::kThreadsForAuto), pairs_.size(),
         [this](int, std::size_t tensor) { return CompareTables(tensor); }));
@@ -70,6 +74,24 @@ class Comparison {
     }
     return {};
   }
+  // What no pattern selects in the second counts as matched: it is not compared.
+  Status Select() {
+    std::vector<bool> first(pairs_.size(), options_.patterns.empty());
+    std::vector<bool> second(is_matched_.size(), options_.patterns.empty());
+    for (const std::string& pattern : options_.patterns) {
+      const auto in_first = first_.MatchTensorNumbers({pattern});
+      const auto in_second = second_.MatchTensorNumbers({pattern});
+      if (!in_first && !in_second) return in_first.error();
+      for (const std::size_t i : in_first.value_or(std::vector<std::size_t>())) first[i] = true;
+      for (const std::size_t i : in_second.value_or(std::vector<std::size_t>())) second[i] = true;
+    }
+    for (std::size_t i = 0; i < pairs_.size(); ++i) {
+      Pair& pair = pairs_[i];
+      pair.is_selected = first[i] || (pair.other && second[*pair.other]);
+    }
+    for (std::size_t i = 0; i < second.size(); ++i) is_matched_[i] = is_matched_[i] || !second[i];
+    return {};
+  }
   std::string NameInSecond(std::size_t tensor) const {
     const std::string_view name = first_.tensor_name(tensor);
     return options_.rename ? options_.rename(name) : std::string(name);
@@ -77,6 +99,7 @@ class Comparison {
 
   Status CompareTables(std::size_t tensor) {
     Pair& pair = pairs_[tensor];
+    if (!pair.is_selected) return {};
     if (!pair.other) {
       pair.change = ContentChange::kRemoved;
       return {};
@@ -89,7 +112,15 @@ class Comparison {
     } else if (a.shape != b.shape) {
       pair.change = ContentChange::kShape;
     } else if (a.raw_bytes > 0) {
+      const bool have_fingerprints = a.fingerprint && b.fingerprint;
+      if (have_fingerprints && a.fingerprint == b.fingerprint) return {};
       SEALPOINT_ASSIGN_OR_RETURN(pair.chunks, CompareChunks(first_, tensor, second_, *pair.other));
+      if (have_fingerprints && !options_.numeric) {
+        // They differ somewhere: that is all that is asked.
+        std::vector<Region>& unknown = pair.chunks.unknown;
+        pair.chunks.changed.insert(pair.chunks.changed.end(), unknown.begin(), unknown.end());
+        unknown.clear();
+      }
       for (const Region& region : pair.chunks.changed) {
         pair.changed_bytes += region.element_count() * a.element_size;
       }
@@ -100,6 +131,7 @@ class Comparison {
   // Chunks that changed are read only if it is asked how much.
   std::vector<Piece> PiecesToRead() const {
     std::vector<Piece> pieces;
+    if (options_.digests_only) return pieces;
     for (std::size_t tensor = 0; tensor < pairs_.size(); ++tensor) {
       const ChunkComparison& chunks = pairs_[tensor].chunks;
       if (chunks.unknown.empty() && (chunks.changed.empty() || !options_.numeric)) continue;
@@ -131,6 +163,7 @@ class Comparison {
   }
 
   Status CompareObjects() {
+    if (!options_.patterns.empty()) return {};
     std::map<std::string, std::pair<std::optional<std::size_t>, std::optional<std::size_t>>> all;
     for (std::size_t i = 0; i < first_.object_count(); ++i) all[first_.object(i).name].first = i;
     for (std::size_t i = 0; i < second_.object_count(); ++i) all[second_.object(i).name].second = i;
@@ -154,6 +187,7 @@ class Comparison {
     const metadata::ObjectView b = second_.index().object(*second);
     if (a.media_type() != b.media_type()) return ContentChange::kMediaType;
     if (a.size() != b.size()) return ContentChange::kBytes;
+    if (options_.digests_only && a.chunk_size() != b.chunk_size()) return ContentChange::kUnknown;
     SEALPOINT_ASSIGN_OR_RETURN(const bool is_equal,
                                ObjectsAreEqual(first_, a, second_, b, report_.table_bytes_read,
                                                report_.payload_bytes_read));
@@ -163,6 +197,7 @@ class Comparison {
   void AddTensors() {
     for (std::size_t i = 0; i < pairs_.size(); ++i) {
       Pair& pair = pairs_[i];
+      if (!pair.is_selected) continue;
       report_.table_bytes_read += pair.chunks.table_bytes_read;
       CountBytes(i);
       if (pair.change == ContentChange::kNone) ++report_.equal_tensor_count;
@@ -183,6 +218,8 @@ class Comparison {
     const std::uint64_t read_changed =
         pair.sums.changed_count * first_.index().tensor(tensor).element_size();
     pair.changed_bytes = options_.numeric ? read_changed : pair.changed_bytes + read_changed;
+    if (options_.digests_only && !pair.chunks.unknown.empty())
+      pair.change = ContentChange::kUnknown;
     if (pair.changed_bytes > 0) pair.change = ContentChange::kBytes;
   }
 
@@ -221,7 +258,8 @@ Result<CompareReport> Compare(const Checkpoint& first, const Checkpoint& second,
   const auto* const a = dynamic_cast<const internal::load::CheckpointImpl*>(&first);
   const auto* const b = dynamic_cast<const internal::load::CheckpointImpl*>(&second);
   if (a == nullptr || b == nullptr) {
-    return internal::InvalidArgument("a checkpoint of another class, expected Checkpoint::Open's");
+    return internal::InvalidArgument(
+        "unsupported class of Checkpoint, expected that of Checkpoint::Open");
   }
   return internal::compare::Comparison(*a, *b, options).Run();
 }

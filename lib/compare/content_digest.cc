@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "lib/base/macros.h"
+#include "lib/compare/node.h"
 #include "lib/compare/select_tensors.h"
-#include "lib/digest/hasher.h"
 #include "lib/pipeline/byte_meter.h"
 #include "lib/tensor_stream/stream.h"
-#include "sealpoint/compare.h"
+#include "sealpoint/content.h"
 
 // spec/content-digest.md.
 
@@ -23,36 +22,6 @@ namespace {
 constexpr std::uint64_t kBlockBytes = 64 * kKiB;
 // Runs of whole tensors are whole blocks, except for the last.
 static_assert(tensor_stream::kRunUnitBytes % kBlockBytes == 0);
-
-// What is hashed as one: a tag, then numbers, texts and digests.
-class Node {
- public:
-  void Begin(std::string_view tag) {
-    std::array<char, 16> text{};
-    std::copy(tag.begin(), tag.end(), text.begin());
-    Add(AsBytes({text.data(), text.size()}));
-  }
-  template <typename Number>
-  void AddNumber(Number number) {
-    std::array<std::byte, sizeof(Number)> bytes;
-    for (std::size_t i = 0; i < bytes.size(); ++i) {
-      bytes.at(i) = static_cast<std::byte>((std::uint64_t{number} >> (8 * i)) & 0xff);
-    }
-    Add(bytes);
-  }
-  void AddText(std::string_view text) {
-    AddNumber(static_cast<std::uint32_t>(text.size()));
-    Add(AsBytes(text));
-  }
-  void Add(ByteSpan bytes) { hasher_.Update(bytes); }
-  void Add(const std::vector<Digest>& digests) {
-    for (const Digest& digest : digests) Add(digest.bytes);
-  }
-  Digest Finish() { return hasher_.Finish(); }
-
- private:
-  digest::Hasher hasher_;
-};
 
 std::vector<Digest> BlockDigests(ByteSpan bytes) {
   std::vector<Digest> digests;
@@ -87,13 +56,8 @@ class TensorDigests {
  private:
   void Begin() {
     if (done_.size() == tensors_.size()) return;
-    const TensorInfo info = checkpoint_.tensor(tensors_[done_.size()]);
     node_.Begin("SPC1 tensor");
-    node_.AddText(info.name);
-    node_.AddNumber(static_cast<std::uint16_t>(info.dtype));
-    node_.AddNumber(info.element_size);
-    node_.AddNumber(static_cast<std::uint32_t>(info.shape.size()));
-    for (const std::uint64_t extent : info.shape) node_.AddNumber(extent);
+    node_.AddTensor(checkpoint_.tensor(tensors_[done_.size()]));
   }
   void End() {
     const std::string_view name = checkpoint_.tensor_name(tensors_[done_.size()]);
@@ -124,7 +88,7 @@ Digest DigestOfAll(const ContentDigest& content) {
   node.AddNumber(std::uint64_t{content.tensors.size()});
   node.AddNumber(std::uint64_t{content.objects.size()});
   for (const auto* list : {&content.tensors, &content.objects}) {
-    for (const NamedDigest& one : *list) node.Add(one.digest.bytes);
+    for (const NamedDigest& named_digest : *list) node.Add(named_digest.digest.bytes);
   }
   return node.Finish();
 }

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "sealpoint/bytes.h"
-#include "sealpoint/compare.h"
+#include "sealpoint/content.h"
 #include "sealpoint/dtype.h"
 
 namespace sealpoint::internal::compare {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sealpoint/checkpoint.h"
-#include "sealpoint/compare.h"
+#include "sealpoint/content.h"
 #include "sealpoint/status.h"
 
 namespace sealpoint::internal::compare {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sealpoint/statistics.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -12,6 +10,7 @@
 #include "lib/compare/values.h"
 #include "lib/pipeline/byte_meter.h"
 #include "lib/tensor_stream/stream.h"
+#include "sealpoint/content.h"
 
 namespace sealpoint {
 double ValueStatistics::standard_deviation() const {

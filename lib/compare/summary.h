@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "sealpoint/bytes.h"
+#include "sealpoint/content.h"
 #include "sealpoint/dtype.h"
-#include "sealpoint/statistics.h"
 
 // Statistics of values, in three ways: dtypes of at most two bytes are counted by their bits,
 // floats are summed in blocks by vector instructions, everything else is decoded value by value.

@@ -54,8 +54,8 @@ Result<std::uint64_t> BlobSizeOf(const Directory& directory, const std::string& 
   if (!entry && entry.error().code() == Code::kNotFound) return missing("");
   if (!entry) return entry.error();
   if (entry->kind == EntryKind::kFile) return entry->size_bytes;
-  if (entry->kind != EntryKind::kSymlink) return missing(": the name is not that of a file");
-  if (entry->size_bytes == 0) return missing(": a link that leads to no file, or to an empty one");
+  if (entry->kind != EntryKind::kSymlink) return missing(": not a regular file");
+  if (entry->size_bytes == 0) return missing(": a link to a missing or empty file");
   return entry->size_bytes;
 }
 

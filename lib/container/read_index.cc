@@ -41,7 +41,7 @@ Status CheckSizeLimit(const format::Marker& marker, const Limits& limits) {
 Status CheckAgainstMarker(const format::FileHeader& header, const format::Marker& marker) {
   if (header.id != marker.attempt || header.attempt != marker.attempt ||
       header.step != marker.step) {
-    return RuleError(Code::kCorrupt, "R-HDR-08", "the index is of another attempt or step")
+    return RuleError(Code::kCorrupt, "R-HDR-08", "the index belongs to another attempt or step")
         .AtOffset(kIdAt);
   }
   if (header.features != marker.features) {
@@ -81,7 +81,7 @@ Result<IndexFile> Decode(const format::Marker& marker, Bytes bytes, const Limits
   static_assert(format::kHeaderSize % alignof(std::max_align_t) == 0);
   Result<metadata::Metadata> metadata = metadata::Metadata::Decode(
       metadata::MetadataKind::kIndex, owner, all.subspan(format::kHeaderSize), limits,
-      metadata::UnknownFieldsUnder(header.features));
+      metadata::AnnouncedBy(header.features));
   if (!metadata) return Rebased(metadata.error(), format::kHeaderSize);
   SEALPOINT_RETURN_IF_ERROR(CheckTotals(*metadata, marker));
   return IndexFile{.bytes = owner, .metadata = std::move(*metadata)};

@@ -7,7 +7,6 @@
 #include <optional>
 #include <string>
 
-#include "sealpoint/conversion.h"
 #include "sealpoint/dtype.h"
 
 namespace sealpoint::internal::convert {

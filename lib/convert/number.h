@@ -10,7 +10,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "sealpoint/conversion.h"
+#include "sealpoint/dtype.h"
 
 // A decoded value of any dtype, with a pair of functions per dtype to convert from and to it.
 // Everything is integer arithmetic, so that the program's floating-point mode (rounding, flush to

@@ -175,7 +175,7 @@ Status ChunkChecker::NextRecord() {
   const std::uint64_t end = chunk_->offset + chunk_->stored_size;
   if (chunk_->offset >= position_ && end >= chunk_->offset && end <= frame_.chunks_end()) return {};
   return RuleError(Code::kCorrupt, "R-REC-04", "chunk of ", chunk_->stored_size,
-                   " bytes lies outside of the chunk area, or before the end of the one before")
+                   " bytes is outside the chunk area, or overlaps the preceding chunk")
       .AtOffset(chunk_->offset);
 }
 

@@ -36,7 +36,8 @@ struct CudaDevice {
   // In a forked child the driver is in an unknown state and must not be called.
   Status CheckProcess() const {
     if (getpid() == owner) return {};
-    return MakeError(Code::kDevice, "CUDA device ", number, " was used before fork; not after it");
+    return MakeError(Code::kDevice, "CUDA device ", number,
+                     " was used before fork and cannot be used after it");
   }
   Status Check(int result, std::string_view call) const {
     if (result == cuda::kSuccess) return {};

@@ -89,7 +89,7 @@ Status CudaQueue::ReserveScratch() {
 Status CudaQueue::QueueDigests(const DeviceChunks& chunks, std::span<Digest> to) {
   SEALPOINT_CHECK(chunks.chunk_size_bytes != 0 && to.size() == chunks.count());
   if (chunks.chunk_size_bytes > kBatchBytes) {
-    return MakeError(Code::kDevice, "digests on a device are for chunks up to ", kBatchBytes,
+    return MakeError(Code::kDevice, "digests on a device support chunks up to ", kBatchBytes,
                      " bytes, not ", chunks.chunk_size_bytes);
   }
   SEALPOINT_ASSIGN_OR_RETURN(const DigestKernels kernels, LoadDigestKernels(device_));

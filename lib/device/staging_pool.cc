@@ -36,7 +36,7 @@ StagingBuffer& StagingBuffer::operator=(StagingBuffer&& other) noexcept {
   return *this;
 }
 
-// Invariants, under `mutex`: buffers_made + buffers_aside <= buffers_max; scratch_mapped =
+// Invariants, under `mutex`: buffers_made + buffers_withdrawn <= buffers_max; scratch_mapped =
 // scratch_lent + bytes in scratch_free, and at most scratch_budget unless a single larger one is
 // lent.
 struct StagingPool::State {
@@ -48,10 +48,10 @@ struct StagingPool::State {
   std::mutex mutex;
   std::condition_variable buffer_returned;
   std::condition_variable scratch_returned;
-  std::condition_variable room_returned;  // for SetAside
+  std::condition_variable room_returned;  // for Withdraw
   std::vector<StagingMemory> buffers_free;
   std::uint64_t buffers_made = 0;
-  std::uint64_t buffers_aside = 0;
+  std::uint64_t buffers_withdrawn = 0;
   std::array<std::vector<StagingMemory>, 64> scratch_free;  // by log2 of the pages, plus 1
   std::uint64_t scratch_mapped = 0;
   std::uint64_t scratch_lent = 0;
@@ -70,12 +70,12 @@ struct StagingPool::State {
   }
 
   bool HasFreeBuffer() const {
-    return !buffers_free.empty() || buffers_made < buffers_max - buffers_aside;
+    return !buffers_free.empty() || buffers_made < buffers_max - buffers_withdrawn;
   }
-  bool CanSetAside(std::uint64_t count) const {
-    return buffers_made - buffers_free.size() + buffers_aside + count <= buffers_max;
+  bool CanWithdraw(std::uint64_t count) const {
+    return buffers_made - buffers_free.size() + buffers_withdrawn + count <= buffers_max;
   }
-  void SetAside(std::uint64_t count, std::unique_lock<std::mutex>& lock);
+  void Withdraw(std::uint64_t count, std::unique_lock<std::mutex>& lock);
   bool ScratchFits(std::uint64_t size) const {
     return scratch_lent == 0 || (size <= scratch_budget && scratch_lent <= scratch_budget - size);
   }
@@ -116,11 +116,11 @@ std::vector<StagingMemory> StagingPool::State::EvictScratch(std::uint64_t size) 
   return evicted;
 }
 
-// Precondition: CanSetAside(count).
-void StagingPool::State::SetAside(std::uint64_t count, std::unique_lock<std::mutex>& lock) {
-  buffers_aside += count;
+// Precondition: CanWithdraw(count).
+void StagingPool::State::Withdraw(std::uint64_t count, std::unique_lock<std::mutex>& lock) {
+  buffers_withdrawn += count;
   std::vector<StagingMemory> evicted;
-  for (; buffers_made + buffers_aside > buffers_max; --buffers_made) {
+  for (; buffers_made + buffers_withdrawn > buffers_max; --buffers_made) {
     evicted.push_back(buffers_free.back());
     buffers_free.pop_back();
     mapped_bytes -= buffer_size;
@@ -205,22 +205,22 @@ Result<StagingBuffer> StagingPool::TryAcquire() {
   return state_->HasFreeBuffer() ? Lend(lock) : StagingBuffer();
 }
 
-bool StagingPool::TrySetAside(std::uint64_t count) {
+bool StagingPool::TryWithdraw(std::uint64_t count) {
   std::unique_lock lock(state_->mutex);
-  if (!state_->CanSetAside(count)) return false;
-  state_->SetAside(count, lock);
+  if (!state_->CanWithdraw(count)) return false;
+  state_->Withdraw(count, lock);
   return true;
 }
 
-void StagingPool::SetAside(std::uint64_t count) {
+void StagingPool::Withdraw(std::uint64_t count) {
   std::unique_lock lock(state_->mutex);
-  state_->room_returned.wait(lock, [&] { return state_->CanSetAside(count); });
-  state_->SetAside(count, lock);
+  state_->room_returned.wait(lock, [&] { return state_->CanWithdraw(count); });
+  state_->Withdraw(count, lock);
 }
 
-void StagingPool::ReturnAside(std::uint64_t count) {
+void StagingPool::ReturnWithdrawn(std::uint64_t count) {
   const std::lock_guard lock(state_->mutex);
-  state_->buffers_aside -= count;
+  state_->buffers_withdrawn -= count;
   state_->buffer_returned.notify_all();
   state_->room_returned.notify_all();
 }
@@ -248,10 +248,11 @@ Result<StagingBuffer> StagingPool::Lend(std::unique_lock<std::mutex>& lock) {
   return StagingBuffer(this, memory, false);
 }
 
-Status StagingPool::Reserve(std::uint64_t count) {
+Status StagingPool::Reserve(std::uint64_t count, const std::stop_token& stop) {
   SEALPOINT_RETURN_IF_ERROR(state_->CheckProcess());
   std::unique_lock lock(state_->mutex);
-  while (state_->buffers_made < std::min(count, state_->buffers_max - state_->buffers_aside)) {
+  while (state_->buffers_made < std::min(count, state_->buffers_max - state_->buffers_withdrawn) &&
+         !stop.stop_requested()) {
     ++state_->buffers_made;
     lock.unlock();
     auto mapped = MapHostMemory(state_->buffer_size);

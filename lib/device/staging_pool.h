@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <stop_token>
 
 #include "lib/device/device_runtime.h"
 #include "sealpoint/bytes.h"
@@ -76,14 +77,14 @@ class StagingPool {
   // The same without waiting: an empty one if none is free.
   Result<StagingBuffer> TryAcquire();
   // Maps buffers until `count` exist, at most as many as the budget allows, so that no later
-  // Acquire has to. Errors: as Acquire.
-  Status Reserve(std::uint64_t count);
+  // Acquire has to. Stops early, without an error, once `stop` is requested. Errors: as Acquire.
+  Status Reserve(std::uint64_t count, const std::stop_token& stop = {});
   // Removes `count` buffers from the pool, for memory used in their place, and unmaps any mapped
-  // buffers above the rest. TrySetAside returns false if too many are lent; SetAside waits until
-  // they are returned. Precondition: fewer than buffer_count() are then set aside.
-  bool TrySetAside(std::uint64_t count);
-  void SetAside(std::uint64_t count);
-  void ReturnAside(std::uint64_t count);
+  // buffers above the rest. TryWithdraw returns false if too many are lent; Withdraw waits until
+  // they are returned. Precondition: fewer than buffer_count() are withdrawn.
+  bool TryWithdraw(std::uint64_t count);
+  void Withdraw(std::uint64_t count);
+  void ReturnWithdrawn(std::uint64_t count);
   // At least `size_bytes`, page-aligned. Waits while the scratch budget is used up by others.
   // Errors: as Acquire.
   Result<StagingBuffer> AcquireScratch(std::uint64_t size_bytes);

@@ -7,8 +7,8 @@
 
 #include "lib/format/constants.h"
 #include "sealpoint/bytes.h"
-#include "sealpoint/codec.h"
 #include "sealpoint/digest.h"
+#include "sealpoint/dtype.h"
 #include "sealpoint/status.h"
 
 namespace sealpoint::internal::format {

@@ -18,7 +18,9 @@ namespace sealpoint::internal::format {
 inline constexpr std::uint32_t kFormatVersion = 1;
 // The draft, which ended with 1.0.0-rc1. ckpt copy alone reads it (lib/repack/draft.h).
 inline constexpr std::uint32_t kDraftVersion = 0;
-inline constexpr std::uint64_t kKnownCompatFeatures = 0;
+// Compat bits (spec/registries.md).
+inline constexpr std::uint64_t kFingerprintFeature = 1;
+inline constexpr std::uint64_t kKnownCompatFeatures = kFingerprintFeature;
 inline constexpr std::uint64_t kKnownIncompatFeatures = 0;
 
 inline constexpr std::size_t kFrozenPrefixSize = 56;

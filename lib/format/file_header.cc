@@ -96,10 +96,9 @@ Status CheckVersionAndKind(ByteSpan header, FileKind expected_kind) {
   if (version != kFormatVersion) {
     return RuleError(Code::kUnsupported, "R-HDR-05", "format version is ", version,
                      ", this build reads ", kFormatVersion,
-                     version == kDraftVersion
-                         ? "; version 0 was the draft: `ckpt copy` of the "
-                           "releases 1.0.x makes a checkpoint of version 1 of it"
-                         : "")
+                     version == kDraftVersion ? "; version 0 was the draft: `ckpt copy` of release "
+                                                "1.0.x converts it to version 1"
+                                              : "")
         .AtOffset(HeaderFields::kVersion.at);
   }
   const auto incompat = LoadLe<std::uint64_t>(header, HeaderFields::kIncompat.at);

@@ -12,10 +12,10 @@
 #include "lib/base/errors.h"
 #include "lib/format/constants.h"
 #include "lib/storage/path.h"
+#include "sealpoint/bytes.h"
 #include "sealpoint/interop.h"
 #include "sealpoint/series.h"
 #include "sealpoint/storage.h"
-#include "sealpoint/text.h"
 
 namespace sealpoint {
 namespace internal::interop {
@@ -146,9 +146,8 @@ class PlaceReader {
     const std::string near = MostAlike(name, entries_);
     return StrCat(
         what,
-        is_here
-            ? StrCat("nothing in the working directory is named ", Printable(name))
-            : StrCat(Printable(parent), " exists, and nothing in it is named ", Printable(name)),
+        is_here ? StrCat("the working directory has no entry ", Printable(name))
+                : StrCat(Printable(parent), " exists, but has no entry ", Printable(name)),
         near.empty()
             ? ""
             : StrCat("; did you mean ", Printable(is_here ? near : JoinPath(parent, near)), "?"));
@@ -156,11 +155,11 @@ class PlaceReader {
 
   std::string OfFile(const std::string& name) {
     if (IsOwn(name)) {
-      return StrCat("it is a file of a checkpoint; give its directory, ",
+      return StrCat("it is a file of a checkpoint; pass its directory, ",
                     Printable(storage::ParentPath(path_)));
     }
     const std::string foreign = OfForeign();
-    return foreign.empty() ? "it is a file, and no checkpoint of a known format" : foreign;
+    return foreign.empty() ? "it is a file, but not a checkpoint of a known format" : foreign;
   }
 
   std::string OfForeign() {
@@ -192,7 +191,7 @@ class PlaceReader {
 
   std::string OfSeries() {
     const auto newest = Series(path_, storage_).Newest({.allow_fallback = true});
-    if (!newest.ok()) return "it is a series, of which no checkpoint can be opened";
+    if (!newest.ok()) return "it is a series, but none of its checkpoints can be opened";
     return StrCat("it is a series; its newest checkpoint is ", Printable(newest->entry.name),
                   options_.opens_series);
   }
@@ -219,7 +218,7 @@ class PlaceReader {
       if (HoldsCheckpoints(place, inner)) found.push_back(name);
     }
     if (found.empty()) return "";
-    return StrCat("a folder with series in it (", ListedFirst(found),
+    return StrCat("a directory of series (", ListedFirst(found),
                   "), expected one of them, such as ", Printable(JoinPath(path_, found.front())));
   }
 

@@ -147,8 +147,8 @@ Result<std::unique_ptr<WritableFile>> StoredFiles::Begin(std::size_t number) {
     const auto marker = directory_.Stat(marker_);
     if (!marker.ok() && marker.error().code() != Code::kNotFound) return marker.error();
     if (!marker.ok()) {
-      return MakeError(Code::kIo, "another program has removed ", marker_,
-                       " and begun to write here, expected one at a time")
+      return MakeError(Code::kIo, "another program removed ", marker_,
+                       " and started to write here; expected one writer")
           .AtPath(directory_.path());
     }
   }

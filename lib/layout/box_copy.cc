@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "lib/base/checked_math.h"
 #include "lib/layout/region_algebra.h"
 
 namespace sealpoint::internal::layout {
@@ -175,6 +176,21 @@ StridedCopy ConversionFromLinear(const Region& linear, const Box& part, const Bo
                                  std::uint64_t element_size) {
   StridedCopy copy = Unmerged(linear, part, origin_box, strides_bytes, element_size);
   copy.MergeDimensions();
+  return copy;
+}
+
+StridedCopy SteppedFromLinear(const Region& linear, const Box& part, const Box& origin_box,
+                              const std::vector<std::int64_t>& strides_bytes,
+                              const std::vector<std::uint64_t>& steps, std::uint64_t element_size) {
+  StridedCopy copy = Unmerged(linear, part, origin_box, strides_bytes, element_size);
+  std::vector<std::uint64_t> position(steps.size());
+  for (std::size_t d = 0; d < steps.size(); ++d) {
+    copy.extent[d] = DivideRoundUp(part.extent[d], steps[d]);
+    copy.source_stride_bytes[d] = Signed(Bits(copy.source_stride_bytes[d]) * steps[d]);
+    position[d] = (part.offset[d] - origin_box.offset[d]) / steps[d];
+  }
+  copy.target_offset_bytes =
+      Displacement(position, std::vector<std::uint64_t>(steps.size()), strides_bytes);
   return copy;
 }
 

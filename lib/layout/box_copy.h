@@ -72,6 +72,12 @@ StridedCopy CopyFromLinear(const Region& linear, const Box& part, const Box& ori
 StridedCopy ConversionFromLinear(const Region& linear, const Box& part, const Box& origin_box,
                                  const std::vector<std::int64_t>& strides_bytes,
                                  std::uint64_t element_size);
+// As CopyFromLinear, but of every steps[d]-th element of `part` in dimension d, and the memory has
+// only the elements at multiples of the steps from origin_box.offset. Not normalized. Precondition:
+// `part` begins at such an element.
+StridedCopy SteppedFromLinear(const Region& linear, const Box& part, const Box& origin_box,
+                              const std::vector<std::int64_t>& strides_bytes,
+                              const std::vector<std::uint64_t>& steps, std::uint64_t element_size);
 // The reverse of CopyFromLinear: from strided memory into the linear buffer.
 StridedCopy CopyToLinear(const Region& linear, const Box& part, const Box& origin_box,
                          const std::vector<std::int64_t>& strides_bytes,

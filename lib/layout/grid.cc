@@ -4,23 +4,12 @@
 #include <algorithm>
 
 #include "lib/base/checked_math.h"
-#include "lib/base/errors.h"
-#include "lib/base/macros.h"
 #include "lib/layout/region_algebra.h"
 
 namespace sealpoint::internal::layout {
 namespace {
 
 using Cuts = std::vector<std::uint64_t>;
-
-bool AscendInside(const Cuts& cuts, std::uint64_t size) {
-  std::uint64_t previous = 0;
-  for (const std::uint64_t cut : cuts) {
-    if (cut <= previous || cut >= size) return false;
-    previous = cut;
-  }
-  return true;
-}
 
 // Interval number `index` of [0, size) cut at `cuts`.
 Run IntervalOfCut(const Cuts& cuts, std::uint64_t size, std::uint64_t index) {
@@ -114,77 +103,6 @@ std::optional<std::vector<Cuts>> CutsFromRuns(const std::vector<PlacedRun>& runs
 }
 
 }  // namespace
-
-Status CheckGrid(const Shape& shape, const Grid& grid) {
-  SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t element_count, ElementCount(shape));
-  if (element_count == 0) return InvalidArgument("an empty tensor has no grid");
-  if (grid.cuts.size() != shape.size()) {
-    return InvalidArgument("grid has ", grid.cuts.size(), " dimensions, expected ", shape.size(),
-                           " for shape ", ShapeToString(shape));
-  }
-  for (std::size_t d = 0; d < shape.size(); ++d) {
-    if (!AscendInside(grid.cuts[d], shape[d])) {
-      return InvalidArgument("cuts of dimension ", d,
-                             " do not ascend strictly inside 0:", shape[d]);
-    }
-  }
-  // No overflow: with cuts inside the extents there are at most as many cells as elements.
-  const std::uint64_t cell_count = GridCellCount(grid);
-  if (grid.run_cuts.empty()) return {};
-  if (grid.run_cuts.size() != cell_count) {
-    return InvalidArgument("grid has run cuts for ", grid.run_cuts.size(), " cells, expected ",
-                           cell_count);
-  }
-  for (std::uint64_t cell = 0; cell < cell_count; ++cell) {
-    const std::uint64_t size = BoxElementCount(GridCell(shape, grid, cell));
-    if (!AscendInside(grid.run_cuts[cell], size)) {
-      return InvalidArgument("run cuts of cell ", cell, " do not ascend strictly inside 0:", size);
-    }
-  }
-  return {};
-}
-
-std::uint64_t GridCellCount(const Grid& grid) {
-  std::uint64_t count = 1;
-  for (const Cuts& cuts : grid.cuts) count *= cuts.size() + 1;
-  return count;
-}
-
-std::uint64_t GridShardCount(const Grid& grid) {
-  std::uint64_t count = GridCellCount(grid);
-  for (const Cuts& cuts : grid.run_cuts) count += cuts.size();
-  return count;
-}
-
-Box GridCell(const Shape& shape, const Grid& grid, std::uint64_t cell) {
-  Box box{.offset = Shape(shape.size()), .extent = Shape(shape.size())};
-  for (std::size_t d = shape.size(); d-- > 0;) {
-    const std::uint64_t count = grid.cuts[d].size() + 1;
-    const Run interval = IntervalOfCut(grid.cuts[d], shape[d], cell % count);
-    box.offset[d] = interval.begin;
-    box.extent[d] = interval.end - interval.begin;
-    cell /= count;
-  }
-  return box;
-}
-
-std::vector<Region> GridRegions(const Shape& shape, const Grid& grid) {
-  std::vector<Region> regions;
-  regions.reserve(GridShardCount(grid));
-  const std::uint64_t cell_count = GridCellCount(grid);
-  for (std::uint64_t cell = 0; cell < cell_count; ++cell) {
-    const Region whole = Region::Of(GridCell(shape, grid, cell));
-    std::uint64_t begin = 0;
-    if (!grid.run_cuts.empty()) {
-      for (const std::uint64_t cut : grid.run_cuts[cell]) {
-        regions.push_back(SubRun(whole, begin, cut));
-        begin = cut;
-      }
-    }
-    regions.push_back(SubRun(whole, begin, whole.run.end));
-  }
-  return regions;
-}
 
 std::optional<GridMatch> MatchGrid(const Shape& shape, std::span<const Region> regions) {
   GridMatch match;

@@ -22,24 +22,6 @@ struct Grid {
   friend bool operator==(const Grid&, const Grid&) = default;
 };
 
-// Accepts any values, however hostile. Errors: InvalidArgument unless the grid has the shape's
-// ndim, its cuts ascend strictly inside the extents, and its run cuts are absent or given for every
-// cell and ascend strictly inside it; also for an empty tensor, which has no grid. LimitExceeded if
-// the shape's element count does not fit 64 bits. The functions below require a grid that passed.
-Status CheckGrid(const Shape& shape, const Grid& grid);
-
-// Cells in the grid. Precondition: as above, or the caller checked that the product fits 64 bits.
-std::uint64_t GridCellCount(const Grid& grid);
-
-// Shards in the grid: its cells, and one more per run cut.
-std::uint64_t GridShardCount(const Grid& grid);
-
-// The box of a cell. Precondition: cell < GridCellCount.
-Box GridCell(const Shape& shape, const Grid& grid, std::uint64_t cell);
-
-// All shard regions in cell-major, then run order.
-std::vector<Region> GridRegions(const Shape& shape, const Grid& grid);
-
 struct GridMatch {
   Grid grid;
   std::vector<std::size_t> order;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sealpoint/mesh.h"
-
 #include <algorithm>
 #include <charconv>
 #include <limits>
 
 #include "lib/base/checked_math.h"
 #include "lib/base/errors.h"
+#include "sealpoint/placement.h"
 
 namespace sealpoint {
 

@@ -45,7 +45,7 @@ class Placer {
   Result<Intervals*> Dim(int dim);
 
   Status operator()(const Replicate& rule);
-  Status operator()(const HoldHere& rule) { return TakeAxis(rule.axis).status(); }
+  Status operator()(const LocalOnly& rule) { return TakeAxis(rule.axis).status(); }
   Status operator()(const Shard& rule);
   Status operator()(const ShardSections& rule);
   Status operator()(const StridedShard& rule);
@@ -71,7 +71,7 @@ class Placer {
 Status Placer::Apply(const Placement& placement) {
   for (const PlacementRule& rule : placement) {
     if (is_flat_ && !std::holds_alternative<Replicate>(rule) &&
-        !std::holds_alternative<HoldHere>(rule)) {
+        !std::holds_alternative<LocalOnly>(rule)) {
       return InvalidArgument(ToString(rule), " after shard_flat");
     }
     Status status = std::visit([this](const auto& any_rule) { return (*this)(any_rule); }, rule);
@@ -169,7 +169,7 @@ Status Placer::operator()(const Pad& rule) {
   SEALPOINT_ASSIGN_OR_RETURN(Intervals* const dim, Dim(rule.dim));
   const std::uint64_t extent = shape_[static_cast<std::size_t>(rule.dim)];
   const bool is_uncut = extent == 0 ? dim->empty() : *dim == Intervals{{0, extent}};
-  if (!is_uncut) return InvalidArgument("padding after a cut of the same dimension");
+  if (!is_uncut) return InvalidArgument("padding after a rule that splits the same dimension");
   if (rule.size < extent) {
     return InvalidArgument("padded size is ", rule.size, ", expected at least the extent ", extent);
   }

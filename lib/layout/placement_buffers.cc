@@ -104,35 +104,4 @@ Result<std::vector<BucketPart>> PlaceBucket(std::span<const BucketMember> member
   return parts;
 }
 
-Result<std::vector<std::vector<LocalPart>>> PlaceFused(std::span<const std::uint64_t> rows,
-                                                       const Shape& row_shape,
-                                                       std::uint64_t first_group,
-                                                       std::uint64_t group_count) {
-  SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t row, ElementCount(row_shape));
-  std::uint64_t group_rows = 0;
-  for (const std::uint64_t count : rows) {
-    if (count == 0 || row == 0) return InvalidArgument("fused tensor has no elements");
-    const auto sum = CheckedAdd(group_rows, count);
-    if (!sum) return MakeError(Code::kLimitExceeded, "rows of a group exceed 64 bits");
-    group_rows = *sum;
-  }
-  const auto groups = CheckedAdd(first_group, group_count);
-  const auto all_rows = groups ? CheckedMul(*groups, group_rows) : std::nullopt;
-  if (!all_rows || !CheckedMul(*all_rows, row)) {
-    return MakeError(Code::kLimitExceeded, "groups exceed 64 bits");
-  }
-  std::vector<std::vector<LocalPart>> parts(rows.size());
-  for (std::uint64_t group = 0; group < group_count; ++group) {
-    std::uint64_t local_row = group * group_rows;
-    for (std::size_t c = 0; c < rows.size(); ++c) {
-      Box box{.offset = Shape(row_shape.size() + 1, 0), .extent = {rows[c]}};
-      box.offset[0] = (first_group + group) * rows[c];
-      box.extent.insert(box.extent.end(), row_shape.begin(), row_shape.end());
-      parts[c].push_back({.region = Region::Of(std::move(box)), .local_offset = local_row * row});
-      local_row += rows[c];
-    }
-  }
-  return parts;
-}
-
 }  // namespace sealpoint

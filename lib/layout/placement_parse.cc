@@ -127,8 +127,8 @@ Result<PlacementRule> ParseReplicate(Arguments& in) {
   return PlacementRule(std::move(rule));
 }
 
-Result<PlacementRule> ParseHoldHere(Arguments& in) {
-  HoldHere rule;
+Result<PlacementRule> ParseLocalOnly(Arguments& in) {
+  LocalOnly rule;
   SEALPOINT_RETURN_IF_ERROR(in.TakeAxis(rule.axis));
   return PlacementRule(std::move(rule));
 }
@@ -196,7 +196,7 @@ struct RuleParser {
 
 constexpr std::array<RuleParser, std::variant_size_v<PlacementRule>> kRuleParsers = {{
     {"replicate", ParseReplicate},
-    {"hold_here", ParseHoldHere},
+    {"hold_here", ParseLocalOnly},
     {"shard", ParseShard},
     {"shard_sections", ParseShardSections},
     {"strided_shard", ParseStridedShard},

@@ -17,7 +17,7 @@ std::string Join(const Items& items, const char* separator) {
 std::string_view NameOf(SplitRule rule) { return rule == SplitRule::kEven ? "even" : "ceil_chunk"; }
 
 std::string Text(const Replicate& rule) { return StrCat("replicate(", rule.axis, ")"); }
-std::string Text(const HoldHere& rule) { return StrCat("hold_here(", rule.axis, ")"); }
+std::string Text(const LocalOnly& rule) { return StrCat("hold_here(", rule.axis, ")"); }
 std::string Text(const Shard& rule) {
   const std::string unit = rule.unit == 1 ? "" : StrCat(", unit ", rule.unit);
   return StrCat("shard(dim ", rule.dim, ", ", rule.axis, ", ", NameOf(rule.rule), unit, ")");

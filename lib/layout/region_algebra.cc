@@ -115,6 +115,18 @@ Region SubRun(const Region& region, std::uint64_t begin, std::uint64_t end) {
   return Region{region.box, {.begin = region.run.begin + begin, .end = region.run.begin + end}};
 }
 
+std::optional<Box> SteppedHull(Box box, const std::vector<std::uint64_t>& origin,
+                               const std::vector<std::uint64_t>& steps) {
+  for (std::size_t d = 0; d < steps.size(); ++d) {
+    const std::uint64_t past = (box.offset[d] - origin[d]) % steps[d];
+    const std::uint64_t skipped = past == 0 ? 0 : steps[d] - past;
+    if (skipped >= box.extent[d]) return std::nullopt;
+    box.offset[d] += skipped;
+    box.extent[d] = (box.extent[d] - skipped - 1) / steps[d] * steps[d] + 1;
+  }
+  return box;
+}
+
 Run CoveringRun(const Box& box, const Box& part) {
   const std::vector<std::uint64_t> strides = RowMajorStrides(box.extent);
   std::uint64_t first = 0;

@@ -37,6 +37,12 @@ bool RegionsOverlap(const Region& a, const Region& b);
 // The part of `region` that its elements [begin, end) make, counted from region.run.begin.
 Region SubRun(const Region& region, std::uint64_t begin, std::uint64_t end);
 
+// The smallest box with all elements of `box` at multiples of steps[d] from `origin` in each
+// dimension d; empty if there are none. Preconditions: no step is 0; `box` begins at or behind
+// `origin`, and is not empty.
+std::optional<Box> SteppedHull(Box box, const std::vector<std::uint64_t>& origin,
+                               const std::vector<std::uint64_t>& steps);
+
 // Smallest run of `box` (its own row-major numbering) that covers the box `part`.
 // Precondition: BoxContains(box, part), part not empty.
 Run CoveringRun(const Box& box, const Box& part);

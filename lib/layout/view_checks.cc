@@ -97,7 +97,7 @@ Status CheckView(const BasicMemoryView<Byte>& view, const Region& region, DType 
   if (view.data == nullptr) return InvalidArgument("memory is null");
   std::int64_t past = 0;
   if (__builtin_add_overflow(reinterpret_cast<std::uintptr_t>(view.data), view.size_bytes, &past)) {
-    return InvalidArgument("memory of ", view.size_bytes, " bytes ends behind the last address");
+    return InvalidArgument("memory of ", view.size_bytes, " bytes ends beyond the address space");
   }
   if (view.dtype != DType::kNone && view.dtype != dtype) {
     return InvalidArgument("memory has elements of ", DTypeText(view.dtype), ", expected ",

@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "schema/index_generated.h"
+#include "sealpoint/fingerprint.h"
 #include "sealpoint/id.h"
 
 namespace sealpoint::internal::metadata {
@@ -49,6 +50,21 @@ inline fb::Bits128 BitsOf(const Id128& id) {
   static_assert(sizeof(bits) == sizeof(id.bytes));
   std::memcpy(static_cast<void*>(&bits), id.bytes.data(), id.bytes.size());
   return bits;
+}
+
+// As stored: two little-endian numbers.
+inline fb::Bits128 BitsOf(const Fingerprint& fingerprint) {
+  fb::Bits128 bits;
+  static_assert(sizeof(bits) == sizeof(fingerprint.values()));
+  std::memcpy(static_cast<void*>(&bits), fingerprint.values().data(), sizeof(bits));
+  return bits;
+}
+
+// The values may be too large (R-FPR-01).
+inline std::array<std::uint64_t, 2> FingerprintValuesOf(const fb::Bits128& bits) {
+  std::array<std::uint64_t, 2> values{};
+  std::memcpy(values.data(), &bits, sizeof(bits));
+  return values;
 }
 
 inline constexpr const char* kManifestIdentifier = "SPMF";

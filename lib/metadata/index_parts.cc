@@ -45,8 +45,8 @@ class EntryMerger {
     std::sort(entries.begin(), entries.end(),
               [](const TensorEntry& a, const TensorEntry& b) { return a.blob < b.blob; });
     merger_.Begin(entries.front().head.fields(), entries.front().blob);
-    for (const TensorEntry& entry : entries) {
-      SEALPOINT_RETURN_IF_ERROR(merger_.CheckAgreement(entry.head.fields(), entry.blob));
+    for (const TensorEntry& entry : std::span(entries).subspan(1)) {
+      SEALPOINT_RETURN_IF_ERROR(merger_.Join(entry.head.fields(), entry.blob));
     }
     for (const TensorEntry& entry : entries) AddShards(entry);
     SEALPOINT_ASSIGN_OR_RETURN(const MergedTensor merged, merger_.Finish());

@@ -20,6 +20,9 @@ void EncodeHead(const TensorFields& fields, const std::vector<std::string>& plac
   out.Put(std::uint64_t{fields.dtype});
   out.Put(std::uint64_t{fields.element_size});
   out.Put(std::uint64_t{fields.chunk_size_log2});
+  out.Put(std::uint64_t{fields.fingerprint.has_value()});
+  const Fingerprint fingerprint = fields.fingerprint.value_or(Fingerprint());
+  for (const std::uint64_t value : fingerprint.values()) out.Put(value);
   out.Put(std::vector<std::uint64_t>(fields.shape.begin(), fields.shape.end()));
   out.Put(std::uint64_t{placement.size()});
   for (const std::string& text : placement) out.Put(text);
@@ -33,6 +36,10 @@ Result<TensorHead> DecodeHead(std::string_view name, WireReader& in) {
   head.dtype = static_cast<std::uint16_t>(dtype);
   head.element_size = static_cast<std::uint16_t>(element_size);
   head.chunk_size_log2 = static_cast<std::uint8_t>(chunk_size_log2);
+  SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t has_fingerprint, in.Number());
+  SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t first, in.Number());
+  SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t second, in.Number());
+  if (has_fingerprint != 0) head.fingerprint = Fingerprint({first, second});
   SEALPOINT_ASSIGN_OR_RETURN(head.shape, in.Numbers());
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t texts, in.Number());
   for (std::uint64_t i = 0; i < texts; ++i) {
@@ -120,7 +127,8 @@ TensorFields TensorHead::fields() const {
           .shape = shape,
           .dtype = dtype,
           .element_size = element_size,
-          .chunk_size_log2 = chunk_size_log2};
+          .chunk_size_log2 = chunk_size_log2,
+          .fingerprint = fingerprint};
 }
 
 void EncodeTensorEntry(const TensorView& tensor, std::uint32_t blob, WireWriter& out) {
@@ -129,7 +137,8 @@ void EncodeTensorEntry(const TensorView& tensor, std::uint32_t blob, WireWriter&
               .shape = shape,
               .dtype = static_cast<std::uint16_t>(tensor.dtype()),
               .element_size = static_cast<std::uint16_t>(tensor.element_size()),
-              .chunk_size_log2 = static_cast<std::uint8_t>(std::countr_zero(tensor.chunk_size()))},
+              .chunk_size_log2 = static_cast<std::uint8_t>(std::countr_zero(tensor.chunk_size())),
+              .fingerprint = tensor.fingerprint()},
              tensor.placement(), out);
   std::vector<std::uint64_t> boxes;
   std::vector<std::uint64_t> runs;

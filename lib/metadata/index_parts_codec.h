@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,7 @@ struct TensorHead {
   std::uint16_t dtype = 0;
   std::uint16_t element_size = 0;
   std::uint8_t chunk_size_log2 = 0;
+  std::optional<Fingerprint> fingerprint{};
   std::vector<std::string> placement{};
 
   // Borrows the shape, too.

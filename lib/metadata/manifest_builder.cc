@@ -5,6 +5,7 @@
 #include <bit>
 #include <numeric>
 
+#include "lib/base/macros.h"
 #include "lib/metadata/metadata_encoder.h"
 
 namespace sealpoint::internal::metadata {
@@ -42,7 +43,7 @@ class ManifestBuilder::Encoder {
  private:
   std::uint64_t SizeHint() const;
   void Sort();
-  void AddTensor(const TensorAttributes& tensor, std::span<const Shard> shards);
+  void AddTensor(std::uint32_t number, std::span<const Shard> shards);
   EncodedGeometry AddShards(std::size_t ndim, std::span<const Shard> shards);
 
   ManifestBuilder& from_;
@@ -101,8 +102,8 @@ EncodedGeometry ManifestBuilder::Encoder::AddShards(std::size_t ndim,
   return encoder_->AddBoxList(boxes_, runs_);
 }
 
-void ManifestBuilder::Encoder::AddTensor(const TensorAttributes& tensor,
-                                         std::span<const Shard> shards) {
+void ManifestBuilder::Encoder::AddTensor(std::uint32_t number, std::span<const Shard> shards) {
+  const TensorAttributes tensor = from_.tensors_[number];
   refs_.clear();
   for (const Shard& shard : shards) refs_.emplace_back(0, shard.first_record);
   EncodedGeometry geometry;
@@ -112,7 +113,8 @@ void ManifestBuilder::Encoder::AddTensor(const TensorAttributes& tensor,
                        .shape = tensor.shape,
                        .dtype = static_cast<std::uint16_t>(tensor.dtype),
                        .element_size = static_cast<std::uint16_t>(tensor.element_size),
-                       .chunk_size_log2 = Log2Of(tensor.chunk_size)},
+                       .chunk_size_log2 = Log2Of(tensor.chunk_size),
+                       .fingerprint = from_.FingerprintOf(number)},
                       geometry, refs_, placement);
 }
 
@@ -123,7 +125,7 @@ EncodedManifest ManifestBuilder::Encoder::Run() {
   for (const std::uint32_t number : from_.added_) {
     const auto end = std::find_if(shard, from_.shards_.end(),
                                   [&](const Shard& other) { return other.tensor != number; });
-    AddTensor(from_.tensors_[number], std::span(shard, end));
+    AddTensor(number, std::span(shard, end));
     shard = end;
   }
   for (const ManifestObject& object : from_.objects_) {
@@ -161,6 +163,17 @@ void ManifestBuilder::AddShard(std::uint32_t tensor, const Region& region,
       {.tensor = tensor, .first_record = first_record, .numbers = is_same ? before : begin});
 }
 
+void ManifestBuilder::AddFingerprint(std::uint32_t tensor, const Fingerprint& part) {
+  SEALPOINT_CHECK(has_fingerprints_);
+  if (fingerprints_.size() <= tensor) fingerprints_.resize(tensors_.size());
+  fingerprints_[tensor] += part;
+}
+
+std::optional<Fingerprint> ManifestBuilder::FingerprintOf(std::uint32_t tensor) const {
+  if (!has_fingerprints_) return std::nullopt;
+  return tensor < fingerprints_.size() ? fingerprints_[tensor] : Fingerprint();
+}
+
 EncodedManifest ManifestBuilder::Encode() {
   EncodedManifest manifest = Encoder(*this).Run();
   is_added_ = std::vector<bool>();
@@ -168,6 +181,7 @@ EncodedManifest ManifestBuilder::Encode() {
   shards_ = std::vector<Shard>();
   numbers_ = std::vector<std::uint64_t>();
   objects_ = std::vector<ManifestObject>();
+  fingerprints_ = std::vector<Fingerprint>();
   return manifest;
 }
 

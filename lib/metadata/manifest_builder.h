@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 
 #include "lib/metadata/metadata.h"
 #include "lib/metadata/tensor_table.h"
+#include "sealpoint/fingerprint.h"
 
 namespace sealpoint::internal::metadata {
 
@@ -33,12 +35,15 @@ struct EncodedManifest {
 // checked by Metadata::DecodeManifest before use. Borrows the table, which may grow meanwhile.
 class ManifestBuilder {
  public:
-  explicit ManifestBuilder(const TensorTable& tensors) : tensors_(tensors) {}
+  explicit ManifestBuilder(const TensorTable& tensors, bool has_fingerprints = false)
+      : tensors_(tensors), has_fingerprints_(has_fingerprints) {}
 
   // A tensor of the table; false if it was added before.
   bool AddTensor(std::uint32_t tensor);
   // Adds a shard to a tensor that was added before.
   void AddShard(std::uint32_t tensor, const Region& region, std::uint32_t first_record);
+  // Adds the fingerprint of some elements of its shards. Precondition: it has fingerprints.
+  void AddFingerprint(std::uint32_t tensor, const Fingerprint& part);
   void AddObject(ManifestObject object) { objects_.push_back(std::move(object)); }
 
   // The last call: gives back all memory but the result. Empty if the manifest would exceed the
@@ -56,12 +61,16 @@ class ManifestBuilder {
 
   class Encoder;
 
+  std::optional<Fingerprint> FingerprintOf(std::uint32_t tensor) const;
+
   const TensorTable& tensors_;
+  const bool has_fingerprints_;
   std::vector<bool> is_added_;  // by number
   std::vector<std::uint32_t> added_;
   std::vector<Shard> shards_;
   std::vector<std::uint64_t> numbers_;
   std::vector<ManifestObject> objects_;
+  std::vector<Fingerprint> fingerprints_;  // by number; zero behind the last
 };
 
 }  // namespace sealpoint::internal::metadata

@@ -131,19 +131,20 @@ class ManifestMerger {
 
   std::string BlobName(std::uint32_t blob) const { return blobs_[blob]->pin.id.ToHex(); }
 
-  static TensorFields FieldsOf(const fb::Tensor& tensor) {
+  TensorFields FieldsOf(const Entry<fb::Tensor>& entry) const {
+    const fb::Tensor& tensor = *entry.table;
     return {.name = TextOf(tensor.name()),
             .shape = NumbersOf(tensor.shape()),
             .dtype = tensor.dtype(),
             .element_size = tensor.element_size(),
-            .chunk_size_log2 = tensor.chunk_size_log2()};
+            .chunk_size_log2 = tensor.chunk_size_log2(),
+            .fingerprint = MetadataTables::FingerprintOf(*blobs_[entry.blob]->manifest, tensor)};
   }
 
   Status AddTensor(const std::vector<Entry<fb::Tensor>>& entries) {
-    merger_.Begin(FieldsOf(*entries[0].table), entries[0].blob);
+    merger_.Begin(FieldsOf(entries[0]), entries[0].blob);
     for (std::size_t i = 1; i < entries.size(); ++i) {
-      SEALPOINT_RETURN_IF_ERROR(
-          merger_.CheckAgreement(FieldsOf(*entries[i].table), entries[i].blob));
+      SEALPOINT_RETURN_IF_ERROR(merger_.Join(FieldsOf(entries[i]), entries[i].blob));
     }
     for (const Entry<fb::Tensor>& entry : entries) AddShards(entry);
     SEALPOINT_ASSIGN_OR_RETURN(const MergedTensor merged, merger_.Finish());

@@ -45,25 +45,24 @@ std::optional<std::size_t> FindByName(const Tables& tables, std::string_view nam
 
 struct Metadata::DecodeOptions {
   const Limits& limits;
-  UnknownFields unknown_fields = UnknownFields::kRefuse;
+  AnnouncedFields announced{};
   ManifestCounts counts{};  // of a manifest
 };
 
 Result<Metadata> Metadata::Decode(MetadataKind kind, std::shared_ptr<const Bytes> owner,
                                   ByteSpan buffer, const Limits& limits,
-                                  UnknownFields unknown_fields) {
+                                  const AnnouncedFields& announced) {
   if (kind == MetadataKind::kManifest) {
     return InvalidArgument("a manifest is verified together with the counts of its blob");
   }
-  return DecodeAny(kind, std::move(owner), buffer,
-                   {.limits = limits, .unknown_fields = unknown_fields});
+  return DecodeAny(kind, std::move(owner), buffer, {.limits = limits, .announced = announced});
 }
 
 Result<Metadata> Metadata::DecodeManifest(std::shared_ptr<const Bytes> owner, ByteSpan buffer,
                                           ManifestCounts counts, const Limits& limits,
-                                          UnknownFields unknown_fields) {
+                                          const AnnouncedFields& announced) {
   return DecodeAny(MetadataKind::kManifest, std::move(owner), buffer,
-                   {.limits = limits, .unknown_fields = unknown_fields, .counts = counts});
+                   {.limits = limits, .announced = announced, .counts = counts});
 }
 
 Result<Metadata> Metadata::DecodeAny(MetadataKind kind, std::shared_ptr<const Bytes> owner,
@@ -71,11 +70,12 @@ Result<Metadata> Metadata::DecodeAny(MetadataKind kind, std::shared_ptr<const By
   SEALPOINT_RETURN_IF_ERROR(VerifyBuffer(kind, buffer, options.limits));
   VerifyInput input{.buffer = buffer,
                     .limits = options.limits,
-                    .unknown_fields = options.unknown_fields,
+                    .announced = options.announced,
                     .manifest_counts = options.counts};
   Metadata metadata;
   metadata.kind_ = kind;
   metadata.owner_ = std::move(owner);
+  metadata.has_fingerprints_ = options.announced.fingerprints;
   if (kind == MetadataKind::kIndex) {
     input.index = flatbuffers::GetRoot<fb::Index>(buffer.data());
     metadata.root_ = input.index;
@@ -91,7 +91,7 @@ Result<Metadata> Metadata::DecodeAny(MetadataKind kind, std::shared_ptr<const By
 std::size_t Metadata::tensor_count() const { return TensorsOf(kind_, root_).size(); }
 
 TensorView Metadata::tensor(std::size_t i) const {
-  return TensorView(TensorsOf(kind_, root_).Get(At(i)));
+  return {TensorsOf(kind_, root_).Get(At(i)), has_fingerprints_};
 }
 
 std::optional<std::size_t> Metadata::FindTensor(std::string_view name) const {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/format/constants.h"
 #include "lib/format/file_header.h"
 #include "lib/metadata/tensor_view.h"
 #include "sealpoint/bytes.h"
@@ -37,13 +38,15 @@ struct BlobPin {
 
 enum class MetadataKind : std::uint8_t { kManifest, kIndex };
 
-// Treatment of a field that this version does not define (R-IDX-03). Skipped fields are never read;
-// in the tables of a geometry no field is skipped.
-enum class UnknownFields : std::uint8_t { kRefuse, kSkip };
-// By the header of the file that holds the FlatBuffer: its unknown compat bits announce such
-// fields.
-constexpr UnknownFields UnknownFieldsUnder(const format::FeatureMasks& features) {
-  return format::HasUnknownCompat(features) ? UnknownFields::kSkip : UnknownFields::kRefuse;
+// Fields besides those of every FlatBuffer, as the compat bits in the header of its file announce
+// them. Any other field is refused (R-IDX-03).
+struct AnnouncedFields {
+  bool unknown = false;  // they are never read; in the tables of a geometry they are refused still
+  bool fingerprints = false;
+};
+constexpr AnnouncedFields AnnouncedBy(const format::FeatureMasks& features) {
+  return {.unknown = format::HasUnknownCompat(features),
+          .fingerprints = (features.compat & format::kFingerprintFeature) != 0};
 }
 
 // A manifest or an index that passed every rule R-IDX-*. Immutable, movable, thread safe.
@@ -57,7 +60,7 @@ class Metadata {
   // 12 bytes per blob and the memory to check one box list.
   static Result<Metadata> Decode(MetadataKind kind, std::shared_ptr<const Bytes> owner,
                                  ByteSpan buffer, const Limits& limits,
-                                 UnknownFields unknown_fields = UnknownFields::kRefuse);
+                                 const AnnouncedFields& announced = {});
   // The counts in the blob's trailer, against which R-IDX-20 and R-IDX-21 check a manifest.
   struct ManifestCounts {
     std::uint32_t record_count = 0;
@@ -65,7 +68,7 @@ class Metadata {
   };
   static Result<Metadata> DecodeManifest(std::shared_ptr<const Bytes> owner, ByteSpan buffer,
                                          ManifestCounts counts, const Limits& limits,
-                                         UnknownFields unknown_fields = UnknownFields::kRefuse);
+                                         const AnnouncedFields& announced = {});
 
   MetadataKind kind() const { return kind_; }
   std::size_t tensor_count() const;
@@ -98,6 +101,7 @@ class Metadata {
   std::shared_ptr<const Bytes> owner_;
   const void* root_ = nullptr;  // the generated root type
   std::uint64_t total_shard_count_ = 0;
+  bool has_fingerprints_ = false;
 };
 
 }  // namespace sealpoint::internal::metadata

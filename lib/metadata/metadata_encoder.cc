@@ -49,9 +49,11 @@ void MetadataEncoder::AddTensor(const TensorFields& fields, const EncodedGeometr
   const auto shape = AddShape(fields.shape);
   const auto refs = builder_.CreateVectorOfStructs(shards.data(), shards.size());
   const auto name = AddString(&builder_, fields.name);
+  std::optional<fb::Bits128> fingerprint;
+  if (fields.fingerprint) fingerprint = BitsOf(*fields.fingerprint);
   tensors_.push_back(fb::CreateTensor(builder_, name, shape, geometry.grid, geometry.boxes, refs,
                                       fields.dtype, fields.element_size, fields.chunk_size_log2,
-                                      placement));
+                                      placement, fingerprint ? &*fingerprint : nullptr));
 }
 
 void MetadataEncoder::AddObject(std::string_view name, std::string_view media_type,

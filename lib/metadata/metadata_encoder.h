@@ -23,6 +23,11 @@ struct MetadataTables {
   static const fb::Manifest& ManifestOf(const Metadata& metadata) {
     return *static_cast<const fb::Manifest*>(metadata.root_);
   }
+  // `tensor` is one of its tables.
+  static std::optional<Fingerprint> FingerprintOf(const Metadata& metadata,
+                                                  const fb::Tensor& tensor) {
+    return TensorView(&tensor, metadata.has_fingerprints_).fingerprint();
+  }
 };
 
 struct NumbersHash {
@@ -44,6 +49,7 @@ struct TensorFields {
   std::uint16_t dtype = 0;
   std::uint16_t element_size = 0;
   std::uint8_t chunk_size_log2 = 0;
+  std::optional<Fingerprint> fingerprint{};
 };
 
 // Encodes the tables that manifest and index have in common. Equal shapes, placements and media

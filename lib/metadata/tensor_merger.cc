@@ -26,7 +26,7 @@ void TensorMerger::Begin(const TensorFields& fields, std::uint32_t blob) {
   parts_.clear();
 }
 
-Status TensorMerger::CheckAgreement(const TensorFields& fields, std::uint32_t blob) const {
+Status TensorMerger::Join(const TensorFields& fields, std::uint32_t blob) {
   const auto differs = [&](std::string_view what, const auto& in_first, const auto& in_other) {
     return InvalidArgument(what, " is ", in_first, " in blob ", blob_name_(first_blob_), ", but ",
                            in_other, " in blob ", blob_name_(blob));
@@ -44,9 +44,13 @@ Status TensorMerger::CheckAgreement(const TensorFields& fields, std::uint32_t bl
   }
   const Numbers a = fields_.shape;
   const Numbers b = fields.shape;
-  if (std::equal(a.begin(), a.end(), b.begin(), b.end())) return {};
-  return differs("shape", ShapeToString(Shape(a.begin(), a.end())),
-                 ShapeToString(Shape(b.begin(), b.end())));
+  if (!std::equal(a.begin(), a.end(), b.begin(), b.end())) {
+    return differs("shape", ShapeToString(Shape(a.begin(), a.end())),
+                   ShapeToString(Shape(b.begin(), b.end())));
+  }
+  if (!fields.fingerprint) fields_.fingerprint.reset();
+  if (fields_.fingerprint) *fields_.fingerprint += *fields.fingerprint;
+  return {};
 }
 
 void TensorMerger::AddShard(const std::uint64_t* box, std::optional<Run> run, fb::ShardRef ref) {

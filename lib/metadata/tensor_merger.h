@@ -42,8 +42,9 @@ class TensorMerger {
 
   // Begins a tensor with its fields in the first blob, which are borrowed until the next Begin.
   void Begin(const TensorFields& fields, std::uint32_t blob);
-  // Compares the fields in another blob. Errors: InvalidArgument if they differ from the first.
-  Status CheckAgreement(const TensorFields& fields, std::uint32_t blob) const;
+  // Joins the fields in another blob: the fingerprint, if both have one, is that of both parts; all
+  // others must agree. Errors: InvalidArgument if they do not.
+  Status Join(const TensorFields& fields, std::uint32_t blob);
   // Adds a shard. `box` (offsets, then extents) is borrowed until Finish. Without a run the shard
   // is the whole box.
   void AddShard(const std::uint64_t* box, std::optional<Run> run, fb::ShardRef ref);

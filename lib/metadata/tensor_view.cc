@@ -147,6 +147,12 @@ void VisitGridShards(Numbers shape, const fb::Grid& grid, const Visit& visit) {
 
 }  // namespace
 
+std::optional<Fingerprint> TensorView::fingerprint() const {
+  const fb::Bits128* const bits = has_fingerprint_ ? AsTensor(table_).fingerprint() : nullptr;
+  if (bits == nullptr) return std::nullopt;
+  return Fingerprint(FingerprintValuesOf(*bits));
+}
+
 std::uint64_t ChunkCount(std::uint64_t raw_size, std::uint64_t chunk_size) {
   return DivideRoundUp(raw_size, chunk_size);
 }

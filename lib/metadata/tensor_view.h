@@ -5,12 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "sealpoint/dtype.h"
+#include "sealpoint/fingerprint.h"
 #include "sealpoint/region.h"
 
 // The entries of a verified manifest or index. No generated type appears here.
@@ -35,6 +37,8 @@ class TensorView {
   Shape shape() const;
   std::uint64_t element_count() const;
   std::vector<std::string> placement() const;
+  // In a manifest, of the part in its blob.
+  std::optional<Fingerprint> fingerprint() const;
 
   std::size_t shard_count() const;
   ShardRef shard_ref(std::size_t shard) const;
@@ -52,8 +56,11 @@ class TensorView {
 
  private:
   friend class Metadata;
-  explicit TensorView(const void* table) : table_(table) {}
+  friend struct MetadataTables;
+  TensorView(const void* table, bool has_fingerprint)
+      : table_(table), has_fingerprint_(has_fingerprint) {}
   const void* table_;  // the generated table type
+  bool has_fingerprint_ = false;
 };
 
 class ObjectView {

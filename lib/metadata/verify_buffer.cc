@@ -85,7 +85,7 @@ class FieldVerifier {
 
   Status CheckTable(const void* table, flatbuffers::voffset_t last_known,
                     std::string_view what) const {
-    if (input_.unknown_fields == UnknownFields::kSkip) return {};
+    if (input_.announced.unknown) return {};
     return CheckGeometry(table, last_known, what);
   }
 
@@ -108,7 +108,9 @@ class FieldVerifier {
   }
 
   Status CheckTensor(const fb::Tensor& tensor) const {
-    SEALPOINT_RETURN_IF_ERROR(CheckTable(&tensor, fb::Tensor::VT_PLACEMENT, "tensor"));
+    const auto last_known =
+        input_.announced.fingerprints ? fb::Tensor::VT_FINGERPRINT : fb::Tensor::VT_PLACEMENT;
+    SEALPOINT_RETURN_IF_ERROR(CheckTable(&tensor, last_known, "tensor"));
     SEALPOINT_RETURN_IF_ERROR(CheckAlignment(tensor.shape()));
     if (const fb::Grid* grid = tensor.grid()) {
       SEALPOINT_RETURN_IF_ERROR(CheckGeometry(grid, fb::Grid::VT_RUN_CUTS, "grid"));

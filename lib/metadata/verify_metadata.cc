@@ -113,6 +113,7 @@ class MeaningVerifier {
       previous = TextOf(object->name());
     }
     SEALPOINT_RETURN_IF_ERROR(CheckTotals());
+    SEALPOINT_RETURN_IF_ERROR(CheckFingerprints());
     return records_.total_shard_count();
   }
 
@@ -262,6 +263,23 @@ class MeaningVerifier {
       SEALPOINT_RETURN_IF_ERROR(CheckText(text, kNameSizeMaxBytes, "placement"));
     }
     checked_placement_ = tensor.placement();
+    return {};
+  }
+
+  Status CheckFingerprints() const {
+    if (!input_.announced.fingerprints) return {};
+    for (const fb::Tensor* tensor : input_.tensors()) {
+      if (tensor->fingerprint() == nullptr) continue;
+      // Only a tensor without elements has no shards (R-IDX-12).
+      const std::uint64_t end = tensor->shards()->size() == 0 ? 1 : Fingerprint::kModulus;
+      for (const std::uint64_t value : FingerprintValuesOf(*tensor->fingerprint())) {
+        if (value < end) continue;
+        return input_
+            .Corrupt("R-FPR-01", tensor, "a value of the fingerprint is ", value,
+                     ", expected below ", end)
+            .AtTensor(TextOf(tensor->name()));
+      }
+    }
     return {};
   }
 

@@ -21,7 +21,7 @@ namespace sealpoint::internal::metadata {
 struct VerifyInput {
   ByteSpan buffer;
   const Limits& limits;
-  UnknownFields unknown_fields = UnknownFields::kRefuse;
+  AnnouncedFields announced{};
   const fb::Manifest* manifest = nullptr;
   const fb::Index* index = nullptr;
   Metadata::ManifestCounts manifest_counts;

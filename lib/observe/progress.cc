@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sealpoint/progress.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdarg>
 #include <cstdio>
 
-#include "sealpoint/text.h"
+#include "sealpoint/bytes.h"
+#include "sealpoint/phases.h"
 
 namespace sealpoint {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "sealpoint/progress.h"
+#include "sealpoint/phases.h"
 
 namespace sealpoint {
 namespace {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sealpoint/trace.h"
-
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -15,6 +13,7 @@
 #include <utility>
 
 #include "lib/base/errors.h"
+#include "sealpoint/phases.h"
 
 namespace sealpoint {
 namespace internal::observe {

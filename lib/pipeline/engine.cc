@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "lib/base/checked_math.h"
 #include "lib/base/errors.h"
 #include "lib/base/internal_access.h"
@@ -36,17 +38,17 @@ Status EngineParts::TooSmallFor(std::uint64_t part_size_bytes) const {
   return InvalidArgument("memory_budget_bytes is ", options.memory_budget_bytes,
                          ", expected at least ", needed * pool->buffer_size_bytes(), " for ", blobs,
                          " blobs written at the same time, each with a part of ", part_size_bytes,
-                         " bytes of its upload, beside ", held_buffers_,
+                         " bytes of its upload, and ", held_buffers_,
                          " staging buffers of saves in the background");
 }
 
 // Without the lock: what it waits for may be given back meanwhile.
-Status EngineParts::SetPartAside(std::uint64_t buffer_count,
+Status EngineParts::WithdrawPart(std::uint64_t buffer_count,
                                  const std::function<Result<bool>()>& drain) {
   bool may_drain = drain != nullptr;
-  while (!pool->TrySetAside(buffer_count)) {
+  while (!pool->TryWithdraw(buffer_count)) {
     if (!may_drain) {
-      pool->SetAside(buffer_count);
+      pool->Withdraw(buffer_count);
       break;
     }
     SEALPOINT_ASSIGN_OR_RETURN(may_drain, drain());
@@ -65,7 +67,7 @@ Status EngineParts::TakeBlobPermit(std::uint64_t part_size_bytes,
     ++open_blobs_;
     part_buffers_ += part;
   }
-  Status status = part > 0 ? SetPartAside(part, drain) : Status();
+  Status status = part > 0 ? WithdrawPart(part, drain) : Status();
   if (status.ok()) return status;
   const std::lock_guard lock(mutex_);
   --open_blobs_;
@@ -77,7 +79,7 @@ void EngineParts::ReturnBlobPermit(std::uint64_t part_size_bytes) {
   const std::lock_guard lock(mutex_);
   --open_blobs_;
   part_buffers_ -= BuffersOf(part_size_bytes);
-  pool->ReturnAside(BuffersOf(part_size_bytes));
+  pool->ReturnWithdrawn(BuffersOf(part_size_bytes));
 }
 
 bool EngineParts::TryReserve(std::uint64_t count) {
@@ -98,7 +100,7 @@ void EngineParts::ConvertReservation(std::uint64_t count, std::uint64_t blob_cou
     open_blobs_ += blob_count;
     part_buffers_ += parts;
   }
-  if (parts > 0) pool->SetAside(parts);
+  if (parts > 0) pool->Withdraw(parts);
 }
 
 bool EngineParts::TryTake(std::uint64_t bytes) {
@@ -106,7 +108,7 @@ bool EngineParts::TryTake(std::uint64_t bytes) {
   const std::uint64_t staging = 2 * static_cast<std::uint64_t>(options.io_thread_count) + 2;
   const std::lock_guard lock(mutex_);
   const std::uint64_t used = held_buffers_ + part_buffers_ + extra_buffers_ + open_blobs_ + staging;
-  if (used + part >= pool->buffer_count() || !pool->TrySetAside(part)) return false;
+  if (used + part >= pool->buffer_count() || !pool->TryWithdraw(part)) return false;
   extra_buffers_ += part;
   return true;
 }
@@ -114,7 +116,18 @@ bool EngineParts::TryTake(std::uint64_t bytes) {
 void EngineParts::Give(std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   extra_buffers_ -= BuffersOf(bytes);
-  pool->ReturnAside(BuffersOf(bytes));
+  pool->ReturnWithdrawn(BuffersOf(bytes));
+}
+
+void EngineParts::MapInBackground(std::uint64_t size_bytes) {
+  // Buffers for the ends of blobs, and one that is being written.
+  constexpr std::uint64_t kFurtherBuffers = 4;
+  const std::uint64_t count = BuffersOf(size_bytes) + kFurtherBuffers;
+  const std::lock_guard lock(mapper_mutex_);
+  mapper_ = {};  // waits for at most one buffer
+  mapper_ = std::jthread([this, count](const std::stop_token& stop) {
+    [[maybe_unused]] const Status status = pool->Reserve(count, stop);
+  });
 }
 
 }  // namespace internal::pipeline
@@ -171,6 +184,12 @@ Engine::~Engine() {
 }
 
 Status Engine::MapMemory() { return parts_->pool->Reserve(parts_->pool->buffer_count()); }
+
+Status Engine::MapMemoryInBackground(std::uint64_t size_bytes) {
+  SEALPOINT_RETURN_IF_ERROR(parts_->CheckUsable());
+  parts_->MapInBackground(std::min(size_bytes, parts_->options.memory_budget_bytes));
+  return {};
+}
 
 Storage& Engine::storage() const { return *parts_->storage; }
 const EngineOptions& Engine::options() const { return parts_->options; }

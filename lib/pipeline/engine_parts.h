@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -42,7 +43,7 @@ class CodecPool {
 // The members of an Engine, in order of construction: the pool outlives the threads, because their
 // jobs hold its buffers. Parts of uploads are counted in the pool's budget. One part per blob is
 // reserved; more are taken as long as staging keeps the memory it benefits from.
-struct EngineParts : public PartMemory {
+struct EngineParts : public PartBudget {
   EngineOptions options;
   std::shared_ptr<Storage> storage;
   // CudaRuntime(). Tests replace it before the first use.
@@ -76,12 +77,16 @@ struct EngineParts : public PartMemory {
   // As many buffers as have room for `bytes`.
   std::uint64_t BuffersOf(std::uint64_t bytes) const;
 
+  // Maps buffers for `size_bytes` on a thread of its own, which replaces an earlier one. Its
+  // failure is not reported: a save that needs the memory reports it.
+  void MapInBackground(std::uint64_t size_bytes);
+
   // Parts beyond the one that is set apart for each blob.
   bool TryTake(std::uint64_t bytes) override;
   void Give(std::uint64_t bytes) override;
 
  private:
-  Status SetPartAside(std::uint64_t buffer_count, const std::function<Result<bool>()>& drain);
+  Status WithdrawPart(std::uint64_t buffer_count, const std::function<Result<bool>()>& drain);
   Status TooSmallFor(std::uint64_t part_size_bytes) const;
 
   std::mutex mutex_;
@@ -89,6 +94,9 @@ struct EngineParts : public PartMemory {
   std::uint64_t held_buffers_ = 0;
   std::uint64_t part_buffers_ = 0;   // in buffers: set apart for parts of open blobs
   std::uint64_t extra_buffers_ = 0;  // taken for further parts
+
+  std::mutex mapper_mutex_;  // held while a thread is replaced
+  std::jthread mapper_;      // the last member: it uses the pool
 };
 
 }  // namespace sealpoint::internal::pipeline

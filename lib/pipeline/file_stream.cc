@@ -75,6 +75,8 @@ struct FileStream::Borrowed {
   ByteSpan bytes{};
   std::uint64_t unit = 0;
   std::span<Digest> digests{};
+  BlockVisitor visit{};
+  std::uint64_t begin = 0;  // in the bytes of the call
 
   // Through a copy: the memory may change meanwhile, and what is hashed must be what is written.
   Status Write(WritableFile& file) const {
@@ -87,6 +89,7 @@ struct FileStream::Borrowed {
         const std::uint64_t size = std::min<std::uint64_t>(end - done, kBorrowedBlockBytes);
         const MutableByteSpan block(copy.get(), size);
         hasher.CopyAndUpdate(bytes.subspan(done, size), block);
+        if (visit) visit(begin + done, block);
         SEALPOINT_RETURN_IF_ERROR(file.WriteAt(offset + done, block));
         done += size;
       }
@@ -110,18 +113,22 @@ void FileStream::WriteBorrowed(Shared& shared, const Borrowed& borrowed) {
   shared.finished.notify_all();
 }
 
-Status FileStream::AppendBorrowed(ByteSpan bytes, std::uint64_t unit, std::span<Digest> digests) {
+Status FileStream::AppendBorrowed(ByteSpan bytes, std::uint64_t unit, std::span<Digest> digests,
+                                  const BlockVisitor& visit) {
   SEALPOINT_CHECK(is_bound_ && unit > 0);
   if (filled_ != 0) SubmitBuffer();
   // Some pieces per thread, so that all end at about the same time; whole units each.
   const std::uint64_t units = std::max<std::uint64_t>(1, pool_.buffer_size_bytes() / unit);
-  while (!digests.empty()) {
+  for (std::uint64_t begin = 0; !digests.empty();) {
     const std::size_t count = std::min<std::size_t>(digests.size(), units);
     const Borrowed borrowed{
         .offset = buffer_offset_,
         .bytes = bytes.first(std::min<std::uint64_t>(bytes.size(), count * unit)),
         .unit = unit,
-        .digests = digests.first(count)};
+        .digests = digests.first(count),
+        .visit = visit,
+        .begin = begin};
+    begin += borrowed.bytes.size();
     buffer_offset_ += borrowed.bytes.size();
     bytes = bytes.subspan(borrowed.bytes.size());
     digests = digests.subspan(count);
@@ -285,9 +292,10 @@ Status FileStream::Append(ByteSpan bytes) {
   });
 }
 
-Status FileStream::Append(ByteSpan bytes, digest::Hasher& hasher) {
-  return Produce(bytes.size(), [bytes, &hasher](std::uint64_t done, MutableByteSpan to) {
+Status FileStream::Append(ByteSpan bytes, digest::Hasher& hasher, const BlockVisitor& visit) {
+  return Produce(bytes.size(), [bytes, &hasher, &visit](std::uint64_t done, MutableByteSpan to) {
     hasher.CopyAndUpdate(bytes.subspan(done, to.size()), to);
+    if (visit) visit(done, to);
   });
 }
 

@@ -50,17 +50,21 @@ class FileStream {
   // Bytes appended so far = offset in the file of the next byte.
   std::uint64_t offset() const;
 
+  // Called for each block of the bytes of a call, with its offset there, while it is in the cache.
+  using BlockVisitor = std::function<void(std::uint64_t at, ByteSpan block)>;
+
   // Copies `bytes` to the stream; the second form hashes them in the same pass.
   Status Append(ByteSpan bytes);
-  Status Append(ByteSpan bytes, digest::Hasher& hasher);
+  Status Append(ByteSpan bytes, digest::Hasher& hasher, const BlockVisitor& visit = {});
   Status AppendZeros(std::uint64_t count);
   // Appends memory of the caller without a staging buffer; the memory must exist until
   // WaitForBorrowed returns. The threads of `io`, and this one while they are busy, copy, hash and
   // write it in small blocks that stay in the cache. Each of `digests` becomes that of the next
   // `unit` bytes as they are written, the last one that of the rest. Intended for files that copy
-  // written data, to the page cache or to memory. Preconditions: the bound file is not direct; unit
-  // > 0; one digest per unit.
-  Status AppendBorrowed(ByteSpan bytes, std::uint64_t unit, std::span<Digest> digests);
+  // written data, to the page cache or to memory. Several threads may call `visit` at once.
+  // Preconditions: the bound file is not direct; unit > 0; one digest per unit.
+  Status AppendBorrowed(ByteSpan bytes, std::uint64_t unit, std::span<Digest> digests,
+                        const BlockVisitor& visit = {});
   // Waits until borrowed memory is no longer read; after success the digests are available.
   Status WaitForBorrowed();
   // Zeros up to the next multiple of `alignment`.

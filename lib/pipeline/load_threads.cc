@@ -14,7 +14,7 @@
 #include "lib/base/macros.h"
 #include "lib/pipeline/thread_pool.h"
 #include "sealpoint/bytes.h"
-#include "sealpoint/threads.h"
+#include "sealpoint/limits.h"
 
 namespace sealpoint::internal::pipeline {
 namespace {

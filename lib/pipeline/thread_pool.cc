@@ -14,7 +14,7 @@
 
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
-#include "sealpoint/threads.h"
+#include "sealpoint/limits.h"
 
 namespace sealpoint::internal::pipeline {
 namespace {

@@ -7,8 +7,8 @@
 #include <memory>
 #include <string_view>
 
+#include "sealpoint/limits.h"
 #include "sealpoint/status.h"
-#include "sealpoint/threads.h"
 
 namespace sealpoint::internal::pipeline {
 

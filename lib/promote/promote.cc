@@ -25,7 +25,7 @@
 #include "lib/promote/promote_files.h"
 #include "lib/storage/durable.h"
 #include "lib/storage/place.h"
-#include "sealpoint/text.h"
+#include "sealpoint/bytes.h"
 
 namespace sealpoint {
 namespace internal::promote {
@@ -33,39 +33,42 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What a process that failed leaves for those that wait for its blobs (R-STG-10).
-struct GivenUp {
+// The file that a failed process leaves for the processes waiting for its blob (R-STG-10).
+struct AbandonedBlob {
   BlobId blob{};
   std::string why{};
-  friend bool operator==(const GivenUp&, const GivenUp&) = default;
+  friend bool operator==(const AbandonedBlob&, const AbandonedBlob&) = default;
 };
 constexpr std::size_t kIdDigits = 32;
-constexpr std::size_t kGivenUpSizeMax = 1024;
+constexpr std::size_t kAbandonedBlobSizeMax = 1024;
 
-std::string GivenUpName(const AttemptId& attempt) {
+std::string AbandonedBlobName(const AttemptId& attempt) {
   return format::ProbeName(attempt) + ".given-up";
 }
 
-// Nothing if there is none, or none that can be read, or that is whole: it is a hint only.
-std::optional<GivenUp> ReadGivenUp(const Directory& directory, const AttemptId& attempt) {
-  const auto file = directory.OpenForRead(GivenUpName(attempt), IoMode::kBuffered);
+// Absent if the file is missing, unreadable or incomplete, because it is only a hint.
+std::optional<AbandonedBlob> ReadAbandonedBlob(const Directory& directory,
+                                               const AttemptId& attempt) {
+  const auto file = directory.OpenForRead(AbandonedBlobName(attempt), IoMode::kBuffered);
   if (!file.ok()) return {};
   const std::uint64_t size = (*file)->size_bytes();
-  if (size < kIdDigits + 2 || size > kGivenUpSizeMax) return {};
+  if (size < kIdDigits + 2 || size > kAbandonedBlobSizeMax) return {};
   Bytes bytes(size);
   if (!(*file)->ReadAt(0, bytes).ok()) return {};
   const std::string_view text = AsText(bytes);
   const auto blob = BlobId::FromHex(text.substr(0, kIdDigits));
   if (!blob.ok() || text[kIdDigits] != '\n' || text.back() != '\n') return {};
-  return GivenUp{.blob = *blob, .why = Printable(text.substr(kIdDigits + 1, size - kIdDigits - 2))};
+  return AbandonedBlob{.blob = *blob,
+                       .why = Printable(text.substr(kIdDigits + 1, size - kIdDigits - 2))};
 }
 
-// In the place of one that is there.
-void WriteGivenUp(Directory& directory, const AttemptId& attempt, const GivenUp& given_up) {
-  const std::string name = GivenUpName(attempt);
-  const std::string text =
-      StrCat(given_up.blob.ToHex(), "\n",
-             std::string_view(given_up.why).substr(0, kGivenUpSizeMax - kIdDigits - 2), "\n");
+// Replaces an existing file.
+void WriteAbandonedBlob(Directory& directory, const AttemptId& attempt,
+                        const AbandonedBlob& abandoned) {
+  const std::string name = AbandonedBlobName(attempt);
+  const std::string text = StrCat(
+      abandoned.blob.ToHex(), "\n",
+      std::string_view(abandoned.why).substr(0, kAbandonedBlobSizeMax - kIdDigits - 2), "\n");
   static_cast<void>(directory.Remove(name));
   const auto file = directory.CreateExclusive(name, {});
   if (file.ok() && (*file)->WriteAt(0, AsBytes(text)).ok()) static_cast<void>((*file)->Close());
@@ -92,7 +95,7 @@ class Promotion {
   const AttemptId& attempt() const { return from_.marker.marker.attempt; }
   Result<bool> IsCommitted() const;
   Status ChooseOwn();
-  void TakeUpOwn();
+  void ClearOwnFailure();
   Status TakeSteps();
   Status CopyOwn();
   Status CopySideFiles();
@@ -100,7 +103,7 @@ class Promotion {
   Result<std::size_t> FirstMissing(std::span<const metadata::BlobPin> pins,
                                    std::size_t begin) const;
   void GiveUp(const Status& why);
-  Status CheckNotGivenUp(bool is_earlier_meant) const;
+  Status CheckNotAbandoned(bool is_earlier_meant) const;
   Status Sleep(std::chrono::milliseconds duration);
   Status PlaceIndex();
   Status Publish();
@@ -114,7 +117,7 @@ class Promotion {
   std::vector<metadata::BlobPin> pins_;  // of all blobs of the index
   PublishMethod publish_ = PublishMethod::kNone;
   std::vector<metadata::BlobPin> own_;
-  std::optional<GivenUp> earlier_;  // that was there when this promotion began
+  std::optional<AbandonedBlob> earlier_;  // found when this promotion began
   pipeline::ByteMeter meter_;
   PromoteReport report_;
 };
@@ -162,14 +165,14 @@ Status Promotion::ChooseOwn() {
                          attempt().ToHex());
 }
 
-// R-STG-10: nobody is to give up because of what an earlier try met.
-void Promotion::TakeUpOwn() {
-  earlier_ = ReadGivenUp(*to_, attempt());
+// R-STG-10: a failure recorded by an earlier try must not end this one.
+void Promotion::ClearOwnFailure() {
+  earlier_ = ReadAbandonedBlob(*to_, attempt());
   if (!earlier_) return;
   const bool is_own = std::any_of(own_.begin(), own_.end(), [&](const metadata::BlobPin& pin) {
     return pin.id == earlier_->blob;
   });
-  if (is_own) static_cast<void>(to_->Remove(GivenUpName(attempt())));
+  if (is_own) static_cast<void>(to_->Remove(AbandonedBlobName(attempt())));
 }
 
 // R-STG-03. The names of what was copied, or found, are durable afterwards.
@@ -237,11 +240,11 @@ Status Promotion::WaitForOthers() {
     }
     SEALPOINT_ASSIGN_OR_RETURN(const bool is_committed, IsCommitted());
     if (is_committed) return {};
-    SEALPOINT_RETURN_IF_ERROR(CheckNotGivenUp(is_late || now >= begin + kTakeUpTime));
+    SEALPOINT_RETURN_IF_ERROR(CheckNotAbandoned(is_late || now >= begin + kTakeUpTime));
     if (is_late) {
       return RuleError(Code::kTimeout, "R-STG-06", "after ", options_.deadline.count(), " ms blob ",
                        pins_[next].id.ToHex(), " (", next + 1, " of ", pins_.size(),
-                       ") was not copied by the process that has it")
+                       ") was not copied by its process")
           .AtPath(to_->path());
     }
     SEALPOINT_RETURN_IF_ERROR(Sleep(wait));
@@ -269,25 +272,25 @@ Result<std::size_t> Promotion::FirstMissing(std::span<const metadata::BlobPin> p
   return pins.size();
 }
 
-// R-STG-10. That it cannot be told is no error of its own: the others wait until their deadline.
+// R-STG-10. A failed write is ignored: the other processes then wait until their deadline.
 void Promotion::GiveUp(const Status& why) {
-  if (why.code() == Code::kCancelled) return;  // the process ends, and whoever follows goes on
+  if (why.code() == Code::kCancelled) return;  // the process ends, and the next one continues
   const auto missing = FirstMissing(own_, 0);
   if (!missing.ok() || *missing == own_.size()) return;
-  WriteGivenUp(*to_, attempt(), {.blob = own_[*missing].id, .why = why.ToString()});
+  WriteAbandonedBlob(*to_, attempt(), {.blob = own_[*missing].id, .why = why.ToString()});
 }
 
-Status Promotion::CheckNotGivenUp(bool is_earlier_meant) const {
-  const auto found = ReadGivenUp(*to_, attempt());
+Status Promotion::CheckNotAbandoned(bool is_earlier_meant) const {
+  const auto found = ReadAbandonedBlob(*to_, attempt());
   if (!found || (found == earlier_ && !is_earlier_meant)) return {};
   const bool is_of_index =
       std::any_of(pins_.begin(), pins_.end(),
                   [&](const metadata::BlobPin& pin) { return pin.id == found->blob; });
   if (!is_of_index) return {};
-  // Somebody has copied it since.
+  // Another process has copied it since.
   if (to_->Stat(format::BlobName(found->blob)).status().code() != Code::kNotFound) return {};
   return RuleError(Code::kIncomplete, "R-STG-10", "blob ", found->blob.ToHex(),
-                   " was given up by the process that has it: ", found->why)
+                   " was abandoned by its process: ", found->why)
       .AtPath(to_->path());
 }
 
@@ -329,7 +332,7 @@ Status Promotion::Publish() {
 }
 
 void Promotion::RemoveLeftovers() {
-  copy::RemoveLeftovers(*to_, attempt(), from_.index.metadata, GivenUpName(attempt()));
+  copy::RemoveLeftovers(*to_, attempt(), from_.index.metadata, AbandonedBlobName(attempt()));
 }
 
 Result<PromoteReport> Promotion::Run() {
@@ -347,7 +350,7 @@ Result<PromoteReport> Promotion::Run() {
   }
   SEALPOINT_ASSIGN_OR_RETURN(publish_, copy::ProbePublishMethod(*to_));
   SEALPOINT_RETURN_IF_ERROR(ChooseOwn());
-  TakeUpOwn();
+  ClearOwnFailure();
   if (Status status = TakeSteps(); !status.ok()) {
     GiveUp(status);
     return status;
@@ -388,10 +391,10 @@ Result<container::CommittedFiles> FilesOf(const std::string& path, const Limits&
 
 }  // namespace
 
-Result<PromoteReport> PromoteGiven(const std::string& from, const std::string& to,
-                                   const PromoteOptions& options,
+Result<PromoteReport> PromoteGiven(const CopyPaths& paths, const PromoteOptions& options,
                                    std::optional<container::GivenFiles> given,
                                    pipeline::ByteMeter::Callback on_bytes) {
+  const auto& [from, to] = paths;
   SEALPOINT_RETURN_IF_ERROR(CheckOptions(options));
   const auto from_storage = options.from_storage ? options.from_storage : DefaultStorage();
   const auto to_storage = options.to_storage ? options.to_storage : DefaultStorage();
@@ -416,13 +419,13 @@ Result<PromoteReport> PromoteGiven(const std::string& from, const std::string& t
 
 }  // namespace internal::promote
 
-Result<PromoteReport> Promote(const std::string& from, const std::string& to,
-                              const PromoteOptions& options) {
+Result<PromoteReport> Promote(const CopyPaths& paths, const PromoteOptions& options) {
   const auto from_storage = options.from_storage ? options.from_storage : DefaultStorage();
   const auto to_storage = options.to_storage ? options.to_storage : DefaultStorage();
-  SEALPOINT_RETURN_IF_ERROR(internal::storage::CheckApart(*from_storage, from, *to_storage, to));
+  SEALPOINT_RETURN_IF_ERROR(
+      internal::storage::CheckApart(*from_storage, paths.from, *to_storage, paths.to));
   return internal::promote::PromoteGiven(
-      from, to, options, {}, internal::pipeline::ReportTo(options.on_progress, Phase::kCopy));
+      paths, options, {}, internal::pipeline::ReportTo(options.on_progress, Phase::kCopy));
 }
 
 }  // namespace sealpoint

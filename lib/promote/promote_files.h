@@ -19,8 +19,7 @@ inline constexpr int kPromoteThreadsAuto = 2;
 // both files, and need not exist if no blob remains to be copied.
 //
 // `on_bytes` replaces PromoteOptions::on_progress.
-Result<PromoteReport> PromoteGiven(const std::string& from, const std::string& to,
-                                   const PromoteOptions& options,
+Result<PromoteReport> PromoteGiven(const CopyPaths& paths, const PromoteOptions& options,
                                    std::optional<container::GivenFiles> given,
                                    pipeline::ByteMeter::Callback on_bytes = {});
 

@@ -73,7 +73,7 @@ Status ChooseTasks(const CopyOptions& options, RewriteJob& job) {
   }
   const bool has_any = source.tensor_count() + source.object_count() > 0;
   if (has_any && job.tensors.empty() && job.objects.empty()) {
-    return InvalidArgument("nothing is left to write: no tensor or object is chosen")
+    return InvalidArgument("nothing to write: no tensor or object is selected")
         .AtPath(source.path());
   }
   return {};
@@ -127,7 +127,7 @@ Result<RepackReport> CopyUnchanged(const Checkpoint& source, const std::string& 
   }
   SEALPOINT_ASSIGN_OR_RETURN(
       const PromoteReport report,
-      Promote(source.path(), to,
+      Promote({.from = source.path(), .to = to},
               {.from_storage = options.from_storage,
                .to_storage = options.to_storage,
                .blobs = std::move(blobs),
@@ -142,19 +142,18 @@ Result<RepackReport> CopyUnchanged(const Checkpoint& source, const std::string& 
 }  // namespace
 }  // namespace internal::repack
 
-Result<RepackReport> CopyCheckpoint(const std::string& from, const std::string& to,
-                                    const CopyOptions& options) {
+Result<RepackReport> CopyCheckpoint(const CopyPaths& paths, const CopyOptions& options) {
   // With all its blobs.
   SEALPOINT_ASSIGN_OR_RETURN(internal::repack::CopySource source,
-                             internal::repack::OpenCopySource(from, options.repack));
+                             internal::repack::OpenCopySource(paths.from, options.repack));
   if (!source.is_draft && internal::repack::ChoosesNothing(options)) {
-    return internal::repack::CopyUnchanged(*source.checkpoint, to, options.repack);
+    return internal::repack::CopyUnchanged(*source.checkpoint, paths.to, options.repack);
   }
   internal::repack::RewriteJob job;
   job.sources.push_back(std::move(source.checkpoint));
   SEALPOINT_RETURN_IF_ERROR(internal::repack::ChooseTasks(options, job));
   job.commit = internal::repack::CommitOf(job.sources, options);
-  return internal::repack::Rewrite(std::move(job), to, options.repack);
+  return internal::repack::Rewrite(std::move(job), paths.to, options.repack);
 }
 
 }  // namespace sealpoint

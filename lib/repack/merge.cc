@@ -81,7 +81,7 @@ class Merging {
     if (options_.mode == Mode::kUnion || sources.size() == job_.sources.size()) return {};
     std::size_t missing = 0;
     while (missing < sources.size() && sources[missing] == missing) ++missing;
-    return MakeError(Code::kMismatch, "'", name, "' is not there, expected it as in ",
+    return MakeError(Code::kMismatch, "'", name, "' is missing, expected as in ",
                      PathOf(sources.front()))
         .AtPath(PathOf(missing));
   }
@@ -121,7 +121,7 @@ class Merging {
       if (is_same) continue;
       return MakeError(Code::kMismatch, "its ", found.size(), " bytes differ from the ",
                        expected.size(), " in ", first.path(),
-                       ", expected the same; MergeOptions::objects can take the first")
+                       ", expected equal ones; MergeOptions::objects can select the first")
           .AtObject(name)
           .AtPath(other.path());
     }

@@ -83,9 +83,7 @@ class Repairing {
                              threads_, " threads");
     }
     if (from_storage_ != to_storage_ || !IsPlace(to_)) return {};
-    return InvalidArgument(
-               "the repaired checkpoint is to be in a place it is read from, expected a "
-               "new directory")
+    return InvalidArgument("the destination is one of the sources, expected a new directory")
         .AtPath(to_);
   }
 
@@ -105,14 +103,14 @@ class Repairing {
         marker_ = *std::move(found);
         report_.marker_from = place.path;
       } else if (found->bytes != marker_.bytes && report_.marker_from != paths_.front()) {
-        return InvalidArgument("the places hold different checkpoints: attempt ",
+        return InvalidArgument("the locations hold different checkpoints: attempt ",
                                found->marker.attempt.ToHex(), ", expected ",
                                marker_.marker.attempt.ToHex(), " as in ", report_.marker_from)
             .AtPath(place.path);
       }
     }
     if (report_.marker_from.empty()) {
-      return std::move(problem).Prefixed("no place has a marker of a checkpoint");
+      return std::move(problem).Prefixed("no location has a commit marker");
     }
     report_.attempt = marker_.marker.attempt;
     report_.step = marker_.marker.step;
@@ -136,8 +134,8 @@ class Repairing {
     }
     if (options_.rebuild_index) return FindBlobsOfAttempt();
     return std::move(problem).Prefixed(
-        "no place has the index that the marker pins; RepairOptions::rebuild_index makes a new "
-        "attempt of the blobs");
+        "no location has the index that the marker pins; RepairOptions::rebuild_index makes a new "
+        "attempt from the blobs");
   }
 
   // Blobs that say that they are of the attempt: all of it, if the marker says as much of them.
@@ -162,7 +160,7 @@ class Repairing {
     }
     const format::Marker& marker = marker_.marker;
     if (pins_.size() == marker.blob_count && total_bytes == marker.total_bytes) return {};
-    return RuleError(Code::kIncomplete, "R-MRK-07", "no place has the index, and there are ",
+    return RuleError(Code::kIncomplete, "R-MRK-07", "no location has the index, and there are ",
                      pins_.size(), " blobs of attempt ", marker.attempt.ToHex(), " with ",
                      total_bytes, " bytes, expected ", marker.blob_count, " with ",
                      marker.total_bytes)
@@ -220,7 +218,7 @@ class Repairing {
   // What an earlier call left may be damaged by now, or be one of the places under another path.
   Status VerifyInTarget(const metadata::BlobPin& pin) {
     return copy::VerifyBlob(*target_, pin, CopyOptionsOf())
-        .Prefixed("the new directory has it, damaged; expected another directory");
+        .Prefixed("the destination has a damaged copy of it; expected another directory");
   }
 
   copy::BlobCopyOptions CopyOptionsOf() {
@@ -247,10 +245,9 @@ class Repairing {
     }
     if (index_) ListLost(index_->metadata, lost);
     return RuleError(Code::kIncomplete, "R-BLB-01", lost.size(), " of ", pins_.size(),
-                     " blobs are whole in none of ", places_.size(), " places, among them ",
-                     lost.begin()->ToHex(), "; with them are lost parts of ",
-                     report_.lost_tensors.size(), " tensors and ", report_.lost_objects.size(),
-                     " objects")
+                     " blobs are intact in none of ", places_.size(), " places, among them ",
+                     lost.begin()->ToHex(), "; this loses parts of ", report_.lost_tensors.size(),
+                     " tensors and ", report_.lost_objects.size(), " objects")
         .AtPath(paths_.front());
   }
 
@@ -285,7 +282,7 @@ class Repairing {
     SEALPOINT_ASSIGN_OR_RETURN(
         const PromoteReport report,
         promote::PromoteGiven(
-            to_, to_,
+            {.from = to_, .to = to_},
             {.from_storage = to_storage_,
              .to_storage = to_storage_,
              .blobs = std::move(blobs),
@@ -333,12 +330,11 @@ class Repairing {
 }  // namespace
 }  // namespace internal::repack
 
-RepairReport RepairCheckpoint(const std::string& path, const std::vector<std::string>& replicas,
-                              const std::string& to, const RepairOptions& options) {
-  std::vector<std::string> paths{path};
-  paths.insert(paths.end(), replicas.begin(), replicas.end());
+RepairReport RepairCheckpoint(const RepairPaths& paths, const RepairOptions& options) {
+  std::vector<std::string> sources{paths.damaged};
+  sources.insert(sources.end(), paths.replicas.begin(), paths.replicas.end());
   RepairReport report;
-  report.status = internal::repack::Repairing(std::move(paths), to, options, report).Run();
+  report.status = internal::repack::Repairing(std::move(sources), paths.to, options, report).Run();
   return report;
 }
 

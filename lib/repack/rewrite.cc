@@ -17,7 +17,7 @@
 #include "lib/repack/write_batch.h"
 #include "lib/tensor_stream/stream.h"
 #include "sealpoint/engine.h"
-#include "sealpoint/threads.h"
+#include "sealpoint/limits.h"
 
 namespace sealpoint::internal::repack {
 namespace {
@@ -69,6 +69,13 @@ Result<bool> IsMadeAlready(const Storage& storage, const Directory& directory,
       .AtPath(JoinPath(directory.path(), format::kMarkerName));
 }
 
+bool HasFingerprints(const std::unique_ptr<Checkpoint>& checkpoint) {
+  for (std::size_t i = 0; i < checkpoint->tensor_count(); ++i) {
+    if (checkpoint->tensor(i).fingerprint) return true;
+  }
+  return false;
+}
+
 class Rewriting {
  public:
   Rewriting(RewriteJob job, std::string to, const RepackOptions& options)
@@ -77,6 +84,7 @@ class Rewriting {
         options_(options),
         threads_(ThreadsOf(options)),
         storage_(options.to_storage ? options.to_storage : DefaultStorage()),
+        fingerprints_(std::ranges::any_of(job_.sources, HasFingerprints)),
         meter_(pipeline::ReportTo(options.on_progress, Phase::kCopy)) {}
 
   Result<RepackReport> Run() {
@@ -168,8 +176,10 @@ class Rewriting {
   }
 
   Status MakeWriter(std::unique_ptr<BlobWriter>& writer) const {
-    BlobWriterOptions options{
-        .attempt = job_.commit.attempt, .step = job_.commit.step, .limits = options_.limits};
+    BlobWriterOptions options{.attempt = job_.commit.attempt,
+                              .step = job_.commit.step,
+                              .limits = options_.limits,
+                              .fingerprints = fingerprints_};
     if (options_.blob_size_max_bytes != 0) options.size_max_bytes = options_.blob_size_max_bytes;
     SEALPOINT_ASSIGN_OR_RETURN(writer, BlobWriter::Create(*engine_, to_, std::move(options)));
     return {};
@@ -183,9 +193,11 @@ class Rewriting {
     for (const ObjectTask& task : job_.objects) {
       const Checkpoint& source = *job_.sources[task.source];
       SEALPOINT_ASSIGN_OR_RETURN(const Bytes bytes, source.ReadObject(task.name));
-      SEALPOINT_RETURN_IF_ERROR(writer.AddObject(task.name,
-                                                 source.FindObject(task.name)->media_type, bytes,
-                                                 options_.codec.value_or(Codec::kNone)));
+      SEALPOINT_RETURN_IF_ERROR(
+          writer.AddObject({.name = task.name,
+                            .media_type = source.FindObject(task.name)->media_type,
+                            .codec = options_.codec.value_or(Codec::kNone)},
+                           bytes));
     }
     return {};
   }
@@ -195,6 +207,7 @@ class Rewriting {
   const RepackOptions& options_;
   const int threads_;
   const std::shared_ptr<Storage> storage_;
+  const bool fingerprints_;  // a source has some
   std::unique_ptr<Directory> directory_;
   std::unique_ptr<Engine> engine_;
   std::vector<std::unique_ptr<BlobWriter>> writers_;  // one per lane

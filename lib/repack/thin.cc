@@ -39,28 +39,27 @@ Status CheckIsRemovable(const Storage& storage, const Series& series, const std:
 }  // namespace
 }  // namespace internal::repack
 
-Result<ThinReport> ThinCheckpoint(const std::string& path, const std::string& to,
-                                  const ThinOptions& options) {
+Result<ThinReport> ThinCheckpoint(const CopyPaths& paths, const ThinOptions& options) {
   if (options.drop.empty()) {
     return internal::InvalidArgument("there is nothing to drop, expected at least one pattern");
   }
-  const std::string name(internal::storage::LastComponent(path));
+  const std::string name(internal::storage::LastComponent(paths.from));
   // What lies beside it, and what it is called in its series, is not known.
-  if ((name == "." || name == "..") && (to.empty() || options.remove_source)) {
+  if ((name == "." || name == "..") && (paths.to.empty() || options.remove_source)) {
     return internal::InvalidArgument("expected a path that ends with the checkpoint's name")
-        .AtPath(path);
+        .AtPath(paths.from);
   }
-  const std::string folder = internal::storage::ParentPath(path);
+  const std::string folder = internal::storage::ParentPath(paths.from);
   const auto storage = options.repack.from_storage ? options.repack.from_storage : DefaultStorage();
   const Series series(folder, storage);
   if (options.remove_source) {
     SEALPOINT_RETURN_IF_ERROR(
         internal::repack::CheckIsRemovable(*storage, series, name, options.repack.limits));
   }
-  ThinReport report{.path = to.empty() ? JoinPath(folder, name + "-thin") : to};
-  SEALPOINT_ASSIGN_OR_RETURN(
-      report.made,
-      CopyCheckpoint(path, report.path, {.drop = options.drop, .repack = options.repack}));
+  ThinReport report{.path = paths.to.empty() ? JoinPath(folder, name + "-thin") : paths.to};
+  SEALPOINT_ASSIGN_OR_RETURN(report.made,
+                             CopyCheckpoint({.from = paths.from, .to = report.path},
+                                            {.drop = options.drop, .repack = options.repack}));
   if (!options.remove_source || options.repack.dry_run) return report;
   // Copying may have taken hours.
   SEALPOINT_RETURN_IF_ERROR(

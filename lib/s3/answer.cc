@@ -7,7 +7,7 @@
 
 #include "lib/base/errors.h"
 #include "lib/s3/xml_reader.h"
-#include "sealpoint/text.h"
+#include "sealpoint/bytes.h"
 
 namespace sealpoint::internal::s3 {
 namespace {
@@ -28,10 +28,10 @@ struct Advice {
 // Texts of docs/guides/object-stores.md.
 constexpr std::array kAdvice = {
     Advice{"NoSuchBucket", Code::kIo,
-           "check the bucket's name and the endpoint; Sealpoint makes no buckets"},
+           "check the bucket's name and the endpoint; Sealpoint does not create buckets"},
     Advice{"NoSuchKey", Code::kNotFound, ""},
-    Advice{"PreconditionFailed", Code::kIo, "the object is another one now; open it again"},
-    Advice{"InvalidRange", Code::kIncomplete, "the object ends before the range does"},
+    Advice{"PreconditionFailed", Code::kIo, "the object was replaced; open it again"},
+    Advice{"InvalidRange", Code::kIncomplete, "the range exceeds the object"},
     Advice{"InvalidAccessKeyId", Code::kIo,
            "the server does not know this access key; check AWS_ACCESS_KEY_ID, the profile and the "
            "endpoint"},
@@ -39,7 +39,7 @@ constexpr std::array kAdvice = {
            "the secret key does not belong to the access key; check AWS_SECRET_ACCESS_KEY and the "
            "profile"},
     Advice{"ExpiredToken", Code::kIo,
-           "new credentials were asked for and are expired, too; log in again or renew them"},
+           "renewed credentials are expired, too; log in again or renew them"},
     Advice{"KeyTooLongError", Code::kInvalidArgument,
            "keys have at most 1024 bytes; take a shorter path"},
     Advice{"SlowDown", Code::kIo,
@@ -50,12 +50,11 @@ constexpr std::array kAdvice = {
     Advice{"InsufficientStorage", Code::kNoSpace, "the server is full"},
     Advice{"NotImplemented", Code::kUnsupported, "the server does not offer this operation"},
     Advice{"EntityTooSmall", Code::kIo,
-           "the server wants larger parts; raise "
+           "the server requires larger parts; raise "
            "S3Options::part_size_bytes"},
-    Advice{"EntityTooLarge", Code::kIo, "the server takes smaller objects only"},
+    Advice{"EntityTooLarge", Code::kIo, "the object is larger than the server allows"},
     Advice{"NoSuchUpload", Code::kIo,
-           "the upload was ended by somebody else or by the rules of "
-           "the bucket"},
+           "the upload was aborted by another client or by a lifecycle rule of the bucket"},
 };
 
 std::string_view CodeOfStatus(int status) {
@@ -97,8 +96,8 @@ std::string AdviceText(const Settings& settings, const Operation& operation, con
       (!error.region.empty() && error.region != settings.options.region && reply.status == 400);
   if (is_elsewhere) return RegionAdvice(settings, error.region);
   if (error.code == "RequestTimeTooSkewed") {
-    return StrCat("the clock here says ", error.request_time, ", the server's ", error.server_time,
-                  "; set the clock");
+    return StrCat("the local clock shows ", error.request_time, ", the server's ",
+                  error.server_time, "; set the clock");
   }
   const std::string_view code = error.code.empty() ? CodeOfStatus(reply.status) : error.code;
   for (const Advice& advice : kAdvice) {
@@ -108,8 +107,7 @@ std::string AdviceText(const Settings& settings, const Operation& operation, con
   }
   if (reply.status == 401 || reply.status == 403) {
     return StrCat("the credentials must allow ", operation.action,
-                  " (a GET or HEAD of what is not "
-                  "there needs s3:ListBucket, too)");
+                  " (a GET or HEAD of a missing object needs s3:ListBucket, too)");
   }
   return {};
 }

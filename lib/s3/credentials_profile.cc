@@ -63,7 +63,7 @@ Status CheckRole(const Profile& role, std::span<const Profile> before) {
   if (!role.get("mfa_serial").empty()) {
     return InvalidArgument(
         "profile \"", role.name,
-        "\" has mfa_serial, and nobody can be asked for a code here; expected a role without it, "
+        "\" has mfa_serial, but no code can be entered here; expected a role without it, "
         "or "
         "a profile with credential_process = aws configure export-credentials --profile ",
         role.name);
@@ -71,15 +71,14 @@ Status CheckRole(const Profile& role, std::span<const Profile> before) {
   if (source.empty() == role.get("credential_source").empty()) {
     return InvalidArgument("profile \"", role.name,
                            "\" has role_arn, expected one of source_profile, credential_source and "
-                           "web_identity_token_file beside it");
+                           "web_identity_token_file with it");
   }
   const bool is_loop =
       (source == role.name && !HasKeys(role)) ||
       std::ranges::any_of(before, [&](const Profile& each) { return each.name == source; });
   if (!is_loop) return {};
-  return InvalidArgument(
-      "profile \"", role.name, "\" has source_profile = ", source,
-      ", which leads back to it; expected a profile with credentials at the end");
+  return InvalidArgument("profile \"", role.name, "\" has source_profile = ", source,
+                         ", which is a cycle; expected a profile with credentials at the end");
 }
 
 }  // namespace
@@ -102,7 +101,7 @@ MaybeCredentials CredentialsOfProfile(const Settings& settings) {
       has_source ? CredentialsOfSource(settings, roles.back()) : OwnCredentials(settings, profile);
   if (!found && !roles.empty()) {
     return InvalidArgument("profile \"", profile.name, "\" is source_profile of \"",
-                           roles.back().name, "\" and has no credentials, expected some");
+                           roles.back().name, "\" and has no credentials");
   }
   for (const Profile& role : roles | std::views::reverse) {
     if (!found->ok()) break;

@@ -39,7 +39,7 @@ Transport TransportOf(CURLcode code) {
 std::string_view AdviceFor(CURLcode code) {
   switch (code) {
     case CURLE_PEER_FAILED_VERIFICATION:
-      return "; give the certificate of the authority that signed the server's in AWS_CA_BUNDLE or "
+      return "; set the certificate of the server's authority in AWS_CA_BUNDLE or "
              "S3Options::ca_file, or check the host name of the endpoint and the clock";
     case CURLE_SSL_CACERT_BADFILE:
       return "; expected a readable file of certificates in PEM (AWS_CA_BUNDLE, "

@@ -11,7 +11,7 @@
 #include "lib/s3/object_read.h"
 #include "lib/s3/sigv4.h"
 #include "lib/s3/xml_reader.h"
-#include "sealpoint/text.h"
+#include "sealpoint/bytes.h"
 
 namespace sealpoint::internal::s3 {
 namespace {
@@ -54,9 +54,7 @@ Result<ObjectPage> ParseObjectPage(std::string_view xml) {
                      "\", expected a number");
   }
   if (is_truncated && page.next.empty()) {
-    return MakeError(Code::kIo,
-                     "ListObjectsV2 says that there is more, and not how to go on; "
-                     "expected NextContinuationToken");
+    return MakeError(Code::kIo, "ListObjectsV2 answered IsTruncated without NextContinuationToken");
   }
   if (!is_truncated) page.next.clear();
   if (is_encoded) {
@@ -116,9 +114,10 @@ Status ParseDeleteAnswer(std::string_view xml) {
     if (path == "DeleteResult/Error/Message") message = text;
     if (path != "DeleteResult/Error") return;
     if (first.ok() && code != "NoSuchKey") {
-      first = MakeError(Code::kIo, "DeleteObjects left ", Printable(key), ": ", Printable(code),
-                        " (", Printable(message),
-                        "); the credentials must allow s3:DeleteObject, and no lock hold it");
+      first = MakeError(
+          Code::kIo, "DeleteObjects left ", Printable(key), ": ", Printable(code), " (",
+          Printable(message),
+          "); the credentials must allow s3:DeleteObject, and the object must not be locked");
     }
     code.clear();
   }));

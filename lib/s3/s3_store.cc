@@ -87,8 +87,7 @@ Status S3ObjectStore::PutIfAbsent(const std::string& key, ByteSpan content) {
                                .body = content,
                                .is_repeatable = false});
   if (answer.reply.status == 412) {
-    return std::move(
-               MakeError(Code::kAlreadyExists, "the key is taken, expected none of that name"))
+    return std::move(MakeError(Code::kAlreadyExists, "the key exists already"))
         .AtPath(client_->PathOf(key));
   }
   if (answer.error.code == "NotImplemented" || answer.reply.status == 501) {
@@ -203,9 +202,7 @@ Result<std::vector<UnfinishedUpload>> S3ObjectStore::ListUploads(const std::stri
     const bool is_stuck =
         !next->next_key.empty() && next->next_key == page.next_key && next->next_id == page.next_id;
     if (is_stuck) {
-      return std::move(MakeError(Code::kIo,
-                                 "ListMultipartUploads goes on where it began, expected "
-                                 "another page"))
+      return std::move(MakeError(Code::kIo, "ListMultipartUploads returned the same marker twice"))
           .AtPath(client_->PathOf(prefix));
     }
     page = *std::move(next);

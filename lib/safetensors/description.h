@@ -20,7 +20,7 @@ constexpr std::uint64_t DescriptionBytesMax(std::uint64_t file_bytes) {
 }
 
 inline Status DescriptionTooLarge(std::uint64_t max_bytes) {
-  return MakeError(Code::kLimitExceeded, "what it describes takes more than ", max_bytes,
+  return MakeError(Code::kLimitExceeded, "its metadata takes more than ", max_bytes,
                    " bytes of memory; --metadata-memory (metadata_memory_bytes) allows more");
 }
 

@@ -35,11 +35,6 @@ constexpr std::array kNames = {NamedDType{"BOOL", DType::kBool},
 
 }  // namespace
 
-std::string_view SafetensorsDTypeName(DType dtype) {
-  const auto* const found = std::ranges::find(kNames, dtype, &NamedDType::dtype);
-  return found == kNames.end() ? std::string_view() : found->name;
-}
-
 DType DTypeOfSafetensors(std::string_view name) {
   const auto* const found = std::ranges::find(kNames, name, &NamedDType::name);
   return found == kNames.end() ? DType::kNone : found->dtype;
@@ -49,13 +44,6 @@ bool ShapeOfSafetensors(DType dtype, Shape& shape) {
   if (dtype != DType::kF4E2M1X2) return true;
   if (shape.empty() || shape.back() % 2 != 0) return false;
   shape.back() /= 2;
-  return true;
-}
-
-bool ShapeToSafetensors(DType dtype, Shape& shape) {
-  if (dtype != DType::kF4E2M1X2) return true;
-  if (shape.empty()) return false;
-  shape.back() *= 2;
   return true;
 }
 

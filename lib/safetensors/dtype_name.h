@@ -9,16 +9,12 @@
 
 namespace sealpoint::internal::safetensors {
 
-// Name of a dtype in safetensors; empty if it has none: complex numbers except for two f32.
-std::string_view SafetensorsDTypeName(DType dtype);
 // kNone if the name is not known.
 DType DTypeOfSafetensors(std::string_view name);
 
 // In safetensors, F4 counts single elements in the last extent, two per byte; all other dtypes
-// count as here. False if there is no such shape: without dimensions, or with an odd extent in a
-// file.
+// count as here. False if there is no such shape: without dimensions, or with an odd extent.
 bool ShapeOfSafetensors(DType dtype, Shape& shape);
-bool ShapeToSafetensors(DType dtype, Shape& shape);
 
 }  // namespace sealpoint::internal::safetensors
 

@@ -112,7 +112,7 @@ Result<std::vector<SafetensorsTensor>> GatherTensors(const std::vector<OpenedFil
           stored.name,
           SafetensorsTensor{stored.name, stored.dtype, Shape(stored.shape.size(), 0), 0, {}});
       if (!is_new && !is_sharded) {
-        return MakeError(Code::kCorrupt, "two files have it").AtPath(path).AtTensor(stored.name);
+        return MakeError(Code::kCorrupt, "stored in two files").AtPath(path).AtTensor(stored.name);
       }
       Result<SafetensorsPart> part = PartOf(stored, *offsets, file, number);
       Status added = part.ok() ? AddPart(stored, *std::move(part), at->second) : part.error();

@@ -3,16 +3,13 @@
 
 #include <algorithm>
 #include <optional>
-#include <span>
 #include <tuple>
 
 #include "lib/base/checked_math.h"
-#include "lib/base/endian.h"
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/safetensors/dtype_name.h"
 #include "lib/safetensors/json_reader.h"
-#include "lib/safetensors/json_text.h"
 
 namespace sealpoint::internal::safetensors {
 namespace {
@@ -76,7 +73,7 @@ Entry ReadEntry(JsonReader& reader, std::string name) {
     ReadMember(reader, key, entry);
     keys.emplace_back(key, "");
   }
-  if (!SortUnique(keys)) reader.Fail("a key comes twice");
+  if (!SortUnique(keys)) reader.Fail("duplicate key");
   return entry;
 }
 
@@ -118,18 +115,18 @@ Status CheckRanges(const std::vector<HeaderTensor>& tensors, std::uint64_t paylo
   for (const HeaderTensor& tensor : tensors) {
     if (tensor.begin != end) {
       return MakeError(Code::kCorrupt, "its bytes begin at ", tensor.begin,
-                       " behind the header, expected ", end, ", where those before it end")
+                       " after the header, expected ", end, ", the end of the preceding tensors")
           .AtTensor(tensor.name);
     }
     end = tensor.end;
   }
   if (end > payload_size) {
     return MakeError(Code::kIncomplete, "file has ", payload_size,
-                     " bytes behind its header, expected ", end);
+                     " bytes after its header, expected ", end);
   }
   if (end < payload_size) {
     return MakeError(Code::kCorrupt, "file has ", payload_size,
-                     " bytes behind its header, of which ", payload_size - end,
+                     " bytes after its header, of which ", payload_size - end,
                      " belong to no tensor");
   }
   return {};
@@ -137,7 +134,7 @@ Status CheckRanges(const std::vector<HeaderTensor>& tensors, std::uint64_t paylo
 
 // __metadata__: strings by name; or null, which is none.
 Status ReadMetadata(JsonReader& reader, StringPairs& metadata) {
-  const Status wrong = MakeError(Code::kCorrupt, "__metadata__ maps to something else than strings")
+  const Status wrong = MakeError(Code::kCorrupt, "__metadata__ has a value that is not a string")
                            .AtOffset(kSafetensorsLengthBytes);
   if (reader.Peek() == JsonReader::Kind::kLiteral) {
     return reader.ReadLiteral() == "null" ? Status() : wrong;
@@ -157,7 +154,7 @@ Status ReadMetadata(JsonReader& reader, StringPairs& metadata) {
       reader.Skip();
     }
   }
-  if (!SortUnique(metadata)) reader.Fail("a key comes twice");
+  if (!SortUnique(metadata)) reader.Fail("duplicate key");
   return status;
 }
 
@@ -180,7 +177,7 @@ Result<SafetensorsHeader> DecodeSafetensorsHeader(std::string_view text,
   std::string key;
   for (reader.BeginObject(); reader.NextKey(key);) {
     if (key == "__metadata__") {
-      if (std::exchange(has_metadata, true)) reader.Fail("a key comes twice");
+      if (std::exchange(has_metadata, true)) reader.Fail("duplicate key");
       about_metadata = ReadMetadata(reader, header.metadata);
       continue;
     }
@@ -191,7 +188,7 @@ Result<SafetensorsHeader> DecodeSafetensorsHeader(std::string_view text,
   reader.End();
   std::ranges::sort(header.tensors, {}, &HeaderTensor::name);
   if (std::ranges::adjacent_find(header.tensors, {}, &HeaderTensor::name) != header.tensors.end()) {
-    reader.Fail("a key comes twice");
+    reader.Fail("duplicate key");
   }
   if (!reader.status().ok()) {
     const std::uint64_t at = reader.status().place().offset.value_or(0);
@@ -206,36 +203,6 @@ Result<SafetensorsHeader> DecodeSafetensorsHeader(std::string_view text,
   });
   SEALPOINT_RETURN_IF_ERROR(CheckRanges(header.tensors, payload_size));
   return header;
-}
-
-std::string EncodeSafetensorsHeader(const StringPairs& metadata,
-                                    const std::vector<HeaderTensor>& tensors) {
-  std::string text(kSafetensorsLengthBytes, '\0');
-  text.append(R"({"__metadata__":{)");
-  for (const auto& [key, value] : metadata) {
-    if (text.back() != '{') text.push_back(',');
-    AppendJson(text, key);
-    text.push_back(':');
-    AppendJson(text, value);
-  }
-  text.push_back('}');
-  for (const HeaderTensor& tensor : tensors) {
-    text.push_back(',');
-    AppendJson(text, tensor.name);
-    AppendTo(text, StrCat(R"(:{"dtype":")", SafetensorsDTypeName(tensor.dtype), R"(","shape":[)"));
-    Shape shape = tensor.shape;
-    ShapeToSafetensors(tensor.dtype, shape);
-    for (const std::uint64_t extent : shape) {
-      if (text.back() != '[') text.push_back(',');
-      AppendTo(text, extent);
-    }
-    AppendTo(text, StrCat(R"(],"data_offsets":[)", tensor.begin, ",", tensor.end, "]}"));
-  }
-  text.push_back('}');
-  text.append((8 - text.size() % 8) % 8, ' ');
-  StoreLe<std::uint64_t>(std::as_writable_bytes(std::span(text)), 0,
-                         text.size() - kSafetensorsLengthBytes);
-  return text;
 }
 
 }  // namespace sealpoint::internal::safetensors

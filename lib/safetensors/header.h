@@ -42,11 +42,6 @@ struct SafetensorsHeader {
 Result<SafetensorsHeader> DecodeSafetensorsHeader(std::string_view text,
                                                   std::uint64_t payload_size);
 
-// Length, text, and spaces up to a multiple of 8. Precondition: shapes and ranges fit; the dtypes
-// have names.
-std::string EncodeSafetensorsHeader(const StringPairs& metadata,
-                                    const std::vector<HeaderTensor>& tensors);
-
 // Sorts by key. False if a key is there twice.
 bool SortUnique(StringPairs& pairs);
 

@@ -9,7 +9,6 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/safetensors/json_reader.h"
-#include "lib/safetensors/json_text.h"
 
 namespace sealpoint::internal::safetensors {
 namespace {
@@ -39,7 +38,7 @@ Status ReadWeightMap(JsonReader& reader, StringPairs& files) {
                    .AtTensor(key);
     }
   }
-  if (!SortUnique(files)) reader.Fail("a key comes twice");
+  if (!SortUnique(files)) reader.Fail("duplicate key");
   return status;
 }
 
@@ -85,7 +84,7 @@ Result<StringPairs> DecodeSafetensorsIndex(std::string_view text) {
   std::string key;
   JsonReader reader(text);
   for (reader.BeginObject(); reader.NextKey(key);) {
-    if (!keys.insert(key).second) reader.Fail("a key comes twice");
+    if (!keys.insert(key).second) reader.Fail("duplicate key");
     if (key == "weight_map") {
       status = ReadWeightMap(reader, files);
     } else {
@@ -130,8 +129,8 @@ bool ShardIndex::MayMiss(std::string_view file) const {
 
 Status ShardIndex::NoFile() {
   return Status(Code::kIncomplete,
-                "the index names this file, and it is not there; copy it, or go on without its "
-                "tensors by --allow-missing (allow_missing)");
+                "the index names this file, but it is missing; copy it, or leave out its tensors "
+                "with --allow-missing (allow_missing)");
 }
 
 bool ShardIndex::MayHold(std::string_view tensor, std::string_view file) const {
@@ -151,29 +150,15 @@ Result<std::vector<std::string>> ShardIndex::Missing(
     }
     const auto other = found.lower_bound({tensor, {}});
     if (other != found.end() && other->first == tensor) {
-      return MakeError(Code::kCorrupt, "index says that it is in ", file, ", it is in ",
+      return MakeError(Code::kCorrupt, "the index locates it in ", file, ", it is in ",
                        other->second)
           .AtTensor(tensor);
     }
-    return MakeError(Code::kCorrupt, "index says that it is in ", file,
-                     ", no file that it names has it; --allow-missing (allow_missing) goes on "
-                     "without it")
+    return MakeError(Code::kCorrupt, "the index locates it in ", file,
+                     ", but no file has it; --allow-missing (allow_missing) leaves it out")
         .AtTensor(tensor);
   }
   return missing;
-}
-
-std::string EncodeSafetensorsIndex(const StringPairs& files, std::uint64_t total_bytes) {
-  std::string text = StrCat("{\n  \"metadata\": {\n    \"total_size\": ", total_bytes,
-                            "\n  },\n  \"weight_map\": {");
-  for (const auto& [tensor, file] : files) {
-    text.append(text.back() == '{' ? "\n    " : ",\n    ");
-    AppendJson(text, tensor, JsonCharacters::kAscii);
-    text.append(": ");
-    AppendJson(text, file, JsonCharacters::kAscii);
-  }
-  text.append("\n  }\n}\n");
-  return text;
 }
 
 std::string MissingFile(const std::vector<std::string>& names) {
@@ -187,10 +172,6 @@ std::string MissingFile(const std::vector<std::string>& names) {
     }
   }
   return {};
-}
-
-std::string NumberedFile(std::size_t number, std::size_t count) {
-  return FileName("model", number, count);
 }
 
 }  // namespace sealpoint::internal::safetensors

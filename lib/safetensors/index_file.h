@@ -21,8 +21,6 @@ namespace sealpoint::internal::safetensors {
 // The file of each tensor, sorted by tensor. Errors: Corrupt (no index; a name of a file that leads
 // out of the directory).
 Result<StringPairs> DecodeSafetensorsIndex(std::string_view text);
-// `files` is sorted by tensor.
-std::string EncodeSafetensorsIndex(const StringPairs& files, std::uint64_t total_bytes);
 
 // Maps tensors to files, as interpreted by the programs that load such a model.
 class ShardIndex {
@@ -54,8 +52,6 @@ class ShardIndex {
 // The first missing file of a set numbered as "model-00001-of-00003.safetensors"; empty if the set
 // is complete. `names` is sorted.
 std::string MissingFile(const std::vector<std::string>& names);
-// "model-00001-of-00003.safetensors"; numbers begin with 1.
-std::string NumberedFile(std::size_t number, std::size_t count);
 
 }  // namespace sealpoint::internal::safetensors
 

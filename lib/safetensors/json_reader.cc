@@ -62,7 +62,7 @@ JsonReader::Kind JsonReader::Peek() {
 }
 
 void JsonReader::Begin(char opening) {
-  if (!Take(opening)) return Fail("no object or array begins where one is expected");
+  if (!Take(opening)) return Fail("expected an object or an array");
   if (++depth_ > depth_max_) Fail("values are nested too deeply");
   is_first_ = true;
 }
@@ -73,7 +73,7 @@ bool JsonReader::NextMember(char closing) {
     is_first_ = false;
     return false;
   }
-  if (!std::exchange(is_first_, false) && !Take(',')) Fail("a comma or the end is missing");
+  if (!std::exchange(is_first_, false) && !Take(',')) Fail("expected a comma or the end");
   return status_.ok();
 }
 
@@ -130,7 +130,7 @@ char32_t JsonReader::TakeHex() {
     constexpr std::string_view kDigits = "0123456789abcdefABCDEF";
     const std::size_t digit = at_ < text_.size() ? kDigits.find(text_[at_]) : kDigits.npos;
     if (digit == kDigits.npos) {
-      Fail("an escape has no four hexadecimal digits");
+      Fail("an escape lacks four hexadecimal digits");
       return 0;
     }
     value = value << 4 | static_cast<char32_t>(digit < 16 ? digit : digit - 6);
@@ -149,11 +149,11 @@ std::string_view JsonReader::ReadNumber() {
   const std::size_t begin = at_;
   if (Front() == '-') ++at_;
   const std::size_t first = at_;
-  if (!SkipDigits()) Fail("no number is where one is expected");
+  if (!SkipDigits()) Fail("expected a number");
   if (at_ - first > 1 && text_[first] == '0') Fail("a number begins with 0");
   if (Front() == '.') {
     ++at_;
-    if (!SkipDigits()) Fail("a number has no digit behind its point");
+    if (!SkipDigits()) Fail("a number has no digit after its point");
   }
   if (Front() == 'e' || Front() == 'E') {
     ++at_;
@@ -185,7 +185,7 @@ std::string_view JsonReader::ReadLiteral() {
     at_ += literal.size();
     return literal;
   }
-  Fail("no value is where one is expected");
+  Fail("expected a value");
   return {};
 }
 
@@ -193,7 +193,7 @@ void JsonReader::SkipObject() {
   std::set<std::string> keys;
   std::string key;
   for (BeginObject(); NextKey(key);) {
-    if (!keys.insert(key).second) return Fail("a key comes twice");
+    if (!keys.insert(key).second) return Fail("duplicate key");
     Skip();
   }
 }
@@ -217,12 +217,12 @@ void JsonReader::Skip() {  // recursive, to kDepthMax
     case Kind::kNone:
       break;
   }
-  Fail("no value is where one is expected");
+  Fail("expected a value");
 }
 
 void JsonReader::End() {
   SkipSpace();
-  if (at_ < text_.size()) Fail("something follows the value");
+  if (at_ < text_.size()) Fail("unexpected text after the value");
 }
 
 }  // namespace sealpoint::internal::safetensors

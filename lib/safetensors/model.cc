@@ -39,8 +39,9 @@ Result<Bytes> ReadHeaderText(const ReadableFile& file, std::uint64_t size_max) {
   SEALPOINT_RETURN_IF_ERROR(file.ReadAt(0, length_bytes));
   const auto length = LoadLe<std::uint64_t>(length_bytes, 0);
   if (!RangeFits(kSafetensorsLengthBytes, length, file_size)) {
-    return MakeError(Code::kIncomplete, "file has ", file_size, " bytes, its header alone ", length,
-                     " by the first 8 of them: it is cut off, or no file of safetensors");
+    return MakeError(Code::kIncomplete, "file has ", file_size, " bytes, but its header has ",
+                     length,
+                     " according to the first 8: it is truncated, or not a file of safetensors");
   }
   if (length > size_max) {
     return MakeError(Code::kLimitExceeded, "header of the file of safetensors has ", length,
@@ -186,7 +187,7 @@ Status Model::OpenDirectory(const Directory& directory) {
   }
   if (!index_name_.empty()) return OpenIndexed(directory);
   if (names.empty()) {
-    return MakeError(Code::kNotACheckpoint, "no file of safetensors in the directory")
+    return MakeError(Code::kNotACheckpoint, "the directory has no file of safetensors")
         .AtPath(path_);
   }
   SEALPOINT_RETURN_IF_ERROR(CheckCount(names.size()));

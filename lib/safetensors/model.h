@@ -11,7 +11,7 @@
 #include "lib/safetensors/header.h"
 #include "lib/safetensors/index_file.h"
 #include "lib/storage/open_files.h"
-#include "sealpoint/block_cache.h"
+#include "sealpoint/object_store.h"
 #include "sealpoint/safetensors.h"
 #include "sealpoint/storage.h"
 

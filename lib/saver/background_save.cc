@@ -9,21 +9,22 @@
 #include "lib/base/macros.h"
 #include "lib/saver/save_run.h"
 #include "lib/storage/durable.h"
-#include "sealpoint/text.h"
+#include "sealpoint/bytes.h"
 
 namespace sealpoint::internal::saver {
 
 // Destructors call this, which no exception may leave.
-void TellUnheard(const SaverOptions& options, const std::string& what, const Status& error) {
+void ReportUnobserved(const SaverOptions& options, const std::string& what, const Status& error) {
   if (error.ok() || error.code() == Code::kCancelled) return;
-  if (options.on_unheard_failure) {
+  if (options.on_unobserved_failure) {
     try {
-      return options.on_unheard_failure(what, error);
+      return options.on_unobserved_failure(what, error);
     } catch (...) {
       // The line below is written instead.
     }
   }
-  std::fprintf(stderr, "sealpoint: %s failed in the background, and nobody asked: %s\n",
+  std::fprintf(stderr,
+               "sealpoint: %s failed in the background, and its result was not requested: %s\n",
                Printable(what).c_str(), error.ToString().c_str());
 }
 
@@ -119,8 +120,9 @@ Status BackgroundSave::TimeOut() {
   is_cancelled_ = true;
   const bool has_begun = has_begun_;
   const std::string what = DescribeSave(target_, options_, recorder_.current_phase());
-  Status late = MakeError(Code::kTimeout, what, has_begun ? "" : " (not begun)",
-                          ": in the background not over after ", deadline_.limit().count(), " ms");
+  Status late =
+      MakeError(Code::kTimeout, what, has_begun ? "" : " (not begun)",
+                ": the background save did not end within ", deadline_.limit().count(), " ms");
   return has_begun ? storage::WithUnknownOutcome(std::move(late)) : late;
 }
 
@@ -136,8 +138,8 @@ std::optional<Result<CommitInfo>> BackgroundSave::result() const {
 }
 
 // An error that Wait returned is not reported again.
-void BackgroundSave::SayUnheard() const {
-  if (result_) TellUnheard(saver_options_, NameSave(target_, options_), result_->status());
+void BackgroundSave::ReportIfUnobserved() const {
+  if (result_) ReportUnobserved(saver_options_, NameSave(target_, options_), result_->status());
 }
 
 void BackgroundSave::WaitForChange(std::chrono::microseconds longest) const {

@@ -23,8 +23,8 @@
 #include "lib/writer/staged_writer.h"
 #include "sealpoint/commit.h"
 #include "sealpoint/communicator.h"
-#include "sealpoint/deadline.h"
 #include "sealpoint/engine.h"
+#include "sealpoint/limits.h"
 #include "sealpoint/saver.h"
 #include "sealpoint/status.h"
 
@@ -34,7 +34,7 @@ namespace sealpoint::internal::saver {
 inline constexpr std::chrono::milliseconds kLongestWait = std::chrono::hours(24 * 3650);
 
 // Reports an unobserved failure as the options specify; ignores success and cancelled saves.
-void TellUnheard(const SaverOptions& options, const std::string& what, const Status& error);
+void ReportUnobserved(const SaverOptions& options, const std::string& what, const Status& error);
 
 // One background save. The training thread stages the payload, the background thread runs the steps
 // of the commit, and either may wait for the other. There are two ways to stage:
@@ -103,7 +103,7 @@ class BackgroundSave final : public Payload {
   // Absent before the save is over.
   std::optional<Result<CommitInfo>> result() const;
   // Reports its failure as the options specify. For one thread, once it is over; never throws.
-  void SayUnheard() const;
+  void ReportIfUnobserved() const;
   // Waits until is_bound() or result() may have changed, at most so long.
   void WaitForChange(std::chrono::microseconds longest) const;
 
@@ -113,6 +113,7 @@ class BackgroundSave final : public Payload {
     return std::span<const FrozenGroup>(groups_);
   }
   void Drop(const std::set<std::string>& linked) override;
+  std::uint64_t planned_bytes() const override { return tensor_bytes_; }
   std::uint64_t tensor_bytes() const override { return tensor_bytes_; }
   Status Write(const SaveRun& run) override;
   Status Bind(const SaveRun& run);

@@ -15,7 +15,8 @@
 namespace sealpoint::internal::saver {
 namespace {
 
-BoxListSize SizeOf(const writer::HeldView& held, const writer::SlotSummary& slot, const Run& run) {
+BoxListSize SizeOf(const writer::DeclaredView& held, const writer::SlotSummary& slot,
+                   const Run& run) {
   Region region = held.region();
   region.run = run;
   BoxListSize size{.shard_count = 1, .corner_count = writer::CornerCountOf(region)};

@@ -125,8 +125,9 @@ Status DescribeDifference(const RanksByDigest& ranks) {
     text.append(StrCat(" and ", ranks.size() - kNamedMax, " other digests"));
   }
   text.append(
-      "; replicas are equal on all ranks, and what may differ is stored of one rank, or of each "
-      "(sealpoint.torch: first_rank=[\"*.running_*\"] or the module in DistributedDataParallel "
+      "; replicas must be equal on all ranks; store a value that differs from one rank, or from "
+      "each (sealpoint.torch: first_rank=[\"*.running_*\"] or the module in "
+      "DistributedDataParallel "
       "itself for statistics of BatchNorm, per_rank() for values of each rank)");
   return RuleError(Code::kInvalidArgument, "R-CMT-33", text).AtRank(ranks[1].second.front(), "");
 }

@@ -46,7 +46,7 @@ Status DeclarationFaults::Agree(Communicator& comm) const {
     SEALPOINT_ASSIGN_OR_RETURN(const std::string text, in.Text());
     const std::optional<Status> status = comm::DecodeStatus(AsBytes(text));
     if (!status || status->ok() != (count == 0)) {
-      return MakeError(Code::kComm, "what a rank sent is not a list of faults");
+      return MakeError(Code::kComm, "a rank sent a malformed list of faults");
     }
     if (count == 0) continue;
     merged.Add(name, *status);

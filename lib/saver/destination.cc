@@ -16,9 +16,10 @@ namespace {
 class DirectDestination final : public Destination {
  public:
   DirectDestination(Storage& storage, const SaveTarget& target, const SaveOptions& options)
-      : Destination(storage, target, options, target.path, /*may_link=*/true) {}
+      : Destination(storage, target, options, target.path(), /*may_link=*/true) {}
 
-  Status Preflight(Communicator& comm, const Status& local_status) override;
+  Status Preflight(Communicator& comm, const Status& local_status,
+                   std::uint64_t planned_bytes) override;
   Status CheckFreeSpace(Communicator& comm, std::uint64_t tensor_bytes) const override;
   Result<CommitInfo> CommitOnRoot(Communicator& /*comm*/, const CommitSteps& commit) override {
     return commit({});
@@ -31,14 +32,17 @@ class DirectDestination final : public Destination {
   Status CheckSpaceFor(std::uint64_t bytes, std::uint64_t files) const;
 };
 
-Status DirectDestination::Preflight(Communicator& comm, const Status& local_status) {
-  SEALPOINT_ASSIGN_OR_RETURN(attempt_,
-                             RunPreflight(storage_, comm, target_, options_, local_status));
+Status DirectDestination::Preflight(Communicator& comm, const Status& local_status,
+                                    std::uint64_t planned_bytes) {
+  SEALPOINT_ASSIGN_OR_RETURN(
+      attempt_, RunPreflight(storage_, comm, target_, options_, local_status, planned_bytes));
   return {};
 }
 
-// The file system is one: rank 0 compares the sum of all ranks.
+// The file system is one: rank 0 compares the sum of all ranks. Usually the preflight has shown
+// that there is room for more than that.
 Status DirectDestination::CheckFreeSpace(Communicator& comm, std::uint64_t tensor_bytes) const {
+  if (attempt_.is_sure_to_fit) return {};
   Bytes local_bytes;
   WireWriter(local_bytes).Put(tensor_bytes);
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm.Gather(local_bytes, 0));
@@ -50,7 +54,7 @@ Status DirectDestination::CheckFreeSpace(Communicator& comm, std::uint64_t tenso
     needed += number.value_or(0);
   }
   if (comm.rank() == 0 && status.ok()) {
-    status = CheckSpaceFor(needed, static_cast<std::uint64_t>(comm.size()) + 3);
+    status = CheckSpaceFor(needed, FileCount(comm.size()));
   }
   return AgreeOnStatus(comm, status);
 }
@@ -76,16 +80,17 @@ class StagedDestination final : public Destination {
  public:
   StagedDestination(Storage& storage, const SaveTarget& target, const SaveOptions& options,
                     std::shared_ptr<PromotionQueue> promotions)
-      : Destination(storage, target, options, target.local, /*may_link=*/false),
+      : Destination(storage, target, options, target.local(), /*may_link=*/false),
         promotions_(std::move(promotions)) {}
 
   Status CheckArguments() const override {
-    return storage::CheckApart(storage_, target_.local, storage_, target_.path);
+    return storage::CheckApart(storage_, target_.local(), storage_, target_.path());
   }
   Status MakeRoom(const std::function<Status()>& check) override {
     return promotions_->MakeRoom(check);
   }
-  Status Preflight(Communicator& comm, const Status& local_status) override;
+  Status Preflight(Communicator& comm, const Status& local_status,
+                   std::uint64_t planned_bytes) override;
   Status CheckFreeSpace(Communicator& comm, std::uint64_t tensor_bytes) const override {
     return AgreeOnStatus(comm, CheckLocalSpace(tensor_bytes));
   }
@@ -111,7 +116,8 @@ class StagedDestination final : public Destination {
   std::vector<std::string> own_files_{};  // that PlaceOnNode made
 };
 
-Status StagedDestination::Preflight(Communicator& comm, const Status& local_status) {
+Status StagedDestination::Preflight(Communicator& comm, const Status& local_status,
+                                    std::uint64_t /*planned_bytes*/) {
   SEALPOINT_ASSIGN_OR_RETURN(attempt_,
                              RunStagedPreflight(storage_, comm, target_, options_, local_status));
   return {};
@@ -122,7 +128,7 @@ Status StagedDestination::CheckLocalSpace(std::uint64_t tensor_bytes) const {
   SEALPOINT_ASSIGN_OR_RETURN(const SpaceInfo space, attempt_.opened->FreeSpace());
   if (space.free_bytes >= tensor_bytes) return {};
   return MakeError(Code::kNoSpace, "the save needs ", tensor_bytes,
-                   " bytes of local storage; free are ", space.free_bytes)
+                   " bytes of local storage; free: ", space.free_bytes)
       .AtRule("R-CMT-08")
       .AtPath(attempt_.directory);
 }
@@ -198,7 +204,7 @@ void StagedDestination::Publish(int rank) {
 std::unique_ptr<Destination> MakeDestination(Storage& storage, const SaveTarget& target,
                                              const SaveOptions& options,
                                              std::shared_ptr<PromotionQueue> promotions) {
-  if (target.local.empty()) {
+  if (!target.is_staged()) {
     return std::make_unique<DirectDestination>(storage, target, options);
   }
   return std::make_unique<StagedDestination>(storage, target, options, std::move(promotions));

@@ -44,7 +44,8 @@ class Destination {
   // Before a save begins; `check` is called periodically. Errors: NoSpace, and any of `check`.
   virtual Status MakeRoom(const std::function<Status()>& /*check*/) { return {}; }
   // Collective. Makes the attempt; see preflight.h.
-  virtual Status Preflight(Communicator& comm, const Status& local_status) = 0;
+  virtual Status Preflight(Communicator& comm, const Status& local_status,
+                           std::uint64_t planned_bytes) = 0;
   // Precondition: the preflight succeeded.
   const Attempt& attempt() const { return attempt_; }
   // Collective (R-CMT-08). `tensor_bytes`: that this rank writes.

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/saver/fast_check_declarations.h"
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -15,6 +13,7 @@
 #include "lib/base/wire.h"
 #include "lib/layout/tiling_sum.h"
 #include "lib/saver/box_list_sizes.h"
+#include "lib/saver/check_declarations.h"
 #include "lib/writer/declaration_summary.h"
 
 namespace sealpoint::internal::saver {
@@ -55,7 +54,7 @@ class Contribution {
  private:
   void AddHolders(const std::vector<int>& replicas, const writer::ReplicaGroupSummary& group);
   void AddSlot(const writer::SlotSummary& slot);
-  void AddObject(const HeldObject& object);
+  void AddObject(const ObjectSpec& object);
   Claims& ClaimsTo(const Hash& name) { return claims_[name[0] % claims_.size()]; }
   bool AnyWrites(std::span<const int> holders) const;
 
@@ -92,7 +91,7 @@ void Contribution::Add(const Declaration& declaration) {
   leads_.resize(summary.replica_groups().size());
   for (const auto& [replicas, group] : summary.replica_groups()) AddHolders(replicas, group);
   for (const writer::SlotSummary& slot : summary.slots()) AddSlot(slot);
-  for (const HeldObject& object : declaration.objects()) AddObject(object);
+  for (const ObjectSpec& object : declaration.objects()) AddObject(object);
 }
 
 void Contribution::AddHolders(const std::vector<int>& replicas,
@@ -129,7 +128,7 @@ void Contribution::AddSlot(const writer::SlotSummary& slot) {
   }
 }
 
-void Contribution::AddObject(const HeldObject& object) {
+void Contribution::AddObject(const ObjectSpec& object) {
   if (!Writes(writer_ranks_, rank_)) is_doubtful_ = true;
   const Hash name = writer::HashObjectName(object.name);
   ClaimsTo(name).names.push_back(name[1]);

@@ -82,7 +82,7 @@ Questions Ask(const Declaration& held, int size) {
   KeyMaker keys;
   const writer::DeclarationSummary& summary = InternalAccess::SummaryOf(held);
   for (std::size_t slot = 0; slot < summary.slots().size(); ++slot) {
-    const writer::HeldView tensor = summary.held(slot);
+    const writer::DeclaredView tensor = summary.held(slot);
     if (tensor.is_empty() || !tensor.replicas.empty()) continue;
     questions.Add(keys.OfRegion(tensor.name, tensor.region()),
                   {.is_object = false, .number = slot});
@@ -205,12 +205,12 @@ Result<FoundReplicas> WithHolders(const Declaration& held, Holders holders, int 
                                   std::span<const int> writer_ranks) {
   FoundReplicas found;
   for (std::size_t slot = 0; slot < held.tensors().size(); ++slot) {
-    HeldTensor tensor = held.tensors()[slot];
+    DeclaredTensor tensor = held.tensors()[slot];
     if (!holders.slots[slot].empty()) tensor.replicas = std::move(holders.slots[slot]);
-    SEALPOINT_RETURN_IF_ERROR(found.declaration.Add(tensor).status());
+    InternalAccess::AddSlot(found.declaration, tensor);
   }
   for (std::size_t i = 0; i < held.objects().size(); ++i) {
-    const HeldObject& object = held.objects()[i];
+    const ObjectSpec& object = held.objects()[i];
     const std::vector<int>& ranks = holders.objects[i];
     if (!ranks.empty()) found.shared_objects[ranks].push_back(i);
     if (!ranks.empty() && WriterOf(object.name, ranks, writer_ranks) != rank) continue;
@@ -263,7 +263,7 @@ ItemsByHolders FindSharedItems(const Declaration& declaration, SharedObjects sha
   summary.ForEachTensor([&](std::span<const std::size_t> slots) {
     std::vector<std::pair<Region, std::size_t>> shared;  // by region
     for (const std::size_t slot : slots) {
-      const writer::HeldView held = summary.held(slot);
+      const writer::DeclaredView held = summary.held(slot);
       if (held.replicas.size() < 2 || held.is_empty()) continue;
       shared.emplace_back(held.region(), slot);
     }

@@ -119,7 +119,7 @@ Status LinkBlob(Directory& directory, const std::string& from, const BlobSummary
   const auto linked = directory.Stat(name);
   if (linked.ok() && linked->size_bytes == summary.file_size_bytes()) return {};
   static_cast<void>(directory.Remove(name));
-  return Status(Code::kIncomplete, "the file is not whole");
+  return Status(Code::kIncomplete, "the file is incomplete");
 }
 
 }  // namespace

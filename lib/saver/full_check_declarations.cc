@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/saver/full_check_declarations.h"
-
 #include <algorithm>
 #include <array>
 #include <map>
@@ -12,6 +10,7 @@
 #include "lib/base/macros.h"
 #include "lib/layout/grid.h"
 #include "lib/layout/tiling.h"
+#include "lib/saver/check_declarations.h"
 #include "lib/saver/declaration_faults.h"
 #include "lib/saver/owner_rank.h"
 #include "lib/writer/declaration_codec.h"
@@ -23,7 +22,7 @@ namespace {
 
 struct Holding {
   int rank = 0;
-  HeldTensor held{};
+  DeclaredTensor held{};
   Run written{};  // by this rank; empty if other holders write all of it
 };
 
@@ -40,16 +39,16 @@ std::vector<Bytes> EncodeForOwners(const Declaration& declaration, const SavePla
   for (const PlannedShard& shard : plan.shards) written[shard.slot] = shard.run;
   std::vector<Bytes> outgoing(static_cast<std::size_t>(size));
   for (std::size_t slot = 0; slot < written.size(); ++slot) {
-    const writer::HeldView held = summary.held(slot);
+    const writer::DeclaredView held = summary.held(slot);
     WireWriter out(outgoing[OwnerRank(held.name, size)]);
     out.Put(std::uint64_t{1});
-    writer::EncodeHeldTensor(held, out);
+    writer::EncodeDeclaredTensor(held, out);
     out.PutAll(std::array{written[slot].begin, written[slot].end});
   }
-  for (const HeldObject& object : declaration.objects()) {
+  for (const ObjectSpec& object : declaration.objects()) {
     WireWriter out(outgoing[OwnerRank(object.name, size)]);
     out.Put(std::uint64_t{0});
-    writer::EncodeHeldObject(object, out);
+    writer::EncodeObjectSpec(object, out);
   }
   return outgoing;
 }
@@ -59,13 +58,13 @@ Status DecodeFrom(int rank, int size, ByteSpan bytes, NameClaims& claims) {
   while (!in.at_end()) {
     SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t is_tensor, in.Number());
     if (is_tensor != 0) {
-      SEALPOINT_ASSIGN_OR_RETURN(HeldTensor held, writer::DecodeHeldTensor(in, size));
+      SEALPOINT_ASSIGN_OR_RETURN(DeclaredTensor held, writer::DecodeDeclaredTensor(in, size));
       Run written;
       SEALPOINT_ASSIGN_OR_RETURN(written.begin, in.Number());
       SEALPOINT_ASSIGN_OR_RETURN(written.end, in.Number());
       claims.tensors[held.tensor.name].push_back({rank, std::move(held), written});
     } else {
-      SEALPOINT_ASSIGN_OR_RETURN(const HeldObject object, writer::DecodeHeldObject(in));
+      SEALPOINT_ASSIGN_OR_RETURN(const ObjectSpec object, writer::DecodeObjectSpec(in));
       claims.object_ranks[object.name].push_back(rank);
     }
   }
@@ -84,10 +83,11 @@ Status CheckSameTensor(const Holding& first, const Holding& other) {
     return differ("dtypes");
   if (a.shape != b.shape) {
     return differ(
-        "shapes; expected one shape, or a name of its own for what each rank has (per_rank in "
+        "shapes; expected one shape, or a different name on each rank (per_rank in "
         "sealpoint.torch)");
   }
   if (a.chunk_size_bytes != b.chunk_size_bytes) return differ("chunk sizes");
+  if (a.stored_cuts != b.stored_cuts) return differ("stored cuts");
   if (a.placement != b.placement) return differ("placements");
   return {};
 }
@@ -122,7 +122,7 @@ Status CheckAnyWrites(std::string_view what, std::span<const int> holders,
                                       [&](int rank) { return Writes(writer_ranks, rank); });
   if (one_writes) return {};
   return RuleError(Code::kInvalidArgument, "R-CMT-27", what, " is held by ranks ",
-                   RanksToString(holders), ", of which none writes")
+                   RanksToString(holders), ", and none of them writes")
       .AtRank(holders.front(), "");
 }
 

@@ -10,6 +10,7 @@
 #include "lib/comm/agree.h"
 #include "lib/metadata/index_parts.h"
 #include "lib/saver/owner_rank.h"
+#include "lib/saver/preflight.h"
 
 namespace sealpoint::internal::saver {
 namespace {
@@ -24,6 +25,7 @@ void EncodeBlob(const writer::CommittedBlob& blob, WireWriter& out) {
   out.Put(pin.group_list_digest);
   out.Put(pin.trailer_digest);
   out.Put(blob.attempt);
+  out.Put(blob.features.compat);
 }
 
 Result<writer::CommittedBlob> DecodeBlob(WireReader& in) {
@@ -37,6 +39,7 @@ Result<writer::CommittedBlob> DecodeBlob(WireReader& in) {
   SEALPOINT_ASSIGN_OR_RETURN(pin.group_list_digest, in.Id<Digest>());
   SEALPOINT_ASSIGN_OR_RETURN(pin.trailer_digest, in.Id<Digest>());
   SEALPOINT_ASSIGN_OR_RETURN(blob.attempt, in.Id<AttemptId>());
+  SEALPOINT_ASSIGN_OR_RETURN(blob.features.compat, in.Number());
   pin.record_count = static_cast<std::uint32_t>(record_count);
   pin.shard_count = static_cast<std::uint32_t>(shard_count);
   return blob;
@@ -83,7 +86,10 @@ Bytes EncodeForCommitter(std::span<const BlobSummary> local_blobs, ByteSpan part
   out.Put(std::uint64_t{local_blobs.size()});
   for (const BlobSummary& summary : local_blobs) {
     const writer::DecodedSummary& decoded = *InternalAccess::DecodedOf(summary);
-    EncodeBlob({.pin = decoded.pin, .attempt = decoded.header.attempt}, out);
+    EncodeBlob({.pin = decoded.pin,
+                .attempt = decoded.header.attempt,
+                .features = decoded.header.features},
+               out);
   }
   out.Put(AsText(part));
   return bytes;
@@ -116,21 +122,21 @@ Result<Bytes> JoinGathered(const GatheredParts& gathered,
   return metadata::JoinIndex(gathered.parts, pins, attributes, limits);
 }
 
-Result<Bytes> MergeAtOwners(Communicator& comm, std::span<const BlobSummary> local_blobs,
-                            const Limits& limits) {
-  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all_ids,
-                             comm.AllGather(EncodeBlobIds(local_blobs)));
-  const auto blobs = DecodeBlobIds(all_ids);
+Result<Bytes> MergeAtOwners(Communicator& comm, const Status& local_status, bool is_missing,
+                            std::span<const BlobSummary> local_blobs, const Limits& limits) {
+  const comm::Gathered ids = comm::AgreeAndGather(comm, local_status, EncodeBlobIds(local_blobs));
+  SEALPOINT_RETURN_IF_ERROR(OutcomeOf(ids.agreement, local_status, is_missing));
+  const auto blobs = DecodeBlobIds(ids.all);
   // One message at a time is in memory, or two: each is as large as the index.
   std::vector<Bytes> outgoing(static_cast<std::size_t>(comm.size()));
   if (blobs.ok()) outgoing = EncodeForOwners(local_blobs, *blobs, comm.size());
   auto received = comm.AllToAll(std::move(outgoing));
   SEALPOINT_RETURN_IF_ERROR(received.status());
-  const Result<Bytes> part =
+  Result<Bytes> part =
       blobs.ok() ? metadata::MergeEntries(*received, *blobs, limits) : Result<Bytes>(blobs.error());
   received->clear();
-  SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm, part.status()));
-  return EncodeForCommitter(local_blobs, *part);
+  if (part.ok()) part = EncodeForCommitter(local_blobs, *part);
+  return comm::EncodeResult(comm, std::move(part));
 }
 
 }  // namespace sealpoint::internal::saver

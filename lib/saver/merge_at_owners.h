@@ -18,12 +18,13 @@
 
 namespace sealpoint::internal::saver {
 
-// Collective. Returns the data that this rank must send to rank 0: the pins of its own blobs, and
-// the merged tensors and objects with names that it owns. Errors are the same on all ranks: those
-// of MergeEntries; Comm, Timeout. If it fails, this rank has sent nothing that rank 0 needs, so
-// rank 0 cannot publish (R-CMT-20).
-Result<Bytes> MergeAtOwners(Communicator& comm, std::span<const BlobSummary> local_blobs,
-                            const Limits& limits);
+// Collective. Agrees on `local_status`; `is_missing`: see OutcomeOf. Returns the message of this
+// rank for rank 0 (comm::DecodeResult): the pins of its own blobs, and the merged tensors and
+// objects with names that it owns; or an error of MergeEntries. Errors: the agreed one, the same on
+// all ranks; Comm, Timeout. If it fails, this rank has sent nothing that rank 0 needs, so rank 0
+// cannot publish (R-CMT-20).
+Result<Bytes> MergeAtOwners(Communicator& comm, const Status& local_status, bool is_missing,
+                            std::span<const BlobSummary> local_blobs, const Limits& limits);
 
 // The single steps of it, for callers without a communicator.
 Bytes EncodeBlobIds(std::span<const BlobSummary> local_blobs);

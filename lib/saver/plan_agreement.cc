@@ -10,9 +10,9 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/base/wire.h"
-#include "lib/saver/fast_check_declarations.h"
-#include "lib/saver/full_check_declarations.h"
+#include "lib/saver/check_declarations.h"
 #include "lib/saver/save_call.h"
+#include "lib/saver/stored_cuts.h"
 
 namespace sealpoint::internal::saver {
 namespace {
@@ -35,8 +35,7 @@ Status PlanAgreement::CheckDeclarations(const SaveOptions& options, const Source
   if (options.declarations && options.declarations == searched_among_ &&
       searched_for_ != held.declaration().ComputeDigest()) {
     return InvalidArgument(
-        "SaveOptions::declarations is that of the save before, but the "
-        "declaration of this rank has changed");
+        "SaveOptions::declarations is unchanged, but the declaration of this rank has changed");
   }
   return {};
 }
@@ -156,6 +155,7 @@ Status PlanAgreement::AgreeOnPlan(const Proposal& proposal) {
   }
   if (!proposal.any.is_changed) return {};
   const LocalPlan& local_plan = *proposal.local;
+  SEALPOINT_RETURN_IF_ERROR(CheckCutPatterns(comm_, options_, proposal.sources().declaration()));
   const Declaration& declaration = proposal.sources().declaration();
   SEALPOINT_ASSIGN_OR_RETURN(const bool agree,
                              FastCheckDeclarations(comm_, declaration, *local_plan.plan,

@@ -2,6 +2,7 @@
 #include "lib/saver/preflight.h"
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 #include <utility>
 
@@ -93,16 +94,16 @@ const SeriesEntry* GreatestSequence(const SeriesListing& listing) {
 // Fills in directory and parent. In a series the parent is the newest committed checkpoint.
 Status ChooseDirectory(Storage& storage, const SaveTarget& target, const SaveOptions& options,
                        Announcement& announcement) {
-  announcement.directory = target.path;
-  if (target.parent) announcement.parent = *target.parent;
-  announcement.parent_directory = target.parent_directory;
-  if (!target.is_series) return {};
+  announcement.directory = target.path();
+  if (target.parent()) announcement.parent = *target.parent();
+  announcement.parent_directory = target.parent_directory();
+  if (!target.is_series()) return {};
   if (options.step == kNoStep) {
     return RuleError(Code::kInvalidArgument, "R-SER-13", "a checkpoint in a series needs a step");
   }
   SEALPOINT_ASSIGN_OR_RETURN(
       const SeriesListing listing,
-      series::ScanSeries(storage, target.path, series::SeriesDetail::kMarkers));
+      series::ScanSeries(storage, target.path(), series::SeriesDetail::kMarkers));
   SEALPOINT_RETURN_IF_ERROR(CheckMarkers(listing, options));
   if (const SeriesEntry* newest = GreatestSequence(listing)) {
     announcement.parent = {newest->attempt, newest->sequence};
@@ -110,7 +111,7 @@ Status ChooseDirectory(Storage& storage, const SaveTarget& target, const SaveOpt
     SEALPOINT_RETURN_IF_ERROR(writer::CheckParent(announcement.parent).AtPath(newest->path));
   }
   announcement.directory =
-      JoinPath(target.path, SeriesDirectoryName(options.step, announcement.attempt));
+      JoinPath(target.path(), SeriesDirectoryName(options.step, announcement.attempt));
   return {};
 }
 
@@ -161,7 +162,7 @@ Result<Bytes> OpenAttemptOnRoot(Storage& storage, const SaveTarget& target,
                                 const SaveOptions& options, const Status& local_status,
                                 Attempt& attempt) {
   SEALPOINT_RETURN_IF_ERROR(local_status);
-  SEALPOINT_RETURN_IF_ERROR(writer::CheckParent(target.parent));
+  SEALPOINT_RETURN_IF_ERROR(writer::CheckParent(target.parent()));
   Announcement announcement;
   SEALPOINT_ASSIGN_OR_RETURN(announcement.attempt, AttemptId::Random());
   SEALPOINT_RETURN_IF_ERROR(ChooseDirectory(storage, target, options, announcement));
@@ -195,23 +196,23 @@ JoinOutcome ReadSharedProbe(const Directory& directory, const Announcement& anno
   const std::string& path = directory.path();
   const auto file = directory.OpenForRead(SharedProbeName(announcement.attempt), IoMode::kBuffered);
   if (!file.ok() && file.error().code() == Code::kNotFound) {
-    return {.status = OtherFileSystem(path, "its probe is not there"), .is_missing = true};
+    return {.status = OtherFileSystem(path, "its probe is missing"), .is_missing = true};
   }
   if (!file.ok()) return {.status = file.error()};
   Id128 found;
   if ((*file)->size_bytes() != found.bytes.size()) {
-    return {.status = OtherFileSystem(path, "its probe has another length")};
+    return {.status = OtherFileSystem(path, "its probe has a different length")};
   }
   if (Status read = (*file)->ReadAt(0, found.bytes); !read.ok()) return {.status = read};
   if (found == announcement.probe) return {};
-  return {.status = OtherFileSystem(path, "its probe has another content")};
+  return {.status = OtherFileSystem(path, "its probe has different content")};
 }
 
 JoinOutcome JoinAttempt(Storage& storage, const Announcement& announcement, Attempt& attempt) {
   if (attempt.opened) return ReadSharedProbe(*attempt.opened, announcement);
   auto opened = storage.OpenDirectory(announcement.directory);
   if (!opened.ok() && opened.error().code() == Code::kNotFound) {
-    return {.status = OtherFileSystem(announcement.directory, "its directory is not there"),
+    return {.status = OtherFileSystem(announcement.directory, "its directory is missing"),
             .is_missing = true};
   }
   if (!opened.ok()) return {.status = std::move(opened).error()};
@@ -221,8 +222,11 @@ JoinOutcome JoinAttempt(Storage& storage, const Announcement& announcement, Atte
 
 }  // namespace
 
+std::uint64_t FileCount(int rank_count) { return static_cast<std::uint64_t>(rank_count) + 3; }
+
 Result<Attempt> RunPreflight(Storage& storage, Communicator& comm, const SaveTarget& target,
-                             const SaveOptions& options, const Status& local_status) {
+                             const SaveOptions& options, const Status& local_status,
+                             std::uint64_t planned_bytes) {
   const bool is_root = comm.rank() == 0;
   Attempt attempt;
   Result<Bytes> at_root =
@@ -243,7 +247,18 @@ Result<Attempt> RunPreflight(Storage& storage, Communicator& comm, const SaveTar
     // An object store has no directories: this process opens it again when the probe is gone.
     joined.status = storage.CreateDirectories(attempt.directory);
   }
-  const Status agreed = AgreeOnAttempt(comm, joined.status, joined.is_missing);
+  // The greatest plan, and the complements of the free space at rank 0.
+  std::array<std::uint64_t, 3> maxima = {planned_bytes, 0, 0};
+  if (is_root && joined.status.ok() && planned_bytes != kNotPlanned) {
+    const auto space = attempt.opened->FreeSpace();
+    joined.status = space.status();
+    if (space.ok()) maxima = {planned_bytes, ~space->free_bytes, ~space->free_inodes};
+  }
+  const Status agreed =
+      OutcomeOf(comm::Agree(comm, joined.status, maxima), joined.status, joined.is_missing);
+  const auto ranks = static_cast<std::uint64_t>(comm.size());
+  attempt.is_sure_to_fit = maxima[0] != kNotPlanned && maxima[0] <= ~maxima[1] / ranks &&
+                           FileCount(comm.size()) <= ~maxima[2];
   if (is_root && attempt.opened) {
     static_cast<void>(attempt.opened->Remove(SharedProbeName(attempt.id)));
   }
@@ -269,22 +284,23 @@ Status LookForNewerOnLocal(Storage& storage, const promote::StagedFolder& folder
 
 // The folder of the series that the checkpoint is to be in; a framework may name its directories.
 Result<promote::StagedFolder> FolderOf(const Storage& storage, const SaveTarget& target) {
-  return promote::StagedFolderOf(storage, target.local,
-                                 target.is_series ? target.path : storage::ParentPath(target.path));
+  return promote::StagedFolderOf(
+      storage, target.local(),
+      target.is_series() ? target.path() : storage::ParentPath(target.path()));
 }
 
 Result<Bytes> AnnounceStaged(Storage& storage, const SaveTarget& target, const SaveOptions& options,
                              const Result<promote::StagedFolder>& folder) {
   SEALPOINT_RETURN_IF_ERROR(folder.status());
-  SEALPOINT_RETURN_IF_ERROR(writer::CheckParent(target.parent));
+  SEALPOINT_RETURN_IF_ERROR(writer::CheckParent(target.parent()));
   Announcement announcement;
   SEALPOINT_ASSIGN_OR_RETURN(announcement.attempt, AttemptId::Random());
   SEALPOINT_RETURN_IF_ERROR(ChooseDirectory(storage, target, options, announcement));
-  if (target.is_series) {
+  if (target.is_series()) {
     SEALPOINT_RETURN_IF_ERROR(LookForNewerOnLocal(storage, *folder, options, announcement.parent));
     return EncodeAnnouncement(announcement);
   }
-  const auto there = storage.OpenDirectory(target.path);
+  const auto there = storage.OpenDirectory(target.path());
   if (there.ok()) {
     SEALPOINT_RETURN_IF_ERROR(writer::CheckNoMarker(**there));
   } else if (there.error().code() != Code::kNotFound) {
@@ -324,14 +340,13 @@ Result<Attempt> RunStagedPreflight(Storage& storage, Communicator& comm, const S
     attempt.directory = JoinPath(folder->path, storage::LastComponent(announcement.directory));
     made = MakeLocalPlace(storage, *folder, attempt);
   }
-  const Status agreed = AgreeOnAttempt(comm, made, false);
+  const Status agreed = OutcomeOf(comm::Agree(comm, made), made, false);
   if (agreed.ok()) return attempt;
   RemoveEmptyDirectories(attempt);
   return agreed;
 }
 
-Status AgreeOnAttempt(Communicator& comm, const Status& local_status, bool is_missing) {
-  comm::Agreement agreement = comm::Agree(comm, local_status);
+Status OutcomeOf(comm::Agreement agreement, const Status& local_status, bool is_missing) {
   if (agreement.broken.ok()) return std::move(agreement.status);
   return local_status.ok() || is_missing ? std::move(agreement.broken) : local_status;
 }

@@ -92,9 +92,9 @@ Status PromotionQueue::NoRoom() const {
   const auto age = std::chrono::duration_cast<std::chrono::seconds>(
       std::chrono::steady_clock::now() - oldest->since);
   return RuleError(Code::kNoSpace, "R-STG-11", unpromoted(),
-                   " staged saves are on local storage and not promoted, expected less than ",
-                   options_.unpromoted_max, " (unpromoted_max); the oldest, of step ", oldest->step,
-                   ", was committed ", age.count(), " s ago and is to go to ", oldest->final,
+                   " staged saves await promotion, expected fewer than ", options_.unpromoted_max,
+                   " (unpromoted_max); the oldest, of step ", oldest->step, ", was committed ",
+                   age.count(), " s ago, with destination ", oldest->final,
                    oldest->last_try.ok() ? "; it has not failed so far" : "; its last try failed: ",
                    oldest->last_try.ok() ? "" : oldest->last_try.ToString())
       .AtPath(oldest->local);
@@ -149,7 +149,7 @@ bool PromotionQueue::CanBeTriedAgain(const Status& failed) const {
 
 Promotion PromotionQueue::Run(const StagedCommit& staged) {
   const auto report = promote::PromoteGiven(
-      staged.local, staged.final,
+      {.from = staged.local, .to = staged.final},
       {.from_storage = storage_,
        .to_storage = storage_,
        .blobs = staged.blobs,
@@ -199,7 +199,7 @@ void PromotionQueue::Close() {
   }
   if (thread_.joinable()) thread_.join();
   for (const Promotion& promotion : Take()) {
-    TellUnheard(options_, StrCat("promotion of ", promotion.directory), promotion.status);
+    ReportUnobserved(options_, StrCat("promotion of ", promotion.directory), promotion.status);
   }
 }
 

@@ -19,7 +19,6 @@
 #include "sealpoint/id.h"
 #include "sealpoint/promote.h"
 #include "sealpoint/saver.h"
-#include "sealpoint/staged_saves.h"
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
 

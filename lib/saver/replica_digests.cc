@@ -22,14 +22,15 @@ namespace {
 
 // What a shard holds, and the digests of its chunks.
 struct Item {
-  writer::HeldView held;
+  writer::DeclaredView held;
   ShardSource source;
   std::uint64_t chunk_size = 0;  // bytes, a multiple of the element size
   std::vector<Digest> chunks{};
 };
 
 Item ItemOf(const Sources& sources, const PlannedShard& shard) {
-  const writer::HeldView held = InternalAccess::SummaryOf(sources.declaration()).held(shard.slot);
+  const writer::DeclaredView held =
+      InternalAccess::SummaryOf(sources.declaration()).held(shard.slot);
   const std::uint64_t element_size = writer::ElementSize(held.kind);
   const std::uint64_t size = shard.run.size() * element_size;
   Item item{.held = held, .source = SourceOf(sources, shard)};
@@ -144,7 +145,7 @@ Result<std::vector<Digest>> DigestSlots(pipeline::EngineParts& engine, const Sou
   return DigestShards(engine, sources, shards);
 }
 
-Digest DigestObject(const HeldObject& object, ByteSpan bytes) {
+Digest DigestObject(const ObjectSpec& object, ByteSpan bytes) {
   Bytes message;
   WireWriter out(message);
   out.Put(object.media_type);

@@ -31,7 +31,7 @@ Result<std::vector<Digest>> DigestSlots(pipeline::EngineParts& engine, const Sou
 Digest CombineDigests(std::span<const Digest> digests);
 
 // The digest of an object: of its media type and its bytes.
-Digest DigestObject(const HeldObject& object, ByteSpan bytes);
+Digest DigestObject(const ObjectSpec& object, ByteSpan bytes);
 
 }  // namespace sealpoint::internal::saver
 

@@ -20,8 +20,8 @@
 #include "lib/series/series_scan.h"
 #include "lib/storage/path.h"
 #include "lib/storage/place.h"
+#include "sealpoint/saver.h"
 #include "sealpoint/series.h"
-#include "sealpoint/staged_saves.h"
 
 namespace sealpoint {
 namespace internal::saver {
@@ -44,11 +44,10 @@ struct FinalSeries {
 // One call. All functions but those that say "local" are collective.
 class Resumption {
  public:
-  Resumption(Communicator& comm, std::string local, std::string final_series,
-             const ResumePromotionsOptions& options)
+  Resumption(Communicator& comm, const StagedPlaces& places, const ResumePromotionsOptions& options)
       : comm_(comm),
-        place_(std::move(local)),
-        final_(std::move(final_series)),
+        place_(places.local),
+        final_(places.final_series),
         options_(options),
         storage_(options.storage ? options.storage : DefaultStorage()) {}
 
@@ -162,7 +161,7 @@ void Resumption::LookForStrays(const std::string& folder, const FinalSeries& ser
            Code::kInvalidArgument, "R-STG-13", "checkpoints here ",
            *recorded ? StrCat("are copies for ", **recorded) : "have no record of their series",
            ", and are not promoted to ", final_,
-           "; if they are of this training: ckpt promote --adopt ", folder, " ", final_)});
+           "; if they belong to this training, run: ckpt promote --adopt ", folder, " ", final_)});
 }
 
 // Newest first; the same on all ranks. A marker that could not be read may be the newest
@@ -182,10 +181,10 @@ Result<std::vector<Candidate>> Resumption::FindCandidates(const FinalSeries& ser
     }
   }
   out.Put(std::uint64_t{bad.size()});
-  for (const Promotion& one : bad) {
-    out.Put(one.directory);
-    out.Put(static_cast<std::uint64_t>(one.status.code()));
-    out.Put(one.status.message());
+  for (const Promotion& promotion : bad) {
+    out.Put(promotion.directory);
+    out.Put(static_cast<std::uint64_t>(promotion.status.code()));
+    out.Put(promotion.status.message());
   }
   for (const SeriesEntry& entry : listing_.entries) {
     if (entry.verdict != Verdict::kCommitted || entry.sequence <= series.newest) continue;
@@ -204,7 +203,7 @@ Result<std::vector<Candidate>> Resumption::FindCandidates(const FinalSeries& ser
       SEALPOINT_ASSIGN_OR_RETURN(const std::string text, in.Text());
       Status problem =
           Status(static_cast<Code>(code), text).AtPath(path).AtRank(static_cast<int>(rank), "");
-      resumed.passed_over.push_back({.directory = path, .status = std::move(problem)});
+      resumed.skipped.push_back({.directory = path, .status = std::move(problem)});
     }
     while (!in.at_end()) {
       Candidate one{.rank = static_cast<int>(rank)};
@@ -273,7 +272,8 @@ Result<std::vector<BlobId>> Resumption::Divide(const Candidate& candidate,
     if (taker == all.size()) {
       return RuleError(Code::kIncomplete, "R-STG-07", "blob ", pin.id.ToHex(), " (", i + 1, " of ",
                        index.blob_count(),
-                       ") is on the local storage of no rank that is here, nor in the final place")
+                       ") is neither on the local storage of a participating rank nor in the final "
+                       "directory")
           .AtPath(JoinPath(final_, candidate.name));
     }
     load[taker] += pin.file_size;
@@ -309,15 +309,16 @@ Status Resumption::PromoteOne(const Candidate& candidate) {
       const container::IndexFile file,
       container::DecodeIndexFile(from, decoded.marker, given.index, options_.limits));
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<BlobId> own, Divide(candidate, file.metadata));
-  const auto promoted = promote::PromoteGiven(from, JoinPath(final_, candidate.name),
-                                              {.from_storage = storage_,
-                                               .to_storage = storage_,
-                                               .blobs = own,
-                                               .threads = options_.threads,
-                                               .memory_budget_bytes = options_.memory_budget_bytes,
-                                               .deadline = options_.deadline,
-                                               .limits = options_.limits},
-                                              std::move(given));
+  const auto promoted =
+      promote::PromoteGiven({.from = from, .to = JoinPath(final_, candidate.name)},
+                            {.from_storage = storage_,
+                             .to_storage = storage_,
+                             .blobs = own,
+                             .threads = options_.threads,
+                             .memory_budget_bytes = options_.memory_budget_bytes,
+                             .deadline = options_.deadline,
+                             .limits = options_.limits},
+                            std::move(given));
   return AgreeOnStatus(comm_, promoted.status());
 }
 
@@ -381,14 +382,14 @@ Result<ResumedPromotions> Resumption::Run() {
   ResumedPromotions resumed;
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Candidate> candidates,
                              FindCandidates(series, resumed));
-  for (const Candidate& one : candidates) {
-    const Status status = PromoteOne(one);
+  for (const Candidate& candidate : candidates) {
+    const Status status = PromoteOne(candidate);
     if (comm::IsCommFailure(status) && status.place().rule.empty()) return status;
     if (status.ok()) {
-      resumed.promoted.push_back(one.name);
-      series.attempts[one.name] = one.attempt;
+      resumed.promoted.push_back(candidate.name);
+      series.attempts[candidate.name] = candidate.attempt;
     } else {
-      resumed.passed_over.push_back({.directory = JoinPath(final_, one.name), .status = status});
+      resumed.skipped.push_back({.directory = JoinPath(final_, candidate.name), .status = status});
     }
   }
   SEALPOINT_RETURN_IF_ERROR(DropWhatIsFinal(series));
@@ -398,25 +399,26 @@ Result<ResumedPromotions> Resumption::Run() {
 }  // namespace
 }  // namespace internal::saver
 
-Result<StagedCopies> FindStagedCopies(const std::string& local, const std::string& final_series,
+Result<StagedCopies> FindStagedCopies(const StagedPlaces& places,
                                       std::shared_ptr<Storage> storage) {
   if (storage == nullptr) storage = DefaultStorage();
-  SEALPOINT_RETURN_IF_ERROR(internal::storage::CheckApart(*storage, local, *storage, final_series));
-  SEALPOINT_ASSIGN_OR_RETURN(internal::promote::StagedFolder folder,
-                             internal::promote::StagedFolderOf(*storage, local, final_series));
+  SEALPOINT_RETURN_IF_ERROR(
+      internal::storage::CheckApart(*storage, places.local, *storage, places.final_series));
+  SEALPOINT_ASSIGN_OR_RETURN(
+      internal::promote::StagedFolder folder,
+      internal::promote::StagedFolderOf(*storage, places.local, places.final_series));
   SEALPOINT_ASSIGN_OR_RETURN(auto record, internal::promote::RecordedSeries(*storage, folder.path));
   return StagedCopies{.folder = std::move(folder.path),
                       .series = std::move(folder.series),
                       .record = std::move(record)};
 }
 
-Result<ResumedPromotions> ResumePromotions(Communicator& comm, const std::string& local,
-                                           const std::string& final_series,
+Result<ResumedPromotions> ResumePromotions(Communicator& comm, const StagedPlaces& places,
                                            const ResumePromotionsOptions& options) {
-  auto resumed = internal::saver::Resumption(comm, local, final_series, options).Run();
+  auto resumed = internal::saver::Resumption(comm, places, options).Run();
   if (resumed.ok()) return resumed;
   const std::string during =
-      internal::StrCat("collective resumption of promotions to ", final_series);
+      internal::StrCat("collective resumption of promotions to ", places.final_series);
   return internal::comm::DescribeCommFailure(comm, resumed.error(), during);
 }
 

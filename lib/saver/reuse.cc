@@ -147,7 +147,7 @@ Result<bool> LearnedFrozen::Compare(pipeline::EngineParts& engine, const SavePla
 
 // A file costs an inode and a sync in each save: little is not worth one.
 bool LearnedFrozen::Learn(const std::vector<std::size_t>& equal, std::uint64_t bytes) {
-  if (bytes < kLearnedSizeMin) return false;
+  if (bytes < kLearnedGroupSizeMinBytes) return false;
   ++group_count_;
   for (const std::size_t number : equal) known_[number].learned = group_count_;
   return true;

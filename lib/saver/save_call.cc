@@ -12,22 +12,33 @@
 #include "lib/base/check_deadline.h"
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
+#include "lib/base/name_pattern.h"
 #include "lib/pipeline/thread_pool.h"
 #include "lib/promote/promote_files.h"
+#include "sealpoint/region.h"
 #include "sealpoint/storage.h"
 
 namespace sealpoint {
 
 SaveTarget SaveTarget::InSeries(std::string series_directory) {
-  return {.path = std::move(series_directory), .is_series = true, .parent = {}};
+  return {std::move(series_directory), /*is_series=*/true};
 }
 
 SaveTarget SaveTarget::Directory(std::string directory, std::optional<ParentRef> parent) {
-  return {.path = std::move(directory), .is_series = false, .parent = parent};
+  SaveTarget target(std::move(directory), /*is_series=*/false);
+  target.parent_ = parent;
+  return target;
+}
+
+SaveTarget SaveTarget::Directory(std::string directory, ParentRef parent,
+                                 std::string parent_directory) {
+  SaveTarget target = Directory(std::move(directory), parent);
+  target.parent_directory_ = std::move(parent_directory);
+  return target;
 }
 
 SaveTarget SaveTarget::Staged(std::string local, SaveTarget final) {
-  final.local = std::move(local);
+  final.local_ = std::move(local);
   return final;
 }
 
@@ -51,6 +62,14 @@ std::string TextOf(const std::vector<int>& writer_ranks) {
 std::string TextOf(const std::vector<std::string>& groups) {
   std::string text;
   for (const std::string& group : groups) text += StrCat(text.empty() ? "" : ",", group);
+  return text.empty() ? "none" : text;
+}
+
+std::string TextOf(const std::vector<std::pair<std::string, Shape>>& stored_cuts) {
+  std::string text;
+  for (const auto& [pattern, cuts] : stored_cuts) {
+    text += StrCat(text.empty() ? "" : ",", pattern, "=", ShapeToString(cuts));
+  }
   return text.empty() ? "none" : text;
 }
 
@@ -100,6 +119,9 @@ Status CheckOptions(const SaverOptions& options, int size) {
                                        {"promote_deadline", options.promote_deadline}}) {
     SEALPOINT_RETURN_IF_ERROR(CheckDeadline(name, deadline));
   }
+  for (const auto& [pattern, cuts] : options.stored_cuts) {
+    SEALPOINT_RETURN_IF_ERROR(NamePattern::Parse(pattern).status().Prefixed("stored_cuts"));
+  }
   if (options.unpromoted_wait.count() < 0) {
     return InvalidArgument("unpromoted_wait is ", options.unpromoted_wait.count(),
                            " ms, expected at least 0");
@@ -110,16 +132,18 @@ Status CheckOptions(const SaverOptions& options, int size) {
 comm::CollectiveCall CallOf(std::string_view kind, const SaverOptions& options,
                             const SaveTarget& target, const SaveOptions& save) {
   return {.kind = kind,
-          .arguments = {{"target", StrCat(target.is_series ? "series " : "", target.path)},
-                        {"staged", TextOf(!target.local.empty())},
+          .arguments = {{"target", StrCat(target.is_series() ? "series " : "", target.path())},
+                        {"staged", TextOf(target.is_staged())},
                         {"step", save.step == kNoStep ? "none" : StrCat(save.step)},
                         {"mesh", TextOf(save.mesh)},
                         {"allow_empty", TextOf(save.allow_empty)},
                         {"writer_ranks", TextOf(options.writer_ranks)},
                         {"frozen_groups", TextOf(options.frozen_groups)},
                         {"learn_frozen", TextOf(options.learn_frozen)},
+                        {"stored_cuts", TextOf(options.stored_cuts)},
                         {"find_replicas", TextOf(options.find_replicas)},
-                        {"compare_replicas", TextOf(options.compare_replicas)}},
+                        {"compare_replicas", TextOf(options.compare_replicas)},
+                        {"fingerprints", TextOf(options.fingerprints)}},
           .rule = "R-CMT-17",
           .named_arguments_max = 2};
 }

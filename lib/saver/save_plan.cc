@@ -32,7 +32,7 @@ Status CheckReplicas(const Declaration& declaration, int rank, int size) {
     return CheckReplicas(list.first, rank, size).ok();
   });
   if (all_ok) return {};
-  for (const HeldTensor& held : declaration.tensors()) {
+  for (const DeclaredTensor& held : declaration.tensors()) {
     SEALPOINT_RETURN_IF_ERROR(CheckReplicas(held.replicas, rank, size).AtTensor(held.tensor.name));
   }
   return {};

@@ -37,6 +37,7 @@ void SaveQueue::Add(std::shared_ptr<BackgroundSave> save) {
   save->StartClock();
   const std::lock_guard lock(mutex_);
   newest_ = save;
+  last_progress_ = std::chrono::steady_clock::now();
   waiting_.push_back(std::move(save));
   changed_.notify_all();
   if (thread_.joinable()) return;
@@ -85,12 +86,21 @@ void SaveQueue::Break(const Status& reason) {
 void SaveQueue::Progress() {
   using Clock = std::chrono::steady_clock;
   // After a collective ended, the background thread needs a moment to begin the next one. This
-  // thread spins meanwhile: if it yielded on a busy machine, it would lose the processor for
-  // milliseconds.
-  constexpr std::chrono::microseconds kPatience(50);
+  // thread first spins meanwhile: if it yielded on a busy machine, it would lose the processor for
+  // milliseconds. A program whose steps are long gets more done in each of them.
+  constexpr std::chrono::microseconds kSpin(50);
+  constexpr Clock::duration kLongest = std::chrono::milliseconds(20);
+  const auto begin = Clock::now();
+  const auto patience = std::clamp<Clock::duration>(
+      (begin - std::exchange(last_progress_, begin)) / 100, kSpin, kLongest);
   if (!comm_ || !comm_->Progress()) return;
-  for (auto last_move = Clock::now(); Clock::now() - last_move < kPatience;) {
-    if (comm_->Progress()) last_move = Clock::now();
+  for (auto last_move = begin, now = begin; now - last_move < kSpin || now - begin < patience;
+       now = Clock::now()) {
+    if (comm_->Progress()) {
+      last_move = Clock::now();
+    } else if (now - last_move >= kSpin) {
+      std::this_thread::sleep_for(kSpin);
+    }
   }
 }
 
@@ -120,7 +130,7 @@ bool SaveQueue::IsOver(BackgroundSave& save) {
   save.End(reason);
   const std::lock_guard lock(mutex_);
   if (comm_) comm_->Interrupt(reason);
-  Break(NotBegun("the saver cannot be used after a save that took too long", reason));
+  Break(NotBegun("the saver cannot be used after a save that timed out", reason));
   return true;
 }
 
@@ -173,7 +183,7 @@ PendingSaveImpl::~PendingSaveImpl() {
   if (!save_->result()) {
     save_->Cancel();
   } else if (!is_heard_) {
-    save_->SayUnheard();
+    save_->ReportIfUnobserved();
   }
 }
 

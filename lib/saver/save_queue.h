@@ -37,8 +37,8 @@ class SaveQueue {
 
   // If the system refuses a thread, the save ends with that error.
   void Add(std::shared_ptr<BackgroundSave> save);
-  // Advances the collectives that the background thread waits for, without waiting for other ranks.
-  // Local.
+  // Advances the collectives that the background thread waits for. Local; waits a little for the
+  // next one, for up to a hundredth of the time since the last call.
   void Progress();
   // Calls Progress until `is_over`, which changes only if `save` does. All ranks must call it,
   // because the collectives of the save end only if every rank advances them.
@@ -78,6 +78,7 @@ class SaveQueue {
   std::shared_ptr<BackgroundSave> newest_;
   std::shared_ptr<BackgroundSave> running_;
   Status unusable_;
+  std::chrono::steady_clock::time_point last_progress_{};
   bool is_closed_ = false;
   std::thread thread_;
 };

@@ -67,7 +67,7 @@ Status NotBegun(std::string_view reason, const Status& cause) {
 
 std::string NameSave(const SaveTarget& target, const SaveOptions& save) {
   const std::string step = save.step == kNoStep ? "" : StrCat(" of step ", save.step);
-  return StrCat("save", step, " to ", target.path);
+  return StrCat("save", step, " to ", target.path());
 }
 
 std::string DescribeSave(const SaveTarget& target, const SaveOptions& save, Phase phase) {
@@ -79,6 +79,7 @@ BlobWriterOptions WriterOptionsOf(const SaverOptions& options, const SaveOptions
   return {.size_max_bytes = options.blob_size_max_bytes,
           .step = save.step,
           .limits = options.limits,
+          .fingerprints = options.fingerprints,
           .on_bytes = [&recorder](std::uint64_t bytes) { recorder.Progress(bytes); }};
 }
 
@@ -100,7 +101,7 @@ Result<CommitInfo> SaveRun::TakeSteps(Payload& payload) {
   if (!status.ok()) return NoteFailure(std::move(status));
   status = payload.Ready();
   if (status.ok()) status = destination.MakeRoom([this] { return save_.recorder.failure(); });
-  SEALPOINT_RETURN_IF_ERROR(Preflight(status));
+  SEALPOINT_RETURN_IF_ERROR(Preflight(status, payload.planned_bytes()));
   status = payload.Plan();
   if (!status.ok()) return Fail(nullptr, std::move(status));
   Status local_status = Link(payload);
@@ -111,8 +112,8 @@ Result<CommitInfo> SaveRun::TakeSteps(Payload& payload) {
   return Commit(payload.writer(), std::move(local_status));
 }
 
-Status SaveRun::Preflight(const Status& local_status) {
-  const Status status = save_.destination.Preflight(comm_, local_status);
+Status SaveRun::Preflight(const Status& local_status, std::uint64_t planned_bytes) {
+  const Status status = save_.destination.Preflight(comm_, local_status, planned_bytes);
   return status.ok() ? status : NoteFailure(status);
 }
 
@@ -147,9 +148,9 @@ Result<std::unique_ptr<writer::BlobWriterImpl>> SaveRun::CreateWriter() const {
                                         std::move(options));
 }
 
-// The sequence of collectives is the same on every rank, whatever its own outcome: one all-reduce
-// (with a broadcast of the first error, if there is one), three exchanges in MergeAtOwners and one
-// gather. A rank that returned early would leave the others waiting in the next of them.
+// The sequence of collectives is the same on every rank, whatever its own outcome: two exchanges in
+// MergeAtOwners and one gather. A rank that returned early would leave the others waiting in the
+// next of them.
 Result<CommitInfo> SaveRun::Commit(writer::BlobWriterImpl* writer, Status local_status) {
   // A crash here leaves blobs of any length and content and no marker: uncommitted.
   save_.recorder.Begin(Phase::kSyncBlobs);
@@ -167,9 +168,7 @@ Result<CommitInfo> SaveRun::Commit(writer::BlobWriterImpl* writer, Status local_
   save_.recorder.Begin(Phase::kAgree);
   if (local_status.ok()) local_status = save_.recorder.failure();
   const bool is_missing = local_status.code() == Code::kNotFound;
-  const Status agreed = AgreeOnAttempt(comm_, local_status, is_missing);
-  if (!agreed.ok()) return Fail(writer, agreed);
-  auto merged = MergeAtOwners(comm_, summaries, save_.saver.limits);
+  auto merged = MergeAtOwners(comm_, local_status, is_missing, summaries, save_.saver.limits);
   if (!merged.ok()) return Fail(writer, merged.error());
   summaries.clear();
   auto gathered = comm_.Gather(*merged, 0);
@@ -181,15 +180,15 @@ Result<CommitInfo> SaveRun::Commit(writer::BlobWriterImpl* writer, Status local_
     // may be publishing at this moment, and a blob removed now would be missing (R-CMT-20).
     return comm_.rank() == 0 ? Fail(writer, gathered.error()) : Unknown(gathered.error());
   }
-  return CommitAndBroadcast(writer, *gathered);
+  return CommitAndBroadcast(writer, *std::move(gathered));
 }
 
 Result<CommitInfo> SaveRun::CommitAndBroadcast(writer::BlobWriterImpl* writer,
-                                               const std::vector<Bytes>& gathered) {
+                                               std::vector<Bytes> gathered) {
   const bool is_root = comm_.rank() == 0;
   Result<CommitInfo> committed = CommitInfo();
   if (is_root) {
-    committed = CommitOnRoot(gathered);
+    committed = CommitOnRoot(std::move(gathered));
   } else if (const Status broken = save_.destination.FollowCommit(comm_); !broken.ok()) {
     return Unknown(broken);
   }
@@ -217,8 +216,7 @@ Result<CommitInfo> SaveRun::CommitAndBroadcast(writer::BlobWriterImpl* writer,
   return Fail(writer, verdict.error());
 }
 
-Result<CommitInfo> SaveRun::CommitOnRoot(const std::vector<Bytes>& gathered) {
-  SEALPOINT_ASSIGN_OR_RETURN(const GatheredParts parts, DecodeForCommitter(gathered));
+Result<CommitInfo> SaveRun::CommitOnRoot(std::vector<Bytes> gathered) {
   CommitOptions commit{.attempt = attempt().id,
                        .step = save_.options.step,
                        .parent = attempt().parent,
@@ -227,14 +225,21 @@ Result<CommitInfo> SaveRun::CommitOnRoot(const std::vector<Bytes>& gathered) {
                        .limits = save_.saver.limits,
                        .reuses_blobs = MayLink(save_.saver)};
   commit.provenance.emplace_back("sealpoint.ranks", std::to_string(comm_.size()));
-  const auto make_index = [&](const metadata::IndexAttributes& attributes) {
-    return JoinGathered(parts, attributes, save_.saver.limits);
+  // All errors arise in the steps, since the destination tells the other ranks of them.
+  const auto steps =
+      [&](const writer::BeforePublication& before_publication) -> Result<CommitInfo> {
+    for (std::size_t rank = 0; rank < gathered.size(); ++rank) {
+      SEALPOINT_ASSIGN_OR_RETURN(
+          gathered[rank], comm::DecodeResult(std::move(gathered[rank]), static_cast<int>(rank)));
+    }
+    SEALPOINT_ASSIGN_OR_RETURN(const GatheredParts parts, DecodeForCommitter(gathered));
+    const auto make_index = [&](const metadata::IndexAttributes& attributes) {
+      return JoinGathered(parts, attributes, save_.saver.limits);
+    };
+    return writer::RunCommit(*attempt().opened, attempt().publish, commit, parts.blobs, make_index,
+                             save_.recorder, before_publication);
   };
-  return save_.destination.CommitOnRoot(
-      comm_, [&](const writer::BeforePublication& before_publication) {
-        return writer::RunCommit(*attempt().opened, attempt().publish, commit, parts.blobs,
-                                 make_index, save_.recorder, before_publication);
-      });
+  return save_.destination.CommitOnRoot(comm_, steps);
 }
 
 // Precondition: nothing was published, and nothing can be any more. Each rank removes only what it

@@ -72,6 +72,8 @@ class Payload {
   virtual Result<std::span<const FrozenGroup>> FindGroups(const Attempt& attempt) = 0;
   // Removes the groups that were linked from the plan. Not called after an error.
   virtual void Drop(const std::set<std::string>& linked) = 0;
+  // Upper bound of tensor_bytes, known before Plan; kNotPlanned if there is none.
+  virtual std::uint64_t planned_bytes() const { return kNotPlanned; }
   // That this rank writes.
   virtual std::uint64_t tensor_bytes() const = 0;
   // Writes the plan.
@@ -102,7 +104,7 @@ class SaveRun {
  private:
   Result<CommitInfo> TakeSteps(Payload& payload);
   // `local_status`: this rank's own outcome so far.
-  Status Preflight(const Status& local_status);
+  Status Preflight(const Status& local_status, std::uint64_t planned_bytes);
   // Links groups of the payload from the parent. Local. Errors: Device, Io.
   Status Link(Payload& payload);
   std::vector<BlobSummary> LinkedSummaries() const;
@@ -110,8 +112,8 @@ class SaveRun {
   // has `local_status` to report.
   Result<CommitInfo> Commit(writer::BlobWriterImpl* writer, Status local_status);
   Result<CommitInfo> CommitAndBroadcast(writer::BlobWriterImpl* writer,
-                                        const std::vector<Bytes>& gathered);
-  Result<CommitInfo> CommitOnRoot(const std::vector<Bytes>& gathered);
+                                        std::vector<Bytes> gathered);
+  Result<CommitInfo> CommitOnRoot(std::vector<Bytes> gathered);
   // After an agreed failure before publication every rank removes its own files; the last one out
   // is rank 0, which removes the directory if that left it empty. Returns `cause`.
   Status Fail(writer::BlobWriterImpl* writer, Status cause);

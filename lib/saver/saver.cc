@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -25,6 +26,7 @@
 #include "lib/saver/save_call.h"
 #include "lib/saver/save_queue.h"
 #include "lib/saver/save_run.h"
+#include "lib/saver/stored_cuts.h"
 #include "lib/saver/write_sources.h"
 #include "lib/writer/blob_writer_impl.h"
 #include "lib/writer/commit_steps.h"
@@ -183,6 +185,7 @@ class SaverImpl final : public Saver {
       : engine_(engine),
         comm_(comm),
         options_(std::move(options)),
+        cutter_(options_),
         plans_(InternalAccess::PartsOf(engine), comm, options_),
         reuse_(MakeReuse(InternalAccess::PartsOf(engine), options_)),
         promotions_(PromotionQueue::Create(InternalAccess::PartsOf(engine).storage, options_)) {
@@ -205,8 +208,10 @@ class SaverImpl final : public Saver {
 
  private:
   Status CheckUsable() const;
-  Status CheckArguments(const Destination& destination, const SaveOptions& options,
-                        const Sources& sources) const;
+  // This rank's own outcome before the first exchange. `cut` becomes the sources that the save
+  // uses, if they differ from `held`.
+  Status Prepare(const Destination& destination, const SaveOptions& options, const Sources& held,
+                 std::optional<Sources>& cut);
   Status OpenQueue();
   // Collective. From the first exchange until the state is copied, and the save queued.
   Status StageInBackground(const SaveTarget& target, const SaveOptions& options,
@@ -219,6 +224,7 @@ class SaverImpl final : public Saver {
   Engine& engine_;
   Communicator& comm_;
   SaverOptions options_;
+  SourceCutter cutter_;
   PlanAgreement plans_;
   const std::unique_ptr<Reuse> reuse_;
   Reuse no_reuse_;
@@ -237,11 +243,12 @@ Result<CommitInfo> SaverImpl::Save(const SaveTarget& target, const SaveOptions& 
   observe::PhaseRecorder recorder(options_.on_progress, options.step);
   recorder.Begin(Phase::kPreflight);
   const auto destination = MakeDestination(engine_.storage(), target, options, promotions_);
-  Status local_status = CheckArguments(*destination, options, sources);
+  std::optional<Sources> cut;
+  Status local_status = Prepare(*destination, options, sources, cut);
   if (local_status.ok()) local_status = recorder.failure();
   ForegroundSave save(options_, plans_, ReuseFor(*destination),
-                      {.target = target, .options = options, .held = sources}, local_status,
-                      recorder);
+                      {.target = target, .options = options, .held = cut ? *cut : sources},
+                      local_status, recorder);
   SaveRun run(engine_, comm_,
               {.saver = options_,
                .target = target,
@@ -274,13 +281,14 @@ Status SaverImpl::StageInBackground(const SaveTarget& target, const SaveOptions&
                                     const Sources& held,
                                     const std::shared_ptr<BackgroundSave>& save) {
   Stager stager(InternalAccess::PartsOf(engine_), options_, ReuseFor(save->destination()), save);
+  std::optional<Sources> cut;
+  const Status local_status = Prepare(save->destination(), options, held, cut);
   Proposal proposal{.target = target,
                     .options = options,
-                    .held = held,
+                    .held = cut ? *cut : held,
                     .reserve = [&](const LocalPlan& local_plan, const Sources& sources) {
                       return stager.Reserve(local_plan, sources);
                     }};
-  const Status local_status = CheckArguments(save->destination(), options, held);
   SEALPOINT_RETURN_IF_ERROR(plans_.Begin("save in the background", local_status, proposal));
   SEALPOINT_RETURN_IF_ERROR(OpenQueue());
   SEALPOINT_RETURN_IF_ERROR(plans_.Agree(proposal));
@@ -300,9 +308,9 @@ Status SaverImpl::CheckUsable() const {
   return queue_ ? queue_->usable() : Status();
 }
 
-Status SaverImpl::CheckArguments(const Destination& destination, const SaveOptions& options,
-                                 const Sources& sources) const {
-  const Status& failure = options.failure.ok() ? sources.failure() : options.failure;
+Status SaverImpl::Prepare(const Destination& destination, const SaveOptions& options,
+                          const Sources& held, std::optional<Sources>& cut) {
+  const Status& failure = options.failure.ok() ? held.failure() : options.failure;
   // Comm and Timeout are of a saver whose ranks may be anywhere; these ranks are here.
   if (comm::IsCommFailure(failure)) {
     return MakeError(Code::kCancelled, failure.message()).AtPath(failure.place().path);
@@ -310,8 +318,9 @@ Status SaverImpl::CheckArguments(const Destination& destination, const SaveOptio
   SEALPOINT_RETURN_IF_ERROR(failure);
   SEALPOINT_RETURN_IF_ERROR(writer::CheckDescription(options.mesh, options.provenance));
   SEALPOINT_RETURN_IF_ERROR(destination.CheckArguments());
-  SEALPOINT_RETURN_IF_ERROR(plans_.CheckDeclarations(options, sources));
-  return CheckSources(sources);
+  SEALPOINT_RETURN_IF_ERROR(CheckSources(held));
+  SEALPOINT_ASSIGN_OR_RETURN(cut, cutter_.Cut(held));
+  return plans_.CheckDeclarations(options, cut ? *cut : held);
 }
 
 }  // namespace

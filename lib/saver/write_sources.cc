@@ -69,7 +69,8 @@ void CopySpec(const writer::DeclarationSummary& summary, const PlannedShard& sha
 }
 
 ShardSource SourceOf(const Sources& sources, const PlannedShard& shard) {
-  const writer::HeldView held = InternalAccess::SummaryOf(sources.declaration()).held(shard.slot);
+  const writer::DeclaredView held =
+      InternalAccess::SummaryOf(sources.declaration()).held(shard.slot);
   ShardSource source{.region = held.region(), .view = *sources.tensors()[shard.slot]};
   if (source.view.is_dense()) {
     const std::uint64_t element_size = writer::ElementSize(held.kind);
@@ -99,9 +100,8 @@ Status WriteSources(const SaverOptions& options, writer::StateWriter& writer, co
       SEALPOINT_RETURN_IF_ERROR(writer.AddEmptyTensor(tensor));
     }
     for (std::size_t i = 0; i < declaration.objects().size(); ++i) {
-      const HeldObject& object = declaration.objects()[i];
-      SEALPOINT_RETURN_IF_ERROR(writer.AddNamedObject(object.name, object.media_type,
-                                                      *sources.objects()[i], object.codec));
+      const ObjectSpec& object = declaration.objects()[i];
+      SEALPOINT_RETURN_IF_ERROR(writer.AddNamedObject(object, *sources.objects()[i]));
     }
     return {};
   };
@@ -126,8 +126,8 @@ std::uint64_t BuffersFor(const pipeline::EngineParts& engine, const SaverOptions
     estimate.AddEmpty(tensor);
   }
   for (std::size_t i = 0; i < declaration.objects().size(); ++i) {
-    const HeldObject& object = declaration.objects()[i];
-    estimate.AddObject(object.name, object.media_type, sources.objects()[i]->size());
+    const ObjectSpec& object = declaration.objects()[i];
+    estimate.AddObject(object, sources.objects()[i]->size());
   }
   return estimate.buffer_count(engine.BuffersOf(part_size_bytes));
 }

@@ -26,10 +26,12 @@ Status BadPolicy(std::string message) {
 class Retention {
  public:
   Retention(const RetentionPolicy& policy, const std::vector<CheckpointSummary>& summaries,
-            const std::vector<AttemptId>& forks, std::vector<PruneDecision>& decisions)
-      : policy_(policy), summaries_(summaries), decisions_(decisions) {
+            std::set<AttemptId> branches, std::vector<PruneDecision>& decisions)
+      : policy_(policy),
+        summaries_(summaries),
+        decisions_(decisions),
+        branches_(std::move(branches)) {
     while (count_ < decisions.size() && IsCommitted(decisions[count_].entry)) ++count_;
-    FindBranches(forks);
   }
 
   void Decide() {
@@ -57,29 +59,11 @@ class Retention {
     decisions_[i].reasons.push_back(std::move(reason));
   }
 
-  // R-SER-15: what a fork leads to besides the lineage of the newest, as far as parents are there.
-  void FindBranches(const std::vector<AttemptId>& forks) {
-    std::set<AttemptId> lineage;
-    AttemptId at = count_ > 0 ? attempt(0) : AttemptId();
-    for (std::size_t i = 0; i < count_; ++i) {
-      if (attempt(i) != at) continue;
-      lineage.insert(at);
-      at = decisions_[i].entry.parent;
-      while (i + 1 < count_ && attempt(i + 1) == attempt(i)) ++i;  // copies
-    }
-    for (const AttemptId& fork : forks) {
-      if (!lineage.contains(fork)) branches_.insert(fork);
-    }
-    // Parents come behind their children.
-    for (std::size_t i = count_; i-- > 0 && !branches_.empty();) {
-      if (branches_.contains(decisions_[i].entry.parent)) branches_.insert(attempt(i));
-    }
-  }
   bool is_of_a_branch(std::size_t i) const { return branches_.contains(attempt(i)); }
 
   void KeepBranches() {
     for (std::size_t i = 0; i < count_; ++i) {
-      if (is_of_a_branch(i)) Keep(i, "of another branch of a fork than the newest");
+      if (is_of_a_branch(i)) Keep(i, "on another branch of a fork than the newest");
     }
   }
 
@@ -94,7 +78,7 @@ class Retention {
         Keep(i, StrCat("one of the newest ", policy_.keep_last));
       } else {
         last_damaged_.insert(attempt(i));
-        Keep(i, StrCat("not whole, and newer than the newest ", policy_.keep_last,
+        Keep(i, StrCat("incomplete, and newer than the newest ", policy_.keep_last,
                        " whole ones: ", summaries_[i].damage));
       }
     }
@@ -234,10 +218,10 @@ class Retention {
   const RetentionPolicy& policy_;
   const std::vector<CheckpointSummary>& summaries_;
   std::vector<PruneDecision>& decisions_;
-  std::size_t count_ = 0;             // of committed ones
-  std::set<AttemptId> branches_;      // attempts that are not of the newest one's lineage
-  std::set<AttemptId> last_;          // what KeepLast keeps because it is whole
-  std::set<AttemptId> last_damaged_;  // and because it is newer
+  std::size_t count_ = 0;               // of committed ones
+  const std::set<AttemptId> branches_;  // R-SER-15
+  std::set<AttemptId> last_;            // what KeepLast keeps because it is whole
+  std::set<AttemptId> last_damaged_;    // and because it is newer
 };
 
 }  // namespace
@@ -289,8 +273,7 @@ Status CheckSomeIsRanked(const RetentionPolicy& policy,
     return {};
   }
   return BadPolicy(StrCat("no checkpoint has a number as \"", policy.keep_best->metric,
-                          "\" in its provenance, so that none is known to be the best, and none is "
-                          "deleted"));
+                          "\" in its provenance, so the best is unknown and none is deleted"));
 }
 
 std::vector<PruneDecision> DecideRetention(const SeriesListing& listing,
@@ -305,9 +288,9 @@ std::vector<PruneDecision> DecideRetention(const SeriesListing& listing,
     decision.reasons.push_back(
         entry.verdict == Verdict::kUncommitted
             ? "never committed"
-            : StrCat("its marker does not say how new it is: ", entry.problem.message()));
+            : StrCat("the sequence in its marker is unknown: ", entry.problem.message()));
   }
-  Retention(policy, summaries, listing.forks, decisions).Decide();
+  Retention(policy, summaries, listing.branches(), decisions).Decide();
   return decisions;
 }
 

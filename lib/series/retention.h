@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "sealpoint/retention.h"
 #include "sealpoint/series.h"
 #include "sealpoint/storage.h"
 

@@ -2,7 +2,9 @@
 #include "sealpoint/series.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -42,7 +44,7 @@ Status OpenAndCheck(const Storage& storage, const std::string& series, const Lim
 void PassOver(SeriesEntry entry, const Status& problem, ResumePoint& point) {
   entry.verdict = VerdictOf(problem);
   entry.problem = problem;
-  point.passed_over.push_back(std::move(entry));
+  point.skipped.push_back(std::move(entry));
 }
 
 bool IsMissing(const Storage& storage, const std::string& directory) {
@@ -53,12 +55,11 @@ bool IsMissing(const Storage& storage, const std::string& directory) {
 Status IsItselfACheckpoint(const std::string& path) {
   const std::string_view last = internal::storage::LastComponent(path);
   const bool is_named = last != "." && last != "..";
-  return internal::MakeError(
-             Code::kInvalidArgument,
-             "this directory is a checkpoint itself, expected one whose directories are "
-             "checkpoints: give its parent directory, ",
-             is_named ? internal::storage::ParentPath(path) : path + "/..",
-             ", or open it as a checkpoint")
+  return internal::MakeError(Code::kInvalidArgument,
+                             "this directory is a checkpoint, expected a directory of checkpoints: "
+                             "pass its parent directory, ",
+                             is_named ? internal::storage::ParentPath(path) : path + "/..",
+                             ", or open it as a checkpoint")
       .AtPath(path);
 }
 
@@ -70,7 +71,7 @@ Status NothingCommitted(const Storage& storage, const std::string& path) {
   const bool has_directories = internal::storage::SchemeOf(path).empty();
   if (has_directories && IsMissing(storage, path) && IsMissing(storage, parent)) {
     return internal::MakeError(Code::kIo, "neither the series nor the directory ", parent,
-                               " above it exists: mount it, or make it for a new training")
+                               " above it exists: mount it, or create it for a new training")
         .AtPath(path);
   }
   const auto opened = storage.OpenDirectory(path);
@@ -90,7 +91,7 @@ Result<std::optional<ResumePoint>> FindNewest(const Storage& storage, const std:
     // Without a marker that says how new it is, it may be the newest.
     if (IsCommitted(entry) || entry.verdict == Verdict::kUncommitted) continue;
     if (!options.allow_fallback) return NeverNotFound(entry.problem);
-    point.passed_over.push_back(entry);
+    point.skipped.push_back(entry);
   }
   for (const SeriesEntry& entry : listing.entries) {
     if (!IsCommitted(entry)) break;
@@ -104,13 +105,14 @@ Result<std::optional<ResumePoint>> FindNewest(const Storage& storage, const std:
     if (!options.allow_fallback) return NeverNotFound(status);
     PassOver(entry, status, point);
   }
-  if (point.passed_over.empty()) {
+  if (point.skipped.empty()) {
     return NothingCommitted(storage, path);
   }
   // Not NotFound: training must not begin anew because of damage.
-  const SeriesEntry& first = point.passed_over.front();
+  const SeriesEntry& first = point.skipped.front();
   return NeverNotFound(
-      Status(first.problem).Prefixed(internal::StrCat("nothing to fall back to; ", first.name)));
+      Status(first.problem)
+          .Prefixed(internal::StrCat("no checkpoint to fall back to; ", first.name)));
 }
 
 }  // namespace
@@ -124,6 +126,27 @@ const SeriesEntry* SeriesListing::unread() const {
     return entry.verdict == Verdict::kUnreadable;
   });
   return found != entries.end() ? &*found : nullptr;
+}
+
+// R-SER-15: what a fork leads to besides the lineage of the newest, as far as parents are there.
+std::set<AttemptId> SeriesListing::branches() const {
+  const auto end = std::ranges::find_if_not(entries, IsCommitted);
+  std::set<AttemptId> lineage;
+  AttemptId at = newest() != nullptr ? newest()->attempt : AttemptId();
+  for (auto entry = entries.begin(); entry != end; ++entry) {
+    if (entry->attempt != at) continue;
+    lineage.insert(at);
+    at = entry->parent;
+  }
+  std::set<AttemptId> branches;
+  std::ranges::copy_if(forks, std::inserter(branches, branches.end()),
+                       [&](const AttemptId& fork) { return !lineage.contains(fork); });
+  // Parents come behind their children.
+  for (auto entry = end; entry != entries.begin() && !branches.empty();) {
+    --entry;
+    if (branches.contains(entry->parent)) branches.insert(entry->attempt);
+  }
+  return branches;
 }
 
 Series::Series(std::string path, std::shared_ptr<Storage> storage)

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sealpoint/block_cache.h"
-
 #include <algorithm>
 #include <cstring>
 #include <list>
@@ -9,6 +7,7 @@
 
 #include "lib/base/checked_math.h"
 #include "lib/base/macros.h"
+#include "sealpoint/object_store.h"
 
 namespace sealpoint {
 namespace internal::storage {

@@ -23,8 +23,7 @@ Result<std::vector<Result<EntryInfo>>> Directory::StatEach(
 
 Status Directory::PutIfAbsent(std::string_view name, ByteSpan /*content*/) {
   return internal::MakeError(Code::kUnsupported,
-                             "this storage has no put that fails if the name "
-                             "is taken, expected one of PublishMethod::kPutIfAbsent")
+                             "this storage has no conditional put (PublishMethod::kPutIfAbsent)")
       .AtPath(JoinPath(path(), name));
 }
 

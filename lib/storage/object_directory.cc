@@ -46,8 +46,8 @@ class Continuation {
     next_ = std::move(next);
     if (next_.empty()) return {};
     if (next_ == kept_) {
-      return MakeError(Code::kIo, "the listing goes on where it was before, after ", page_count_,
-                       " pages; expected another page, or an end")
+      return MakeError(Code::kIo, "the listing returned the same page twice, after ", page_count_,
+                       " pages")
           .AtPath(path_);
     }
     if (++page_count_ == keep_at_) {
@@ -150,7 +150,7 @@ Status ObjectDirectory::NothingBelow() const {
   const auto object = store().Head(prefix_.substr(0, prefix_.size() - 1));
   if (object.ok()) return MakeError(Code::kIo, "not a directory, but an object").AtPath(path_);
   if (object.error().code() != Code::kNotFound) return object.error();
-  return MakeError(Code::kNotFound, "no object is below this path").AtPath(path_);
+  return MakeError(Code::kNotFound, "no object exists below this path").AtPath(path_);
 }
 
 bool ObjectDirectory::IsMade() const {
@@ -419,10 +419,11 @@ Result<SpaceInfo> ObjectDirectory::FreeSpace() const {
 Result<Capabilities> ObjectDirectory::Probe(std::string_view probe_name) {
   SEALPOINT_ASSIGN_OR_RETURN(const std::string key, KeyOf(probe_name));
   const auto refuse = [this](std::string_view found) {
-    return RuleError(Code::kUnsupported, "R-CMT-04", store().uri(), ": the store ", found,
-                     ", expected it to refuse a put of a key that is taken (If-None-Match: *); two "
-                     "savers could both commit one checkpoint. Use a store or gateway that honours "
-                     "conditional puts, or save to a file system and copy")
+    return RuleError(
+               Code::kUnsupported, "R-CMT-04", store().uri(), ": the store ", found,
+               ", expected it to refuse a put of an existing key (If-None-Match: *); otherwise two "
+               "savers could both commit a checkpoint. Use a store or gateway that honours "
+               "conditional puts, or save to a file system and copy")
         .AtPath(path_);
   };
   const Bytes first(1, std::byte{1});
@@ -431,9 +432,9 @@ Result<Capabilities> ObjectDirectory::Probe(std::string_view probe_name) {
   // A lost answer that was sent again says that the name is taken: so it is, by this probe.
   if (taken.ok() || taken.code() == Code::kAlreadyExists) taken = store().PutIfAbsent(key, second);
   Status removed = store().Delete({&key, 1});
-  if (taken.ok()) return refuse("took a second put of the same key");
+  if (taken.ok()) return refuse("accepted a second put of the same key");
   if (taken.code() == Code::kUnsupported) {
-    return refuse(StrCat("says that it knows no such condition (", taken.message(), ")"));
+    return refuse(StrCat("does not support this condition (", taken.message(), ")"));
   }
   if (taken.code() != Code::kAlreadyExists) {
     // Whether the probe is there is of no matter: the outcome of nothing is unknown.

@@ -44,7 +44,7 @@ Status ObjectReadableFile::ReadAt(std::uint64_t offset, MutableByteSpan out) con
   const ObjectRange range{.offset = offset, .out = out};
   Status status = store_->GetRanges(info_, {&range, 1});
   if (status.code() != Code::kNotFound) return status;
-  return MakeError(Code::kIncomplete, "the object was removed since it was opened")
+  return MakeError(Code::kIncomplete, "the object was removed after it was opened")
       .AtPath(path)
       .AtOffset(offset);
 }

@@ -31,7 +31,7 @@ class ObjectWritableFile final : public WritableFile {
   Status Sync() override;
   Status Close() override;
   bool is_direct() const override { return false; }
-  void CountPartsIn(PartMemory& memory) override { memory_ = &memory; }
+  void ChargePartsTo(PartBudget& memory) override { memory_ = &memory; }
 
  private:
   using Lock = std::unique_lock<std::mutex>;
@@ -63,7 +63,7 @@ class ObjectWritableFile final : public WritableFile {
   std::uint64_t next_ = 0;               // the first that was not handed over
   std::uint64_t under_way_ = 0;          // handed over and not released
   std::uint64_t charged_ = 0;            // buffers beyond the file's own
-  PartMemory* memory_ = nullptr;         // budget that buffers are charged to
+  PartBudget* memory_ = nullptr;         // budget that buffers are charged to
   std::uint64_t size_ = 0;
   bool is_sending_ = false;  // one thread hands parts over
   bool is_complete_ = false;

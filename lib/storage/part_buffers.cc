@@ -13,14 +13,14 @@ PartBuffers::PartBuffers(std::uint64_t part_size_bytes, std::uint64_t memory_byt
     : part_size_(part_size_bytes),
       count_max_(std::max<std::uint64_t>(2, memory_bytes / part_size_bytes)) {}
 
-bool PartBuffers::TryCharge(PartMemory* memory) {
+bool PartBuffers::TryCharge(PartBudget* memory) {
   if (memory != nullptr) return memory->TryTake(part_size_);
   if (charged_count_ == count_max_) return false;
   ++charged_count_;
   return true;
 }
 
-void PartBuffers::Discharge(PartMemory* memory) {
+void PartBuffers::Discharge(PartBudget* memory) {
   if (memory != nullptr) return memory->Give(part_size_);
   --charged_count_;
 }

@@ -35,8 +35,8 @@ class PartBuffers {
   std::mutex mutex;
   std::condition_variable changed;
   // One buffer more, or fewer, is charged to `memory`, or to the storage if it is null.
-  bool TryCharge(PartMemory* memory);
-  void Discharge(PartMemory* memory);
+  bool TryCharge(PartBudget* memory);
+  void Discharge(PartBudget* memory);
   // Errors: NoSpace (out of memory).
   Result<PartBuffer> Take();
   // `may_keep`: for the next Take, as long as buffers are taken.

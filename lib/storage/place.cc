@@ -37,8 +37,8 @@ bool HasFirstOf(const Location& place, const Location& other) {
 
 Location LocateByText(std::string_view root, std::string_view path) {
   Location place{.path = std::string(root), .identities = {std::string(root)}};
-  for (const std::string& one : Components(path)) {
-    place.path = StrCat(place.path, "/", one);
+  for (const std::string& component : Components(path)) {
+    place.path = StrCat(place.path, "/", component);
     place.identities.insert(place.identities.begin(), place.path);
   }
   return place;
@@ -56,8 +56,8 @@ Status CheckApart(const Storage& from_storage, std::string_view from, const Stor
   SEALPOINT_ASSIGN_OR_RETURN(const bool overlap, Overlap(from_storage, from, to_storage, to));
   if (!overlap) return {};
   return RuleError(Code::kInvalidArgument, "R-STG-12", "this place and ", to,
-                   " are one directory, or one is within the other; expected two places, such as a "
-                   "disk of the node and the directory of the series")
+                   " are the same directory, or one contains the other; expected separate "
+                   "directories, such as one on a node-local disk and that of the series")
       .AtPath(std::string(from));
 }
 

@@ -19,9 +19,9 @@
 #include "lib/tensor_stream/pieces.h"
 #include "sealpoint/bytes.h"
 #include "sealpoint/checkpoint.h"
-#include "sealpoint/conversion.h"
+#include "sealpoint/dtype.h"
+#include "sealpoint/limits.h"
 #include "sealpoint/status.h"
-#include "sealpoint/threads.h"
 
 // Reads tensors of checkpoints in pieces: in order, on several threads, in bounded memory, with
 // progress and cancellation.

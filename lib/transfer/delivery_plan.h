@@ -13,8 +13,8 @@
 #include "lib/convert/element_converter.h"
 #include "lib/layout/box_copy.h"
 #include "sealpoint/bytes.h"
-#include "sealpoint/codec.h"
 #include "sealpoint/digest.h"
+#include "sealpoint/dtype.h"
 #include "sealpoint/memory_view.h"
 #include "sealpoint/region.h"
 #include "sealpoint/status.h"
@@ -108,6 +108,7 @@ class PlanCopy {
 struct PlanConversion {
   convert::ElementConverter converter;
   Region region;
+  std::vector<std::uint64_t> steps{};  // of the elements in it; empty: all
 };
 
 // The elements of a copy that converts them, in tensor coordinates.

@@ -43,7 +43,8 @@ Status DeviceIntake::Begin(SourceReader& source, const ShardEncoding& encoding) 
     const std::uint64_t size = encoding.raw_size_of(chunk);
     chunks_.push_back({.record = context_.chunks.AddChunk({.stored_size = size}),
                        .expected = expected == nullptr ? nullptr : expected + chunk,
-                       .bytes_left = size});
+                       .bytes_left = size,
+                       .encoding = encoding});
   }
   pipeline::FileStream& stream = context_.stream;
   for (std::uint64_t done = 0; done < encoding.raw_size;) {
@@ -67,7 +68,7 @@ Status DeviceIntake::QueuePiece(SourceReader& source, MutableByteSpan piece,
   for (std::uint64_t at = 0; at < piece.size();) {
     const std::uint64_t left_of_chunk = chunk_size - (offset_in_shard + at) % chunk_size;
     const std::uint64_t size = std::min<std::uint64_t>(left_of_chunk, piece.size() - at);
-    parts_.push_back({piece.subspan(at, size), offset + at, arrival});
+    parts_.push_back({piece.subspan(at, size), offset + at, arrival, offset_in_shard + at});
     at += size;
   }
   return {};
@@ -84,6 +85,7 @@ Result<bool> DeviceIntake::CompleteOldest() {
   hasher_.Update(part.bytes);
   parts_.pop_front();
   Chunk& chunk = chunks_.front();
+  AddFingerprint(context_.chunks, chunk.encoding, part.offset_in_shard, part.bytes);
   chunk.bytes_left -= part.bytes.size();
   if (chunk.bytes_left == 0) {
     const Digest digest = hasher_.Finish();

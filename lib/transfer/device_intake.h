@@ -37,11 +37,13 @@ class DeviceIntake final : public Intake {
     std::size_t record = 0;
     const Digest* expected = nullptr;
     std::uint64_t bytes_left = 0;  // to be hashed
+    ShardEncoding encoding{};
   };
   struct Part {
     ByteSpan bytes{};          // of one chunk
     std::uint64_t offset = 0;  // in the file
     device::DeviceCopies::Point arrival{};
+    std::uint64_t offset_in_shard = 0;
   };
   // Queues one copy for the next bytes, even across chunks, because each copy keeps the link idle
   // for a few microseconds.

@@ -22,14 +22,15 @@ Status EncodeIntake::Begin(SourceReader& source, const ShardEncoding& encoding) 
   }
   const std::uint64_t chunk_count = encoding.chunk_count();
   for (std::uint64_t chunk = 0; chunk < chunk_count; ++chunk) {
-    SEALPOINT_RETURN_IF_ERROR(AppendChunk(source, encoding, encoding.raw_size_of(chunk),
+    SEALPOINT_RETURN_IF_ERROR(AppendChunk(source, encoding, chunk * encoding.chunk_size,
                                           expected == nullptr ? nullptr : expected + chunk));
   }
   return {};
 }
 
 Status EncodeIntake::AppendChunk(SourceReader& source, const ShardEncoding& encoding,
-                                 std::uint64_t size, const Digest* expected) {
+                                 std::uint64_t begin, const Digest* expected) {
+  const std::uint64_t size = std::min(encoding.chunk_size, encoding.raw_size - begin);
   // One buffer for both sides: a thread that held one and waited for a second might wait for ever.
   const std::uint64_t raw_room = AlignUp(size, kDirectIoAlignmentBytes);
   const std::size_t bound = codec::ChunkCodec::EncodedSizeBound(size);
@@ -42,6 +43,7 @@ Status EncodeIntake::AppendChunk(SourceReader& source, const ShardEncoding& enco
     context_.copies.Stop();  // nothing may write into the scratch buffer any more
     return raw_digest.error();
   }
+  AddFingerprint(context_.chunks, encoding, begin, raw);
   SEALPOINT_ASSIGN_OR_RETURN(
       const std::size_t stored_size,
       codec_->Encode(encoding.codec, encoding.codec_level, encoding.element_size, raw, out));

@@ -5,17 +5,22 @@
 #include <utility>
 #include <vector>
 
+#include "lib/base/checked_math.h"
 #include "lib/base/errors.h"
 
 namespace sealpoint::internal::transfer {
 namespace {
 
-// Coordinates in the tensor of the element with this row-major number in the box.
-std::vector<std::uint64_t> CoordinatesIn(const Box& box, std::uint64_t number) {
+// Coordinates in the tensor of the element with this row-major number among those of the box that
+// the steps select.
+std::vector<std::uint64_t> CoordinatesIn(const Box& box, const std::vector<std::uint64_t>& steps,
+                                         std::uint64_t number) {
   std::vector<std::uint64_t> at = box.offset;
   for (std::size_t d = at.size(); d-- > 0;) {
-    at[d] += number % box.extent[d];
-    number /= box.extent[d];
+    const std::uint64_t step = steps.empty() ? 1 : steps[d];
+    const std::uint64_t count = DivideRoundUp(box.extent[d], step);
+    at[d] += number % count * step;
+    number /= count;
   }
   return at;
 }
@@ -24,9 +29,9 @@ std::vector<std::uint64_t> CoordinatesIn(const Box& box, std::uint64_t number) {
 Status RefuseElement(const DeliveryPlan& plan, const ConvertedPart& part, std::uint64_t number,
                      const std::byte* element) {
   const PlanConversion& conversion = plan.conversions[part.conversion];
-  return MakeError(Code::kMismatch, "element ", ShapeToString(CoordinatesIn(part.box, number)),
-                   " of region ", conversion.region.ToString(), ": ",
-                   conversion.converter.Describe(element));
+  return MakeError(Code::kMismatch, "element ",
+                   ShapeToString(CoordinatesIn(part.box, conversion.steps, number)), " of region ",
+                   conversion.region.ToString(), ": ", conversion.converter.Describe(element));
 }
 
 }  // namespace

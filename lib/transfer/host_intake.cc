@@ -20,16 +20,26 @@ namespace {
 // write may fail.
 constexpr std::uint64_t kChunksPerAppendMax = 4096;
 
+// How much is copied at a time: small enough for the fingerprint to find it in the cache.
+constexpr std::uint64_t kHashedSizeBytes = 128 * kKiB;
+
 }  // namespace
 
 Status CopyIntake::Begin(SourceReader& source, const ShardEncoding& encoding) {
   const std::uint64_t chunk_count = encoding.chunk_count();
   for (std::uint64_t chunk = 0; chunk < chunk_count; ++chunk) {
     const std::uint64_t size = encoding.raw_size_of(chunk);
-    for (std::uint64_t left = size; left > 0;) {
-      const ByteSpan piece = source.Next(left);
-      SEALPOINT_RETURN_IF_ERROR(context_.stream.Append(piece, hasher_));
-      left -= piece.size();
+    for (std::uint64_t done = 0; done < size;) {
+      const ByteSpan piece = source.Next(std::min(size - done, kHashedSizeBytes));
+      pipeline::FileStream::BlockVisitor add_fingerprint;
+      if (encoding.part) {
+        add_fingerprint = [&, begin = chunk * encoding.chunk_size + done](std::uint64_t at,
+                                                                          ByteSpan block) {
+          AddFingerprint(context_.chunks, encoding, begin + at, block);
+        };
+      }
+      SEALPOINT_RETURN_IF_ERROR(context_.stream.Append(piece, hasher_, add_fingerprint));
+      done += piece.size();
     }
     context_.chunks.AddChunk({.stored_size = size, .raw_digest = hasher_.Finish()});
   }
@@ -48,8 +58,18 @@ Status BorrowIntake::Begin(SourceReader& source, const ShardEncoding& encoding) 
     part.digests.resize(end - chunk);
     const ByteSpan bytes = source.Next(std::min(end * encoding.chunk_size, encoding.raw_size) -
                                        chunk * encoding.chunk_size);
+    part.tensor = encoding.tensor;
+    pipeline::FileStream::BlockVisitor add_fingerprint;
+    if (encoding.part) {
+      add_fingerprint = [&part, of = encoding.part, begin = chunk * encoding.chunk_size](
+                            std::uint64_t at, ByteSpan block) {
+        const Fingerprint of_block = of->Of(begin + at, block);
+        const std::lock_guard lock(part.mutex);
+        part.fingerprint += of_block;
+      };
+    }
     SEALPOINT_RETURN_IF_ERROR(
-        context_.stream.AppendBorrowed(bytes, encoding.chunk_size, part.digests));
+        context_.stream.AppendBorrowed(bytes, encoding.chunk_size, part.digests, add_fingerprint));
     chunk = end;
   }
   return {};
@@ -64,6 +84,9 @@ Status BorrowIntake::Release() {
     for (std::size_t i = 0; status.ok() && i < part.digests.size(); ++i) {
       context_.chunks.SetDigest(part.first_record + i, part.digests[i]);
     }
+    if (status.ok() && part.fingerprint != Fingerprint()) {
+      context_.chunks.AddFingerprint(part.tensor, part.fingerprint);
+    }
   }
   parts_.clear();
   return status;
@@ -72,7 +95,9 @@ Status BorrowIntake::Release() {
 Status SnapshotIntake::Begin(SourceReader& source, const ShardEncoding& encoding) {
   const std::uint64_t chunk_count = encoding.chunk_count();
   for (std::uint64_t chunk = 0; chunk < chunk_count; ++chunk) {
-    Copy copy{.from = source.Next(encoding.raw_size_of(chunk))};
+    Copy copy{.from = source.Next(encoding.raw_size_of(chunk)),
+              .encoding = encoding,
+              .begin = chunk * encoding.chunk_size};
     copy.record = context_.chunks.AddChunk({.stored_size = copy.from.size()});
     for (std::uint64_t done = 0; done < copy.from.size(); done += copy.to.back().size()) {
       SEALPOINT_ASSIGN_OR_RETURN(const MutableByteSpan window, context_.stream.Window());
@@ -108,7 +133,17 @@ void SnapshotIntake::BeforeWrites() {
   SEALPOINT_CHECK(made_count_ == copies_.size());
   digest::Hasher hasher;
   for (const Copy& copy : copies_) {
-    for (const MutableByteSpan piece : copy.to) hasher.Update(piece);
+    std::uint64_t at = copy.begin;
+    for (const MutableByteSpan piece : copy.to) {
+      for (std::size_t done = 0; done < piece.size();) {
+        const ByteSpan part =
+            piece.subspan(done, std::min<std::uint64_t>(piece.size() - done, kHashedSizeBytes));
+        hasher.Update(part);
+        AddFingerprint(context_.chunks, copy.encoding, at, part);
+        at += part.size();
+        done += part.size();
+      }
+    }
     context_.chunks.SetDigest(copy.record, hasher.Finish());
   }
   copies_.clear();

@@ -3,13 +3,16 @@
 #define SEALPOINT_LIB_TRANSFER_HOST_INTAKE_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
+#include <mutex>
 #include <vector>
 
 #include "lib/digest/hasher.h"
 #include "lib/transfer/intake.h"
 #include "sealpoint/bytes.h"
 #include "sealpoint/digest.h"
+#include "sealpoint/fingerprint.h"
 
 namespace sealpoint::internal::transfer {
 
@@ -39,7 +42,11 @@ class BorrowIntake final : public Intake {
  private:
   struct Part {
     std::size_t first_record = 0;
-    std::vector<Digest> digests{};  // filled in by jobs of the stream until WaitForBorrowed
+    // Filled in by jobs of the stream until WaitForBorrowed.
+    std::vector<Digest> digests{};
+    std::mutex mutex{};
+    Fingerprint fingerprint{};  // of all chunks of the part
+    std::uint32_t tensor = 0;
   };
 
   const IntakeContext context_;
@@ -61,6 +68,8 @@ class SnapshotIntake final : public Intake {
     ByteSpan from{};  // empty once it is made
     std::vector<MutableByteSpan> to{};
     std::size_t record = 0;
+    ShardEncoding encoding{};
+    std::uint64_t begin = 0;  // in the shard
   };
   static void Run(Copy& copy);
 

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "lib/base/checked_math.h"
-#include "sealpoint/codec.h"
+#include "lib/fingerprint/part.h"
 #include "sealpoint/digest.h"
+#include "sealpoint/dtype.h"
 
 namespace sealpoint::internal::transfer {
 
@@ -19,6 +21,9 @@ struct ShardEncoding {
   std::uint32_t element_size = 1;
   Codec codec = Codec::kNone;
   int codec_level = 1;
+  // To compute the fingerprint of a shard of this tensor, see ChunkSink; null: none is wanted.
+  std::shared_ptr<const fingerprint::Part> part{};
+  std::uint32_t tensor = 0;
 
   std::uint64_t chunk_count() const { return DivideRoundUp(raw_size, chunk_size); }
   std::uint64_t raw_size_of(std::uint64_t chunk) const {
@@ -41,10 +46,18 @@ class ChunkSink {
   virtual std::size_t AddChunk(const StoredChunk& chunk) = 0;
   // Sets the digest of the raw bytes, by the number of the record.
   virtual void SetDigest(std::size_t record, const Digest& raw) = 0;
+  // Adds the fingerprint of some elements of a shard of this tensor, in any order.
+  virtual void AddFingerprint(std::uint32_t tensor, const Fingerprint& of_elements) = 0;
 
  protected:
   ~ChunkSink() = default;
 };
+
+// Adds the fingerprint of bytes of a shard, from `begin` on, if it is wanted.
+inline void AddFingerprint(ChunkSink& sink, const ShardEncoding& encoding, std::uint64_t begin,
+                           ByteSpan bytes) {
+  if (encoding.part) sink.AddFingerprint(encoding.tensor, encoding.part->Of(begin, bytes));
+}
 
 }  // namespace sealpoint::internal::transfer
 

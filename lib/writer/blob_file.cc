@@ -20,7 +20,7 @@ Result<std::unique_ptr<WritableFile>> CreateFile(pipeline::EngineParts& engine,
   if (!file.ok() && file.error().code() != Code::kAlreadyExists) {
     static_cast<void>(directory.Remove(format::BlobName(id)));
   }
-  if (file.ok()) (*file)->CountPartsIn(engine);
+  if (file.ok()) (*file)->ChargePartsTo(engine);
   return file;
 }
 
@@ -29,9 +29,8 @@ Result<std::unique_ptr<WritableFile>> CreateFile(pipeline::EngineParts& engine,
 Result<std::unique_ptr<BlobFile>> BlobFile::Create(const BlobStream::Context& context,
                                                    Directory& directory,
                                                    std::uint64_t part_size_bytes,
-                                                   const AttemptId& attempt, std::uint64_t step) {
-  SEALPOINT_ASSIGN_OR_RETURN(const format::FileHeader header,
-                             BlobStream::MakeHeader(attempt, step));
+                                                   const BlobWriterOptions& options) {
+  SEALPOINT_ASSIGN_OR_RETURN(const format::FileHeader header, BlobStream::MakeHeader(options));
   // Before the file: without a permit nothing is left in the directory.
   SEALPOINT_RETURN_IF_ERROR(context.engine.TakeBlobPermit(part_size_bytes, context.drain));
   BlobPermit permit(&context.engine, {part_size_bytes});

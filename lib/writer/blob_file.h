@@ -31,7 +31,7 @@ class BlobFile {
   static Result<std::unique_ptr<BlobFile>> Create(const BlobStream::Context& context,
                                                   Directory& directory,
                                                   std::uint64_t part_size_bytes,
-                                                  const AttemptId& attempt, std::uint64_t step);
+                                                  const BlobWriterOptions& options);
   // Creates the file of a staged blob and lets its writes begin.
   static Result<std::unique_ptr<BlobFile>> Create(std::unique_ptr<BlobStream> staged,
                                                   BlobPermit permit, Directory& directory,

@@ -29,7 +29,10 @@ std::uint64_t PaddingTo(std::uint64_t alignment, std::uint64_t offset) {
 }  // namespace
 
 BlobLayout::BlobLayout(const format::FileHeader& header, const metadata::TensorTable& tensors)
-    : header_(header), header_bytes_(format::kHeaderSize), tensors_(tensors), manifest_(tensors) {
+    : header_(header),
+      header_bytes_(format::kHeaderSize),
+      tensors_(tensors),
+      manifest_(tensors, (header.features.compat & format::kFingerprintFeature) != 0) {
   format::EncodeHeader(header_, header_bytes_);
 }
 
@@ -50,9 +53,9 @@ std::uint64_t BlobLayout::RoomToDeclare(const metadata::TensorAttributes& tensor
   return room;
 }
 
-std::uint64_t BlobLayout::RoomToDeclare(std::string_view object, std::string_view media_type) {
-  return format::kLargeShardAlignment + kManifestEntrySize + RoomForText(object) +
-         RoomForText(media_type);
+std::uint64_t BlobLayout::RoomToDeclare(const ObjectSpec& object) {
+  return format::kLargeShardAlignment + kManifestEntrySize + RoomForText(object.name) +
+         RoomForText(object.media_type);
 }
 
 std::uint64_t BlobLayout::RoomForBytes(const transfer::ShardEncoding& encoding) {
@@ -109,12 +112,11 @@ void BlobLayout::DeclareShard(std::uint32_t tensor, const Region& region,
   manifest_estimate_ += kManifestEntrySize + kManifestDimensionSize * region.box.extent.size();
 }
 
-void BlobLayout::DeclareObject(std::string_view name, std::string_view media_type,
-                               const transfer::ShardEncoding& encoding,
+void BlobLayout::DeclareObject(const ObjectSpec& object, const transfer::ShardEncoding& encoding,
                                std::uint32_t first_record) {
-  manifest_estimate_ += RoomToDeclare(name, media_type);
-  manifest_.AddObject({.name = std::string(name),
-                       .media_type = std::string(media_type),
+  manifest_estimate_ += RoomToDeclare(object);
+  manifest_.AddObject({.name = object.name,
+                       .media_type = object.media_type,
                        .size = encoding.raw_size,
                        .chunk_size = encoding.chunk_size,
                        .first_record = first_record});

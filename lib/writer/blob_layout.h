@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <string_view>
 
 #include "lib/format/chunk_table.h"
 #include "lib/format/file_header.h"
@@ -13,6 +12,7 @@
 #include "lib/metadata/manifest_builder.h"
 #include "lib/metadata/tensor_table.h"
 #include "lib/transfer/shard_encoding.h"
+#include "sealpoint/blob_writer.h"
 #include "sealpoint/bytes.h"
 #include "sealpoint/digest.h"
 #include "sealpoint/id.h"
@@ -39,7 +39,7 @@ class BlobLayout final : public transfer::ChunkSink {
   // Maximum space for one more shard or object and its declaration, without its payload and
   // records.
   static std::uint64_t RoomToDeclare(const metadata::TensorAttributes& tensor);
-  static std::uint64_t RoomToDeclare(std::string_view object, std::string_view media_type);
+  static std::uint64_t RoomToDeclare(const ObjectSpec& object);
   // Space for its payload and records.
   static std::uint64_t RoomForBytes(const transfer::ShardEncoding& encoding);
 
@@ -51,12 +51,15 @@ class BlobLayout final : public transfer::ChunkSink {
   Result<ShardPlace> AddShard(const transfer::ShardEncoding& encoding);
   std::size_t AddChunk(const transfer::StoredChunk& chunk) override;
   void SetDigest(std::size_t record, const Digest& raw) override;
+  void AddFingerprint(std::uint32_t tensor, const Fingerprint& of_elements) override {
+    manifest_.AddFingerprint(tensor, of_elements);
+  }
 
   // Declarations for the manifest.
   void DeclareTensor(std::uint32_t tensor);
   void DeclareShard(std::uint32_t tensor, const Region& region, std::uint32_t first_record);
-  void DeclareObject(std::string_view name, std::string_view media_type,
-                     const transfer::ShardEncoding& encoding, std::uint32_t first_record);
+  void DeclareObject(const ObjectSpec& object, const transfer::ShardEncoding& encoding,
+                     std::uint32_t first_record);
 
   // Appends everything after the chunks: pieces of bytes, preceded by zeros. Nothing can be added
   // afterwards, and the tensors are no longer needed. Memory is freed as its bytes are appended.

@@ -2,14 +2,19 @@
 #include "lib/writer/blob_stream.h"
 
 #include "lib/base/macros.h"
+#include "lib/format/constants.h"
 #include "sealpoint/id.h"
 
 namespace sealpoint::internal::writer {
 
-Result<format::FileHeader> BlobStream::MakeHeader(const AttemptId& attempt, std::uint64_t step) {
+Result<format::FileHeader> BlobStream::MakeHeader(const BlobWriterOptions& options) {
   SEALPOINT_ASSIGN_OR_RETURN(const BlobId id, BlobId::Random());
   return format::FileHeader{
-      .kind = format::FileKind::kBlob, .features = {}, .id = id, .attempt = attempt, .step = step};
+      .kind = format::FileKind::kBlob,
+      .features = {.compat = options.fingerprints ? format::kFingerprintFeature : 0},
+      .id = id,
+      .attempt = options.attempt,
+      .step = options.step};
 }
 
 BlobStream::BlobStream(const Context& context, const format::FileHeader& header,
@@ -60,14 +65,13 @@ Status BlobStream::AddShard(std::uint32_t tensor, const Region& region,
   return {};
 }
 
-Status BlobStream::AddObject(std::string_view name, std::string_view media_type,
-                             transfer::SourceReader source,
+Status BlobStream::AddObject(const ObjectSpec& object, transfer::SourceReader source,
                              const transfer::ShardEncoding& encoding) {
   std::uint32_t first_record = 0;
   if (encoding.raw_size > 0) {
     SEALPOINT_ASSIGN_OR_RETURN(first_record, AppendShard(source, encoding));
   }
-  layout_.DeclareObject(name, media_type, encoding, first_record);
+  layout_.DeclareObject(object, encoding, first_record);
   return {};
 }
 

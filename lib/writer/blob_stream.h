@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <string_view>
 
 #include "lib/device/device_copies.h"
 #include "lib/format/file_header.h"
@@ -16,6 +15,7 @@
 #include "lib/transfer/intake_set.h"
 #include "lib/transfer/source_reader.h"
 #include "lib/writer/blob_layout.h"
+#include "sealpoint/blob_writer.h"
 #include "sealpoint/bytes.h"
 #include "sealpoint/region.h"
 #include "sealpoint/storage.h"
@@ -40,7 +40,7 @@ class BlobStream {
     std::function<Result<bool>()> drain{};
   };
   // A header with a fresh id.
-  static Result<format::FileHeader> MakeHeader(const AttemptId& attempt, std::uint64_t step);
+  static Result<format::FileHeader> MakeHeader(const BlobWriterOptions& options);
 
   // Into `file`, which outlives it.
   static Result<std::unique_ptr<BlobStream>> Create(const Context& context,
@@ -62,8 +62,8 @@ class BlobStream {
   Status AddShard(std::uint32_t tensor, const Region& region, transfer::SourceReader& source,
                   const transfer::ShardEncoding& encoding);
   void AddEmptyTensor(std::uint32_t tensor) { layout_.DeclareTensor(tensor); }
-  Status AddObject(std::string_view name, std::string_view media_type,
-                   transfer::SourceReader source, const transfer::ShardEncoding& encoding);
+  Status AddObject(const ObjectSpec& object, transfer::SourceReader source,
+                   const transfer::ShardEncoding& encoding);
   // See Intake.
   Status Release() { return intakes_.Release(); }
   Result<bool> CompleteOldest() { return intakes_.CompleteOldest(); }

@@ -71,7 +71,7 @@ Result<DecodedSummary> DecodeSummary(std::shared_ptr<const Bytes> bytes, const L
   SEALPOINT_ASSIGN_OR_RETURN(metadata::Metadata metadata,
                              metadata::Metadata::DecodeManifest(
                                  bytes, manifest, {trailer.record_count, trailer.shard_count},
-                                 limits, metadata::UnknownFieldsUnder(header.features)));
+                                 limits, metadata::AnnouncedBy(header.features)));
   const metadata::BlobPin pin{.id = trailer.blob,
                               .file_size = trailer.file_size,
                               .table_offset = sections.table,

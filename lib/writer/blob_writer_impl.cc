@@ -46,7 +46,7 @@ Status BlobWriterImpl::CheckNothingPins() const {
         return false;
       };
       if (std::ranges::any_of(blobs_, pins, &BegunBlob::id)) {
-        return TheyStay(*directory_, "a checkpoint that is committed has them");
+        return TheyStay(*directory_, "a committed checkpoint has them");
       }
     }
   }
@@ -57,9 +57,8 @@ Status BlobWriterImpl::CheckNothingPins() const {
         kind == format::NameKind::kIndex || kind == format::NameKind::kUnpublishedMarker;
     if (!is_of_a_commit || (!committed.is_zero() && id == committed)) continue;
     if (own.is_zero() || id == own) {
-      return TheyStay(
-          *directory_,
-          StrCat("their commit has not ended, or nobody knows how: ", entry.name, " is there"));
+      return TheyStay(*directory_, StrCat("their commit has not ended, or its outcome is unknown: ",
+                                          entry.name, " is there"));
     }
   }
   return {};
@@ -88,16 +87,14 @@ BlobWriterImpl::~BlobWriterImpl() {
 }
 
 Result<StateWriter::OpenedBlob> BlobWriterImpl::OpenBlob() {
-  const BlobWriterOptions& options = core_->options;
   SEALPOINT_ASSIGN_OR_RETURN(
-      auto file, BlobFile::Create(BlobContext(), *directory_, part_size_bytes_, options.attempt,
-                                  options.step));
+      auto file, BlobFile::Create(BlobContext(), *directory_, part_size_bytes_, core_->options));
   BlobStream& stream = file->stream();
   blobs_.push_back({.id = stream.id(), .file = std::move(file), .has_file = true});
   return OpenedBlob{.number = blobs_.size() - 1, .stream = &stream};
 }
 
-Status BlobWriterImpl::PutAside(const OpenedBlob& full) {
+Status BlobWriterImpl::CloseFull(const OpenedBlob& full) {
   BegunBlob& blob = blobs_[full.number];
   SEALPOINT_RETURN_IF_ERROR(blob.file->End());
   SEALPOINT_RETURN_IF_ERROR(Close(blob));

@@ -30,9 +30,8 @@ class BlobWriterImpl final : public BlobWriter, public StateWriter {
     return AddTensor(tensor, region, source);
   }
   Status AddEmpty(const TensorSpec& tensor) override { return AddEmptyTensor(tensor); }
-  Status AddObject(std::string_view name, std::string_view media_type, ByteSpan bytes,
-                   Codec codec) override {
-    return AddNamedObject(name, media_type, bytes, codec);
+  Status AddObject(const ObjectSpec& object, ByteSpan bytes) override {
+    return AddNamedObject(object, bytes);
   }
   Result<std::vector<BlobSummary>> Finish() override;
   Status Abandon() override;
@@ -55,7 +54,7 @@ class BlobWriterImpl final : public BlobWriter, public StateWriter {
         part_size_bytes_(part_size_bytes) {}
 
   Result<OpenedBlob> OpenBlob() override;
-  Status PutAside(const OpenedBlob& full) override;
+  Status CloseFull(const OpenedBlob& full) override;
   // Creates the files of staged blobs, in this order, also after an error: each has a slot.
   Status TakeOver(std::vector<std::unique_ptr<BlobStream>> staged);
   void AwaitWrites();

@@ -55,10 +55,13 @@ Result<std::shared_ptr<const Bytes>> BuildIndexFile(const CommitOptions& options
                                                     const IndexMaker& make_index) {
   SEALPOINT_RETURN_IF_ERROR(CheckAttempts(options, blobs));
   SEALPOINT_ASSIGN_OR_RETURN(const Bytes buffer, make_index(AttributesOf(options)));
+  // R-HDR-09
+  format::FeatureMasks features;
+  for (const CommittedBlob& blob : blobs) features.compat |= blob.features.compat;
   auto file = std::make_shared<Bytes>(format::kHeaderSize + buffer.size());
   std::copy(buffer.begin(), buffer.end(), file->begin() + format::kHeaderSize);
   format::EncodeHeader({.kind = format::FileKind::kIndex,
-                        .features = {},
+                        .features = features,
                         .id = options.attempt,
                         .attempt = options.attempt,
                         .step = options.step},
@@ -75,8 +78,8 @@ Result<format::Marker> CheckIndexAndMakeMarker(const CommitOptions& options,
   SEALPOINT_ASSIGN_OR_RETURN(
       const metadata::Metadata metadata,
       metadata::Metadata::Decode(metadata::MetadataKind::kIndex, index_file,
-                                 ByteSpan(*index_file).subspan(format::kHeaderSize),
-                                 options.limits));
+                                 ByteSpan(*index_file).subspan(format::kHeaderSize), options.limits,
+                                 metadata::AnnouncedBy(header.features)));
   format::Marker marker{.kind = format::MarkerKind::kCommit,
                         .features = header.features,
                         .attempt = options.attempt,
@@ -236,7 +239,9 @@ Result<std::vector<CommittedBlob>> CommittedBlobsOf(std::span<const BlobSummary>
     const DecodedSummary* const decoded = InternalAccess::DecodedOf(summary);
     if (decoded == nullptr) return InvalidArgument("summary is empty (default-constructed)");
     SEALPOINT_RETURN_IF_ERROR(CheckFeatures(decoded->header));
-    blobs.push_back({.pin = decoded->pin, .attempt = decoded->header.attempt});
+    blobs.push_back({.pin = decoded->pin,
+                     .attempt = decoded->header.attempt,
+                     .features = decoded->header.features});
   }
   return blobs;
 }

@@ -29,6 +29,7 @@ Status CheckParent(const std::optional<ParentRef>& parent);
 struct CommittedBlob {
   metadata::BlobPin pin{};
   AttemptId attempt{};  // zero if its writer did not know it
+  format::FeatureMasks features{};
   friend bool operator==(const CommittedBlob&, const CommittedBlob&) = default;
 };
 // Converts summaries. Errors: InvalidArgument (a default-constructed summary).

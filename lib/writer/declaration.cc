@@ -15,7 +15,7 @@
 namespace sealpoint {
 namespace {
 
-using internal::writer::HeldView;
+using internal::writer::DeclaredView;
 
 Status CheckReplicas(const std::vector<int>& replicas) {
   if (!std::is_sorted(replicas.begin(), replicas.end()) ||
@@ -28,27 +28,27 @@ Status CheckReplicas(const std::vector<int>& replicas) {
   return {};
 }
 
-Status CheckHeld(const HeldTensor& held) {
+Status CheckHeld(const DeclaredTensor& held) {
   SEALPOINT_RETURN_IF_ERROR(internal::writer::CheckTensorSpec(held.tensor));
   SEALPOINT_RETURN_IF_ERROR(CheckReplicas(held.replicas));
   return held.region ? HasElements(held.tensor.shape, *held.region).status() : Status();
 }
 
 // How a slot is named in errors.
-std::string SlotText(std::size_t slot, const HeldView& held) {
+std::string SlotText(std::size_t slot, const DeclaredView& held) {
   if (held.is_empty()) return internal::StrCat("slot ", slot);
   return internal::StrCat("slot ", slot, " with region ", held.region().ToString());
 }
 
 // Dtype and shape.
-std::string KindText(const HeldView& held) {
+std::string KindText(const DeclaredView& held) {
   return internal::StrCat(DTypeName(held.kind.dtype), " ",
                           ShapeToString({held.shape.begin(), held.shape.end()}));
 }
 
 // Checks two slots of one tensor. Precondition: both passed CheckHeld.
-Status CheckApart(std::size_t slot, const HeldView& held, std::size_t other_slot,
-                  const HeldView& other) {
+Status CheckApart(std::size_t slot, const DeclaredView& held, std::size_t other_slot,
+                  const DeclaredView& other) {
   if (held.kind.dtype != other.kind.dtype || !std::ranges::equal(held.shape, other.shape)) {
     return internal::InvalidArgument("slot ", slot, " has ", KindText(held), ", expected ",
                                      KindText(other), " as slot ", other_slot, " has");
@@ -111,19 +111,19 @@ Declaration::Summary& Declaration::mutable_summary() {
   return *summary_;
 }
 
-std::vector<HeldTensor> Declaration::tensors() const&& {
-  const HeldTensors all(this);
+std::vector<DeclaredTensor> Declaration::tensors() const&& {
+  const DeclaredTensors all(this);
   return {all.begin(), all.end()};
 }
 
-std::size_t HeldTensors::size() const { return declaration_->summary().slots().size(); }
+std::size_t DeclaredTensors::size() const { return declaration_->summary().slots().size(); }
 
-HeldTensor HeldTensors::operator[](std::size_t slot) const {
+DeclaredTensor DeclaredTensors::operator[](std::size_t slot) const {
   SEALPOINT_CHECK(slot < size());
-  return declaration_->summary().held(slot).ToHeldTensor();
+  return declaration_->summary().held(slot).ToDeclaredTensor();
 }
 
-bool HeldTensors::IsEqual(const HeldTensors& other) const {
+bool DeclaredTensors::IsEqual(const DeclaredTensors& other) const {
   const internal::writer::DeclarationSummary& own = declaration_->summary();
   const internal::writer::DeclarationSummary& others = other.declaration_->summary();
   if (own.slots().size() != others.slots().size()) return false;
@@ -138,12 +138,17 @@ const internal::writer::DeclarationSummary& InternalAccess::SummaryOf(
   return declaration.summary();
 }
 
+void InternalAccess::AddSlot(Declaration& declaration, const DeclaredTensor& held) {
+  declaration.mutable_summary().AddSlot(held);
+}
+
 // `pending` are slots of the same tensor that will be added before it.
-Status Declaration::CheckNext(const HeldTensor& held, std::span<const HeldTensor> pending) const {
+Status Declaration::CheckNext(const DeclaredTensor& held,
+                              std::span<const DeclaredTensor> pending) const {
   // So that a tensor of many slots costs no more than linear time; Save compares all.
   constexpr std::size_t kComparedMax = 128;
   SEALPOINT_RETURN_IF_ERROR(CheckHeld(held));
-  const HeldView view = internal::writer::ViewOf(held);
+  const DeclaredView view = internal::writer::ViewOf(held);
   const std::size_t first_pending = tensors().size();
   const std::size_t slot = first_pending + pending.size();
   for (std::size_t i = pending.size() - std::min(pending.size(), kComparedMax); i < pending.size();
@@ -160,7 +165,7 @@ Status Declaration::CheckNext(const HeldTensor& held, std::span<const HeldTensor
 
 void Declaration::NoteFailure(Status failure) { internal::KeepFirst(failure_, std::move(failure)); }
 
-Result<std::size_t> Declaration::Add(const HeldTensor& held) {
+Result<std::size_t> Declaration::Add(const DeclaredTensor& held) {
   SEALPOINT_RETURN_IF_ERROR(Kept(CheckNext(held, {}).AtTensor(held.tensor.name), failure_));
   mutable_summary().AddSlot(held);
   return tensors().size() - 1;
@@ -175,26 +180,26 @@ Result<std::vector<std::size_t>> Declaration::Add(const TensorSpec& tensor,
 
 Result<std::vector<std::size_t>> Declaration::AddParts(const TensorSpec& tensor,
                                                        const LocalLayout& layout) {
-  std::vector<HeldTensor> held;
+  std::vector<DeclaredTensor> held;
   for (const LocalPart& part : layout.parts)
     held.push_back({.tensor = tensor, .region = part.region});
   SEALPOINT_RETURN_IF_ERROR(internal::writer::CheckTensorSpec(tensor).AtTensor(tensor.name));
   if (held.empty() && internal::writer::IsEmpty(tensor)) held.push_back({.tensor = tensor});
   for (std::size_t i = 0; i < held.size(); ++i) {
     if (layout.replicas.size() > 1) held[i].replicas = layout.replicas;
-    const auto pending = std::span<const HeldTensor>(held).first(i);
+    const auto pending = std::span<const DeclaredTensor>(held).first(i);
     SEALPOINT_RETURN_IF_ERROR(CheckNext(held[i], pending).AtTensor(tensor.name));
   }
   std::vector<std::size_t> slots;
-  for (const HeldTensor& held_tensor : held) {
+  for (const DeclaredTensor& held_tensor : held) {
     slots.push_back(tensors().size());
     mutable_summary().AddSlot(held_tensor);
   }
   return slots;
 }
 
-Status Declaration::AddObject(HeldObject object) {
-  Status checked = internal::writer::CheckObjectName(object.name, object.media_type, object.codec);
+Status Declaration::AddObject(ObjectSpec object) {
+  Status checked = internal::writer::CheckObjectSpec(object);
   if (checked.ok() && !mutable_summary().AddObject(object.name)) {
     checked = internal::InvalidArgument("object declared twice").AtObject(object.name);
   }
@@ -212,18 +217,20 @@ std::optional<std::size_t> Declaration::FindObject(std::string_view name) const 
 }
 
 Digest Declaration::ComputeDigest() const {
-  internal::digest::Hasher hasher;
-  Bytes encoded;
-  internal::WireWriter out(encoded);
-  out.Put(std::uint64_t{tensors().size()});
-  for (std::size_t slot = 0; slot < tensors().size(); ++slot) {
-    internal::writer::EncodeHeldTensor(summary().held(slot), out);
+  return summary().KeepDigest([this] {
+    internal::digest::Hasher hasher;
+    Bytes encoded;
+    internal::WireWriter out(encoded);
+    out.Put(std::uint64_t{tensors().size()});
+    for (std::size_t slot = 0; slot < tensors().size(); ++slot) {
+      internal::writer::EncodeDeclaredTensor(summary().held(slot), out);
+      hasher.Update(encoded);
+      encoded.clear();
+    }
+    for (const ObjectSpec& object : objects_) internal::writer::EncodeObjectSpec(object, out);
     hasher.Update(encoded);
-    encoded.clear();
-  }
-  for (const HeldObject& object : objects_) internal::writer::EncodeHeldObject(object, out);
-  hasher.Update(encoded);
-  return hasher.Finish();
+    return hasher.Finish();
+  });
 }
 
 Sources::Sources(const Declaration& declaration)
@@ -288,7 +295,7 @@ Status Sources::BindObject(std::string_view object, ByteSpan bytes) {
 Result<MemoryView> Sources::PartFor(std::size_t slot, const LocalPart& part,
                                     const MemoryView& local) const {
   SEALPOINT_RETURN_IF_ERROR(CheckSlot(slot, tensors_.size()));
-  const HeldView held = InternalAccess::SummaryOf(*declaration_).held(slot);
+  const DeclaredView held = InternalAccess::SummaryOf(*declaration_).held(slot);
   if (local.is_dense()) return SourceOf(part, local, internal::writer::ElementSize(held.kind));
   return internal::InvalidArgument("the local tensor of a layout has strides, expected none")
       .AtTensor(held.name);
@@ -296,7 +303,7 @@ Result<MemoryView> Sources::PartFor(std::size_t slot, const LocalPart& part,
 
 Status Sources::BindSlot(std::size_t slot, MemoryView view) {
   SEALPOINT_RETURN_IF_ERROR(CheckSlot(slot, tensors_.size()));
-  const HeldView held = InternalAccess::SummaryOf(*declaration_).held(slot);
+  const DeclaredView held = InternalAccess::SummaryOf(*declaration_).held(slot);
   if (tensors_[slot]) return internal::InvalidArgument("memory bound twice").AtTensor(held.name);
   if (!held.is_empty()) {
     SEALPOINT_RETURN_IF_ERROR(

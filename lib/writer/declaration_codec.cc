@@ -11,7 +11,7 @@ void EncodeNumbers(std::span<const std::uint64_t> numbers, WireWriter& out) {
   out.PutAll(numbers);
 }
 
-void EncodeRegion(const HeldView& held, WireWriter& out) {
+void EncodeRegion(const DeclaredView& held, WireWriter& out) {
   EncodeNumbers(held.offset, out);
   EncodeNumbers(held.extent, out);
   out.Put(held.run.begin);
@@ -27,7 +27,7 @@ Result<Region> DecodeRegion(WireReader& in) {
   return region;
 }
 
-void EncodeTensorSpec(const HeldView& held, WireWriter& out) {
+void EncodeTensorSpec(const DeclaredView& held, WireWriter& out) {
   out.Put(held.name);
   out.Put(std::uint64_t{static_cast<std::uint16_t>(held.kind.dtype)});
   EncodeNumbers(held.shape, out);
@@ -35,6 +35,7 @@ void EncodeTensorSpec(const HeldView& held, WireWriter& out) {
   out.Put(held.kind.chunk_size_bytes);
   out.Put(std::uint64_t{static_cast<std::uint16_t>(held.kind.codec)});
   out.Put(static_cast<std::uint64_t>(std::int64_t{held.kind.codec_level}));
+  EncodeNumbers(held.kind.stored_cuts, out);
   out.Put(held.kind.group);
   out.Put(std::uint64_t{held.kind.placement.size()});
   for (const std::string& text : held.kind.placement) out.Put(text);
@@ -49,6 +50,7 @@ Result<TensorSpec> DecodeTensorSpec(WireReader& in) {
   SEALPOINT_ASSIGN_OR_RETURN(tensor.chunk_size_bytes, in.Number());
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t codec, in.Number());
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t codec_level, in.Number());
+  SEALPOINT_ASSIGN_OR_RETURN(tensor.stored_cuts, in.Numbers());
   SEALPOINT_ASSIGN_OR_RETURN(tensor.group, in.Text());
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t placement_count, in.Number());
   for (std::uint64_t i = 0; i < placement_count; ++i) {
@@ -64,21 +66,21 @@ Result<TensorSpec> DecodeTensorSpec(WireReader& in) {
 
 }  // namespace
 
-void EncodeHeldTensor(const HeldView& held, WireWriter& out) {
+void EncodeDeclaredTensor(const DeclaredView& held, WireWriter& out) {
   EncodeTensorSpec(held, out);
   out.Put(std::uint64_t{held.has_region ? 1u : 0u});
   if (held.has_region) EncodeRegion(held, out);
   out.PutSequence(std::vector<std::uint64_t>(held.replicas.begin(), held.replicas.end()));
 }
 
-void EncodeHeldObject(const HeldObject& object, WireWriter& out) {
+void EncodeObjectSpec(const ObjectSpec& object, WireWriter& out) {
   out.Put(object.name);
   out.Put(object.media_type);
   out.Put(std::uint64_t{static_cast<std::uint16_t>(object.codec)});
 }
 
-Result<HeldTensor> DecodeHeldTensor(WireReader& in, int rank_count) {
-  HeldTensor held;
+Result<DeclaredTensor> DecodeDeclaredTensor(WireReader& in, int rank_count) {
+  DeclaredTensor held;
   SEALPOINT_ASSIGN_OR_RETURN(held.tensor, DecodeTensorSpec(in));
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t has_region, in.Number());
   if (has_region != 0) {
@@ -90,8 +92,8 @@ Result<HeldTensor> DecodeHeldTensor(WireReader& in, int rank_count) {
   return held;
 }
 
-Result<HeldObject> DecodeHeldObject(WireReader& in) {
-  HeldObject object;
+Result<ObjectSpec> DecodeObjectSpec(WireReader& in) {
+  ObjectSpec object;
   SEALPOINT_ASSIGN_OR_RETURN(object.name, in.Text());
   SEALPOINT_ASSIGN_OR_RETURN(object.media_type, in.Text());
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t codec, in.Number());

@@ -3,17 +3,17 @@
 #define SEALPOINT_LIB_WRITER_DECLARATION_CODEC_H_
 
 #include "lib/base/wire.h"
-#include "lib/writer/held_tensors.h"
+#include "lib/writer/declared_tensors.h"
 #include "sealpoint/declaration.h"
 
 namespace sealpoint::internal::writer {
 
 // Declarations as bytes between the ranks of one job (lib/base/wire.h).
-void EncodeHeldTensor(const HeldView& held, WireWriter& out);
-void EncodeHeldObject(const HeldObject& object, WireWriter& out);
+void EncodeDeclaredTensor(const DeclaredView& held, WireWriter& out);
+void EncodeObjectSpec(const ObjectSpec& object, WireWriter& out);
 // A list of more replicas than there are ranks is malformed.
-Result<HeldTensor> DecodeHeldTensor(WireReader& in, int rank_count);
-Result<HeldObject> DecodeHeldObject(WireReader& in);
+Result<DeclaredTensor> DecodeDeclaredTensor(WireReader& in, int rank_count);
+Result<ObjectSpec> DecodeObjectSpec(WireReader& in);
 
 }  // namespace sealpoint::internal::writer
 

@@ -32,6 +32,7 @@ Hash HashSpec(const Hash& name, const TensorSpec& tensor) {
   Append(spec, ElementSize(tensor));
   for (const std::uint64_t extent : tensor.shape) Append(spec, extent);
   Append(spec, tensor.chunk_size_bytes);
+  for (const std::uint64_t cut : tensor.stored_cuts) Append(spec, cut);
   for (const std::string& rule : tensor.placement) {
     for (const std::uint64_t lane : HashText(rule)) Append(spec, lane);
   }
@@ -65,7 +66,7 @@ void AddRegion(const Region& region, const Hash& spec, const Shape& shape, bool 
 }
 
 // Adds the slot to `group`, that of its list of replicas; leaves out what depends on other slots.
-SlotSummary Summarize(const HeldTensor& held, ReplicaGroupSummary& group) {
+SlotSummary Summarize(const DeclaredTensor& held, ReplicaGroupSummary& group) {
   const Hash name = HashText(held.tensor.name);
   const Hash spec = HashSpec(name, held.tensor);
   SlotSummary slot{.chunk_size_bytes = held.tensor.chunk_size_bytes,
@@ -100,13 +101,14 @@ DeclarationSummary::DeclarationSummary(const DeclarationSummary& other)
   for (const auto& [replicas, group] : replica_groups_) replica_lists_[group.number] = &replicas;
 }
 
-HeldView DeclarationSummary::held(std::size_t slot) const {
-  HeldView view = tensors_[slot];
+DeclaredView DeclarationSummary::held(std::size_t slot) const {
+  DeclaredView view = tensors_[slot];
   view.replicas = *replica_lists_[slots_[slot].replica_group];
   return view;
 }
 
-void DeclarationSummary::AddSlot(const HeldTensor& held) {
+void DeclarationSummary::AddSlot(const DeclaredTensor& held) {
+  digest_.reset();
   const std::size_t number = slots_.size();
   const auto list = replica_groups_.try_emplace(held.replicas).first;
   if (replica_groups_.size() > replica_lists_.size()) {
@@ -154,6 +156,7 @@ void DeclarationSummary::Link(std::size_t slot, FirstSlots::const_iterator tenso
 }
 
 bool DeclarationSummary::AddObject(std::string_view name) {
+  digest_.reset();
   return object_numbers_.emplace(name, object_numbers_.size()).second;
 }
 
@@ -174,7 +177,7 @@ std::uint64_t CornerCountOf(const Region& region) {
   return is_box ? std::uint64_t{1} << region.box.extent.size() : CornerCountOfRuns(region);
 }
 
-Region HeldRegionOf(const HeldTensor& held) {
+Region HeldRegionOf(const DeclaredTensor& held) {
   return held.region ? *held.region : Region::Whole(held.tensor.shape);
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <span>
@@ -16,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "lib/writer/held_tensors.h"
+#include "lib/writer/declared_tensors.h"
 #include "sealpoint/declaration.h"
 
 namespace sealpoint::internal::writer {
@@ -63,12 +64,12 @@ class DeclarationSummary {
   DeclarationSummary& operator=(const DeclarationSummary&) = delete;
 
   // The next slot. Precondition: valid, as Declaration::Add finds it.
-  void AddSlot(const HeldTensor& held);
+  void AddSlot(const DeclaredTensor& held);
   // The next object; false if there is one of this name.
   bool AddObject(std::string_view name);
 
   // The tensor added as this slot. Valid until the next AddSlot.
-  HeldView held(std::size_t slot) const;
+  DeclaredView held(std::size_t slot) const;
   // One per slot; by list of replicas; by blob group.
   const std::vector<SlotSummary>& slots() const { return slots_; }
   const std::map<std::vector<int>, ReplicaGroupSummary>& replica_groups() const {
@@ -76,6 +77,14 @@ class DeclarationSummary {
   }
   const std::map<std::string, BlobGroupSummary, std::less<>>& blob_groups() const {
     return blob_groups_;
+  }
+  bool has_stored_cuts() const { return tensors_.has_stored_cuts(); }
+  // The result of compute(), which is called once until the next AddSlot or AddObject. Thread-safe.
+  template <typename Compute>
+  Digest KeepDigest(const Compute& compute) const {
+    const std::lock_guard lock(digest_mutex_);
+    if (!digest_) digest_ = compute();
+    return *digest_;
   }
   // Slots of the tensor that has most of them.
   std::size_t slots_of_a_tensor_max() const { return slots_of_a_tensor_max_; }
@@ -90,7 +99,7 @@ class DeclarationSummary {
   // Orders slots by the names of their tensors, which are in the tensors alone.
   struct ByName {
     using is_transparent = void;
-    const HeldTensorTable* tensors;
+    const DeclaredTensorTable* tensors;
     std::string_view NameOf(std::string_view name) const { return name; }
     std::string_view NameOf(std::size_t slot) const { return tensors->name(slot); }
     template <typename A, typename B>
@@ -104,7 +113,7 @@ class DeclarationSummary {
   std::span<const std::size_t> SlotsBehind(std::size_t first_slot) const;
   void Link(std::size_t slot, FirstSlots::const_iterator tensor, bool is_first);
 
-  HeldTensorTable tensors_;
+  DeclaredTensorTable tensors_;
   std::vector<SlotSummary> slots_;
   std::map<std::vector<int>, ReplicaGroupSummary> replica_groups_;
   std::vector<const std::vector<int>*> replica_lists_;  // keys of the map, by number
@@ -117,6 +126,8 @@ class DeclarationSummary {
   std::vector<std::size_t> next_slot_;
   std::size_t slots_of_a_tensor_max_ = 0;
   std::map<std::string, std::size_t, std::less<>> object_numbers_;
+  mutable std::mutex digest_mutex_;
+  mutable std::optional<Digest> digest_;  // of the whole declaration; absent after a change
 };
 
 // Corners of the boxes of a region, before dimensions that no box divides are left out
@@ -124,7 +135,7 @@ class DeclarationSummary {
 std::uint64_t CornerCountOf(const Region& region);
 
 // The region of a slot; the whole tensor if none was given. Precondition: not an empty tensor.
-Region HeldRegionOf(const HeldTensor& held);
+Region HeldRegionOf(const DeclaredTensor& held);
 
 // The hash of a name of an object, which no tensor's name has.
 SlotSummary::Hash HashObjectName(std::string_view name);

@@ -27,13 +27,13 @@ StagedWriter::~StagedWriter() {
 
 Result<StateWriter::OpenedBlob> StagedWriter::OpenBlob() {
   SEALPOINT_ASSIGN_OR_RETURN(const format::FileHeader header,
-                             BlobStream::MakeHeader(AttemptId{}, core_->options.step));
+                             BlobStream::MakeHeader(core_->options));
   SEALPOINT_ASSIGN_OR_RETURN(auto blob, BlobStream::CreateStaged(BlobContext(), header));
   blobs_.push_back(std::move(blob));
   return OpenedBlob{.number = blobs_.size() - 1, .stream = blobs_.back().get()};
 }
 
-Status StagedWriter::PutAside(const OpenedBlob& full) {
+Status StagedWriter::CloseFull(const OpenedBlob& full) {
   core_->full.push_back(full);
   return {};
 }

@@ -38,7 +38,7 @@ class StagedWriter final : public StateWriter {
 
  private:
   Result<OpenedBlob> OpenBlob() override;
-  Status PutAside(const OpenedBlob& full) override;
+  Status CloseFull(const OpenedBlob& full) override;
 
   pipeline::EngineParts& engine_;
   const std::uint64_t part_size_bytes_;

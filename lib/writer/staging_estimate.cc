@@ -27,12 +27,11 @@ void StagingEstimate::AddEmpty(const TensorSpec& tensor) {
   if (!groups_.contains(tensor.group)) groups_.insert(tensor.group);
 }
 
-void StagingEstimate::AddObject(std::string_view name, std::string_view media_type,
-                                std::uint64_t raw_size) {
+void StagingEstimate::AddObject(const ObjectSpec& object, std::uint64_t raw_size) {
   streamed_ += raw_size + format::kLargeShardAlignment;
   projected_ +=
       BlobLayout::RoomForBytes({.raw_size = raw_size, .chunk_size = kChunkSizeDefaultBytes}) +
-      BlobLayout::RoomToDeclare(name, media_type);
+      BlobLayout::RoomToDeclare(object);
   groups_.insert("");
 }
 

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <set>
 #include <string>
-#include <string_view>
 
 #include "sealpoint/blob_writer.h"
 
@@ -20,7 +19,7 @@ class StagingEstimate {
 
   void AddShard(const TensorSpec& tensor, std::uint64_t raw_size);
   void AddEmpty(const TensorSpec& tensor);
-  void AddObject(std::string_view name, std::string_view media_type, std::uint64_t raw_size);
+  void AddObject(const ObjectSpec& object, std::uint64_t raw_size);
 
   // `part_buffer_count`: buffers per part of an upload (each blob needs one part); 0 if there are
   // no uploads.

@@ -8,6 +8,7 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/format/constants.h"
+#include "lib/layout/cuts.h"
 #include "lib/layout/region_algebra.h"
 #include "lib/writer/tensor_checks.h"
 
@@ -89,11 +90,23 @@ Status StateWriter::AddTensor(const TensorSpec& tensor, const Region& region,
     if (!*has_elements) return IsEmpty(tensor) ? DeclareEmpty(tensor) : Status();
     SEALPOINT_RETURN_IF_ERROR(CheckSource(tensor, region, source));
     core_->copies.ForgetStreams();
-    Status added = AddChecked(tensor, region, source);
+    Status added = AddBoxes(tensor, region, source);
     if (added.ok()) added = core_->copies.WaitForAll();
     if (added.ok()) added = Release();
     return std::move(added).AtTensor(tensor.name);
   });
+}
+
+Status StateWriter::AddBoxes(const TensorSpec& tensor, const Region& region,
+                             const MemoryView& source) {
+  if (tensor.stored_cuts.empty()) return AddChecked(tensor, region, source);
+  SEALPOINT_RETURN_IF_ERROR(CheckCutCount(layout::CountCutBoxes(region, tensor.stored_cuts),
+                                          core_->options.limits.shard_count_max));
+  for (const Box& box : layout::CutRegion(region, tensor.stored_cuts)) {
+    const MemoryView view = layout::ViewOfBox(source, region, box, ElementSize(tensor));
+    SEALPOINT_RETURN_IF_ERROR(AddChecked(tensor, Region::Of(box), view));
+  }
+  return {};
 }
 
 Status StateWriter::AddState(const State& state) {
@@ -161,7 +174,12 @@ Status StateWriter::AddChecked(const TensorSpec& tensor, const Region& region,
   for (std::uint64_t begin = 0; begin < region.element_count(); begin += elements_max) {
     const std::uint64_t end = std::min(region.element_count(), begin + elements_max);
     const Region piece = layout::SubRun(region, begin, end);
-    const transfer::ShardEncoding encoding = EncodingOf(tensor, piece);
+    transfer::ShardEncoding encoding = EncodingOf(tensor, piece);
+    if (core_->options.fingerprints) {
+      encoding.part = std::make_shared<const fingerprint::Part>(
+          tensor.shape, static_cast<std::uint32_t>(element_size), piece);
+      encoding.tensor = number;
+    }
     const std::uint64_t room = to_declare + BlobLayout::RoomForBytes(encoding);
     SEALPOINT_ASSIGN_OR_RETURN(BlobStream* const blob, BlobWithRoom(tensor.group, room));
     SEALPOINT_RETURN_IF_ERROR(blob->AddShard(number, piece, reader, encoding));
@@ -189,26 +207,24 @@ Status StateWriter::DeclareEmpty(const TensorSpec& tensor) {
   return {};
 }
 
-Status StateWriter::AddNamedObject(std::string_view name, std::string_view media_type,
-                                   ByteSpan bytes, Codec codec) {
+Status StateWriter::AddNamedObject(const ObjectSpec& object, ByteSpan bytes) {
   return Run([&]() -> Status {
-    SEALPOINT_RETURN_IF_ERROR(CheckObjectName(name, media_type, codec));
+    SEALPOINT_RETURN_IF_ERROR(CheckObjectSpec(object));
     if (bytes.data() == nullptr && !bytes.empty()) {
-      return InvalidArgument("object bytes are null").AtObject(name);
+      return InvalidArgument("object bytes are null").AtObject(object.name);
     }
-    if (!core_->objects.emplace(name).second) {
-      return InvalidArgument("object added twice").AtObject(name);
+    if (!core_->objects.emplace(object.name).second) {
+      return InvalidArgument("object added twice").AtObject(object.name);
     }
     const transfer::ShardEncoding encoding{.raw_size = bytes.size(),
                                            .chunk_size = kChunkSizeDefaultBytes,
                                            .element_size = 1,
-                                           .codec = codec,
+                                           .codec = object.codec,
                                            .codec_level = 1};
     const std::uint64_t room =
-        BlobLayout::RoomToDeclare(name, media_type) + BlobLayout::RoomForBytes(encoding);
+        BlobLayout::RoomToDeclare(object) + BlobLayout::RoomForBytes(encoding);
     SEALPOINT_ASSIGN_OR_RETURN(BlobStream* const blob, BlobWithRoom("", room));
-    SEALPOINT_RETURN_IF_ERROR(
-        blob->AddObject(name, media_type, transfer::SourceReader(bytes), encoding));
+    SEALPOINT_RETURN_IF_ERROR(blob->AddObject(object, transfer::SourceReader(bytes), encoding));
     if (!is_adding_state_) SEALPOINT_RETURN_IF_ERROR(Release());
     Progress(encoding.raw_size);
     return {};
@@ -222,7 +238,7 @@ Result<BlobStream*> StateWriter::BlobWithRoom(const std::string& group, std::uin
     if (current.stream->projected_size() + room <= core_->options.size_max_bytes) {
       return current.stream;
     }
-    SEALPOINT_RETURN_IF_ERROR(PutAside(current));
+    SEALPOINT_RETURN_IF_ERROR(CloseFull(current));
     core_->open.erase(found);
   }
   SEALPOINT_ASSIGN_OR_RETURN(OpenedBlob opened, OpenBlob());

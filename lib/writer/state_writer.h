@@ -45,8 +45,7 @@ class StateWriter {
   // Adds one tensor or object; the memory may change when it returns. See BlobWriter.
   Status AddTensor(const TensorSpec& tensor, const Region& region, const MemoryView& source);
   Status AddEmptyTensor(const TensorSpec& tensor);
-  Status AddNamedObject(std::string_view name, std::string_view media_type, ByteSpan bytes,
-                        Codec codec);
+  Status AddNamedObject(const ObjectSpec& object, ByteSpan bytes);
 
   // Adds the shards and objects of a declaration and its sources, as passed by the functions;
   // shards were checked when they were declared and bound. Device memory is only queued, and large
@@ -91,7 +90,7 @@ class StateWriter {
   // A blob to add to, which the writer owns.
   virtual Result<OpenedBlob> OpenBlob() = 0;
   // Nothing more is added to it.
-  virtual Status PutAside(const OpenedBlob& full) = 0;
+  virtual Status CloseFull(const OpenedBlob& full) = 0;
 
   BlobStream::Context BlobContext() const;
   // Runs one step, unless one failed before; keeps the first error.
@@ -116,6 +115,8 @@ class StateWriter {
   // After an error the caller may free its memory: nothing may read it after this call.
   void StopReading();
   Status DeclareEmpty(const TensorSpec& tensor);
+  // In the boxes of TensorSpec::stored_cuts.
+  Status AddBoxes(const TensorSpec& tensor, const Region& region, const MemoryView& source);
   Status AddChecked(const TensorSpec& tensor, const Region& region, const MemoryView& source);
   // The tensor's number in the table. Adds it on first use; InvalidArgument if it differs later.
   Result<std::uint32_t> NumberOf(const TensorSpec& tensor);

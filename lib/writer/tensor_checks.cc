@@ -64,7 +64,10 @@ Status CheckSize(const TensorSpec& tensor) {
   if (!CheckedMul<std::uint64_t>(elements, ElementSize(tensor))) {
     return MakeError(Code::kLimitExceeded, "the tensor's bytes do not fit 64 bits");
   }
-  return {};
+  if (tensor.stored_cuts.empty() || tensor.stored_cuts.size() == tensor.shape.size()) return {};
+  return InvalidArgument("stored_cuts has ", tensor.stored_cuts.size(), " extents, expected ",
+                         tensor.shape.size(), ", the dimensions of shape ",
+                         ShapeToString(tensor.shape));
 }
 
 Status CheckTensorParts(const TensorSpec& tensor) {
@@ -91,17 +94,23 @@ Status CheckMemory(const MemoryView& source, const Region& region, const TensorS
   return {};
 }
 
+Status CheckCutCount(std::uint64_t count, std::uint64_t count_max) {
+  if (count <= count_max) return {};
+  return RuleError(Code::kLimitExceeded, "R-IDX-04", "stored_cuts make ", count,
+                   " boxes, expected at most ", count_max, ", the limit of shards");
+}
+
 Status CheckTensorSpec(const TensorSpec& tensor) {
   return CheckTensorParts(tensor).AtTensor(tensor.name);
 }
 
-Status CheckObjectName(std::string_view name, std::string_view media_type, Codec codec) {
-  Status status = CheckText("object name", name, kNameSizeMaxBytes);
-  if (status.ok()) status = CheckText("media type", media_type, kMediaTypeSizeMaxBytes);
-  if (status.ok() && CodecName(codec) == "unknown") {
-    status = InvalidArgument("codec ", static_cast<std::uint32_t>(codec), " is not known");
+Status CheckObjectSpec(const ObjectSpec& object) {
+  Status status = CheckText("object name", object.name, kNameSizeMaxBytes);
+  if (status.ok()) status = CheckText("media type", object.media_type, kMediaTypeSizeMaxBytes);
+  if (status.ok() && CodecName(object.codec) == "unknown") {
+    status = InvalidArgument("codec ", static_cast<std::uint32_t>(object.codec), " is not known");
   }
-  return std::move(status).AtObject(name);
+  return std::move(status).AtObject(object.name);
 }
 
 Status CheckSource(const TensorSpec& tensor, const Region& region, const MemoryView& source) {

@@ -18,13 +18,17 @@ namespace sealpoint::internal::writer {
 Status CheckTensorSpec(const TensorSpec& tensor);
 // Not empty, at most `size_max` bytes, UTF-8 without control characters; `what` names it.
 Status CheckText(std::string_view what, std::string_view text, std::uint64_t size_max);
-Status CheckObjectName(std::string_view name, std::string_view media_type, Codec codec);
+Status CheckObjectSpec(const ObjectSpec& object);
 // Region and memory of a tensor that passed CheckTensorSpec.
 Status CheckSource(const TensorSpec& tensor, const Region& region, const MemoryView& source);
 
 // That memory fits a valid region of a tensor of this kind (its dtype and element size). Does not
 // name the tensor.
 Status CheckMemory(const MemoryView& source, const Region& region, const TensorSpec& kind);
+
+// That TensorSpec::stored_cuts make no more boxes than an index has room for. Does not name the
+// tensor. Errors: LimitExceeded.
+Status CheckCutCount(std::uint64_t count, std::uint64_t count_max);
 
 // Bytes per element: the given size, else the registered size. Precondition: CheckTensorSpec.
 std::uint32_t ElementSize(const TensorSpec& tensor);

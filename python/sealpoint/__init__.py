@@ -4,7 +4,7 @@
     import numpy, sealpoint
     sealpoint.save({"w": numpy.ones((4, 8))}, "checkpoint", step=1)
     with sealpoint.open("checkpoint") as checkpoint:
-        rows = checkpoint["w"][0:2, :]  # reads and verifies only the bytes it needs
+        rows = checkpoint["w"][0:2, :]  # reads and verifies only the bytes of these rows
 
 Importing this package imports neither numpy nor torch.
 """

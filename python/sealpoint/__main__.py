@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command ``ckpt``, also called ``sealpoint``: all that the program does, and the commands of this package."""
+"""The command ``ckpt``, also called ``sealpoint``: the native program and the commands written in Python."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _command(name: str) -> Command:
 
 
 def _run_natively(words: list[str]) -> int | None:
-    """None: the words are for a command of this package."""
+    """Runs the native program and returns its exit status, or None if the words name a Python command."""
     for word in words:
         with contextlib.suppress(Error):  # the program has its own words for a store that is not known
             _paths.resolve(word, "PATH")
@@ -45,7 +45,7 @@ def _run_here(words: list[str]) -> int:
 
 
 def main() -> int:
-    """Runs the command line; returns its exit status."""
+    """Runs the command line and returns its exit status."""
     words = sys.argv[1:]
     status = _run_natively(words)
     return run(lambda: _run_here(words), words[0]) if status is None else status

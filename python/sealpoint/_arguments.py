@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments of functions: paths, provenance, and the rule of each name."""
+"""Checks of function arguments: paths, provenance, and one rule for each argument name."""
 
 from __future__ import annotations
 
@@ -43,9 +43,11 @@ Provenance = Mapping[str, str | float | bool]
 
 
 def path_of(path: Any, name: str = "path") -> str:
-    """Returns a file system path with ``~`` expanded, or an object store URL. Every path from a caller passes through here.
+    """Returns a file system path with ``~`` expanded, or an object store URL.
 
-    Raises ArgumentTypeError, InvalidArgumentError, and UnsupportedError (a URL with an unregistered scheme).
+    Every path that a caller passes goes through this function.
+
+    Raises ArgumentTypeError, InvalidArgumentError, and UnsupportedError if the scheme of a URL is not registered.
     """
     if not isinstance(path, (str, bytes, os.PathLike)):
         raise ArgumentTypeError(f"{name} is {brief(path)}, expected a path: str, bytes or os.PathLike")
@@ -65,13 +67,13 @@ def path_of(path: Any, name: str = "path") -> str:
         text = os.path.expanduser(text)
         if text.startswith("~"):
             raise InvalidArgumentError(
-                f"{name} is {text!r}, of a user who is unknown here, expected a path; a folder of that name is ./{text}"
+                f"{name} is {text!r}, which names an unknown user, expected a path; for a directory of that name, pass ./{text}"
             )
     return text
 
 
 def local_path_of(path: Any, name: str, what: str) -> str:
-    """Returns a local path. Refuses a URL for ``what``, which needs a file system."""
+    """Returns a local path. If the path is a URL, raises an error saying that ``what`` needs a file system."""
     from sealpoint import _paths
 
     return _paths.local(path_of(path, name), name, what)
@@ -100,6 +102,7 @@ _RULES: dict[str, Rule] = {
     "blob": _ID,
     "attempt": or_none(_ID),
     "blob_count": integer(0, U32_MAX - 1),
+    "size_bytes": integer(0, U64_MAX),
     "size_max_bytes": BYTES,
     "memory_budget_bytes": BYTES,
     "raise_limits": integer(1, 1_000_000),
@@ -112,7 +115,7 @@ _RULES: dict[str, Rule] = {
     "run": or_none(
         Rule(
             lambda value: isinstance(value, (tuple, list)) and len(value) == 2 and all(map(is_integer, value)),
-            lambda value: all(0 <= one <= U64_MAX for one in value),
+            lambda value: all(0 <= item <= U64_MAX for item in value),
             "(begin, end), integers of at least 0",
         )
     ),
@@ -133,7 +136,7 @@ _RULES: dict[str, Rule] = {
     "allow_missing": STRINGS,
     "metadata_memory_bytes": or_none(BYTES),
     "rename": sequence(
-        lambda value: isinstance(value, tuple) and len(value) == 2 and all(isinstance(one, str) for one in value),
+        lambda value: isinstance(value, tuple) and len(value) == 2 and all(isinstance(item, str) for item in value),
         lambda value: all(map(is_text, value)),
         "pairs of (pattern, name)",
     ),
@@ -173,18 +176,21 @@ _FORMS = {
 
 
 def option_rule(name: str) -> Rule | Parsed | None:
-    """Returns the rule of an option; None if it has none, or its framework does."""
+    """Returns the rule for an option, or None if the option has no rule here because its framework checks the option."""
     rule = OPTIONS[name].rule if name in OPTIONS else None
     return _FORMS.get(rule) if isinstance(rule, str) else rule
 
 
 def rule_of(name: str) -> Rule | Parsed:
-    """Returns the rule of an argument of a function that one process calls."""
+    """Returns the rule for an argument of a function that one process calls."""
     return _RULES.get(name) or option_rule(name) or BOOL
 
 
 def threads_of(threads: int | None) -> int:
-    """Returns the thread count for the library: 0 for None, which lets it choose. Raises as ``check`` does."""
+    """Returns the thread count for the library. None becomes 0, which lets the library choose the count.
+
+    Raises the errors of ``check``.
+    """
     check(threads=threads)
     return threads or 0
 
@@ -196,7 +202,7 @@ def check(**arguments: Any) -> None:
 
 
 def provenance_of(provenance: Any) -> list[tuple[str, str]]:
-    """Returns pairs of strings, with numbers formatted as in Python. Raises ArgumentTypeError and InvalidArgumentError."""
+    """Returns pairs of strings. Numbers are converted by ``repr``. Raises ArgumentTypeError and InvalidArgumentError."""
     if provenance is None:
         return []
     expected = "a mapping of strings to strings or numbers"
@@ -236,7 +242,7 @@ def mesh_of(mesh: Any) -> list[tuple[str, int]]:
 
 
 def listed(name: str, values: Iterable[Any]) -> list[Any]:
-    """Returns a list of an iterable's items. Raises ArgumentTypeError."""
+    """Returns a list of the items of an iterable. Raises ArgumentTypeError."""
     try:
         return list(values)
     except TypeError:

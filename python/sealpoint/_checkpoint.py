@@ -45,7 +45,7 @@ _Out = TypeVar("_Out")
 
 
 class Shard(NamedTuple):
-    """One stored part of a tensor: a box, in elements per dimension, or a run of its row-major elements."""
+    """One stored part of a tensor: a box (in elements per dimension), or a range of the row-major elements of a box."""
 
     offset: tuple[int, ...]
     extent: tuple[int, ...]
@@ -54,7 +54,7 @@ class Shard(NamedTuple):
 
 
 class Chunks(NamedTuple):
-    """How a tensor is stored. ``codecs`` counts the chunks of each codec."""
+    """How a tensor is stored. ``codecs`` maps each codec to its number of chunks."""
 
     chunk_count: int
     raw_bytes: int
@@ -71,7 +71,7 @@ class Blob(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Predicted cost of a read. ``text`` has one line per file."""
+    """Predicted cost of a read. ``text`` describes the cost, with one line per file."""
 
     summary: _sealpoint.PlanSummary
     text: str
@@ -82,9 +82,9 @@ class Plan(NamedTuple):
 
 
 class Tensor:
-    """A stored tensor, read when it is indexed: ``t[0:4, :]`` reads just these elements.
+    """A stored tensor, read when it is indexed: ``t[0:4, :]`` reads only the first four rows.
 
-    Obtained from ``checkpoint[name]``. Every read verifies the chunks it touches. Thread-safe.
+    Obtained from ``checkpoint[name]``. Every read verifies the chunks it touches. Thread-safe. No method is collective.
     """
 
     __slots__ = ("_checkpoint", "_info", "shape")
@@ -96,11 +96,12 @@ class Tensor:
 
     @property
     def name(self) -> str:
+        """Name in the checkpoint."""
         return self._info.name
 
     @property
     def dtype(self) -> Any:
-        """The numpy dtype, if numpy or ml_dtypes has one; otherwise ``dtype_name``."""
+        """The numpy dtype, or ``dtype_name`` if neither numpy nor ml_dtypes has the dtype."""
         found = numpy_dtype(self._info.dtype)
         return self._info.dtype if found is None else found
 
@@ -116,6 +117,7 @@ class Tensor:
 
     @property
     def ndim(self) -> int:
+        """Number of dimensions."""
         return len(self.shape)
 
     @property
@@ -125,12 +127,18 @@ class Tensor:
 
     @property
     def nbytes(self) -> int:
+        """Size of all elements in bytes, before encoding."""
         return self._info.raw_bytes
 
     @property
     def chunk_size_bytes(self) -> int:
-        """Unit of digests and codecs, in bytes."""
+        """Size in bytes of the chunks that are digested and compressed separately."""
         return self._info.chunk_size_bytes
+
+    @property
+    def fingerprint(self) -> _sealpoint.Fingerprint | None:
+        """Fingerprint that the writer stored, or None; see ``sealpoint.fingerprint``."""
+        return self._info.fingerprint
 
     @property
     def placement(self) -> list[str]:
@@ -146,22 +154,20 @@ class Tensor:
         raise TypeError("the truth of a tensor is ambiguous; read it, or use its size")
 
     def __getitem__(self, index: Index) -> Array:
-        """Reads a part of the tensor. Integers, slices and ``...`` work as in numpy. Returns an array or a numpy scalar.
+        """Reads a part of the tensor and returns an array or a numpy scalar. Integers, slices and ``...`` work as in numpy.
 
-        A slice with a step also reads the elements in between. If neither numpy nor ml_dtypes has the dtype, the result
-        is uint8 with one more axis of ``itemsize`` bytes. A single element is returned as a numpy scalar, which the
-        annotated type does not show.
+        Steps must be positive. Only chunks that contain selected elements are read. If neither numpy nor ml_dtypes has the dtype,
+        the result is a uint8 array with an additional last axis of length ``itemsize``. If every dimension is indexed by an
+        integer, the result is a numpy scalar, although the annotated type is an array.
 
         Raises:
             IndexError: an index is out of range.
-            TypeError: the index has another type.
+            TypeError: the index is not an integer, a slice or ``...``.
             Error: as for ``read``.
         """
         selection = select(index, self.shape)
         array = self._read_new(selection)
-        if any(step != 1 for step in selection.steps):
-            array = array[tuple(slice(None, None, step) for step in selection.steps)]
-        is_scalar = not selection.steps and index is not Ellipsis and index != (Ellipsis,)
+        is_scalar = not any(selection.kept) and index is not Ellipsis and index != (Ellipsis,)
         result: Array = array[()] if is_scalar and array.ndim == 0 else array
         return result
 
@@ -176,21 +182,21 @@ class Tensor:
     def read(
         self, out: Any = None, box: Index = ..., *, threads: int | None = None, convert: Rounding | None = None
     ) -> Any:
-        """Reads the tensor, or a box of it, into ``out`` and returns ``out``.
+        """Reads the tensor, or a box of the tensor, into ``out`` and returns ``out``.
 
         Args:
-            out: Writable numpy array, or object with the buffer protocol or ``__dlpack__``, with the shape of the box and
-                the dtype of the tensor. Any strides. Bytes may be flat or have one more axis of ``itemsize``. Default: a
-                new array.
-            box: Index as for ``t[...]``, without steps. Dimensions indexed by an integer are absent from ``out``.
+            out: Writable numpy array, or object with the buffer protocol or ``__dlpack__``, with the shape of the box and the dtype
+                of the tensor. Any strides. A uint8 array may be flat, or may have the shape of the box plus a last axis of length
+                ``itemsize``. Default: a new array.
+            box: Index as for ``t[...]``, such as ``numpy.s_[::2, 3:10]``. Dimensions indexed by an integer are absent from ``out``.
             threads: Number of threads that read and verify. Default: the setting of the checkpoint.
             convert: "exact" or "nearest" converts the elements to the dtype of ``out``. Default: the dtypes must be equal.
 
         Returns:
-            ``out``. If it was None, an array even for a single element.
+            ``out``. If ``out`` is None, a new array, even for a single element.
 
         Raises:
-            InvalidArgumentError: wrong dtype, shape or strides, or read-only memory. Names the tensor. Nothing was read.
+            InvalidArgumentError: wrong dtype, shape or strides, or read-only memory. The error names the tensor. Nothing was read.
             CorruptError: a digest does not match.
             IncompleteError: a file is missing or too short.
             IoError: the storage failed.
@@ -198,23 +204,21 @@ class Tensor:
         After an error the content of ``out`` is unspecified.
         """
         selection = select(box, self.shape)
-        if any(step != 1 for step in selection.steps):
-            raise ValueError("a box has no steps; index the tensor instead: t[::2]")
         if out is None:
             if convert is not None:
-                raise ValueError("convert needs out, whose dtype is the one to convert to")
+                raise ValueError("convert needs out, because it converts to the dtype of out")
             return self._read_new(selection, threads=threads)
         self._read_into(selection, out, threads=threads, convert=convert)
         return out
 
     def map(self, *, threads: int | None = None) -> Array:
-        """Maps the stored bytes as a read-only array without copying, after reading and verifying all of them.
+        """Reads and verifies all stored bytes of the tensor, and maps them as a read-only array without a copy.
 
-        Works for a tensor without a codec in one shard. For several shards use ``read`` or ``map_shards``. The mapping
-        stays valid after the checkpoint is closed or deleted. It is not protected from other programs: if one overwrites
-        the blob in place, the array shows the new bytes; if one truncates it, the next access kills this process (SIGBUS).
-        This library does neither. Use ``host_copy`` where others might. A blob that is already too short raises an error
-        (Linux 5.14 or later).
+        Requires a tensor that is stored in one shard and not compressed. For several shards use ``read`` or ``map_shards``. The
+        mapping stays valid after the checkpoint is closed or deleted. The mapping is not protected from other programs: if a
+        program overwrites the blob in place, the array shows the new bytes; if a program truncates the blob, the next access kills
+        this process (SIGBUS). This library never modifies a blob. Use ``host_copy`` if other programs might modify it. If the blob
+        is already too short when the call is made, the call raises an error (Linux 5.14 or later).
 
         Args:
             threads: Number of threads that read and verify. Default: the setting of the checkpoint.
@@ -230,14 +234,17 @@ class Tensor:
         return self._one_of(self._mapped(threads))
 
     def map_shards(self, *, threads: int | None = None) -> list[tuple[Shard, Array]]:
-        """Maps each shard as ``map`` does, in stored order. The array of a run is one-dimensional."""
+        """Returns each shard with its mapped array, in stored order. If a shard is a run, its array is one-dimensional.
+
+        Arguments and errors are as for ``map``, except that the tensor may have several shards.
+        """
         return self._shards_of(self._mapped(threads))
 
     def host_copy(self, *, threads: int | None = None) -> HostCopy:
-        """Copies the tensor into sealed memory (memfd) and verifies it once.
+        """Reads and verifies the tensor once, and copies it into sealed memory (memfd).
 
-        No process can change the copy, and the processes of this host can share it via ``map_host_copy``. Works with any
-        codec and in object stores.
+        No process can change the copy, and the processes of this host can share it via ``map_host_copy``. Works for any codec, and
+        for checkpoints in object stores. Returns a HostCopy, which owns the memory. ``threads`` is as for ``map``.
 
         Raises:
             Error: as for ``map``.
@@ -246,13 +253,15 @@ class Tensor:
         return HostCopy(mapped, self._one_of(mapped))
 
     def map_host_copy(self, path: Path) -> Array:
-        """Maps a ``host_copy`` of this tensor made by another process, and trusts its verification.
+        """Returns a read-only array that shares the memory of a ``host_copy`` made by a different process.
+
+        Does not verify the data again.
 
         Args:
-            path: ``HostCopy.path`` of the other process.
+            path: ``HostCopy.path`` in the process that made the copy.
 
         Raises:
-            InvalidArgumentError: the memory is not sealed, or its size differs from the tensor's.
+            InvalidArgumentError: the memory is not sealed, or its size differs from the size of the tensor.
             OSError: the path cannot be opened.
         """
         descriptor = os.open(path_of(path), os.O_RDONLY | os.O_CLOEXEC)
@@ -275,22 +284,22 @@ class Tensor:
 
     def _shards_of(self, mapped: _sealpoint.MappedTensor) -> list[tuple[Shard, Array]]:
         shards = self._checkpoint.shards(self.name)
-        shapes = [one.extent if one.run is None else (one.run[1] - one.run[0],) for one in shards]
+        shapes = [shard.extent if shard.run is None else (shard.run[1] - shard.run[0],) for shard in shards]
         return list(zip(shards, arrays_of(mapped, self.dtype_name, self.itemsize, shapes), strict=True))
 
     def tobytes(self, box: Index = ...) -> bytearray:
-        """Returns the bytes of the tensor, or of a box of it, in row-major order. Does not need numpy."""
+        """Returns the bytes of the tensor, or of a box, in row-major order. Does not need numpy. Raises the errors of ``read``."""
         selection = select(box, self.shape)
         count = self.itemsize
-        for extent in selection.extent:
-            count *= extent
+        for n in selection.counts:
+            count *= n
         out = bytearray(count)
         self._read_into(selection, out)
         return out
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         if copy is False:
-            raise ValueError("a stored tensor has no memory to share: copy=False cannot be kept")
+            raise ValueError("a stored tensor has no memory to share: copy=False is not supported")
         array = self._read_new(whole(self.shape))
         return array if dtype is None else array.astype(dtype, copy=False)
 
@@ -301,13 +310,14 @@ class Tensor:
         """Exports the tensor via DLPack, for example to ``torch.from_dlpack``. Does not need numpy.
 
         Args:
-            copy: None or True reads into new memory, which the consumer owns. False exports the stored bytes as ``map``
-                does; the consumer keeps them mapped and must not write. Some consumers, including torch, ignore the
-                read-only flag, and a write then kills the process (SIGSEGV).
+            copy: None or True reads into new memory, which the consumer owns. False exports the stored bytes as ``map`` does; the
+                mapping exists as long as the consumer needs it, and the consumer must not write to it. Some consumers, including
+                torch, ignore the read-only flag; if they write, the process is killed (SIGSEGV).
 
         Raises:
             Error: as for ``read`` or ``map``.
-            BufferError: another device was requested, or ``copy=False`` and the consumer does not support read-only memory.
+            BufferError: a device other than the CPU was requested, or ``copy=False`` and the consumer does not support read-only
+                memory.
         """
         request = _dlpack.request_of(stream, max_version, dl_device, copy)
         shape = list(self.shape)
@@ -348,11 +358,12 @@ class Tensor:
 
 
 def _part_of(name: str, selection: Selection, out: Any) -> _sealpoint.ReadPart:
-    return _sealpoint.ReadPart(name, out, _sealpoint.Region(selection.offset, selection.extent), selection.kept)
+    steps = selection.steps if any(step != 1 for step in selection.steps) else None
+    return _sealpoint.ReadPart(name, out, _sealpoint.Region(selection.offset, selection.extent), selection.kept, steps)
 
 
 class Objects(Mapping[str, bytes]):
-    """The objects of a checkpoint: a mapping from names to bytes, read and verified on access."""
+    """The objects of a checkpoint: a mapping from names to bytes. Each object is read and verified when it is accessed."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         self._checkpoint = checkpoint
@@ -372,12 +383,12 @@ class Objects(Mapping[str, bytes]):
         return is_text(name) and self._checkpoint._handle.has_object(str(name))
 
     def media_type(self, name: str) -> str:
-        """Returns the media type given by the writer. Raises NotFoundError."""
+        """Returns the media type that the writer chose for the object ``name``. Raises NotFoundError."""
         check(name=name)
         return self._checkpoint._handle.object(name).media_type
 
     def size_bytes(self, name: str) -> int:
-        """Returns the length in bytes without reading the object. Raises NotFoundError."""
+        """Returns the length of the object ``name`` in bytes, without reading it. Raises NotFoundError."""
         check(name=name)
         return self._checkpoint._handle.object(name).size_bytes
 
@@ -390,19 +401,19 @@ class Objects(Mapping[str, bytes]):
 
 @may_be_parent
 class Checkpoint(Mapping[str, Tensor]):
-    """A committed checkpoint, open for reading: an ordered mapping from names to lazy tensors.
+    """A committed checkpoint that is open for reading: an ordered mapping from names to lazy tensors.
 
-    Opening verifies the marker and the index; reads verify the payload. The object keeps reading the same files even if
-    the directory is renamed or deleted. Use it as a context manager; ``close`` and garbage collection close its files.
-    Thread-safe. A forked child may continue to read from it. Unpickling, for example in a spawned worker, opens the path
-    again and raises MismatchError if the path now has another checkpoint.
+    Opening verifies the marker and the index; reads verify the payload. The object keeps reading the same files even if the
+    directory is renamed or deleted. It is a context manager; ``close`` and garbage collection close its files. Thread-safe; no
+    method is collective. A forked child may continue to read from the object. Unpickling the object, for example in a spawned
+    worker, opens the path again, and raises MismatchError if the path now contains a different checkpoint.
 
     Examples:
         >>> import numpy, sealpoint
         >>> _ = sealpoint.save({"w": numpy.arange(6.0).reshape(2, 3)}, "checkpoint", step=1)
         >>> with sealpoint.open("checkpoint") as checkpoint:
         ...     print(checkpoint.step, list(checkpoint), checkpoint["w"].shape)
-        ...     print(checkpoint["w"][:, 1])  # reads only the chunks that hold the column
+        ...     print(checkpoint["w"][:, 1])  # reads only the chunks that contain the column
         1 ['w'] (2, 3)
         [1. 4.]
     """
@@ -417,7 +428,10 @@ class Checkpoint(Mapping[str, Tensor]):
     # The mapping.
 
     def __getitem__(self, name: str) -> Tensor:
-        """Returns a lazy tensor. Raises NotFoundError (a KeyError), which suggests the most similar name."""
+        """Returns a lazy tensor.
+
+        If the name is not stored, raises NotFoundError (a KeyError), which suggests the most similar name.
+        """
         check(name=name)
         try:
             return Tensor(self, self._handle.tensor(name))
@@ -427,7 +441,10 @@ class Checkpoint(Mapping[str, Tensor]):
             raise
 
     def get(self, key: str, default: Any = None) -> Any:
-        """Returns the tensor or the default, without searching for similar names."""
+        """Returns the tensor ``key``, or ``default`` if the name is not stored.
+
+        Does not search for similar names. Raises nothing.
+        """
         return self[key] if key in self else default
 
     def __iter__(self) -> Iterator[str]:
@@ -441,7 +458,9 @@ class Checkpoint(Mapping[str, Tensor]):
         return is_text(name) and self._handle.has_tensor(str(name))
 
     def find(self, *patterns: str) -> list[Tensor]:
-        """Lists the tensors with names that match a pattern: ``*`` matches any characters including dots, ``?`` matches one.
+        """Returns the tensors with names that match a pattern.
+
+        ``*`` matches any characters including dots; ``?`` matches one character.
 
         Raises NotFoundError if a pattern matches nothing.
         """
@@ -462,24 +481,27 @@ class Checkpoint(Mapping[str, Tensor]):
         isolate: bool = False,
         progress: Progress = None,
     ) -> _sealpoint.LoadReport:
-        """Reads many tensors with one plan: adjacent ranges share a request, and each chunk is read once.
+        """Reads many tensors together: adjacent byte ranges are read with one request, and each chunk is read only once.
 
         Args:
-            requests: ``{name: out}``, or (name, box, out) for parts; ``out`` and box as for ``Tensor.read``.
+            requests: ``{name: out}``, or (name, box, out) tuples to read parts of tensors; ``out`` and box as for ``Tensor.read``.
                 Destinations must not overlap.
             threads: Number of threads that read and verify. Default: the setting of the checkpoint.
-            missing: Action if a name is not stored. "report" and "allow" leave its ``out`` unchanged.
+            missing: Action if a requested name is not stored. "report" and "allow" leave its ``out`` unchanged.
             unexpected: Action if a stored tensor is not requested.
-            coverage: Action if the requested parts do not cover their tensor.
+            coverage: Action if the requested parts of a tensor do not cover the whole tensor.
             convert: As for ``Tensor.read``.
             isolate: Write to ``out`` only after verification. If False, the content of ``out`` is unspecified after an
                 error.
-            progress: True shows a line on stderr if that is a terminal or a notebook. A function is called with (text,
-                bytes done, total bytes) from time to time on any thread; an exception that it raises cancels the read and
-                propagates.
+            progress: True: show a progress line in a notebook, or if stderr is a terminal. A function: called with (text, bytes
+                done, total bytes) from time to time, on any thread; if it raises an exception, the read is cancelled and the
+                exception propagates.
+
+        Returns:
+            A LoadReport with the numbers of bytes and requests, and the mismatches with the action "report".
 
         Raises:
-            MismatchError: ``missing``, ``unexpected`` or ``coverage`` is violated.
+            MismatchError: a mismatch whose action is "error".
             Error: as for ``Tensor.read``.
         """
         check(missing=missing, unexpected=unexpected, coverage=coverage, isolate=isolate)
@@ -488,10 +510,17 @@ class Checkpoint(Mapping[str, Tensor]):
         return self._read(items, contract, threads, convert, isolate, progress)
 
     def plan(self, requests: Iterable[str] | Mapping[str, Any] | None = None) -> Plan:
-        """Computes the cost of a read in bytes, files and requests. Reads chunk records but no payload.
+        """Computes the cost of a read (bytes, files and requests) from the chunk records. Reads no payload.
 
         Args:
-            requests: Names, or ``{name: box}``. Default: everything.
+            requests: Names, or ``{name: box}``. Default: all tensors.
+
+        Returns:
+            A Plan.
+
+        Raises:
+            NotFoundError: a name is not stored.
+            Error: as for ``Tensor.read``.
         """
         names = self if requests is None else listed("requests", requests) if not isinstance(requests, Mapping) else requests
         boxes = names if isinstance(names, Mapping) and names is not self else {}
@@ -503,17 +532,14 @@ class Checkpoint(Mapping[str, Tensor]):
             return dict(requests)
         items = listed("requests", requests)
         if not all(isinstance(item, Sequence) and len(item) == 3 for item in items):
-            raise ArgumentTypeError("requests has an item of another form, expected (name, box, out)")
+            raise ArgumentTypeError("requests has a malformed item, expected (name, box, out)")
         return [self._item(*item) for item in items]
 
     def _item(self, name: str, box: Any, out: Any) -> _sealpoint.ReadPart:
         check(name=name)
         if box is Ellipsis or not self._handle.has_tensor(name):
             return _sealpoint.ReadPart(name, out)
-        selection = select(box, self._handle.tensor(name).shape)
-        if any(step != 1 for step in selection.steps):
-            raise ValueError(f"the box of {name!r} has steps, expected none")
-        return _part_of(name, selection, out)
+        return _part_of(name, select(box, self._handle.tensor(name).shape), out)
 
     def _threads_of(self, threads: int | None) -> int:
         return self._threads if threads is None else threads_of(threads)
@@ -541,6 +567,7 @@ class Checkpoint(Mapping[str, Tensor]):
 
     @property
     def path(self) -> str:
+        """Directory or URL, as passed to ``open``."""
         return self._handle.path
 
     @property
@@ -550,12 +577,12 @@ class Checkpoint(Mapping[str, Tensor]):
 
     @property
     def step(self) -> int | None:
-        """The training step, or None if the writer gave none."""
+        """The training step, or None if the writer recorded none."""
         return self._handle.step
 
     @property
     def sequence(self) -> int:
-        """Position in the series: the parent's sequence plus 1."""
+        """Position in the series: one more than the parent's sequence."""
         return self._handle.sequence
 
     @property
@@ -565,16 +592,17 @@ class Checkpoint(Mapping[str, Tensor]):
 
     @property
     def parent(self) -> str | None:
-        """Id of the preceding checkpoint, or None."""
+        """Attempt id of the preceding checkpoint, or None if there is none."""
         return self._handle.parent
 
     @property
     def created(self) -> datetime:
-        """Time in UTC when the writer built the index, by the writer's clock."""
+        """Time when the writer built the index, in UTC, by the writer's clock."""
         return datetime.fromtimestamp(self._handle.created_unix_ns / 1e9, UTC)
 
     @property
     def provenance(self) -> dict[str, str]:
+        """Names and values that the writer recorded, such as "metric.loss"."""
         return dict(self._handle.provenance)
 
     @property
@@ -584,6 +612,7 @@ class Checkpoint(Mapping[str, Tensor]):
 
     @property
     def blobs(self) -> list[Blob]:
+        """Blobs of the checkpoint, in the order of the index."""
         return [Blob(*blob) for blob in self._handle.blobs]
 
     @property
@@ -592,18 +621,38 @@ class Checkpoint(Mapping[str, Tensor]):
         return self._handle.raw_bytes
 
     def shards(self, name: str) -> list[Shard]:
-        """Lists the stored parts of a tensor. Raises NotFoundError."""
+        """Returns the stored parts of the tensor ``name``. Raises NotFoundError."""
         check(name=name)
         return [Shard(*shard) for shard in self._handle.shards(name)]
 
+    def fingerprints(self, patterns: Sequence[str] = ()) -> dict[str, _sealpoint.Fingerprint]:
+        """Returns the fingerprints of tensors; see ``sealpoint.fingerprint.of_checkpoint``.
+
+        Args:
+            patterns: Patterns of tensor names (``*`` matches any characters). Default: all tensors.
+
+        Raises:
+            NotFoundError: a pattern matches no tensor.
+            CorruptError: a tensor that was read, because it has no stored fingerprint, is damaged.
+        """
+        chosen = listed("patterns", patterns)
+        check(patterns=chosen)
+        infos = self._handle.match(chosen or ["*"])
+        is_missing = any(info.fingerprint is None for info in infos)
+        computed = dict(_sealpoint.content_fingerprints(self._handle, chosen)) if is_missing else {}
+        return {info.name: info.fingerprint or computed[info.name] for info in infos}
+
     def chunks(self, name: str) -> Chunks:
-        """Returns stored size and codecs of a tensor. Reads its chunk records. Raises NotFoundError."""
+        """Returns the stored size and the codecs of the tensor ``name``, according to its chunk records.
+
+        Raises NotFoundError if the tensor is not stored, and the errors of ``Tensor.read``.
+        """
         check(name=name)
         chunk_count, raw_bytes, stored_bytes, codecs = self._handle.chunks(name)
         return Chunks(chunk_count, raw_bytes, stored_bytes, dict(codecs))
 
     def close(self) -> None:
-        """Closes the files after running reads have ended. May be called more than once."""
+        """Waits until running reads have ended, then closes the files. May be called more than once."""
         self._handle.close()
 
     def __enter__(self) -> Checkpoint:
@@ -633,10 +682,13 @@ class Checkpoint(Mapping[str, Tensor]):
 
 
 def _open_again(path: str, attempt: str, options: tuple[bool, bool, int, int], threads: int) -> Checkpoint:
-    """What was pickled. Errors: those of ``open``; MismatchError."""
+    """Opens an unpickled checkpoint again.
+
+    Raises MismatchError if the path now has a different checkpoint, and the errors of ``open``.
+    """
     again = Checkpoint(_sealpoint.open(path, *options), threads)
     if again.attempt != attempt:
-        raise MismatchError(f"attempt is {again.attempt}, expected {attempt}: another checkpoint is there now", path=path)
+        raise MismatchError(f"attempt is {again.attempt}, expected {attempt}: the checkpoint was replaced", path=path)
     return again
 
 
@@ -649,29 +701,33 @@ def open(
     memory_budget_bytes: int = 256 << 20,
     raise_limits: int = 1,
 ) -> Checkpoint:
-    """Opens a checkpoint for reading. Verifies its marker and index, and reads no payload.
+    """Opens a checkpoint for reading. Verifies its marker and index, and reads no payload. Not collective.
 
     Args:
-        path: Directory, in which ``~`` is expanded, or a URL (see ``sealpoint.storage``).
-        check_files: Stat every blob, to detect an incomplete copy immediately.
-        direct_io: Bypass the page cache when reading payload, if the file system can.
-        threads: Default number of threads that read and verify, 1 to 1024. None: the processors available to this
-            process divided by the ranks on its host that share them, at most 16.
+        path: Directory (``~`` is expanded), or a URL (see ``sealpoint.storage``).
+        check_files: Look up the size of every blob, to detect an incomplete copy immediately.
+        direct_io: Bypass the page cache when reading payload, if the file system supports this.
+        threads: Default number of threads that read and verify, 1 to 1024. None: the number of CPUs available to this
+            process, divided by the number of ranks on this host that share them, at most 16.
         memory_budget_bytes: Maximum staging memory of a read. At least 64 KiB and one chunk per thread.
-        raise_limits: Factor, 1 to 1,000,000, by which the checkpoint may exceed the reader's limits (tensors, shards,
-            boxes of a tensor, bytes of the index). For trusted checkpoints that raise LimitExceededError.
+        raise_limits: Factor from 1 to 1,000,000 by which the reader's limits (tensors, shards, boxes of a tensor, bytes
+            of the index) are multiplied. Raise it only for trusted checkpoints that otherwise cause a
+            LimitExceededError.
+
+    Returns:
+        A Checkpoint, which keeps its files open until it is closed or garbage-collected.
 
     Raises:
         InvalidArgumentError: an argument is invalid.
         NotFoundError: the path does not exist.
-        NotACheckpointError: the directory has no file of Sealpoint.
+        NotACheckpointError: the directory has no Sealpoint files.
         UncommittedError: the directory has no commit marker.
         IncompleteError: a file is missing or too short.
-        CorruptError: marker or index is damaged.
-        UnsupportedError: unknown version or feature, or a URL with an unknown scheme.
+        CorruptError: the marker or the index is damaged.
+        UnsupportedError: the format version or a feature is unknown, or the scheme of the URL is unknown.
         LimitExceededError: a reader limit is exceeded.
         IoError: the storage failed.
-        MismatchError: the directory also has files of torch.distributed.checkpoint or Megatron.
+        MismatchError: the directory also has checkpoint files of torch.distributed.checkpoint or Megatron.
 
     Examples:
         >>> import sealpoint
@@ -694,7 +750,7 @@ def open_own(
     raise_limits: int = 1,
     must_be_alone: bool = False,
 ) -> Checkpoint:
-    """Opens a checkpoint as ``open`` does. With ``must_be_alone``, other checkpoints in the directory are an error."""
+    """Opens a checkpoint as ``open`` does. If ``must_be_alone``, the directory must have no checkpoint of a different format."""
     check(check_files=check_files, direct_io=direct_io, memory_budget_bytes=memory_budget_bytes, raise_limits=raise_limits)
     count = threads_of(threads)
     if must_be_alone:
@@ -703,6 +759,6 @@ def open_own(
     try:
         handle = _sealpoint.open(path_of(path), check_files, direct_io, memory_budget_bytes, raise_limits)
     except LimitExceededError as error:
-        error.message += f"; raise_limits={2 * raise_limits} lets it be twice as large, for a checkpoint that you trust"
+        error.message += f"; raise_limits={2 * raise_limits} doubles the limit, for a checkpoint that you trust"
         raise
     return Checkpoint(handle, count)

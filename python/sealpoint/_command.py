@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared parts of the commands of this package: arguments, output, exit status. They match the program's (tools/common)."""
+"""Shared parts of the Python commands: arguments, output, exit status. They behave as in the native program (tools/common)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def status_of(error: Error) -> int:
 
 
 class _SignalledError(BaseException):
-    """A signal that ends the program, with its number."""
+    """Raised when a signal is to end the program. The argument of the error is the signal number."""
 
 
 class _OutputError(Exception):
@@ -39,7 +39,7 @@ class _OutputError(Exception):
 
 
 def write(text: str) -> None:
-    """Writes to standard output. All output goes through here, so that a failed write has its own exit status."""
+    """Writes to standard output. All output goes through this function, because a failed write has its own exit status."""
     try:
         if sys.stdout is None:  # closed before the process started
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
@@ -53,7 +53,7 @@ def write_line(text: str) -> None:
 
 
 def write_document(members: dict[str, Any], status: int) -> int:
-    """Writes the document of ``--json`` and returns the status."""
+    """Writes the JSON document for ``--json`` and returns the exit status."""
     write_line(json.dumps({"version": json_version, **members, "exit_status": status}, indent=2))
     return status
 
@@ -68,7 +68,7 @@ def _error_document(status: int, **members: Any) -> None:
 
 
 def _report(program: str, error: Error) -> int:
-    """Reports an error on standard error, or as the document."""
+    """Reports an error on standard error, or in the JSON document."""
     status = status_of(error)
     if _wants_json():
         names = ("code", "rule", "path", "offset", "tensor", "object", "message")
@@ -79,11 +79,14 @@ def _report(program: str, error: Error) -> int:
 
 
 def complete(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
-    """Writes the completions of the last word, as tools/ckpt/complete.cc does: one per line, or ``:`` for files."""
+    """Writes the completions of the last word, one per line, or ``:`` if the word is a file name.
+
+    Does the same as tools/ckpt/complete.cc.
+    """
     options = {name: action for action in parser._actions for name in action.option_strings}
     before = options.get(words[-2]) if len(words) > 1 else None
     if before is not None and before.nargs != 0:
-        write("".join(f"{one}\t\n" for one in before.choices or ()) or ":\n")
+        write("".join(f"{choice}\t\n" for choice in before.choices or ()) or ":\n")
     elif words[-1].startswith("-"):
         write("".join(f"{name}\t{(action.help or '').partition('. ')[0]}\n" for name, action in options.items()))
     else:
@@ -91,7 +94,7 @@ def complete(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
 
 
 def write_error(text: str) -> None:
-    """Writes to standard error; errors of the write itself are ignored."""
+    """Writes to standard error. Ignores an error of the write itself."""
     try:
         if sys.stderr is not None:
             sys.stderr.write(text)
@@ -101,7 +104,7 @@ def write_error(text: str) -> None:
 
 
 class Parser(argparse.ArgumentParser):
-    """Reports wrong usage in one line with status 64, because 2 means uncommitted."""
+    """Reports wrong usage in one line and with exit status 64. argparse's own status, 2, means uncommitted here."""
 
     def error(self, message: str) -> NoReturn:
         write_error(f"{self.prog}: {printable(message)}; see --help\n")
@@ -113,7 +116,10 @@ class Parser(argparse.ArgumentParser):
 
 
 def run(work: Callable[[], int], name: str) -> int:
-    """Runs the command of this name and yields the exit status of the process. The body returns the command's status."""
+    """Runs ``work`` and returns the exit status of the process.
+
+    ``work`` returns the command's own status; ``name`` is used in messages.
+    """
     _open_standard_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -131,7 +137,7 @@ def run(work: Callable[[], int], name: str) -> int:
 
 
 def end_by_signals() -> None:
-    """Makes SIGTERM and SIGHUP behave as Ctrl-C: partial output is removed, and the status is 128 + signal number."""
+    """Makes SIGTERM and SIGHUP behave like Ctrl-C: partial output is removed, and the exit status is 128 plus the signal number."""
 
     def end(number: int, frame: object) -> None:
         for other in (signal.SIGTERM, signal.SIGHUP):
@@ -157,7 +163,7 @@ def _finish(work: Callable[[], int], program: str) -> int:
     except _OutputError:
         raise
     except Exception:  # Python's status 1 would mean corrupt
-        write_error(traceback.format_exc() + f"{program}: this is a bug; nothing is known of the checkpoint\n")
+        write_error(traceback.format_exc() + f"{program}: this is a bug; the checkpoint was not examined\n")
         return _INTERNAL
     finally:
         flush()
@@ -172,7 +178,7 @@ def flush() -> None:
 
 
 def _open_standard_streams() -> None:
-    """Replaces closed standard streams, so that no checkpoint file gets their descriptors."""
+    """Replaces closed standard streams, so that no checkpoint file gets the descriptor of a standard stream."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)
@@ -181,7 +187,7 @@ def _open_standard_streams() -> None:
 
 
 def _give_up(stream: Any) -> None:
-    """Discards buffered output, so that the interpreter does not retry the write, and fail, at exit."""
+    """Discards buffered output, because the interpreter would try to write it again at exit, and fail."""
     if stream is None:
         return
     with contextlib.suppress(OSError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoint directories with names chosen by a framework."""
+"""Checkpoint directories with names that a framework chooses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,22 @@ _INTEGRITY = "integrity.json"
 
 
 def is_checkpoint(path: str | os.PathLike[str]) -> bool:
-    """Tells whether a directory is a complete or partial checkpoint of this library, and not a DCP checkpoint."""
+    """Returns whether a directory contains a Sealpoint checkpoint, complete or partial, and no DCP checkpoint.
+
+    Not collective.
+
+    Args:
+        path: Directory or URL. If it does not exist, the result is False.
+
+    Raises:
+        IoError: the storage failed.
+
+    Examples:
+        >>> import sealpoint.megatron, sealpoint.torch as sp, torch
+        >>> _ = sp.save({"w": torch.ones(2)}, "run/iter_0000100")
+        >>> sealpoint.megatron.is_checkpoint("run/iter_0000100"), sealpoint.megatron.is_checkpoint("run")
+        (True, False)
+    """
     names = _paths.list_names(os.fspath(path))
     if MARKER in names and _paths.kind_of(os.path.join(path, MARKER)) != "link":
         return True
@@ -29,11 +44,13 @@ def is_checkpoint(path: str | os.PathLike[str]) -> bool:
 
 
 def remove(path: str | os.PathLike[str], *, everything: bool = False) -> None:
-    """Removes the checkpoint in a directory, including a native one (see ``native_files``). Does nothing if there is none.
+    """Removes the checkpoint in a directory, including a native checkpoint (see ``native_files``).
 
-    Removes the identifying files first, so that a crash leaves nothing loadable: metadata.json of Megatron, the metadata of a
-    native checkpoint, then the marker. Only files with names of these formats are removed, unless ``everything`` is, with the
-    directory. Raises InvalidArgumentError (a symbolic link) and IoError.
+    Does nothing if there is no checkpoint.
+
+    Removes the identifying files first (Megatron's metadata.json, the metadata of a native checkpoint, then the marker). The files
+    that remain after a crash can therefore not be loaded. Only files with names of these formats are removed; with ``everything``,
+    all files and the directory itself are removed. Raises InvalidArgumentError if the directory is a symbolic link, and IoError.
     """
     natives = native_files(path)
     if not everything and not natives and _paths.kind_of(os.path.join(path, MARKER)) is None:
@@ -44,10 +61,10 @@ def remove(path: str | os.PathLike[str], *, everything: bool = False) -> None:
 
 
 def remove_leftovers(path: str | os.PathLike[str]) -> None:
-    """Removes the remains of killed attempts next to a committed checkpoint: files absent from its index.
+    """Removes the files that killed attempts left in the directory, which are not in the committed checkpoint's index.
 
-    One process calls it after the commit, when no other attempt can be committed there any more. Failures are logged as
-    warnings.
+    One process calls it after the commit, because from then on no other attempt can be committed into this directory. Failures are
+    logged as warnings.
     """
     try:
         names = [name for name in _paths.list_names(os.fspath(path)) if _is_own(name) or name == NOTE]

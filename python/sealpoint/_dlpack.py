@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exporting side of DLPack, as specified for Python."""
+"""The exporting side of the DLPack protocol for Python."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HOST = (1, 0)  # kDLCPU and its only device
 
 
 class Request(NamedTuple):
-    """Request of a consumer. ``copy``: True: always; False: never; None: if needed."""
+    """The request of a consumer. ``copy``: True to always copy, False to never copy, None to copy only if needed."""
 
     copy: bool | None
     is_versioned: bool
@@ -23,12 +23,12 @@ def request_of(
 ) -> Request:
     """Checks the arguments of ``__dlpack__``.
 
-    Raises InvalidArgumentError, ArgumentTypeError, and BufferError for another device.
+    Raises InvalidArgumentError, ArgumentTypeError, and BufferError if the requested device is not the CPU.
     """
     if stream is not None:
         raise InvalidArgumentError(f"stream is {stream!r:.80}, expected None: the memory is the host's")
     for name, pair in (("max_version", max_version), ("dl_device", dl_device)):
-        is_pair = isinstance(pair, tuple) and len(pair) == 2 and all(isinstance(one, int) for one in pair)
+        is_pair = isinstance(pair, tuple) and len(pair) == 2 and all(isinstance(item, int) for item in pair)
         if pair is not None and not is_pair:
             raise ArgumentTypeError(f"{name} is {pair!r:.80}, expected two integers, or None")
     if copy not in (None, True, False):
@@ -44,14 +44,13 @@ def capsule(
     request: Request, memory: Any, dtype_name: str, *, shape: list[int] | None = None, owner: Any = None,
     is_read_only: bool = False, is_copied: bool = False,
 ) -> Any:
-    """Creates a capsule over ``memory``, which has a buffer or an address. Keeps ``memory`` and ``owner`` alive.
+    """Creates a capsule for ``memory``, an object with a buffer or an address. The capsule keeps ``memory`` and ``owner`` alive.
 
-    ``shape`` is the shape of dense elements; None: the shape of the array ``memory``. Raises BufferError for read-only memory
-    if the consumer does not support it.
+    ``shape`` is the shape of dense elements. If it is None, ``memory`` is an array, and its shape is used. Raises BufferError if
+    the memory is read-only and the consumer does not support read-only memory.
     """
     if is_read_only and not request.is_versioned:
         raise BufferError(
-            "the memory may not be written, which DLPack says since version 1.0, and the consumer asks for an older one; "
-            "expected max_version=(1, 0), or a copy"
+            "the memory is read-only, which DLPack before version 1.0 cannot express; expected max_version=(1, 0), or a copy"
         )
     return _sealpoint.dlpack(memory, owner, dtype_name, shape, is_read_only, is_copied, request.is_versioned)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dtypes of the specification and their numpy equivalents. Imports numpy lazily."""
+"""Dtypes of the specification and their numpy equivalents. The module imports numpy lazily."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _OF_ML_DTYPES = TO_TORCH.keys() - TO_NUMPY_CODE.keys() - {"c32", "f4_e2m1x2"}
 
 
 def numpy() -> Any:
-    """Returns the module numpy, or raises an ImportError that lists the features available without it."""
+    """Returns the module numpy. If numpy is missing, raises an ImportError that lists the features that work without numpy."""
     try:
         return importlib.import_module("numpy")
     except ImportError as error:
         raise ImportError(
-            "sealpoint needs numpy to make arrays (pip install 'sealpoint[numpy]'); without it use "
-            "read(out=...) with a buffer of your own, or tobytes()"
+            "sealpoint needs numpy to make arrays (pip install 'sealpoint[numpy]'); without numpy, use read(out=...) with your "
+            "own buffer, or tobytes()"
         ) from error
 
 
@@ -54,6 +54,6 @@ def numpy_dtype(name: str) -> Any:
 
 
 def name_of(dtype: Any) -> str | None:
-    """Returns the specification's name for a dtype of numpy or ml_dtypes, or None."""
+    """Returns the specification's name for a dtype of numpy or ml_dtypes, or None if the specification does not have the dtype."""
     name = OF_TORCH.get(dtype.name)
     return name if name in TO_NUMPY_CODE or name in _OF_ML_DTYPES else None

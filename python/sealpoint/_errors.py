@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exceptions: one class per error code of the library, all derived from sealpoint.Error.
 
-They hold plain values only, so they can be pickled and sent to other processes.
+An exception stores only plain values, so it can be pickled and sent to a different process.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ class Error(Exception):
     """Base class of all errors. ``str()`` returns one line with all attributes.
 
     Attributes:
-        code: Category for programs, such as "Corrupt" or "NoSpace".
-        message: Found and expected values.
+        code: Error code, such as "Corrupt" or "NoSpace".
+        message: Description of the error, with the found value and the expected value.
         rule: Id of the violated rule of the specification, such as "R-HDR-03", or None.
         path: File or directory, or None.
         offset: Byte offset in ``path``, or None.
-        tensor, object: Name of the tensor or object concerned, or None.
-        rank, host: Origin of the first cause, or None.
-        unknown_outcome: True if it is unknown whether a save took effect. Look at the directory later, and delete
-            nothing.
+        tensor, object: Name of the affected tensor or object, or None.
+        rank, host: Rank and host on which the error first occurred, or None.
+        unknown_outcome: True if the save may or may not have taken effect. Check the directory later, and delete nothing until
+            then.
     """
 
     code: ClassVar[str] = "Internal"
@@ -57,7 +57,7 @@ class Error(Exception):
 
 
 class InvalidArgumentError(Error, ValueError):
-    """An argument is invalid: a dtype, a shape, a read-only or overlapping destination, a duplicate name."""
+    """An argument is invalid, for example a dtype, a shape, a read-only or overlapping destination, or a duplicate name."""
 
     code = "InvalidArgument"
 
@@ -73,31 +73,31 @@ class NotFoundError(Error, KeyError):
 
 
 class AlreadyExistsError(Error):
-    """The directory already holds a checkpoint; nothing was changed."""
+    """The directory already contains a checkpoint; nothing was changed."""
 
     code = "AlreadyExists"
 
 
 class NotACheckpointError(Error):
-    """The directory has no file of Sealpoint, or the path is a file of another type."""
+    """The directory has no Sealpoint files, or the path is a file of a different format."""
 
     code = "NotACheckpoint"
 
 
 class UncommittedError(Error):
-    """The directory has no commit marker: this checkpoint does not exist."""
+    """The directory has no commit marker, so the checkpoint does not exist."""
 
     code = "Uncommitted"
 
 
 class IncompleteError(Error):
-    """A file of the checkpoint is missing or too short, as after a partial copy."""
+    """A file of the checkpoint is missing or too short, for example because a copy is incomplete."""
 
     code = "Incomplete"
 
 
 class CorruptError(Error):
-    """The bytes differ from the committed ones. Restore this checkpoint or use an older one."""
+    """The bytes differ from the committed bytes. Restore this checkpoint from a copy, or use an older checkpoint."""
 
     code = "Corrupt"
 
@@ -115,7 +115,7 @@ class LimitExceededError(Error):
 
 
 class MismatchError(Error):
-    """The stored data does not match the caller's contract."""
+    """The stored data does not match the data that the caller expects."""
 
     code = "Mismatch"
 
@@ -139,7 +139,7 @@ class DeviceError(Error):
 
 
 class CommError(Error):
-    """The communicator failed, or another rank left."""
+    """The communicator failed, or another rank left the call."""
 
     code = "Comm"
 
@@ -163,7 +163,7 @@ class InternalError(Error):
 
 
 def _with_place(message: str, path: str) -> str:
-    """With what is at the path, in plain words, before it."""
+    """Returns the message after a description of the content at the path."""
     from sealpoint import _sealpoint
 
     found = _sealpoint.describe_place(path)

@@ -13,18 +13,19 @@ _PARTS_MAX = 3
 
 
 def nearest(name: str, names: Collection[str]) -> str | None:
-    """Returns the most similar name. Among many names, compares only the ones with the same first or last part."""
+    """Returns the most similar name. If there are many names, considers only names with the same first or last part as ``name``."""
     candidates: Iterable[str] = names
     if len(names) > _COMPARED_MAX:
         begin, end = name.rpartition(".")[0] + ".", "." + name.rpartition(".")[2]
-        candidates = [one for one in names if one.startswith(begin) or one.endswith(end)][:_COMPARED_MAX]
+        candidates = [item for item in names if item.startswith(begin) or item.endswith(end)][:_COMPARED_MAX]
     found = difflib.get_close_matches(name, candidates, n=1)
     return found[0] if found else None
 
 
 def extra_part(longer: Iterable[str], shorter: Set[str]) -> tuple[str, int] | None:
-    """Returns the part that most of the longer names contain and the shorter ones lack, such as "module", and the number of
-    names that differ only by it.
+    """Finds a name part, such as "module", that most of the longer names contain and the shorter names do not.
+
+    Returns the part, and the number of longer names that equal a shorter name except for this part.
     """
     votes: Counter[str] = Counter()
     for name, _ in zip(longer, range(_LOOKED_AT_MAX), strict=False):

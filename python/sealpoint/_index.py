@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensor indices: converts ``ck["w"][0:4, ..., -1]`` into a box and a selection within it."""
+"""Tensor indices: converts ``ck["w"][0:4, ..., -1]`` into a box and a selection within the box."""
 
 from __future__ import annotations
 
@@ -8,19 +8,24 @@ from typing import Any, NamedTuple
 
 
 class Selection(NamedTuple):
-    """A box of a tensor, in elements per dimension, and the selected elements within it."""
+    """A box of a tensor, in elements per dimension, and the selected elements within the box."""
 
     offset: tuple[int, ...]
     extent: tuple[int, ...]
     # False for dimensions removed by an integer index.
     kept: tuple[bool, ...]
-    # One per remaining dimension. 1 selects every element of the box.
+    # One per dimension. 1 selects every position of the box.
     steps: tuple[int, ...]
 
     @property
+    def counts(self) -> tuple[int, ...]:
+        """The number of selected positions in each dimension."""
+        return tuple(-(-n // step) for n, step in zip(self.extent, self.steps, strict=True))
+
+    @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of the result: extents of the box without the removed dimensions."""
-        return tuple(n for n, kept in zip(self.extent, self.kept, strict=True) if kept)
+        """The shape of the selection, without the dimensions that are indexed by integers."""
+        return tuple(n for n, kept in zip(self.counts, self.kept, strict=True) if kept)
 
     @property
     def is_empty(self) -> bool:
@@ -28,7 +33,7 @@ class Selection(NamedTuple):
 
 
 def select(index: Any, shape: tuple[int, ...]) -> Selection:
-    """Converts integers, slices and Ellipsis as numpy does. Raises TypeError for other indices."""
+    """Converts integers, slices and Ellipsis as numpy does. Raises TypeError for any other index."""
     entries = _expand(index if isinstance(index, tuple) else (index,), len(shape))
     offset, extent, kept, steps = [], [], [], []
     for dim, (entry, size) in enumerate(zip(entries, shape, strict=True)):
@@ -43,6 +48,7 @@ def select(index: Any, shape: tuple[int, ...]) -> Selection:
             offset.append(_position(entry, size, dim))
             extent.append(1)
             kept.append(False)
+            steps.append(1)
     return Selection(tuple(offset), tuple(extent), tuple(kept), tuple(steps))
 
 
@@ -51,7 +57,7 @@ def whole(shape: tuple[int, ...]) -> Selection:
 
 
 def _expand(entries: tuple[Any, ...], ndim: int) -> list[Any]:
-    """Returns one entry per dimension."""
+    """Returns the index with one entry per dimension."""
     dots = [i for i, entry in enumerate(entries) if entry is Ellipsis]
     if len(dots) > 1:
         raise IndexError("an index has at most one ellipsis ('...')")
@@ -65,7 +71,7 @@ def _expand(entries: tuple[Any, ...], ndim: int) -> list[Any]:
 def _step_of(entry: slice) -> int:
     step = 1 if entry.step is None else operator.index(entry.step)
     if step < 1:
-        raise ValueError(f"the step of a slice is {step}, expected at least 1; reverse what you have read")
+        raise ValueError(f"the step of a slice is {step}, expected at least 1; reverse the result instead")
     return step
 
 

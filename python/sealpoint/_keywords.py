@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options: keywords of public functions, and one dataclass within the package."""
+"""Options. Public functions accept options as keywords; functions within the package pass them on as one dataclass."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ def names_of(keywords: Any) -> list[str]:
 
 
 def takes(keywords: Any, options: Any) -> Callable[[F], F]:
-    """Makes ``help()`` and ``inspect.signature`` show the keywords of a function, with defaults from its options."""
+    """Makes ``help()`` and ``inspect.signature`` show each keyword of a function, with the default of the option of that name."""
 
     def set_signature(function: F) -> F:
         signature = inspect.signature(function)
-        positional = [one for one in signature.parameters.values() if one.kind != one.VAR_KEYWORD]
-        fields = {one.name: one for one in dataclasses.fields(options)}
+        positional = [parameter for parameter in signature.parameters.values() if parameter.kind != parameter.VAR_KEYWORD]
+        fields = {field.name: field for field in dataclasses.fields(options)}
         added = [
-            inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=one.type)
-            for one in (fields[name] for name in names_of(keywords))
+            inspect.Parameter(keyword.name, inspect.Parameter.KEYWORD_ONLY, default=keyword.default, annotation=keyword.type)
+            for keyword in (fields[name] for name in names_of(keywords))
         ]
         function.__signature__ = signature.replace(parameters=[*positional, *added])  # type: ignore[attr-defined]
         return function
@@ -57,7 +57,7 @@ def takes(keywords: Any, options: Any) -> Callable[[F], F]:
 
 
 def refuse_unknown(what: str, given: Mapping[str, Any], known: Collection[str]) -> None:
-    """Raises TypeError for an unknown keyword, with a suggestion."""
+    """Raises TypeError for an unknown keyword. The error suggests a similar name."""
     for name in given:
         if name in known:
             continue
@@ -81,7 +81,9 @@ def _check_call(name: str, signature: inspect.Signature, args: tuple[Any, ...], 
 
 
 def tells_others(tell: Callable[[str, Mapping[str, Any], InvalidArgumentError], None]) -> Callable[[F], F]:
-    """Passes wrong keywords and missing arguments to ``tell``, with the function's name and its keywords.
+    """Decorates a function so that ``tell`` is called if keywords are wrong or arguments are missing.
+
+    ``tell`` receives the error, and the name and the keywords of the function.
 
     ``tell`` raises the error on all calling ranks, or returns if this rank is alone.
     """
@@ -104,5 +106,5 @@ def tells_others(tell: Callable[[str, Mapping[str, Any], InvalidArgumentError], 
 
 
 def refuses_unknown(function: F) -> F:
-    """Applies ``refuse_unknown`` to each call of a single-process function."""
+    """Decorates a single-process function: applies ``refuse_unknown`` to each call."""
     return tells_others(lambda name, keywords, error: None)(function)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resources of this machine available to this process: memory, and the number of ranks that share it."""
+"""The memory that is available to this process on this machine, and the number of ranks that share it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _LOCAL_SIZES = ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRAN
 
 
 def ranks_here(hosts: list[bytes], host: bytes, world_size: int) -> int:
-    """Returns the best known number of ranks on this machine, out of ``world_size`` ranks of the job.
+    """Estimates how many of the ``world_size`` ranks of the job run on this machine.
 
-    ``hosts`` has the hosts of some ranks; the result is never too small if these are distributed as all ranks are. ``host``
-    is the host of this rank.
+    ``hosts`` lists the hosts of some ranks. The result is never too small if the ranks in ``hosts`` are distributed over the hosts
+    in the same way as all ranks. ``host`` is the host of this rank.
     """
     counted = -(-hosts.count(host) * world_size // len(hosts))
     told = next((count for name in _LOCAL_SIZES if (count := _count_of(os.environ.get(name, ""))) > 0), None)
@@ -31,7 +31,10 @@ def _count_of(text: str) -> int:
 
 
 def memory_bytes(proc: str = "/proc/self") -> int:
-    """Returns the memory available to this process in bytes: that of the machine, or of its control groups if lower."""
+    """Returns the memory in bytes that is available to this process.
+
+    This is the memory of the machine, or the limit of a control group if that limit is lower.
+    """
     physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return min([physical, *_limits(pathlib.Path(proc))])
 
@@ -44,7 +47,7 @@ def _limits(proc: pathlib.Path) -> Iterator[int]:
         return
     for mount in mounts:
         before, _, after = mount.partition(" - ")
-        root, at = (_unescaped(one) for one in before.split()[3:5])
+        root, at = (_unescaped(item) for item in before.split()[3:5])
         kind, _, options = after.split()[:3]
         if kind == "cgroup2" and "" in groups:
             yield from _limits_of(pathlib.Path(at), root, groups[""], "memory.max")
@@ -53,14 +56,14 @@ def _limits(proc: pathlib.Path) -> Iterator[int]:
 
 
 def _groups(proc: pathlib.Path) -> Iterator[tuple[str, str]]:
-    """Returns the control group of this process by controller ("" has all controllers of version 2)."""
+    """Returns this process's control group for each controller. The key "" stands for all controllers of cgroup version 2."""
     for line in (proc / "cgroup").read_text(errors="surrogateescape").splitlines():
         _, controllers, path = line.split(":", 2)
-        yield from ((one, path) for one in controllers.split(","))
+        yield from ((controller, path) for controller in controllers.split(","))
 
 
 def _limits_of(mount: pathlib.Path, root: str, group: str, name: str) -> Iterator[int]:
-    """Returns the limits of a group and its ancestors, as far as they are mounted."""
+    """Returns the limits of a control group and of those ancestors that are mounted."""
     below = os.path.relpath(group, root)
     here = mount if below.startswith("..") else mount / below  # a group outside is not to be seen: only the mounted ones
     for directory in (here, *here.parents):
@@ -73,7 +76,7 @@ def _limits_of(mount: pathlib.Path, root: str, group: str, name: str) -> Iterato
 
 
 def _unescaped(path: str) -> str:
-    """As mountinfo has it: a space is \\040."""
+    """Decodes a path in mountinfo, where a space is written as \\040."""
     for code, char in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
         path = path.replace(code, char)
     return path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory of arrays: newly allocated and aligned, or mapped and verified."""
+"""Memory for arrays: newly allocated and aligned, or mapped and verified."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _ALIGNMENT = 64  # one cache line, in bytes
 def aligned_array(shape: tuple[int, ...], dtype: Any) -> Any:
     """Allocates an array aligned to 64 bytes.
 
-    numpy's own arrays are off by 16 bytes, which doubles the time of the system to copy file bytes into them. The CPU client of
-    JAX adopts memory with this alignment without a copy.
+    numpy allocates memory that is misaligned by 16 bytes. The system needs twice as long to copy file bytes into such memory, and
+    the CPU client of JAX cannot use it without a copy.
     """
     size = math.prod(shape) * numpy().dtype(dtype).itemsize
     memory = numpy().empty(size + _ALIGNMENT, dtype="uint8")
@@ -30,14 +30,14 @@ def aligned_array(shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 def with_dlpack(array: Any) -> Any:
-    """Returns the same array with an ``__dlpack__`` that supports its dtype."""
+    """Returns the array, or a view of the array whose ``__dlpack__`` supports the dtype."""
     if array.dtype.kind in "biufc":  # numpy exports these; ml_dtypes adds others
         return array
     return array.view(importlib.import_module("sealpoint._dlpack_array").DlpackArray)
 
 
 class _Memory:
-    """Base object of an array, which keeps it and thereby the mapping alive."""
+    """Base object of an array. The array keeps this object alive, and this object keeps the mapping alive."""
 
     def __init__(self, mapped: _sealpoint.MappedTensor, address: int, size: int) -> None:
         self._mapped = mapped
@@ -45,7 +45,7 @@ class _Memory:
 
 
 def arrays_of(mapped: _sealpoint.MappedTensor, dtype_name: str, itemsize: int, shapes: list[tuple[int, ...]]) -> list[Array]:
-    """Returns a read-only array for each shard; its shape is one of ``shapes``."""
+    """Returns a read-only array for each shard. ``shapes`` lists the shapes of the arrays."""
     arrays: list[Any] = []
     for (address, size), shape in zip(mapped.shards, shapes, strict=True):
         flat = numpy().asarray(_Memory(mapped, address, size))
@@ -55,11 +55,11 @@ def arrays_of(mapped: _sealpoint.MappedTensor, dtype_name: str, itemsize: int, s
 
 
 class HostCopy:
-    """A tensor in immutable memory shared by the processes of a host: see ``Tensor.host_copy``.
+    """A tensor in immutable memory that the processes of a host can share. See ``Tensor.host_copy``.
 
     Attributes:
-        array: The tensor, read-only. It keeps the memory alive by itself.
-        path: Argument for ``Tensor.map_host_copy`` in another process, valid during the lifetime of this object.
+        array: The tensor as a read-only array. The array keeps the memory alive, even without this object.
+        path: Argument for ``Tensor.map_host_copy`` in a different process. Valid during the lifetime of this object.
     """
 
     def __init__(self, mapped: _sealpoint.MappedTensor, array: Array) -> None:

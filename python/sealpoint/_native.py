@@ -18,7 +18,7 @@ _NAMES_MAX = 3
 
 
 def backend_of(path: Path) -> str | None:
-    """Returns the backend named by Megatron's metadata.json, or None."""
+    """Returns the name of the backend in Megatron's metadata.json, or None."""
     text = _sealpoint.read_file(os.path.join(os.fsdecode(path), CONFIG), _CONFIG_SIZE_MAX_BYTES + 1)
     if text is None or len(text) > _CONFIG_SIZE_MAX_BYTES:
         return None
@@ -31,7 +31,10 @@ def backend_of(path: Path) -> str | None:
 
 
 def native_files(path: Path) -> list[str]:
-    """Returns the file names of a native checkpoint in a directory, ascending, and metadata.json if it names another backend."""
+    """Returns the sorted file names of a native checkpoint in a directory.
+
+    Includes metadata.json if metadata.json names a backend other than Sealpoint.
+    """
     names = _paths.list_names(os.fsdecode(path))
     found = [name for name in names if _NATIVE.fullmatch(name)]
     has_config = CONFIG in names and backend_of(path) not in (None, BACKEND)
@@ -39,7 +42,7 @@ def native_files(path: Path) -> list[str]:
 
 
 def some(names: list[str]) -> str:
-    """Formats the first items and the number of the rest."""
+    """Lists the first items and the number of remaining items, as text."""
     more = f" and {len(names) - _NAMES_MAX} more" if len(names) > _NAMES_MAX else ""
     return ", ".join(names[:_NAMES_MAX]) + more
 
@@ -48,15 +51,15 @@ def check_none(path: Path) -> None:
     """Raises AlreadyExistsError if the directory has a native checkpoint, complete or not."""
     if natives := native_files(path):
         raise AlreadyExistsError(
-            f"a checkpoint of torch.distributed.checkpoint or Megatron is in this directory ({some(natives)}), which loads "
-            "without this library would go on to read; expected a directory without one", path=os.fsdecode(path),
+            f"a checkpoint of torch.distributed.checkpoint or Megatron is in this directory ({some(natives)}), and loads without "
+            "this library would still read it; expected a directory without one", path=os.fsdecode(path),
         )
 
 
 def check_one(path: Path) -> None:
-    """Raises MismatchError if the directory has both a native checkpoint and one of this library.
+    """Raises MismatchError if the directory has both a native checkpoint and a Sealpoint checkpoint.
 
-    Also if metadata.json names this library but the only checkpoint is native.
+    Also raises MismatchError if metadata.json names Sealpoint but the only checkpoint is native.
     """
     natives = native_files(path)
     if not natives:
@@ -66,10 +69,10 @@ def check_one(path: Path) -> None:
     if _paths.kind_of(os.path.join(os.fsdecode(path), MARKER)) is not None:
         raise MismatchError(
             f"two checkpoints in one directory: one of this library ({MARKER}) and a native one ({some(natives)}){says}; "
-            "expected one of them: move the files of the other one elsewhere", path=os.fsdecode(path),
+            "expected one of them: move the files of the other elsewhere", path=os.fsdecode(path),
         )
     if backend == BACKEND:
         raise MismatchError(
             f"{CONFIG} names the backend {BACKEND!r}, but there is no {MARKER}, and files of a native checkpoint "
-            f"({some(natives)}); expected those of one checkpoint", path=os.fsdecode(path),
+            f"({some(natives)}); expected the files of one checkpoint", path=os.fsdecode(path),
         )

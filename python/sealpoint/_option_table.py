@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All options of saves and loads, one row each.
+"""All options of saves and loads, one row per option.
 
-``scripts/options.py`` makes of it the keywords and dataclasses of each face, the docstrings, docs/reference/options.md, the
-binding of a saver's options, and comments of the C header. Checks, and the comparison between ranks, read it at run time.
+``scripts/options.py`` generates from this table the keywords and dataclasses of each face, the docstrings,
+docs/reference/options.md, the binding of a saver's options, and comments of the C header. Argument checks and the comparison
+between ranks read the table at run time.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ LOAD_BUDGET_DEFAULT_BYTES = 256 << 20
 
 
 class Own(NamedTuple):
-    """Values of one call that replace the row's. Empty: the row's."""
+    """Values that replace the values of the row for one call. Empty: the value of the row applies."""
 
     text: str = ""
     type: str = ""
@@ -30,14 +31,14 @@ class Own(NamedTuple):
 
 
 class Saver(NamedTuple):
-    """The field of SaverOptions that an option sets, and its value there."""
+    """The field of SaverOptions that an option sets, and the conversion of the option to the value of this field."""
 
     field: str
     value: Callable[[Any], Any] = lambda value: value
 
 
 class C(NamedTuple):
-    """A field of a C struct, and its meaning besides the default."""
+    """A field of a C struct, and the description of the field without its default."""
 
     struct: str
     field: str
@@ -48,12 +49,13 @@ class Option(NamedTuple):
     """One option.
 
     Attributes:
-        type: Annotation, with the names that scripts/options.py imports.
-        unit: Of a number.
-        rule: Type and range; or the function that checks the value.
-        calls: Names of the calls that take it, see ``CALLS``. A call also has the options of its base.
-        text: For the docstring of the first of them; others refer to it.
-        is_same: It must be equal on all ranks, after ``compared``.
+        type: Annotation as text. It may use only names that scripts/options.py imports.
+        unit: Unit of a number.
+        rule: Type and range, or the word that selects a check.
+        calls: Names of the calls that accept the option, see ``CALLS``. A call also accepts the options of its base.
+        text: Description, which appears in the docstring of the first call in ``calls``. The docstrings of the other
+            calls refer to the first.
+        is_same: Whether the values, converted by ``compared``, must be equal on all ranks.
     """
 
     type: str
@@ -73,9 +75,9 @@ class Call(NamedTuple):
     """A function or class with options.
 
     Attributes:
-        place: Module and name, as in ``torch/_save.py:save``. Its docstring has the options.
-        keywords: Module and TypedDict of its options; empty if its parameters are explicit.
-        base: Call with further options of this one.
+        place: Module and name, such as ``torch/_save.py:save``. The docstring of the function or class lists the options.
+        keywords: Module and name of the TypedDict with the call's options; empty if the call has explicit parameters.
+        base: Call with options that this call accepts, too.
     """
 
     place: str = ""
@@ -112,6 +114,11 @@ def _patterns(value: Any) -> Any:
     return value if isinstance(value, str) else list(value)
 
 
+def cuts_of(value: Mapping[str, Any] | None) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """Returns the pairs of ``stored_cuts``."""
+    return tuple((pattern, tuple(map(int, cuts))) for pattern, cuts in (value or {}).items())
+
+
 def _is_frozen(value: Any) -> bool:
     return isinstance(value, str) or _rules.PATTERNS.has_type(value)
 
@@ -127,71 +134,93 @@ OPTIONS: dict[str, Option] = {
     ),
     "chunk_size_bytes": Option(
         "int", CHUNK_SIZE_DEFAULT_BYTES, _rules.BYTES, "save store",
-        "Unit of digests and codecs: a power of two, 4 KiB to 128 MiB (16 MiB with a codec).", "bytes",
+        "Size of the chunks that are digested and compressed separately: a power of two from 4 KiB to 128 MiB, or 16 MiB "
+        "with a codec.", "bytes",
         c=(C("sealpoint_tensor_spec", "chunk_size_bytes"),),
+    ),
+    "stored_cuts": Option(
+        "Mapping[str, Sequence[int]] | None", None, _rules.CUTS, "save store",
+        'Boxes in which tensors are stored: maps patterns of names (``*`` matches any characters) to the extents of the boxes, '
+        'one per dimension, 0 for the whole dimension: ``{"grid.*": (64, 64, 64)}``. The first pattern that matches a tensor '
+        "applies. Regions are cut at multiples of the extents, and each box has its own chunks, so a read of a plane or a block "
+        "reads only the boxes that it touches. A pattern that matches no tensor, or a tensor with a different number of "
+        "dimensions, is an error. Default: each region is stored in row-major order.",
+        is_same=True, compared=lambda value: [[pattern, list(cuts)] for pattern, cuts in cuts_of(value)],
+        saver=Saver("stored_cuts", cuts_of),
+    ),
+    "fingerprints": Option(
+        "bool", False, _rules.BOOL, "save store",
+        "Store the fingerprint of each tensor, see ``sealpoint.fingerprint``. Costs one more pass of the processor over the "
+        "tensors. Readers of release 1.0.0 ignore fingerprints.", is_same=True,
+        saver=Saver("fingerprints"),
     ),
     "blob_size_max_bytes": Option(
         "int", BLOB_SIZE_MAX_DEFAULT_BYTES, _rules.BYTES, "save", "Maximum size of a file. Default: 64 GiB.", "bytes",
         c=(C("sealpoint_saver_options", "blob_size_max_bytes"),),
     ),
     "step": Option(
-        "int | None", None, _rules.STEP, "save torch.dcp.StorageWriter jax.save", "Training step. Required with ``series``.",
+        "int | None", None, _rules.STEP, "save torch.dcp.StorageWriter jax.save",
+        "Training step. Required if ``series`` is true.",
     ),
     "series": Option(
         "bool", False, _rules.BOOL, "save torch.save jax.save",
-        "Save into a new subdirectory ``step-...`` of this series. Its newest checkpoint becomes the parent.", is_same=True,
+        "Save into a new subdirectory ``step-...`` of this series. The newest checkpoint in the series becomes the parent.",
+        is_same=True,
     ),
     "parent": Option(
         "Parent", None, _rules.PARENT, "save torch.dcp.StorageWriter jax.save",
-        "Preceding checkpoint, if this one is outside a series.",
+        "Preceding checkpoint, if the new checkpoint is not saved into a series.",
     ),
     "provenance": Option(
         "Provenance | None", None, "provenance", f"{_SAVES} torch.dcp.StorageWriter",
-        'Additional facts to store, such as {"metric.loss": 1.25}. Stored as strings, numbers via ``repr``.',
+        'Additional facts to store, such as {"metric.loss": 1.25}. They are stored as strings; numbers are converted by '
+        "``repr``.",
     ),
     "allow_empty": Option(
         "bool", False, _rules.BOOL, _SAVES, "Allow a checkpoint without tensors and objects.", is_same=True,
     ),
     "allow_fallback": Option(
         "bool", False, _rules.BOOL, _SAVES,
-        "Save into the series even if one of its markers is damaged or has another version, and might therefore be newer. The "
-        "new checkpoint follows all readable ones. If False, the error of that marker is raised.", is_same=True,
+        "Save into the series even if the marker of an existing checkpoint is damaged or has a different format version. That "
+        "checkpoint might be newer than all readable ones; the new checkpoint follows the readable ones. If False, such a "
+        "marker raises its error.", is_same=True,
     ),
     "process_group": Option(
         "dist.ProcessGroup | None", None, "framework", "torch.save torch.dcp.StorageWriter torch.load",
-        "Ranks that save together. Default: all. Messages use a private gloo group.",
+        "Ranks that save together. Default: all ranks. Messages use a private gloo group.",
         own={"torch.dcp.StorageWriter": Own("As passed to DCP. Default: all ranks.")},
     ),
     "no_dist": Option(
         "bool", False, _rules.BOOL, "torch.save torch.dcp.StorageWriter",
-        "Save this process alone; other processes do not call it.",
+        "Save the state of this process alone; other processes do not make the call.",
         own={"torch.dcp.StorageWriter": Own("As passed to DCP: this process saves alone.")},
     ),
     "compare_replicas": Option(
         "bool", True, _rules.BOOL, "torch.save store torchtitan",
-        "Compare digests of replicated values. False saves one pass over that memory; the copy of the first rank is then "
-        "stored without comparison.", is_same=True, saver=Saver("compare_replicas"),
+        "Compare digests of replicated values. If False, the copy of the first rank is stored without comparison, which saves "
+        "one pass over the memory of these values.", is_same=True, saver=Saver("compare_replicas"),
         c=(C("sealpoint_saver_options", "compare_replicas", "require replicas to hold the same bytes"),),
         own={"megatron.enable": Own(
-            "Compare all replicas of a tensor and distribute its bytes among them. False: store the main replicas.")},
+            "Compare all replicas of a tensor, and let the ranks that hold them each write a part. If False, the main "
+            "replicas are stored.")},
     ),
     "first_rank": Option(
         "Sequence[str]", (), _rules.PATTERNS, "torch.save torch.Checkpointer",
-        'Patterns (``*`` matches any characters) of tensors that may differ by rank, such as "*.running_mean". The copy of the '
-        "first rank that has the tensor is stored without comparison. Buffers of DistributedDataParallel modules passed as "
-        "objects are treated the same way, because torch lets them differ between forward passes.",
+        'Patterns (``*`` matches any characters) of tensors that may differ between ranks, such as "*.running_mean". For each of '
+        "these tensors, the copy of the first rank that has it is stored without comparison. Buffers of DistributedDataParallel "
+        "modules passed as objects are treated the same way, because torch lets them differ between forward passes.",
         is_same=True, compared=list,
     ),
     "allow_pickle": Option(
         "bool", False, _rules.BOOL, "torch.save store torch.load torch.dcp.StorageReader jax.load torchtitan",
-        "Pickle values of other types. Only a load with the same option reads them.",
+        "Pickle values of types that cannot be stored otherwise. Only a load with ``allow_pickle`` reads these values.",
         own={"torch.load": Own(
-            "Unpickle values saved with ``allow_pickle``. This runs code chosen by the writer of the file.")},
+            "Unpickle values that were saved with ``allow_pickle``. Unpickling runs code chosen by the writer of the file.")},
     ),
     "writer_ranks": Option(
         "Sequence[int]", (), _rules.RANKS, "torch.save torch.Checkpointer torchtitan",
-        "Ranks of the group that write, ascending, such as the ranks of one HSDP replica. Default: all. Data is never sent "
-        "between ranks, so each part must be held by one of the writers.",
+        "Ranks of the group that write, in ascending order, such as the ranks of one HSDP replica. Default: all ranks. Data is "
+        "never sent between ranks, so each part of the state must be present on one of these ranks.",
         is_same=True, compared=list, saver=Saver("writer_ranks", tuple), own={"torchtitan": Own("", "list[int]")},
     ),
     "frozen": Option(
@@ -199,138 +228,147 @@ OPTIONS: dict[str, Option] = {
         Rule(_is_frozen, lambda value: not isinstance(value, str) or value == "learned",
              "a sequence of patterns of names, or 'learned'"),
         "torch.save store torchtitan",
-        "Patterns (``*`` matches any characters) of tensors that rarely change, such as an untrained base model. Tensors equal "
-        "to the preceding checkpoint are linked from it instead of written. The preceding checkpoint is the newest in the "
-        'series, otherwise ``parent``, which must then include its location. "learned" detects unchanged tensors by comparing '
-        "digests at saves 1, 2, 4, 8 and so on of this process; each comparison costs one pass over the memory. See "
-        "docs/reference/durability.md.",
+        "Patterns (``*`` matches any characters) of tensors that rarely change, such as an untrained base model. A tensor that "
+        "is equal to the one in the preceding checkpoint is linked from that checkpoint instead of being written. In a series, "
+        "the preceding checkpoint is the newest one; outside a series, it is the checkpoint passed as ``parent``, which must "
+        'include the location. "learned" detects unchanged tensors by comparing digests at saves 1, 2, 4, 8 and so on of this '
+        "process; each comparison costs one pass over the memory. See docs/reference/durability.md.",
         is_same=True, compared=_patterns, saver=Saver("learn_frozen", lambda value: value == "learned"),
         own={
             "torch.dcp.StorageWriter": Own(
-                "As for ``sealpoint.torch.save``. Without ``parent``, frozen tensors are linked from the last checkpoint saved "
-                "by this process into the same folder."),
+                "As for ``sealpoint.torch.save``. If ``parent`` is not set, frozen tensors are linked from the last checkpoint "
+                "that this process saved into the same folder."),
             "megatron.enable": Own(
-                "As for ``sealpoint.torch.save``, by patterns of Megatron's keys: unchanged tensors are linked from this run's "
+                "As for ``sealpoint.torch.save``, with patterns of Megatron's keys. Unchanged tensors are linked from this run's "
                 "last checkpoint in the folder."),
             "torchtitan": Own(
-                "As for ``sealpoint.torch.save``: unchanged tensors are linked from the newest step of the folder. Pass "
-                '"learned" as a one-element list, because the command line passes lists.', "list[str]"),
+                "As for ``sealpoint.torch.save``. Unchanged tensors are linked from the newest step in the folder. Pass "
+                '"learned" as a one-element list, because the command line accepts only lists.', "list[str]"),
         },
     ),
     "full_every": Option(
         "int", 10, _rules.c_integer(1), "torch.save store torchtitan",
-        "Maximum number of checkpoints that share a linked file; the next one writes it again. Object stores copy instead of "
-        "link.", is_same=True, saver=Saver("frozen_full_every"),
+        "Maximum number of checkpoints that share a linked file; the next checkpoint writes the file again. Object stores copy "
+        "the file instead of linking it.", is_same=True, saver=Saver("frozen_full_every"),
     ),
     "staged": Option(
         "Path | None", None, "path", f"{_STAGED} megatron.enable torchtitan",
-        "Directory on a node-local disk; may differ by rank. The save is committed there, across the disks of all nodes, and "
-        "then copied to ``path`` in the background. See ``wait_for_promotions`` and ``resume_promotions``.",
+        "Directory on a node-local disk; may differ between ranks. The save is committed there, across the disks of all nodes, "
+        "and then copied to ``path`` in the background. See ``wait_for_promotions`` and ``resume_promotions``.",
         is_same=True, compared=lambda value: value is not None,
         own={
             "megatron.enable": Own(
-                "Directory on a node-local disk; may differ by rank. A save is committed there, in a subdirectory for its run, "
-                "and copied to Megatron's directory in the background. A load first finishes promotions of an earlier job, so "
-                "all ranks must then load. A failed promotion is logged and retried with the next save."),
+                "Directory on a node-local disk; may differ between ranks. A save is committed there, in a subdirectory for its "
+                "run, and copied to Megatron's directory in the background. A load first finishes the promotions of an earlier "
+                "job, so all ranks must call it. If a promotion fails, the error is logged, and the next save tries the "
+                "promotion again."),
             "torchtitan": Own(
-                "Directory on a node-local disk. A save is committed there, in a subdirectory for its folder, and then copied "
-                "to the folder in the background. ``load`` first finishes promotions of an earlier job. A failed promotion is "
-                "logged and retried with the next save.", "str | None"),
+                "Directory on a node-local disk. A save is committed there, in a subdirectory for its folder, and then copied to "
+                "the folder in the background. ``load`` first finishes the promotions of an earlier job. If a promotion fails, "
+                "the error is logged, and the next save tries the promotion again.", "str | None"),
         },
     ),
     "keep_local": Option(
         "int", 0, _rules.c_integer(0), f"{_STAGED} megatron.enable torchtitan",
-        "Number of local copies to keep after their promotion.", is_same=True, saver=Saver("keep_local"),
+        "Number of promoted checkpoints whose local copies are kept.", is_same=True, saver=Saver("keep_local"),
     ),
     "unpromoted_max": Option(
         "int", 3, _rules.c_integer(1), _STAGED,
-        "Maximum number of staged saves awaiting promotion, including this one. When the limit is reached, the save waits "
-        "(``save_async`` waits in the background) and then fails with NoSpaceError, which names the pending promotions, their "
-        "age and their errors.", is_same=True, saver=Saver("unpromoted_max"),
+        "Maximum number of staged saves awaiting promotion, including this save. When the limit is reached, the save waits up to "
+        "``unpromoted_wait`` seconds for a promotion to end (``save_async`` waits in the background). If none ends, the save "
+        "fails with NoSpaceError, which names the pending promotions, their age and their errors.",
+        is_same=True, saver=Saver("unpromoted_max"),
     ),
     "unpromoted_wait": Option(
         "float", 60.0, Rule(_rules.is_number, lambda value: 0 <= value < 1e9, "seconds of at least 0 and below 1e9"), _STAGED,
-        "Maximum wait in seconds; at most half of ``deadline``.", "seconds", is_same=True, compared=float,
+        "Maximum time to wait at the limit ``unpromoted_max``, in seconds. At most half of ``deadline``.", "seconds",
+        is_same=True, compared=float,
         saver=Saver("unpromoted_wait"),
     ),
     "promote_memory_bytes": Option(
         "int", 16 << 20, _rules.SOME_BYTES, _STAGED,
-        "Maximum payload memory of a rank's promotions, in addition to ``memory_budget_bytes``.", "bytes", is_same=True,
+        "Maximum payload memory for promotions on each rank, in addition to ``memory_budget_bytes``.", "bytes", is_same=True,
         saver=Saver("promote_memory_bytes"),
     ),
     "contract": Option(
         "Contract | None", None, "framework", "torch.load torch.Checkpointer.resume",
-        "Action for each kind of difference. Default: all are errors. See ``Contract``.", is_same=True,
+        "Action for each kind of difference between checkpoint and state. Default: each difference is an error. See "
+        "``Contract``.", is_same=True,
     ),
     "partial": Option(
-        "bool", False, _rules.BOOL, "jax.load", "Allow stored places that ``like`` does not have.", is_same=True,
+        "bool", False, _rules.BOOL, "jax.load", "Allow stored names that ``like`` does not have.", is_same=True,
     ),
     "optimizer_regions": Option(
         "bool", True, _rules.BOOL, "megatron.enable",
         "Store the state of the distributed optimizer as parts of the model's parameters, regardless of "
-        "``distrib_optim_sharding_type``. Any load may then use another parallelism, and nothing is gathered.",
+        "``distrib_optim_sharding_type``. Any load may then use a different parallelism, and no rank gathers state.",
     ),
     "replace": Option(
         "bool", False, _rules.BOOL, "megatron.enable torchtitan",
-        "A save first removes an existing checkpoint in its directory, including one of ``torch_dist``, unless a KEEP file pins "
-        "it. False: it removes only checkpoints that this run saved after the iteration in Megatron's tracker, so that a "
-        "killed or rolled back job can continue; others raise AlreadyExistsError.",
+        "A save first removes an existing checkpoint from its directory, including a ``torch_dist`` checkpoint, unless a KEEP "
+        "file pins it. If False, a save removes only checkpoints that this run saved after the iteration in Megatron's tracker, "
+        "so that a killed or rolled back job can continue; any other checkpoint raises AlreadyExistsError.",
         own={"torchtitan": Own(
-            "Replace an existing step, including a DCP checkpoint, unless a KEEP file pins it. False: replace only steps that "
-            "follow the one this run resumed from, as after a rollback; others raise AlreadyExistsError.")},
+            "Replace an existing step, including a DCP checkpoint, unless a KEEP file pins it. If False, replace only steps that "
+            "follow the step from which this run resumed, for example after a rollback; any other step raises "
+            "AlreadyExistsError.")},
     ),
     "convert": Option(
         "Conversion | None", None,
         _rules.or_none(_rules.words("widen", "exact", "nearest"), "widen, exact, nearest or None"),
         f"torch.load {_LOADS} megatron.enable torchtitan",
-        'Conversion of elements to other dtypes: "widen" to a floating-point dtype that represents every stored value (bf16 and '
-        'f16 to f32 or f64, f32 to f64), "exact" if each value fits, "nearest" with rounding to nearest even. Default: no '
-        "conversion.", is_same=True,
+        'Conversion of elements to the dtype of the state. "widen" converts only to a floating-point dtype that can represent '
+        'every value of the stored dtype (bf16 and f16 to f32 or f64, f32 to f64). "exact" requires that the new dtype '
+        'represents each stored value. "nearest" rounds to nearest even. Default: no conversion.', is_same=True,
         own={
             "jax.load": Own(
-                '"exact" converts dtypes if each value fits; "nearest" rounds. Default: different dtypes are errors.',
+                '"exact" converts elements to the dtype of ``like`` if this dtype represents each value; "nearest" rounds to '
+                "nearest even. By default, a different dtype is an error.",
                 "Rounding | None"),
             "torchtitan": Own('As for ``sealpoint.torch.load``; "widen" allows a run to start from a bf16 export.', "", "widen"),
         },
     ),
     "all_ranks": Option(
         "bool", False, _rules.BOOL, "torch.load torch.Checkpointer.resume",
-        "Fill each ``per_rank`` place with the list of the values of all saving ranks, by rank, for any number of loading ranks, "
-        "so that the program can redistribute them. Tensors among them are new, on the CPU.", is_same=True,
+        "Fill each ``per_rank`` place with the list of the values of all ranks that saved, in rank order, regardless of the "
+        "number of loading ranks, so that the program can redistribute the values. Tensors in the list are new and on the CPU.",
+        is_same=True,
     ),
     "rename": Option(
         "Mapping[str, str] | None", None, _rules.RENAMING, "torch.load",
         'Maps stored names to names in the state: ``{"model.backbone.*": "model.encoder.*"}``; ``*`` matches any characters. A '
-        "name that matches nothing is an error.", is_same=True, compared=lambda value: value if value is None else dict(value),
+        "pattern that matches no stored name is an error.",
+        is_same=True, compared=lambda value: value if value is None else dict(value),
     ),
     "threads": Option(
         "int | None", None, _rules.THREADS, f"torch.load {_LOADS} megatron.enable torchtitan",
-        "Number of threads per rank that read and verify. Default: the processors available to a rank divided by the ranks on "
-        "its host that share them, at most 16.",
-        c=(C("sealpoint_read_options", "threads", "processors divided by the ranks of this host, at most 16"),),
+        "Number of threads per rank that read and verify. Default: the number of CPUs available to a rank, divided by the number "
+        "of ranks on its host that share these CPUs, at most 16.",
+        c=(C("sealpoint_read_options", "threads", "available CPUs divided by the ranks that share them, at most 16"),),
     ),
     "share_chunks": Option(
         "bool | None", None, _rules.or_none(_rules.BOOL, "True, False or None"), "torch.load torch.dcp.StorageReader",
-        "True: one rank reads data that several need and sends it to the others. False: each rank reads all of its data, which "
-        "is faster for ranks that share a page cache. None: True if the ranks span several hosts. Must be equal on all ranks.",
+        "True: one rank reads data that several ranks need and sends it to the other ranks. False: each rank reads all data that "
+        "it needs, which is faster if the ranks share a page cache. None: True if the ranks span several hosts. Must be equal on "
+        "all ranks.",
         is_same=True,
     ),
     "deadline": Option(
         "float | None", DEADLINE_DEFAULT_SECONDS, _rules.SECONDS, f"torch.save store {_LOADS}",
-        "Timeout in seconds of one exchange with the other ranks. None: no timeout.", "seconds", is_same=True,
+        "Timeout in seconds for one exchange with the other ranks. None: no timeout.", "seconds", is_same=True,
         compared=_seconds, saver=Saver("deadline"), c=(C("sealpoint_saver_options", "deadline_ms", "for one exchange"),),
     ),
     "background_deadline": Option(
         "float | None", BACKGROUND_DEADLINE_DEFAULT_SECONDS, _rules.SECONDS,
         "torch.save_async torch.Checkpointer jax.save_async megatron.enable",
-        "Timeout in seconds of the save after this call returned. None: no timeout.", "seconds", is_same=True,
+        "Timeout in seconds for the save after this call has returned. None: no timeout.", "seconds", is_same=True,
         compared=_seconds, saver=Saver("background_deadline"),
         c=(C("sealpoint_saver_options", "background_deadline_ms", "for a background save"),),
     ),
     "memory_budget_bytes": Option(
         "int | None", None, _rules.or_none(_rules.SOME_BYTES, _rules.SOME_BYTES.expected), f"torch.save store torch.load {_LOADS}",
         "Staging memory, fixed by the first save of this group. Default: at most a quarter of the memory available to this "
-        "process (machine or control group), divided by the ranks of the machine.", "bytes",
+        "process (on the machine or in its control group), divided by the number of ranks on the machine.", "bytes",
         own={
             "torch.dcp.StorageWriter": Own("Staging memory, fixed by the first save of the process group."),
             "torch.load": Own("Maximum staging memory per rank. Default: 256 MiB.", "int", LOAD_BUDGET_DEFAULT_BYTES),

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
 from sealpoint._arguments import Provenance
@@ -16,6 +17,8 @@ class StoreKeywords(TypedDict, total=False):
     codec: Codec
     codec_level: int
     chunk_size_bytes: int
+    stored_cuts: Mapping[str, Sequence[int]] | None
+    fingerprints: bool
     compare_replicas: bool
     allow_pickle: bool
     frozen: Frozen
@@ -31,6 +34,8 @@ class StoreOptions:
     codec: Codec = "none"
     codec_level: int = 1
     chunk_size_bytes: int = 4 << 20
+    stored_cuts: Mapping[str, Sequence[int]] | None = None
+    fingerprints: bool = False
     compare_replicas: bool = True
     allow_pickle: bool = False
     frozen: Frozen = ()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Paths of file systems and of object stores: which they are, and what is at them.
+"""Paths in file systems and in object stores: determines the kind of a path, and looks up files.
 
-What is done with files, of any storage, are functions of the compiled module: ``read_file``, ``write_file``,
-``remove_path``, ``remove_checkpoint``, ``sync_directory``, ``publish``.
+File operations on any storage are functions of the compiled module: ``read_file``, ``write_file``, ``remove_path``,
+``remove_checkpoint``, ``sync_directory``, ``publish``.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ default_stores: list[Callable[[], None]] = []
 
 
 def note(scheme: str) -> None:
-    """A storage is registered for it."""
+    """Records that an object store is registered for this URL scheme."""
     _registered.add(scheme.lower())
 
 
 def is_local(path: str) -> bool:
-    """Whether it is a path of a file system: for what other programs, or calls of the system, do with it."""
+    """Tells whether a path is in a file system, where other programs and system calls can use it."""
     return _URI.match(path) is None
 
 
 def resolve(text: str, name: str) -> str | None:
-    """A path with a scheme, as the library takes it; None if it has none. Errors: UnsupportedError."""
+    """Returns a URL in the form that the library accepts, or None if the text has no scheme. Raises UnsupportedError."""
     found = _URL.match(text)
     if found is None:
         return None
@@ -45,8 +45,8 @@ def resolve(text: str, name: str) -> str | None:
     scheme = found[1].lower()
     if exact is None:
         raise UnsupportedError(
-            f"{name} is {text}, which is neither a path nor a URL that is known: is it from pathlib, which has no URLs? "
-            f"expected {found[1]}://…, as a str; a folder of that name is ./{text}",
+            f"{name} is {text}, which is neither a path nor a known URL; pathlib does not support URLs, expected {found[1]}://…, "
+            f"as a str; for a directory of that name, pass ./{text}",
             path=text,
         )
     if scheme == "file":
@@ -66,31 +66,31 @@ def resolve(text: str, name: str) -> str | None:
         return scheme + text[len(scheme) :].rstrip("/")
     known = ", ".join(sorted({*OBSTORE_SCHEMES, *_registered}))
     raise UnsupportedError(
-        f"{name} is a URL of {scheme}, expected a path, or a URL of {known}; sealpoint.storage.register adds a store; a "
-        f"folder of that name is ./{text}",
+        f"{name} is a URL of {scheme}, expected a path, or a URL of {known}; sealpoint.storage.register adds a store; for a "
+        f"directory of that name, pass ./{text}",
         path=text,
     )
 
 
 def local(path: str, name: str, what: str) -> str:
-    """The path of a file system. Errors: UnsupportedError (a URL), for ``what``."""
+    """Returns the path. If the path is a URL, raises an UnsupportedError, whose message contains ``what``."""
     if not is_local(path):
         raise UnsupportedError(f"{name} is a URL, expected a path of a file system that is mounted here: {what}", path=path)
     return path
 
 
 def list_names(path: str) -> list[str]:
-    """Names in a directory; none if there is no such directory. Errors: those of the storage."""
+    """Returns the names in a directory, or no names if the directory does not exist. Raises the errors of the storage."""
     return list(sizes_of(path))
 
 
 def sizes_of(path: str) -> dict[str, int]:
-    """By name in a directory; 0 for anything but files."""
+    """Returns the size of each file in a directory, by name. The size is 0 for entries that are not files."""
     return {name: size for name, _, size in _sealpoint.list_directory(path) or ()}
 
 
 def kind_of(path: str) -> str | None:
-    """"file", "directory", "link" (which leads nowhere) or "other"; None: nothing is there."""
+    """Returns "file", "directory", "link" (its target does not exist) or "other", or None if the path does not exist."""
     found = _sealpoint.stat_path(path)
     return None if found is None else found[0]
 
@@ -100,5 +100,5 @@ def absolute(path: str) -> str:
 
 
 def split(path: str) -> tuple[str, str]:
-    """The directory that it is in, and its name."""
+    """Returns the parent directory and the name of a path."""
     return posixpath.split(absolute(path))

@@ -16,13 +16,13 @@ def _interpreter() -> str:
 
 
 def without_extension(error: ImportError) -> str:
-    """Explains the failed import: the supported platforms, a remedy, and the features available without the extension."""
+    """Explains a failed import: lists the supported platforms, a remedy, and the features that work without the extension."""
     if sys.platform == "linux":
         remedy = "install a wheel for this interpreter, or build one with `pip install .` in a clone"
     else:
         remedy = "use it on Linux"
     return (
         f"sealpoint saves, loads and converts checkpoints by its extension, which {_interpreter()} cannot import ({error}); "
-        f"{remedy}; without it checkpoints can be verified, listed and read, slowly, by the reader in Python: "
+        f"{remedy}; the slower reference reader can verify, list and read checkpoints: "
         "`python3 -m sealpoint_reference --help` in readers/reference of the sources"
     )

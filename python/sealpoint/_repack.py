@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""New checkpoints from committed ones: re-encoded copies, merges, repairs."""
+"""Makes new checkpoints from committed checkpoints: re-encoded copies, merges and repairs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class RepackReport(NamedTuple):
 
 
 class ThinReport(NamedTuple):
-    """Location of the smaller checkpoint, and whether its source was deleted."""
+    """The path of the smaller checkpoint, and whether the source checkpoint was deleted."""
 
     path: str
     made: RepackReport
@@ -40,7 +40,7 @@ class ThinReport(NamedTuple):
 
 
 class RepairedBlob(NamedTuple):
-    """One blob: the location that had an intact copy, or None, and the errors of the locations tried before."""
+    """The repair of one blob: the location with an intact copy, or None, and the errors of the locations tried before it."""
 
     id: str
     size_bytes: int
@@ -49,7 +49,7 @@ class RepairedBlob(NamedTuple):
 
 
 class RepairReport(NamedTuple):
-    """Origin of each part. ``attempt`` is the id of the repaired checkpoint."""
+    """The location from which each part was taken. ``attempt`` is the id of the repaired checkpoint."""
 
     attempt: str | None
     step: int | None
@@ -62,7 +62,7 @@ class RepairReport(NamedTuple):
 
 
 class FormKeywords(TypedDict, total=False):
-    """See ``copy``."""
+    """Keywords that describe the form of a new checkpoint. See ``copy``."""
 
     codec: Codec | None
     codec_level: int
@@ -77,7 +77,7 @@ class FormKeywords(TypedDict, total=False):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Form:
-    """How a new checkpoint is written, as one value."""
+    """The form of a new checkpoint, as one value."""
 
     codec: Codec | None = None
     codec_level: int = 1
@@ -90,7 +90,7 @@ class Form:
     progress: Progress = None
 
     def values(self) -> tuple[tuple[Any, ...], Progress]:
-        """Returns the values in the order of the native functions. Raises as ``check`` does."""
+        """Returns the values in the order of the native functions' parameters. Raises the errors of ``check``."""
         values = vars(self)
         check(**{**values, "codec": "none" if self.codec is None else self.codec})
         values = {**values, "threads": threads_of(self.threads)}
@@ -98,7 +98,7 @@ class Form:
 
 
 def _form(function: Callable[..., Any], given: FormKeywords) -> tuple[tuple[Any, ...], Progress]:
-    """Parses the keywords. Raises TypeError for an unknown one, and as ``check`` does."""
+    """Parses the keywords. Raises TypeError for an unknown keyword, and the errors of ``check``."""
     refuse_unknown(f"{function.__name__}()", given, list(inspect.signature(function).parameters))
     return Form(**given).values()
 
@@ -112,30 +112,34 @@ def copy(
     drop: Sequence[str] = (),
     **form: Unpack[FormKeywords],
 ) -> RepackReport:
-    """Copies a checkpoint between any two storages. Every chunk is verified as it is read.
+    """Copies a checkpoint from any storage to any other. Every chunk is verified when it is read.
 
-    Without selection and re-encoding, the copy is the same checkpoint, byte for byte. Otherwise it is a new attempt with
-    the same content, step and sequence, and ``repack.from`` in its provenance. Do not put it into the series of its
-    source: that would be a fork. The copy appears atomically. After a kill, repeat the call: it resumes or starts again.
+    If the call neither selects nor re-encodes anything, the copy is the same checkpoint, byte for byte. If it selects or
+    re-encodes, the copy is a new attempt with the selected content, the same step and sequence, and ``repack.from`` in its
+    provenance. Do not put such a copy into the series of its source, because this would create a fork. The copy appears atomically.
+    If the process is killed, repeat the call: it resumes or starts again. One process calls it.
 
     Args:
         source: Directory of a checkpoint, as for ``sealpoint.open``.
         destination: Directory of the new checkpoint, created if missing.
         match: Patterns of tensor and object names, as for ``Checkpoint.find``. Default: all.
-        drop: Patterns of names to leave out of the matches.
-        codec: As for ``save``. Default: the codec of each tensor is kept.
+        drop: Patterns of names to leave out, among the names that ``match`` selects.
+        codec: As for ``save``. By default, the codec of each tensor is kept.
         codec_level: Compression level of zstd.
         chunk_size_bytes: As for ``save``. 0: the chunk size of each tensor is kept.
-        blob_count: Number of blobs, of about the same size. 0: one per thread.
+        blob_count: Number of blobs to write, of about equal size. 0: one per thread.
         blob_size_max_bytes: Maximum size of a file. 0: 64 GiB.
         threads: Number of threads that read, verify, encode and write. Default: 2.
-        memory_budget_bytes: Maximum payload memory of all threads. At least 1 MiB per thread.
+        memory_budget_bytes: Maximum payload memory of all threads together. At least 1 MiB per thread.
         dry_run: Read the sources and report the expected result, without writing or deleting.
         progress: As for ``Checkpoint.read``.
 
+    Returns:
+        A RepackReport with the counts of tensors, blobs and bytes.
+
     Raises:
         NotFoundError: a pattern matches nothing.
-        AlreadyExistsError: the destination has another checkpoint.
+        AlreadyExistsError: the destination has a different checkpoint.
         InvalidArgumentError: an argument is invalid.
         UnsupportedError: the storage lacks a required feature.
         NoSpaceError: the storage is full.
@@ -168,24 +172,27 @@ def merge(
     provenance: Provenance | None = None,
     **form: Unpack[FormKeywords],
 ) -> RepackReport:
-    """Merges checkpoints with any layouts into one: weighted averages of their tensors, or the union of their tensors.
+    """Merges checkpoints with any layouts into one checkpoint, with the weighted averages or the union of their tensors.
+
+    One process calls it. Returns a RepackReport.
 
     Args:
         sources: Directories of checkpoints.
         destination: Directory of the new checkpoint, created if missing.
-        mode: "average" requires the same tensors in all sources; floating-point and complex tensors are averaged, others
-            must be equal. "union" takes all tensors; tensors in several sources must be equal.
-        weights: One per source, used without normalization. Default: 1/n each.
-        accumulate: Dtype of the sum w[0] * x[0] + w[1] * x[1] + …, computed from left to right and then rounded to the
+        mode: "average" requires the same tensors in all sources. Floating-point and complex tensors are averaged; all other tensors
+            must be equal. "union" takes all tensors. A tensor that is in several sources must be equal in these sources.
+        weights: One weight per source. The weights are not normalized. Default: 1/n each, for n sources.
+        accumulate: Dtype of the sum w[0] * x[0] + w[1] * x[1] + …. The sum is computed from left to right, and then rounded to the
             dtype of the tensor. f64 and c128 are always summed in f64.
-        first_objects: Take each object from the first source that has it. If False, objects that differ are an error.
+        first_objects: Take each object from the first source that has the object. If False, an object that differs between sources
+            is an error.
         step: Training step. Default: the step of the first source.
         provenance: As for ``save``. ``repack.from`` names the sources.
         form: ``codec``, ``codec_level``, ``chunk_size_bytes``, ``blob_count``, ``blob_size_max_bytes``, ``threads``,
             ``memory_budget_bytes``, ``dry_run`` and ``progress`` as for ``copy``.
 
     Raises:
-        MismatchError: a tensor or object differs. Names it.
+        MismatchError: a tensor or object differs between sources. The error names it.
         Error: as for ``copy``.
 
     Examples:
@@ -202,8 +209,8 @@ def merge(
     if mode == "union" and len(weights):
         raise InvalidArgumentError(f"weights is {weights!r}, expected none: a union has no weights")
     if mode == "union" and accumulate != "f32":
-        raise InvalidArgumentError(f"accumulate is {accumulate!r}, expected none: a union sums nothing up")
-    average = ([float(one) for one in weights], accumulate == "f64") if mode == "average" else None
+        raise InvalidArgumentError(f"accumulate is {accumulate!r}, expected none: a union computes no sums")
+    average = ([float(weight) for weight in weights], accumulate == "f64") if mode == "average" else None
     made = _sealpoint.merge(
         paths, path_of(destination, "destination"), average, first_objects, step, provenance_of(provenance), *values
     )
@@ -219,19 +226,22 @@ def thin(
     remove_source: bool = False,
     **form: Unpack[FormKeywords],
 ) -> ThinReport:
-    """Makes a checkpoint without some of its tensors and objects. Optionally deletes the source afterwards.
+    """Makes a new checkpoint without some tensors and objects of a checkpoint. Optionally deletes the source.
+
+    One process calls it. Returns a ThinReport with the path of the new checkpoint.
 
     Args:
         path: Directory of a checkpoint.
         drop: Patterns of names, such as "optimizer.*".
         destination: Directory of the new checkpoint. Default: next to the source, with the suffix "-thin".
-        remove_source: Delete the source, as ``Series.delete`` does, once the new checkpoint is durable. The newest
+        remove_source: Delete the source once the new checkpoint is durable, as ``Series.delete`` does. The newest
             checkpoint of a series cannot be deleted.
         form: ``codec``, ``codec_level``, ``chunk_size_bytes``, ``blob_count``, ``blob_size_max_bytes``, ``threads``,
             ``memory_budget_bytes``, ``dry_run`` and ``progress`` as for ``copy``.
 
     Raises:
-        Error: as for ``copy`` and ``Series.delete``. A refused deletion is detected before anything is written.
+        Error: as for ``copy`` and ``Series.delete``. If the source cannot be deleted, the error is raised before
+            anything is written.
 
     Examples:
         >>> import numpy, sealpoint
@@ -255,23 +265,25 @@ def repair(
     threads: int | None = None,
     progress: Progress = None,
 ) -> RepairReport:
-    """Builds an intact checkpoint from a damaged one and its copies. Takes each file from the first location that verifies.
+    """Builds an intact checkpoint from a damaged one and its copies.
 
-    The inputs are not changed.
+    Each file is taken from the first location that has it intact.
+
+    The damaged checkpoint and its copies are not changed.
 
     Args:
         path: Directory of the damaged checkpoint.
-        replicas: Other directories with some of its files. They need not be checkpoints.
-        destination: New directory. If a blob is lost, it receives all others, and a later call with another replica
-            resumes.
-        rebuild_index: If no location has the index, rebuild it from the blobs, provided all blobs of the attempt exist.
-            The result is then a new attempt without provenance and mesh.
+        replicas: Other directories with some of the checkpoint's files. They need not be complete checkpoints.
+        destination: New directory. If a blob is lost, the directory receives all other blobs, and a later call with an additional
+            replica resumes the repair.
+        rebuild_index: If no location has the index, rebuild the index from the blobs. This requires that all blobs of the attempt
+            exist. The result is then a new attempt that has no provenance and no mesh.
         threads: Number of threads that copy. Default: 2.
         progress: As for ``Checkpoint.read``.
 
     Raises:
-        IncompleteError: a file is lost. The attribute ``report`` of any exception lists the losses.
-        Error: other failures. No repaired checkpoint exists.
+        IncompleteError: a file is lost. The attribute ``report`` of every exception lists the lost files.
+        Error: any other failure. After an error no repaired checkpoint exists.
 
     Examples:
         >>> import os, sealpoint
@@ -283,7 +295,7 @@ def repair(
         True
     """
     check(replicas=replicas, rebuild_index=rebuild_index, progress=progress)
-    places = [path_of(one, "replicas") for one in replicas]
+    places = [path_of(replica, "replicas") for replica in replicas]
     error, values = _sealpoint.repair(
         path_of(path), places, path_of(destination, "destination"), rebuild_index, threads_of(threads), progress
     )

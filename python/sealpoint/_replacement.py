@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replaceable checkpoints in framework-named directories.
+"""Checkpoints that may be replaced, in directories with names that a framework chooses.
 
-A training that was rolled back, or killed between a commit and the framework's note of it, saves to the same directories
-again. It may replace its own checkpoints there that follow the one it resumed from.
+A training job saves to the same directories again if it was rolled back, or if it was killed after a commit but before the
+framework recorded the checkpoint. The job may replace its own checkpoints in these directories if they follow the checkpoint from
+which it resumed.
 """
 
 from __future__ import annotations
@@ -43,20 +44,21 @@ class Run:
 
 
 def removal_of(directory: str) -> str:
-    """Describes how a user removes it."""
+    """Describes how a user removes the checkpoint."""
     return f"{'rm -r' if _paths.is_local(directory) else 'delete'} {directory}"
 
 
 def remove_replaceable(directory: str, run: Run, *, replace: bool, obstacle: str | None, way_out: str) -> list[str]:
-    """Removes the checkpoint in a directory if it is replaceable. One process calls it.
+    """Removes the checkpoint in a directory if it may be replaced. One process calls it.
 
     Args:
-        replace: Remove any checkpoint, including a native one, unless a KEEP file pins it.
-        obstacle: Reason of the framework to keep it, or None.
-        way_out: Advice for the error message.
+        replace: Remove any checkpoint, including a native checkpoint, unless a KEEP file pins it.
+        obstacle: The framework's reason for keeping the checkpoint, or None.
+        way_out: Advice to include in the error message.
 
     Returns:
-        The removed checkpoint and the ones that it and its predecessors replaced, for the provenance of the next one.
+        The removed checkpoint, and the checkpoints that it and its predecessors replaced. The provenance of the new checkpoint
+        lists them.
 
     Raises AlreadyExistsError, and the errors of ``Series.list``.
     """
@@ -72,17 +74,17 @@ def remove_replaceable(directory: str, run: Run, *, replace: bool, obstacle: str
         return []
     if natives:
         raise AlreadyExistsError(
-            f"a native checkpoint is in this directory ({some(natives)}), and is not replaced; way out: {way_out}",
+            f"a native checkpoint is in this directory ({some(natives)}), and is not replaced; to continue: {way_out}",
             path=directory,
         )
     folder, name = _paths.split(directory)
     entries = Series(folder).list()
-    found = [one for one in entries if one.name == name]
+    found = [item for item in entries if item.name == name]
     before = _replaced_before(entries)
     why = obstacle or (_why_not(found[0], entries, run, before) if found else "its marker is not a file")
     if why is not None:
         raise AlreadyExistsError(
-            f"a checkpoint is in this directory, and is not replaced: {why}; way out: {way_out}", path=directory
+            f"a checkpoint is in this directory, and is not replaced: {why}; to continue: {way_out}", path=directory
         )
     entry = found[0]
     replaced = [f"{entry.attempt}:{entry.parent or ''}", *before.get(str(entry.attempt), [])][:_REPLACED_MAX]
@@ -93,7 +95,7 @@ def remove_replaceable(directory: str, run: Run, *, replace: bool, obstacle: str
 
 
 def _noted(directory: str) -> list[str]:
-    """Reads the record left by a process that was killed after a deletion."""
+    """Reads the list of removed checkpoints, which remains in the directory if the process was killed after the removal."""
     note = _sealpoint.read_file(f"{directory}/{_directories.NOTE}", _NOTE_SIZE_MAX_BYTES) or b""
     try:
         return note.decode().split()[:_REPLACED_MAX]
@@ -104,7 +106,11 @@ def _noted(directory: str) -> list[str]:
 def _why_not(
     entry: _sealpoint.SeriesEntry, entries: list[_sealpoint.SeriesEntry], run: Run, before: dict[str, list[str]]
 ) -> str | None:
-    """Explains why a checkpoint must stay. None: it follows the one this run resumed from, in the same lineage."""
+    """Explains why a checkpoint must be kept.
+
+    Returns None if the checkpoint may be replaced, because it follows the checkpoint from which this run resumed, in the same
+    lineage.
+    """
     if entry.verdict != "committed":
         return "its marker is void" if entry.is_void else f"its marker is {entry.verdict}"
     if entry.is_kept:
@@ -114,11 +120,11 @@ def _why_not(
     if entry.attempt in run.loaded:
         return "this run loaded it"
     if run.resumed is not None and entry.sequence <= run.resumed[1]:
-        return f"it is not newer than what this run resumed from (sequence {run.resumed[1]})"
+        return f"it is not newer than the checkpoint that this run resumed from (sequence {run.resumed[1]})"
     if run.latest is None:
-        others = [one for one in entries if one.verdict == "committed" and one is not entry]
+        others = [item for item in entries if item.verdict == "committed" and item is not entry]
         if others or entry.parent is not None:
-            return "this run resumed from nothing in this folder, and saved nothing"
+            return "this run neither resumed from this directory nor saved into it"
         return None
     return _why_not_of_the_run(entry, entries, run, before)
 
@@ -126,38 +132,41 @@ def _why_not(
 def _why_not_of_the_run(
     entry: _sealpoint.SeriesEntry, entries: list[_sealpoint.SeriesEntry], run: Run, before: dict[str, list[str]]
 ) -> str | None:
-    """Explains why a run that resumed or saved must not replace it: it must follow, and another complete one must remain."""
+    """Explains why a run that has resumed or saved must not replace a checkpoint.
+
+    It must follow the checkpoint from which the run resumed, and another complete checkpoint must remain.
+    """
     def pairs(attempt: str) -> list[tuple[str, str | None]]:
-        return [(one.partition(":")[0], one.partition(":")[2] or None) for one in before.get(attempt, [])]
+        return [(item.partition(":")[0], item.partition(":")[2] or None) for item in before.get(attempt, [])]
 
     parents = dict(pair for attempt in before for pair in pairs(attempt))
-    parents.update({str(one.attempt): one.parent for one in entries if one.verdict == "committed"})
+    parents.update({str(item.attempt): item.parent for item in entries if item.verdict == "committed"})
     known = run.saved if run.resumed is None else run.saved | {run.resumed[0]}
     # Successors of a checkpoint that a known one replaced also count as successors of the known one.
-    roots = known | {attempt for one in known for attempt, _ in pairs(one)}
+    roots = known | {attempt for item in known for attempt, _ in pairs(item)}
     at, seen = entry.attempt, set[str]()
     while at is not None and at not in roots and at not in seen:
         seen.add(at)
         at = parents.get(at)
     if at not in roots:
-        return "it does not follow from what this run resumed from or saved"
-    stays = [one for one in entries if one is not entry and one.attempt in known and one.verdict == "committed"]
+        return "it is not a successor of a checkpoint that this run resumed from or saved"
+    stays = [item for item in entries if item is not entry and item.attempt in known and item.verdict == "committed"]
     problems: list[str] = []
-    for one in stays:
+    for stay in stays:
         try:
-            with open_checkpoint(one.path):
-                _sealpoint.sync_directory(one.path)
-                _sealpoint.sync_directory(_paths.split(one.path)[0])
+            with open_checkpoint(stay.path):
+                _sealpoint.sync_directory(stay.path)
+                _sealpoint.sync_directory(_paths.split(stay.path)[0])
                 return None
         except Error as error:
             problems.append(str(error))
     if not stays and run.resumed is None:
         return None  # the only one saved by this run
-    return "of what this run resumed from and saved no other checkpoint is whole" + "".join(f": {one}" for one in problems)
+    return "no other checkpoint that this run resumed from or saved is complete" + "".join(f": {problem}" for problem in problems)
 
 
 def _replaced_before(entries: list[_sealpoint.SeriesEntry]) -> dict[str, list[str]]:
-    """Returns, by attempt of each committed checkpoint, the ones that it and its predecessors replaced."""
+    """Maps the attempt id of each committed checkpoint to the checkpoints that it and its predecessors replaced."""
     found = {}
     for entry in entries:
         if entry.verdict != "committed":

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules for the values of arguments. An error names the argument, and the found and expected values.
+"""Rules for the values of arguments. An error names the argument, the found value and the expected values.
 
-Imports nothing of the package but its errors, so that scripts/options.py reads the table of options without a build.
+This module imports only ``_errors`` from the package, so that scripts/options.py can read the option table without a build.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def brief(value: Any) -> str:
 
 
 def is_text(value: Any) -> bool:
-    """Tells whether it is a str with a UTF-8 form, without lone surrogates."""
+    """Tells whether a value is a str that UTF-8 can encode, that is, a str without lone surrogates."""
     try:
         return isinstance(value, str) and value.encode() is not None
     except UnicodeEncodeError:
@@ -70,7 +70,7 @@ class Rule(NamedTuple):
 
 
 class Parsed(NamedTuple):
-    """A value with a form that a function checks as it parses it."""
+    """The rule for a value whose form is checked by the function that parses it."""
 
     parse: Callable[[str, Any], Any]
 
@@ -92,7 +92,7 @@ def integer(minimum: int, maximum: int, unit: str = "an integer") -> Rule:
 
 
 def c_integer(minimum: int) -> Rule:
-    """An int of C, with a range that a caller never meets."""
+    """Returns the rule for an integer that is passed as a C int. No caller needs a value above the range of a C int."""
     return integer(minimum, 2**31 - 1)._replace(expected=f"an integer of at least {minimum}")
 
 
@@ -116,7 +116,7 @@ _parents: list[type] = []
 
 
 def may_be_parent(cls: type[T]) -> type[T]:
-    """Registers a class with instances accepted as ``parent``."""
+    """Registers a class whose instances are accepted as ``parent``."""
     _parents.append(cls)
     return cls
 
@@ -126,7 +126,7 @@ def _is_parent(value: Any) -> bool:
 
     return isinstance(value, (*_parents, CommitInfo)) or (
         isinstance(value, tuple) and len(value) in (2, 3) and isinstance(value[0], str) and is_integer(value[1])
-        and all(isinstance(one, str) for one in value[2:])
+        and all(isinstance(item, str) for item in value[2:])
     )
 
 
@@ -139,7 +139,15 @@ def is_attempt(value: str) -> bool:
 
 
 def _is_renaming(value: Any) -> bool:
-    return isinstance(value, Mapping) and all(isinstance(one, str) for pair in value.items() for one in pair)
+    return isinstance(value, Mapping) and all(isinstance(item, str) for pair in value.items() for item in pair)
+
+
+def _is_cuts(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes)) and all(map(is_integer, value))
+
+
+def _has_cuts(value: Any) -> bool:
+    return all(is_text(name) and all(0 <= n <= U64_MAX for n in map(operator.index, cuts)) for name, cuts in value.items())
 
 
 BOOL = of_type(bool, "True or False")
@@ -156,6 +164,13 @@ SECONDS = or_none(
 STEP = or_none(integer(0, U64_MAX - 1))
 RANKS = sequence(is_integer, lambda value: 0 <= operator.index(value) < 2**31, "a sequence of ranks")
 RENAMING = or_none(Rule(_is_renaming, always, ""), "a mapping of names to names, with * for any characters")
+CUTS = or_none(
+    Rule(
+        lambda value: isinstance(value, Mapping) and all(map(is_string, value)) and all(map(_is_cuts, value.values())),
+        _has_cuts,
+        "a mapping of patterns of names to sequences of integers of at least 0",
+    )
+)
 PARENT = or_none(
     Rule(
         _is_parent,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Saves from one process, and blob writers for programs with their own collectives."""
+"""Saves from one process, and blob writers for programs whose processes communicate by their own means."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sealpoint import _sealpoint
 from sealpoint._arguments import Path, Provenance, check, listed, mesh_of, path_of, provenance_of
 from sealpoint._checkpoint import Checkpoint, Progress
 from sealpoint._errors import InvalidArgumentError
-from sealpoint._option_table import BLOB_SIZE_MAX_DEFAULT_BYTES, CHUNK_SIZE_DEFAULT_BYTES
+from sealpoint._option_table import BLOB_SIZE_MAX_DEFAULT_BYTES, CHUNK_SIZE_DEFAULT_BYTES, cuts_of
 
 Codec = Literal["none", "zstd", "bytesplit+zstd"]
 # Patterns of tensors that rarely change, or "learned" to detect them.
@@ -24,7 +24,7 @@ _engine: tuple[int, _sealpoint.Engine] | None = None
 
 
 def default_engine() -> _sealpoint.Engine:
-    """Returns the engine shared by the saves of this process: threads and at most 256 MiB of staging memory. Created lazily."""
+    """Returns the engine (threads and at most 256 MiB of staging memory) that all saves of this process share. Created lazily."""
     global _engine
     if _engine is None or _engine[0] != os.getpid():  # a forked child creates its own
         _engine = (os.getpid(), _sealpoint.Engine())
@@ -32,7 +32,7 @@ def default_engine() -> _sealpoint.Engine:
 
 
 def parent_of(parent: Parent) -> tuple[str, int, str] | None:
-    """Returns (attempt, sequence, directory). The directory is empty if unknown."""
+    """Returns the attempt, sequence and directory of a parent. An unknown directory is ""."""
     if parent is None:
         return None
     if isinstance(parent, Checkpoint):
@@ -55,45 +55,60 @@ def save(
     codec: Codec = "none",
     codec_level: int = 1,
     chunk_size_bytes: int = CHUNK_SIZE_DEFAULT_BYTES,
+    stored_cuts: Mapping[str, Sequence[int]] | None = None,
+    fingerprints: bool = False,
     blob_size_max_bytes: int = BLOB_SIZE_MAX_DEFAULT_BYTES,
     allow_empty: bool = False,
     allow_fallback: bool = False,
     engine: _sealpoint.Engine | None = None,
     progress: Progress = None,
 ) -> _sealpoint.CommitInfo:
-    """Saves tensors and objects of one process as a checkpoint, which is durable on return.
+    """Saves tensors and objects of one process as a checkpoint. The checkpoint is durable when the function returns.
 
     Args:
-        tensors: Names to numpy arrays, or to objects with the buffer protocol or ``__dlpack__`` such as torch tensors.
-            Any strides. Other threads must not change them during the call; otherwise old and new values may be mixed.
-            For a dtype that the array type lacks, pass (array, dtype name of the specification, such as "bf16"); the
-            array then has integers of the same size, or bytes with one more axis of that size.
+        tensors: Maps names to numpy arrays, or to objects with the buffer protocol or ``__dlpack__``, such as torch
+            tensors. Any strides. Other threads must not change the arrays during the call, or the checkpoint may mix
+            old and new values. If the array type lacks a dtype such as bf16, pass (array, name of the dtype in the
+            specification); the array then has integers of the same size, or bytes with an additional last axis of that
+            size.
         path: Directory of the new checkpoint, created if missing. With ``series``, directory of the series. ``~`` is
             expanded; URLs are not supported.
-        objects: Names to bytes, or to (bytes, media type).
+        objects: Maps names to bytes, or to (bytes, media type).
         mesh: Names and sizes of mesh axes. Provenance only.
         engine: Staging memory and threads. Default: shared by all saves of the process.
         codec: Compression: "none", "zstd" or, for floating-point numbers, "bytesplit+zstd".
         codec_level: Compression level of zstd.
-        chunk_size_bytes: Unit of digests and codecs: a power of two, 4 KiB to 128 MiB (16 MiB with a codec).
+        chunk_size_bytes: Size of the chunks that are digested and compressed separately: a power of two from 4 KiB to
+            128 MiB, or 16 MiB with a codec.
+        stored_cuts: Boxes in which tensors are stored: maps patterns of names (``*`` matches any characters) to the
+            extents of the boxes, one per dimension, 0 for the whole dimension: ``{"grid.*": (64, 64, 64)}``. The first
+            pattern that matches a tensor applies. Regions are cut at multiples of the extents, and each box has its own
+            chunks, so a read of a plane or a block reads only the boxes that it touches. A pattern that matches no
+            tensor, or a tensor with a different number of dimensions, is an error. Default: each region is stored in
+            row-major order.
+        fingerprints: Store the fingerprint of each tensor, see ``sealpoint.fingerprint``. Costs one more pass of the
+            processor over the tensors. Readers of release 1.0.0 ignore fingerprints.
         blob_size_max_bytes: Maximum size of a file. Default: 64 GiB.
-        step: Training step. Required with ``series``.
-        series: Save into a new subdirectory ``step-...`` of this series. Its newest checkpoint becomes the parent.
-        parent: Preceding checkpoint, if this one is outside a series.
-        provenance: Additional facts to store, such as {"metric.loss": 1.25}. Stored as strings, numbers via ``repr``.
+        step: Training step. Required if ``series`` is true.
+        series: Save into a new subdirectory ``step-...`` of this series. The newest checkpoint in the series becomes
+            the parent.
+        parent: Preceding checkpoint, if the new checkpoint is not saved into a series.
+        provenance: Additional facts to store, such as {"metric.loss": 1.25}. They are stored as strings; numbers are
+            converted by ``repr``.
         allow_empty: Allow a checkpoint without tensors and objects.
-        allow_fallback: Save into the series even if one of its markers is damaged or has another version, and might
-            therefore be newer. The new checkpoint follows all readable ones. If False, the error of that marker is
-            raised.
+        allow_fallback: Save into the series even if the marker of an existing checkpoint is damaged or has a different
+            format version. That checkpoint might be newer than all readable ones; the new checkpoint follows the
+            readable ones. If False, such a marker raises its error.
         progress: As for ``sealpoint.Checkpoint.read``.
 
     Raises:
-        InvalidArgumentError: an argument is invalid. Names the tensor.
+        InvalidArgumentError: an argument is invalid. The error names the tensor.
         AlreadyExistsError: the directory already has a checkpoint. Nothing was changed.
         NoSpaceError: the storage is full.
         IoError: the storage failed.
-        UnsupportedError: the file system cannot publish exclusively, or a marker of the series has another version.
-        CorruptError: a marker of the series is damaged.
+        UnsupportedError: the file system cannot create or rename a file exclusively, or a marker in the series has a
+            different format version.
+        CorruptError: a marker in the series is damaged.
 
     After an error the checkpoint does not exist, unless ``unknown_outcome`` of the error is true.
 
@@ -111,6 +126,8 @@ def save(
         codec=codec,
         codec_level=codec_level,
         chunk_size_bytes=chunk_size_bytes,
+        stored_cuts=stored_cuts,
+        fingerprints=fingerprints,
         blob_size_max_bytes=blob_size_max_bytes,
         allow_empty=allow_empty,
         allow_fallback=allow_fallback,
@@ -128,6 +145,8 @@ def save(
             mesh=mesh_of(mesh)
         ),
         blob_size_max_bytes,
+        cuts_of(stored_cuts),
+        fingerprints,
         progress,
     )
 
@@ -135,9 +154,9 @@ def save(
 class BlobWriter:
     """Writes tensors and objects of one process into blobs, without a communicator.
 
-    Send the summaries returned by ``finish`` to one process by any means; that process calls ``commit``. As a context
-    manager it removes the files on an exception or if ``finish`` was not called, unless a checkpoint might need them.
-    Not thread-safe. Not usable in a forked child.
+    Send the summaries that ``finish`` returns to one process, by any means; that process calls ``commit``. As a context manager,
+    the writer removes its files if the block raises an exception or did not call ``finish``, unless a checkpoint might need the
+    files. A call during a call of another thread raises InvalidArgumentError. A writer cannot be used in a forked child.
 
     Examples:
         >>> import numpy, sealpoint
@@ -161,7 +180,7 @@ class BlobWriter:
 
         Args:
             directory: Created if missing.
-            attempt: Id shared by all writers and the commit (``new_attempt``). None: not known yet.
+            attempt: Id from ``new_attempt`` that all writers and the commit share. None: not known yet.
             step: Training step.
             size_max_bytes: Maximum size of a blob. Default: 64 GiB.
             engine: Staging memory and threads. Default: shared by all saves of the process.
@@ -187,15 +206,18 @@ class BlobWriter:
         group: str = "",
         placement: Iterable[str] = (),
     ) -> None:
-        """Stores a tensor, or the part of it held by this process. The array may change afterwards.
+        """Stores a tensor, or the part of a tensor that this process holds. Not collective.
+
+        The array may change after the call.
 
         Args:
             name: Name of the tensor.
             array: As for ``save``.
             shape: Shape of the whole tensor. Default: the array is the whole tensor.
             offset: Offset of the box in the tensor, in elements per dimension. Default: zeros.
-            extent: Extent of the box if the array is flat (with ``run``). Default: the shape of the array.
-            run: The array holds the row-major elements [begin, end) of the box. Default: all of them.
+            extent: Extent of the box, if the array is flat (see ``run``). Default: the shape of the array.
+            run: (begin, end): the array contains only these elements of the box, in row-major order. Default: all
+                elements of the box.
             codec, codec_level, chunk_size_bytes: As for ``save``.
             group: Tensors of different groups go into different blobs.
             placement: Placement of the tensor on the mesh. Provenance only.
@@ -227,21 +249,33 @@ class BlobWriter:
         self._writer.add(name, array, where, encoding, group, labels)
 
     def add_object(self, name: str, value: Any, *, codec: Codec = "none") -> None:
-        """Stores an object: bytes, or (bytes, media type)."""
+        """Stores an object. Exactly one of a checkpoint's writers must store it.
+
+        Args:
+            name: Name of the object.
+            value: Bytes, or (bytes, media type).
+            codec: As for ``save``.
+
+        Raises:
+            Error: as for ``add``.
+        """
         check(name=name, codec=codec)
         self._writer.add_object(name, value, codec)
 
     def finish(self) -> list[bytes]:
-        """Makes all blobs durable and returns one summary per blob; an empty list if nothing was added. The last call."""
+        """Makes all blobs durable and returns one summary per blob, or an empty list if nothing was added.
+
+        After ``finish``, only ``abandon`` may be called. Not collective. Raises the errors of ``add``.
+        """
         summaries = self._writer.finish()
         self._is_finished = True
         return summaries
 
     def abandon(self) -> None:
-        """Removes the files, also after ``finish`` if the attempt failed elsewhere.
+        """Removes the writer's files. May also be called after ``finish``, if the attempt failed on a different process.
 
-        Raises InvalidArgumentError, and removes nothing, if the checkpoint was committed or the outcome of its commit is
-        unknown or pending.
+        If the checkpoint was committed, or if the outcome of its commit is unknown or pending, raises InvalidArgumentError and
+        removes nothing.
         """
         self._writer.abandon()
 
@@ -275,23 +309,24 @@ def commit(
     allow_empty: bool = False,
     progress: Progress = None,
 ) -> _sealpoint.CommitInfo:
-    """Commits the blobs with these summaries as one checkpoint, or does nothing. Exactly one process calls it.
+    """Commits the blobs with these summaries as one checkpoint. Atomic. Exactly one process calls it.
 
     Args:
         directory: Directory of the blobs.
-        summaries: Results of ``BlobWriter.finish`` of all writers.
-        attempt: Id shared with the writers.
+        summaries: The summaries that ``BlobWriter.finish`` returned, from all writers, in one list.
+        attempt: Attempt id that was passed to the writers.
         step, parent, provenance, mesh, allow_empty, progress: As for ``save``.
 
     Raises:
-        InvalidArgumentError: holes, overlaps, or tensors with different descriptions. Names them.
+        InvalidArgumentError: the parts of a tensor leave holes or overlap, or its descriptions differ. The error names the tensor.
         AlreadyExistsError: the directory already has a checkpoint.
         IncompleteError: a blob is missing or too short.
         CorruptError: a summary is damaged.
         NoSpaceError: the storage is full.
         IoError: the storage failed.
 
-    After an error the checkpoint does not exist, unless ``unknown_outcome`` of the error is true. The blobs stay.
+    Returns a CommitInfo. After an error the checkpoint does not exist, unless the error's ``unknown_outcome`` is true. The blobs
+    are kept.
 
     Examples:
         >>> import numpy, sealpoint
@@ -319,7 +354,16 @@ def commit(
 
 
 def read_summary(directory: Path, blob: str) -> bytes:
-    """Reads the summary of a finished blob, as ``BlobWriter.finish`` returned it. ``blob`` is its id.
+    """Returns the summary of a finished blob, as ``BlobWriter.finish`` returned it. Not collective.
+
+    Args:
+        directory: Directory of the blob.
+        blob: Id of the blob, 32 hexadecimal digits.
+
+    Raises:
+        NotFoundError: the blob does not exist.
+        CorruptError: the blob is damaged.
+        IoError: the storage failed.
 
     Examples:
         >>> import numpy, sealpoint
@@ -335,7 +379,7 @@ def read_summary(directory: Path, blob: str) -> bytes:
 
 
 def list_blobs(directory: Path) -> list[str]:
-    """Lists the ids of all files with blob names in a directory.
+    """Returns the ids of all files with blob names in a directory. Not collective. Raises IoError if the storage failed.
 
     Examples:
         >>> import sealpoint
@@ -348,11 +392,13 @@ def list_blobs(directory: Path) -> list[str]:
 
 
 def new_attempt() -> str:
-    """Returns a new random attempt id, 32 hexadecimal digits.
+    """Returns a new random attempt id of 32 hexadecimal digits.
+
+    One process calls it and sends the id to the other processes. Raises nothing.
 
     Examples:
         >>> import sealpoint
-        >>> attempt = sealpoint.new_attempt()  # on one process, which sends it to the others
+        >>> attempt = sealpoint.new_attempt()  # on one process
         >>> with sealpoint.BlobWriter("checkpoint", attempt=attempt) as writer:
         ...     writer.add("w", b"12")
         ...     summaries = writer.finish()

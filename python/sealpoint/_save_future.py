@@ -19,12 +19,13 @@ _log = logging.getLogger("sealpoint")
 
 
 class SaveFuture(concurrent.futures.Future[_sealpoint.CommitInfo]):
-    """A save that runs in the background and completes without further calls.
+    """A save that runs in the background, and completes without further calls.
 
-    ``result()`` waits, ``done()`` polls, and ``add_done_callback()`` calls back on a thread of this object. The outcome is
-    the same on all ranks, but ranks may learn it at different times. Training can continue after a failed save. At
-    normal exit the process waits for the save. An unobserved failure is logged (logger "sealpoint", level ERROR) when the
-    object is deleted or the process exits. In a forked child all methods raise InvalidArgumentError.
+    ``result()`` waits, ``done()`` polls, and ``add_done_callback()`` calls back on a thread of this object. The outcome is the same
+    on all ranks, but may become known at a different time on each rank. Training can continue after a failed save. At normal exit
+    the process waits for the save. If no call reported the error of a failed save, the error is logged (logger "sealpoint", level
+    ERROR) when the object is garbage-collected or the process exits. No method is collective. In a forked child all methods raise
+    InvalidArgumentError.
     """
 
     def __init__(
@@ -34,7 +35,7 @@ class SaveFuture(concurrent.futures.Future[_sealpoint.CommitInfo]):
         text: str,
         on_end: Callable[[BaseException | None], None],
     ) -> None:
-        """Starts to watch the save.
+        """Starts a thread that watches the save.
 
         Args:
             text: Description of the save for messages.
@@ -45,8 +46,8 @@ class SaveFuture(concurrent.futures.Future[_sealpoint.CommitInfo]):
         self._pending: _sealpoint.PendingSave | None = pending
         self._saver: _sealpoint.Saver | None = saver  # cancels pending saves when deleted
         self._text, self._on_end, self._pid = text, on_end, os.getpid()
-        self._is_heard = False
-        _unheard.add(self)
+        self._is_observed = False
+        _unobserved.add(self)
         # Not a daemon, so the interpreter waits at exit for this thread, and thereby for the save.
         threading.Thread(target=self._watch, name="sealpoint-save", daemon=False).start()
 
@@ -71,32 +72,46 @@ class SaveFuture(concurrent.futures.Future[_sealpoint.CommitInfo]):
             raise InvalidArgumentError(f"the save belongs to process {self._pid}, of which this one is a forked child")
 
     def result(self, timeout: float | None = None) -> _sealpoint.CommitInfo:
+        """Returns the CommitInfo of the save, or raises the error of the save.
+
+        Waits at most ``timeout`` seconds. None: no timeout.
+        """
         self._check_process()
         try:
             return super().result(timeout)
         finally:
-            self._is_heard = self._is_heard or super().done()
+            self._is_observed = self._is_observed or super().done()
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Returns the error of the save, or None if it succeeded. Waits at most ``timeout`` seconds. None: no timeout."""
         self._check_process()
         error = super().exception(timeout)
-        self._is_heard = True
+        self._is_observed = True
         return error
 
     def done(self) -> bool:
+        """Returns whether the save has ended."""
         self._check_process()
         return super().done()
 
     def running(self) -> bool:
+        """Returns whether the save has not ended yet."""
         self._check_process()
         return super().running()
 
     def add_done_callback(self, fn: Callable[[concurrent.futures.Future[_sealpoint.CommitInfo]], Any]) -> None:
+        """Calls ``fn`` with this future once the save ends, on a thread of this object.
+
+        If the save has already ended, ``fn`` is called immediately.
+        """
         self._check_process()
         super().add_done_callback(fn)
 
     def cancel(self) -> bool:
-        """Asks all ranks to cancel the save if it is not too late. ``result()`` reports the outcome."""
+        """Asks all ranks to cancel the save. Returns False if the save has already ended.
+
+        ``result()`` tells whether it was cancelled.
+        """
         self._check_process()
         pending = self._pending
         if pending is None:
@@ -105,26 +120,27 @@ class SaveFuture(concurrent.futures.Future[_sealpoint.CommitInfo]):
         return True
 
     def cancelled(self) -> bool:
+        """Returns whether the save has ended because it was cancelled."""
         return self.done() and isinstance(super().exception(), CancelledError)
 
-    def _say_unheard(self) -> None:
-        if self._is_heard or os.getpid() != self._pid or not super().done():
+    def _log_unobserved(self) -> None:
+        if self._is_observed or os.getpid() != self._pid or not super().done():
             return
-        self._is_heard = True
+        self._is_observed = True
         error = super().exception()
         if error is not None and not isinstance(error, CancelledError):
-            _log.error("%s failed, and nobody asked: %s", self._text, error)
+            _log.error("%s failed, and its result was not requested: %s", self._text, error)
 
     def __del__(self) -> None:
-        if hasattr(self, "_is_heard"):
-            self._say_unheard()
+        if hasattr(self, "_is_observed"):
+            self._log_unobserved()
 
 
-_unheard: weakref.WeakSet[SaveFuture] = weakref.WeakSet()
+_unobserved: weakref.WeakSet[SaveFuture] = weakref.WeakSet()
 
 
 @atexit.register
-def _say_all_unheard() -> None:
-    """Logs unobserved failures at exit, after the interpreter has waited for the threads."""
-    for future in list(_unheard):
-        future._say_unheard()
+def _say_all_unobserved() -> None:
+    """At exit, after the interpreter has waited for all threads, logs the failures that no call has reported."""
+    for future in list(_unobserved):
+        future._log_unobserved()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Series: directories with the checkpoints of one training."""
+"""Series: a directory that contains the checkpoints of one training run."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from sealpoint._errors import InvalidArgumentError, IoError
 
 
 class Newest(NamedTuple):
-    """The newest usable checkpoint, and newer unusable ones, each with its ``problem``."""
+    """The newest usable checkpoint, and all newer checkpoints, each with the ``problem`` that makes it unusable."""
 
     entry: _sealpoint.SeriesEntry
-    passed_over: list[_sealpoint.SeriesEntry]
+    skipped: list[_sealpoint.SeriesEntry]
 
 
 class Unfinished(NamedTuple):
-    """An unfinished upload in an object store: neither completed nor aborted.
+    """An upload to an object store that was neither completed nor aborted.
 
-    ``name`` is the file name within the series. ``begun_unix_s`` is 0 if the store does not report it.
+    ``name`` is the file name within the series. ``begun_unix_s`` is 0 if the store does not report when the upload began.
     """
 
     name: str
@@ -33,8 +33,10 @@ class Unfinished(NamedTuple):
 
 
 class CleanUp(NamedTuple):
-    """Result of ``Series.clean``. ``problem`` is an UnsupportedError if the client cannot list unfinished uploads, as with
-    obstore: remove these by a lifecycle rule of the bucket.
+    """Result of ``Series.clean``.
+
+    ``problem`` is an UnsupportedError if the client, such as obstore, cannot list unfinished uploads. In that case, use a lifecycle
+    rule of the bucket to remove such uploads.
     """
 
     bytes_freed: int
@@ -43,9 +45,12 @@ class CleanUp(NamedTuple):
 
 
 class Series:
-    """The checkpoints of one training in one directory. Every call reads the directory again.
+    """The checkpoints of one training run in one directory. Every call reads the directory again.
 
-    With several processes, call it on one and send the result to the others.
+    Not collective: if the job has several processes, call methods in only one process, and send the results to the other processes.
+
+    Args:
+        path: Directory or URL, as for ``sealpoint.open``.
 
     Examples:
         >>> import sealpoint
@@ -64,13 +69,21 @@ class Series:
         self.path: str = path_of(path)
 
     def list(self) -> list[_sealpoint.SeriesEntry]:
-        """Lists committed checkpoints, newest first, then all others by name. Empty if the directory does not exist."""
+        """Returns all committed checkpoints, newest first, followed by all other entries, by name.
+
+        The list is empty if the directory does not exist.
+
+        Raises IoError if the storage failed, and InvalidArgumentError if the path is a file.
+        """
         with self._naming_files():
             return _sealpoint.series_list(self.path)
 
     @contextlib.contextmanager
     def _naming_files(self) -> Iterator[None]:
-        """Errors: InvalidArgumentError (the path is that of a file; says which, and what converts it)."""
+        """Raises InvalidArgumentError if the path is a file.
+
+        The error names the format of the file and the command that converts the file.
+        """
         try:
             yield
         except IoError:
@@ -80,15 +93,16 @@ class Series:
             raise InvalidArgumentError(f"expected a directory of checkpoints; {found}", path=self.path) from None
 
     def newest(self, *, allow_fallback: bool = False) -> Newest | None:
-        """Finds the newest committed checkpoint with all its files. Returns None if nothing was ever committed.
+        """Finds the newest committed checkpoint that has all its files. Returns None if no checkpoint was ever committed.
 
         Args:
-            allow_fallback: Return an older checkpoint if the newest is damaged, and list the skipped ones. If False, the
-                error of the newest one is raised.
+            allow_fallback: If the newest checkpoint is damaged, return an older checkpoint and list the skipped checkpoints. If
+                False, the error of the newest checkpoint is raised.
 
         Raises:
-            IoError: neither the series nor its parent directory exists; the file system may not be mounted.
-            InvalidArgumentError: the path is a checkpoint or a file, so a new training must not start silently.
+            IoError: neither the series nor its parent directory exists, possibly because the file system is not mounted.
+            InvalidArgumentError: the path is a checkpoint or a file. Without this error, a job would silently start a new training
+                run.
             Error: as for ``sealpoint.open``.
         """
         check(allow_fallback=allow_fallback)
@@ -97,9 +111,16 @@ class Series:
         return None if found is None else Newest(*found)
 
     def open_newest(self, *, allow_fallback: bool = False, **options: Any) -> _checkpoint.Checkpoint | None:
-        """Opens the checkpoint found by ``newest``; ``options`` as for ``sealpoint.open``.
+        """Opens the checkpoint found by ``newest``.
 
-        Returns None only if nothing was ever committed, so a new training can begin. Errors are never reported as None.
+        Returns None only if no checkpoint was ever committed. In this case a new training run can begin.
+
+        Args:
+            allow_fallback: As for ``newest``.
+            options: As for ``sealpoint.open``.
+
+        Raises:
+            Error: as for ``newest`` and ``sealpoint.open``.
         """
         found = self.newest(allow_fallback=allow_fallback)
         return None if found is None else _checkpoint.open(found.entry.path, **options)
@@ -115,21 +136,27 @@ class Series:
         max_bytes: int = 0,
         dry_run: bool = False,
     ) -> _sealpoint.PruneReport:
-        """Deletes the committed checkpoints that no rule keeps, oldest first.
+        """Deletes the committed checkpoints that none of the rules keeps, the oldest first.
 
         Args:
-            keep_last: Number of newest checkpoints to keep. At least 2.
-            keep_every_n_steps: Keep steps that are multiples of this number. 0: off.
-            keep_per_period: (seconds, count) keeps the newest checkpoint of each period, for the newest ``count`` periods.
-            keep_best: (metric, "least" or "greatest", count), by a provenance entry such as "metric.loss".
-            keep_within: Keep checkpoints at most this much older than the newest, in seconds or as a timedelta. 0: off.
-            max_bytes: Maximum total size. Keeps the newest checkpoints that fit, among the ones kept by the other rules, or
-                among all usable ones without such a rule. Linked files count once. The newest ``keep_last`` always stay.
-                0: unlimited.
-            dry_run: Decide without deleting.
+            keep_last: Number of checkpoints to keep, counted from the newest. At least 2.
+            keep_every_n_steps: Keep each checkpoint whose step is a multiple of this number. 0: off.
+            keep_per_period: (seconds, count): divide time into periods of this length and keep the newest checkpoint of each of the
+                last ``count`` periods.
+            keep_best: (metric, "least" or "greatest", count): keep the ``count`` checkpoints with the best value of a provenance
+                entry such as "metric.loss".
+            keep_within: Keep all checkpoints that are at most this much older than the newest checkpoint, in seconds or as a
+                timedelta. 0: off.
+            max_bytes: Maximum total size. Keep the newest checkpoints that fit into this size, out of those that the other rules
+                keep (out of all usable checkpoints if no other rule is set). A file that several checkpoints link counts once. The
+                newest ``keep_last`` checkpoints are always kept. 0: unlimited.
+            dry_run: Report the decisions without deleting anything.
+
+        Returns:
+            A PruneReport with the decision for each checkpoint.
 
         Raises:
-            InvalidArgumentError: a rule is invalid, or no checkpoint has the metric. Nothing was deleted.
+            InvalidArgumentError: a rule is invalid, or the provenance of no checkpoint has the metric. Nothing was deleted.
             IoError: the storage failed. The attribute ``report`` of the exception lists the deletions so far.
         """
         periods = listed("keep_per_period", keep_per_period)
@@ -153,7 +180,7 @@ class Series:
         return report
 
     def delete(self, name: str) -> None:
-        """Deletes a committed checkpoint, marker first. Refuses to delete the newest.
+        """Deletes a committed checkpoint, starting with its marker. Does not delete the newest checkpoint.
 
         Raises:
             InvalidArgumentError: the checkpoint is the newest, or is not committed.
@@ -166,23 +193,35 @@ class Series:
     def clean(self, name: str) -> CleanUp:
         """Removes the files of an uncommitted attempt and aborts its unfinished uploads.
 
-        Leaves a marker that prevents a slow writer from committing. A second call removes the directory too; before it, make
-        sure that no such writer is alive.
+        The first call leaves a marker in the directory, which prevents a slow writer from committing. A second call also removes
+        the directory. Before the second call, make sure that no writer of this attempt is still running.
+
+        Args:
+            name: Name of the directory in the series.
+
+        Returns:
+            A CleanUp with the number of freed bytes.
+
+        Raises:
+            InvalidArgumentError: the checkpoint is committed.
+            NotFoundError: the name does not exist.
+            IoError: the storage failed.
         """
         check(name=name)
         freed, aborted, problem = _sealpoint.series_clean(self.path, name)
-        return CleanUp(freed, [Unfinished(*one) for one in aborted], problem)
+        return CleanUp(freed, [Unfinished(*upload) for upload in aborted], problem)
 
     def unfinished(self) -> Sequence[Unfinished]:
-        """Lists unfinished uploads below the series in an object store, including uploads of running saves.
+        """Returns the unfinished uploads in a series in an object store. Uploads of saves that are still running are included.
 
-        Pass the part of a name before the ``/`` to ``clean``. Empty on a file system.
+        To remove an upload, pass the part of its name before the ``/`` to ``clean``. On a file system the list is
+        empty.
 
         Raises:
             IoError: the storage failed.
             UnsupportedError: the client (obstore) cannot list uploads.
         """
-        return [Unfinished(*one) for one in _sealpoint.series_unfinished(self.path)]
+        return [Unfinished(*upload) for upload in _sealpoint.series_unfinished(self.path)]
 
     def __repr__(self) -> str:
         return f"<sealpoint.Series {self.path!r}>"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nested states without pickle: spec/tree.md. Independent of torch; sealpoint.torch registers its types."""
+"""Nested states stored without pickle (spec/tree.md). The module is independent of torch; sealpoint.torch registers its types."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 class PerRank(Generic[T]):
-    """A value that differs by rank, such as the state of a random generator.
+    """A value that differs between ranks, such as the state of a random generator.
 
     Examples:
         >>> import torch, sealpoint.torch as sp
@@ -55,13 +55,15 @@ class PerRank(Generic[T]):
 
 
 class TensorParts:
-    """A tensor composed of other tensors: spec/tree-additions.md. Returned by a whole load for tensor subclasses.
+    """A tensor composed of other tensors (spec/tree-additions.md).
+
+    A load of the whole state returns such an object for each tensor subclass.
 
     Attributes:
         class_name: Class of the saved tensor.
         shape: Shape of the whole saved tensor.
-        context: Additional data given by the class.
-        parts: Tensors by attribute name, then by their box in the whole ("" is all of it).
+        context: Additional data from the class's ``__tensor_flatten__``.
+        parts: For each attribute name, the tensors by their box in the whole tensor ("" stands for the whole tensor).
     """
 
     def __init__(self, class_name: str, shape: list[int], context: Node, parts: dict[str, dict[str, Any]]) -> None:
@@ -72,7 +74,7 @@ class TensorParts:
 
 
 class Foreign:
-    """A stored value of an unresolved type: a torch dtype or device, or a member of an enumeration."""
+    """A stored value that was not converted to its Python type: a torch dtype or device, or a member of an enumeration."""
 
     def __init__(self, kind: str, members: Mapping[str, Any]) -> None:
         self.kind, self.members = kind, dict(members)
@@ -95,9 +97,16 @@ _decoders: dict[str, Callable[[Node], Any]] = {}
 
 
 def register_enum(cls: type[enum.Enum]) -> type[enum.Enum]:
-    """Registers an enumeration, so that its members can be saved and loaded. Usable as a decorator.
+    """Registers an enumeration, so that its members can be saved and loaded. This function can be used as a decorator.
 
-    Files name a class as ``module.QualName``. Only registered classes are ever looked up. Raises ArgumentTypeError.
+    Files name a class as ``module.QualName``. Only registered classes are ever looked up. Call the function in each process before
+    saves and loads. Returns ``cls``.
+
+    Args:
+        cls: Class derived from ``enum.Enum``.
+
+    Raises:
+        ArgumentTypeError: ``cls`` is not an enumeration.
 
     Examples:
         >>> import enum, sealpoint.torch as sp
@@ -139,10 +148,11 @@ class Encoder:
 
     Args:
         is_tensor: Tells whether a value becomes a tensor.
-        add_tensor: Called with the path's text and the tensor; returns the stored name.
+        add_tensor: Called with the text of the path and the tensor. Returns the stored name.
         rank, size: Rank of this process, and number of ranks.
-        allow_pickle: Pickle values without a node form instead of refusing them.
-        prepare: Returns the replacement of a value of another than a plain type.
+        allow_pickle: Pickle values that have no node form. If False, such values are refused.
+        prepare: Called with each value whose type is not plain. Returns the value to encode instead of this value.
+        tensor_types: Types of values that are tensors and need no preparation.
     """
 
     def __init__(
@@ -153,7 +163,9 @@ class Encoder:
         size: int = 1,
         allow_pickle: bool = False,
         prepare: Callable[[Any], Any] = lambda value: value,
+        tensor_types: Collection[type] = (),
     ) -> None:
+        self._tensor_types = tensor_types
         self._is_tensor, self._add_tensor, self._prepare = is_tensor, add_tensor, prepare
         self._rank, self._size, self._allow_pickle = rank, size, allow_pickle
         self.rank_values: dict[str, Node] = {}  # this rank's values by path: the content of its object
@@ -161,7 +173,7 @@ class Encoder:
         self._refused: list[Error] = []
 
     def encode(self, value: Any, path: Path = ()) -> Node:
-        """Encodes a state. Raises InvalidArgumentError or UnsupportedError; one error names all refused values."""
+        """Encodes a state. Raises one InvalidArgumentError or UnsupportedError, which names all refused values."""
         node = self._encode_part(value, path)
         if self._refused:
             refused, self._refused = self._refused, []
@@ -169,7 +181,7 @@ class Encoder:
         return node
 
     def _encode_part(self, value: Any, path: Path) -> Node:
-        """Encodes a part. Records an error and continues with the other parts."""
+        """Encodes a part. If this fails, records the error, so that the other parts are still encoded."""
         try:
             return self._encode(value, path)
         except Error as error:
@@ -183,6 +195,8 @@ class Encoder:
             return value if -_INT_MAX <= value <= _INT_MAX else {KIND: "int", "value": str(value)}
         if type(value) is float:
             return value if math.isfinite(value) else {KIND: "float", "value": repr(value)}
+        if type(value) in self._tensor_types:
+            return {KIND: "tensor", "name": self._add_tensor(text_of(path), value)}
         value = self._prepare(value)
         if self._is_tensor(value):
             return {KIND: "tensor", "name": self._add_tensor(text_of(path), value)}
@@ -216,8 +230,8 @@ class Encoder:
         if isinstance(value, enum.Enum) and _enum_name(type(value)) in _enums:
             return self._encode_enum(value, path)
         if type(value) is argparse.Namespace:
-            if any(isinstance(one, PerRank) for one in vars(value).values()):
-                raise UnsupportedError(f"{text_of(path)} is a Namespace with values of each rank, expected a dict")
+            if any(isinstance(var, PerRank) for var in vars(value).values()):
+                raise UnsupportedError(f"{text_of(path)} is a Namespace with per-rank values, expected a dict")
             return {KIND: "namespace", "items": self._encode_mapping(vars(value), path)}
         plain = _plain_value(value)
         if plain is not None:
@@ -239,9 +253,9 @@ class Encoder:
         if isinstance(value, enum.Enum):
             hint = "; see register_enum"
         elif callable(getattr(value, "get_state", None)):
-            hint = "; it has get_state(), whose value can be saved"
+            hint = "; its get_state() returns a value that can be saved"
         raise UnsupportedError(
-            f"values of type {type(value).__module__}.{type(value).__qualname__} have no form in the format{hint}; "
+            f"values of type {type(value).__module__}.{type(value).__qualname__} cannot be represented{hint}; "
             "expected tensors, numbers, strings, containers of these, or allow_pickle=True",
             object=text_of(path),
         )
@@ -264,7 +278,7 @@ class Encoder:
         return {KIND: "dict", "items": items}
 
     def _encode_parts(self, value: TensorParts, path: Path) -> Node:
-        parts = {box: {name: self._encode_part(one, (*path, *filter(None, (box,)), name)) for name, one in of_box.items()}
+        parts = {box: {name: self._encode_part(child, (*path, *filter(None, (box,)), name)) for name, child in of_box.items()}
                  for box, of_box in value.parts.items()}  # fmt: skip
         return {KIND: _PARTS, "class": value.class_name, "shape": list(value.shape), "context": value.context, "parts": parts}
 
@@ -274,7 +288,7 @@ class Encoder:
         self.is_per_rank = True
         name = text_of(path)
         if name in self.rank_values:
-            raise InvalidArgumentError("two places of the state have this path", object=name)
+            raise InvalidArgumentError("duplicate path in the state", object=name)
         try:
             self.rank_values[name] = self._encode_part(value.value, (*path, f"rank{self._rank}"))
         finally:
@@ -292,7 +306,10 @@ def is_named_tuple(value: Any) -> bool:
 
 
 def _plain_value(value: Any) -> str | int | float | None:
-    """Returns the value of a plain-type subclass, or the text of a path; None for other values."""
+    """Converts an instance of a subclass of a plain type to the plain type, or a path to text.
+
+    Returns None for any other value.
+    """
     if isinstance(value, pathlib.PurePath):
         return str(value)
     if isinstance(value, str):
@@ -305,20 +322,21 @@ def _plain_value(value: Any) -> str | int | float | None:
 
 
 def is_of_numpy(value: Any) -> bool:
-    """Tells whether it is a numpy array or scalar; both keep their dtype."""
+    """Tells whether a value is a numpy array or scalar. Both keep their dtype."""
     return "numpy" in sys.modules and isinstance(value, (numpy().generic, numpy().ndarray))
 
 
 def _error_of_all(refused: list[Error]) -> Error:
-    """Builds one error that names several refused values."""
-    named = "; ".join(f"{one.tensor or one.object or 'the state itself'}: {one.message}" for one in refused[:_REFUSED_NAMED_MAX])
+    """Combines the errors for all refused values into one error."""
+    shown = refused[:_REFUSED_NAMED_MAX]
+    named = "; ".join(f"{place.tensor or place.object or 'the state itself'}: {place.message}" for place in shown)
     more = f"; and {len(refused) - _REFUSED_NAMED_MAX} more" if len(refused) > _REFUSED_NAMED_MAX else ""
     first = refused[0]
     return type(first)(f"{len(refused)} values cannot be saved: {named}{more}", tensor=first.tensor, object=first.object)
 
 
 def part_of(key: Any) -> str | int:
-    """Returns the path part of a mapping key."""
+    """Returns the part of a path that stands for a mapping key."""
     return key if isinstance(key, (str, int)) else str(key)
 
 
@@ -327,7 +345,7 @@ def _text(text: str, path: Path) -> str:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
-        message = f"string is not text, expected what UTF-8 can encode: {error}"
+        message = f"string is not text, expected text that UTF-8 can encode: {error}"
         raise UnsupportedError(message, object=text_of(path)) from error
     return text
 
@@ -346,12 +364,15 @@ def _encode_array(value: Any, path: Path) -> Node:
 
 
 def rank_object(rank: int) -> str:
-    """Builds the object with one rank's ``per_rank`` values."""
+    """Returns the name of the object that contains one rank's ``per_rank`` values."""
     return f"{OBJECT}.rank{rank}"
 
 
 def merge(nodes: list[tuple[int, Node]]) -> Node:
-    """Merges the trees of some ranks. Raises InvalidArgumentError, which names the difference and its path."""
+    """Merges the trees of several ranks.
+
+    If they contradict each other, raises InvalidArgumentError, which names a difference and its path.
+    """
     (first, merged), *others = nodes
     for rank, node in others:
         merged = _merge(merged, node, (first, rank), ())
@@ -359,32 +380,32 @@ def merge(nodes: list[tuple[int, Node]]) -> Node:
 
 
 def united_paths(nodes: list[Node], path: Path = ()) -> Iterator[str]:
-    """Returns the paths of value mappings with different keys on different ranks, such as data loader positions by rank."""
+    """Returns the paths of value mappings whose keys differ between ranks, such as data loader positions with one key per rank."""
     members = [one for node in nodes if (one := _members(node)) is not None]
     if len(members) < 2:
         return
-    keys = list(dict.fromkeys(key for one in members for key in one))
-    if any(len(one) != len(keys) for one in members) and not any(nodes_of(nodes, ("tensor", _PARTS))):
+    keys = list(dict.fromkeys(key for member in members for key in member))
+    if any(len(member) != len(keys) for member in members) and not any(nodes_of(nodes, ("tensor", _PARTS))):
         yield text_of(path)
     if KIND not in nodes[0]:  # non-string keys belong to histories
         for key in keys:
-            yield from united_paths([one[key] for one in members if key in one], (*path, key))
+            yield from united_paths([member[key] for member in members if key in member], (*path, key))
 
 
 def nodes_of(node: Node, kinds: Collection[str]) -> Iterator[dict[str, Node]]:
-    """Returns the nodes of these kinds in a tree, each before its descendants."""
+    """Yields the nodes of these kinds in a tree, each node before its descendants."""
     if isinstance(node, list):
-        for one in node:
-            yield from nodes_of(one, kinds)
+        for child in node:
+            yield from nodes_of(child, kinds)
     elif isinstance(node, dict):
         if node.get(KIND) in kinds:
             yield node
-        for one in node.values():
-            yield from nodes_of(one, kinds)
+        for value in node.values():
+            yield from nodes_of(value, kinds)
 
 
 def _members(node: Node) -> dict[Any, Node] | None:
-    """Returns the values of a mapping by comparable key, or None for other nodes."""
+    """Returns the values of a mapping by comparable key, or None if the node is not a mapping."""
     if not isinstance(node, dict):
         return None
     if KIND not in node:
@@ -395,15 +416,18 @@ def _members(node: Node) -> dict[Any, Node] | None:
 
 
 def _stored(node: Node) -> str:
-    """Distinguishes stored nodes: in Python 1, 1.0 and True are equal, and so are 0.0 and -0.0."""
+    """Returns a string that is equal for two nodes only if they would be stored identically.
+
+    Python's ``==`` treats 1, 1.0 and True as equal, and also 0.0 and -0.0.
+    """
     return json.dumps(node, sort_keys=True)
 
 
 def _compared(key: Node) -> Any:
-    """Returns a form that is equal for keys that are equal in Python."""
+    """Returns a value that is equal for two keys if Python treats the keys as equal."""
     kind = key.get(KIND) if isinstance(key, dict) else None
     if kind == "tuple":
-        return tuple(_compared(one) for one in key["items"])
+        return tuple(_compared(item) for item in key["items"])
     if kind == "int":
         return int(key["value"])
     return key if kind is None else (KIND, _stored(key))
@@ -458,13 +482,13 @@ def dump(node: Node) -> bytes:
 
 
 def parse(data: bytes) -> Node:
-    """Parses a tree. Raises CorruptError for invalid bytes, UnsupportedError for a later version."""
+    """Parses a tree. Raises CorruptError for invalid bytes, and UnsupportedError for a later version."""
     try:
         root = json.loads(data, object_hook=_checked)
     except (UnicodeDecodeError, ValueError, RecursionError) as error:
         raise CorruptError(f"tree is not JSON, expected a JSON document: {error}", object=OBJECT) from error
     if isinstance(root, dict) and root.get(KIND) == "tree":
-        raise UnsupportedError(f"tree has version {root.get('version')!r}, expected 1, which does not say so", object=OBJECT)
+        raise UnsupportedError(f"tree has version {root.get('version')!r}, expected 1", object=OBJECT)
     return root
 
 
@@ -484,6 +508,8 @@ _MEMBERS = {
 
 def _checked(node: dict[str, Node]) -> dict[str, Node]:
     kind = node.get(KIND)
+    if kind == "tensor" and len(node) == 2 and "name" in node:
+        return node
     known = _MEMBERS.get(kind) if isinstance(kind, str) else None
     if known is not None and (unknown := node.keys() - known - {KIND}):
         raise UnsupportedError(
@@ -495,13 +521,17 @@ def _checked(node: dict[str, Node]) -> dict[str, Node]:
 
 
 class Decoder:
-    """Decodes nodes into values. ``load_tensor`` receives the name of each tensor."""
+    """Decodes nodes into values. ``load_tensor`` is called with the name of each tensor and returns the tensor."""
 
     def __init__(self, load_tensor: Callable[[str], Any], allow_pickle: bool = False) -> None:
         self._load_tensor, self._allow_pickle = load_tensor, allow_pickle
 
     def decode(self, node: Node) -> Any:
-        """Decodes a node. Raises CorruptError (no writer stores this) and UnsupportedError (a pickle without permission)."""
+        """Decodes a node.
+
+        Raises CorruptError for a node that no writer would store, and UnsupportedError for a pickle if the caller did not allow
+        pickles.
+        """
         try:
             return self._decode(node)
         except Error:
@@ -511,7 +541,7 @@ class Decoder:
 
     def _decode(self, node: Node) -> Any:
         if isinstance(node, list):
-            return [self._decode(one) for one in node]
+            return [self._decode(child) for child in node]
         if not isinstance(node, dict):
             return node
         kind = node.get(KIND)
@@ -547,7 +577,7 @@ class Decoder:
             if cls:
                 return cls[node["name"]] if "name" in node else cls(self._decode(node["value"]))
         if kind == _PARTS:
-            parts = {box: {name: self._decode(one) for name, one in of_box.items()} for box, of_box in node["parts"].items()}
+            parts = {box: {name: self._decode(value) for name, value in of_box.items()} for box, of_box in node["parts"].items()}
             return TensorParts(node["class"], list(node["shape"]), node["context"], parts)
         if kind == "pickle":
             return self._decode_pickle(node)

@@ -12,11 +12,11 @@ from sealpoint._tree import KIND, Node, Path, text_of
 
 
 class _Branch(dict[str | int, Any]):
-    """A container of a kind not known yet."""
+    """A container that may become a list or a mapping."""
 
 
 def nest(leaves: Iterable[tuple[Path, Node]]) -> Node:
-    """Builds the tree of these leaves. Numbers in paths are list positions, strings are mapping keys."""
+    """Builds a tree from leaves. In a leaf's path, numbers are list positions and strings are mapping keys."""
     root = _Branch()
     for path, node in leaves:
         branch = root
@@ -25,7 +25,7 @@ def nest(leaves: Iterable[tuple[Path, Node]]) -> Node:
             if not isinstance(branch, _Branch):
                 raise InvalidArgumentError("path has both a value and children", object=text_of(path))
         if path[-1] in branch:
-            raise InvalidArgumentError("two places of the state have this path", object=text_of(path))
+            raise InvalidArgumentError("duplicate path in the state", object=text_of(path))
         branch[path[-1]] = node
     return _node_of(root, is_root=True)
 
@@ -45,7 +45,7 @@ def kind_of(node: Node) -> str | None:
 
 
 def entries_of(node: Node) -> dict[Any, Node] | None:
-    """Returns the values of a mapping by key, or None for other nodes."""
+    """Returns the values of a mapping by key, or None if the node is not a mapping."""
     if not isinstance(node, dict):
         return None
     if KIND not in node:
@@ -57,9 +57,9 @@ def entries_of(node: Node) -> dict[Any, Node] | None:
 
 
 def find(entries: Mapping[Any, Node], name: str) -> Node | None:
-    """Finds a name in a mapping with differently divided keys, or returns None.
+    """Finds a name in a mapping whose keys may divide the name at different dots, or returns None.
 
-    "a" in {"a.b": …} finds {"b": …}; "a.b" in {"a": {"b": …}} finds the inner value.
+    The name "a" finds {"b": …} in {"a.b": …}; the name "a.b" finds the inner value in {"a": {"b": …}}.
     """
     inner = {key[len(name) + 1 :]: node for key, node in entries.items() if isinstance(key, str) and key.startswith(f"{name}.")}
     if inner:
@@ -73,7 +73,7 @@ def find(entries: Mapping[Any, Node], name: str) -> Node | None:
 
 
 def flatten(node: Node, path: Path = ()) -> Iterator[tuple[Path, Node]]:
-    """Returns the leaves by DCP path: keys are strings, and lists are divided only if they have more than plain values."""
+    """Returns the leaves by their path as in DCP: all keys are strings, and a list that contains only plain values is one leaf."""
     entries = entries_of(node)
     if entries is not None:
         for key, value in entries.items():
@@ -87,6 +87,6 @@ def flatten(node: Node, path: Path = ()) -> Iterator[tuple[Path, Node]]:
 
 def _is_walked(node: list[Node]) -> bool:
     return any(
-        entries_of(one) is not None or kind_of(one) in ("tensor", "per_rank") or (isinstance(one, list) and _is_walked(one))
-        for one in node
+        entries_of(child) is not None or kind_of(child) in ("tensor", "per_rank") or (isinstance(child, list) and _is_walked(child))
+        for child in node
     )

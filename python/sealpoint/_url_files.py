@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replacements for ``os``, ``open`` and ``pathlib`` in frameworks, so that their directories may be object store URLs.
+"""Replacements for ``os``, ``open`` and ``pathlib`` in frameworks, so that directories may be object store URLs.
 
-Each replaces a module, function or class of a framework, and delegates to it for all other paths.
+Each of them replaces a module, function or class that a framework uses. For all paths that are not URLs, it calls the original.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SIZE_MAX_BYTES = 1 << 20
 
 
 def is_url(path: Any) -> bool:
-    """Tells whether this library serves the URL; Megatron's own client serves some."""
+    """Tells whether a path is a URL that this library handles. Megatron's own client handles some other URLs."""
     if not isinstance(path, (str, os.PathLike)):
         return False
     text = os.fspath(path)
@@ -38,7 +38,7 @@ def is_folder(path: Any) -> bool:
 
 
 class Os:
-    """Replaces the module ``os``. A directory of an object store exists as soon as it is not empty."""
+    """Replaces the module ``os``. A directory in an object store exists if it is not empty."""
 
     def __init__(self, native: Any = os) -> None:
         self._native = native
@@ -53,7 +53,7 @@ class Os:
 
 
 class OsPath:
-    """In the place of ``os.path``, and of modules that have ``exists``, ``isfile`` and ``isdir``."""
+    """Replaces ``os.path``, or any other module with the functions ``exists``, ``isfile`` and ``isdir``."""
 
     def __init__(self, native: Any) -> None:
         self._native = native
@@ -72,7 +72,7 @@ class OsPath:
 
 
 class _Written(io.StringIO):
-    """A file that is written at once, when it is closed; not at all if its block fails."""
+    """A file that is written as a whole when it is closed. If the ``with`` block raises an exception, nothing is written."""
 
     def __init__(self, path: str) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ class _Written(io.StringIO):
 
 
 def opener(native: Callable[..., Any] = open) -> Callable[..., Any]:
-    """Replaces ``open``: small files of an object store are read and written whole."""
+    """Replaces ``open``. Small files in an object store are read and written as a whole."""
 
     def open_any(file: Any, mode: str = "r", *arguments: Any, **options: Any) -> Any:
         if not is_url(file):
@@ -104,8 +104,8 @@ def opener(native: Callable[..., Any] = open) -> Callable[..., Any]:
             raise FileNotFoundError(errno.ENOENT, "no such object", path)
         if mode not in ("r", "rb") or len(content) > _SIZE_MAX_BYTES:
             raise UnsupportedError(
-                f"open(…, {mode!r}) of a file in an object store, expected to read or write a whole one of 1 MiB at most: "
-                "checkpoints of this library have digests of their own, and need no verify_integrity",
+                f"open(…, {mode!r}) of a file in an object store, expected to read or write a whole file of at most 1 MiB; "
+                "verify_integrity is not needed, because checkpoints of this library have digests",
                 path=path,
             )
         return io.BytesIO(content) if mode == "rb" else io.StringIO(content.decode())
@@ -114,7 +114,7 @@ def opener(native: Callable[..., Any] = open) -> Callable[..., Any]:
 
 
 class UrlPath(os.PathLike[str]):
-    """The pathlib.Path methods used by frameworks, for a URL, from which pathlib would remove a slash."""
+    """A URL with the methods of pathlib.Path that frameworks use. A real pathlib.Path would remove one slash after the scheme."""
 
     def __init__(self, url: str) -> None:
         self._url = url.rstrip("/")

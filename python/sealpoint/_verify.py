@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Verifying checkpoints."""
+"""Verification of checkpoints."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ def verify(
     raise_limits: int = 1,
     progress: Progress = None,
 ) -> _sealpoint.VerifyReport:
-    """Verifies a checkpoint and reports the result. Damage is reported, not raised.
+    """Verifies a checkpoint and returns a report. Damage is reported, not raised as an error. One process calls it.
 
     Args:
         path: As for ``sealpoint.open``.
-        level: "files" checks marker, index, existence and length of every blob; "structure" also checks headers, tables
-            and manifests; "full" also checks every chunk and every padding byte.
+        level: "files" checks the marker, the index, and the existence and length of every blob. "structure" also checks
+            headers, tables and manifests. "full" also checks every chunk and every padding byte.
         threads: Number of threads that read and verify, 1 to 1024. Default: 1.
-        direct_io: At level "full", bypass the page cache, so that the disk itself is checked.
-        violations_per_file_max: Maximum number of violations listed per file. All are counted.
+        direct_io: Bypass the page cache at level "full", so that the disk itself is checked.
+        violations_per_file_max: Maximum number of violations listed per file. Violations above this number are only counted.
         raise_limits: As for ``sealpoint.open``.
         progress: As for ``Checkpoint.read``.
 
     Returns:
-        A report. ``report.ok`` is true if the verdict is "committed", that is, valid at this level.
+        A report. ``report.ok`` is true if the verdict is "committed": the checkpoint passed all checks of ``level``.
 
     Raises:
         InvalidArgumentError: an argument is invalid.
-        UnsupportedError: a URL with an unknown scheme.
+        UnsupportedError: the path is a URL with an unknown scheme.
 
     Examples:
         >>> import sealpoint

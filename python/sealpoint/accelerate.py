@@ -32,11 +32,11 @@ RESUME_CONTRACT = Contract(per_rank="report")
 
 
 def check_supported(accelerator: Any) -> None:
-    """Raises UnsupportedError for engines that keep their own state."""
+    """Raises UnsupportedError if the Accelerator uses an engine that manages its own state."""
     kind = accelerator.distributed_type.name
     plugin = getattr(accelerator.state, "fsdp_plugin", None)
     if kind in ("DEEPSPEED", "MEGATRON_LM", "XLA"):
-        raise UnsupportedError(f"accelerate runs {kind}, whose state is its own; expected FSDP2, DDP or one process")
+        raise UnsupportedError(f"accelerate runs {kind}, which keeps its own state; expected FSDP2, DDP or one process")
     if plugin is not None and plugin.fsdp_version != 2:
         raise UnsupportedError(
             f"fsdp_version is {plugin.fsdp_version}, which flattens parameters; expected 2 (fully_shard), DDP or one process"
@@ -44,36 +44,44 @@ def check_supported(accelerator: Any) -> None:
 
 
 def unwrapped(model: Any) -> Any:
-    """Returns the model without the wrappers of DDP and torch.compile, so that names are independent of them."""
+    """Returns the model without the wrappers of DDP and torch.compile, so that names do not depend on these wrappers."""
     return _accelerate.utils.extract_model_from_parallel(model, keep_torch_compile=False)
 
 
 class AcceleratorCheckpointer(Checkpointer):
-    """A ``sealpoint.torch.Checkpointer`` for everything an Accelerator has prepared.
+    """A ``sealpoint.torch.Checkpointer`` that saves all objects that an Accelerator has prepared.
 
     Saves models, optimizers, schedulers, scaler, data loader positions, objects passed to ``register_for_checkpointing``, and
     the random generators of each rank.
 
-        with AcceleratorCheckpointer(accelerator, "run", every=100, keep=3) as checkpoints:
-            first = (checkpoints.resume() or 0) + 1
-            for step in range(first, last + 1):
-                train(step)
-                checkpoints.step(step)
-
-    Each rank saves its own part in the background, and any number of ranks can resume. Use it instead of
-    ``Accelerator.save_state``, which gathers or pickles the state before it calls its hooks. Collective: all ranks call all
-    methods, after ``prepare``.
+    Each rank saves its own part in the background. A job with any number of ranks can resume. Use it instead of
+    ``Accelerator.save_state``, which gathers or pickles the state before its hooks can save it. Collective: all ranks call all
+    methods, after they have called ``prepare``.
 
     Args:
-        accelerator: An Accelerator on one process, with DDP or with FSDP2.
-        others: As for ``sealpoint.torch.Checkpointer``.
+        accelerator: An Accelerator with one process, DDP or FSDP2.
+        directory: Directory or URL of the series, created if missing.
+        every, keep, keep_best, keep_every, wait, on_error, on_sigterm, options: As for ``sealpoint.torch.Checkpointer``.
 
-    ``step``, ``save`` and ``resume`` accept a mapping with additional state, such as {"epoch": 3}; ``resume`` fills it. On
-    another number of ranks, random generators and stateful data loaders stay unchanged, with a warning ("sealpoint").
+    ``step``, ``save`` and ``resume`` accept a mapping with additional state, such as {"epoch": 3}; ``resume`` fills the mapping. If
+    a job resumes with a different number of ranks, random generators and stateful data loaders keep their current state, and a
+    warning is logged ("sealpoint").
 
     Raises:
-        UnsupportedError: DeepSpeed, Megatron-LM, XLA or FSDP1.
+        UnsupportedError: the Accelerator uses DeepSpeed, Megatron-LM, XLA or FSDP1.
         Error: as for ``Checkpointer``.
+
+    Examples:
+        >>> import torch
+        >>> from accelerate import Accelerator
+        >>> from sealpoint.accelerate import AcceleratorCheckpointer
+        >>> accelerator = Accelerator(cpu=True)
+        >>> model = accelerator.prepare(torch.nn.Linear(4, 4))
+        >>> with AcceleratorCheckpointer(accelerator, "run", every=2, keep=2) as checkpoints:
+        ...     for step in range((checkpoints.resume() or 0) + 1, 5):
+        ...         _ = checkpoints.step(step)
+        >>> AcceleratorCheckpointer(accelerator, "run").resume()  # in the next job
+        4
     """
 
     def __init__(
@@ -98,7 +106,7 @@ class AcceleratorCheckpointer(Checkpointer):
         self._accelerator = accelerator
 
     def state(self, more: Any = None) -> dict[str, Any]:
-        """Returns the state that is saved, and filled by ``resume``."""
+        """Returns the state that ``save`` stores and ``resume`` fills. ``more`` is the additional state. Not collective."""
         of = self._accelerator
         state = {
             "models": [unwrapped(model) for model in of._models],
@@ -118,17 +126,25 @@ class AcceleratorCheckpointer(Checkpointer):
     def step(
         self, step: int, state_dict: Mapping[Any, Any] | None = None, *, provenance: Provenance | None = None
     ) -> SaveFuture | _sealpoint.CommitInfo | None:
+        """Saves if a save is due, as ``sealpoint.torch.Checkpointer.step`` does. ``state_dict`` is the additional state."""
         return super().step(step, state_dict, provenance=provenance)  # type: ignore[arg-type]  # goes to save()
 
     def save(
         self, step: int, state_dict: Mapping[Any, Any] | None = None, *, provenance: Provenance | None = None
     ) -> SaveFuture | _sealpoint.CommitInfo | None:
+        """Saves now, as ``sealpoint.torch.Checkpointer.save`` does. ``state_dict`` is the additional state."""
         return super().save(step, self.state(state_dict), provenance=provenance)
 
     def resume(
         self, state_dict: State | None = None, *, required: bool = False, allow_foreign: bool = False,
         **options: Unpack[ResumeKeywords]
     ) -> int | None:
+        """Loads the newest checkpoint, as ``sealpoint.torch.Checkpointer.resume`` does, and returns its step, or None.
+
+        Args:
+            state_dict: Additional state to fill.
+            required, allow_foreign, options: As for ``sealpoint.torch.Checkpointer.resume``.
+        """
         state = self.state(state_dict)
         options.setdefault("contract", RESUME_CONTRACT)
         step = super().resume(state, required=required, allow_foreign=allow_foreign, **options)
@@ -138,7 +154,7 @@ class AcceleratorCheckpointer(Checkpointer):
 
 
 class _Attribute:
-    """A numeric attribute of an object, as a separate state."""
+    """Wraps one numeric attribute of an object, so that the attribute has its own ``state_dict``."""
 
     def __init__(self, owner: Any, name: str) -> None:
         self._owner, self._name = owner, name
@@ -151,7 +167,7 @@ class _Attribute:
 
 
 class _Loader(_Attribute):
-    """The epoch of a data loader, and the position of each rank in a stateful one."""
+    """The state of a data loader: its epoch and, if the loader is stateful, the position of each rank."""
 
     def __init__(self, loader: Any) -> None:
         super().__init__(loader, "iteration")

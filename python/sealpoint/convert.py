@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The former name of ``sealpoint.interop``, kept for one release."""
+"""Former name of the module ``sealpoint.interop``, kept for one release."""
 
 import warnings
 

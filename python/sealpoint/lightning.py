@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints for Lightning, for strategies in which one process saves everything, such as DDP or a single device.
+"""Checkpoints for Lightning strategies in which one process saves the whole state, such as DDP or a single device.
 
     trainer = Trainer(plugins=[SealpointCheckpointIO()])
 """
@@ -35,7 +35,7 @@ os.register_at_fork(after_in_child=lambda: globals().update(_turn=threading.RLoc
 
 
 def _base() -> Any:
-    """The interface, of whichever package the program uses."""
+    """Returns the interface CheckpointIO from the Lightning package that the program uses."""
     names = ("lightning.fabric", "lightning_fabric")
     is_old = "pytorch_lightning" in sys.modules and "lightning" not in sys.modules
     errors = []
@@ -48,7 +48,7 @@ def _base() -> Any:
 
 
 def _content(path: str) -> Any:
-    """A file of torch.save, for torch.load."""
+    """Returns the content of a file that torch.save wrote, in a form that torch.load accepts."""
     if _paths.is_local(path):
         return path
     return io.BytesIO(_sealpoint.read_file(path, sys.maxsize) or b"")
@@ -59,19 +59,20 @@ def _is_kept(path: str) -> bool:
 
 
 class SealpointCheckpointIO(_base()):  # type: ignore[misc]
-    """Saves the checkpoint dict of a Trainer as a checkpoint of this library: a directory in place of Lightning's file.
+    """Saves the checkpoint dict of a Trainer as a Sealpoint checkpoint, which is a directory instead of Lightning's single file.
 
-    Paths may be URLs of object stores, which Lightning lists via fsspec (docs/guides/frameworks.md). Strategies that shard
-    checkpoints over ranks (``FSDPStrategy(state_dict_type="sharded")``, ``ModelParallelStrategy``) do not use such plugins.
+    Paths may be URLs of object stores; Lightning lists their content via fsspec (docs/guides/frameworks.md). Strategies that shard
+    checkpoints over ranks (``FSDPStrategy(state_dict_type="sharded")``, ``ModelParallelStrategy``) do not use CheckpointIO plugins.
 
     Args:
-        replace: Replace a checkpoint of the same name, such as ``last.ckpt``. The new one is durable before the old one is
-            removed. False: raise AlreadyExistsError.
-        allow_pickle: Pickle values of other types. False: raise an error with their path.
+        replace: Replace a checkpoint with the same name, such as ``last.ckpt``. The new checkpoint is durable before the old
+            checkpoint is removed. If False, an existing checkpoint raises AlreadyExistsError.
+        allow_pickle: Pickle values of types that cannot be stored otherwise. If False, such a value raises an error that names its
+            path.
         codec: Compression of elements.
         threads: Number of threads that read and verify. Default: as for ``sealpoint.torch.load``.
-        frozen, full_every: As for ``sealpoint.torch.save``: unchanged tensors are linked from the last saved or loaded
-            checkpoint. Names are paths in the dict, such as "state_dict.base.*".
+        frozen, full_every: As for ``sealpoint.torch.save``. Unchanged tensors are linked from the checkpoint that was saved or
+            loaded last. Patterns match paths in the dict, such as "state_dict.base.*".
 
     Raises:
         InvalidArgumentError: an option is invalid.
@@ -94,7 +95,15 @@ class SealpointCheckpointIO(_base()):  # type: ignore[misc]
         self._latest: tuple[str, int, str] | None = None  # what was last saved or loaded, if something is frozen
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
-        """Saves the checkpoint. One process calls it. Raises as ``sealpoint.torch.save`` does; then no new checkpoint exists."""
+        """Saves the checkpoint. One process calls it.
+
+        Raises as ``sealpoint.torch.save`` does. After an error no new checkpoint exists.
+
+        Args:
+            checkpoint: Checkpoint dict of the Trainer.
+            path: Directory or URL of the checkpoint.
+            storage_options: Must be None.
+        """
         if storage_options is not None:
             raise InvalidArgumentError(f"storage_options is a {type(storage_options).__name__}, expected None")
         target = path_of(path)
@@ -116,7 +125,7 @@ class SealpointCheckpointIO(_base()):  # type: ignore[misc]
         if not self._replace or not (kind == "file" or _directories.is_checkpoint(target)):
             raise AlreadyExistsError("something is there already", path=target)
         if _is_kept(target):
-            raise AlreadyExistsError("a KEEP file pins the checkpoint that is there: it is not replaced", path=target)
+            raise AlreadyExistsError("the existing checkpoint is pinned by a KEEP file and is not replaced", path=target)
         beside = f"{target}.new-{secrets.token_hex(4)}"
         info = save(checkpoint, beside, **options)
         self._note(info, beside)
@@ -130,16 +139,23 @@ class SealpointCheckpointIO(_base()):  # type: ignore[misc]
             self.remove_checkpoint(beside)
 
     def _note(self, checkpoint: Any, path: str) -> None:
-        """What the next save follows, and may link from."""
+        """Records the checkpoint as the parent of the next save, which may link files from it."""
         if self._frozen:
             self._latest = (checkpoint.attempt, checkpoint.sequence, _paths.absolute(path))
 
     def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: Any = None) -> dict[str, Any]:
-        """Loads the whole dict into new tensors. Reads a torch.save file as Lightning does. Any process may call it.
+        """Returns the whole checkpoint dict, with new tensors. Files that torch.save wrote are read as Lightning reads them.
+
+        Not collective.
 
         Args:
+            path: Directory or URL of the checkpoint, or a file.
             map_location: A device. Functions and mappings are not supported.
-            weights_only: Ignored, because no pickle is read.
+            weights_only: Ignored for Sealpoint checkpoints: the option ``allow_pickle`` of the plugin determines
+                whether pickled values are read.
+
+        Raises:
+            Error: as for ``sealpoint.torch.load_full``.
         """
         target = path_of(path)
         if _paths.kind_of(target) == "file":
@@ -158,14 +174,15 @@ class SealpointCheckpointIO(_base()):  # type: ignore[misc]
         return found
 
     def remove_checkpoint(self, path: Any) -> None:
-        """Removes a checkpoint, marker first, or a file, after waiting for a running save. One process calls it.
+        """Waits for a running save, then removes a file, or a checkpoint starting with its marker. One process calls it.
 
-        A checkpoint pinned by a KEEP file stays, with a warning.
+        If a KEEP file pins the checkpoint, the checkpoint is not removed and a warning is logged. Raises IoError if the storage
+        failed.
         """
         target = path_of(path)
         with _turn:
             if _is_kept(target):
-                _log.warning("%s is not deleted: a KEEP file pins it", target)
+                _log.warning("%s was not deleted: a KEEP file pins it", target)
             else:
                 _directories.remove(target, everything=True)
 

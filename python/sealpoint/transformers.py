@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Hugging Face Trainer with checkpoints of this library, and exports for ``from_pretrained``.
+"""A Hugging Face Trainer that saves Sealpoint checkpoints, and exports for ``from_pretrained``.
 
     trainer = SealpointTrainer(model, args, train_dataset=data)
     trainer.train(resume_from_checkpoint=trainer.newest_checkpoint())
@@ -67,27 +67,42 @@ SHARD_SIZE_DEFAULT = "5GB"
 
 class _OfTrainer(Checkpointer):
     def _note_rank(self, step: int, provenance: Provenance | None) -> None:
-        """Each save is ranked: one without the metric is worse than an earlier one, as the Trainer found."""
+        """Treats every save as ranked.
+
+        A save without the metric is worse than an earlier one, because the Trainer has already compared them.
+        """
 
 
 class SealpointTrainer(_transformers.Trainer):  # type: ignore[misc]
-    """A Trainer that saves a series of checkpoints of this library: each rank saves its own part, in the background.
+    """A Trainer that saves a series of Sealpoint checkpoints: each rank saves its own part, in the background.
 
-    All TrainingArguments keep their meaning, except that ``save_total_limit`` is at least 2 and checkpoints have series names.
-    To combine it with another Trainer, make it the first base: ``class Mine(SealpointTrainer, SFTTrainer): ...``
+    All TrainingArguments keep their meaning, except that ``save_total_limit`` is at least 2 and checkpoints have series names. To
+    combine this class with a different Trainer, list it first among the bases: ``class Mine(SealpointTrainer, SFTTrainer): ...``
 
     Args:
-        checkpoint_options: Options of ``sealpoint.torch.Checkpointer`` except ``every``, ``keep`` and ``process_group``; also
-            ``directory`` of the series, which may be a URL of an object store. Default: ``output_dir``.
+        checkpoint_options: Options of ``sealpoint.torch.Checkpointer`` except ``every``, ``keep`` and ``process_group``. The option
+            ``directory`` is the directory of the series, and may be a URL of an object store; default: ``output_dir``.
         resume_options: Options of ``sealpoint.torch.load``, such as ``contract`` and ``convert``.
-        others: As for the Trainer.
+        others: As for the class ``transformers.Trainer``.
 
-    A failed save raises in the next save, or at the end of ``train``, which waits for all saves; with ``on_error="warn"`` it is
-    logged.
+    If a save fails, its error is raised by the next save, or at the end of ``train``, which waits for all saves. With
+    ``on_error="warn"`` the error is only logged.
 
     Raises:
-        UnsupportedError: DeepSpeed, FSDP1, XLA, or pushing checkpoints to the hub.
+        UnsupportedError: the Trainer uses DeepSpeed, FSDP1 or XLA, or pushes checkpoints to the hub.
         Error: as for ``Checkpointer``.
+
+    Examples:
+        >>> from sealpoint.transformers import SealpointTrainer
+        >>> from transformers import LlamaConfig, LlamaForCausalLM, TrainingArguments
+        >>> model = LlamaForCausalLM(LlamaConfig(vocab_size=8, hidden_size=8, intermediate_size=8, num_hidden_layers=1,
+        ...                                      num_attention_heads=2))
+        >>> data = [{"input_ids": [1, 2, 3], "labels": [1, 2, 3]}] * 8
+        >>> arguments = TrainingArguments("run", max_steps=2, save_steps=2, disable_tqdm=True, report_to=[], use_cpu=True)
+        >>> trainer = SealpointTrainer(model, arguments, train_dataset=data)
+        >>> trainer.train(resume_from_checkpoint=trainer.newest_checkpoint()).global_step
+        {'train_runtime': ...}
+        2
     """
 
     def __init__(self, *args: Any, checkpoint_options: Mapping[str, Any] | None = None,
@@ -122,9 +137,10 @@ class SealpointTrainer(_transformers.Trainer):  # type: ignore[misc]
         )  # fmt: skip
 
     def newest_checkpoint(self) -> str | None:
-        """Returns the checkpoint for ``train`` to resume from, or None. Collective: all ranks call it.
+        """Returns the checkpoint from which ``train`` should resume, or None. Collective: all ranks call it.
 
-        This is the newest usable checkpoint, or one that a plain Trainer saved earlier. Raises as ``Checkpointer.newest`` does.
+        The result is the newest usable checkpoint, or a checkpoint that a plain Trainer saved earlier. Raises as
+        ``Checkpointer.newest`` does.
         """
         staged = self._checkpoint_options.get("staged")
         directory = self.args.output_dir if self._place is None else self._place
@@ -141,9 +157,16 @@ class SealpointTrainer(_transformers.Trainer):  # type: ignore[misc]
         return _ask_first("find a checkpoint of the Trainer in", folder, find)  # type: ignore[no-any-return]
 
     def train(self, resume_from_checkpoint: Any = None, *args: Any, **kwargs: Any) -> Any:
-        """Trains as the Trainer does. Collective: all ranks call it.
+        """Trains, and returns the same result as ``Trainer.train``. Collective: all ranks call it.
 
-        ``resume_from_checkpoint`` is a checkpoint of this library or of the Trainer, or True for the newest one, which must exist.
+        Args:
+            resume_from_checkpoint: A Sealpoint checkpoint, a checkpoint of a plain Trainer, or True for the newest checkpoint,
+                which must exist.
+
+        Raises:
+            NotFoundError: ``resume_from_checkpoint`` is True, but no checkpoint was ever saved.
+            UnsupportedError: as for the class.
+            Error: as for ``sealpoint.torch.load``, and of a failed save.
         """
         check_supported(self.accelerator)
         if self.args.push_to_hub and self.args.hub_strategy in ("every_save", "checkpoint", "all_checkpoints"):
@@ -154,7 +177,7 @@ class SealpointTrainer(_transformers.Trainer):  # type: ignore[misc]
         if source is True:
             source = self.newest_checkpoint()
             if source is None:
-                raise NotFoundError("nothing was ever committed here, and resume_from_checkpoint is True",
+                raise NotFoundError("no checkpoint was ever committed here, and resume_from_checkpoint is True",
                                     path=self.args.output_dir)
         self._begin = self._best = self._begin_best = self._loaded_best = None
         state = None if source is None else _trainer_state(source)
@@ -172,7 +195,7 @@ class SealpointTrainer(_transformers.Trainer):  # type: ignore[misc]
             return super().train(source, *args, **kwargs)
 
     def _state(self) -> dict[str, Any]:
-        """What is saved, and filled by a resume."""
+        """Returns the state that a save stores and a resume fills."""
         state = {"model": unwrapped(self.model), "trainer": ""}
         if not self.args.save_only_model:
             state |= {"optimizer": self.optimizer, "scheduler": self.lr_scheduler, "rng": PerRank(random_states())}
@@ -195,16 +218,19 @@ class SealpointTrainer(_transformers.Trainer):  # type: ignore[misc]
             self._best = saved
 
     def _trainer_state(self) -> str:
-        """As the Trainer writes it into a file. On rank 0, since times of the log differ between ranks."""
+        """Returns the state of the Trainer as JSON, as the Trainer writes it to a file.
+
+        Called on rank 0 only, because the times in the log differ between ranks.
+        """
         states: dict[str, Any] = {}
-        for one in [*self.callback_handler.callbacks, self.control]:
-            if isinstance(one, _callbacks.ExportableState):
-                states.setdefault(type(one).__name__, []).append(one.state())
+        for callback in [*self.callback_handler.callbacks, self.control]:
+            if isinstance(callback, _callbacks.ExportableState):
+                states.setdefault(type(callback).__name__, []).append(callback.state())
         self.state.stateful_callbacks = {name: found if len(found) > 1 else found[0] for name, found in states.items()}
         return json.dumps({**dataclasses.asdict(self.state), _TRAINING: self._training})
 
     def _note_best(self) -> None:
-        """Says where the best step is, once it is committed."""
+        """Records the directory of the best checkpoint in the Trainer's state, once this checkpoint is committed."""
         saved, self._best = self._best, None
         if saved is not None and (not isinstance(saved, SaveFuture) or saved.exception() is None):
             info = saved.result() if isinstance(saved, SaveFuture) else saved
@@ -256,24 +282,26 @@ class SealpointTrainer(_transformers.Trainer):  # type: ignore[misc]
         return None
 
     def export_pretrained(self, directory: Path, **options: Any) -> str:
-        """Exports the model as ``train`` left it, as a folder for ``from_pretrained``; see the function ``export_pretrained``.
+        """Exports the model in its state after ``train`` to a folder for ``from_pretrained``, and returns the path of the folder.
 
-        Exports the last step, which is saved first if needed, or the best step with ``load_best_model_at_end``. Collective: all
-        ranks call it, after ``train``. Also raises UncommittedError if the last step could not be saved, which was logged
-        (``on_error``).
+        Arguments and errors are as for the function ``export_pretrained``.
+
+        Exports the best step if ``load_best_model_at_end`` is set. If it is not set, exports the last step, and first saves that
+        step if needed. Collective: all ranks call it, after ``train``. Also raises UncommittedError if the last step could not be
+        saved and the error of the save was only logged (``on_error``).
         """
         source = self._loaded_best or self._newest_of_step()
         if source is None:
             self._save_checkpoint(self.model, None)
             source = self._newest_of_step()
         if source is None:
-            raise UncommittedError(f"step {self.state.global_step} is not among the checkpoints, since its save failed",
+            raise UncommittedError(f"step {self.state.global_step} has no checkpoint, because its save failed",
                                    path=self.args.output_dir)
         options.setdefault("processing_class", self.processing_class)
         return export_pretrained(self.model, source, directory, **options)
 
     def _newest_of_step(self) -> str | None:
-        """The newest checkpoint, if it is of the step where the training is."""
+        """Returns the newest checkpoint if it belongs to the current step of the training run, or None."""
         self._checkpoints.finish()
         newest = self._checkpoints.newest()
         if newest is None or _ask_first("look at", newest, lambda: _step_of(newest)) != self.state.global_step:
@@ -282,7 +310,7 @@ class SealpointTrainer(_transformers.Trainer):  # type: ignore[misc]
 
 
 def _ask_first(kind: str, path: Any, make: Callable[[], Any], deadline: float | None = DEADLINE_DEFAULT_SECONDS) -> Any:
-    """What make() returns on rank 0, or its error, on all ranks."""
+    """Calls make() on rank 0 and returns its result, or raises its error, on every rank. Collective."""
     with session_of(None).call(kind, path, deadline=deadline) as call:
         return call.run_on_first(make)
 
@@ -293,9 +321,9 @@ def _step_of(path: Any) -> int | None:
 
 
 def _trainer_state(path: Any) -> dict[str, Any] | None:
-    """What rank 0 stored of the Trainer, on all ranks; None: the checkpoint is not one of this library.
+    """Returns the stored state of the Trainer on all ranks, or None if the path is not a Sealpoint checkpoint.
 
-    Errors: InvalidArgumentError (something else saved it), and those of opening.
+    Raises InvalidArgumentError if the checkpoint was not saved by a Trainer, and any error from opening the checkpoint.
     """
 
     def find() -> str | None:
@@ -306,7 +334,7 @@ def _trainer_state(path: Any) -> dict[str, Any] | None:
         with open_checkpoint(place) as checkpoint:
             text = _node_of(checkpoint, "trainer")
             if not isinstance(text, str):
-                raise InvalidArgumentError("its trainer is not the state of a Trainer", path=place)
+                raise InvalidArgumentError("its value 'trainer' is not the state of a Trainer", path=place)
             state = json.loads(text)
             if state["best_global_step"] == checkpoint.step is not None:  # of which nobody knew where it would be
                 state["best_model_checkpoint"] = place
@@ -317,11 +345,11 @@ def _trainer_state(path: Any) -> dict[str, Any] | None:
 
 
 def _node_of(checkpoint: Checkpoint, part: str) -> Any:
-    """The node at a place of the tree, such as "model" or "models.0". Errors: NotFoundError."""
+    """Returns the node at the path ``part`` of the tree, such as "model" or "models.0". Raises NotFoundError."""
     node = _tree.parse(bytes(checkpoint.objects[_tree.OBJECT])) if _tree.OBJECT in checkpoint.objects else {}
     for key in part.split("."):
         entries = dict(enumerate(node)) if isinstance(node, list) else entries_of(node) or {}
-        entries = {str(name): one for name, one in entries.items()}
+        entries = {str(name): entry for name, entry in entries.items()}
         if key not in entries:
             raise NotFoundError(
                 f"the checkpoint has no {part!r}, expected one of {', '.join(sorted(entries)[:8])}", path=checkpoint.path
@@ -332,18 +360,19 @@ def _node_of(checkpoint: Checkpoint, part: str) -> Any:
 
 def export_pretrained(model: Any, checkpoint: Path, directory: Path, *, part: str = "model", processing_class: Any = None,
                       max_shard_size: int | str = SHARD_SIZE_DEFAULT, threads: int | None = None) -> str:
-    """Exports the weights of a checkpoint as ``model.save_pretrained`` does, and returns the path of the new folder.
+    """Exports the weights of a checkpoint in the form of ``model.save_pretrained``, and returns the path of the new folder.
 
-    The folder has the config, safetensors files with an index if there are several, and the other files of the model and its
-    tokenizer. It gets its name once it is complete and durable, and does not exist after an error; the next export to the same
-    path removes the remains of a killed one. Rank 0 reads and writes, and needs memory for all weights; ``ckpt convert
-    --to hf`` streams instead. Collective: all ranks call it.
+    The folder contains the config, one or more safetensors files (with an index if there are several), and the other files of the
+    model and its tokenizer. The folder gets its name once it is complete and durable, and does not exist after an error. If an
+    export is killed, the next export to the same path removes its remains. Rank 0 reads and writes, and needs memory for all
+    weights; ``ckpt convert --to hf`` streams the weights instead. Collective: all ranks call it.
 
     Args:
-        model: PreTrainedModel, wrapped or not, on any device including "meta": its values are not used.
-        checkpoint: Checkpoint of a ``SealpointTrainer``, or any other with the state of the model at ``part``.
-        directory: Must be absent or empty.
-        part: Place of the model's state: "model" for a SealpointTrainer, "models.0" for an AcceleratorCheckpointer.
+        model: PreTrainedModel, wrapped or not, on any device including "meta". The values of its parameters are not used.
+        checkpoint: Checkpoint of a ``SealpointTrainer``, or any other checkpoint that stores the state of the model at ``part``.
+        directory: Path of the new folder. Must not exist, or be an empty directory.
+        part: Name under which the checkpoint stores the model's state: "model" for a SealpointTrainer, "models.0" for an
+            AcceleratorCheckpointer.
         processing_class: Tokenizer or processor to save with the model.
         max_shard_size: Maximum size of a file, as for ``save_pretrained``.
         threads: Number of threads that read and verify. Default: as for ``sealpoint.open``.
@@ -358,6 +387,17 @@ def export_pretrained(model: Any, checkpoint: Path, directory: Path, *, part: st
         Error: as for ``sealpoint.open``.
 
     Errors are the same on all ranks.
+
+    Examples:
+        >>> import sealpoint.torch as sp
+        >>> from sealpoint.transformers import export_pretrained
+        >>> from transformers import LlamaConfig, LlamaForCausalLM
+        >>> model = LlamaForCausalLM(LlamaConfig(vocab_size=8, hidden_size=8, intermediate_size=8, num_hidden_layers=1,
+        ...                                      num_attention_heads=2))
+        >>> _ = sp.save({"model": model}, "checkpoint")
+        >>> folder = export_pretrained(model, "checkpoint", "final")
+        >>> type(LlamaForCausalLM.from_pretrained(folder)).__name__
+        'LlamaForCausalLM'
     """
     check(threads=threads)
     whole = unwrapped(model)
@@ -381,7 +421,10 @@ def export_pretrained(model: Any, checkpoint: Path, directory: Path, *, part: st
 
 
 def _weights_of(checkpoint: Checkpoint, part: str, threads: int | None) -> dict[str, Any]:
-    """New tensors, verified. What was at several places of the model is one tensor."""
+    """Returns the weights in new tensors, read and verified.
+
+    If the model has a weight at several places, all of them get the same tensor.
+    """
     tensors: dict[str, torch.Tensor] = {}
 
     def make(name: str) -> torch.Tensor:
@@ -398,9 +441,9 @@ def _weights_of(checkpoint: Checkpoint, part: str, threads: int | None) -> dict[
 
 
 def _check_names(weights: Mapping[str, Any], model: Any, path: str) -> None:
-    """Errors: MismatchError (weights that are of another model; names the first)."""
-    own = {name: tuple(getattr(one, "shape", ())) for name, one in model.state_dict().items()}
-    stored = {name: tuple(getattr(one, "shape", ())) for name, one in weights.items()}
+    """Raises MismatchError, which names the first difference, if the weights belong to a different model."""
+    own = {name: tuple(getattr(value, "shape", ())) for name, value in model.state_dict().items()}
+    stored = {name: tuple(getattr(weight, "shape", ())) for name, weight in weights.items()}
     for name in sorted({*own, *stored}):
         if own.get(name) != stored.get(name):
             raise MismatchError(

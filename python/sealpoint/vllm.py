@@ -16,7 +16,7 @@ import torch
 from sealpoint._checkpoint import Checkpoint, Path
 from sealpoint._checkpoint import open as open_checkpoint
 from sealpoint._errors import InvalidArgumentError, NotFoundError, UnsupportedError
-from sealpoint.interop._select import pattern, renamer
+from sealpoint._patterns import pattern, renamer
 from sealpoint.torch._dtypes import DTYPE_OF
 from sealpoint.torch._slices import SliceReport, load_slices, whole_tensors
 
@@ -27,21 +27,21 @@ _OPTIONS = {"checkpoint", "rename", "threads", "slices"}
 def weights(
     path: Path, *, rename: Mapping[str, str] | None = None, threads: int | None = None
 ) -> Iterator[tuple[str, torch.Tensor]]:
-    """Iterates over the tensors of a checkpoint. Each is read and verified when the iterator reaches it.
+    """Iterates over the tensors of a checkpoint. Each tensor is read and verified when the iterator reaches it.
 
     Args:
         path: Directory or URL of a checkpoint.
-        rename: Maps name patterns to new names; a ``*`` in the new name stands for the text matched by the ``*`` of the
-            pattern. Names that match no pattern are skipped. Default: all tensors under their stored names.
+        rename: Maps patterns of names to new names. A ``*`` in the new name stands for the text that the ``*`` of the
+            pattern matched. Names that match no pattern are skipped. Default: all tensors, under their stored names.
         threads: Number of threads that read and verify. Default: as for ``sealpoint.open``.
 
     Raises:
-        UnsupportedError: torch lacks a dtype.
-        NotFoundError: a pattern matches no name.
+        UnsupportedError: torch has no equivalent of a stored dtype.
+        NotFoundError: a pattern matches no stored name.
         InvalidArgumentError: two tensors get the same name.
         Error: as for ``sealpoint.open`` and for reads.
 
-    All errors except read errors are raised before the first tensor.
+    All errors except read errors are raised before the first tensor is returned.
 
     Examples:
         >>> import torch, sealpoint.torch as sp
@@ -57,13 +57,13 @@ def weights(
 def load_weights(
     model: Any, path: Path, *, rename: Mapping[str, str] | None = None, threads: int | None = None
 ) -> SliceReport:
-    """Fills a model via its own ``load_weights(iterator)``, and reads only the parts that it copies.
+    """Fills a model via its own ``load_weights(iterator)``, and reads only the parts of tensors that this method copies.
 
-    For a tensor split over tensor-parallel ranks, only this rank's part is read. Every byte read is verified.
-    ``model.load_weights`` is called twice: first with tensors that record the copied parts and leave the model unchanged, then
-    with tensors that have these parts. If the first call inspects values (except of one-element tensors), or the second call
-    copies other elements, whole tensors are read as by ``weights``, and a warning gives the reason. Works for any engine with
-    such models, such as SGLang.
+    If a tensor is split over tensor-parallel ranks, only this rank's part is read. Every byte read is verified.
+    ``model.load_weights`` is called twice: first with tensors that record the copied parts and leave the model unchanged, then with
+    tensors that contain these parts. The function falls back to reading whole tensors, as ``weights`` does, and warns with the
+    reason, in two cases: the model uses the values of a tensor with several elements during the first call, or it copies different
+    elements in the second call than in the first call. Works for any engine whose models have this method, such as SGLang.
 
     Args:
         model: Model with ``load_weights``.
@@ -87,12 +87,12 @@ def load_weights(
         names = _checked_names(checkpoint, rename)
 
         own = [*model.parameters(), *model.buffers()] if isinstance(model, torch.nn.Module) else []
-        before = [(one, one.data) for one in own]
+        before = [(item, item.data) for item in own]
 
         def restore() -> bool:
-            kept = [(one, data) for one, data in before if _address_of(one) != _address_of(data)]
-            for one, data in kept:
-                one.data = data
+            kept = [(item, data) for item, data in before if _address_of(item) != _address_of(data)]
+            for element, data in kept:
+                element.data = data
             return not kept
 
         return load_slices(model.load_weights, checkpoint, names, threads, restore)
@@ -114,26 +114,38 @@ def _checked_names(checkpoint: Checkpoint, rename: Mapping[str, str] | None) -> 
 
 
 def _names(stored: list[str], rename: Mapping[str, str] | None) -> dict[str, str]:
-    """Returns stored names by new name."""
+    """Returns the stored name for each new name."""
     if rename is None:
         return {name: name for name in stored}
     new_name, fits = renamer(rename.items()), {text: pattern(text) for text in rename}
     names: dict[str, str] = {}
     for name in stored:
-        fitting = [text for text, one in fits.items() if one.fullmatch(name)]
+        fitting = [text for text, fit in fits.items() if fit.fullmatch(name)]
         if not fitting:
             continue
         if new_name(name) in names:
             raise InvalidArgumentError(f"it becomes {new_name(name)!r}, as {names[new_name(name)]!r} does", tensor=name)
         names[new_name(name)] = name
-    for text, one in fits.items():
-        if not any(one.fullmatch(name) for name in stored):
-            raise NotFoundError(f"{text!r} fits no name")
+    for text, fit in fits.items():
+        if not any(fit.fullmatch(name) for name in stored):
+            raise NotFoundError(f"{text!r} matches no name")
     return names
 
 
 def register() -> None:
-    """Registers the load format "sealpoint" with vLLM in this process. Every loading process needs it."""
+    """Registers the load format "sealpoint" with vLLM in this process. Call it in each process that loads a model.
+
+    Raises:
+        ImportError: vllm cannot be imported.
+
+    Examples:
+        >>> from sealpoint.vllm import register
+        >>> from vllm.config import LoadConfig
+        >>> from vllm.model_executor.model_loader import get_model_loader
+        >>> register()
+        >>> type(get_model_loader(LoadConfig(load_format="sealpoint"))).__name__
+        'SealpointModelLoader'
+    """
     try:
         loaders: Any = import_module("vllm.model_executor.model_loader")
     except ImportError as error:
@@ -143,9 +155,9 @@ def register() -> None:
     class SealpointModelLoader(loaders.BaseModelLoader):  # type: ignore[misc]
         """Loads a vLLM model from a checkpoint.
 
-        Members of model_loader_extra_config: ``checkpoint``, the directory of the checkpoint, if it differs from the model's;
-        ``rename`` and ``threads`` as for ``weights``; ``slices``: True (default) reads only the parts that each rank copies (see
-        ``load_weights``), False reads whole tensors.
+        Members of model_loader_extra_config: ``checkpoint`` is the directory of the checkpoint, if it differs from the directory of
+        the model. ``rename`` and ``threads`` are as for ``weights``. ``slices``: True (default) reads only the parts that each rank
+        copies (see ``load_weights``); False reads whole tensors.
         """
 
         def __init__(self, load_config: Any) -> None:

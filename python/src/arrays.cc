@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "python/src/status.h"
-#include "sealpoint/dlpack.h"
 #include "sealpoint/interop.h"
+#include "sealpoint/memory_view.h"
 
 namespace sealpoint::python {
 namespace {
@@ -141,11 +141,12 @@ void MakeMemoryView(MutableMemoryView* self, std::uintptr_t address, std::size_t
 
 void BindMemory(nb::module_& m) {
   nb::class_<MutableMemoryView>(m, "MemoryView",
-                                "Memory of the host or of a device. Keeps nothing alive.")
+                                "A view of host or device memory. Keeps nothing alive.")
       .def("__init__", MakeMemoryView, nb::arg("address"), nb::arg("size_bytes"),
            nb::arg("dtype") = nb::none(), nb::arg("strides_bytes") = nb::none(),
            nb::arg("device") = nb::none(), nb::arg("stream") = 0,
-           "``strides_bytes``: None if it is dense; ``device``: of CUDA, or None for the host.");
+           "``strides_bytes``: None for dense memory; ``device``: number of the CUDA device, or "
+           "None for the host.");
 }
 
 DTypeInfo DTypeNamed(const std::string& name, std::string_view tensor) {
@@ -191,7 +192,7 @@ ArrayMemory ArrayReader::Read(nb::handle array, std::string_view tensor) {
 // numpy's buffers know no bfloat16, and each costs the program memory as long as the array lives.
 ArrayMemory ArrayReader::ReadNumpy(nb::handle array, std::string_view tensor) {
   if (!array.type().is(ndarray_) && nb::hasattr(array, "mask")) {
-    ThrowInvalid("a masked array has no counterpart: its mask would be lost", tensor);
+    ThrowInvalid("masked arrays are not supported: the mask would be lost", tensor);
   }
   const nb::object capsule = array.attr("__array_struct__");
   const auto* numpy = static_cast<NumpyStruct*>(PyCapsule_GetPointer(capsule.ptr(), nullptr));
@@ -267,8 +268,8 @@ ArrayMemory ArrayReader::ReadDlpack(nb::handle array, std::string_view tensor) {
   if (access_ == Access::kWrite && !taken.is_writable()) {
     ThrowInvalid(taken.is_versioned() ? "destination is read-only, or a copy"
                                       : TypeName(array) +
-                                            " may be read-only: its DLPack is older than version "
-                                            "1, which cannot say so; expected an array that says",
+                                            " may be read-only, which DLPack before version 1 does "
+                                            "not report; expected a newer DLPack",
                  tensor);
   }
   const nb::dlpack::dltensor& given = taken.tensor();
@@ -284,7 +285,7 @@ ArrayMemory ArrayReader::ReadDlpack(nb::handle array, std::string_view tensor) {
     memory.device = given.device.device_id;  // on its default stream, as was asked for
   } else if (device != kDlpackCpu && device != kDlpackCudaHost) {
     ThrowInvalid("device of the array is DLPack's type " + std::to_string(device) +
-                     ", expected the host (1, 3) or CUDA (2, 13)",
+                     ", expected CPU (1, 3) or CUDA (2, 13)",
                  tensor);
   }
   if (given.ndim < 0) ThrowInvalid("the array of DLPack has a negative ndim", tensor);
@@ -298,8 +299,8 @@ ArrayMemory ArrayReader::ReadDlpack(nb::handle array, std::string_view tensor) {
   const bool is_empty = std::find(shape.begin(), shape.end(), 0) != shape.end();
   if (given.data == nullptr && !is_empty) {
     ThrowInvalid(TypeName(array) +
-                     " has no memory of its own; sealpoint.torch saves and loads tensors that are "
-                     "distributed, such as a DTensor",
+                     " has no memory of its own; use sealpoint.torch for distributed tensors such "
+                     "as a DTensor",
                  tensor);
   }
   SetGeometry(memory, static_cast<std::byte*>(given.data) + (is_empty ? 0 : given.byte_offset),
@@ -307,7 +308,7 @@ ArrayMemory ArrayReader::ReadDlpack(nb::handle array, std::string_view tensor) {
   const auto lowest = -static_cast<std::int64_t>(memory.origin_bytes);
   const auto end = static_cast<std::int64_t>(memory.size_bytes) + lowest;
   if (!is_empty && !DlpackBegin(given.data, given.byte_offset, lowest, end)) {
-    ThrowInvalid("the array of DLPack has bytes at addresses that do not exist", tensor);
+    ThrowInvalid("the array of DLPack exceeds the address space", tensor);
   }
   return memory;
 }

@@ -100,11 +100,11 @@ BlobTuples Blobs(CheckpointHandle& handle) {
 }
 
 void BindInfos(nb::module_& m) {
-  nb::class_<TensorInfo>(m, "TensorInfo", "What the index says of a tensor.")
+  nb::class_<TensorInfo>(m, "TensorInfo", "Metadata of a tensor in the index.")
       .def_ro("name", &TensorInfo::name)
       .def_prop_ro(
           "dtype", [](const TensorInfo& tensor) { return std::string(DTypeName(tensor.dtype)); },
-          "Its name in the specification, such as \"bf16\".")
+          "Name of the dtype in the specification, such as \"bf16\".")
       .def_ro("element_size", &TensorInfo::element_size, "In bytes.")
       .def_prop_ro(
           "shape", [](const TensorInfo& tensor) { return nb::tuple(nb::cast(tensor.shape)); },
@@ -112,8 +112,9 @@ void BindInfos(nb::module_& m) {
       .def_ro("chunk_size_bytes", &TensorInfo::chunk_size_bytes)
       .def_ro("raw_bytes", &TensorInfo::raw_bytes)
       .def_ro("shard_count", &TensorInfo::shard_count)
-      .def_ro("placement", &TensorInfo::placement);
-  nb::class_<ObjectInfo>(m, "ObjectInfo", "What the index says of an object.")
+      .def_ro("placement", &TensorInfo::placement)
+      .def_ro("fingerprint", &TensorInfo::fingerprint);
+  nb::class_<ObjectInfo>(m, "ObjectInfo", "Metadata of an object in the index.")
       .def_ro("name", &ObjectInfo::name)
       .def_ro("media_type", &ObjectInfo::media_type)
       .def_ro("size_bytes", &ObjectInfo::size_bytes);
@@ -131,7 +132,7 @@ void BindProperties(nb::class_<CheckpointHandle>& type) {
                                   options.memory_budget_bytes, raise_limits);
           },
           nb::sig("def options(self) -> tuple[bool, bool, int, int]"),
-          "check_files, direct_io, memory_budget_bytes and raise_limits with which it was opened.")
+          "check_files, direct_io, memory_budget_bytes and raise_limits, as passed to open.")
       .def_prop_ro(
           "path", [](Self self) { return Text(self.Get()->path()); },
           nb::sig("def path(self) -> str"))
@@ -147,7 +148,7 @@ void BindProperties(nb::class_<CheckpointHandle>& type) {
       .def_prop_ro("raw_bytes", [](Self self) { return self.Get()->raw_bytes(); })
       .def_prop_ro("mesh", [](Self self) { return self.Get()->mesh(); })
       .def_prop_ro("provenance", [](Self self) { return self.Get()->provenance(); })
-      .def_prop_ro("blobs", Blobs, "(id, file size in bytes, chunk count) of each.")
+      .def_prop_ro("blobs", Blobs, "(id, file size in bytes, chunk count) of each blob.")
       .def_prop_ro("tensor_count", [](Self self) { return self.Get()->tensor_count(); })
       .def_prop_ro("object_count", [](Self self) { return self.Get()->object_count(); });
 }
@@ -186,7 +187,7 @@ void BindContents(nb::class_<CheckpointHandle>& type) {
 
 void BindCheckpoint(nb::module_& m) {
   BindInfos(m);
-  nb::class_<CheckpointHandle> type(m, "Checkpoint", "A checkpoint that was opened.");
+  nb::class_<CheckpointHandle> type(m, "Checkpoint", "An open checkpoint.");
   type.def("close", &CheckpointHandle::Close);
   BindProperties(type);
   BindContents(type);

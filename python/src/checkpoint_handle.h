@@ -14,51 +14,71 @@
 namespace sealpoint::python {
 
 // A Checkpoint that can be closed while other threads read from it, and that a forked child (a
-// worker of a data loader) may go on using. Its functions are called with the GIL.
+// worker of a data loader) may go on using. Its functions are called with the GIL, or on attached
+// threads of an interpreter that has none.
 class CheckpointHandle {
  public:
   CheckpointHandle(std::shared_ptr<const Checkpoint> checkpoint, OpenOptions options)
-      : checkpoint_(std::move(checkpoint)), options_(std::move(options)) {}
+      : options_(std::move(options)), opened_{std::move(checkpoint), getpid()} {}
   ~CheckpointHandle() { Close(); }
   CheckpointHandle(const CheckpointHandle&) = delete;
   CheckpointHandle& operator=(const CheckpointHandle&) = delete;
 
   // Throws InvalidArgument after Close.
   std::shared_ptr<const Checkpoint> Get() {
-    if (!checkpoint_) throw StatusError(Status(Code::kInvalidArgument, "the checkpoint is closed"));
-    if (owner_pid_ != getpid()) OpenAgain();
-    return checkpoint_;
+    const Opened opened = Now();
+    if (!opened.checkpoint) {
+      throw StatusError(Status(Code::kInvalidArgument, "the checkpoint is closed"));
+    }
+    return opened.owner_pid == getpid() ? opened.checkpoint : OpenAgain(*opened.checkpoint);
   }
 
   const OpenOptions& options() const { return options_; }
 
   void Close() {
-    auto checkpoint = std::exchange(checkpoint_, nullptr);
-    if (!checkpoint) return;
+    Opened before;
+    {
+      const nb::ft_lock_guard lock(mutex_);
+      std::swap(before, opened_);
+    }
+    if (!before.checkpoint) return;
     const GilRelease released;  // closes files
-    checkpoint.reset();
+    before.checkpoint.reset();
   }
 
  private:
+  struct Opened {
+    std::shared_ptr<const Checkpoint> checkpoint{};  // null: closed
+    pid_t owner_pid = 0;
+  };
+
+  Opened Now() {
+    const nb::ft_lock_guard lock(mutex_);
+    return opened_;
+  }
+
   // The staging memory of the parent is not the child's. Marker and index are those that the parent
   // has verified.
-  void OpenAgain() {
-    const ByteSpan marker = checkpoint_->marker_bytes();
-    const ByteSpan index = checkpoint_->index_bytes();
-    options_.check_files = false;
+  std::shared_ptr<const Checkpoint> OpenAgain(const Checkpoint& of_parent) {
+    const ByteSpan marker = of_parent.marker_bytes();
+    const ByteSpan index = of_parent.index_bytes();
+    OpenOptions options = options_;
+    options.check_files = false;
     std::shared_ptr<const Checkpoint> again;
     {
       const GilRelease released;  // the storage may be one of Python
-      again = Value(Checkpoint::OpenFrom(checkpoint_->path(), Bytes(marker.begin(), marker.end()),
-                                         Bytes(index.begin(), index.end()), options_));
+      again = Value(Checkpoint::OpenFrom(of_parent.path(), Bytes(marker.begin(), marker.end()),
+                                         Bytes(index.begin(), index.end()), options));
     }
-    checkpoint_ = std::move(again);
-    owner_pid_ = getpid();
+    Opened now{again, getpid()};  // then what was there, which is destroyed without the lock
+    const nb::ft_lock_guard lock(mutex_);
+    if (opened_.checkpoint) std::swap(now, opened_);
+    return again;
   }
 
-  std::shared_ptr<const Checkpoint> checkpoint_;
-  OpenOptions options_;
-  pid_t owner_pid_ = getpid();
+  const OpenOptions options_;
+  nb::ft_mutex mutex_;  // free where the GIL guards
+  Opened opened_;
 };
 
 }  // namespace sealpoint::python

@@ -53,6 +53,19 @@ class ReaderHandle {
         options_);
   }
 
+  // Those of the slots whose stored tensor has another dtype or shape.
+  nb::list Differing(const Slots& slots) const {
+    nb::list differing;
+    for (const nb::handle item : slots) {
+      const auto& slot = nb::cast<const Slot&>(item);
+      const auto stored = parts_->reader->checkpoint().FindTensor(slot.name);
+      if (stored && (stored->dtype != slot.dtype || stored->shape != slot.shape)) {
+        differing.append(item);
+      }
+    }
+    return differing;
+  }
+
   nb::bytes ReadObject(const std::string& name) const {
     Watch watch{nb::none(), parts_->communicator->InterruptedBySignal()};
     return BytesOf(Value(watch.Run([&] { return parts_->reader->ReadObject(name); })));
@@ -108,8 +121,9 @@ class ReaderHandle {
 }  // namespace
 
 void BindCollectiveReader(nb::module_& m) {
-  nb::class_<CollectiveLoadReport>(m, "CollectiveLoadReport",
-                                   "What a load of all ranks did, and what the contract reports.")
+  nb::class_<CollectiveLoadReport>(
+      m, "CollectiveLoadReport",
+      "Traffic of a collective load on this rank, and the findings of the contract.")
       .def_prop_ro("plan", [](const CollectiveLoadReport& self) { return self.plan; })
       .def_prop_ro("findings",
                    [](const CollectiveLoadReport& self) { return FindingsOf(self.findings); })
@@ -117,10 +131,14 @@ void BindCollectiveReader(nb::module_& m) {
       .def_ro("bytes_received", &CollectiveLoadReport::bytes_received)
       .def_ro("all_bytes_read", &CollectiveLoadReport::all_bytes_read)
       .def_ro("all_bytes_requested", &CollectiveLoadReport::all_bytes_requested);
-  nb::class_<ReaderHandle>(m, "CollectiveReader", "A checkpoint that all ranks read together.")
+  nb::class_<ReaderHandle>(m, "CollectiveReader",
+                           "A checkpoint opened by all ranks for collective reads.")
       .def(nb::init<nb::object, nb::handle, std::uint64_t>(), nb::arg("communicator"),
            nb::arg("path"), nb::arg("memory_budget_bytes"))
       .def("checkpoint", &ReaderHandle::Checkpoint)
+      .def("differing", &ReaderHandle::Differing, nb::arg("slots"),
+           nb::sig("def differing(self, slots: list[Slot]) -> list[Slot]"),
+           "Slots whose stored tensor has another dtype or shape.")
       .def("read_object", &ReaderHandle::ReadObject, nb::arg("name"))
       .def("load", &ReaderHandle::Load, nb::arg("slots"), nb::arg("contract"),
            nb::arg("convert").none(), nb::arg("threads"), nb::arg("memory_budget_bytes"),

@@ -52,7 +52,7 @@ void BindCommand(nb::module_& m) {
   m.attr("json_version") = tools::kJsonVersion;
   m.def("run_command", RunCommand, nb::arg("words"),
         nb::sig("def run_command(words: list[bytes]) -> int | None"),
-        "Runs ckpt, and closes standard output; yields the exit status, or None for a command of "
+        "Runs ckpt and closes standard output. Returns the exit status, or None for a command of "
         "this package.");
 }
 

@@ -182,7 +182,7 @@ void BindCommunicator(nb::module_& m) {
         return BytesOf(detail::EncodeCall({text, std::move(arguments)}, host));
       },
       nb::arg("text"), nb::arg("arguments"), nb::arg("host"),
-      "The message by which a rank names its call. Equal calls have equal ones but for the host.");
+      "Encodes the call of a rank as a message. Messages of equal calls differ only in the host.");
   m.def(
       "compare_calls",
       [](const std::vector<nb::bytes>& calls) {
@@ -190,7 +190,8 @@ void BindCommunicator(nb::module_& m) {
         for (const nb::bytes& call : calls) messages.push_back(CopyOf(call));
         Check(detail::CompareCalls(messages));
       },
-      nb::arg("calls"), "Raises InvalidArgumentError where a rank makes another call than rank 0.");
+      nb::arg("calls"),
+      "Raises InvalidArgumentError if the call of a rank differs from that of rank 0.");
   m.def(
       "encode_error",
       [](nb::handle error, int rank, const std::string& host) {
@@ -198,7 +199,8 @@ void BindCommunicator(nb::module_& m) {
       },
       nb::arg("error"), nb::arg("rank"), nb::arg("host"),
       nb::sig("def encode_error(error: BaseException, rank: int, host: str) -> bytes"),
-      "The message by which a rank tells the others its error; it keeps the rank that it names.");
+      "Encodes the error of a rank as a message for the others. Keeps the rank that the error "
+      "names.");
   m.def(
       "decode_error",
       [](const nb::bytes& bytes) { return ErrorOf(detail::DecodeError(SpanOf(bytes))); },

@@ -36,7 +36,8 @@ void MakeContract(LoadContract* self, const std::string& missing, const std::str
 }  // namespace
 
 void BindContract(nb::module_& m) {
-  nb::class_<LoadContract>(m, "LoadContract", "What differences lead to: error, report or allow.")
+  nb::class_<LoadContract>(m, "LoadContract",
+                           "Action for each kind of difference: error, report or allow.")
       .def("__init__", MakeContract, nb::kw_only(), nb::arg("missing") = "error",
            nb::arg("unexpected") = "allow", nb::arg("dtype") = "error", nb::arg("shape") = "error",
            nb::arg("coverage") = "allow");

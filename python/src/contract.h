@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "sealpoint/conversion.h"
+#include "sealpoint/dtype.h"
 #include "sealpoint/read_plan.h"
 
 namespace sealpoint::python {

@@ -16,7 +16,7 @@
 #include "python/src/gil.h"
 #include "python/src/module.h"
 #include "python/src/status.h"
-#include "sealpoint/dlpack.h"
+#include "sealpoint/memory_view.h"
 
 namespace sealpoint::python {
 namespace {
@@ -120,7 +120,7 @@ nb::object Give(nb::handle memory, nb::object owner, const DTypeInfo& dtype,
     dense *= made->shape[d];
     if (shape || made->shape[d] == 1) continue;
     if (found.strides_bytes[d] % dtype.size_bytes != 0) {
-      Raise("a stride of the array is part of an element, expected whole ones, as DLPack has them");
+      Raise("a stride of the array is not a multiple of the element size, as DLPack requires");
     }
     made->strides[d] = found.strides_bytes[d] / dtype.size_bytes;
   }
@@ -166,7 +166,7 @@ DlpackArray::DlpackArray(nb::handle object) {
     owner_ = OwnerOf(managed);
     tensor_ = &managed->tensor;
   } else {
-    Raise("__dlpack__ returned no capsule of DLPack, or a used one");
+    Raise("__dlpack__ did not return an unused DLPack capsule");
   }
 }
 
@@ -174,8 +174,8 @@ void BindDlpack(nb::module_& m) {
   m.def("dlpack", GiveCapsule, nb::arg("memory"), nb::arg("owner").none(), nb::arg("dtype"),
         nb::arg("shape").none(), nb::arg("is_read_only"), nb::arg("is_copied"),
         nb::arg("is_versioned"),
-        "A capsule of DLPack over `memory`, which it keeps, and `owner` too. `shape`: of dense "
-        "elements; None: shape and strides are those of the array `memory`.");
+        "Returns a DLPack capsule over `memory` that keeps `memory` and `owner` alive. `shape`: "
+        "shape of dense elements. None: shape and strides of the array `memory`.");
 }
 
 }  // namespace sealpoint::python

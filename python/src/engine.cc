@@ -29,7 +29,7 @@ int ThreadsOf(nb::handle threads) {
 void BindEngine(nb::module_& m) {
   nb::class_<EngineHandle>(
       m, "Engine",
-      "Staging memory and threads that saves of one process share.\n\n"
+      "Staging memory and threads shared by the saves of one process. Thread-safe.\n\n"
       "Examples:\n"
       "    >>> import sealpoint\n"
       "    >>> engine = sealpoint.Engine(memory_budget_bytes=64 << 20)\n"
@@ -59,7 +59,18 @@ void BindEngine(nb::module_& m) {
       .def(
           "map_memory", [](const EngineHandle& self) { Check(self.engine->MapMemory()); },
           nb::call_guard<GilRelease>(),
-          "Maps all of the memory now, so that the first save is as fast as the later ones.")
+          "Maps all of the memory now, so that the first save is as fast as later ones.")
+      .def(
+          "map_memory_in_background",
+          [](const EngineHandle& self, nb::handle size_bytes) {
+            CheckArguments(nb::arg("size_bytes") = size_bytes);
+            const auto bytes = nb::cast<std::uint64_t>(size_bytes);
+            const GilRelease released;
+            Check(self.engine->MapMemoryInBackground(bytes));
+          },
+          nb::arg("size_bytes").none(),
+          nb::sig("def map_memory_in_background(self, size_bytes: int) -> None"),
+          "Starts to map memory for a save of ``size_bytes`` of tensors, and returns.")
       .def_prop_ro("mapped_bytes",
                    [](const EngineHandle& self) { return self.engine->stats().mapped_bytes; })
       .def("__repr__", [](const EngineHandle& self) {

@@ -21,8 +21,8 @@
 #include "python/src/module.h"
 #include "python/src/status.h"
 #include "python/src/values.h"
-#include "sealpoint/block_cache.h"
 #include "sealpoint/interop.h"
+#include "sealpoint/object_store.h"
 #include "sealpoint/series.h"
 #include "sealpoint/storage.h"
 
@@ -295,38 +295,40 @@ nb::str Describe(nb::handle path) {
 }
 
 void BindPaths(nb::module_& m) {
-  m.def(
-      "stat_path", StatEntry, nb::arg("path"),
-      nb::sig("def stat_path(path: str) -> tuple[str, int] | None"),
-      "Kind (file, directory, link that leads nowhere, other) and size in bytes; None: nothing is "
-      "there.");
+  m.def("stat_path", StatEntry, nb::arg("path"),
+        nb::sig("def stat_path(path: str) -> tuple[str, int] | None"),
+        "Kind (file, directory, broken link, other) and size in bytes. None: the path does not "
+        "exist.");
   m.def("list_directory", ListDirectory, nb::arg("directory"),
         nb::sig("def list_directory(directory: str) -> list[tuple[str, str, int]] | None"),
-        "Name, kind and size in bytes of each entry, links as links; None: there is no directory.");
+        "Name, kind and size in bytes of each entry. Links are not followed. None: the directory "
+        "does not exist.");
   m.def("read_file", ReadFile, nb::arg("path"), nb::arg("size_max"),
         nb::sig("def read_file(path: str, size_max: int) -> bytes | None"),
-        "The first bytes; None: there is no such file.");
+        "First bytes of a file. None: the file does not exist.");
   m.def("write_file", WriteFile, nb::arg("path"), nb::arg("content"),
         nb::sig("def write_file(path: str, content: bytes) -> None"),
-        "Durably, in one step, in place of a file of this name; makes missing directories.");
+        "Writes a file atomically and durably. Replaces an existing file and creates missing "
+        "directories.");
   m.def("remove_path", RemovePath, nb::arg("path"), nb::sig("def remove_path(path: str) -> None"),
-        "A file, or a directory with all its content. Success if nothing is there.");
+        "Removes a file, or a directory with its content. Succeeds if the path does not exist.");
   m.def("remove_checkpoint", TakeOut, nb::arg("path"), nb::arg("first"), nb::arg("also"),
         nb::arg("everything"),
         nb::sig("def remove_checkpoint(path: str, first: list[str], also: list[str], everything: "
                 "bool) -> None"),
-        "Marker first, but for the files ``first``; unless ``everything``, other files stay.");
+        "Removes a checkpoint: the files ``first``, then the marker, then the rest. Other files "
+        "stay unless ``everything``.");
   m.def("sync_directory", SyncDirectory, nb::arg("path"),
         nb::sig("def sync_directory(path: str) -> None"));
   m.def("sync_all", SyncAll, nb::arg("path"), nb::sig("def sync_all(path: str) -> None"),
-        "A file that another call wrote, or a directory with all its content.");
+        "Makes an existing file, or a directory with its content, durable.");
   m.def("publish", Publish, nb::arg("source"), nb::arg("destination"),
         nb::sig("def publish(source: str, destination: str) -> None"),
-        "Makes a file or directory durable and gives it its path, in place of nothing but an empty "
-        "directory. UnsupportedError in object stores.");
+        "Makes a file or directory durable and moves it to its final path, which must be absent or "
+        "an empty directory. UnsupportedError in object stores.");
   m.def("free_bytes", FreeBytes, nb::arg("directory"),
         nb::sig("def free_bytes(directory: str) -> int"),
-        "2^64 - 1 if the storage has no limit, or does not tell.");
+        "2^64 - 1 if the storage has no limit or does not report it.");
   m.def("describe_place", Describe, nb::arg("path"),
         nb::sig("def describe_place(path: str) -> str"));
 }
@@ -346,16 +348,16 @@ void BindFiles(nb::module_& m) {
   nb::class_<MadeFile>(m, "NewFile")
       .def("write_at", &MadeFile::WriteAt, nb::arg("offset"), nb::arg("data"),
            nb::sig("def write_at(self, offset: int, data: memoryview) -> None"))
-      .def("close", &MadeFile::Close, "Makes it durable; in an object store it is there now.");
+      .def("close", &MadeFile::Close, "Makes the file durable. In an object store it now exists.");
   nb::class_<MadeFiles>(m, "NewFiles")
       .def(nb::init<nb::handle, std::vector<std::string>>(), nb::arg("directory"), nb::arg("names"),
            nb::sig("def __init__(self, directory: str, names: list[str]) -> None"))
       .def("begin", &MadeFiles::Begin, nb::arg("number"), nb::keep_alive<0, 1>())
       .def("publish", &MadeFiles::Publish)
-      .def("close", &MadeFiles::Close, "Removes what was made, unless it was published.");
+      .def("close", &MadeFiles::Close, "Removes the new files, unless they were published.");
   m.def("files_left", FilesLeft, nb::arg("directory"),
         nb::sig("def files_left(directory: str) -> list[str]"),
-        "What programs that were killed left of new files: the next NewFiles removes it.");
+        "Remains of killed programs, which the next NewFiles removes.");
   BindPaths(m);
 }
 

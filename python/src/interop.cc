@@ -227,7 +227,7 @@ nb::list DTypes() {
 }  // namespace
 
 void BindInterop(nb::module_& m) {
-  nb::class_<Foreign>(m, "Foreign", "A checkpoint of a foreign format. sealpoint/interop uses it.")
+  nb::class_<Foreign>(m, "Foreign", "A checkpoint of a foreign format, for sealpoint.interop.")
       .def_prop_ro(
           "format", [](const Foreign& foreign) { return Text(foreign.checkpoint.format); },
           nb::sig("def format(self) -> str"))
@@ -237,28 +237,27 @@ void BindInterop(nb::module_& m) {
           nb::sig("def digest(self) -> str"))
       .def("tensors", TensorsOf,
            nb::sig("def tensors(self) -> list[tuple[str, str, tuple[int, ...], bool]]"),
-           "Name, dtype, shape, and whether its parts are items, which are looked into by `parts`.")
+           "Name, dtype, shape, and whether its parts are items to be read by `parts`.")
       .def(
           "boxes", BoxesOf, nb::arg("name"),
           nb::sig(
               "def boxes(self, name: str) -> list[tuple[tuple[int, ...], tuple[int, ...]]] | None"),
-          "Offset and extent in a tensor; None: they are not known before its parts.")
+          "Offset and extent in a tensor. None: unknown until `parts` is called.")
       .def("parts", PartsOf, nb::arg("name"),
            nb::sig("def parts(self, name: str) -> list[tuple[tuple[tuple[int, ...], tuple[int, "
                    "...]], str, tuple[str, int, int, int | None], int, tuple[int, ...] | None, "
                    "tuple[int, int] | None, bool]]"),
-           "Where elements of a tensor are: box; path; name, begin, size and CRC-32 of the entry; "
-           "begin in it; "
-           "strides; run; whether signs are flipped. Any thread.")
+           "Locations of a tensor's elements: box; path; name, begin, size and CRC-32 of the "
+           "entry; begin within it; strides; run; whether signs are flipped. Thread-safe.")
       .def("objects", ObjectsOf, nb::sig("def objects(self) -> dict[str, tuple[str, bytes]]"))
       .def("files", FilesOf, nb::sig("def files(self) -> list[tuple[str, int, str]]"))
       .def("left_out", LeftOutOf, nb::sig("def left_out(self) -> list[tuple[str, int, str, bool]]"))
       .def_prop_ro("metadata_memory_bytes",
                    [](const Foreign& foreign) { return foreign.checkpoint.metadata_memory_bytes; })
       .def("missing", MissingOf, nb::sig("def missing(self) -> list[str]"),
-           "Tensors that an index names and no file has.")
+           "Tensors that an index names but no file has.")
       .def("unread", UnreadOf, nb::sig("def unread(self) -> list[tuple[BaseException, bool]]"),
-           "Errors, and whether they are of files beside those of the format.")
+           "Errors, and whether they concern sidecar files.")
       .def("notes", NotesOf, nb::sig("def notes(self) -> list[str]"))
       .def(
           "take_tree",
@@ -266,7 +265,7 @@ void BindInterop(nb::module_& m) {
             return TakeNode(std::move(foreign.checkpoint.tree), unread);
           },
           nb::arg("unread"), nb::sig("def take_tree(self, unread: object) -> object"),
-          "Once. With one of `unread` for each that could not be read.")
+          "Call it once. Unreadable values are represented by an element of `unread`.")
       .def("take_rank_values", TakeRankValues, nb::arg("unread"),
            nb::sig("def take_rank_values(self, unread: object) -> object"));
   m.def(
@@ -276,10 +275,10 @@ void BindInterop(nb::module_& m) {
       nb::sig("def read_foreign(path: str, drop_unknown: bool, goes_on: bool, per_rank: "
               "list[str], allow_part: bool, allow_missing: list[str], metadata_memory_bytes: int | "
               "None) -> Foreign | None"),
-      "None: the path is of no format that is known.");
+      "None: the format is unknown.");
   m.def("foreign_dtypes", DTypes,
         nb::sig("def foreign_dtypes() -> list[tuple[str, int, str, str, str]]"),
-        "Name, element size in bytes, name in torch and numpy, class of storages in torch, numpy's "
+        "Name, element size in bytes, names in torch and numpy, storage class in torch, numpy's "
         "code.");
   m.def("newest_megatron_iteration", NewestIteration, nb::arg("path"),
         nb::sig("def newest_megatron_iteration(path: str) -> str | None"));

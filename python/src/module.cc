@@ -19,6 +19,7 @@ NB_MODULE(_sealpoint, m) {
   BindMemory(m);
   BindDlpack(m);
   BindSlots(m);
+  BindFingerprint(m);
   BindCheckpoint(m);
   BindRead(m);
   BindEngine(m);

@@ -14,6 +14,7 @@ void BindContract(nanobind::module_& m);
 void BindMemory(nanobind::module_& m);
 void BindDlpack(nanobind::module_& m);
 void BindSlots(nanobind::module_& m);
+void BindFingerprint(nanobind::module_& m);
 void BindCheckpoint(nanobind::module_& m);
 void BindRead(nanobind::module_& m);
 void BindEngine(nanobind::module_& m);

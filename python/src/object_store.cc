@@ -82,7 +82,8 @@ auto AskStore(const std::string& path, const Call& call) {
     return Outcome(RaisedBy(error, path));
   } catch (const std::exception& error) {
     return Outcome(
-        Status(Code::kIo, std::string("the object store in Python is wrong: ") + error.what())
+        Status(Code::kIo,
+               std::string("the object store in Python returned an invalid value: ") + error.what())
             .AtPath(path));
   }
 }
@@ -115,7 +116,7 @@ class Lent {
     view_.attr("release")();
     view_.reset();
     if (Py_REFCNT(memory_.ptr()) == 1) return;
-    throw std::logic_error("it still holds memory that it was lent for a call");
+    throw std::logic_error("it still holds memory that was lent for a call only");
   }
 
  private:
@@ -300,10 +301,10 @@ class PythonObjectStore final : public ObjectStore {
   Result<std::vector<UnfinishedUpload>> ListUploads(const std::string& prefix) const override {
     return AskStore(JoinPath(uri_, prefix), [&] {
       std::vector<UnfinishedUpload> uploads;
-      for (const nb::handle one : Call("list_uploads", Text(prefix))) {
-        uploads.push_back({.key = TextOf(one.attr("key")),
-                           .upload_id = TextOf(one.attr("upload_id")),
-                           .begun_unix_s = nb::cast<std::uint64_t>(one.attr("begun_unix_s"))});
+      for (const nb::handle upload : Call("list_uploads", Text(prefix))) {
+        uploads.push_back({.key = TextOf(upload.attr("key")),
+                           .upload_id = TextOf(upload.attr("upload_id")),
+                           .begun_unix_s = nb::cast<std::uint64_t>(upload.attr("begun_unix_s"))});
       }
       return uploads;
     });
@@ -370,7 +371,8 @@ void BindObjectStore(nb::module_& m) {
                 "object], upload_memory_bytes: int) -> None"));
   m.def("copy_into", CopyInto, nb::arg("source"), nb::arg("destination"),
         nb::sig("def copy_into(source: object, destination: memoryview) -> None"),
-        "Copies as many bytes as both have, without the GIL. ValueError if they differ.");
+        "Copies bytes between memory of equal size without the GIL. Raises ValueError if the sizes "
+        "differ.");
 }
 
 }  // namespace sealpoint::python

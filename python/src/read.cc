@@ -4,7 +4,9 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -32,17 +34,20 @@ constexpr std::uint64_t kShortReadMaxBytes = 8 * kMiB;
 // The class ReadPart of the module.
 struct Part {
   std::string tensor{};
-  nb::object out{};             // None: memory for a plan
-  std::optional<Region> box{};  // absent: all of the tensor
-  std::vector<bool> is_kept{};  // which dimensions `out` has; empty: all
+  nb::object out{};                    // None: memory for a plan
+  std::optional<Region> box{};         // absent: all of the tensor
+  std::vector<bool> is_kept{};         // which dimensions `out` has; empty: all
+  std::vector<std::uint64_t> steps{};  // ReadItem::steps
 };
 
 void MakePart(Part* self, nb::handle tensor, nb::object out, const Region* box,
-              std::optional<std::vector<bool>> kept) {
+              std::optional<std::vector<bool>> kept,
+              std::optional<std::vector<std::uint64_t>> steps) {
   new (self) Part{.tensor = NameOf(tensor, "tensor's name"),
                   .out = std::move(out),
                   .box = box == nullptr ? std::nullopt : std::optional(*box),
-                  .is_kept = std::move(kept).value_or(std::vector<bool>{})};
+                  .is_kept = std::move(kept).value_or(std::vector<bool>{}),
+                  .steps = std::move(steps).value_or(std::vector<std::uint64_t>{})};
 }
 
 // Makes the request of a plan or a read, and keeps the destinations in place while it lives.
@@ -57,7 +62,7 @@ class RequestMaker {
     if (PyDict_Check(requests.ptr())) {
       request.items.reserve(nb::len(requests));
       for (const auto& [name, array] : nb::borrow<nb::dict>(requests)) {
-        Add(request, NameOf(name, "tensor's name"), std::nullopt, {}, array);
+        Add(request, NameOf(name, "tensor's name"), std::nullopt, {}, {}, array);
       }
       return request;
     }
@@ -65,17 +70,21 @@ class RequestMaker {
       const auto& part = nb::cast<const Part&>(item);
       std::optional<Box> box;
       if (part.box) box = part.box->box;
-      Add(request, part.tensor, std::move(box), part.is_kept, part.out);
+      Add(request, part.tensor, std::move(box), part.steps, part.is_kept, part.out);
     }
     return request;
   }
 
  private:
   void Add(ReadRequest& request, std::string name, std::optional<Box> box,
-           std::vector<bool> is_kept, nb::handle array) {
-    ReadItem item{.tensor = std::move(name)};
+           std::vector<std::uint64_t> steps, std::vector<bool> is_kept, nb::handle array) {
+    ReadItem item{.tensor = std::move(name), .steps = std::move(steps)};
     const std::optional<TensorInfo> stored = checkpoint_.FindTensor(item.tensor);
-    const Shape& extent = box ? box->extent : stored ? stored->shape : kNoShape;
+    Shape extent = box ? box->extent : stored ? stored->shape : Shape();  // of the destination
+    for (std::size_t d = 0; d < std::min(extent.size(), item.steps.size()); ++d) {
+      const std::uint64_t step = std::max<std::uint64_t>(item.steps[d], 1);  // Plan refuses 0
+      extent[d] = extent[d] / step + (extent[d] % step != 0 ? 1 : 0);
+    }
     is_kept.resize(extent.size(), true);
     if (array.is_none()) {
       item.destination = MutableMemoryView::PlanOnly();
@@ -100,8 +109,6 @@ class RequestMaker {
     item.destination =
         ViewOf<MutableMemoryView>(memory, FitArray(memory, extent, is_kept, size, item.tensor));
   }
-
-  inline static const Shape kNoShape;
 
   const Checkpoint& checkpoint_;
   const std::optional<Rounding> rounding_;
@@ -161,7 +168,7 @@ struct MappedHandle {
 
 void BindMapped(nb::module_& m) {
   nb::class_<MappedHandle>(m, "MappedTensor",
-                           "Verified memory that may be read, as long as this lives.")
+                           "Verified, readable memory, valid during the lifetime of this object.")
       .def_prop_ro(
           "shards", [](const MappedHandle& self) { return MemoryOf(self.mapped); },
           "Address and size in bytes of each shard, in stored order.")
@@ -188,14 +195,16 @@ void BindMapped(nb::module_& m) {
 
 void BindRead(nb::module_& m) {
   BindMapped(m);
-  nb::class_<Part>(m, "ReadPart", "A tensor or a box of it, and where it is read to.")
+  nb::class_<Part>(m, "ReadPart", "A tensor or a box of it, and its destination.")
       .def("__init__", MakePart, nb::arg("tensor"), nb::arg("out").none(),
-           nb::arg("box") = nb::none(), nb::arg("kept") = nb::none(),
+           nb::arg("box") = nb::none(), nb::arg("kept") = nb::none(), nb::arg("steps") = nb::none(),
            nb::sig("def __init__(self, tensor: str, out: object | None, box: Region | None = None, "
-                   "kept: collections.abc.Sequence[bool] | None = None) -> None"),
-           "``out``: None for a plan; ``kept``: which dimensions it has.");
+                   "kept: collections.abc.Sequence[bool] | None = None, "
+                   "steps: collections.abc.Sequence[int] | None = None) -> None"),
+           "``out``: destination, or None for a plan; ``kept``: whether ``out`` has each "
+           "dimension; ``steps``: of the positions in the box, one per dimension.");
   m.def("plan", Plan, nb::arg("checkpoint"), nb::arg("requests"), nb::arg("contract"),
-        "Summary, text for people, and findings of a plan.");
+        "Summary, human-readable text, and findings of a plan.");
   m.def("read", Read, nb::arg("checkpoint"), nb::arg("requests"), nb::arg("contract"),
         nb::arg("convert").none(), nb::arg("threads"), nb::arg("isolate"),
         nb::arg("progress").none(), "Reads and verifies; see sealpoint.Checkpoint.read.");

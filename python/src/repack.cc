@@ -58,7 +58,8 @@ nb::tuple Copy(nb::handle from, nb::handle to, const Strings& match, const Strin
   const std::string target = PathOf(to);
   Watch watch(progress);
   const CopyOptions options{.match = match, .drop = drop, .repack = OptionsOf(form, watch)};
-  return TupleOf(Value(watch.Run([&] { return CopyCheckpoint(source, target, options); })));
+  return TupleOf(
+      Value(watch.Run([&] { return CopyCheckpoint({.from = source, .to = target}, options); })));
 }
 
 // `average`: (weights, in f64).
@@ -86,8 +87,8 @@ nb::tuple Thin(nb::handle path, const std::optional<std::string>& to, const Stri
   Watch watch(progress);
   const ThinOptions options{
       .drop = drop, .remove_source = remove_source, .repack = OptionsOf(form, watch)};
-  const ThinReport report =
-      Value(watch.Run([&] { return ThinCheckpoint(source, to.value_or(""), options); }));
+  const ThinReport report = Value(
+      watch.Run([&] { return ThinCheckpoint({.from = source, .to = to.value_or("")}, options); }));
   return nb::make_tuple(Text(report.path), TupleOf(report.made), report.is_source_removed);
 }
 
@@ -117,8 +118,9 @@ nb::tuple Repair(nb::handle path, const Strings& replicas, nb::handle to, bool r
   Watch watch(progress);
   const RepairOptions options{
       .rebuild_index = rebuild_index, .threads = threads, .on_progress = watch.OnPhase()};
-  const RepairReport report =
-      watch.Run([&] { return RepairCheckpoint(source, replicas, target, options); });
+  const RepairReport report = watch.Run([&] {
+    return RepairCheckpoint({.damaged = source, .replicas = replicas, .to = target}, options);
+  });
   const auto place = [](const std::string& text) {
     return text.empty() ? nb::none() : nb::object(Text(text));
   };

@@ -30,31 +30,34 @@ Phases PhasesOf(const PhaseReport& report) {
   return phases;
 }
 
-constexpr const char* kPhasesDoc = "Time of this process: (phase, seconds, bytes) in order.";
+constexpr const char* kPhasesDoc =
+    "Phases of the save in this process, in order: (phase, seconds, bytes).";
 
 void BindCommitInfo(nb::module_& m) {
-  nb::class_<CommitInfo> type(m, "CommitInfo", "A checkpoint that was committed, and is durable.");
+  nb::class_<CommitInfo> type(m, "CommitInfo", "A committed, durable checkpoint.");
   MakePicklable(type);
   type.def_prop_ro(
           "directory", [](const CommitInfo& info) { return Text(info.directory); },
-          nb::sig("def directory(self) -> str"), "Its directory.")
+          nb::sig("def directory(self) -> str"), "Directory of the checkpoint.")
       .def_prop_ro(
           "attempt", [](const CommitInfo& info) { return info.attempt.ToHex(); },
-          "Its id, 32 hexadecimal digits.")
+          "Id of the attempt, 32 hexadecimal digits.")
       .def_prop_ro(
           "parent", [](const CommitInfo& info) { return HexOrNone(info.parent); },
-          nb::sig("def parent(self) -> str | None"), "The id of the one before it, or None.")
-      .def_ro("sequence", &CommitInfo::sequence, "Its parent's plus 1.")
+          nb::sig("def parent(self) -> str | None"), "Id of the preceding checkpoint, or None.")
+      .def_ro("sequence", &CommitInfo::sequence,
+              "Position in the series: the sequence of the parent plus 1.")
       .def_prop_ro(
           "step", [](const CommitInfo& info) { return StepOrNone(info.step); },
-          nb::sig("def step(self) -> int | None"), "Its training step, or None.")
+          nb::sig("def step(self) -> int | None"), "Training step, or None.")
       .def_ro("blob_count", &CommitInfo::blob_count)
       .def_ro("tensor_count", &CommitInfo::tensor_count)
-      .def_ro("raw_bytes", &CommitInfo::raw_bytes, "Size of tensors and objects.")
-      .def_ro("total_bytes", &CommitInfo::total_bytes, "Size of the blobs.")
+      .def_ro("raw_bytes", &CommitInfo::raw_bytes,
+              "Total size of tensors and objects in bytes, before encoding.")
+      .def_ro("total_bytes", &CommitInfo::total_bytes, "Total size of the blobs in bytes.")
       .def_ro("index_bytes", &CommitInfo::index_bytes)
       .def_ro("reused_bytes", &CommitInfo::reused_bytes,
-              "Size of those of the blobs that are shared with an older checkpoint.")
+              "Total size in bytes of the blobs shared with an older checkpoint.")
       .def_prop_ro(
           "phases", [](const CommitInfo& info) { return PhasesOf(info.report); }, kPhasesDoc)
       .def("__repr__", [](const CommitInfo& info) {
@@ -65,13 +68,12 @@ void BindCommitInfo(nb::module_& m) {
 }
 
 void BindPlanSummary(nb::module_& m) {
-  nb::class_<PlanSummary> type(m, "PlanSummary",
-                               "What a read costs, in bytes unless it says otherwise.");
+  nb::class_<PlanSummary> type(m, "PlanSummary", "Cost of a read. Sizes are in bytes.");
   MakePicklable(type);
-  type.def_ro("items", &PlanSummary::items, "Count of tensors or parts of tensors.")
+  type.def_ro("items", &PlanSummary::items, "Number of tensors or parts of tensors.")
       .def_ro("bytes_requested", &PlanSummary::bytes_requested, "Delivered to destinations.")
-      .def_ro("bytes_read", &PlanSummary::bytes_read, "Read from stored chunks.")
-      .def_ro("table_bytes_read", &PlanSummary::table_bytes_read, "Read from chunk records.")
+      .def_ro("bytes_read", &PlanSummary::bytes_read, "Bytes read from stored chunks.")
+      .def_ro("table_bytes_read", &PlanSummary::table_bytes_read, "Bytes read from chunk records.")
       .def_ro("files", &PlanSummary::files, "Count.")
       .def_ro("requests", &PlanSummary::requests, "Count of ranges.")
       .def_ro("chunks", &PlanSummary::chunks, "Count.")
@@ -104,7 +106,7 @@ void BindLoadReport(nb::module_& m) {
   type.def_ro("plan", &LoadReport::plan, "What it cost.")
       .def_prop_ro(
           "findings", [](const LoadReport& report) { return FindingsOf(report.findings); },
-          "What the contract said to report: (kind, tensor, detail).")
+          "Findings that the contract reports: (kind, tensor, detail).")
       .def_ro("bytes_verified_on_device", &LoadReport::bytes_verified_on_device)
       .def_prop_ro(
           "phases", [](const LoadReport& report) { return PhasesOf(report.phases); }, kPhasesDoc)

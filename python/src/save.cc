@@ -21,6 +21,7 @@
 namespace sealpoint::python {
 namespace {
 
+using StoredCuts = decltype(SaverOptions::stored_cuts);
 using Named = nb::typed<nb::dict, nb::str, nb::any>;
 
 // What is saved, and from where. Keeps the arrays in place while it lives.
@@ -61,7 +62,8 @@ struct State {
 
 CommitInfo Save(const EngineHandle& engine, const SaveTarget& target, const Named& tensors,
                 const Named& objects, const Encoding& encoding, const SaveOptions& options,
-                std::uint64_t blob_size_max_bytes, nb::handle progress) {
+                std::uint64_t blob_size_max_bytes, const StoredCuts& stored_cuts, bool fingerprints,
+                nb::handle progress) {
   State state;
   state.AddTensors(tensors, encoding);
   state.AddObjects(objects, encoding.codec);
@@ -69,8 +71,11 @@ CommitInfo Save(const EngineHandle& engine, const SaveTarget& target, const Name
   Watch watch(progress);
   return Value(watch.Run([&]() -> Result<CommitInfo> {
     const auto comm = SelfCommunicator();
-    const auto saver = Saver::Create(
-        *kept, *comm, {.blob_size_max_bytes = blob_size_max_bytes, .on_progress = watch.OnPhase()});
+    const auto saver = Saver::Create(*kept, *comm,
+                                     {.blob_size_max_bytes = blob_size_max_bytes,
+                                      .fingerprints = fingerprints,
+                                      .stored_cuts = stored_cuts,
+                                      .on_progress = watch.OnPhase()});
     if (!saver.ok()) return saver.error();
     return (*saver)->Save(target, options, state.Bind());
   }));
@@ -81,7 +86,8 @@ CommitInfo Save(const EngineHandle& engine, const SaveTarget& target, const Name
 void BindSave(nb::module_& m) {
   m.def("save", Save, nb::arg("engine"), nb::arg("target"), nb::arg("tensors"), nb::arg("objects"),
         nb::arg("encoding"), nb::arg("options"), nb::arg("blob_size_max_bytes"),
-        nb::arg("progress").none(), "Saves what one process holds; see sealpoint.save.");
+        nb::arg("stored_cuts"), nb::arg("fingerprints"), nb::arg("progress").none(),
+        "Saves the state of one process; see sealpoint.save.");
 }
 
 }  // namespace sealpoint::python

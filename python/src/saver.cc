@@ -12,9 +12,13 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <cstring>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -24,11 +28,11 @@
 #include "python/src/engine.h"
 #include "python/src/gil.h"
 #include "python/src/module.h"
+#include "python/src/one_call.h"
 #include "python/src/saver_options.h"
 #include "python/src/slots.h"
 #include "python/src/tensor_source.h"
 #include "python/src/watch.h"
-#include "sealpoint/staged_saves.h"
 
 namespace sealpoint::python {
 namespace {
@@ -63,16 +67,49 @@ class RankState {
     }
     static_cast<void>(Bind());
   }
+  RankState(const RankState&) = delete;
+  RankState& operator=(const RankState&) = delete;
 
   void AddObject(const std::string& name, const std::string& media_type, nb::bytes bytes) {
     Check(declaration_.AddObject({.name = name, .media_type = media_type}));
     objects_.push_back(std::move(bytes));
+    sources_.reset();
+  }
+
+  // Precondition: there is an object of this name.
+  void ReplaceObject(const std::string& name, nb::bytes bytes) {
+    objects_[declaration_.FindObject(name).value()] = std::move(bytes);
+    sources_.reset();
+  }
+
+  // The address of each slot, in 8 bytes; 0 if it has no memory.
+  nb::bytes Addresses() const {
+    std::vector<const void*> addresses;
+    addresses.reserve(views_.size());
+    for (const auto& view : views_) addresses.push_back(view ? view->data : nullptr);
+    return BytesOf(std::as_bytes(std::span(addresses)));
+  }
+
+  // Takes memory of the same form from other addresses, one per slot.
+  void Rebind(nb::bytes addresses) {
+    const ByteSpan bytes = SpanOf(addresses);
+    if (bytes.size() != views_.size() * sizeof(std::byte*)) {
+      throw StatusError(Status(Code::kInvalidArgument, "expected one address per slot"));
+    }
+    for (std::size_t slot = 0; slot < views_.size(); ++slot) {
+      if (!views_[slot]) continue;
+      std::memcpy(&views_[slot]->data, bytes.data() + slot * sizeof(std::byte*),
+                  sizeof(std::byte*));
+    }
+    sources_.reset();
+    static_cast<void>(Bind());
   }
 
   std::string DeclarationDigest() const { return declaration_.ComputeDigest().ToHex(); }
 
-  // Needs the GIL.
-  Sources Bind() const {
+  // Needs the GIL. Valid until this state changes.
+  const Sources& Bind() {
+    if (sources_) return *sources_;
     Sources sources(declaration_);
     for (std::size_t slot = 0; slot < views_.size(); ++slot) {
       if (views_[slot]) Check(sources.Bind(slot, *views_[slot]));
@@ -80,20 +117,33 @@ class RankState {
     for (std::size_t i = 0; i < objects_.size(); ++i) {
       Check(sources.BindObject(declaration_.objects()[i].name, SpanOf(objects_[i])));
     }
-    return sources;
+    return sources_.emplace(std::move(sources));
   }
 
  private:
   Declaration declaration_;
+  std::optional<Sources> sources_;  // absent after a change
   std::vector<std::optional<MutableMemoryView>> views_;
   std::vector<nb::bytes> objects_;
 };
 
-// A saver and what it needs. Its calls are made without the GIL, which its communicator takes.
+// A saver and what it needs. Its calls are made without the GIL, which its communicator takes; made
+// and destroyed with it.
 struct SaverParts {
   std::shared_ptr<Engine> engine;
   std::unique_ptr<PythonCommunicator> communicator;
   std::unique_ptr<Saver> saver;
+  std::atomic<bool> is_busy = false;
+
+  SaverParts() = default;
+  ~SaverParts() {
+    const GilRelease released;
+    saver.reset();
+    communicator.reset();
+    engine.reset();
+  }
+  SaverParts(const SaverParts&) = delete;
+  SaverParts& operator=(const SaverParts&) = delete;
 };
 
 class SaverHandle {
@@ -109,25 +159,26 @@ class SaverHandle {
   SaverHandle(const SaverHandle&) = delete;
   SaverHandle& operator=(const SaverHandle&) = delete;
 
-  // Gives up what is pending. Local: another rank that is in a save learns of it.
+  // Gives up what is pending, once no thread is in a call. Local: another rank that is in a save
+  // learns of it.
   void Close() {
-    auto parts = std::exchange(parts_, nullptr);
-    if (!parts) return;
-    const GilRelease released;
-    parts->saver.reset();
-    parts.reset();
+    std::shared_ptr<SaverParts> parts;  // destroyed without the lock
+    const nb::ft_lock_guard lock(mutex_);
+    std::swap(parts, parts_);
   }
 
   std::shared_ptr<SaverParts> Get() const {
+    const nb::ft_lock_guard lock(mutex_);
     if (!parts_) throw StatusError(Status(Code::kInvalidArgument, "the saver is closed"));
     return parts_;
   }
 
  private:
+  mutable nb::ft_mutex mutex_;  // free where the GIL guards
   std::shared_ptr<SaverParts> parts_;
 };
 
-// A save in the background.
+// A background save.
 class PendingSaveHandle {
  public:
   explicit PendingSaveHandle(std::unique_ptr<PendingSave> save) : save_(std::move(save)) {}
@@ -181,35 +232,35 @@ nb::tuple ResumeTogether(nb::object communicator, nb::handle local, nb::handle f
   const std::string to = PathOf(final);
   const ResumePromotionsOptions options{.keep_local = keep_local, .deadline = DeadlineOf(deadline)};
   Watch watch{nb::none(), ranks.InterruptedBySignal()};
-  const ResumedPromotions resumed =
-      Value(watch.Run([&] { return ResumePromotions(ranks, from, to, options); }));
+  const ResumedPromotions resumed = Value(watch.Run(
+      [&] { return ResumePromotions(ranks, {.local = from, .final_series = to}, options); }));
   nb::list promoted;
   for (const std::string& name : resumed.promoted) promoted.append(Text(name));
-  nb::list passed_over;
-  for (const Promotion& one : resumed.passed_over) {
-    passed_over.append(nb::make_tuple(Text(one.directory), ErrorOf(one.status)));
+  nb::list skipped;
+  for (const Promotion& promotion : resumed.skipped) {
+    skipped.append(nb::make_tuple(Text(promotion.directory), ErrorOf(promotion.status)));
   }
-  return nb::make_tuple(promoted, passed_over);
+  return nb::make_tuple(promoted, skipped);
 }
 
 // What (saver.*function)(…) returns.
 template <typename Function>
-auto RunSave(const SaverHandle& handle, const SaveTarget& target, const RankState& state,
+auto RunSave(const SaverHandle& handle, const SaveTarget& target, RankState& state,
              const SaveOptions& options, Function function) {
   const auto parts = handle.Get();
-  const Sources sources = state.Bind();
+  const OneCall turn(parts->is_busy, "the saver");
+  const Sources& sources = state.Bind();
   Watch watch{nb::none(), parts->communicator->InterruptedBySignal()};
   return Value(watch.Run([&] { return (*parts->saver.*function)(target, options, sources); }));
 }
 
-CommitInfo SaveTogether(const SaverHandle& handle, const SaveTarget& target, const RankState& state,
+CommitInfo SaveTogether(const SaverHandle& handle, const SaveTarget& target, RankState& state,
                         const SaveOptions& options) {
   return RunSave(handle, target, state, options, &Saver::Save);
 }
 
 std::unique_ptr<PendingSaveHandle> SaveTogetherAsync(const SaverHandle& handle,
-                                                     const SaveTarget& target,
-                                                     const RankState& state,
+                                                     const SaveTarget& target, RankState& state,
                                                      const SaveOptions& options) {
   return std::make_unique<PendingSaveHandle>(
       RunSave(handle, target, state, options, &Saver::SaveAsync));
@@ -221,7 +272,7 @@ std::tuple<std::string, std::string, std::optional<std::string>> FindCopies(nb::
   const std::string from = PathOf(local);
   const std::string to = PathOf(final);
   const GilRelease released;
-  StagedCopies found = Value(FindStagedCopies(from, to));
+  StagedCopies found = Value(FindStagedCopies({.local = from, .final_series = to}));
   return {found.folder, found.series, found.record};
 }
 
@@ -264,26 +315,31 @@ Fields SaverDefaults() {
 
 void MakeTarget(SaveTarget* self, nb::handle path, bool is_series, const Parent& parent,
                 nb::handle staged) {
-  SaveTarget target = is_series ? SaveTarget::InSeries(PathOf(path))
-                                : SaveTarget::Directory(PathOf(path), ParentOf(parent));
-  if (!is_series && parent) {
-    const auto& [attempt, sequence, directory] = *parent;
-    target.parent_directory = directory;
-  }
+  SaveTarget target =
+      is_series ? SaveTarget::InSeries(PathOf(path))
+      : parent  ? SaveTarget::Directory(PathOf(path), *ParentOf(parent), std::get<2>(*parent))
+                : SaveTarget::Directory(PathOf(path));
   new (self) SaveTarget(staged.is_none() ? std::move(target)
                                          : SaveTarget::Staged(PathOf(staged), std::move(target)));
+}
+
+void BindRankState(nb::module_& m) {
+  nb::class_<RankState>(m, "RankState", "The part of a state held by one rank, and its memory.")
+      .def(nb::init<const Slots&, const Encoding&, const std::set<std::string>&>(),
+           nb::arg("slots"), nb::arg("encoding"), nb::arg("frozen"))
+      .def("add_object", &RankState::AddObject, nb::arg("name"), nb::arg("media_type"),
+           nb::arg("bytes"))
+      .def("replace_object", &RankState::ReplaceObject, nb::arg("name"), nb::arg("bytes"))
+      .def("addresses", &RankState::Addresses, "Address of each slot, in 8 bytes.")
+      .def("rebind", &RankState::Rebind, nb::arg("addresses"), "Replaces the address of each slot.")
+      .def("declaration_digest", &RankState::DeclarationDigest,
+           "Digest of the declaration (names, dtypes, shapes, regions), 32 hexadecimal digits.");
 }
 
 }  // namespace
 
 void BindSaver(nb::module_& m) {
-  nb::class_<RankState>(m, "RankState", "What one rank holds of a state, and where.")
-      .def(nb::init<const Slots&, const Encoding&, const std::set<std::string>&>(),
-           nb::arg("slots"), nb::arg("encoding"), nb::arg("frozen"))
-      .def("add_object", &RankState::AddObject, nb::arg("name"), nb::arg("media_type"),
-           nb::arg("bytes"))
-      .def("declaration_digest", &RankState::DeclarationDigest,
-           "32 hexadecimal digits of all that is declared: names, dtypes, shapes, places.");
+  BindRankState(m);
   nb::class_<Encoding>(m, "Encoding", "How tensors are stored.")
       .def(
           "__init__",
@@ -311,39 +367,39 @@ void BindSaver(nb::module_& m) {
           nb::kw_only(), nb::arg("step").none(), nb::arg("provenance"), nb::arg("allow_empty"),
           nb::arg("allow_fallback"), nb::arg("mesh") = MeshAxes{},
           nb::arg("declarations").none() = nb::none(), "`declarations`: 32 hexadecimal digits.");
-  nb::class_<PendingSaveHandle>(m, "PendingSave", "A save in the background.")
+  nb::class_<PendingSaveHandle>(m, "PendingSave", "A background save.")
       .def("wait_for", &PendingSaveHandle::WaitFor, nb::arg("seconds"),
            nb::call_guard<GilRelease>(),
-           "Waits until it is over, or so long; on any thread. True if it is over.")
+           "Waits for the end of the save, and returns whether it has ended. Thread-safe.")
       .def("result", &PendingSaveHandle::Result, nb::call_guard<GilRelease>(),
-           "Its outcome. Before it is over: on all ranks together.")
+           "Returns the outcome. If the save has not ended, all ranks must call it together.")
       .def("cancel", &PendingSaveHandle::Cancel, nb::call_guard<GilRelease>(),
-           "Asks for it to fail with CancelledError, on all ranks, if it is not too late.");
-  nb::class_<SaverHandle>(m, "Saver", "Saves of all ranks of a communicator, in the same order.")
+           "Requests that the save fails with CancelledError on all ranks, if it is not too late.");
+  nb::class_<SaverHandle>(
+      m, "Saver", "Saves by all ranks of a communicator. All ranks call it in the same order.")
       .def("__init__", MakeSaver, nb::arg("engine"), nb::arg("communicator"), nb::arg("options"),
            "`options`: fields of SaverOptions (python/src/saver_options.h).")
       .def("save", SaveTogether, nb::arg("target"), nb::arg("state"), nb::arg("options"))
       .def("save_async", SaveTogetherAsync, nb::arg("target"), nb::arg("state"), nb::arg("options"))
-      .def("wait_for_promotions", WaitForPromotions, nb::arg("seconds"),
-           "Waits until no promotion is under way on this rank, or so long; on any thread. True if "
-           "none is.")
+      .def(
+          "wait_for_promotions", WaitForPromotions, nb::arg("seconds"),
+          "Waits for the promotions of this rank, and returns whether all have ended. Thread-safe.")
       .def("take_promotions", TakePromotions,
            nb::sig("def take_promotions(self) -> list[tuple[str, BaseException | None]]"),
-           "Those of this rank that are over and were not taken before: final directory, error.")
-      .def("close", &SaverHandle::Close, "Gives up what is pending. Further calls fail.");
-  m.def("saver_defaults", SaverDefaults, "The defaults of the library for a saver's options.");
-  m.def(
-      "find_staged_copies", FindCopies, nb::arg("local"), nb::arg("final"),
-      nb::sig("def find_staged_copies(local: object, final: object) -> tuple[str, str, str | "
-              "None]"),
-      "Where the copies of a series lie in a local place, the series without links, and the series "
-      "that the folder says it is of.");
+           "New outcomes of this rank's promotions: (final directory, error or None).")
+      .def("close", &SaverHandle::Close, "Cancels pending saves. Later calls fail.");
+  m.def("saver_defaults", SaverDefaults, "Default values of the saver's options.");
+  m.def("find_staged_copies", FindCopies, nb::arg("local"), nb::arg("final"),
+        nb::sig("def find_staged_copies(local: object, final: object) -> tuple[str, str, str | "
+                "None]"),
+        "Directory of a series' copies on local storage, the resolved path of the series, and the "
+        "series recorded in that directory.");
   m.def("resume_promotions", ResumeTogether, nb::arg("communicator"), nb::arg("local"),
         nb::arg("final"), nb::kw_only(), nb::arg("keep_local"), nb::arg("deadline").none(),
         nb::sig("def resume_promotions(communicator: object, local: object, final: object, *, "
                 "keep_local: int, deadline: float | None) -> "
                 "tuple[list[str], list[tuple[str, BaseException]]]"),
-        "Promotes what an earlier job left on local storage, all ranks together.");
+        "Promotes local checkpoints of an earlier job. Collective.");
 }
 
 }  // namespace sealpoint::python

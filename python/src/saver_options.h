@@ -11,6 +11,8 @@ namespace sealpoint::python {
 // Calls `visit(name, field)` for each option that Python sets.
 template <typename Options, typename Visit>
 void ForEachSaverOption(Options& options, const Visit& visit) {
+  visit("stored_cuts", options.stored_cuts);
+  visit("fingerprints", options.fingerprints);
   visit("compare_replicas", options.compare_replicas);
   visit("writer_ranks", options.writer_ranks);
   visit("learn_frozen", options.learn_frozen);

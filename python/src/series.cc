@@ -47,7 +47,7 @@ std::optional<std::pair<SeriesEntry, FoundEntries>> Newest(nb::handle path, bool
   // This code says so, and nothing else.
   if (!point.ok() && point.error().code() == Code::kNotFound) return std::nullopt;
   ResumePoint found = Value(std::move(point));
-  return std::pair(std::move(found.entry), std::move(found.passed_over));
+  return std::pair(std::move(found.entry), std::move(found.skipped));
 }
 
 void Delete(nb::handle path, const std::string& name) {
@@ -112,7 +112,7 @@ PruneReport Prune(nb::handle path, const Bounds& bounds, const PerPeriod& keep_p
 
 void BindEntry(nb::module_& m) {
   using Self = const SeriesEntry&;
-  nb::class_<SeriesEntry> type(m, "SeriesEntry", "One directory of a series.");
+  nb::class_<SeriesEntry> type(m, "SeriesEntry", "One entry of a series.");
   MakePicklable(type);
   type.def_prop_ro(
           "name", [](Self self) { return Text(self.name); }, nb::sig("def name(self) -> str"))
@@ -120,13 +120,15 @@ void BindEntry(nb::module_& m) {
           "path", [](Self self) { return Text(self.path); }, nb::sig("def path(self) -> str"))
       .def_prop_ro(
           "verdict", [](Self self) { return std::string(VerdictName(self.verdict)); },
-          "By the marker alone: committed, uncommitted, corrupt, unsupported or unreadable.")
+          "Verdict by the marker alone: committed, uncommitted, corrupt, unsupported or "
+          "unreadable.")
       .def_prop_ro(
           "problem", [](Self self) { return ErrorOrNone(self.problem); },
-          nb::sig("def problem(self) -> Exception | None"), "Why it is not committed, or None.")
+          nb::sig("def problem(self) -> Exception | None"),
+          "Reason why it is not committed, or None.")
       .def_ro("is_void", &SeriesEntry::is_void)
       .def_ro("is_link", &SeriesEntry::is_link, "A symbolic link.")
-      .def_ro("is_kept", &SeriesEntry::is_kept, "It has a file KEEP.")
+      .def_ro("is_kept", &SeriesEntry::is_kept, "True if a KEEP file pins it.")
       .def_prop_ro(
           "attempt", [](Self self) { return HexOrNone(self.attempt); },
           nb::sig("def attempt(self) -> str | None"))
@@ -145,12 +147,14 @@ void BindEntry(nb::module_& m) {
 }
 
 void BindPrune(nb::module_& m) {
-  nb::class_<PruneDecision> decision(m, "PruneDecision", "What becomes of one directory, and why.");
+  nb::class_<PruneDecision> decision(m, "PruneDecision",
+                                     "Decision on one checkpoint, with the reasons.");
   MakePicklable(decision);
   decision.def_ro("entry", &PruneDecision::entry)
       .def_ro("keep", &PruneDecision::keep)
-      .def_ro("reasons", &PruneDecision::reasons, "Rules that keep it, or why none does.")
-      .def_ro("is_deleted", &PruneDecision::is_deleted, "It is gone, and that is durable.")
+      .def_ro("reasons", &PruneDecision::reasons,
+              "Rules that keep it, or the reason why no rule does.")
+      .def_ro("is_deleted", &PruneDecision::is_deleted, "True if it was deleted durably.")
       .def("__repr__", [](const PruneDecision& self) {
         return Text("<sealpoint.PruneDecision " + self.entry.name +
                     (self.keep ? ": stays>" : ": goes>"));
@@ -160,9 +164,10 @@ void BindPrune(nb::module_& m) {
   report
       .def_prop_ro(
           "error", [](const PruneReport& self) { return ErrorOrNone(self.status); },
-          nb::sig("def error(self) -> Exception | None"), "Why nothing or no more was deleted.")
+          nb::sig("def error(self) -> Exception | None"),
+          "Error that stopped the deletions, or None.")
       .def_ro("decisions", &PruneReport::decisions)
-      .def_ro("bytes_freed", &PruneReport::bytes_freed, "In a dry run: those that would be.")
+      .def_ro("bytes_freed", &PruneReport::bytes_freed, "In a dry run: the checkpoints to delete.")
       .def("__repr__", [](const PruneReport& self) {
         return "<sealpoint.PruneReport: " + std::to_string(self.decisions.size()) +
                " directories, " + std::to_string(self.bytes_freed) + " bytes freed>";

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "python/src/module.h"
-#include "sealpoint/text.h"
+#include "sealpoint/bytes.h"
 
 namespace sealpoint::python {
 namespace {
@@ -103,11 +103,11 @@ void BindStatus(nb::module_& m) {
   m.def(
       "error_text", [](nb::handle error) { return Text(StatusOf(error).ToString()); },
       nb::arg("error"), nb::sig("def error_text(error: BaseException) -> str"),
-      "The one line that the library prints of an error: code, message and place.");
+      "One line about an error: code, message and location.");
   m.def(
       "printable", [](nb::handle text) { return Text(Printable(TextOf(text))); }, nb::arg("text"),
       nb::sig("def printable(text: str) -> str"),
-      "The text as one line that cannot write to a terminal, whatever it holds.");
+      "The text as one line without control characters.");
 }
 
 }  // namespace sealpoint::python

@@ -15,7 +15,7 @@
 
 #include "python/src/status.h"
 #include "sealpoint/bytes.h"
-#include "sealpoint/codec.h"
+#include "sealpoint/dtype.h"
 #include "sealpoint/id.h"
 #include "sealpoint/read_plan.h"
 

@@ -67,22 +67,23 @@ void BindReport(nb::class_<VerifyReport>& type) {
           "path", [](Self self) { return Text(self.path); }, nb::sig("def path(self) -> str"))
       .def_prop_ro(
           "verdict", [](Self self) { return std::string(VerdictName(self.verdict)); },
-          "committed, uncommitted, incomplete, corrupt, unsupported or unreadable.")
+          "Verdict: committed, uncommitted, incomplete, corrupt, unsupported or unreadable.")
       .def_prop_ro(
           "ok", [](Self self) { return self.verdict == Verdict::kCommitted; },
-          "True if the verdict is committed: valid at this level.")
+          "True if the verdict is committed, that is, the checkpoint is valid at this level.")
       .def_prop_ro("level", [](Self self) { return std::string(VerifyLevelName(self.level)); })
       .def_prop_ro("violations", Violations, nb::sig("def violations(self) -> list[Exception]"),
-                   "Errors, not raised, in the order marker, index, blobs, offsets.")
+                   "Errors in the order marker, index, blobs, offsets. They are not raised.")
       .def_prop_ro("omitted", Omitted, nb::sig("def omitted(self) -> list[tuple[str, int]]"),
-                   "(path, count) of violations that are counted and not listed.")
+                   "(path, count) of violations that are counted but not listed.")
       .def_ro("violation_count", &VerifyReport::violation_count, "Listed and omitted.")
       .def_prop_ro("notes", Notes, nb::sig("def notes(self) -> list[str]"),
-                   "Leftovers and foreign names; they do not change the verdict.")
+                   "Leftovers and foreign names, which do not affect the verdict.")
       .def_ro("leftover_bytes", &VerifyReport::leftover_bytes)
       .def_prop_ro(
           "attempt", [](Self self) { return HexOrNone(self.attempt); },
-          nb::sig("def attempt(self) -> str | None"), "Known if the marker was good.")
+          nb::sig("def attempt(self) -> str | None"),
+          "Id of the attempt, or None if the marker is damaged.")
       .def_prop_ro(
           "step", [](Self self) { return StepOrNone(self.step); },
           nb::sig("def step(self) -> int | None"))

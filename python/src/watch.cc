@@ -74,6 +74,7 @@ void Watch::ThrowIfStopped() const {
 }
 
 void Watch::Stop(nb::python_error error) {
+  const nb::ft_lock_guard lock(mutex_);
   if (!error_) error_.emplace(std::move(error));
   is_stopped_ = true;
 }

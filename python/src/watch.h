@@ -17,7 +17,6 @@
 #include <utility>
 
 #include "sealpoint/phases.h"
-#include "sealpoint/progress.h"
 
 namespace sealpoint::python {
 
@@ -66,7 +65,8 @@ class Watch {
   std::unique_ptr<ProgressLine> line_;
   std::chrono::steady_clock::time_point next_call_{};
   std::atomic<bool> is_stopped_ = false;
-  std::optional<nb::python_error> error_;  // guarded by the GIL
+  nb::ft_mutex mutex_;                     // free where the GIL guards
+  std::optional<nb::python_error> error_;  // guarded while the work runs
 };
 
 }  // namespace sealpoint::python

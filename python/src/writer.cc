@@ -9,6 +9,7 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "python/src/engine.h"
 #include "python/src/gil.h"
 #include "python/src/module.h"
+#include "python/src/one_call.h"
 #include "python/src/tensor_source.h"
 #include "python/src/watch.h"
 #include "sealpoint/commit.h"
@@ -44,6 +46,7 @@ class WriterHandle {
 
   void Add(const std::string& name, nb::handle array, const std::optional<Where>& where,
            const Encoding& encoding, const std::string& group, std::vector<std::string> placement) {
+    const OneCall turn = Turn();
     ArrayReader arrays(ArrayReader::Access::kRead);
     TensorSource source = SourceOf(arrays, name, array, encoding);
     source.spec.group = group;
@@ -63,14 +66,17 @@ class WriterHandle {
   }
 
   void AddObject(const std::string& name, nb::handle object, const std::string& codec) {
+    const OneCall turn = Turn();
     ArrayReader arrays(ArrayReader::Access::kRead);
     const ObjectSource source = ObjectSourceOf(arrays, name, object);
     const Codec how = CodecOf(codec);
     const GilRelease released;
-    Check(writer_->AddObject(name, source.media_type, source.bytes, how));
+    Check(writer_->AddObject({.name = name, .media_type = source.media_type, .codec = how},
+                             source.bytes));
   }
 
   std::vector<nb::bytes> Finish() {
+    const OneCall turn = Turn();
     Watch watch{nb::none()};
     const auto summaries = Value(watch.Run([&] { return writer_->Finish(); }));
     std::vector<nb::bytes> result;
@@ -79,13 +85,17 @@ class WriterHandle {
   }
 
   void Abandon() {
+    const OneCall turn = Turn();
     const GilRelease released;
     Check(writer_->Abandon());
   }
 
  private:
+  OneCall Turn() { return {is_busy_, "the blob writer"}; }
+
   std::shared_ptr<Engine> engine_;
   std::unique_ptr<BlobWriter> writer_;
+  std::atomic<bool> is_busy_ = false;
 };
 
 std::unique_ptr<WriterHandle> CreateWriter(const EngineHandle& engine, nb::handle directory,
@@ -145,7 +155,7 @@ std::vector<std::string> ListBlobIds(nb::handle directory) {
 }  // namespace
 
 void BindWriter(nb::module_& m) {
-  nb::class_<WriterHandle>(m, "Writer", "Blobs of one process that are being written.")
+  nb::class_<WriterHandle>(m, "Writer", "Writer of the blobs of one process.")
       .def("add", &WriterHandle::Add, nb::arg("name"), nb::arg("array"), nb::arg("where").none(),
            nb::arg("encoding"), nb::arg("group"), nb::arg("placement"))
       .def("add_object", &WriterHandle::AddObject, nb::arg("name"), nb::arg("value"),

@@ -32,7 +32,8 @@ Status TakeRequests(ByteSpan message, int rank, const load::ReadPlanData& plan,
     };
     while (next != to_read.end() && !is_it(*next)) ++next;
     if (next == to_read.end()) {
-      return MakeError(Code::kComm, "rank ", rank, " wants a chunk that this rank does not read");
+      return MakeError(Code::kComm, "rank ", rank,
+                       " requests a chunk that this rank does not read");
     }
     SEALPOINT_ASSIGN_OR_RETURN(transfer::ChunkParts parts,
                                transfer::ChunkParts::Decode(in, plan.chunks[next->chunk].raw_size));

@@ -22,9 +22,9 @@
 #include "readers/collective/open_together.h"
 #include "readers/load/checkpoint_impl.h"
 #include "readers/load/plan_text.h"
+#include "sealpoint/bytes.h"
 #include "sealpoint/communicator.h"
 #include "sealpoint/status.h"
-#include "sealpoint/text.h"
 
 namespace sealpoint {
 namespace internal::collective {
@@ -95,6 +95,7 @@ Result<CollectiveLoadPlan> GatherLoads(Communicator& comm, const RankLoad& local
 Result<ReadPlan> PlanMine(const load::CheckpointImpl& checkpoint, const ReadRequest& request,
                           LoadContract contract, bool is_to_be_read,
                           load::ResolvedRequest& resolved) {
+  SEALPOINT_RETURN_IF_ERROR(load::CheckCoverageOfSteps(request, contract));
   contract.unexpected = OnMismatch::kAllow;
   contract.coverage = OnMismatch::kAllow;
   SEALPOINT_ASSIGN_OR_RETURN(resolved, checkpoint.Resolve(request, contract));

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sealpoint/open_newest.h"
-
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +10,7 @@
 #include "lib/comm/same_call.h"
 #include "lib/comm/status_codec.h"
 #include "readers/collective/open_together.h"
+#include "sealpoint/collective_reader.h"
 #include "sealpoint/series.h"
 
 namespace sealpoint {
@@ -27,7 +26,7 @@ constexpr int kTriesMax = 16;
 struct Choice {
   std::string path;  // of the checkpoint; empty if there is none
   std::string name;
-  std::vector<PassedOverCheckpoint> passed_over;
+  std::vector<SkippedCheckpoint> skipped;
 };
 
 Bytes EncodeChoice(const Choice& choice) {
@@ -35,8 +34,8 @@ Bytes EncodeChoice(const Choice& choice) {
   WireWriter out(bytes);
   out.Put(choice.path);
   out.Put(choice.name);
-  out.Put(std::uint64_t{choice.passed_over.size()});
-  for (const PassedOverCheckpoint& passed : choice.passed_over) {
+  out.Put(std::uint64_t{choice.skipped.size()});
+  for (const SkippedCheckpoint& passed : choice.skipped) {
     out.Put(passed.name);
     out.Put(AsText(comm::EncodeStatus(passed.problem)));
   }
@@ -50,13 +49,13 @@ Result<Choice> DecodeChoice(ByteSpan bytes) {
   SEALPOINT_ASSIGN_OR_RETURN(choice.name, in.Text());
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t count, in.Number());
   for (std::uint64_t i = 0; i < count; ++i) {
-    PassedOverCheckpoint passed;
+    SkippedCheckpoint passed;
     SEALPOINT_ASSIGN_OR_RETURN(passed.name, in.Text());
     SEALPOINT_ASSIGN_OR_RETURN(const ByteSpan status, in.Span());
     auto problem = comm::DecodeStatus(status);
     if (!problem) return MalformedMessage();
     passed.problem = *std::move(problem);
-    choice.passed_over.push_back(std::move(passed));
+    choice.skipped.push_back(std::move(passed));
   }
   return choice;
 }
@@ -71,8 +70,8 @@ Result<Bytes> Choose(const std::string& series, const OpenNewestOptions& options
   if (newest.ok()) {
     choice.path = newest->entry.path;
     choice.name = newest->entry.name;
-    for (const SeriesEntry& entry : newest->passed_over) {
-      choice.passed_over.push_back({entry.name, entry.problem});
+    for (const SeriesEntry& entry : newest->skipped) {
+      choice.skipped.push_back({entry.name, entry.problem});
     }
   }
   return EncodeChoice(choice);
@@ -102,8 +101,7 @@ Result<NewestCheckpoint> OpenNewestTogether(Communicator& comm, const std::strin
   Status gone;
   for (int i = 0; i < kTriesMax; ++i) {
     SEALPOINT_ASSIGN_OR_RETURN(Choice choice, ChooseTogether(comm, series, options));
-    NewestCheckpoint newest{.name = std::move(choice.name),
-                            .passed_over = std::move(choice.passed_over)};
+    NewestCheckpoint newest{.name = std::move(choice.name), .skipped = std::move(choice.skipped)};
     if (choice.path.empty()) return newest;
     auto reader = OpenTogether(comm, choice.path, open);
     if (reader.ok()) {

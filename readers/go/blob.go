@@ -130,12 +130,12 @@ func (d directory) pinnedHeader(b *blob, t trailer, ix *index) header {
 	return head
 }
 
-// R-IDX-01, R-BLB-06 (the digest), R-IDX-02 to 22.
+// R-IDX-01, R-BLB-06 (the digest), R-IDX-02 to 22, R-FPR-01.
 func (d directory) manifest(b *blob, t trailer, head header) (*metadata, []shard) {
 	require(t.manifestBytes <= bufferMax, "R-IDX-01", b.name, "a manifest of %d bytes", t.manifestBytes)
 	data := d.read(b.name, t.manifestOffset, t.manifestBytes)
 	require(hash(data) == t.manifestDigest, "R-BLB-06", b.name, "digest of the manifest differs")
-	root := rootTable(data, b.name, "SPMF", manifestSchema, head.compat != 0)
+	root := head.rootTable(data, b.name, manifestIdentifier)
 	md := &metadata{file: b.name, isManifest: true, root: root}
 	md.checkNames()
 	md.checkItems()
@@ -143,6 +143,7 @@ func (d directory) manifest(b *blob, t trailer, head header) (*metadata, []shard
 	md.checkRecords(shards, t.recordCount)
 	require(uint64(len(shards)) == t.shardCount, "R-IDX-21", b.name, "%d shards", len(shards))
 	md.checkEmptyObjects()
+	md.checkFingerprints()
 	return md, shards
 }
 

@@ -15,6 +15,12 @@ const (
 	digestOffset = 40
 )
 
+// Compat bits that this reader knows.
+const (
+	compatFingerprints = 1 << 0
+	compatKnown        = compatFingerprints
+)
+
 var headerLengths = map[uint32]uint32{kindBlob: headerBytes, kindIndex: headerBytes, kindMarker: markerBytes}
 
 // A header is that of any file of the format (container.md, section 2).
@@ -54,9 +60,11 @@ func (d directory) header(name string, size uint64, kind uint32) (header, []byte
 	return header{u64(data, 24), u64(data, 32), bits128(data, 56), bits128(data, 72), u64(data, 88)}, data
 }
 
-// R-HDR-06: an extension may hold anything if a compat bit announces it that the reader does not know; this one knows none.
+func (h header) unknownCompat() uint64 { return h.compat &^ compatKnown }
+
+// R-HDR-06: an extension may hold anything if a compat bit announces it that the reader does not know.
 func (h header) checkExtension(file string, extension []byte) {
-	require(h.compat != 0 || isZero(extension), "R-HDR-06", file, "an extension that no compat bit announces")
+	require(h.unknownCompat() != 0 || isZero(extension), "R-HDR-06", file, "an extension that no compat bit announces")
 }
 
 // A marker is what COMMIT says (container.md, section 3).

@@ -35,13 +35,31 @@ var (
 	meshAxes    = &schema{[]field{textField, u32Field}, false}
 	provenances = &schema{[]field{textField, textField}, false}
 
-	manifestSchema = &schema{[]field{
-		{kind: manyTables, table: tensors, required: true}, {kind: manyTables, table: objects, required: true}}, false}
-	indexSchema = &schema{append(manifestSchema.fields[:2:2],
-		field{kind: manyTables, table: blobs, required: true}, u16Field, u64Field, u64Field,
-		field{kind: manyTables, table: meshAxes, required: true},
-		field{kind: manyTables, table: provenances, required: true}), false}
+	// With the field of fingerprint.md.
+	tensorsWithFingerprint = &schema{append(tensors.fields[:fingerprintField:fingerprintField],
+		field{kind: structure, elementBytes: 16, align: 1}), false}
+
+	indexFields = []field{
+		{kind: manyTables, table: blobs, required: true}, u16Field, u64Field, u64Field,
+		{kind: manyTables, table: meshAxes, required: true}, {kind: manyTables, table: provenances, required: true}}
 )
+
+const fingerprintField = 9
+
+// The root table of an index or a manifest in a file with this header, and what R-IDX-02 and R-IDX-03 say of it.
+func (h header) rootTable(data []byte, file, identifier string) table {
+	t := tensors
+	if h.compat&compatFingerprints != 0 {
+		t = tensorsWithFingerprint
+	}
+	fields := []field{{kind: manyTables, table: t, required: true}, {kind: manyTables, table: objects, required: true}}
+	if identifier == indexIdentifier {
+		fields = append(fields, indexFields...)
+	}
+	return rootTable(data, file, identifier, &schema{fields, false}, h.unknownCompat() != 0)
+}
+
+const indexIdentifier, manifestIdentifier = "SPIX", "SPMF"
 
 // limits.md
 const (
@@ -74,6 +92,7 @@ type item struct {
 	rawBytes            uint64
 	refs                []shardRef
 	regions             []region
+	fingerprint         *fingerprint // nil if it has none
 }
 
 func (it *item) isObject() bool { return it.dtype == 0 }
@@ -140,7 +159,7 @@ func (d directory) index(m marker) *index {
 	data := d.read(file, 0, size)
 	require(hash(data) == m.indexDigest, "R-MRK-06", file, "digest of the index differs")
 	head := d.indexHeader(file, m)
-	md := &metadata{file: file, root: rootTable(data[headerBytes:], file, "SPIX", indexSchema, head.compat != 0)}
+	md := &metadata{file: file, root: head.rootTable(data[headerBytes:], file, indexIdentifier)}
 	ix := &index{header: head, file: file}
 	md.checkNames()
 	md.checkOrigin()
@@ -161,6 +180,7 @@ func (d directory) index(m marker) *index {
 	}
 	md.checkEmptyObjects()
 	require(md.root.number(5) == md.rawBytes(), "R-IDX-23", file, "raw bytes %d", md.root.number(5))
+	md.checkFingerprints()
 	total, carries := uint64(0), false
 	for _, b := range ix.blobs {
 		var carry uint64
@@ -285,6 +305,10 @@ func (md *metadata) checkItems() {
 		rawBytes, fits := checkedProduct(append(prepend(it.elementBytes, nil), it.shape...))
 		require(fits, "R-IDX-11", md.file, "%q has more bytes than 64 bits count", it.name)
 		it.rawBytes = rawBytes
+		if fingerprintField < len(t.schema.fields) && t.has(fingerprintField) {
+			at := t.place(fingerprintField)
+			it.fingerprint = &fingerprint{u64(t.data, at), u64(t.data, at+8)}
+		}
 		md.items = append(md.items, it)
 	}
 	for _, t := range md.objects {

@@ -3,7 +3,7 @@
 // A reader of Sealpoint checkpoints, written from spec/ and schema/index.fbs alone. It shares no code with the library
 // and none with the reference reader in Python, and has other implementations of zstd, FlatBuffers and XXH3.
 //
-//	sealpoint-reader [-level files|structure|full] DIR...
+//	sealpoint-reader [-level files|structure|full] [-fingerprints] DIR...
 //
 // prints a line of JSON for each directory: its verdict, violations and notes; the first violation that opening and that
 // reading everything meets, null if all is well; and the content digest of what was read. The exit status is that of
@@ -27,8 +27,8 @@ type line struct {
 	Content    string       `json:"content"`
 }
 
-func examine(path string, level int) line {
-	r := verify(path, level)
+func examine(path string, level int, fingerprints bool) line {
+	r := verify(path, level, fingerprints)
 	out := line{Path: path, Verdict: verdictOf(r.list), Violations: r.list, Notes: r.notes}
 	var c *checkpoint
 	out.Open = catch(func() { c = open(path) })
@@ -40,8 +40,9 @@ func examine(path string, level int) line {
 
 func main() {
 	name := flag.String("level", "full", "how much is checked: files, structure or full")
+	fingerprints := flag.Bool("fingerprints", false, "compare those of the index with the elements, at the level full")
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: sealpoint-reader [-level files|structure|full] DIR...")
+		fmt.Fprintln(os.Stderr, "usage: sealpoint-reader [-level files|structure|full] [-fingerprints] DIR...")
 	}
 	flag.CommandLine.Init("sealpoint-reader", flag.ContinueOnError)
 	err := flag.CommandLine.Parse(os.Args[1:])
@@ -52,7 +53,7 @@ func main() {
 	}
 	status := 0
 	for _, path := range flag.Args() {
-		out := examine(path, level)
+		out := examine(path, level, *fingerprints)
 		text, err := json.Marshal(out)
 		if err != nil {
 			panic(err)

@@ -16,6 +16,8 @@ type report struct {
 	level int
 	list  []*Violation
 	notes []string
+
+	recomputed map[*item]recomputed // nil unless fingerprints are recomputed
 }
 
 // Whether the check held; what it broke is listed.
@@ -28,8 +30,11 @@ func (r *report) holds(check func()) bool {
 }
 
 // Steps 1 to 9 of reader-rules.md, section 3, and the lists of section 5.
-func verify(path string, level int) *report {
+func verify(path string, level int, fingerprints bool) *report {
 	r := &report{level: level, notes: []string{}, list: []*Violation{}}
+	if fingerprints {
+		r.recomputed = map[*item]recomputed{}
+	}
 	var d directory
 	var ix *index
 	if !r.holds(func() { d = openDirectory(path); ix = d.index(d.marker()) }) {
@@ -40,11 +45,12 @@ func verify(path string, level int) *report {
 		pinned[b.name] = true
 	}
 	r.holds(func() { r.notes = d.notes(pinned) })
-	if ix.header.compat != 0 {
-		r.notes = append(r.notes, fmt.Sprintf("compat features %#x are ignored", ix.header.compat))
+	if unknown := ix.header.unknownCompat(); unknown != 0 {
+		r.notes = append(r.notes, fmt.Sprintf("compat features %#x are ignored", unknown))
 	}
 	declared, allDeclare := map[string]bool{}, level > levelFiles // empty tensors and objects
-	for _, b := range ix.blobs {
+	manifests := map[int]*metadata{}
+	for number, b := range ix.blobs {
 		isThere := r.holds(func() { d.checkPresence(b) })
 		if isThere {
 			r.holds(func() { d.checkLength(b) })
@@ -58,6 +64,7 @@ func verify(path string, level int) *report {
 			allDeclare = false
 			continue
 		}
+		manifests[number] = md
 		for name := range describeEmpty(md.items) {
 			declared[name] = true
 		}
@@ -67,6 +74,8 @@ func verify(path string, level int) *report {
 			require(!allDeclare || declared[name], "R-BLB-07", ix.file, "no manifest declares %s", name)
 		})
 	}
+	r.checkSums(ix, manifests)
+	r.checkRecomputed(ix)
 	return r
 }
 
@@ -148,7 +157,7 @@ func (c *blobCheck) checkRecords(t *recordTable) uint64 {
 			}
 			end = rec.end()
 			if c.report.level == levelFull {
-				c.report.holds(func() { t.chunk(rec, s.owner.elementBytes) })
+				c.report.holds(func() { c.report.recompute(s, chunk, t.chunk(rec, s.owner.elementBytes)) })
 			}
 		}
 	}

@@ -104,7 +104,7 @@ Result<ReadPlan> CheckpointImpl::PlanResolved(ResolvedRequest resolved) const {
 Result<LoadReport> CheckpointImpl::Read(const ReadPlan& plan, const ReadOptions& options) const {
   const ReadPlanData& data = InternalAccess::DataOf(plan);
   if (data.attempt != attempt()) {
-    return InvalidArgument("the plan is one of attempt ", data.attempt.ToHex(), ", not of ",
+    return InvalidArgument("the plan belongs to attempt ", data.attempt.ToHex(), ", not of ",
                            attempt().ToHex());
   }
   SEALPOINT_RETURN_IF_ERROR(data.CheckHasMemory());
@@ -297,7 +297,8 @@ TensorInfo CheckpointImpl::tensor(std::size_t i) const {
           .chunk_size_bytes = view.chunk_size(),
           .raw_bytes = view.element_count() * view.element_size(),
           .shard_count = view.shard_count(),
-          .placement = view.placement()};
+          .placement = view.placement(),
+          .fingerprint = view.fingerprint()};
 }
 
 std::string_view CheckpointImpl::tensor_name(std::size_t i) const {

@@ -42,14 +42,21 @@ std::vector<ChunkInterval> CandidateChunks(const Region& shard, std::uint64_t ch
 }  // namespace
 
 std::vector<SelectedChunk> SelectChunks(const Region& shard, std::uint64_t chunk_elements,
-                                        const Region& requested) {
+                                        const Region& requested,
+                                        const std::vector<std::uint64_t>& steps) {
   std::vector<SelectedChunk> selected;
   // Most tensors of a state are small, and requested as they are stored.
   if (shard == requested && shard.element_count() <= chunk_elements) {
     selected.push_back({.chunk = 0, .region = shard, .parts = layout::DecomposeRun(shard)});
     return selected;
   }
-  const std::vector<Box> boxes = layout::IntersectRegions(shard, requested);
+  const auto hull = [&](Box box) {
+    return layout::SteppedHull(std::move(box), requested.box.offset, steps);
+  };
+  std::vector<Box> boxes;
+  for (Box& box : layout::IntersectRegions(shard, requested)) {
+    if (auto selected_part = hull(std::move(box))) boxes.push_back(*std::move(selected_part));
+  }
   const std::uint64_t elements = shard.element_count();
   for (const ChunkInterval& interval : CandidateChunks(shard, chunk_elements, boxes)) {
     for (std::uint64_t chunk = interval.begin; chunk < interval.end; ++chunk) {
@@ -59,8 +66,9 @@ std::vector<SelectedChunk> SelectChunks(const Region& shard, std::uint64_t chunk
           .chunk = chunk, .region = layout::SubRun(shard, begin, end), .parts = {}};
       for (const Box& piece : layout::DecomposeRun(candidate.region)) {
         for (const Box& box : boxes) {
-          if (auto part = layout::IntersectBoxes(piece, box))
-            candidate.parts.push_back(*std::move(part));
+          auto part = layout::IntersectBoxes(piece, box);
+          if (part) part = hull(*std::move(part));
+          if (part) candidate.parts.push_back(*std::move(part));
         }
       }
       if (!candidate.parts.empty()) selected.push_back(std::move(candidate));

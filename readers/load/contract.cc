@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "lib/base/checked_math.h"
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/layout/view_checks.h"
@@ -33,6 +34,26 @@ Result<MutableMemoryView> MemoryOf(const ReadItem& item, std::uint32_t element_s
   if (item.destination.is_dense()) return DestinationOf(*item.part, item.destination, element_size);
   return InvalidArgument("the local tensor of a layout has strides, expected none")
       .AtTensor(item.tensor);
+}
+
+// The region with its extents divided by the item's steps: the shape of the destination.
+Result<Region> SelectSteps(const ReadItem& item, Region region) {
+  const auto refuse = [&](const auto&... text) {
+    return InvalidArgument(text...).AtTensor(item.tensor);
+  };
+  Box& box = region.box;
+  if (item.steps.size() != box.extent.size()) {
+    return refuse(item.steps.size(), " steps given, expected ", box.extent.size());
+  }
+  if (item.part || region != Region::Of(box)) {
+    return refuse("steps need a whole box and no layout, not ", region.ToString());
+  }
+  for (std::size_t d = 0; d < box.extent.size(); ++d) {
+    if (item.steps[d] == 0)
+      return refuse("the step of dimension ", d, " is 0, expected at least 1");
+    box.extent[d] = DivideRoundUp(box.extent[d], item.steps[d]);
+  }
+  return Region::Of(std::move(box));
 }
 
 // Compares one request with one index under one contract.
@@ -141,8 +162,10 @@ Status Resolver::Resolve(const ReadItem& item) {
   SEALPOINT_RETURN_IF_ERROR(CheckDType(item, tensor));
   SEALPOINT_ASSIGN_OR_RETURN(const std::optional<convert::ElementConverter> converter,
                              ChooseConverter(item, tensor));
-  SEALPOINT_ASSIGN_OR_RETURN(const std::optional<Region> region,
-                             ChooseRegion(item, tensor.shape()));
+  SEALPOINT_ASSIGN_OR_RETURN(std::optional<Region> region, ChooseRegion(item, tensor.shape()));
+  if (region && !item.steps.empty()) {
+    SEALPOINT_ASSIGN_OR_RETURN(region, SelectSteps(item, *std::move(region)));
+  }
   ResolvedItem resolved{.tensor = *number, .destination = {}};
   if (region) {
     const DType dtype = converter ? converter->conversion().to : tensor.dtype();
@@ -154,6 +177,11 @@ Status Resolver::Resolve(const ReadItem& item) {
         memory.is_dense()
             ? Destination::Make(memory, DensePlace(*region, element_size), element_size)
             : Destination::Make(memory, *region, element_size);
+    if (!item.steps.empty()) {
+      StridedRegion stepped = *resolved.destination->place;
+      stepped.steps = item.steps;
+      resolved.destination->place = std::make_shared<const StridedRegion>(std::move(stepped));
+    }
     if (converter) {
       resolved.destination->converter =
           std::make_shared<const convert::ElementConverter>(*converter);
@@ -294,8 +322,19 @@ Status ForbiddenDifference(std::string_view tensor, std::string_view detail, std
   return MakeError(Code::kMismatch, detail, others).AtTensor(tensor);
 }
 
+Status CheckCoverageOfSteps(const ReadRequest& request, const LoadContract& contract) {
+  if (contract.coverage == OnMismatch::kAllow) return {};
+  for (const ReadItem& item : request.items) {
+    if (item.steps.empty()) continue;
+    return InvalidArgument("coverage cannot be checked for an item with steps, expected kAllow")
+        .AtTensor(item.tensor);
+  }
+  return {};
+}
+
 Result<ResolvedRequest> ResolveRequest(const metadata::Metadata& index, const ReadRequest& request,
                                        const LoadContract& contract) {
+  SEALPOINT_RETURN_IF_ERROR(CheckCoverageOfSteps(request, contract));
   Resolver resolver(index, contract);
   for (const ReadItem& item : request.items) SEALPOINT_RETURN_IF_ERROR(resolver.AddItem(item));
   SEALPOINT_RETURN_IF_ERROR(resolver.CheckOverlap());

@@ -38,6 +38,9 @@ std::string DescribeUncovered(const metadata::TensorView& tensor, const Uncovere
 Status ForbiddenDifference(std::string_view tensor, std::string_view detail, std::uint64_t count,
                            std::string_view which = {});
 
+// Errors: InvalidArgument (items with steps under a contract that checks coverage).
+Status CheckCoverageOfSteps(const ReadRequest& request, const LoadContract& contract);
+
 // Compares the request with the checkpoint. Errors: Mismatch (differences that the contract
 // forbids; the message names the first few and counts all by kind), InvalidArgument (region,
 // destination).

@@ -30,9 +30,10 @@ Status CheckApart(const Box& box, const std::vector<std::int64_t>& strides_bytes
   std::uint64_t span = element_size;
   for (const std::size_t d : dimensions) {
     if (step(d) < span) {
-      return InvalidArgument("the strides make elements share bytes: that of dimension ", d, " is ",
-                             strides_bytes[d], ", expected at least ", span,
-                             " either way, the bytes that elements of smaller strides span");
+      return InvalidArgument(
+          "the strides make elements overlap: the stride of dimension ", d, " is ",
+          strides_bytes[d], ", expected at least ", span,
+          " or at most its negative, the span of the dimensions with smaller strides");
     }
     span += (box.extent[d] - 1) * step(d);
   }
@@ -46,6 +47,13 @@ std::shared_ptr<const StridedRegion> StridedRegion::Dense(const Region& region,
   return std::make_shared<const StridedRegion>(
       StridedRegion{.region = region,
                     .strides_bytes = layout::DenseStridesBytes(region.box.extent, element_size)});
+}
+
+Region Destination::Spanned() const {
+  Box box = region().box;
+  for (std::size_t d = 0; d < steps().size(); ++d)
+    box.extent[d] = (box.extent[d] - 1) * steps()[d] + 1;
+  return Region::Of(std::move(box));
 }
 
 Destination Destination::Make(const MutableMemoryView& view, const Region& region,

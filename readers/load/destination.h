@@ -19,6 +19,8 @@ namespace sealpoint::internal::load {
 struct StridedRegion {
   Region region;
   std::vector<std::int64_t> strides_bytes;
+  // ReadItem::steps. The extents of the region then count the selected positions.
+  std::vector<std::uint64_t> steps{};
 
   // The region is dense.
   static std::shared_ptr<const StridedRegion> Dense(const Region& region,
@@ -40,6 +42,9 @@ struct Destination {
       converter{};  // if its dtype is not the stored one
 
   const Region& region() const { return place->region; }
+  const std::vector<std::uint64_t>& steps() const { return place->steps; }
+  // The smallest box of the tensor with all elements that `steps` select. Precondition: steps.
+  Region Spanned() const;
   const std::vector<std::int64_t>& strides_bytes() const { return place->strides_bytes; }
 
   // `element_size` is that of the memory. Precondition: the view fits the region

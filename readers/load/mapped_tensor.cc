@@ -181,7 +181,8 @@ class Mapper {
   Result<std::shared_ptr<const MappedTensor>> MapCopy(int fd) {
     const int seals = fcntl(fd, F_GET_SEALS);
     if (seals < 0 || (seals & kSeals) != kSeals) {
-      return InvalidArgument("memory is not sealed against changes, expected what MapTensor made");
+      return InvalidArgument(
+          "memory is not sealed against changes, expected memory from MapTensor");
     }
     struct stat status{};
     if (fstat(fd, &status) != 0) return ErrnoError("fstat", errno);
@@ -205,11 +206,14 @@ class Mapper {
     return {};
   }
 
-  // Shards begin at pages there; never 0, since nothing of that size can be mapped.
+  // Shards begin at pages there. The end is not rounded up, so that tensors of different sizes have
+  // copies of different sizes; never 0, since nothing of that size can be mapped.
   std::uint64_t CopySize() const {
     std::uint64_t size = 0;
-    for (const StoredShard& shard : shards_) size += AlignUp(shard.size, device::SystemPageBytes());
-    return std::max(size, device::SystemPageBytes());
+    for (const StoredShard& shard : shards_) {
+      size = AlignUp(size, device::SystemPageBytes()) + shard.size;
+    }
+    return std::max<std::uint64_t>(size, 1);
   }
 
   Result<Pages> MapFile(container::BlobFiles& files, const StoredShard& shard) const {
@@ -232,9 +236,10 @@ class Mapper {
       ReadRequest request;
       std::uint64_t at = 0;
       for (const StoredShard& shard : shards_) {
+        at = AlignUp(at, device::SystemPageBytes());
         request.Add(info_.name, shard.region,
                     MutableMemoryView::Host(pages.bytes().subspan(at, shard.size)));
-        at += AlignUp(shard.size, device::SystemPageBytes());
+        at += shard.size;
       }
       SEALPOINT_RETURN_IF_ERROR(
           checkpoint_.Load(request, LoadContract::Partial(), {.threads = threads}).status());
@@ -250,8 +255,9 @@ class Mapper {
     std::vector<MappedShard> mapped;
     std::uint64_t at = 0;
     for (const StoredShard& shard : shards_) {
+      at = AlignUp(at, device::SystemPageBytes());
       mapped.push_back({shard.region, all.bytes().subspan(at, shard.size)});
-      at += AlignUp(shard.size, device::SystemPageBytes());
+      at += shard.size;
     }
     pages.push_back(std::move(all));
     return MakeMapped(std::move(info_), std::move(pages), std::move(mapped), std::move(fd));
@@ -311,7 +317,7 @@ class Mapper {
 Result<Mapper> MapperFor(const Checkpoint& checkpoint, std::string_view name) {
   const auto* const own = dynamic_cast<const CheckpointImpl*>(&checkpoint);
   if (own == nullptr) {
-    return InvalidArgument("a checkpoint of another class, expected Checkpoint::Open's");
+    return InvalidArgument("unsupported class of Checkpoint, expected that of Checkpoint::Open");
   }
   auto info = checkpoint.FindTensor(name);
   if (!info) {

@@ -39,6 +39,25 @@ std::byte* PlainTarget(const ReadPlanData& data, const transfer::PlanChunk& chun
   return is_whole ? copy.first_byte() : nullptr;
 }
 
+// From the bytes of a chunk to the destination.
+layout::StridedCopy CopyOf(const Region& chunk, const Box& part, const Destination& destination,
+                           std::uint32_t element_size) {
+  const Box& origin = destination.region().box;
+  if (destination.steps().empty()) {
+    const auto make_copy =
+        destination.converter ? layout::ConversionFromLinear : layout::CopyFromLinear;
+    return make_copy(chunk, part, origin, destination.strides_bytes(), element_size);
+  }
+  layout::StridedCopy copy = layout::SteppedFromLinear(
+      chunk, part, origin, destination.strides_bytes(), destination.steps(), element_size);
+  if (destination.converter) {
+    copy.MergeDimensions();
+  } else {
+    copy.Normalize();
+  }
+  return copy;
+}
+
 // The shards that may have something of `requested`, ascending.
 std::vector<std::pair<std::size_t, Region>> ShardsOf(const metadata::TensorView& tensor,
                                                      const Region& requested) {
@@ -75,8 +94,10 @@ void PlanBuilder::Reserve(std::size_t item_count) {
 
 Status PlanBuilder::AddTensor(const metadata::TensorView& tensor, const Destination& destination) {
   ++data_.summary.items;
-  const Region& requested = destination.region();
-  data_.summary.bytes_requested += requested.element_count() * tensor.element_size();
+  std::optional<Region> spanned;
+  if (!destination.steps().empty()) spanned = destination.Spanned();
+  const Region& requested = spanned ? *spanned : destination.region();
+  data_.summary.bytes_requested += destination.region().element_count() * tensor.element_size();
   const auto shards = ShardsOf(tensor, requested);
   data_.names.emplace_back(tensor.name());
   AddStream(destination);
@@ -84,7 +105,8 @@ Status PlanBuilder::AddTensor(const metadata::TensorView& tensor, const Destinat
     data_.plan_only_name = static_cast<std::uint32_t>(data_.names.size() - 1);
   }
   if (destination.converter) {
-    data_.conversions.push_back({.converter = *destination.converter, .region = requested});
+    data_.conversions.push_back(
+        {.converter = *destination.converter, .region = requested, .steps = destination.steps()});
   }
   StoredShard stored{.ref = {},
                      .shape = {.raw_size = 0, .chunk_size = tensor.chunk_size()},
@@ -93,7 +115,8 @@ Status PlanBuilder::AddTensor(const metadata::TensorView& tensor, const Destinat
   for (const auto& [number, region] : shards) {
     stored.ref = tensor.shard_ref(number);
     stored.shape.raw_size = region.element_count() * stored.element_size;
-    auto selected = SelectChunks(region, stored.shape.chunk_size / stored.element_size, requested);
+    auto selected = SelectChunks(region, stored.shape.chunk_size / stored.element_size, requested,
+                                 destination.steps());
     SEALPOINT_RETURN_IF_ERROR(AddShard(stored, std::move(selected), &destination));
   }
   return {};
@@ -166,11 +189,8 @@ Status PlanBuilder::AddShard(const StoredShard& stored, std::vector<SelectedChun
 void PlanBuilder::AddCopies(const StoredShard& stored, const SelectedChunk& selected,
                             const Destination& destination) {
   const std::size_t first_copy = data_.copies.size();
-  const auto make_copy =
-      destination.converter ? layout::ConversionFromLinear : layout::CopyFromLinear;
   for (const Box& part : selected.parts) {
-    layout::StridedCopy strided = make_copy(selected.region, part, destination.region().box,
-                                            destination.strides_bytes(), stored.element_size);
+    layout::StridedCopy strided = CopyOf(selected.region, part, destination, stored.element_size);
     strided.target_offset_bytes =
         static_cast<std::int64_t>(static_cast<std::uint64_t>(strided.target_offset_bytes) +
                                   static_cast<std::uint64_t>(destination.shift_bytes));

@@ -15,7 +15,7 @@
 #include "readers/load/chunk_selection.h"
 #include "readers/load/destination.h"
 #include "readers/load/read_plan_data.h"
-#include "sealpoint/conversion.h"
+#include "sealpoint/dtype.h"
 #include "sealpoint/memory_view.h"
 #include "sealpoint/region.h"
 #include "sealpoint/status.h"

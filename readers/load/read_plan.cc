@@ -9,7 +9,7 @@
 #include "lib/base/internal_access.h"
 #include "readers/load/plan_text.h"
 #include "readers/load/read_plan_data.h"
-#include "sealpoint/text.h"
+#include "sealpoint/bytes.h"
 
 namespace sealpoint {
 namespace {
@@ -64,6 +64,19 @@ void ReadRequest::Add(std::string_view tensor, Region region, MutableMemoryView 
 
 void ReadRequest::Add(std::string_view tensor, Box box, MutableMemoryView destination) {
   Add(tensor, Region::Of(std::move(box)), std::move(destination));
+}
+
+void ReadRequest::AddSlices(std::string_view tensor, const std::vector<Slice>& slices,
+                            MutableMemoryView destination) {
+  ReadItem item{.tensor = std::string(tensor), .destination = std::move(destination)};
+  Box box;
+  for (const Slice& slice : slices) {
+    box.offset.push_back(slice.start);
+    box.extent.push_back(slice.stop > slice.start ? slice.stop - slice.start : 0);
+    item.steps.push_back(slice.step);
+  }
+  item.region = Region::Of(std::move(box));
+  items.push_back(std::move(item));
 }
 
 void ReadRequest::Add(std::string_view tensor, const LocalLayout& layout,

@@ -94,7 +94,7 @@ void BlobCheck::Run(Worker& worker, std::vector<ScanUnit>& units) {
   Result<std::unique_ptr<ReadableFile>> file = context_.Open(format::BlobName(pin_.id));
   if (!file) {
     Report(std::move(file).error());
-    return input_.empties.MissedManifest();
+    return input_.totals.MissedManifest();
   }
   file_ = std::move(*file);
   const BlobKey key{.checkpoint = input_.checkpoint, .pin = pin_, .file = KeyOf(*file_)};
@@ -104,7 +104,7 @@ void BlobCheck::Run(Worker& worker, std::vector<ScanUnit>& units) {
   // pins is not checked (reader-rules.md section 5). The table is pinned by the index alone.
   const std::optional<format::Trailer> trailer = CheckTrailer();
   CheckAreaEnd(CheckTable(units), trailer);
-  if (!trailer) return input_.empties.MissedManifest();
+  if (!trailer) return input_.totals.MissedManifest();
   const std::optional<format::FileHeader> header = CheckHeader(*trailer);
   const Result<format::BlobSections> sections =
       format::ComputeSections(trailer->chunks_end, trailer->record_count, trailer->manifest_size);
@@ -112,9 +112,9 @@ void BlobCheck::Run(Worker& worker, std::vector<ScanUnit>& units) {
   static_assert(format::kRecordSize % format::kSectionAlignment == 0,
                 "no padding after the records");
   if (header) {
-    CheckManifest(*trailer, *sections, metadata::UnknownFieldsUnder(header->features));
+    CheckManifest(*trailer, *sections, metadata::AnnouncedBy(header->features));
   } else {
-    input_.empties.MissedManifest();
+    input_.totals.MissedManifest();
   }
   CheckPadding(sections->manifest_end, sections->trailer);
 }
@@ -333,32 +333,32 @@ void BlobCheck::CheckAreaEnd(std::optional<std::uint64_t> last_end,
 }
 
 void BlobCheck::CheckManifest(const format::Trailer& trailer, const format::BlobSections& sections,
-                              metadata::UnknownFields unknown_fields) {
+                              const metadata::AnnouncedFields& announced) {
   const std::uint64_t size_max = context_.options.limits.manifest_size_max_bytes;
   if (trailer.manifest_size > size_max) {
     ReportAt(sections.manifest, Code::kLimitExceeded, "R-IDX-01",
              StrCat("the manifest has ", trailer.manifest_size, " bytes, the limit is ", size_max));
-    return input_.empties.MissedManifest();
+    return input_.totals.MissedManifest();
   }
   Result<Bytes> read = ReadBytes(*file_, *worker_->pool, sections.manifest, trailer.manifest_size);
   if (!read) {
     Report(std::move(read).error().AtOffset(sections.manifest));
-    return input_.empties.MissedManifest();
+    return input_.totals.MissedManifest();
   }
   context_.meter.Add(read->size());
   const Digest computed = ComputeDigest(*read);
   if (computed != trailer.manifest_digest) {
     Report(DigestError("R-BLB-06", "manifest", computed, trailer.manifest_digest)
                .AtOffset(sections.manifest));
-    return input_.empties.MissedManifest();
+    return input_.totals.MissedManifest();
   }
   const auto bytes = std::make_shared<const Bytes>(std::move(*read));
   const Result<metadata::Metadata> manifest = metadata::Metadata::DecodeManifest(
       bytes, *bytes, {.record_count = pin_.record_count, .shard_count = pin_.shard_count},
-      context_.options.limits, unknown_fields);
+      context_.options.limits, announced);
   if (!manifest) {
     Report(container::Rebased(manifest.error(), sections.manifest));
-    return input_.empties.MissedManifest();
+    return input_.totals.MissedManifest();
   }
   std::uint64_t raw_bytes = 0;  // sums fit, R-IDX-11
   for (const ShardEntry& shard : input_.map.OfBlob(blob_)) raw_bytes += shard.raw_size;
@@ -367,7 +367,7 @@ void BlobCheck::CheckManifest(const format::Trailer& trailer, const format::Blob
              StrCat("the trailer counts ", trailer.raw_bytes, " raw bytes, the shards have ",
                     raw_bytes));
   }
-  CompareManifest(*manifest, input_.map, blob_, input_.empties, [&](Status violation) {
+  CompareManifest(*manifest, input_.map, blob_, input_.totals, [&](Status violation) {
     Report(std::move(violation).AtOffset(sections.manifest));
   });
 }

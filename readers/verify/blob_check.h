@@ -40,7 +40,7 @@ struct BlobCheckInput {
   const VerifyContext& context;
   const format::Marker& marker;
   const ShardMap& map;
-  SeenEmpties& empties;
+  ManifestTotals& totals;
   const CheckpointKey& checkpoint;
   // A unit of the scan is closed when its chunks have this many bytes.
   std::uint64_t unit_size_bytes;
@@ -78,7 +78,7 @@ class BlobCheck {
   void CheckAreaEnd(std::optional<std::uint64_t> last_end,
                     const std::optional<format::Trailer>& trailer);
   void CheckManifest(const format::Trailer& trailer, const format::BlobSections& sections,
-                     metadata::UnknownFields unknown_fields);
+                     const metadata::AnnouncedFields& announced);
 
   // The padding [begin, end) is zero (R-BLB-08).
   void CheckPadding(std::uint64_t begin, std::uint64_t end);

@@ -2,6 +2,7 @@
 #include "readers/verify/manifest_check.h"
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -23,13 +24,17 @@ Status Disagreement(const Parts&... parts) {
   return RuleError(Code::kCorrupt, "R-BLB-07", parts...);
 }
 
+std::string TextOf(const std::optional<Fingerprint>& fingerprint) {
+  return fingerprint ? fingerprint->ToString() : "none";
+}
+
 class Comparison {
  public:
   Comparison(const metadata::Metadata& manifest, const ShardMap& map, std::size_t blob,
-             SeenEmpties& empties, const ReportViolation& report)
+             ManifestTotals& totals, const ReportViolation& report)
       : manifest_(manifest),
         map_(map),
-        empties_(empties),
+        totals_(totals),
         report_(report),
         shards_(map.OfBlob(blob)),
         matched_(shards_.size(), false) {}
@@ -65,7 +70,7 @@ class Comparison {
     if (tensor.chunk_size() != pinned.chunk_size()) {
       Report(tensor, "chunk sizes of manifest and index differ");
     }
-    if (tensor.shard_count() == 0) empties_.SawTensor(*found);
+    totals_.SawTensor(*found, tensor);
     tensor.ForEachShard([&](std::size_t s, const Region& region) {
       MatchShard(tensor, ShardMap::TensorItem(*found), tensor.shard_ref(s).first_record,
                  ShardMap::RegionDigest(region));
@@ -86,7 +91,7 @@ class Comparison {
       Report(object, "chunk sizes of manifest and index differ");
     }
     if (object.size() == 0) {
-      empties_.SawObject(*found);
+      totals_.SawObject(*found);
     } else {
       MatchShard(object, ShardMap::ObjectItem(*found), object.shard_ref().first_record, {});
     }
@@ -111,7 +116,7 @@ class Comparison {
 
   const metadata::Metadata& manifest_;
   const ShardMap& map_;
-  SeenEmpties& empties_;
+  ManifestTotals& totals_;
   const ReportViolation& report_;
   const std::span<const ShardEntry> shards_;
   std::vector<bool> matched_;
@@ -119,39 +124,53 @@ class Comparison {
 
 }  // namespace
 
-SeenEmpties::SeenEmpties(const metadata::Metadata& index) : index_(index) {
-  tensors_.reserve(index.tensor_count());
-  for (std::size_t i = 0; i < index.tensor_count(); ++i) {
-    tensors_.push_back(index.tensor(i).shard_count() != 0);
-  }
+ManifestTotals::ManifestTotals(const metadata::Metadata& index)
+    : index_(index), tensors_(index.tensor_count()) {
   objects_.reserve(index.object_count());
   for (std::size_t i = 0; i < index.object_count(); ++i) {
     objects_.push_back(index.object(i).size() != 0);
   }
 }
 
-void SeenEmpties::SawTensor(std::size_t tensor) {
+void ManifestTotals::SawTensor(std::size_t tensor, const metadata::TensorView& entry) {
+  const std::optional<Fingerprint> part = entry.fingerprint();
   const std::lock_guard lock(mutex_);
-  tensors_[tensor] = true;
+  Seen& seen = tensors_[tensor];
+  seen.is_named = true;
+  seen.has_fingerprints = seen.has_fingerprints && part;
+  seen.fingerprint += part.value_or(Fingerprint());
+  seen.shard_count += entry.shard_count();
 }
 
-void SeenEmpties::SawObject(std::size_t object) {
+void ManifestTotals::SawObject(std::size_t object) {
   const std::lock_guard lock(mutex_);
   objects_[object] = true;
 }
 
-void SeenEmpties::MissedManifest() {
+void ManifestTotals::MissedManifest() {
   const std::lock_guard lock(mutex_);
   missed_manifest_ = true;
 }
 
-void SeenEmpties::ForEachViolation(const ReportViolation& report) const {
+void ManifestTotals::ForEachViolation(const ReportViolation& report) const {
   const std::lock_guard lock(mutex_);
   if (missed_manifest_) return;
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
-    if (tensors_[i]) continue;
+    const metadata::TensorView pinned = index_.tensor(i);
+    const Seen& seen = tensors_[i];
+    // Other shards than those of the index are R-BLB-07, with their blob.
+    if (seen.shard_count != pinned.shard_count()) continue;
+    if (!seen.is_named) {
+      report(AtItem(Disagreement("no manifest has this empty tensor of the index"), pinned));
+      continue;
+    }
+    std::optional<Fingerprint> sum;
+    if (seen.has_fingerprints) sum = seen.fingerprint;
+    if (sum == pinned.fingerprint()) continue;
     report(
-        AtItem(Disagreement("no manifest has this empty tensor of the index"), index_.tensor(i)));
+        AtItem(RuleError(Code::kCorrupt, "R-FPR-02", "fingerprint of the index is ",
+                         TextOf(pinned.fingerprint()), ", the manifests add up to ", TextOf(sum)),
+               pinned));
   }
   for (std::size_t i = 0; i < objects_.size(); ++i) {
     if (objects_[i]) continue;
@@ -161,8 +180,8 @@ void SeenEmpties::ForEachViolation(const ReportViolation& report) const {
 }
 
 void CompareManifest(const metadata::Metadata& manifest, const ShardMap& map, std::size_t blob,
-                     SeenEmpties& empties, const ReportViolation& report) {
-  Comparison(manifest, map, blob, empties, report).Run();
+                     ManifestTotals& totals, const ReportViolation& report) {
+  Comparison(manifest, map, blob, totals, report).Run();
 }
 
 }  // namespace sealpoint::internal::verify

@@ -3,6 +3,7 @@
 #define SEALPOINT_READERS_VERIFY_MANIFEST_CHECK_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <vector>
@@ -16,24 +17,33 @@ namespace sealpoint::internal::verify {
 // Receives one violation at a time, because all of them may not fit in memory.
 using ReportViolation = std::function<void(Status)>;
 
-// Tensors and objects of the index without bytes: they have no records, so some manifest must name
-// them. Thread safety: all functions.
-class SeenEmpties {
+// What the manifests of all blobs have together: tensors and objects without bytes, which have no
+// records, so that some manifest must name them; and parts of fingerprints. Thread safety: all
+// functions.
+class ManifestTotals {
  public:
-  explicit SeenEmpties(const metadata::Metadata& index);
+  explicit ManifestTotals(const metadata::Metadata& index);
 
-  void SawTensor(std::size_t tensor);
+  // The entry of a tensor in a manifest, by its number in the index.
+  void SawTensor(std::size_t tensor, const metadata::TensorView& entry);
   void SawObject(std::size_t object);
   // Records that a manifest could not be used; the tensors it would have named are unknown.
   void MissedManifest();
 
-  // R-BLB-07 for each that no manifest names; none if a manifest was missed.
+  // R-BLB-07 for each empty one that no manifest names, R-FPR-02 for each tensor whose fingerprint
+  // the manifests do not add up to, if they have all of its shards; none if a manifest was missed.
   void ForEachViolation(const ReportViolation& report) const;
 
  private:
   const metadata::Metadata& index_;
   mutable std::mutex mutex_;
-  std::vector<bool> tensors_;  // by number; true: seen, or not empty
+  struct Seen {
+    bool is_named = false;
+    bool has_fingerprints = true;  // in each manifest that names it
+    Fingerprint fingerprint{};
+    std::uint64_t shard_count = 0;
+  };
+  std::vector<Seen> tensors_;  // by number
   std::vector<bool> objects_;
   bool missed_manifest_ = false;
 };
@@ -41,7 +51,7 @@ class SeenEmpties {
 // R-BLB-07: reports differences between the manifest of a blob and the index. The errors have rule
 // and tensor.
 void CompareManifest(const metadata::Metadata& manifest, const ShardMap& map, std::size_t blob,
-                     SeenEmpties& empties, const ReportViolation& report);
+                     ManifestTotals& totals, const ReportViolation& report);
 
 }  // namespace sealpoint::internal::verify
 

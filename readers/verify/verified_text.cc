@@ -53,8 +53,8 @@ Status CheckFrame(std::string_view& text) {
   const std::string_view all = text;
   const std::string_view first = Take(text, '\n');
   if (!first.starts_with(kKind)) {
-    return InvalidArgument("no state of a verification: expected a first line \"", kKind, kVersion,
-                           "\"");
+    return InvalidArgument("not the state of a verification: expected a first line \"", kKind,
+                           kVersion, "\"");
   }
   if (const std::string_view version = first.substr(kKind.size()); version != kVersion) {
     return MakeError(Code::kUnsupported, "the state of a verification has version ",
@@ -79,7 +79,7 @@ class StateParser {
     std::string_view begun = Take(lines, '\n');
     const bool has_word = Take(begun, ' ') == "begun";
     const std::optional<std::uint64_t> time = NumberOf(begun);
-    if (!has_word || !time) return Damaged("its second line does not say when it was begun");
+    if (!has_word || !time) return Damaged("its second line has no start time");
     const auto state = std::make_shared<VerifiedChunksImpl>(*time);
     StateParser parser(*state);
     while (!lines.empty()) SEALPOINT_RETURN_IF_ERROR(parser.TakeLine(Take(lines, '\n')));
@@ -99,7 +99,7 @@ class StateParser {
       blobs_ = &state_.checkpoints_[{.path = *path, .attempt = *attempt, .marker = *marker}];
       return {};
     }
-    if (word != "blob" || blobs_ == nullptr) return Damaged("a line of no checkpoint");
+    if (word != "blob" || blobs_ == nullptr) return Damaged("a line before the first checkpoint");
     const auto id = IdOf<BlobId>(Take(line, ' '));
     const std::optional<std::uint64_t> inode = NumberOf(Take(line, ' '));
     if (!id || !inode) return Damaged("a blob without its id and the number of its file");
@@ -109,7 +109,7 @@ class StateParser {
       std::string_view range = Take(line, ' ');
       const std::optional<std::uint64_t> begin = NumberOf(Take(range, '-'));
       const std::optional<std::uint64_t> end = NumberOf(range);
-      if (!begin || !end || *begin >= *end) return Damaged("a range of bytes that is none");
+      if (!begin || !end || *begin >= *end) return Damaged("an invalid range of bytes");
       state_.AddTo(blob.good, *begin, *end);
     }
     return {};

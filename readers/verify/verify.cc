@@ -235,9 +235,10 @@ void Verification::NoteMarker(const format::Marker& marker) {
   report_.parent = marker.parent;
   report_.sequence = marker.sequence;
   report_.step = marker.step;
-  if (marker.features.compat != 0) {
-    report_.notes.push_back(StrCat("compat features ", marker.features.compat,
-                                   " are not known to this build and were ignored"));
+  const std::uint64_t unknown = marker.features.compat & ~format::kKnownCompatFeatures;
+  if (unknown != 0) {
+    report_.notes.push_back(
+        StrCat("compat features ", unknown, " are not known to this build and were ignored"));
   }
 }
 
@@ -291,14 +292,14 @@ Status Verification::CheckBlobs(const VerifyContext& context, const format::Mark
                              CheckLengths(context, index));
   if (options_.level == VerifyLevel::kFiles) return {};
   const ShardMap map(index, is_whole);
-  SeenEmpties empties(index);
+  ManifestTotals totals(index);
   const CheckpointKey checkpoint{.path = ComputeDigest(AsBytes(context.directory.path())),
                                  .attempt = marker.attempt,
                                  .marker = ComputeDigest(format::EncodeMarker(marker))};
   const BlobCheckInput input{.context = context,
                              .marker = marker,
                              .map = map,
-                             .empties = empties,
+                             .totals = totals,
                              .checkpoint = checkpoint,
                              .unit_size_bytes = UnitSize(marker.total_bytes, threads_)};
   std::vector<std::vector<ScanUnit>> units_of_worker(workers_.size());
@@ -306,13 +307,13 @@ Status Verification::CheckBlobs(const VerifyContext& context, const format::Mark
       pipeline::ParallelFor(threads_, index.blob_count(), [&](int worker, std::size_t blob) {
         const auto w = static_cast<std::size_t>(worker);
         if (is_whole[blob] == 0) {
-          empties.MissedManifest();
+          totals.MissedManifest();
           return Status();
         }
         BlobCheck(input, blob).Run(workers_[w], units_of_worker[w]);
         return meter_.failure();
       }));
-  empties.ForEachViolation([&](Status violation) {
+  totals.ForEachViolation([&](Status violation) {
     findings_.Add(kIndexRank,
                   std::move(violation).AtPath(context.PathOf(format::IndexName(marker.attempt))));
   });

@@ -43,7 +43,7 @@ def declarations(text):
 def stub(folder, text):
     """A library of empty functions made of the header `text`."""
     (folder / "sealpoint.h").write_text(text)
-    bodies = "\n".join(f"{one} {{ __builtin_trap(); }}" for one in declarations(text).values())
+    bodies = "\n".join(f"{declaration} {{ __builtin_trap(); }}" for declaration in declarations(text).values())
     # Constants and structs that no function names are to be seen, too.
     (folder / "stub.c").write_text(f'#include "sealpoint.h"\n{bodies}\n')
     made = run("gcc", "-std=c99", "-g", "-O0", "-fno-eliminate-unused-debug-types", "-fPIC", "-shared", "-w",
@@ -67,10 +67,10 @@ class ExportsTest(unittest.TestCase):
         self.exported = {line.split()[-1] for line in lines if " A " not in line}
 
     def test_all_have_the_version(self):
-        self.assertEqual([], [one for one in self.exported if not re.fullmatch(r"sealpoint_\w+@@SEALPOINT_C_1", one)])
+        self.assertEqual([], [item for item in self.exported if not re.fullmatch(r"sealpoint_\w+@@SEALPOINT_C_1", item)])
 
     def test_they_are_those_of_the_header(self):
-        names = {one.split("@")[0] for one in self.exported}
+        names = {item.split("@")[0] for item in self.exported}
         self.assertEqual(set(declarations(HEADER.read_text())), names)
 
     def test_soname(self):

@@ -88,7 +88,7 @@ static void test_longer_struct(void) {
   CHECK(info.now.struct_size == sizeof info && info.now.step == 7 && info.later == 0);
   sealpoint_checkpoint_free(checkpoint);
   options.later = 1;
-  CHECK_ERROR(SEALPOINT_UNSUPPORTED, "does not know",
+  CHECK_ERROR(SEALPOINT_UNSUPPORTED, "does not support",
               sealpoint_checkpoint_open(directory, &options.now, &checkpoint, &error));
   CHECK(checkpoint == NULL);
   options.later = 0;

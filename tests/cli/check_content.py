@@ -19,6 +19,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "readers/reference"))
 
+from checks import Checks  # noqa: E402
 from sealpoint_reference import content  # noqa: E402
 from sealpoint_reference.directory import PathDirectory  # noqa: E402
 from sealpoint_reference.load import Checkpoint  # noqa: E402
@@ -28,29 +29,9 @@ SAME = ("one", "grid", "four", "coded")
 OTHERS = ("element", "nan", "renamed", "reshaped", "retyped", "fewer", "media", "object")
 
 
-class Checks:
-    def __init__(self, program, folder):
-        self.program, self.folder, self.failures = program, folder, 0
-
-    def expect(self, what, holds, details=""):
-        if not holds:
-            self.failures += 1
-            print(f"FAILED: {what}: {details}")
-
-    def run(self, *words):
-        return subprocess.run([self.program, *words], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              text=True, check=False)
-
-    def json(self, *words):
-        done = self.run(words[0], "--json", *words[1:])
-        document = json.loads(done.stdout)
-        self.expect(f"{words}: exit status", done.returncode == document["exit_status"] and document["version"] == 2, done)
-        return document
-
-
 def check_digest(checks):
     document = checks.json("digest", "--long", *SAME, *OTHERS)
-    said = {one["path"]: one["content"] for one in document["digests"]}
+    said = {item["path"]: item["content"] for item in document["digests"]}
     # Pure Python hashes some MB/s: of the ways of storing, those that differ most.
     right = {name: content.checkpoint_digest(Checkpoint(PathDirectory(str(checks.folder / name))))
              for name in ("grid", "four", *OTHERS)}
@@ -65,6 +46,21 @@ def check_digest(checks):
     missing = checks.json("digest", "missing", "one")
     checks.expect("missing", missing["exit_status"] == 4 and "error" in missing["digests"][0]
                   and missing["digests"][1]["content"] == said["one"], missing)
+
+
+def check_fingerprints(checks):
+    document = checks.json("digest", "--fingerprints", "--long", *SAME, *OTHERS)
+    said = {item["path"]: item["fingerprint"] for item in document["digests"]}
+    checks.expect("one state", len({said[name] for name in SAME}) == 1, said)
+    checks.expect("objects do not count", said["object"] == said["media"] == said["one"], said)
+    checks.expect("other tensors", len(set(said.values())) == 1 + len(OTHERS) - 2, said)
+    checks.expect("of each tensor", all(tensor["fingerprint"].startswith("spf1:") for item in document["digests"]
+                                        for tensor in item["tensors"]), document["digests"][0])
+    report = checks.json("verify", "--fingerprints", "one")["reports"][0]
+    checks.expect("a check of nothing says so", report["verdict"] == "committed"
+                  and "tensors have no stored fingerprint" in report["notes"][0], report)
+    refused = checks.run("verify", "--fingerprints", "--level", "structure", "one")
+    checks.expect("needs the payload", refused.returncode == 64 and "--level full" in refused.stderr, refused)
 
 
 def tensors_of(checks, name):
@@ -135,7 +131,7 @@ def agrees(said, right):
 
 def check_stats(checks):
     right = json.loads(NUMPY.read_text())["stats"]
-    said = {one["name"]: one for one in checks.json("stats", "one")["tensors"]}
+    said = {check["name"]: check for check in checks.json("stats", "one")["tensors"]}
     said["layer.w"] = checks.json("stats", "--match", "layer.w", "nan")["tensors"][0]
     for name, numbers in right.items():
         checks.expect(f"stats of {name}", agrees(said[name], numbers), (said[name], numbers))
@@ -148,7 +144,7 @@ def check_stats(checks):
     checks.expect("a long tail", "note: moment: the last 5192 values of 8192 are zero" in text, text)
     for name, options, status in (("nan", [], 0), ("nan", ["--fail-nonfinite"], 1), ("one", ["--fail-nonfinite"], 0)):
         checks.expect(f"{name} {options}", checks.run("stats", *options, name).returncode == status)
-    below = {one["name"]: one for one in checks.json("stats", "--depth", "1", "one")["prefixes"]}["layer"]
+    below = {check["name"]: check for check in checks.json("stats", "--depth", "1", "one")["prefixes"]}["layer"]
     both = [said["layer.b"], checks.json("stats", "--match", "layer.w", "one")["tensors"][0]]
     checks.expect("a prefix", below["tensor_count"] == 2 and below["value_count"] == sum(x["value_count"] for x in both)
                   and math.isclose(below["l2"], math.hypot(*(x["l2"] for x in both))), below)
@@ -158,7 +154,7 @@ def check_diff(checks):
     for name in SAME:
         document = checks.json("diff", "one", name)
         checks.expect(f"diff one {name}", document["exit_status"] == 0 and document["is_same"]
-                      and not any(one["change"] != "none" for one in document["tensors"]), document)
+                      and not any(item["change"] != "none" for item in document["tensors"]), document)
         # Digests tell where cuts are the same, whatever the codec.
         checks.expect(f"payload of {name}", (document["payload_bytes_read"] == 0) == (name in ("one", "coded")), document)
     for name, changes in (
@@ -169,8 +165,8 @@ def check_diff(checks):
     ):
         for first in ("one", "four"):
             document = checks.json("diff", first, name)
-            said = {(one.get("first") or one["second"])["name"]: one["change"] for one in document["tensors"]
-                    if one["change"] != "none"} | {one["name"]: one["change"] for one in document["objects"]}
+            said = {(item.get("first") or item["second"])["name"]: item["change"] for item in document["tensors"]
+                    if item["change"] != "none"} | {item["name"]: item["change"] for item in document["objects"]}
             checks.expect(f"diff {first} {name}", said == changes and document["exit_status"] == 1, document)
     renamed = checks.json("diff", "--map", "^layer[.]w=model.$&", "one", "renamed")
     checks.expect("--map", renamed["exit_status"] == 0, renamed)
@@ -179,11 +175,11 @@ def check_diff(checks):
     right = json.loads(NUMPY.read_text())["diff"]
     whole = {"changed_count", "max_abs", "l2", "new_nan_count", "new_infinity_count"}
     for first, keys in (("one", set(right["layer.w"])), ("grid", whole)):
-        for one in checks.json("diff", "--numeric", "-j", "3", first, "nan")["tensors"]:
-            if one["change"] == "bytes":
-                numbers = {key: right[one["first"]["name"]][key] for key in keys}
-                checks.expect(f"numeric, {first}", agrees(one["numeric"], numbers), (one, numbers))
-    facts = {one["name"] for one in checks.json("diff", "one", "grid")["facts"]}
+        for check in checks.json("diff", "--numeric", "-j", "3", first, "nan")["tensors"]:
+            if check["change"] == "bytes":
+                numbers = {key: right[check["first"]["name"]][key] for key in keys}
+                checks.expect(f"numeric, {first}", agrees(check["numeric"], numbers), (check, numbers))
+    facts = {check["name"] for check in checks.json("diff", "one", "grid")["facts"]}
     checks.expect("facts", facts == {"mesh", "provenance who"}, facts)
     checks.expect("missing", checks.run("diff", "one", "missing").returncode == 4)
 
@@ -223,7 +219,7 @@ def check_made(checks):
         path = f"made/{i}"
         document = checks.json(*words, path)
         digests = checks.json("digest", "one", path)["digests"]
-        checks.expect(f"{words}", document["path"] == path and len({one["content"] for one in digests}) == 1, digests)
+        checks.expect(f"{words}", document["path"] == path and len({digest["content"] for digest in digests}) == 1, digests)
     stored = checks.run("ls", "--long", "made/1").stdout
     checks.expect("form", re.search(r"^blobs +3,", stored, re.M) and "zstd" in stored, stored)
     checks.expect("step", re.search(r"^step +9$", checks.run("ls", "made/3").stdout, re.M))
@@ -232,7 +228,7 @@ def check_made(checks):
         (["thin", "--drop", "moment", "--to", "made/thin", "grid"], {"moment"}),
     ):
         report = checks.json("diff", "grid", checks.json(*words)["path"])
-        gone = {one["first"]["name"] for one in report["tensors"]} | {one["name"] for one in report["objects"]}
+        gone = {item["first"]["name"] for item in report["tensors"]} | {item["name"] for item in report["objects"]}
         checks.expect(f"{words}", gone == right, report)
 
 
@@ -273,6 +269,7 @@ def main():
             return write_numpy(checks)
         check_text(checks)
         check_digest(checks)
+        check_fingerprints(checks)
         check_diff(checks)
         check_stats(checks)
         check_what_is_read(checks, arguments.generator)

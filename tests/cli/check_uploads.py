@@ -38,9 +38,9 @@ def main():
     for options, left in (([], {COMMITTED, ATTEMPT, ALONE, "notes"}), (["--yes"], {COMMITTED, "notes"})):
         done = subprocess.run([arguments.ckpt, "clean", "--json", *options, "s3://bucket/run"], stdout=subprocess.PIPE,
                               env=environment, check=False)
-        attempts = {one["name"]: one for one in json.loads(done.stdout)["attempts"]}
-        said = {name: one["upload_count"] for name, one in attempts.items()}  # another program's is not
-        removed = {name for name, one in attempts.items() if one["is_removed"]}
+        attempts = {load["name"]: load for load in json.loads(done.stdout)["attempts"]}
+        said = {name: attempt["upload_count"] for name, attempt in attempts.items()}  # another program's is not
+        removed = {name for name, attempt in attempts.items() if attempt["is_removed"]}
         if (done.returncode, said, removed, set(bucket.uploads)) != (
                 0, dict.fromkeys((COMMITTED, ATTEMPT, ALONE), 1), {ATTEMPT, ALONE} - left, left):
             failures.append(options)

@@ -51,7 +51,7 @@ def interrupt(checks, number, *words):
         time.sleep(0.9)
         process.send_signal(number)
         _, said = process.communicate(timeout=20)
-    checks.expect(f"{number}", process.returncode == -number and "goes on from here" in said, (process.returncode, said))
+    checks.expect(f"{number}", process.returncode == -number and "repeat the command" in said, (process.returncode, said))
 
 
 def check_interruption(checks):
@@ -68,7 +68,7 @@ def check_interruption(checks):
         report = document["reports"][0]
         checks.expect("goes on", 0 < report["bytes_known"] < size and report["verdict"] == "committed"
                       and report["bytes_known"] + report["bytes_checked"] == size == report["total_bytes"], document)
-        checks.expect("says so", "goes on with the verification begun at 20" in document["state"]["note"], document)
+        checks.expect("says so", "continues the verification started at 20" in document["state"]["note"], document)
     interrupt(checks, signal.SIGTERM, "long")
     flip(blob_of("long"), blob_of("long").stat().st_size * 3 // 4)
     checks.expect("damage of the rest", checks.verify("--state", "state", "long").returncode == 1)
@@ -80,7 +80,7 @@ def check_state_files(checks):
     interrupt(checks, signal.SIGTERM, "copy")
     state = pathlib.Path("state").read_bytes()
     for what, content, status, note in (
-        ("damaged", state[:-40] + b"0" + state[-39:], 0, "begins anew"), ("cut off", state[:50], 0, "begins anew"),
+        ("damaged", state[:-40] + b"0" + state[-39:], 0, "starts over"), ("cut off", state[:50], 0, "starts over"),
         ("of a later version", state.replace(b"state 1", b"state 2"), 64, "has version 2, expected 1"),
         ("foreign", b"my notes\n", 64, "expected a first line"), ("empty", b"", 64, "expected a first line"),
     ):
@@ -99,7 +99,7 @@ def check_state_files(checks):
     pathlib.Path("state").unlink()
     command = [checks.program, "verify", "--limit-mb-per-s", "0.5", "--state", "state", "copy"]
     both = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(2)]
-    checks.expect("two at once", [one.wait() for one in both] == [0, 0])
+    checks.expect("two at once", [item.wait() for item in both] == [0, 0])
 
 
 def check_quiet(checks):
@@ -142,7 +142,7 @@ def check_shared(checks):
         file.seek(-1, os.SEEK_CUR)
         file.write(bytes([byte ^ 1]))
     reports = checks.json("--series", "shared")["reports"]
-    checks.expect("damage of a shared file", sorted(one["violations"][0]["path"] for one in reports)
+    checks.expect("damage of a shared file", sorted(report["violations"][0]["path"] for report in reports)
                   == [f"shared/a/{blob.name}", f"shared/b/{blob.name}"], reports)
 
 

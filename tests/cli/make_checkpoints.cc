@@ -25,7 +25,6 @@
 #include "sealpoint/blob_writer.h"
 #include "sealpoint/commit.h"
 #include "sealpoint/engine.h"
-#include "sealpoint/mesh.h"
 #include "sealpoint/placement.h"
 #include "sealpoint/series.h"
 #include "tests/cli/take.h"
@@ -105,8 +104,8 @@ void MakeGood(Engine& engine, const std::string& path) {
              .dtype = DType::kF64,
              .shape = {4096}},
             Region::Whole({4096}));
-  Check(second->AddObject("rng", "application/octet-stream", Ramp(100)));
-  Check(second->AddObject("arguments", "application/json", AsBytes("{}")));
+  Check(second->AddObject({.name = "rng", .media_type = "application/octet-stream"}, Ramp(100)));
+  Check(second->AddObject({.name = "arguments", .media_type = "application/json"}, AsBytes("{}")));
   maker.Finish(std::move(second));
   maker.Commit({.mesh = {{"tensor", 2}}, .provenance = {{"framework", "cli test"}}});
 }
@@ -219,9 +218,10 @@ void MakeValues(Engine& engine, const std::string& path) {
   std::iota(ramp.begin(), ramp.end(), 0);
   add("ramp", DType::kInt32, {3, 4, 50}, ramp);
   Check(writer->AddEmpty({.name = "empty", .dtype = DType::kF32, .shape = {0, 8}}));
-  Check(writer->AddObject("arguments", "application/json", AsBytes("{\"lr\": 0.1}\n")));
-  Check(writer->AddObject("rng", "application/octet-stream", Ramp(300)));
-  Check(writer->AddObject("rng.cuda", "application/octet-stream", Ramp(3)));
+  Check(writer->AddObject({.name = "arguments", .media_type = "application/json"},
+                          AsBytes("{\"lr\": 0.1}\n")));
+  Check(writer->AddObject({.name = "rng", .media_type = "application/octet-stream"}, Ramp(300)));
+  Check(writer->AddObject({.name = "rng.cuda", .media_type = "application/octet-stream"}, Ramp(3)));
   maker.Finish(std::move(writer));
   maker.Commit({});
 }
@@ -260,7 +260,7 @@ void MakeNames(Engine& engine, const std::string& path) {
        {"größe", "zebra", "apple", "重み.一", "重み.二", "e\u0301.x", "rtl\u202etxt", "🦭"}) {
     AddWhole(*writer, {.name = name, .dtype = DType::kF32, .shape = {4}}, Ramp(16));
   }
-  Check(writer->AddObject("状態", "text/plain", AsBytes("x")));
+  Check(writer->AddObject({.name = "状態", .media_type = "text/plain"}, AsBytes("x")));
   maker.Finish(std::move(writer));
   maker.Commit({.provenance = {{"who", "a\u009b31m"}}});
 }

@@ -127,7 +127,8 @@ void Save(Engine& engine, const std::string& path, const State& state, const Way
     }
     if (rank == 0) {
       for (const auto& [name, object] : state.objects) {
-        Check(writer->AddObject(name, object.media_type, AsBytes(object.content)));
+        Check(writer->AddObject({.name = name, .media_type = object.media_type},
+                                AsBytes(object.content)));
       }
     }
     for (BlobSummary& summary : Take(writer->Finish())) summaries.push_back(std::move(summary));

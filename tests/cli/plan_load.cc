@@ -14,7 +14,6 @@
 
 #include "sealpoint/collective_reader.h"
 #include "sealpoint/communicator.h"
-#include "sealpoint/mesh.h"
 #include "sealpoint/placement.h"
 #include "tests/cli/take.h"
 
@@ -48,10 +47,10 @@ int main(int argc, char** argv) {
         [&, rank] { plans[rank] = PlanOnRank(*communicators[rank], argv[1], mesh); });
   }
   for (std::thread& thread : threads) thread.join();
-  for (const RankLoad& one : plans.front().ranks) {
-    std::printf("%ju %ju %ju %ju\n", std::uintmax_t{one.alone.bytes_requested},
-                std::uintmax_t{one.alone.bytes_read}, std::uintmax_t{one.alone.files},
-                std::uintmax_t{one.alone.requests});
+  for (const RankLoad& rank_load : plans.front().ranks) {
+    std::printf("%ju %ju %ju %ju\n", std::uintmax_t{rank_load.alone.bytes_requested},
+                std::uintmax_t{rank_load.alone.bytes_read}, std::uintmax_t{rank_load.alone.files},
+                std::uintmax_t{rank_load.alone.requests});
   }
   std::printf("%ju\n", std::uintmax_t{plans.front().bytes_read});
   return 0;

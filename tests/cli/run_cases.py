@@ -141,11 +141,11 @@ class Runner:
 
     def placed(self, arguments):
         """Paths as they are in the bucket."""
-        return [self.place + one if one.split("/")[0] in self.names else one for one in arguments]
+        return [self.place + argument if argument.split("/")[0] in self.names else argument for argument in arguments]
 
     def normalised(self, text):
         if self.place:
-            text = text.replace(f"{self.place.rstrip('/')} exists, and nothing in it", "nothing in the working directory")
+            text = text.replace(f"{self.place.rstrip('/')} exists, but has no entry", "the working directory has no entry")
         text = text.replace(self.place or os.getcwd() + "/", "")
         for stem, number in self.blob_numbers.items():
             text = text.replace(stem, f"<blob {number}>")
@@ -185,7 +185,7 @@ class Runner:
             return
         expected = path.read_text() if path.exists() else "(no golden file)\n"
         if self.place:
-            expected = expected.replace("openat: No such file or directory (errno 2)", "no object is below this path")
+            expected = expected.replace("openat: No such file or directory (errno 2)", "no object exists below this path")
         self.expect(name, actual == expected, f"--- expected\n{expected}--- got\n{actual}")
 
     def expect(self, name, holds, message=""):
@@ -339,6 +339,8 @@ def run_cases(run):
         "diff-map-endless": ["diff", "--map", "(a+)+$=x", "odd", "odd"], "stats-huge": ["stats", "--json", "odd"],
         "ls-limit": ["ls", "boxes"],
         "digest": ["digest", "--long", "values", "no-blob"], "digest-usage": ["digest", "--match", "w\\", "values"],
+        "bisect": ["bisect", "--finite", "series"], "bisect-usage": ["bisect", "--finite", "--script", "true", "series"],
+        "blame": ["blame", "--json", "*", "series"],
         "keep-usage": ["keep", "--json", ""], "merge-usage": ["merge", "--union", "--accumulate", "f64", "--out", "x", "good"],
         "report-forked": ["report", "--json", "--keep-last", "2", "forked"], "report-missing": ["report", "--json", "serise"],
     }.items():
@@ -560,7 +562,7 @@ def check_old_names(run):
     """A command does the same under its older name."""
     for old, new, arguments in (("verify", "verify", ["bad-chunk"]), ("ls", "ls", ["--json", "names"])):
         results = [run.run(old, *arguments), run.run("ckpt", new, *arguments)]
-        run.expect(f"ckpt {new}", len({(one.stdout, one.returncode) for one in results}) == 1, str(results))
+        run.expect(f"ckpt {new}", len({(result.stdout, result.returncode) for result in results}) == 1, str(results))
 
 
 def check_file(run):
@@ -584,11 +586,11 @@ def check_parts(run):
     """Damage of a chunk is in one part and damage of all else in each; what is clean is not said to be valid."""
     for count in (2, 7):
         said = [run.run("verify", "--subset", f"{n}/{count}", "bad-chunk") for n in range(1, count + 1)]
-        statuses = sorted(one.returncode for one in said)
+        statuses = sorted(item.returncode for item in said)
         run.expect(f"parts of {count}", statuses == [0] * (count - 1) + [1], str(said))
-        clean = [n for n, one in enumerate(said, 1) if re.fullmatch(
+        clean = [n for n, item in enumerate(said, 1) if re.fullmatch(
             rf"bad-chunk: no damage found in part {n}/{count} \(full, part {n}/{count}\): 11 tensors, 2 blobs, "
-            r"[\d.]+ kB of 92.4 kB, [\d.]+ s\n", run.normalised(one.stdout.decode()).replace("<seconds>", "0.01 s"))]
+            r"[\d.]+ kB of 92.4 kB, [\d.]+ s\n", run.normalised(item.stdout.decode()).replace("<seconds>", "0.01 s"))]
         run.expect(f"text of {count}", len(clean) == count - 1, str(said))
         run.expect(f"bad marker, {count}", run.run("verify", "--subset", f"1/{count}", "bad-marker").returncode == 1)
     document = json.loads(run.run("verify", "--json", "--subset", "50%", "good").stdout)

@@ -69,8 +69,8 @@ def fault_of(row, folder, command, level="verify", contents=None):
     done = subprocess.run([*command, str(folder)], capture_output=True, text=True, check=False)
     try:
         report = json.loads(done.stdout)
-        found = report["verdict"], sorted({(one["rule"], one["file"]) for one in report["violations"]})
-        codes = {one["code"] for one in report["violations"]}
+        found = report["verdict"], sorted({(item["rule"], item["file"]) for item in report["violations"]})
+        codes = {item["code"] for item in report["violations"]}
     except (ValueError, KeyError, TypeError) as error:
         return f"not the JSON that was expected ({error!r}): {done.stdout[:200]}{done.stderr[-200:]}"
     wanted = expected(row) if is_met(row, level) else ("committed", [])

@@ -63,6 +63,8 @@ void AddSeveralDamages(Corpus& corpus);
 MiniSpec BaseSpec();
 // One tensor of one region in one blob, and one object.
 MiniSpec OneRankSpec();
+// BaseSpec, a coded tensor in a third blob, and fingerprints.
+MiniSpec FingerprintedSpec();
 
 // The ids that the entries have beside those of BaseSpec.
 inline AttemptId OtherAttempt() { return MiniSpec::MakeId(0x55); }

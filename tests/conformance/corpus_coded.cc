@@ -96,20 +96,24 @@ struct StoredChunk {
   Bytes stored;
 };
 
-// A tensor "coded" of f32 in one blob whose chunks, each of kChunk raw bytes, are stored so.
-MiniSpec CodedSpec(const Bytes& raw, std::vector<StoredChunk> chunks) {
+// A tensor "coded" of f32, alone in its blob, whose chunks, each of kChunk raw bytes, are stored
+// so.
+MiniSpec CodedSpec(const Bytes& raw, std::vector<StoredChunk> chunks, int blob = 0) {
   MiniSpec spec;
   const Shape shape = {raw.size() / 4};
-  spec.tensors.push_back(CutTensor("coded", DType::kF32, shape, raw, {Region::Whole(shape)}));
+  spec.tensors.push_back(
+      CutTensor("coded", DType::kF32, shape, raw, {Region::Whole(shape)}, {blob}));
   const std::uint64_t begin = std::max<std::uint64_t>(internal::format::kHeaderSize,
                                                       internal::format::ShardAlignment(raw.size()));
-  spec.hooks.chunk_area = [chunks, begin](int, Bytes& area) {
+  spec.hooks.chunk_area = [chunks, begin, blob](int number, Bytes& area) {
+    if (number != blob) return;
     area.resize(begin);
     for (const StoredChunk& chunk : chunks) {
       area.insert(area.end(), chunk.stored.begin(), chunk.stored.end());
     }
   };
-  spec.hooks.records = [chunks, begin](int, std::vector<ChunkRecord>& records) {
+  spec.hooks.records = [chunks, begin, blob](int number, std::vector<ChunkRecord>& records) {
+    if (number != blob) return;
     std::uint64_t offset = begin;
     for (std::size_t i = 0; i < records.size(); ++i) {
       const StoredChunk& chunk = chunks[i];
@@ -218,6 +222,17 @@ void AddBadFrames(Corpus& corpus) {
 }
 
 }  // namespace
+
+MiniSpec FingerprintedSpec() {
+  const Bytes raw = DecodedFrame();
+  const MiniSpec coded = CodedSpec(
+      raw + JoinPlanes(raw), {{.stored = GoodFrame()}, {Codec::kByteSplitZstd, GoodFrame()}}, 2);
+  MiniSpec spec = BaseSpec();
+  spec.tensors.push_back(coded.tensors[0]);
+  spec.hooks = coded.hooks;
+  spec.has_fingerprints = true;
+  return spec;
+}
 
 void AddCoded(Corpus& corpus) {
   AddGoodCoded(corpus);

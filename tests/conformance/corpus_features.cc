@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -121,6 +122,41 @@ void AddExtensions(Corpus& corpus) {
   corpus.Add("bad-R-HDR-06-announced_before_the_extension_of_trailer", reserved);
 }
 
+// BaseSpec with fingerprints, and one of its index changed. The marker pins it.
+void AddFingerprint(Corpus& corpus, std::string name, std::string_view tensor,
+                    const std::function<void(HostileTensor&)>& damage,
+                    bool has_fingerprints = true) {
+  MiniSpec spec = BaseSpec();
+  spec.has_fingerprints = has_fingerprints;
+  spec.hooks.index_bytes = EditIndex([=](HostileMetadata& metadata) {
+    for (HostileTensor& found : metadata.tensors) {
+      if (found.name == tensor) damage(found);
+    }
+  });
+  corpus.Add(std::move(name), spec);
+}
+
+void AddFingerprints(Corpus& corpus) {
+  corpus.Add("good-fingerprints", FingerprintedSpec());
+  MiniSpec linked = FingerprintedSpec();
+  linked.hooks.blob_header = [](int number, format::FileHeader& header) {
+    if (number == 1) header.features = {};
+  };
+  corpus.Add("good-fingerprints_of_some", linked);
+
+  AddFingerprint(corpus, "bad-R-FPR-01-value_not_reduced", "grid",
+                 [](HostileTensor& t) { t.fingerprint->back() = Fingerprint::kModulus; });
+  AddFingerprint(corpus, "bad-R-FPR-01-of_an_empty_tensor", "empty",
+                 [](HostileTensor& t) { t.fingerprint->back() = 1; });
+  AddFingerprint(corpus, "bad-R-FPR-02-other_sum", "grid",
+                 [](HostileTensor& t) { t.fingerprint->front() ^= 1; });
+  AddFingerprint(corpus, "bad-R-FPR-02-missing_in_index", "grid",
+                 [](HostileTensor& t) { t.fingerprint.reset(); });
+  AddFingerprint(
+      corpus, "bad-R-IDX-03-fingerprint_without_its_bit", "grid",
+      [](HostileTensor& t) { t.fingerprint = {1, 2}; }, false);
+}
+
 void AddCodecs(Corpus& corpus) {
   const format::FeatureMasks other{.compat = 0, .incompat = kOtherCodecs};
   MiniSpec codec = WithFeatures(other, other);
@@ -141,6 +177,7 @@ void AddCodecs(Corpus& corpus) {
 void AddFeatures(Corpus& corpus) {
   AddCompatFields(corpus);
   AddExtensions(corpus);
+  AddFingerprints(corpus);
   AddCodecs(corpus);
   for (const auto& [file, word, seals] :
        {ChangedFile{"COMMIT", "marker", kSealMarker},

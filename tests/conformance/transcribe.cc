@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/conformance/transcribe.h"
 
+#include <array>
+#include <bit>
 #include <cstring>
 
 namespace sealpoint::testing {
@@ -37,6 +39,9 @@ HostileTensor Transcribe(const fb::Tensor& from) {
   }
   if (from.placement() != nullptr) {
     for (const auto* text : *from.placement()) tensor.placement.push_back(text->str());
+  }
+  if (from.fingerprint() != nullptr) {
+    tensor.fingerprint = std::bit_cast<std::array<std::uint64_t, 2>>(*from.fingerprint());
   }
   return tensor;
 }

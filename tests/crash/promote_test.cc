@@ -29,7 +29,7 @@ struct Staged {
   }
   Status Promote(CrashDisk& disk, int actor) const {
     const auto promoted = sealpoint::Promote(
-        directory, directory,
+        {.from = directory, .to = directory},
         {.from_storage = StorageOf(local), .to_storage = disk.View(actor), .threads = 1});
     disk.Tell(actor, promoted.status());
     return promoted.status();

@@ -52,7 +52,7 @@ Job CopyJob() {
           .make =
               [](const Job& job, CrashDisk& disk, bool& was_committed) {
                 const auto copied =
-                    CopyCheckpoint(job.directory, job.directory,
+                    CopyCheckpoint({.from = job.directory, .to = job.directory},
                                    {.repack = {.from_storage = StorageOf(job.source),
                                                .to_storage = disk.View(0),
                                                .codec = Codec::kZstd,
@@ -71,12 +71,12 @@ Job RepairJob(bool rebuild_index) {
   Job job{.name = rebuild_index ? "repair with a new index" : "repair",
           .make =
               [rebuild_index](const Job& self, CrashDisk& disk, bool& was_committed) {
-                const RepairReport repaired =
-                    RepairCheckpoint(self.directory, {"replica"}, self.directory,
-                                     {.from_storage = StorageOf(self.source),
-                                      .to_storage = disk.View(0),
-                                      .rebuild_index = rebuild_index,
-                                      .threads = 1});
+                const RepairReport repaired = RepairCheckpoint(
+                    {.damaged = self.directory, .replicas = {"replica"}, .to = self.directory},
+                    {.from_storage = StorageOf(self.source),
+                     .to_storage = disk.View(0),
+                     .rebuild_index = rebuild_index,
+                     .threads = 1});
                 was_committed = repaired.was_committed;
                 return repaired.status;
               },
@@ -159,13 +159,13 @@ TEST(CrashRepack, ThinningNeverLosesAStep) {
   const std::string name = NameOfStep(series, 2);
   const std::string source = JoinPath(kCrashSeries, name);
   CrashDisk disk(1, series, {});
-  const auto thin = ThinCheckpoint(source, "",
-                                   {.drop = {"rng"},
-                                    .remove_source = true,
-                                    .repack = {.from_storage = disk.View(0),
-                                               .to_storage = disk.View(0),
-                                               .threads = 1,
-                                               .memory_budget_bytes = kMiB}});
+  const auto thin =
+      ThinCheckpoint({.from = source, .to = ""}, {.drop = {"rng"},
+                                                  .remove_source = true,
+                                                  .repack = {.from_storage = disk.View(0),
+                                                             .to_storage = disk.View(0),
+                                                             .threads = 1,
+                                                             .memory_budget_bytes = kMiB}});
   ASSERT_TRUE(thin.ok()) << thin.error().ToString();
   CrashChecker checker;
   int only_source = 0;

@@ -17,9 +17,9 @@ namespace {
 constexpr const char* kCommand = "ctest --test-dir build/dev -R damage.bits";
 
 TEST(DamageBits, GoodCheckpointsAreCommittedAndLoad) {
-  for (const DamageCase& one : SmallDamageCases()) {
-    DamageChecker checker(one);
-    EXPECT_EQ(checker.Both({}), "") << one.name;
+  for (const DamageCase& damage_case : SmallDamageCases()) {
+    DamageChecker checker(damage_case);
+    EXPECT_EQ(checker.Both({}), "") << damage_case.name;
   }
 }
 
@@ -27,24 +27,25 @@ TEST(DamageBits, EveryFlippedBitIsToldAsItsPlaceSays) {
   std::uint64_t bits = 0;
   std::uint64_t loads = 0;
   std::uint64_t files = 0;
-  for (const DamageCase& one : SmallDamageCases()) {
-    DamageChecker checker(one);
-    for (const auto& [name, good] : one.container.files) {
+  for (const DamageCase& damage_case : SmallDamageCases()) {
+    DamageChecker checker(damage_case);
+    for (const auto& [name, good] : damage_case.container.files) {
       ++files;
       Bytes& bytes = checker.bytes(name);
       for (std::size_t bit = 0; bit < 8 * good.size(); ++bit) {
         FlipBit(bytes, bit);
-        ASSERT_EQ(checker.Verification({name}), "") << one.name << ", " << name << " bit " << bit;
+        ASSERT_EQ(checker.Verification({name}), "")
+            << damage_case.name << ", " << name << " bit " << bit;
         ++bits;
         // One bit of each byte, another one from byte to byte.
         if (bit % 8 == bit / 8 % 8) {
-          ASSERT_EQ(checker.Load({name}), "") << one.name << ", " << name << " bit " << bit;
+          ASSERT_EQ(checker.Load({name}), "") << damage_case.name << ", " << name << " bit " << bit;
           ++loads;
         }
         FlipBit(bytes, bit);
       }
     }
-    ASSERT_EQ(checker.Both({}), "") << one.name;
+    ASSERT_EQ(checker.Both({}), "") << damage_case.name;
   }
   RecordRun({.row = "damage-bits",
              .title = "Every single bit flipped",
@@ -53,13 +54,14 @@ TEST(DamageBits, EveryFlippedBitIsToldAsItsPlaceSays) {
 }
 
 TEST(DamageBits, EveryZeroedByteIsToldAsItsPlaceSays) {
-  for (const DamageCase& one : SmallDamageCases()) {
-    DamageChecker checker(one);
-    for (const auto& [name, good] : one.container.files) {
+  for (const DamageCase& damage_case : SmallDamageCases()) {
+    DamageChecker checker(damage_case);
+    for (const auto& [name, good] : damage_case.container.files) {
       for (std::size_t at = 0; at < good.size(); ++at) {
         if (good[at] == std::byte{0}) continue;
         checker.bytes(name)[at] = std::byte{0};
-        ASSERT_EQ(checker.Verification({name}), "") << one.name << ", " << name << " byte " << at;
+        ASSERT_EQ(checker.Verification({name}), "")
+            << damage_case.name << ", " << name << " byte " << at;
         checker.bytes(name)[at] = good[at];
       }
     }

@@ -135,8 +135,8 @@ const DamageCase& LargeCase() {
 TEST(DamageBlocks, EveryBlockIsToldAsItsPlaceSays) {
   Tally tally;
   for (const std::uint64_t block_size : {512u, 4096u}) {
-    for (const DamageCase& one : SmallDamageCases()) {
-      BlockDamage(one, block_size, tally).Run();
+    for (const DamageCase& damage_case : SmallDamageCases()) {
+      BlockDamage(damage_case, block_size, tally).Run();
       if (HasFatalFailure()) return;
     }
     BlockDamage(LargeCase(), block_size, tally).Run();
@@ -153,9 +153,9 @@ TEST(DamageBlocks, BurstsAreToldAsTheirPlacesSay) {
   constexpr int kBurstsPerFile = 400;
   std::mt19937_64 random(20260801);
   std::uint64_t count = 0;
-  for (const DamageCase& one : SmallDamageCases()) {
-    DamageChecker checker(one);
-    for (const auto& [name, good] : one.container.files) {
+  for (const DamageCase& damage_case : SmallDamageCases()) {
+    DamageChecker checker(damage_case);
+    for (const auto& [name, good] : damage_case.container.files) {
       for (int i = 0; i < kBurstsPerFile; ++i) {
         Bytes& bytes = checker.bytes(name);
         const std::uint64_t length = 2 + random() % 63;
@@ -165,7 +165,7 @@ TEST(DamageBlocks, BurstsAreToldAsTheirPlacesSay) {
           if ((pattern >> bit & 1) != 0) FlipBit(bytes, first + bit);
         }
         ASSERT_EQ(checker.Both({name}), "")
-            << one.name << ", " << name << ": pattern " << pattern << " at bit " << first;
+            << damage_case.name << ", " << name << ": pattern " << pattern << " at bit " << first;
         bytes = good;
         ++count;
       }

@@ -111,12 +111,12 @@ std::set<std::string> AllFeatures() {
 TEST(DamageFeatures, TheSmallCheckpointsUseAllOfThem) {
   std::set<std::string> features;
   std::uint64_t bytes = 0;
-  for (const DamageCase& one : SmallDamageCases()) {
-    CollectFromIndex(one, features);
-    for (const auto& [number, blob] : one.container.blobs) {
-      CollectFromBlob(one.container.files.at(blob.name), features);
+  for (const DamageCase& damage_case : SmallDamageCases()) {
+    CollectFromIndex(damage_case, features);
+    for (const auto& [number, blob] : damage_case.container.blobs) {
+      CollectFromBlob(damage_case.container.files.at(blob.name), features);
     }
-    for (const auto& [name, file] : one.container.files) bytes += file.size();
+    for (const auto& [name, file] : damage_case.container.files) bytes += file.size();
   }
   EXPECT_EQ(features, AllFeatures());
   EXPECT_LT(bytes, 50 * kKiB);  // each bit of them is flipped

@@ -31,7 +31,7 @@ const DamageCase& LargeCase() {
 
 std::vector<const DamageCase*> AllCases() {
   std::vector<const DamageCase*> cases = {&LargeCase()};
-  for (const DamageCase& one : SmallDamageCases()) cases.push_back(&one);
+  for (const DamageCase& damage_case : SmallDamageCases()) cases.push_back(&damage_case);
   return cases;
 }
 
@@ -135,10 +135,10 @@ TEST(DamageFiles, FilesAreToldAsTheirPlaceSays) {
   std::uint64_t replaced = 0;
   std::uint64_t exchanged = 0;
   std::uint64_t mixed = 0;
-  for (const DamageCase* one : AllCases()) {
-    replaced += ReplaceEachFile(*one);
-    exchanged += ExchangeFiles(*one);
-    mixed += MixVersions(*one);
+  for (const DamageCase* damage_case : AllCases()) {
+    replaced += ReplaceEachFile(*damage_case);
+    exchanged += ExchangeFiles(*damage_case);
+    mixed += MixVersions(*damage_case);
   }
   ASSERT_FALSE(HasFailure());
   RecordRun({.row = "damage-files",
@@ -149,30 +149,30 @@ TEST(DamageFiles, FilesAreToldAsTheirPlaceSays) {
 
 // A blob that holds the same tensors at the same places, but was written under another id.
 TEST(DamageFiles, BlobOfAnotherCheckpointUnderOurName) {
-  for (const DamageCase* one : AllCases()) {
+  for (const DamageCase* damage_case : AllCases()) {
     constexpr int kOtherIds = 50;
-    MiniSpec spec = one->spec;
+    MiniSpec spec = damage_case->spec;
     for (MiniTensor& tensor : spec.tensors) {
       for (MiniShard& shard : tensor.shards) shard.blob += kOtherIds;
     }
     for (MiniObject& object : spec.objects) object.blob += kOtherIds;
     const MiniContainer other = BuildMini(spec);
-    DamageChecker checker(*one);
-    for (const auto& [number, blob] : one->container.blobs) {
+    DamageChecker checker(*damage_case);
+    for (const auto& [number, blob] : damage_case->container.blobs) {
       checker.bytes(blob.name) = other.files.at(other.blobs.at(number + kOtherIds).name);
-      EXPECT_EQ(checker.Both({blob.name}), "") << one->name << ", " << blob.name;
+      EXPECT_EQ(checker.Both({blob.name}), "") << damage_case->name << ", " << blob.name;
       checker.Restore();
     }
   }
 }
 
 TEST(DamageFiles, IndexOfAnotherAttemptUnderOurName) {
-  for (const DamageCase* one : AllCases()) {
-    const MiniContainer older = BuildMini(OlderVersion(one->spec));
-    DamageChecker checker(*one);
-    const std::string& name = one->container.index_name;
+  for (const DamageCase* damage_case : AllCases()) {
+    const MiniContainer older = BuildMini(OlderVersion(damage_case->spec));
+    DamageChecker checker(*damage_case);
+    const std::string& name = damage_case->container.index_name;
     checker.bytes(name) = older.files.at(older.index_name);
-    EXPECT_EQ(checker.Both({name}), "") << one->name;
+    EXPECT_EQ(checker.Both({name}), "") << damage_case->name;
   }
 }
 
@@ -246,9 +246,9 @@ std::uint64_t ChangeBeforeEachRead(DamageChecker& checker, const std::string& na
 }
 
 TEST(DamageFiles, FilesThatChangeWhileTheyAreVerified) {
-  for (const DamageCase& one : SmallDamageCases()) {
-    DamageChecker checker(one);
-    for (const auto& [name, good] : one.container.files) {
+  for (const DamageCase& damage_case : SmallDamageCases()) {
+    DamageChecker checker(damage_case);
+    for (const auto& [name, good] : damage_case.container.files) {
       for (const Change& change : Changes()) {
         Verdict verdict{};
         std::vector<Status> violations;
@@ -263,7 +263,7 @@ TEST(DamageFiles, FilesThatChangeWhileTheyAreVerified) {
           }
           EXPECT_EQ(verdict, CombinedVerdict(violations));
           if (change.loses_all && checker.bytes(name).empty()) {
-            EXPECT_NE(verdict, Verdict::kCommitted) << one.name << ", " << name;
+            EXPECT_NE(verdict, Verdict::kCommitted) << damage_case.name << ", " << name;
           }
         };
         EXPECT_GT(ChangeBeforeEachRead(checker, name, change, use), 0u) << name << change.what;
@@ -274,17 +274,17 @@ TEST(DamageFiles, FilesThatChangeWhileTheyAreVerified) {
 
 // Either an error that names the file, or exactly what was saved.
 TEST(DamageFiles, FilesThatChangeWhileTheyAreLoaded) {
-  for (const DamageCase& one : SmallDamageCases()) {
-    DamageChecker checker(one);
-    for (const auto& [name, good] : one.container.files) {
+  for (const DamageCase& damage_case : SmallDamageCases()) {
+    DamageChecker checker(damage_case);
+    for (const auto& [name, good] : damage_case.container.files) {
       for (const Change& change : Changes()) {
         const auto use = [&] {
           const Result<CorpusContent> loaded = LoadEverything(checker.shared_storage());
           if (loaded.ok()) {
             EXPECT_FALSE(change.loses_all && checker.bytes(name).empty())
-                << one.name << ", " << name;
-            EXPECT_EQ(loaded->tensors, one.content.tensors);
-            EXPECT_EQ(loaded->objects, one.content.objects);
+                << damage_case.name << ", " << name;
+            EXPECT_EQ(loaded->tensors, damage_case.content.tensors);
+            EXPECT_EQ(loaded->objects, damage_case.content.objects);
           } else {
             EXPECT_TRUE(loaded.error().code() == Code::kIncomplete ||
                         loaded.error().code() == Code::kCorrupt);

@@ -17,12 +17,13 @@ constexpr const char* kCommand = "ctest --test-dir build/dev -R damage.lengths";
 // The length of the marker is fixed, the others are pinned by marker and index.
 TEST(DamageLengths, EveryTruncationIsToldAsItsFileSays) {
   std::uint64_t count = 0;
-  for (const DamageCase& one : SmallDamageCases()) {
-    DamageChecker checker(one);
-    for (const auto& [name, good] : one.container.files) {
+  for (const DamageCase& damage_case : SmallDamageCases()) {
+    DamageChecker checker(damage_case);
+    for (const auto& [name, good] : damage_case.container.files) {
       Bytes& bytes = checker.bytes(name);
       for (bytes.pop_back();; bytes.pop_back()) {
-        ASSERT_EQ(checker.Both({name}), "") << one.name << ", " << name << " of " << bytes.size();
+        ASSERT_EQ(checker.Both({name}), "")
+            << damage_case.name << ", " << name << " of " << bytes.size();
         ++count;
         if (bytes.empty()) break;
       }
@@ -40,18 +41,18 @@ TEST(DamageLengths, ExtensionsAreToldAsTheirFileSays) {
   constexpr std::size_t kEachUpTo = 4096 + 1;
   constexpr std::size_t kMax = 1 << 20;
   std::uint64_t count = 0;
-  for (const DamageCase& one : SmallDamageCases()) {
-    DamageChecker checker(one);
-    for (const auto& [name, good] : one.container.files) {
+  for (const DamageCase& damage_case : SmallDamageCases()) {
+    DamageChecker checker(damage_case);
+    for (const auto& [name, good] : damage_case.container.files) {
       Bytes& bytes = checker.bytes(name);
       for (std::size_t more = 1; more <= kMax; more = more < kEachUpTo ? more + 1 : 2 * more) {
         bytes.resize(good.size() + more);
-        ASSERT_EQ(checker.Both({name}), "") << one.name << ", " << name << " and " << more;
+        ASSERT_EQ(checker.Both({name}), "") << damage_case.name << ", " << name << " and " << more;
         ++count;
       }
       bytes = good;
       bytes.insert(bytes.end(), good.begin(), good.end());
-      ASSERT_EQ(checker.Both({name}), "") << one.name << ", " << name << " twice";
+      ASSERT_EQ(checker.Both({name}), "") << damage_case.name << ", " << name << " twice";
       ++count;
       checker.Restore(name);
     }

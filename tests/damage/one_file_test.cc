@@ -21,18 +21,19 @@ void Store(const std::string& path, const Bytes& bytes) {
 }
 
 TEST(DamageOneFile, AFlippedBitIsCorruptAndItsFileIsNamed) {
-  for (const DamageCase& one : SmallDamageCases()) {
+  for (const DamageCase& damage_case : SmallDamageCases()) {
     const TempDir folder;
-    for (const auto& [name, bytes] : one.container.files) Store(folder / name, bytes);
-    ASSERT_EQ(Verify(folder.path(), {}).value().verdict, Verdict::kCommitted) << one.name;
-    for (const auto& [name, good] : one.container.files) {
+    for (const auto& [name, bytes] : damage_case.container.files) Store(folder / name, bytes);
+    ASSERT_EQ(Verify(folder.path(), {}).value().verdict, Verdict::kCommitted) << damage_case.name;
+    for (const auto& [name, good] : damage_case.container.files) {
       for (const std::size_t at : {good.size() / 3, good.size() / 2, good.size() - 1}) {
         Bytes damaged = good;
         damaged[at] ^= std::byte{4};
         Store(folder / name, damaged);
         const VerifyReport report = Verify(folder.path(), {}).value();
-        EXPECT_EQ(report.verdict, Verdict::kCorrupt) << one.name << ", " << name << " at " << at;
-        ASSERT_FALSE(report.violations.empty()) << one.name << ", " << name << " at " << at;
+        EXPECT_EQ(report.verdict, Verdict::kCorrupt)
+            << damage_case.name << ", " << name << " at " << at;
+        ASSERT_FALSE(report.violations.empty()) << damage_case.name << ", " << name << " at " << at;
         EXPECT_EQ(report.violations.front().place().path, folder / name);
       }
       Store(folder / name, good);

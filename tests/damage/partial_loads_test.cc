@@ -128,8 +128,8 @@ class PartialLoads {
 
 TEST(DamagePartialLoads, DamageMattersExactlyWhereItIsTouched) {
   Counts counts;
-  for (const DamageCase& one : SmallDamageCases()) {
-    PartialLoads(one).Run(counts);
+  for (const DamageCase& damage_case : SmallDamageCases()) {
+    PartialLoads(damage_case).Run(counts);
     if (HasFatalFailure()) return;
   }
   const DamageCase large = MakeDamageCase("large", LargeSpec());
@@ -152,25 +152,26 @@ void DamageAllBut(DamageChecker& checker, const std::string& item) {
 }
 
 TEST(DamagePartialLoads, OneItemLoadsWithDamageInAllOthers) {
-  for (const DamageCase& one : SmallDamageCases()) {
-    DamageChecker checker(one);
+  for (const DamageCase& damage_case : SmallDamageCases()) {
+    DamageChecker checker(damage_case);
     const auto open = [&](const std::string& item) {
       DamageAllBut(checker, item);
       return Checkpoint::Open(DamageStorage::kPath, {.storage = checker.shared_storage()}).value();
     };
-    for (const auto& [item, expected] : one.content.tensors) {
+    for (const auto& [item, expected] : damage_case.content.tensors) {
       Bytes bytes(expected.size());
       ReadRequest request;
       request.Add(item, MutableMemoryView::Host(bytes));
       const Status status = open(item)->Load(request, LoadContract::Partial()).status();
-      EXPECT_TRUE(status.ok()) << one.name << ", " << item << ": " << status.ToString();
-      EXPECT_EQ(bytes, expected) << one.name << ", " << item;
+      EXPECT_TRUE(status.ok()) << damage_case.name << ", " << item << ": " << status.ToString();
+      EXPECT_EQ(bytes, expected) << damage_case.name << ", " << item;
       checker.Restore();
     }
-    for (const auto& [item, expected] : one.content.objects) {
+    for (const auto& [item, expected] : damage_case.content.objects) {
       const Result<Bytes> bytes = open(item)->ReadObject(item);
-      ASSERT_TRUE(bytes.ok()) << one.name << ", " << item << ": " << bytes.error().ToString();
-      EXPECT_EQ(*bytes, expected) << one.name << ", " << item;
+      ASSERT_TRUE(bytes.ok()) << damage_case.name << ", " << item << ": "
+                              << bytes.error().ToString();
+      EXPECT_EQ(*bytes, expected) << damage_case.name << ", " << item;
       checker.Restore();
     }
   }

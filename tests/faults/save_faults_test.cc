@@ -36,7 +36,7 @@ bool CheckOneSave(const std::optional<StorageFault>& first, const StorageFault& 
   HandJob job;
   std::vector<StorageFault> faults{fault};
   if (first) faults.push_back(*first);
-  for (const StorageFault& one : faults) job.storage->Fail(one);
+  for (const StorageFault& storage_fault : faults) job.storage->Fail(storage_fault);
   job.storage->ClearLog();
   const auto info = job.Save();
   EXPECT_EQ(FindUseAfterFailure(job.storage->calls()), "");

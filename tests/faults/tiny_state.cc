@@ -21,7 +21,7 @@ constexpr std::uint64_t kPackedSize = 5000;
 std::string ObjectName(int rank) { return "rng." + std::to_string(rank); }
 
 // The bytes that a slot of a declaration holds; all regions here are rows of one dimension.
-Bytes BytesOf(const TinyState& state, const HeldTensor& held) {
+Bytes BytesOf(const TinyState& state, const DeclaredTensor& held) {
   const Bytes whole = state.Content(held.tensor.name);
   if (!held.region) return whole;
   const auto first = whole.begin() + static_cast<std::ptrdiff_t>(held.region->box.offset[0]);
@@ -92,7 +92,7 @@ Result<CommitInfo> SaveByHand(Engine& engine, const std::string& directory, cons
   SEALPOINT_RETURN_IF_ERROR(engine.storage().CreateDirectories(directory));
   SEALPOINT_ASSIGN_OR_RETURN(const auto writer, BlobWriter::Create(engine, directory));
   const Declaration declaration = state.Declare(0);
-  for (const HeldTensor& held : declaration.tensors()) {
+  for (const DeclaredTensor& held : declaration.tensors()) {
     const Bytes bytes = BytesOf(state, held);
     if (bytes.empty()) {
       SEALPOINT_RETURN_IF_ERROR(writer->AddEmpty(held.tensor));
@@ -101,8 +101,8 @@ Result<CommitInfo> SaveByHand(Engine& engine, const std::string& directory, cons
     const Region region = held.region.value_or(Region::Whole(held.tensor.shape));
     SEALPOINT_RETURN_IF_ERROR(writer->Add(held.tensor, region, MemoryView::Host(bytes)));
   }
-  SEALPOINT_RETURN_IF_ERROR(
-      writer->AddObject(ObjectName(0), "text/plain", state.Content(ObjectName(0))));
+  SEALPOINT_RETURN_IF_ERROR(writer->AddObject({.name = ObjectName(0), .media_type = "text/plain"},
+                                              state.Content(ObjectName(0))));
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<BlobSummary> summaries, writer->Finish());
   auto info = Commit(engine.storage(), directory, options, summaries);
   if (!info.ok() && !OutcomeIsUnknown(info.error())) static_cast<void>(writer->Abandon());

@@ -14,6 +14,7 @@ os.environ["VLLM_TARGET_DEVICE"] = "cpu"
 os.environ["VLLM_LOGGING_LEVEL"] = "ERROR"
 os.environ["OMP_NUM_THREADS"] = "1"  # threads do not survive the fork
 
+import docstring_examples  # noqa: E402
 import framework_stubs  # noqa: E402
 import ranks  # noqa: E402
 
@@ -80,11 +81,11 @@ def run_rank(folder, rank):
     for more in ({}, {"slices": False}):
         found = model_of(folder, "sealpoint", {**options, **more}).state_dict()
         assert found.keys() == expected.keys()
-        for name, one in expected.items():
-            assert one.numel() > 0 and torch.equal(one, found[name]), name
+        for name, value in expected.items():
+            assert value.numel() > 0 and torch.equal(value, found[name]), name
     model = model_of(folder, "dummy", {})
     report = sealpoint.vllm.load_weights(model, folder / "checkpoint", rename={"state.*": "*"})
-    assert all(torch.equal(one, expected[name]) for name, one in model.state_dict().items())
+    assert all(torch.equal(value, expected[name]) for name, value in model.state_dict().items())
     share = report.bytes_requested / report.bytes_offered
     assert share <= SHARE_MAX, share
     (folder / f"share{rank}").write_text(str(share))
@@ -105,6 +106,7 @@ def main(folder):
         assert "'path'" in str(error), error
     else:
         raise AssertionError("an option that is none")
+    docstring_examples.run(sealpoint.vllm, folder, only=["register"])
     shares = [float((folder / f"share{rank}").read_text()) for rank in range(SIZE)]
     print(f"vLLM {vllm.__version__}: Llama on {SIZE} tensor-parallel ranks; each read {max(shares):.3f} of the bytes at most")
 

@@ -12,11 +12,10 @@
 #include "sealpoint/checkpoint.h"
 #include "sealpoint/collective_reader.h"
 #include "sealpoint/commit.h"
-#include "sealpoint/open_newest.h"
+#include "sealpoint/limits.h"
 #include "sealpoint/safetensors.h"
 #include "sealpoint/saver.h"
 #include "sealpoint/series.h"
-#include "sealpoint/threads.h"
 #include "sealpoint/verify.h"
 #include "tests/support/state/saved_state.h"
 
@@ -166,7 +165,7 @@ TEST(DeclarationMisuse, ATensorDeclaredTwiceHereNamesBothSlots) {
   Declaration declaration;
   const TensorSpec w = ByteTensor("w", 10);
   declaration.Add({.tensor = w, .region = Slice(0, 5)}).value();
-  const auto refusal = [&](HeldTensor held) {
+  const auto refusal = [&](DeclaredTensor held) {
     const auto added = declaration.Add(std::move(held));
     EXPECT_EQ(added.status().place().tensor, "w");
     return Refusal(added);

@@ -107,7 +107,8 @@ struct ReplicaJob {
     EXPECT_THAT(error, HasCode(code));
     EXPECT_EQ(error.place().rank, rank);
     const std::string text = error.ToString();
-    for (const Bytes& one : comm.AllGather(AsBytes(text)).value()) EXPECT_EQ(AsText(one), text);
+    for (const Bytes& answer : comm.AllGather(AsBytes(text)).value())
+      EXPECT_EQ(AsText(answer), text);
   }
   void ExpectStillInStep() {
     ASSERT_TRUE(Load({}).ok());

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "sealpoint/text.h"
+#include "sealpoint/bytes.h"
 #include "tests/support/container/mini_container.h"
 #include "tests/support/state/collective_load_job.h"
 #include "tests/support/state/saved_state.h"

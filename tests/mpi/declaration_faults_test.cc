@@ -14,11 +14,11 @@ namespace {
 using ::testing::HasSubstr;
 
 // Ten tensors of which each rank holds a slice; `change` makes the last rank's another.
-Declaration TenTensors(const SaveJob& job, const std::function<void(HeldTensor&)>& change) {
+Declaration TenTensors(const SaveJob& job, const std::function<void(DeclaredTensor&)>& change) {
   const auto rank = static_cast<std::uint64_t>(job.rank());
   Declaration declaration;
   for (int i = 0; i < 10; ++i) {
-    HeldTensor held{
+    DeclaredTensor held{
         .tensor = ByteTensor("t" + std::to_string(i), static_cast<std::uint64_t>(job.size()) * 10),
         .region = Slice(rank * 10, rank * 10 + 10)};
     if (job.is_last()) change(held);
@@ -32,7 +32,8 @@ TEST(DeclarationFaults, OfAllNamesAreCountedAndAHoleIsNoRanksFault) {
       [](SaveJob& job) {
         const auto end = static_cast<std::uint64_t>(job.size()) * 10;
         const Status status =
-            job.Save(TenTensors(job, [&](HeldTensor& held) { held.region = Slice(end - 9, end); }))
+            job.Save(TenTensors(job,
+                                [&](DeclaredTensor& held) { held.region = Slice(end - 9, end); }))
                 .status();
         EXPECT_THAT(status, FailsRule(Code::kInvalidArgument, "R-CMT-19"));
         EXPECT_THAT(status.message(),
@@ -50,7 +51,7 @@ TEST(DeclarationFaults, NameTheRankWhoseDeclarationIsAnother) {
   OnJobs(
       [](SaveJob& job) {
         const Status status = job.Save(TenTensors(job,
-                                                  [](HeldTensor& held) {
+                                                  [](DeclaredTensor& held) {
                                                     if (held.tensor.name > "t7")
                                                       held.tensor.dtype = DType::kInt8;
                                                   }))

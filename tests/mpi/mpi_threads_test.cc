@@ -114,7 +114,7 @@ TEST(MpiThreads, LongMessagesInTheBackgroundGoByTheCallersThread) {
   for (std::size_t from = 0; from < size; ++from) {
     EXPECT_EQ((*incoming)[from], Bytes(100'000, static_cast<std::byte>(from)));
   }
-  EXPECT_EQ(sends - sends_before, comm->size() - 1);
+  EXPECT_EQ(sends - sends_before, 2 * (comm->size() - 1));  // the first part, and the rest
   EXPECT_EQ(calls_elsewhere, 0);
 }
 

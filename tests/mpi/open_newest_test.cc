@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The newest checkpoint of a series, opened by all ranks. Each has the series in its own memory.
-#include "sealpoint/open_newest.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 
+#include "sealpoint/collective_reader.h"
 #include "sealpoint/series.h"
 #include "tests/support/state/collective_load_job.h"
 #include "tests/support/state/saved_state.h"
@@ -62,7 +61,7 @@ TEST(OpenNewestTest, OpensTheNewestOnAllRanks) {
     ASSERT_TRUE(newest.ok()) << newest.error().ToString();
     ASSERT_NE(newest->reader, nullptr);
     EXPECT_EQ(newest->name, "2");
-    EXPECT_THAT(newest->passed_over, IsEmpty());
+    EXPECT_THAT(newest->skipped, IsEmpty());
     EXPECT_EQ(newest->reader->checkpoint().sequence(), 2u);
     EXPECT_EQ(newest->reader->checkpoint().attempt(), MiniSpec::MakeId(2));
     EXPECT_TRUE(newest->reader->Plan(ReadRequest(), LoadContract::Partial()).ok());
@@ -114,17 +113,17 @@ TEST(OpenNewestTest, GoesBackOnlyIfAskedAndSaysSo) {
     const auto newest = job.Open(true);
     ASSERT_TRUE(newest.ok()) << newest.error().ToString();
     EXPECT_EQ(newest->name, "2");
-    ASSERT_THAT(newest->passed_over, SizeIs(1));
-    EXPECT_EQ(newest->passed_over[0].name, "3");
-    EXPECT_EQ(newest->passed_over[0].problem.code(), Code::kIncomplete);
-    EXPECT_EQ(newest->passed_over[0].problem.place().rule, "R-BLB-01");
+    ASSERT_THAT(newest->skipped, SizeIs(1));
+    EXPECT_EQ(newest->skipped[0].name, "3");
+    EXPECT_EQ(newest->skipped[0].problem.code(), Code::kIncomplete);
+    EXPECT_EQ(newest->skipped[0].problem.place().rule, "R-BLB-01");
     // With nothing to go back to, training does not begin anew.
     job.RemoveBlob(1);
     job.RemoveBlob(2);
     const auto none = job.Open(true);
     ASSERT_FALSE(none.ok());
     EXPECT_EQ(none.error().code(), Code::kIncomplete);
-    EXPECT_THAT(none.error().message(), HasSubstr("nothing to fall back to"));
+    EXPECT_THAT(none.error().message(), HasSubstr("no checkpoint to fall back to"));
   });
 }
 

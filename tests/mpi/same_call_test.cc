@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "sealpoint/collective_reader.h"
-#include "sealpoint/open_newest.h"
 #include "tests/support/container/rule_matchers.h"
 #include "tests/support/state/save_job.h"
 

@@ -93,18 +93,18 @@ TEST(SaveFailureTest, RefusesDeclarationsThatDisagree) {
       {"chunk sizes", [](TensorSpec& t) { t.chunk_size_bytes = 8192; }},
       {"placements", [](TensorSpec& t) { t.placement = {"Replicate"}; }},
   };
-  for (const Disagreement& one : cases) {
+  for (const Disagreement& disagreement : cases) {
     OnJobs(
         [&](SaveJob& job) {
           const auto rank = static_cast<std::uint64_t>(job.rank());
           TensorSpec tensor = ByteTensor("t", 100 * static_cast<std::uint64_t>(job.size()));
-          if (job.is_last()) one.change(tensor);
+          if (job.is_last()) disagreement.change(tensor);
           Declaration declaration;
           declaration.Add({.tensor = tensor, .region = Slice(rank * 100, rank * 100 + 100)})
               .value();
           const Status status = job.Save(declaration).status();
           EXPECT_THAT(status, FailsRule(Code::kInvalidArgument, "R-CMT-18"));
-          EXPECT_THAT(status.message(), HasSubstr(one.word));
+          EXPECT_THAT(status.message(), HasSubstr(disagreement.word));
           EXPECT_EQ(status.place().tensor, "t");
           EXPECT_EQ(status.place().rank, job.size() - 1);
           ExpectCleanFailure(job, status);
@@ -119,7 +119,7 @@ TEST(SaveFailureTest, RefusesReplicaListsThatDifferFromTheHolders) {
         std::vector<int> all(static_cast<std::size_t>(job.size()));
         std::iota(all.begin(), all.end(), 0);
         Declaration declaration;
-        HeldTensor held{.tensor = ByteTensor("t", 100), .replicas = all};
+        DeclaredTensor held{.tensor = ByteTensor("t", 100), .replicas = all};
         if (job.is_last()) held.replicas = {job.rank()};
         declaration.Add(held).value();
         const Status status = job.Save(declaration).status();
@@ -251,12 +251,12 @@ TEST(SaveFailureTest, EveryRankGetsTheFirstCause) {
       {"sync", {.op = StorageOp::kSyncFile, .name = ".blob"}},
       {"close", {.op = StorageOp::kClose, .name = ".blob"}},
   };
-  for (const RankFault& one : cases) {
+  for (const RankFault& rank_fault : cases) {
     OnJobs([&](SaveJob& job) {
-      if (job.is_last()) job.storage->Fail(one.fault);
+      if (job.is_last()) job.storage->Fail(rank_fault.fault);
       const Status status = job.Save(UsualDeclaration(job.comm)).status();
-      EXPECT_THAT(status, HasCode(one.fault.error.code())) << one.what;
-      EXPECT_THAT(status.message(), HasSubstr(one.fault.error.message()));
+      EXPECT_THAT(status, HasCode(rank_fault.fault.error.code())) << rank_fault.what;
+      EXPECT_THAT(status.message(), HasSubstr(rank_fault.fault.error.message()));
       EXPECT_THAT(status.place().path, HasSubstr(".blob"));
       EXPECT_EQ(status.place().rank, job.size() - 1);
       EXPECT_EQ(status.place().host, job.comm.host());
@@ -326,13 +326,13 @@ TEST(SaveFailureTest, EveryRankGetsTheErrorOfTheCommit) {
       {"marker", {.op = StorageOp::kSyncFile, .name = ".commit"}},
       {"publish", {.op = StorageOp::kPublish}},
   };
-  for (const RankFault& one : cases) {
+  for (const RankFault& rank_fault : cases) {
     OnJobs([&](SaveJob& job) {
-      if (job.rank() == 0) job.storage->Fail(one.fault);
+      if (job.rank() == 0) job.storage->Fail(rank_fault.fault);
       const Status status = job.Save(UsualDeclaration(job.comm)).status();
-      EXPECT_THAT(status, HasCode(Code::kIo)) << one.what;
-      EXPECT_THAT(status.message(), HasSubstr("injected")) << one.what;
-      EXPECT_EQ(status.place().rank, 0) << one.what;
+      EXPECT_THAT(status, HasCode(Code::kIo)) << rank_fault.what;
+      EXPECT_THAT(status.message(), HasSubstr("injected")) << rank_fault.what;
+      EXPECT_EQ(status.place().rank, 0) << rank_fault.what;
       ExpectCleanFailure(job, status);
     });
   }

@@ -50,12 +50,12 @@ Result<CommitInfo> SaveSpoilt(SaveJob& job, const Declaration& declaration,
                               const std::string& name) {
   Sources sources(declaration);
   std::map<std::string, Bytes> memory;
-  for (const HeldTensor& held : declaration.tensors()) {
+  for (const DeclaredTensor& held : declaration.tensors()) {
     Bytes& bytes = memory[held.tensor.name] = Content(held.tensor.name, kTensorSize);
     if (held.tensor.name == name) bytes.back() ^= std::byte{1};
     EXPECT_TRUE(sources.Bind(held.tensor.name, MemoryView::Host(bytes)).ok());
   }
-  for (const HeldObject& object : declaration.objects()) {
+  for (const ObjectSpec& object : declaration.objects()) {
     Bytes& bytes = memory[object.name] = Content(object.name, 10);
     if (object.name == name) bytes.back() ^= std::byte{1};
     EXPECT_TRUE(sources.BindObject(object.name, bytes).ok());

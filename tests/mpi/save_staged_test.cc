@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "sealpoint/saver.h"
 #include "sealpoint/series.h"
-#include "sealpoint/staged_saves.h"
 #include "tests/support/container/mini_container.h"
 #include "tests/support/state/save_job.h"
 
@@ -31,7 +31,9 @@ std::string Node(const SaveJob& job, int node) { return job.path("node" + std::t
 std::string Local(const SaveJob& job) { return Node(job, job.rank() / 2); }
 // Where the copies of the series lie in the place of a node.
 std::string Copies(const SaveJob& job, const std::string& place) {
-  return FindStagedCopies(place, job.path("final"), job.posix).value().folder;
+  return FindStagedCopies({.local = place, .final_series = job.path("final")}, job.posix)
+      .value()
+      .folder;
 }
 int NodeCount(const SaveJob& job) { return (job.size() + 1) / 2; }
 
@@ -77,7 +79,7 @@ std::vector<std::string> NamesIn(const SaveJob& job, const std::string& path) {
 std::string NameOf(const CommitInfo& info) { return SeriesDirectoryName(info.step, info.attempt); }
 
 Result<ResumedPromotions> Resume(SaveJob& job, int keep_local = 0) {
-  return ResumePromotions(job.comm, Local(job), job.path("final"),
+  return ResumePromotions(job.comm, {.local = Local(job), .final_series = job.path("final")},
                           {.storage = job.storage, .keep_local = keep_local, .deadline = kLong});
 }
 
@@ -142,7 +144,7 @@ TEST(SaveStagedTest, IsPromotedByTheNextJob) {
       const auto resumed = Resume(job);
       ASSERT_TRUE(resumed.ok()) << resumed.error().ToString();
       EXPECT_THAT(resumed->promoted, SizeIs(count));
-      EXPECT_THAT(resumed->passed_over, IsEmpty());
+      EXPECT_THAT(resumed->skipped, IsEmpty());
       EXPECT_EQ(FindDamage(job.posix, saved->directory), "");
       job.Barrier();
     }
@@ -206,11 +208,11 @@ TEST(SaveStagedTest, AMarkerThatIsNotReadIsNotPassedOverInSilence) {
     job.Barrier();
     const auto damaged = Resume(job);
     ASSERT_TRUE(damaged.ok()) << damaged.error().ToString();
-    const auto& passed_over = damaged->passed_over;
+    const auto& skipped = damaged->skipped;
     const auto is_it = [&](const Promotion& one) {
       return one.directory == JoinPath(Copies(job, Node(job, NodeCount(job) - 1)), NameOf(*saved));
     };
-    EXPECT_TRUE(std::any_of(passed_over.begin(), passed_over.end(), is_it));
+    EXPECT_TRUE(std::any_of(skipped.begin(), skipped.end(), is_it));
   });
 }
 
@@ -220,13 +222,15 @@ TEST(SaveStagedTest, IsPassedOverWithoutAllItsNodes) {
         const auto saved = SaveUnpromoted(job);
         ASSERT_TRUE(saved.ok()) << saved.error().ToString();
         const auto resumed =
-            ResumePromotions(job.comm, job.rank() / 2 == 0 ? Local(job) : job.path("new_node"),
-                             job.path("final"), {.storage = job.storage, .deadline = kLong});
+            ResumePromotions(job.comm,
+                             {.local = job.rank() / 2 == 0 ? Local(job) : job.path("new_node"),
+                              .final_series = job.path("final")},
+                             {.storage = job.storage, .deadline = kLong});
         ASSERT_TRUE(resumed.ok()) << resumed.error().ToString();
         EXPECT_THAT(resumed->promoted, IsEmpty());
-        ASSERT_THAT(resumed->passed_over, SizeIs(1));
-        EXPECT_THAT(resumed->passed_over[0].status, FailsRule(Code::kIncomplete, "R-STG-07"));
-        job.ExpectSameOnAllRanks(resumed->passed_over[0].status);
+        ASSERT_THAT(resumed->skipped, SizeIs(1));
+        EXPECT_THAT(resumed->skipped[0].status, FailsRule(Code::kIncomplete, "R-STG-07"));
+        job.ExpectSameOnAllRanks(resumed->skipped[0].status);
         EXPECT_THAT(NamesIn(job, job.path("final")), IsEmpty());
       },
       3);
@@ -385,13 +389,13 @@ TEST(SaveStagedTest, AResumptionThatFailsOnOneRankFailsOnAll) {
       const auto resumed = resume(fault);
       ASSERT_TRUE(resumed.ok()) << resumed.error().ToString();
       EXPECT_THAT(resumed->promoted, IsEmpty());
-      ASSERT_THAT(resumed->passed_over, SizeIs(1));
-      EXPECT_THAT(resumed->passed_over[0].status.message(), HasSubstr("injected"));
-      job.ExpectSameOnAllRanks(resumed->passed_over[0].status);
+      ASSERT_THAT(resumed->skipped, SizeIs(1));
+      EXPECT_THAT(resumed->skipped[0].status.message(), HasSubstr("injected"));
+      job.ExpectSameOnAllRanks(resumed->skipped[0].status);
     }
-    const auto other =
-        ResumePromotions(job.comm, Local(job), job.path(job.is_last() ? "x" : "final"),
-                         {.storage = job.storage, .deadline = kLong});
+    const auto other = ResumePromotions(
+        job.comm, {.local = Local(job), .final_series = job.path(job.is_last() ? "x" : "final")},
+        {.storage = job.storage, .deadline = kLong});
     if (job.size() > 1) {
       EXPECT_FALSE(other.ok());
       job.ExpectSameOnAllRanks(other.status());
@@ -417,8 +421,8 @@ TEST(SaveStagedTest, AFailureThatNobodyTookIsTold) {
     std::vector<std::string> told;
     job.saver =
         Saver::Create(*job.engine, job.comm,
-                      {.on_unheard_failure = [&](std::string_view what,
-                                                 const Status&) { told.emplace_back(what); }})
+                      {.on_unobserved_failure = [&](std::string_view what,
+                                                    const Status&) { told.emplace_back(what); }})
             .value();
     HoldPromotions(job);
     const auto saved = SaveStaged(job, 1);
@@ -467,7 +471,9 @@ TEST(SaveStagedTest, PlacesThatOverlapAreRefusedOnAllRanks) {
               .status();
       EXPECT_THAT(saved, FailsRule(Code::kInvalidArgument, "R-STG-12")) << place;
       const Status resumed =
-          ResumePromotions(job.comm, local, job.path("final"), {.storage = job.storage}).status();
+          ResumePromotions(job.comm, {.local = local, .final_series = job.path("final")},
+                           {.storage = job.storage})
+              .status();
       EXPECT_THAT(resumed, FailsRule(Code::kInvalidArgument, "R-STG-12")) << place;
       job.ExpectSameOnAllRanks(resumed);
       EXPECT_EQ(NamesIn(job, job.path("final")), before);
@@ -484,13 +490,13 @@ TEST(SaveStagedTest, OnlyCopiesOfTheSeriesAreTaken) {
     const auto saved = SaveUnpromoted(job);
     ASSERT_TRUE(saved.ok()) << saved.error().ToString();
     const auto resume = [&](const std::string& series) {
-      return ResumePromotions(job.comm, Local(job), job.path(series),
+      return ResumePromotions(job.comm, {.local = Local(job), .final_series = job.path(series)},
                               {.storage = job.storage, .deadline = kLong})
           .value();
     };
     const ResumedPromotions of_another = resume("other");
     EXPECT_THAT(of_another.promoted, IsEmpty());
-    EXPECT_THAT(of_another.passed_over, IsEmpty());
+    EXPECT_THAT(of_another.skipped, IsEmpty());
     job.Barrier();
     if (job.rank() == 0) {
       StoreFiles(*job.posix, JoinPath(Local(job), "own"), BuildInSeries(1, 7, 9).files);
@@ -498,8 +504,8 @@ TEST(SaveStagedTest, OnlyCopiesOfTheSeriesAreTaken) {
     job.Barrier();
     const ResumedPromotions strays = resume("other");
     EXPECT_THAT(strays.promoted, IsEmpty());
-    ASSERT_FALSE(strays.passed_over.empty());
-    EXPECT_THAT(strays.passed_over[0].status.message(), HasSubstr("have no record"));
+    ASSERT_FALSE(strays.skipped.empty());
+    EXPECT_THAT(strays.skipped[0].status.message(), HasSubstr("have no record"));
     EXPECT_THAT(resume("final").promoted, SizeIs(1));
     job.Barrier();
     EXPECT_THAT(NamesIn(job, Copies(job, Local(job))), IsEmpty());

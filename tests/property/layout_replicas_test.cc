@@ -60,7 +60,8 @@ RC_GTEST_PROP(DivideEvenlyProperty, GivesHoldersEvenBytesButForLessThanAChunk, (
   std::vector<std::uint64_t> bytes(holder_count, 0);
   std::uint64_t total = 0;
   std::uint64_t chunk_max = 0;
-  for (const layout::HeldRun& one : held) chunk_max = std::max(chunk_max, one.chunk_size_bytes);
+  for (const layout::HeldRun& held_run : held)
+    chunk_max = std::max(chunk_max, held_run.chunk_size_bytes);
   for (const layout::HolderShare& share : layout::DivideEvenly(held, holder_count)) {
     const std::uint64_t size = share.run.size() * held[share.held_index].element_size;
     bytes[share.holder] += size;

@@ -26,7 +26,8 @@ std::string Join(const Characters& characters) {
 Characters AnyCharacters(std::size_t count_max) {
   static const Characters all = {"a", "b", ".", "*", "?", "\\", "\xc3\xa9", "\xf0\x9f\x98\x80"};
   Characters characters(*rc::gen::inRange<std::size_t>(0, count_max + 1));
-  for (std::string& one : characters) one = all[*rc::gen::inRange<std::size_t>(0, all.size())];
+  for (std::string& character : characters)
+    character = all[*rc::gen::inRange<std::size_t>(0, all.size())];
   return characters;
 }
 

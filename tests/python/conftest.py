@@ -49,9 +49,9 @@ def command(*words):
             status = main()
         finally:
             sys.argv = argv
-            for number, one in enumerate(before, 1):
-                os.dup2(one, number)  # the program has closed the first
-                os.close(one)
+            for number, item in enumerate(before, 1):
+                os.dup2(item, number)  # the program has closed the first
+                os.close(item)
         said = [os.pread(file.fileno(), 1 << 30, 0).decode() for file in (output, errors)]
     return status, *said
 

@@ -72,7 +72,7 @@ def same(a, b, path=""):
 
     if isinstance(a, torch.Tensor):
         assert isinstance(b, torch.Tensor) and (a.dtype, a.shape) == (b.dtype, b.shape), path
-        first, second = (one.detach().contiguous().reshape(-1) for one in (a, b))
+        first, second = (item.detach().contiguous().reshape(-1) for item in (a, b))
         assert a.numel() == 0 or torch.equal(first.view(torch.uint8), second.view(torch.uint8)), path
     elif isinstance(a, dict):
         assert isinstance(b, dict) and sorted(a) == sorted(b), (path, list(a), list(b))
@@ -116,6 +116,6 @@ def load_safetensors(path):
     header = json.loads(data[8 : 8 + size])
     metadata = header.pop("__metadata__")
     body = data[8 + size :]
-    tensors = {name: (one["dtype"], one["shape"], body[slice(*one["data_offsets"])]) for name, one in header.items()}
-    assert sum(len(one[2]) for one in tensors.values()) == len(body)
+    tensors = {name: (value["dtype"], value["shape"], body[slice(*value["data_offsets"])]) for name, value in header.items()}
+    assert sum(len(tensor[2]) for tensor in tensors.values()) == len(body)
     return tensors, metadata

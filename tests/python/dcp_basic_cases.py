@@ -116,7 +116,7 @@ def case_a_frozen_base_is_linked(job):
                  storage_writer=StorageWriter(step=step, frozen=["base"], full_every=2))
         dist.barrier()
     if job.rank == 0:
-        inodes = [{one.name: one.stat().st_ino for one in job.path(f"frozen/step-{step}").glob("*.blob")}
+        inodes = [{item.name: item.stat().st_ino for item in job.path(f"frozen/step-{step}").glob("*.blob")}
                   for step in range(3)]
         shared = [set(before.items()) & set(after.items()) for before, after in zip(inodes, inodes[1:], strict=False)]
         assert shared[0] and not shared[1], "as full_every says"

@@ -78,7 +78,7 @@ def counted():
             sent = {"gather_object": lambda: [bound["obj"]],
                     "scatter_object_list": lambda: bound["scatter_object_input_list"] or [],
                     "broadcast_object_list": lambda: bound["object_list"]}[name]()
-            counts[name] += sum(len(pickle.dumps(one)) for one in sent)
+            counts[name] += sum(len(pickle.dumps(item)) for item in sent)
             return originals[name](*args, **kwargs)
 
         return call
@@ -296,10 +296,10 @@ def case_threads_do_not_meet(job):
     def talk(purpose, delay):
         time.sleep(delay)
         comm = sp.TorchCommunicator(None, purpose)
-        heard[purpose] = [bytes(one) for one in comm.all_gather(purpose.encode())]
+        heard[purpose] = [bytes(answer) for answer in comm.all_gather(purpose.encode())]
 
     delays = (0, 0.5) if job.rank % 2 == 0 else (0.5, 0)
-    threads = [threading.Thread(target=talk, args=one) for one in zip(("one", "two"), delays, strict=True)]
+    threads = [threading.Thread(target=talk, args=item) for item in zip(("one", "two"), delays, strict=True)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -400,7 +400,7 @@ def case_empty_and_uneven_shards(job):
                                   run_check=False, shape=tensor.shape, stride=tensor.stride())
 
     back = {name: blank(tensor) for name, tensor in state.items() if name != "list"}
-    back["list"] = [blank(one) for one in state["list"]]
+    back["list"] = [blank(item) for item in state["list"]]
     load(back, job.path("c"))
     for name in (*contents, "strided"):
         assert torch.equal(back[name].to_local(), state[name].to_local()), name

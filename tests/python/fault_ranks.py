@@ -123,7 +123,7 @@ def one_never_comes(job):
         os.kill(os.getpid(), signal.SIGKILL)
     started = time.monotonic()
     error = job.fails(sealpoint.TimeoutError, "before", 4, deadline=1)
-    assert "rank 3 of 4 did not come within 1 s" in str(error), error
+    assert "rank 3 of 4 did not arrive within 1 s" in str(error), error
     assert time.monotonic() - started < DEADLINE_SECONDS - 1, "the deadline was another one"
     assert not (job.folder / "before").exists()
 

@@ -50,12 +50,12 @@ def traffic():
 
 def seconds_of_copies(tensors):
     """The least time that copying what this rank has takes, into memory that is there."""
-    local = [one.to_local() if isinstance(one, DTensor) else one.detach() for one in tensors]
-    copies, seconds = [torch.empty_like(one) for one in local], []
+    local = [tensor.to_local() if isinstance(tensor, DTensor) else tensor.detach() for tensor in tensors]
+    copies, seconds = [torch.empty_like(item) for item in local], []
     for _ in range(3):
         began = time.monotonic()
-        for copy, one in zip(copies, local, strict=True):
-            copy.copy_(one)
+        for copy, element in zip(copies, local, strict=True):
+            copy.copy_(element)
         seconds.append(time.monotonic() - began)
     return min(seconds)
 

@@ -9,6 +9,7 @@ import pathlib
 import re
 from unittest import mock
 
+import docstring_examples
 import hf_shim
 import object_stores
 import torch
@@ -84,7 +85,7 @@ def state_of(one):
 
 
 def weights_of(model):
-    return {name: whole(one.detach()) for name, one in model.state_dict().items()}
+    return {name: whole(value.detach()) for name, value in model.state_dict().items()}
 
 
 def kinds_of(size):
@@ -288,7 +289,7 @@ def case_an_export_is_of_the_last_step_or_an_error(job):
         one.state.global_step = 5  # the save of which failed
         with mock.patch.object(one._checkpoints, "save", lambda *given, **options: None):
             error = job.raises(sealpoint.UncommittedError, lambda: one.export_pretrained(job.path("none")))
-        assert "step 5 is not among the checkpoints" in str(error), error
+        assert "step 5 has no checkpoint" in str(error), error
         assert_same(weights_of(one.model), export_of(job, one, "last"))
 
 
@@ -443,7 +444,7 @@ def alone_what_cannot_be_resumed(place):
     with hf_shim.ranks_of(0, 1):
         one = trainer(place / "run", 1, 1, steps=2, save_only_model=True)
         error = raised(sealpoint.NotFoundError, lambda: one.train(resume_from_checkpoint=True))
-        assert "nothing was ever committed" in str(error)
+        assert "no checkpoint was ever committed" in str(error)
         one.train()
         newest = one.newest_checkpoint()
         assert set(sp.load_full(newest)) == {"model", "trainer"}
@@ -544,6 +545,12 @@ def alone_the_page(place):
     assert len(names_in("run")) == 3 and len(names_in("accelerated")) == 3
     for folder in ("final0", "final1", "exported"):
         AutoModelForCausalLM.from_pretrained(folder)
+
+
+def alone_docstrings(place):
+    for module in (sealpoint.accelerate, sealpoint.transformers):
+        with hf_shim.ranks_of(0, 1):
+            docstring_examples.run(module, place)
 
 
 def raised(kind, call):

@@ -40,7 +40,7 @@ def state():
 
 
 def is_right(array):
-    return all(bool((np.asarray(one.data) == FULL[one.index]).all()) for one in array.addressable_shards)
+    return all(bool((np.asarray(shard.data) == FULL[shard.index]).all()) for shard in array.addressable_shards)
 
 
 def said(call):
@@ -138,7 +138,7 @@ def case_one_misses_a_call():
             time.sleep(2)
         else:
             said_alone = said(lambda: sp.save(state(), FOLDER / "m", deadline=1))
-            assert f"rank {absent} did not come" in said_alone, said_alone
+            assert f"rank {absent} did not arrive" in said_alone, said_alone
         for number in range(3):
             sp.save(state(), FOLDER / f"m{absent}{number}", deadline=10)
             found.append(sealpoint.verify(FOLDER / f"m{absent}{number}").verdict)

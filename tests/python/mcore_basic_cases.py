@@ -13,6 +13,7 @@ import mcore_shim
 
 mcore_shim.install()
 
+import docstring_examples  # noqa: E402
 import sealpoint  # noqa: E402
 import sealpoint.megatron  # noqa: E402
 import torch  # noqa: E402
@@ -256,7 +257,7 @@ def case_files_of_megatron_in_an_object_store(job, at):
             1 / 0  # noqa: B018
         assert maybe_msc.open(tracker).read() == ("9" if job.is_remote else "half")
         place = maybe_msc.Path(os.path.dirname(tracker))
-        assert [one.name for one in place.iterdir()] == [os.path.basename(tracker)] and not place.joinpath("x").exists()
+        assert [item.name for item in place.iterdir()] == [os.path.basename(tracker)] and not place.joinpath("x").exists()
     if not job.is_remote:
         return
     path = folder(job)
@@ -265,7 +266,12 @@ def case_files_of_megatron_in_an_object_store(job, at):
         (at("iter_0000007") / "metadata.json").write_text('{"sharded_backend": "torch_dist", "sharded_backend_version": 1}')
     dist.barrier()
     error = job.raises(sealpoint.UnsupportedError, lambda: dc.load(state(job.rank, 2, 2, empty=True), path))
-    assert "Megatron reads its own from file systems" in str(error), error
+    assert "and Megatron reads its own checkpoints only from file" in str(error), error
     with mock.patch.dict(sys.modules, {"megatron.training.checkpointing": types.ModuleType("of 0.16")}):
         error = job.raises(sealpoint.UnsupportedError, lambda: dc.save(state(job.rank, 2, 2), str(at("iter_0000009"))))
         assert "as a file of this machine" in str(error), error
+
+
+def alone_docstrings(place):
+    """That of bucket_layout has an optimizer in mcore_cases.py."""
+    docstring_examples.run(sealpoint.megatron, place, left_out=["bucket_layout"])

@@ -10,6 +10,7 @@ from unittest import mock
 # First, because it stands in for what Megatron would look for.
 from mcore_basic_cases import HAS_REGISTRY, OPTIONS, check, check_files, expected, folder, numbers, same, state
 
+import docstring_examples
 import figures
 import sealpoint
 import sealpoint.megatron
@@ -136,7 +137,7 @@ def case_async_saves_of_75_mb(job):
                 seconds[mode].append(job.slowest(time.monotonic() - began))
                 queue.maybe_finalize_async_calls(blocking=True)
     queue.close()
-    held = [one.data for one in nested_values(state_to_save) if isinstance(one, ShardedTensor)]
+    held = [value.data for value in nested_values(state_to_save) if isinstance(value, ShardedTensor)]
     copied = job.slowest(figures.seconds_of_copies(held))
     stall, whole, library = (min(seconds[what]) for what in ("async", "sync", "library"))
     unique, stored = figures.sizes_of(path)
@@ -152,12 +153,12 @@ def case_a_failed_async_save_is_not_counted(job):
     """Another job was faster."""
     from sealpoint.megatron import _save
 
-    def make_way(directory, options):
+    def commit_by_another_job(directory, options):
         job.path("iter_0000007/COMMIT").write_text("of another job")
         return []
 
     path = folder(job)
-    with mock.patch.object(_save, "_remove_replaceable", make_way):
+    with mock.patch.object(_save, "_remove_replaceable", commit_by_another_job):
         request = dc.save(state(job.rank, 2, 2), path, async_sharded_save=True, **OPTIONS)
     queue = AsyncCallsQueue()
     queue.schedule_async_request(request)
@@ -214,7 +215,7 @@ def case_a_killed_or_rolled_back_job_goes_on(job, at):
     job.raises(sealpoint.AlreadyExistsError, lambda: saved(job, 8))
     assert sealpoint.open(at("iter_0000002")).attempt == first
     if job.rank == 0:
-        assert all(sealpoint.verify(at(f"iter_000000{one}")).ok for one in (2, 4, 6, 8))
+        assert all(sealpoint.verify(at(f"iter_000000{item}")).ok for item in (2, 4, 6, 8))
 
 
 def case_killed_between_a_deletion_and_its_commit(job):
@@ -243,7 +244,7 @@ def case_killed_behind_its_first_save(job):
     saved(job, 2)
     saved(job, 4)
     restart(job)
-    refused(job, 2, "resumed from nothing")
+    refused(job, 2, "this run neither resumed from this directory nor")
 
 
 def case_what_a_tracker_names_stays(job):
@@ -254,7 +255,7 @@ def case_what_a_tracker_names_stays(job):
         refused(job, 6, f"latest_checkpointed_iteration.txt says '{tracker}'")
     restart(job, str(job.path("iter_0000004")), tracker=1)
     refused(job, 4, "this run loaded it")
-    refused(job, 2, "not newer than what this run resumed from")
+    refused(job, 2, "it is not newer than the checkpoint that")
     if job.rank == 0:
         job.path("iter_0000006/KEEP").touch()
     dist.barrier()
@@ -276,7 +277,7 @@ def case_other_lineages_stay(job):
     if job.rank == 0:
         os.rename(ahead, job.path("iter_0000004"))
     restart(job, str(job.path("iter_0000002")), tracker=2)
-    refused(job, 4, "does not follow from")
+    refused(job, 4, "it is not a successor of a checkpoint")
     if job.rank == 0:
         os.rename(job.path("iter_0000004"), ahead)
     dist.barrier()
@@ -285,7 +286,7 @@ def case_other_lineages_stay(job):
     if job.rank == 0:
         os.unlink(next(job.path("iter_0000002").glob("*.blob")))
     dist.barrier()
-    refused(job, 4, "no other checkpoint is whole")
+    refused(job, 4, "no other checkpoint that this run resumed from")
 
 
 def case_one_whose_save_fails_stays(job):
@@ -466,7 +467,7 @@ def case_newest_of_a_run(job):
         else:
             raise AssertionError("it is two")
         os.rename(job.path("iter_0000004"), job.path("best"))
-        for name in ("metadata.json", ".metadata", "common.pt", *(one.name for one in job.path("best").glob("*.distcp"))):
+        for name in ("metadata.json", ".metadata", "common.pt", *(item.name for item in job.path("best").glob("*.distcp"))):
             job.path(f"best/{name}").unlink(missing_ok=True)
         try:
             sealpoint.megatron.newest(job.folder)
@@ -553,7 +554,7 @@ def case_what_cannot_be_loaded(job):
     sealpoint.megatron.enable(convert="widen")
     other["b"].data, other["b"].dtype = other["b"].data.half(), torch.float16
     error = job.raises(sealpoint.MismatchError, lambda: dc.load(other, path))
-    assert "which does not have all its values" in str(error), error
+    assert "which cannot represent all values" in str(error), error
     sealpoint.megatron.enable()
     error = job.raises(sealpoint.UnsupportedError, lambda: TorchDistLoadShardedStrategy().remove_sharded_tensors(path, "b"))
     assert "never changed" in str(error), error
@@ -574,9 +575,9 @@ def case_runs_of_views(job):
         view, place = cut(whole), cut(whole_there)
         for begin, end in ((0, 60), (7, 33), (59, 60)):
             found = {}
-            for one in _optimizer.runs_of(place, 0, begin, end, "key"):
-                for number in range(one.run[1] - one.run[0]):
-                    found[one.begin + number] = one.run[0] + number
+            for item in _optimizer.runs_of(place, 0, begin, end, "key"):
+                for number in range(item.run[1] - item.run[0]):
+                    found[item.begin + number] = item.run[0] + number
             flat = view.reshape(-1).tolist()
             assert found == {element: at for at, element in enumerate(flat) if begin <= element < end}, (begin, end)
     try:
@@ -704,6 +705,8 @@ def case_optimizer_state_of_megatrons_own_formats(job):
     job.all_agree(layout)
     error = job.raises(sealpoint.InvalidArgumentError, lambda: sealpoint.megatron.bucket_layout(training.optimizer, {}))
     assert "is not in the model's state" in str(error), error
+    docstring_examples.run(sealpoint.megatron, job.path(f"rank{job.rank}"), only=["bucket_layout"],
+                           given={"optimizer": training.optimizer, "model": training.model})
     if job.rank == 0:
         job.path("layout.json").write_text(json.dumps(layout))
     other = Training(2, 1, seed=3)

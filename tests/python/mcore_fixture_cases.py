@@ -32,9 +32,9 @@ def emptied(value):
     """A state to load into: other numbers, and no objects."""
     if isinstance(value, dict):
         kinds = (dict, list, ShardedTensor, ShardedObject)
-        return {key: emptied(one) for key, one in value.items() if isinstance(one, kinds)}
+        return {key: emptied(item) for key, item in value.items() if isinstance(item, kinds)}
     if isinstance(value, list):
-        return [emptied(one) for one in value]
+        return [emptied(item) for item in value]
     value.data = torch.full_like(value.data, -1) if isinstance(value, ShardedTensor) else None
     return value
 
@@ -43,7 +43,7 @@ def content(value):
     if isinstance(value, (ShardedTensor, ShardedObject)):
         return content(value.data)
     if isinstance(value, dict):
-        return {key: content(one) for key, one in value.items()}
+        return {key: content(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return type(value)(map(content, value))
     if isinstance(value, io.BytesIO):

@@ -26,7 +26,7 @@ class _OnCpu(TorchFunctionMode):
         if func is torch.Tensor.cuda:
             return args[0]
         if func is torch.Tensor.to:
-            args = (args[0], *("cpu" if isinstance(one, (str, torch.device)) and _is_cuda(one) else one for one in args[1:]))
+            args = (args[0], *("cpu" if isinstance(item, (str, torch.device)) and _is_cuda(item) else item for item in args[1:]))
         return func(*args, **kwargs)
 
 
@@ -80,7 +80,7 @@ class Adam(torch.optim.Optimizer):
         for group in self.param_groups:
             group["step"] = group.get("step", 0) + 1
             first, second = group["betas"]
-            for parameter in (one for one in group["params"] if one.grad is not None):
+            for parameter in (item for item in group["params"] if item.grad is not None):
                 state = self.state[parameter]
                 if not state:
                     state.update(exp_avg=torch.zeros_like(parameter), exp_avg_sq=torch.zeros_like(parameter))

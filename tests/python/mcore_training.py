@@ -113,8 +113,8 @@ class Training:
     def whole(self):
         """All of the optimizer's state, whole, by key: gathered as Megatron does it, without this library."""
         model = self.model.sharded_state_dict(metadata=dict(MODEL))
-        return gather([one.sharded_param_state_fully_reshardable(model, False, {})
-                       for one in self.optimizer.chained_optimizers])
+        return gather([optimizer.sharded_param_state_fully_reshardable(model, False, {})
+                       for optimizer in self.optimizer.chained_optimizers])
 
     def whole_layer_wise(self):
         return gather([self.state(MODEL)["optimizer"]])
@@ -126,11 +126,11 @@ def gather(states):
     parts = []
     for found in states:
         apply_factories(found)
-        parts += [(one.key, one.global_shape, one.global_slice(), one.data.numpy()) for one in nested_values(found)
-                  if isinstance(one, ShardedTensor)]
+        parts += [(item.key, item.global_shape, item.global_slice(), item.data.numpy()) for item in nested_values(found)
+                  if isinstance(item, ShardedTensor)]
     gathered = [None] * dist.get_world_size()
     dist.all_gather_object(gathered, parts)
     result = {}
-    for key, shape, place, data in (one for rank in gathered for one in rank):
+    for key, shape, place, data in (item for rank in gathered for item in rank):
         result.setdefault(key, torch.full(shape, float("nan")))[place] = torch.from_numpy(data)
     return result

@@ -228,10 +228,10 @@ def case_calls_differ(job):
         return sp.Checkpointer(place).newest()
 
     calls = {"save": save(), "save_async": in_background, "load": load(), "newest": newest}
-    pairs = [(one, other) for one in calls for other in calls if one < other]
-    for one, other in pairs:
-        check(job, f"{one}-{other}", calls[one], calls[other], sealpoint.InvalidArgumentError, "different calls",
-              one, other, "rank 0", "rank 1")
+    pairs = [(call, other) for call in calls for other in calls if call < other]
+    for pair, other in pairs:
+        check(job, f"{pair}-{other}", calls[pair], calls[other], sealpoint.InvalidArgumentError, "different calls",
+              pair, other, "rank 0", "rank 1")
 
 
 @table
@@ -296,7 +296,7 @@ def case_a_call_is_missing(job):
     check(job, "save alone", save(), save(no_dist=True), GONE, "save of step 1", own=type(None), seconds=limit)
     check(job, "no group", save(), save(process_group="x"), GONE, own=sealpoint.InvalidArgumentError, seconds=limit)
     outcome(lambda: sp.save({"x": Stateful(on_save=SystemExit())}, job.path("broken")))
-    check(job, "no groups", save(), lambda place: None, sealpoint.TimeoutError, "rank 1 of 2 did not come", "save of step 1",
+    check(job, "no groups", save(), lambda place: None, sealpoint.TimeoutError, "rank 1 of 2 did not arrive", "save of step 1",
           own=type(None), seconds=limit)
 
 
@@ -358,7 +358,7 @@ def case_a_time_out_names_the_call_the_phase_and_the_ranks(job):
         text = str(error)
         path = str(job.path("good") if kind == "load" else place / "c")
         if job.rank == 0:
-            wrong = [word for word in [*words, "rank 1 of 2 did not come within"] if text.count(word) != 1]
+            wrong = [word for word in [*words, "rank 1 of 2 did not arrive within"] if text.count(word) != 1]
             if wrong or text.count(path) != 1 or not isinstance(error, sealpoint.TimeoutError):
                 job.failed.append(f"{name}: {wrong}, {text!r}")
         elif text.count(path) != 1 or not isinstance(error, GONE):
@@ -378,7 +378,7 @@ def case_groups_for_the_background_name_who_did_not_come(job):
         TorchCommunicator.duplicate_for_background = late
     error = outcome(lambda: sp.save_async(state_of(n=2), job.path("c"), step=1, deadline=HELD_DEADLINE_SECONDS).result(20))
     TorchCommunicator.duplicate_for_background = real
-    expected = "save of step 1 to ", "rank 1 of 2 did not come to make the groups"
+    expected = "save of step 1 to ", "rank 1 of 2 did not arrive to connect"
     if job.rank == 0 and not all(text in str(error) for text in expected):
         job.failed.append(str(error))
     is_waited_for(job, job.path("after"))
@@ -446,8 +446,8 @@ def absent_from_the_first_call(folder, rank):
     if rank == 1:
         time.sleep(15)
         os._exit(0)
-    expect_named_error(folder, sealpoint.TimeoutError, "rank 1 of 2 did not come")
-    expect_named_error(folder, sealpoint.TimeoutError, "rank 1 of 2 did not come", name="again")
+    expect_named_error(folder, sealpoint.TimeoutError, "rank 1 of 2 did not arrive")
+    expect_named_error(folder, sealpoint.TimeoutError, "rank 1 of 2 did not arrive", name="again")
 
 
 def ends_behind_a_save(folder, rank, end=lambda: os._exit(0)):
@@ -501,13 +501,14 @@ def alone_a_rank_is_gone(folder):
         stops_behind_a_save: (0, "tcp"), the_host_of_the_store_stops: (1, "tcp"),
         the_host_of_the_store_is_killed: (1, "tcp"), ctrl_c_at_the_first_call: (0, "tcp"),
     }
-    running = {one: (judge, run_job(folder / one.__name__, one, store)) for one, (judge, store) in scenarios.items()}
+    running = {scenario: (judge, run_job(folder / scenario.__name__, scenario, store))
+               for scenario, (judge, store) in scenarios.items()}
     failed = []
-    for one, (judge, children) in running.items():
+    for value, (judge, children) in running.items():
         _, status = os.waitpid(children[judge], 0)
         with contextlib.suppress(ProcessLookupError):
             os.kill(children[1 - judge], signal.SIGKILL)
         os.waitpid(children[1 - judge], 0)
         if status != 0:
-            failed.append(f"{one.__name__}: {(folder / one.__name__ / 'failed').read_text()}")
+            failed.append(f"{value.__name__}: {(folder / value.__name__ / 'failed').read_text()}")
     assert not failed, "\n".join(failed)

@@ -84,7 +84,7 @@ class MemoryStore(storage.ObjectStore):
             self.objects.pop(key, None)
 
     def list_uploads(self, prefix):
-        return [storage.UnfinishedUpload(one.key, str(i)) for i, one in self.uploads.items() if one.key.startswith(prefix)]
+        return [storage.UnfinishedUpload(upload.key, str(i)) for i, upload in self.uploads.items() if upload.key.startswith(prefix)]
 
     def abort_upload(self, upload):
         del self.uploads[int(upload.upload_id)]
@@ -191,7 +191,7 @@ class BucketPath(StorePath):
 
     def iterdir(self):
         below = self.uri.split("/", 3)[3] + "/"  # the server lists an empty folder as itself
-        paths = [one["path"] for one in self._call("list_with_delimiter")["objects"]]
+        paths = [item["path"] for item in self._call("list_with_delimiter")["objects"]]
         return iter([self / path.removeprefix(below) for path in paths if path.startswith(below)])
 
     def glob(self, pattern):

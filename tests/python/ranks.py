@@ -77,7 +77,7 @@ class Job:
 
         values = [None] * self.size
         dist.all_gather_object(values, value)
-        assert all(one == values[0] for one in values), values
+        assert all(item == values[0] for item in values), values
         return value
 
     def slowest(self, seconds):
@@ -290,7 +290,7 @@ def jobs_of(module, size, name, versions, make_folder, needs=(), more=None):
 
     They run together: one computes while the other waits for its ranks or for the disk.
     """
-    others = [list(PACKAGES.glob(f"{one}-*")) for one in needs]
+    others = [list(PACKAGES.glob(f"{need}-*")) for need in needs]
     folders = {version: PACKAGES / f"{name}-{version}" for version in versions}
     started = {version: Running(module, size, make_folder("job"), [folder, *sum(others, [])], fork=True, more=more)
                for version, folder in folders.items() if folder.is_dir() and all(others)}

@@ -38,7 +38,7 @@ def names(path):
     """What os.listdir() says, of either place. SeaweedFS still lists a folder after its last object went."""
     found = _paths.list_names(os.fspath(path))
     is_url = not _paths.is_local(os.fspath(path))
-    return [one for one in found if not is_url or UrlPath(os.fspath(path)).joinpath(one).exists()]
+    return [item for item in found if not is_url or UrlPath(os.fspath(path)).joinpath(item).exists()]
 
 
 def copy(source, destination):

@@ -102,12 +102,12 @@ def test_on_ranks(tmp_path):
     for name, row in rows.items():
         assert set(row["figures"]) == ({"sealpoint", "dcp"} if name in ("stall", "background") else everyone), name
         assert set(row["sealpoint_is_times_as_fast"]) == set(row["figures"]) - {"sealpoint"}
-        assert all(0 < one["least"] <= one["median"] <= one["greatest"] for one in row["figures"].values())
+        assert all(0 < value["least"] <= value["median"] <= value["greatest"] for value in row["figures"].values())
     assert report["bits"]["sealpoint"] and all(text.startswith("CorruptError: ") for text in report["bits"]["sealpoint"])
     assert set(report["bits"]["dcp"]) == {"wrong"} and set(report["kills"]["sealpoint"]) <= {"old", "new"}
     slower = {(row["operation"], row["device"], peer) for row in report["rows"]
               for peer, ratio in row["sealpoint_is_times_as_fast"].items() if ratio["median"] < 1}
-    assert {(one["operation"], one["device"], one["peer"]) for one in report["slower"]} == slower
+    assert {(item["operation"], item["device"], item["peer"]) for item in report["slower"]} == slower
     page = page_of(tmp_path / "page.html")
     assert page.tags.count("svg") == sum(len(row["figures"]) for row in report["rows"])
     said = "".join(page.words)
@@ -126,7 +126,7 @@ def test_without_torch(bench, tmp_path, monkeypatch):
     assert (status, errors, [path.name for path in tmp_path.iterdir()]) == (0, "", ["kept"])
     assert set(report["left_out"]) - {"dcp", "torch", "load_cold"} == {"load_others"}
     assert report["options"]["states"] == "numpy"
-    why = "the package torch is there, but torch is not" if HAS_TORCH else "the package torch is not installed"
+    why = "the package torch is installed, but torch is not" if HAS_TORCH else "the package torch is not installed"
     assert report["left_out"]["dcp"] == why
     assert {name: set(row["figures"]) for row in report["rows"] if (name := row["operation"])} == dict.fromkeys(
         ("save", "load_warm", *cold(report), "save_small", "load_small"), {"sealpoint", "safetensors"})
@@ -164,7 +164,7 @@ def test_an_object_store(bench, bucket):
     assert report["file_system"] == "object store" and report["bits"]["sealpoint"]
     assert report["left_out"]["kills"].startswith("a killed save may leave an unfinished upload")
     if HAS_SAFETENSORS:
-        assert report["left_out"]["safetensors"] == "it is given a folder of a file system here, and PATH is a URL"
+        assert report["left_out"]["safetensors"] == "it supports only file systems here, and PATH is a URL"
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -194,7 +194,7 @@ def test_a_place_that_is_of_no_use(bench, tmp_path, monkeypatch):
     """The error comes before anything is measured."""
     monkeypatch.setattr(_ranks.Ranks, "start", lambda *_: pytest.fail("it measures"))
     (tmp_path / "file").write_text("")
-    for path, said in ((tmp_path / "none", "NotFound: there is no such directory: make it, or give another PATH"),
+    for path, said in ((tmp_path / "none", "NotFound: the directory does not exist: create it, or pass another PATH"),
                        (tmp_path / "file", "InvalidArgument: it is a file, expected a directory or a URL"),
                        ("/proc", "Io: no folder can be made in it: No such file or directory (errno 2)"),
                        ("ftp://host/path", "Unsupported: path is a URL of ftp, expected a path")):
@@ -219,7 +219,7 @@ def test_wrong_usage(bench, tmp_path, monkeypatch):
         status, output, errors = bench(tmp_path, *words)
         assert (status, output, errors.count("\n")) == (64, "", 1) and said in errors, errors
     status, _, errors = bench(tmp_path, "--size", "1KB")
-    assert status == 64 and "--size is 1,000 bytes, expected at least 32,768 with these ranks" in errors
+    assert status == 64 and "--size is 1,000 bytes, expected at least 32,768 for this number of ranks" in errors
     parser = _command.make_parser()
     monkeypatch.setattr(_command, "side_here", lambda: "torch")
     with pytest.raises(SystemExit) as ended:
@@ -232,8 +232,8 @@ def test_wrong_usage(bench, tmp_path, monkeypatch):
 def test_files_of_others_are_no_page(bench, tmp_path, monkeypatch):
     monkeypatch.setattr(_ranks.Ranks, "start", lambda *_: pytest.fail("it measures"))
     (tmp_path / "mine.html").write_text("<p>mine")
-    for name, said in (("mine.html", "AlreadyExists: a file is there that ckpt bench did not write, expected"),
-                       ("none/page.html", "NotFound: there is no such directory for the page"),
+    for name, said in (("mine.html", "AlreadyExists: the file was not written by ckpt bench"),
+                       ("none/page.html", "NotFound: the directory of the page does not exist"),
                        ("", "InvalidArgument: --html is a directory, expected the name of a file")):
         status, output, errors = bench(tmp_path, "--html", tmp_path / name)
         assert (status, output) == (64 if "Invalid" in said else 4, "") and errors.startswith(f"ckpt bench: {said}"), errors
@@ -254,7 +254,7 @@ def test_only_its_own_folder_is_removed(tmp_path, monkeypatch, capsys):
         os.mkdir(place.folder)
         pathlib.Path(place.folder, "file").write_text("of somebody else")
     assert pathlib.Path(place.folder, "file").exists()
-    assert "was not removed: Io: another folder has its name now" in capsys.readouterr().err
+    assert "was not removed: Io: another directory has its name now" in capsys.readouterr().err
     with _place.Place(str(tmp_path), 0, "") as place:
         os.mkdir(place.folder)  # not by make()
     assert os.path.isdir(place.folder)
@@ -341,13 +341,13 @@ def test_rounds_alternate_and_the_first_warms_up(bench, tmp_path, monkeypatch):
     monkeypatch.setattr(_command, "_Progress", Progress)
     few = (*TINY, "--flips", "0", "--kills", "0", "--json")
     report = json.loads(bench(tmp_path, *few, "--minutes", "5", "--rounds", "2")[1])
-    assert report["notes"] == [] and {len(one["seconds"]) for row in report["rows"] for one in row["figures"].values()} == {2}
+    assert report["notes"] == [] and {len(value["seconds"]) for row in report["rows"] for value in row["figures"].values()} == {2}
     rounds = [text.split(": ")[2] for text in said if text.startswith("state on cpu: ")]
     assert rounds == ["sealpoint", "safetensors", "safetensors", "sealpoint", "sealpoint", "safetensors"]
     report = json.loads(bench(tmp_path, *few, "--minutes", "1e-9")[1])
-    assert {len(one["seconds"]) for row in report["rows"] for one in row["figures"].values()} == {1}
+    assert {len(value["seconds"]) for row in report["rows"] for value in row["figures"].values()} == {1}
     assert [note.partition(":")[0] for note in report["notes"]] == ["state on cpu", "small tensors"]
-    assert "there was time for one round only of Sealpoint, safetensors, which also warms up" in report["notes"][0]
+    assert "there was time for one round only of Sealpoint, safetensors, which is also the warm-up" in report["notes"][0]
 
 
 def test_the_slowest_go_first_if_time_is_short():
@@ -373,8 +373,8 @@ def test_a_load_that_dies_or_hangs_is_named(monkeypatch):
     assert _mishaps._Child.start(lambda begin: os.kill(os.getpid(), signal.SIGKILL)).answer() == {"error": "it died with -9"}
     assert _mishaps._Child.start(lambda begin: {"of": 1}).answer() == {"done": {"of": 1}}
     monkeypatch.setattr(_mishaps, "_LIMIT_SECONDS", 0.2)
-    assert _mishaps._Child.start(lambda begin: time.sleep(100)).answer() == {"error": "it was not done after 0 s"}
-    with pytest.raises(RuntimeError, match="a save that was to be killed did not begin"):
+    assert _mishaps._Child.start(lambda begin: time.sleep(100)).answer() == {"error": "it did not finish within 0 s"}
+    with pytest.raises(RuntimeError, match="the save to be killed did not start"):
         _mishaps._Child.start(lambda begin: time.sleep(100)).wait_for_begin()
 
 
@@ -389,7 +389,7 @@ def test_a_rank_that_dies_or_hangs_is_named():
         ranks.call("begin", 60)  # a new one
         ((process, _),) = ranks._processes
         process.send_signal(signal.SIGSTOP)
-        with pytest.raises(_ranks.RankError, match="it was not done after 0 s"):
+        with pytest.raises(_ranks.RankError, match="it did not finish within 0 s"):
             ranks.call("begin", 0.2)
         assert process.returncode == -signal.SIGKILL
         with pytest.raises(_ranks.RankError, match="KeyError: 'nobody'"):
@@ -412,7 +412,7 @@ def test_the_worst_comes_first():
         row = results.row(operation, "cpu", 1)
         row.figures["sealpoint"] = _results.Figures({1: 1.0, 2: 1.0, 3: 1.0})
         row.figures["dcp"] = _results.Figures(dict(enumerate(map(float, theirs), 1)))
-    assert [(one.row.operation, one.ratios) for one in results.slower()] == [
+    assert [(result.row.operation, result.ratios) for result in results.slower()] == [
         ("load_warm", [("dcp", (0.5, 0.25, 2.0, 3))]), ("load_cold", [("dcp", (0.8, 0.7, 0.9, 3))])]
 
 

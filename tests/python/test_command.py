@@ -48,7 +48,7 @@ def test_an_installation_without_the_package(saved, tmp_path):
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"PATH": "/usr/bin:/bin"}
     for words in (["convert", saved, "x"], ["bench", "--json", saved]):
         done = subprocess.run([PROGRAM, *words], capture_output=True, text=True, check=False, cwd=tmp_path, env=environment)
-        assert done.returncode == 3 and "the Python package sealpoint has this command" in done.stderr + done.stdout
+        assert done.returncode == 3 and "or put the directory of its Python first" in done.stderr + done.stdout
     assert json.loads(done.stdout)["error"]["code"] == "Unsupported" and done.stderr == ""
 
 
@@ -110,8 +110,8 @@ def test_wrong_usage(saved):
     for arguments, said in (
         ((), "ckpt: A subcommand is required; see --help"),
         (("--frob", saved), "ckpt: "),
-        (("frob", saved), "ckpt: there is no command frob; see --help"),
-        (("--raise-limits", "2", "convert", saved), "ckpt convert: no option stands before this command; see --help"),
+        (("frob", saved), "ckpt: unknown command frob; see --help"),
+        (("--raise-limits", "2", "convert", saved), "ckpt convert: options must follow this command; see --help"),
         (("verify", "-j0", saved), "ckpt verify: "),
         (("convert", saved), "ckpt convert: the following arguments are required: DST; see --help"),
         (("bench", "--rounds", "0", saved), "ckpt bench: argument --rounds: '0' is not a number of 1 to 1,000,000; see --help"),

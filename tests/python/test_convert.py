@@ -69,8 +69,8 @@ def test_tied_weights_stay_tied(sources, tmp_path):
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        (torch._neg_view(torch.tensor([1])), "tensor of i64 is a view with bits that are not known"),
-        (torch._neg_view(torch.tensor([1j])), "tensor of c64 is a view with bits that are not known"),
+        (torch._neg_view(torch.tensor([1])), "tensor of i64 is a view with unknown bits"),
+        (torch._neg_view(torch.tensor([1j])), "tensor of c64 is a view with unknown bits"),
         (torch.sparse_coo_tensor([[0]], [1.0], (2,)), "_rebuild_sparse_tensor"),
         (torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.qint8), "qint8|QInt8Storage|_rebuild_qtensor"),
         (torch.ones(2, device="meta"), "meta"),

@@ -71,7 +71,7 @@ def test_the_page(tmp_path, monkeypatch, capsys):
     assert set(contents("model")[1]) == set(contents("for-hub")[1]) == set(contents("again")[1]) == model
     assert set(load_safetensors(pathlib.Path("weights.safetensors"))[0]) == {f"model.{name}" for name in model}
     assert contents("dcp-again") == contents("dcp-checkpoint") and contents("megatron-again") == contents("megatron-run")
-    made = {name: one[2] for name, one in load_safetensors(pathlib.Path("from-megatron/model.safetensors"))[0].items()}
+    made = {name: entry[2] for name, entry in load_safetensors(pathlib.Path("from-megatron/model.safetensors"))[0].items()}
     qkv = arrays["decoder.layers.self_attention.linear_qkv.weight"].reshape(2, 2, 16, 16)  # layers, groups, rows, columns
     assert made["model.layers.1.self_attn.q_proj.weight"] == raw(qkv[1, :, :8])
     assert made["model.layers.1.self_attn.v_proj.weight"] == raw(qkv[1, :, 12:])

@@ -53,7 +53,7 @@ def test_metadata_that_does_not_fit_the_items(unpack, tmp_path):
         stored.planner_data["lr"] = ("model",)
 
     cases = [
-        (paths, "Corrupt", "both a value and children|two places", None),
+        (paths, "Corrupt", "both a value and children|duplicate path", None),
         (shape, "Corrupt", r"item is bool \[3\], the metadata says bool \[4\]", "model.plain"),
         (dtype, "Corrupt", r"item is f32 \[2, 8\], the metadata says i32 \[2, 8\]", "model.rows"),
         (hole, "Corrupt", "32 elements of 48 are stored", "model.rows"),
@@ -85,7 +85,7 @@ def test_tensors_of_unknown_dtypes_are_left_out_if_asked_for(name, unpack, tmp_p
         convert(source, tmp_path / "refused")
     assert caught.value.tensor == "model.rows"
     report = convert(source, tmp_path / "made", drop_unknown=True)
-    assert [one for one in report.notes if "model.rows" in one] == ["model.rows is left out: its dtype is torch.qint8"]
+    assert [note for note in report.notes if "model.rows" in note] == ["model.rows is left out: its dtype is torch.qint8"]
     assert report.is_whole and "rows" not in sp.load_full(tmp_path / "made")["model"]
 
 
@@ -153,7 +153,7 @@ def test_ranks_that_disagree_about_more(unpack, tmp_path):
         info.relative_path = "__1_0.distcp"
     (joined / "__1.metadata").write_bytes(pickle.dumps(index))
     (joined / "__1_0.distcp").write_bytes((tmp_path / "1/__0_0.distcp").read_bytes())
-    with pytest.raises(sealpoint.UnsupportedError, match="without a CRC-32, so nobody can say"):
+    with pytest.raises(sealpoint.UnsupportedError, match="and an earlier rank stored it without a"):
         open_source(joined)
 
 

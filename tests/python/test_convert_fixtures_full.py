@@ -46,7 +46,7 @@ def test_parts_of_ranks(name, unpack, tmp_path):
     same(expected, torch.load(tmp_path / "made-torch"))
     dcp_to_torch_save(tmp_path / "made-dcp", tmp_path / "t")
     same(expected, torch.load(tmp_path / "t"))
-    loaded = {"model": {key: torch.zeros_like(one) for key, one in make.expected().items()}, "lr": 0.0}
+    loaded = {"model": {key: torch.zeros_like(value) for key, value in make.expected().items()}, "lr": 0.0}
     dcp.load(loaded, checkpoint_id=tmp_path / "made-dcp", no_dist=True)
     same({"model": make.expected(), "lr": 0.1}, loaded)
     paths = FileSystemReader(tmp_path / "made-dcp").read_metadata().planner_data
@@ -67,7 +67,7 @@ def test_what_each_rank_has_of_its_own(unpack, tmp_path):
         torch.save(lr, item := io.BytesIO())
         good = file.read_bytes()
         file.write_bytes(good[: place.offset] + item.getvalue() + good[place.offset + place.length :])
-    with pytest.raises(sealpoint.MismatchError, match="say so by per_rank"):
+    with pytest.raises(sealpoint.MismatchError, match="if it differs by rank"):
         open_source(source)
     convert(source, tmp_path / "c", per_rank=["lr", "model.plain"], verify=True)
     loaded = sp.load_full(tmp_path / "c")
@@ -82,7 +82,7 @@ def test_what_each_rank_has_of_its_own(unpack, tmp_path):
         patched.setattr("sealpoint.interop._source.State.all_objects", property(lambda self: self.objects))
         with pytest.raises(sealpoint.MismatchError, match="values of ranks in the destination differ"):
             convert(tmp_path / "c", tmp_path / "lossy", drop=["model.plain"], verify=True)
-    with pytest.raises(sealpoint.UnsupportedError, match="of which each rank has its own") as caught:
+    with pytest.raises(sealpoint.UnsupportedError, match="per-rank value") as caught:
         convert(tmp_path / "c", tmp_path / "d", to="dcp")
     assert caught.value.object in ("lr", "model.plain")
     report = convert(tmp_path / "c", tmp_path / "d", to="dcp", drop=["lr", "model.plain"], verify=True)
@@ -94,7 +94,7 @@ def test_what_each_rank_has_of_its_own(unpack, tmp_path):
     with pytest.raises(sealpoint.CorruptError, match="fit together: .* elements of .* are stored"):
         open_source(source, per_rank=["model.rows"])
     (source / "__2.metadata").unlink()
-    with pytest.raises(sealpoint.MismatchError, match="the rank does not have its own of it"):
+    with pytest.raises(sealpoint.MismatchError, match="the rank has no value of its own"):
         open_source(source, per_rank=["lr"])
 
 
@@ -137,7 +137,7 @@ def test_megatron(name, unpack, tmp_path):
         assert (state.format, state.step, len(state.tensors["decoder.layers.mlp.weight"].boxes)) == ("megatron", 7, 4)
     convert(source, tmp_path / "c", verify=True)
     checkpoint = sp.load_full(tmp_path / "c")
-    same(make.expected_of_megatron(), {key: one for key, one in checkpoint.items() if "shard_" not in key})
+    same(make.expected_of_megatron(), {key: child for key, child in checkpoint.items() if "shard_" not in key})
     for rank in range(4):
         value = checkpoint[f"rng_state/shard_{rank // 2}.{rank % 2}_2.2"]
         same(value, [{"torch": torch.arange(4) + rank, "np": (1, "x")}])
@@ -163,7 +163,7 @@ def test_megatron_and_back(name, unpack, tmp_path):
     convert(tmp_path / "c", tmp_path / "m", to="megatron", verify=True)
     assert contents(tmp_path / "m") == contents(source)
     stored = [FileSystemReader(path).read_metadata() for path in (source, tmp_path / "m")]
-    keys = [set(one.state_dict_metadata) - {"common_state/shard_0_1"} for one in stored]
+    keys = [set(item.state_dict_metadata) - {"common_state/shard_0_1"} for item in stored]
     assert keys[0] == keys[1] and stored[1].planner_data is None
     marker = json.loads((tmp_path / "m/metadata.json").read_text())
     assert (marker["sharded_backend"], marker["common_backend"]) == ("torch_dist", "torch")
@@ -180,12 +180,12 @@ def test_folders_of_iterations(unpack, tmp_path):
     source.rename(tmp_path / "run/iter_0000007")
     (tmp_path / "run/latest_checkpointed_iteration.txt").write_text("7\n")
     with open_source(tmp_path / "run") as state:
-        assert state.notes == ["the newest of the iterations: iter_0000007"] and state.step == 7
+        assert state.notes == ["the newest iteration: iter_0000007"] and state.step == 7
 
 
 def test_states_that_are_none_of_megatron(tmp_path):
     torch.save({"w": torch.ones(2), "lr": 0.1}, tmp_path / "a")
-    with pytest.raises(sealpoint.UnsupportedError, match="neither a tensor nor an object of a rank") as caught:
+    with pytest.raises(sealpoint.UnsupportedError, match="neither a tensor nor a per-rank object") as caught:
         convert(tmp_path / "a", tmp_path / "m", to="megatron")
     assert caught.value.object == "lr" and not (tmp_path / "m").exists()
     convert(tmp_path / "a", tmp_path / "m", to="megatron", tensors_only=True)
@@ -239,15 +239,15 @@ def test_what_files_are_for(unpack):
         (source / name).write_text("x")
     (source / "__3_0.distcp").write_bytes(b"")
     with open_source(source) as state:
-        meanings = {one.name: one.meaning for one in state.files}
-    assert meanings[".metadata.tmp"] == "left over from a save" and meanings["notes.txt"].startswith("not part")
-    assert meanings["__9_0.distcp"].startswith("left over: the index") and meanings["__3_0.distcp"].startswith("MISSING")
+        meanings = {file.name: file.meaning for file in state.files}
+    assert meanings[".metadata.tmp"] == "leftover of a save" and meanings["notes.txt"].startswith("not part")
+    assert meanings["__9_0.distcp"] == "leftover: not named by the index" and meanings["__3_0.distcp"].startswith("MISSING")
 
 
 def test_what_torch_reads_of_a_directory_of_safetensors(unpack, tmp_path):
     """With its own reader for Hugging Face."""
     hf_storage = pytest.importorskip("torch.distributed.checkpoint.hf_storage", reason="this torch has no such reader")
     convert(unpack("dcp"), tmp_path / "hf", to="hf", match=["model.*"], rename=[("model.*", "*")], max_shard_bytes=200)
-    loaded = {name: torch.zeros_like(one) for name, one in make.expected().items()}
+    loaded = {name: torch.zeros_like(value) for name, value in make.expected().items()}
     dcp.load(loaded, storage_reader=hf_storage.HuggingFaceStorageReader(tmp_path / "hf"), no_dist=True)
     same(loaded, make.expected())

@@ -105,12 +105,12 @@ def test_a_folder_of_the_trainer(trainer, tmp_path):
     report = convert(folder, tmp_path / "made", verify=True)
     same(state, sp.load_full(tmp_path / "made"))
     described = {"config.json", "generation_config.json", "tokenizer.json", "tokenizer.model"}
-    assert {one.name for one in report.left_out} == {*described, "training_args.bin"} and not report.is_whole
-    assert [one.name for one in report.left_out if one.may_hold_state] == ["training_args.bin"]
+    assert {entry.name for entry in report.left_out} == {*described, "training_args.bin"} and not report.is_whole
+    assert [entry.name for entry in report.left_out if entry.may_hold_state] == ["training_args.bin"]
     done = run("convert", folder, tmp_path / "again")
     assert done.returncode == 6 and "LEFT OUT: training_args.bin" in done.stdout and "tokenizer.json" in done.stdout
     done = run("convert", folder, tmp_path / "json", "--json", "--drop", "training_args.bin")
-    assert done.returncode == 0 and {one["name"] for one in json.loads(done.stdout)["left_out"]} == described
+    assert done.returncode == 0 and {load["name"] for load in json.loads(done.stdout)["left_out"]} == described
     assert json.loads(done.stdout)["dropped"] == ["training_args.bin"]
     for number, options in enumerate(({"drop_unknown": True}, {"match": ["weight", "bias"]})):
         assert convert(folder, tmp_path / f"whole{number}", **options).is_whole
@@ -148,7 +148,7 @@ def test_a_folder_of_lightning(tmp_path):
     (tmp_path / "source/__7_0.distcp").write_bytes(b"left over")
     report = convert(tmp_path / "source", tmp_path / "made")
     same({"w": torch.ones(2), "meta": {"epoch": 3, "loops": {"n": 1}, "t": torch.ones(1)}}, sp.load_full(tmp_path / "made"))
-    assert [(one.name, one.may_hold_state) for one in report.left_out] == [("__7_0.distcp", False), ("meta.loops.odd", True)]
+    assert [(entry.name, entry.may_hold_state) for entry in report.left_out] == [("__7_0.distcp", False), ("meta.loops.odd", True)]
     assert convert(tmp_path / "source", tmp_path / "less", drop=["meta.loops.odd"]).is_whole
     assert check_same(tmp_path / "source") is None
 
@@ -180,11 +180,11 @@ def test_no_file_of_any_folder_is_lost_silently(names, format, unpack, tmp_path)
     os.symlink("nowhere", source / "broken")
     os.mkfifo(source / "pipe")
     report = convert(source, tmp_path / "made", drop=["broken", "pipe"])
-    assert {one.name for one in report.left_out} - {one.name for one in before.left_out} == {
+    assert {entry.name for entry in report.left_out} - {entry.name for entry in before.left_out} == {
         name.split("/")[0] for name in names
     }
     assert report.is_whole == (names is NO_STATE)
-    assert {one.name for one in report.left_out if one.may_hold_state} == (
+    assert {entry.name for entry in report.left_out if entry.may_hold_state} == (
         {name.split("/")[0] for name in OTHERS} if names is OTHERS else set()
     )
     assert contents(tmp_path / "made") == contents(tmp_path / "before")

@@ -44,8 +44,8 @@ def model(tmp_path):
 
     def node(value):
         if isinstance(value, dict):
-            return {key: node(one) for key, one in value.items()}
-        return [{"w": node(one)} for one in value] if isinstance(value, list) else {"$": "tensor", "name": value}
+            return {key: node(item) for key, item in value.items()}
+        return [{"w": node(item)} for item in value] if isinstance(value, list) else {"$": "tensor", "name": value}
 
     whole = {**node(tree), "step": 7, "lr": [0.1, 0.2]}
     objects = {"sealpoint.tree": (json.dumps(whole).encode(), "application/vnd.sealpoint.tree+json")}
@@ -68,7 +68,7 @@ def test_every_dtype_through_every_format(tmp_path):
         drop = ["c32", "c128"] if to in ("safetensors", "hf") else []
         convert(tmp_path / "c", tmp_path / to, to=to, drop=drop, verify=True)
         convert(tmp_path / to, tmp_path / f"back-{to}", verify=True)
-        assert contents(tmp_path / f"back-{to}")[1] == {name: one for name, one in expected.items() if name not in drop}
+        assert contents(tmp_path / f"back-{to}")[1] == {name: value for name, value in expected.items() if name not in drop}
         assert sealpoint.verify(tmp_path / f"back-{to}").ok
     for dtype in ("c32", "c128"):
         with pytest.raises(sealpoint.UnsupportedError, match=f"{dtype}, which safetensors lacks"):
@@ -89,7 +89,7 @@ def test_choosing_and_renaming(model, tmp_path):
     assert sealpoint.open(tmp_path / "b").step == 7
     convert(model, tmp_path / "e", tensors_only=True)
     assert "step" not in names(tmp_path / "e")[1]
-    for options, message in (({"match": ["nothing*"]}, "'nothing\\*' fits no name"), ({"drop": ["x"]}, "'x' fits no name")):
+    for options, message in (({"match": ["nothing*"]}, "'nothing\\*' matches no name"), ({"drop": ["x"]}, "'x' matches no name")):
         with pytest.raises(sealpoint.NotFoundError, match=message):
             convert(model, tmp_path / "d", **options)
     with pytest.raises(sealpoint.InvalidArgumentError, match="two names become this one"):
@@ -109,7 +109,7 @@ def test_another_dtype_only_if_it_is_exact(model, tmp_path):
         convert(tmp_path / "c", tmp_path / "d", dtype="bf16")
     assert caught.value.tensor == "w" and not (tmp_path / "d").exists()
     convert(tmp_path / "c", tmp_path / "d", dtype="f64")
-    assert [one[0] for one in contents(tmp_path / "d")[1].values()] == ["i64", "f64"]
+    assert [content[0] for content in contents(tmp_path / "d")[1].values()] == ["i64", "f64"]
     with pytest.raises(sealpoint.InvalidArgumentError, match="dtype is 'int8', expected one of f16"):
         convert(tmp_path / "c", tmp_path / "e", dtype="int8")
 
@@ -123,11 +123,11 @@ def test_directories_of_hugging_face(tmp_path):
         "model.safetensors.index.json",
     ]
     index = json.loads((tmp_path / "hf/model.safetensors.index.json").read_text())
-    assert index["metadata"]["total_size"] == sum(one.nbytes for one in arrays.values())
+    assert index["metadata"]["total_size"] == sum(value.nbytes for value in arrays.values())
     for name, array in arrays.items():
         tensors, metadata = load_safetensors(tmp_path / "hf" / index["weight_map"][name])
         assert tensors[name] == ("F32", list(array.shape), raw(array)) and metadata == {"format": "pt"}
-        assert sum(len(one[2]) for one in tensors.values()) <= 40_000 or list(tensors) == ["big"]
+        assert sum(len(tensor[2]) for tensor in tensors.values()) <= 40_000 or list(tensors) == ["big"]
     assert convert(tmp_path / "hf", tmp_path / "back", verify=True).unprotected_count == 6
     assert contents(tmp_path / "back")[1] == contents(tmp_path / "c")[1]
     (tmp_path / "hf/config.json").write_text("{}")
@@ -135,7 +135,7 @@ def test_directories_of_hugging_face(tmp_path):
         assert {file.name: file.meaning for file in state.files}["config.json"] == "not part of the tensors, not read"
     index["weight_map"]["big"] = "model-00002-of-00004.safetensors"
     (tmp_path / "hf/model.safetensors.index.json").write_text(json.dumps(index))
-    with pytest.raises(sealpoint.CorruptError, match="index says that it is in model-00002") as caught:
+    with pytest.raises(sealpoint.CorruptError, match="the index locates it in model-00002") as caught:
         open_source(tmp_path / "hf")
     assert caught.value.tensor == "big"
     (tmp_path / "hf/model.safetensors.index.json").unlink()
@@ -153,7 +153,7 @@ def test_metadata_of_safetensors(tmp_path):
     convert(tmp_path / "a.safetensors", tmp_path / "c")
     convert(tmp_path / "c", tmp_path / "b.safetensors", to="safetensors")
     assert load_safetensors(tmp_path / "b.safetensors") == ({"w": ("U8", [2], b"xy")}, {"format": "pt", "license": "ä"})
-    with pytest.raises(sealpoint.UnsupportedError, match="no place in the format dcp") as caught:
+    with pytest.raises(sealpoint.UnsupportedError, match="cannot be stored in the format dcp") as caught:
         convert(tmp_path / "c", tmp_path / "d", to="dcp")
     assert caught.value.object == "safetensors.metadata"
     convert(tmp_path / "c", tmp_path / "d", to="dcp", drop=["safetensors.metadata"])
@@ -220,7 +220,7 @@ def test_mapping(tmp_path):
     rules.write_text(json.dumps(RULES))
     report = convert(tmp_path / "c", tmp_path / "hf", to="hf", mapping=rules, verify=True)
     assert report.dropped == ["optimizer.m"]
-    found = {name: one[2] for name, one in load_safetensors(tmp_path / "hf/model.safetensors")[0].items()}
+    found = {name: safetensor[2] for name, safetensor in load_safetensors(tmp_path / "hf/model.safetensors")[0].items()}
     expected = {"final.norm": raw(arrays["decoder.final.norm"]), "embed": raw(arrays["embedding"][:5])}
     for layer in range(3):
         groups = qkv[layer].reshape(2, 4, 2, 4)  # of each group: two parts of q, one of k and v each, of two rows
@@ -235,15 +235,15 @@ def test_mapping(tmp_path):
     for number, (changed, kind, message) in enumerate(
         (
             (RULES["rules"][1:], sealpoint.NotFoundError, "no rule of the mapping fits"),
-            ([*RULES["rules"], {"from": "x", "to": "y"}], sealpoint.NotFoundError, "rule for 'x' fits no tensor"),
+            ([*RULES["rules"], {"from": "x", "to": "y"}], sealpoint.NotFoundError, "rule for 'x' matches no tensor"),
             ([{"from": "*", "to": "same"}], sealpoint.InvalidArgumentError, "makes this name twice"),
             ([{"from": "*", "to": "{1}", "unstack": 5}], sealpoint.InvalidArgumentError, "no axis 5"),
-            ([{"from": "*", "to": "{1}{part}", "split": {"a": 7}}], sealpoint.InvalidArgumentError, "cannot be shared out"),
+            ([{"from": "*", "to": "{1}{part}", "split": {"a": 7}}], sealpoint.InvalidArgumentError, "cannot be divided among"),
             ([{"from": "*", "to": "{1}", "rows": 50}], sealpoint.InvalidArgumentError, "expected 50 rows at least"),
             ([{"from": "*", "to": "{1.__class__}"}], sealpoint.InvalidArgumentError, "expected one of 1, part, layer"),
             ([{"from": "*", "to": "{1}", "drop": True}], sealpoint.InvalidArgumentError, "either to or drop"),
             ([{"from": "*", "too": "x"}], sealpoint.InvalidArgumentError, "expected a rule"),
-            ([{"from": "*", "to": "x", "groups": 0}], sealpoint.InvalidArgumentError, "not positive"),
+            ([{"from": "*", "to": "x", "groups": 0}], sealpoint.InvalidArgumentError, "has an invalid or non-positive number"),
             ("x", sealpoint.InvalidArgumentError, "expected a rule"),
         )
     ):
@@ -413,7 +413,7 @@ def test_the_commands(model, tmp_path):
         ["48", "bf16", "4x6", "layers.1.w"],
     ]
     assert (
-        ["value", "step", "=", "7"] in lines and "digests: none" in output and "index: which file has which tensor" in output
+        ["value", "step", "=", "7"] in lines and "digests: none" in output and "index: the file of each tensor" in output
     )
     files = {file.name.rpartition(".")[2]: file.meaning for file in open_source(model).files}
     assert files.keys() == {"COMMIT", "index", "blob"}
@@ -423,7 +423,7 @@ def test_the_commands(model, tmp_path):
     report = json.loads(run("convert", tmp_path / "hf", tmp_path / "d", "--to", "dcp", "--json", check=0)[0])
     assert report["unprotected_count"] == 3 and (tmp_path / "d/.metadata").exists()
     assert "AlreadyExists" in run("convert", tmp_path / "hf", tmp_path / "d", "--to", "dcp", check=4)[1]
-    said = f"there is no {tmp_path}/none: {tmp_path} exists, and nothing in it is named none"
+    said = f"there is no {tmp_path}/none: {tmp_path} exists, but has no entry none"
     assert run("convert", tmp_path / "none", "x", check=4) == ("", f"ckpt convert: NotFound: {said} [file {tmp_path}/none]\n")
     (tmp_path / "text").write_text("hello")
     assert "no known format" in run("convert", tmp_path / "text", "x", check=4)[1]
@@ -583,14 +583,14 @@ def test_damaged_directories_of_hugging_face(tmp_path):
     sealpoint.save({"w": noise((4,), "f4")}, tmp_path / "c")
     convert(tmp_path / "c", tmp_path / "hf", to="hf")
     (tmp_path / "hf/other.safetensors").write_bytes((tmp_path / "hf/model.safetensors").read_bytes())
-    with pytest.raises(sealpoint.CorruptError, match="two files have it"):
+    with pytest.raises(sealpoint.CorruptError, match="stored in two files"):
         open_source(tmp_path / "hf")
     index = tmp_path / "hf/model.safetensors.index.json"
     for content, message in (
         ("{}", "not an index"),
         ('{"weight_map": {"w": 3}}', "no string begins"),
         ("{", "not an index"),
-        ('{"weight_map": {"w": "model.safetensors", "v": "model.safetensors"}}', "no file that it names has it"),
+        ('{"weight_map": {"w": "model.safetensors", "v": "model.safetensors"}}', "but no file has it"),
     ):
         index.write_text(content)
         with pytest.raises(sealpoint.CorruptError, match=message) as caught:

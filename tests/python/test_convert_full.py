@@ -91,10 +91,10 @@ def test_what_dcp_stores_otherwise_is_noted(tmp_path):
     assert convert(tmp_path / "a", tmp_path / "b", to="dcp").notes == ["empty is an empty mapping, which DCP does not keep"]
     assert contents(tmp_path / "b")[0] == {"ints": {"0": 1}, "w": {"$": "tensor", "name": "w"}}
     torch.save({"a.b": torch.ones(2), "a": {"b": torch.ones(3)}}, tmp_path / "c")
-    with pytest.raises(sealpoint.UnsupportedError, match="two tensors of the state have this path"):
+    with pytest.raises(sealpoint.UnsupportedError, match="duplicate path of a tensor in the state"):
         open_source(tmp_path / "c")
     torch.save({"a.b": 1, "a": {"b": 2}}, tmp_path / "e")
-    with pytest.raises(sealpoint.UnsupportedError, match="two places of the state have this key in DCP"):
+    with pytest.raises(sealpoint.UnsupportedError, match="two places of the state have the same key in DCP"):
         convert(tmp_path / "e", tmp_path / "f", to="dcp")
 
 
@@ -178,10 +178,10 @@ def test_a_selection_comes_before_what_cannot_be_read(kind, value, tmp_path):
         dcp.save(state, checkpoint_id=source, no_dist=True)
     else:
         torch.save(state, source)
-    with pytest.raises(sealpoint.UnsupportedError, match="have no form.* by drop_unknown") as caught:
+    with pytest.raises(sealpoint.UnsupportedError, match="cannot be represented.* by drop_unknown") as caught:
         convert(source, tmp_path / "refused")
     assert (caught.value.object, caught.value.tensor) == ("optimizer.plugin", None)
-    with pytest.raises(sealpoint.UnsupportedError, match="have no form"):
+    with pytest.raises(sealpoint.UnsupportedError, match="cannot be represented"):
         convert(source, tmp_path / "refused", match=["optimizer.plugin"])
     for number, options in enumerate(
         ({"match": ["model.*"]}, {"drop": ["optimizer.plugin"]}, {"tensors_only": True}, {"drop": ["optimizer"]},
@@ -212,7 +212,7 @@ def test_arrays_without_a_form_are_values_of_unknown_classes(kind, name, tmp_pat
         dcp.save(state, checkpoint_id=tmp_path / "source", no_dist=True)
     else:
         torch.save(state, tmp_path / "source", _use_new_zipfile_serialization=kind == "torch")
-    with pytest.raises(sealpoint.UnsupportedError, match="values of 'numpy.ndarray of .* have no form") as caught:
+    with pytest.raises(sealpoint.UnsupportedError, match="values of 'numpy.ndarray of .* cannot be represented") as caught:
         convert(tmp_path / "source", tmp_path / "refused")
     assert caught.value.object == "log.x"
     options_of = ({"drop_unknown": True}, {"drop": ["log.x"]}, {"match": ["w"]}, {"tensors_only": True})
@@ -223,7 +223,7 @@ def test_arrays_without_a_form_are_values_of_unknown_classes(kind, name, tmp_pat
 
 @pytest.mark.parametrize("is_zip", [True, False])
 def test_what_is_left_out_of_a_file_of_torch_need_not_be_readable(is_zip, tmp_path):
-    """Values of known classes that have no form, each in a mapping beside others, in the file and in one beside weights."""
+    """Values of known classes that cannot be represented, each in a mapping next to others, in the file and in a sidecar file."""
     cycle = []
     cycle.append(cycle)
     values = [torch._neg_view(torch.arange(4)), "\ud800", {b"key": 1}, {frozenset([1]): 1}, cycle]
@@ -246,7 +246,7 @@ def test_what_is_left_out_of_a_file_of_torch_need_not_be_readable(is_zip, tmp_pa
 def test_values_that_cannot_be_read_take_no_memory_beyond_the_bound(tmp_path):
     data = b"\x80\x02}(" + b"".join(b"X\4\0\0\0%04x}C\1aNs" % i for i in range(60_000)) + b"u."
     hostile.torch_file(tmp_path / "a", data)
-    with pytest.raises(sealpoint.LimitExceededError, match="what it describes takes more than"):
+    with pytest.raises(sealpoint.LimitExceededError, match="its metadata takes more than"):
         convert(tmp_path / "a", tmp_path / "made", match=["nothing"])
 
 

@@ -44,7 +44,7 @@ def test_a_tensor_in_two_files_is_that_of_the_index(file, other, value, folder, 
     write_index(folder / INDEX, {"w": f"{file}.safetensors", "x": "a.safetensors", "y": "b.safetensors"})
     report = convert(folder, tmp_path / "made", verify=True)
     assert values(tmp_path / "made") == {"w": value, "x": 2, "y": 4} and report.is_whole
-    assert [(one.name, one.size_bytes) for one in report.left_out] == [(f"{other}.safetensors/w", 1)]
+    assert [(entry.name, entry.size_bytes) for entry in report.left_out] == [(f"{other}.safetensors/w", 1)]
     assert "names another file" in report.left_out[0].reason
     assert check_same(folder) is None
 
@@ -57,7 +57,7 @@ def test_names_that_no_file_has_are_errors_unless_allowed(folder, tmp_path):
     report = convert(folder, tmp_path / "made", allow_missing=["ol?"])
     assert report.missing == ["old"] and report.is_whole and values(tmp_path / "made") == {"w": 1, "x": 2, "y": 4}
     (folder / "b.safetensors").unlink()
-    with pytest.raises(sealpoint.IncompleteError, match="the index names this file, and it is not there") as caught:
+    with pytest.raises(sealpoint.IncompleteError, match="or leave out its tensors with --allow-missing") as caught:
         convert(folder, tmp_path / "again", allow_missing=["old"])
     assert caught.value.path == str(folder / "b.safetensors")
     command = [sys.executable, "-m", "sealpoint", "convert", folder, tmp_path / "again", "--allow-missing", "*"]
@@ -71,7 +71,7 @@ def test_files_of_an_older_set_are_not_named_by_the_index(folder, tmp_path):
     for name in ("pytorch_model-00001-of-00002.bin", "pytorch_model.bin"):
         hostile.torch_file(folder / name, b"\x80\x02}.")
     report = convert(folder, tmp_path / "made")
-    assert {one.name: (one.reason, one.may_hold_state) for one in report.left_out} == {
+    assert {entry.name: (entry.reason, entry.may_hold_state) for entry in report.left_out} == {
         name: (f"not named by the index {INDEX}", True)
         for name in ("b.safetensors", "pytorch_model-00001-of-00002.bin", "pytorch_model.bin")
     }
@@ -102,7 +102,7 @@ def test_numbered_files_of_torch_are_one_model(torch_folder, tmp_path):
         "w": {"$": "tensor", "name": "w"}, "tied": {"$": "tensor", "name": "tied"}, "again": {"$": "tensor", "name": "tied"},
         "y": {"$": "tensor", "name": "y"}, "optimizer": {"step": 7},
     }  # fmt: skip
-    assert [(one.name, one.may_hold_state) for one in report.left_out] == [(f"{SECOND}/w", False), ("config.json", False)]
+    assert [(entry.name, entry.may_hold_state) for entry in report.left_out] == [(f"{SECOND}/w", False), ("config.json", False)]
     assert report.unprotected_count == 1, "files before 1.6 have no digests"
     assert check_same(torch_folder) is None
     write_index(index, {"w": SECOND, "tied": FIRST, "again": FIRST, "y": SECOND, "old": SECOND})
@@ -123,7 +123,7 @@ def test_numbered_files_of_torch_are_one_model(torch_folder, tmp_path):
 
 @pytest.mark.filterwarnings("ignore:.*TypedStorage")
 def test_numbered_files_of_torch_without_an_index(torch_folder, tmp_path):
-    with pytest.raises(sealpoint.CorruptError, match="two files have it") as caught:
+    with pytest.raises(sealpoint.CorruptError, match="stored in two files") as caught:
         convert(torch_folder, tmp_path / "made")
     assert caught.value.tensor == "w" and check_same(torch_folder) == "Corrupt"
     (torch_folder / SECOND).unlink()
@@ -139,12 +139,12 @@ def test_a_clone_without_its_large_files_is_called_so(folder, tmp_path):
     write_index(folder / INDEX, {"w": "a.safetensors", "y": "b.safetensors"})
     for name in ("a.safetensors", "b.safetensors"):
         (folder / name).write_bytes(b"version https://git-lfs.github.com/spec/v1\nsize 4936962352\n")
-    with pytest.raises(sealpoint.IncompleteError, match="a pointer of Git LFS to 4.9 GB, .*git lfs pull") as caught:
+    with pytest.raises(sealpoint.IncompleteError, match="a pointer of Git LFS to 4.9 GB; .*git lfs pull") as caught:
         convert(folder, tmp_path / "made")
     assert caught.value.path == str(folder / "a.safetensors") and check_same(folder) == "Incomplete"
     (folder / INDEX).unlink()
     (folder / ".metadata").write_bytes(b"<html>")
-    with pytest.raises(sealpoint.NotACheckpointError, match="a page of HTML") as caught:
+    with pytest.raises(sealpoint.NotACheckpointError, match="an HTML or XML page") as caught:
         convert(folder, tmp_path / "made")
     assert caught.value.path == str(folder / ".metadata")
 
@@ -160,7 +160,7 @@ def test_headers_are_taken_as_the_formats_own_reader_takes_them(tmp_path):
         "list": ({"__metadata__": [], "w": w}, b"a", False),
         "more members": ({"w": {**w, "x": [1, {"y": None}]}}, b"a", True),
         "fewer members": ({"w": {"dtype": "U8", "shape": [1]}}, b"a", False),
-        "bytes behind": ({"w": w}, b"ab", False),
+        "bytes after its header": ({"w": w}, b"ab", False),
     }
     for name, (header, body, is_read) in headers.items():
         path = hostile.safetensors_file(tmp_path / f"{name}.safetensors", header, body)

@@ -101,7 +101,7 @@ DATA = numpy.arange(6, dtype="f4").tobytes()
 
 def legacy(path, value, keys=("7",), storages=((6, DATA),), magic=MAGIC, version=1001, machine=MACHINE, behind=b""):
     """A file by hand."""
-    first = b"".join(pickle.dumps(one, protocol=2) for one in (magic, version, machine))
+    first = b"".join(pickle.dumps(item, protocol=2) for item in (magic, version, machine))
     listed = b"\x80\x02](" + b"".join(short(key) for key in keys) + b"e."
     stored = b"".join(struct.pack("<Q", count) + data for count, data in storages)
     path.write_bytes(first + b"\x80\x02" + value + b"." + listed + stored + behind)

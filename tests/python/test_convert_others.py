@@ -35,8 +35,8 @@ def stored(data):
 FILES = {
     "model.safetensors": (stored(POINTER), "Incomplete", "a pointer of Git LFS to 4.9 GB", "git lfs pull"),
     "pointer.bin": (stored(POINTER), "Incomplete", "a pointer of Git LFS to 4.9 GB", "git lfs pull"),
-    "page.safetensors": (stored(PAGE), "NotACheckpoint", "a page of HTML or XML", "download the file again"),
-    "page.pt": (stored(b"\xef\xbb\xbf<?xml version='1.0'?><Error>"), "NotACheckpoint", "a page of HTML or XML", "download"),
+    "page.safetensors": (stored(PAGE), "NotACheckpoint", "an HTML or XML page", "download the file again"),
+    "page.pt": (stored(b"\xef\xbb\xbf<?xml version='1.0'?><Error>"), "NotACheckpoint", "an HTML or XML page", "download"),
     "empty.safetensors": (stored(b""), "Incomplete", "an empty file", "copy it again"),
     "short.safetensors": (stored(b"\2\0"), "Incomplete", "file has 2 bytes, a file of safetensors 8 at least", "copy it again"),
     "a.npz": (zipped("w.npy", "b.npy"), "Unsupported", "arrays of numpy (.npz)", "sealpoint.save(dict(numpy.load(SRC)), DST)"),
@@ -44,13 +44,13 @@ FILES = {
                 "safetensors.numpy.save_file"),
     "a.pt2": (zipped("a/archive_format", "a/models/model.json", "a/data/weights/weight_0"), "Unsupported",
               "a program of torch.export (.pt2)", "torch.export.load"),
-    "a.bin": (stored(b"GGUF\3\0\0\0"), "Unsupported", "a GGUF file of llama.cpp", "of which it was made"),
+    "a.bin": (stored(b"GGUF\3\0\0\0"), "Unsupported", "a GGUF file of llama.cpp", "convert the model it was made from"),
     "b.safetensors": (stored(b"\x89HDF\r\n\x1a\n\0"), "Unsupported", "an HDF5 file", "safetensors.numpy.save_file"),
     "a.nemo": (stored(b"./model" + bytes(250) + b"ustar\0" + bytes(600)), "Unsupported", "a tar archive, such as .nemo", "tar -xf"),
     "a.npy": (stored(b"\x93NUMPY\1\0"), "Unsupported", "an array of numpy (.npy)", "sealpoint.save"),
     "a.pkl": (stored(pickle.dumps({"w": 1})), "Unsupported", "a plain pickle, which is a program", "torch.save"),
     "distrib_optim.pt": (lambda path: hostile.torch_file(path, b"\x80\x02}."), "Unsupported",
-                         "the optimizer of a rank of Megatron in its format before torch_dist", "--ckpt-convert-format"),
+                         "optimizer state of one Megatron rank in its format before torch_dist", "--ckpt-convert-format"),
 }  # fmt: skip
 
 
@@ -79,32 +79,32 @@ def test_safetensors_by_another_name_are_read(tmp_path):
 
 def test_a_header_that_is_longer_than_its_file_is_no_limit(tmp_path):
     (tmp_path / "a.safetensors").write_bytes(struct.pack("<Q", 1 << 60) + b"{}" * 20)
-    with pytest.raises(sealpoint.IncompleteError, match="its header alone 1152921504606846976 by the first 8"):
+    with pytest.raises(sealpoint.IncompleteError, match="but its header has 1152921504606846976 according to the first 8"):
         convert(tmp_path / "a.safetensors", tmp_path / "made")
 
 
 # Folders of other programs: what lies in them (a name with a slash is in a directory), what is said, and the way out.
 FOLDERS = {
     "zero3": (["global_step4/zero_pp_rank_0_mp_rank_00_model_states.pt", "latest", "zero_to_fp32.py"],
-              "files of ranks of DeepSpeed", "zero_to_fp32.py"),
+              "per-rank files of one DeepSpeed state", "zero_to_fp32.py"),
     "zero": (["zero_pp_rank_0_mp_rank_00_optim_states.pt", "mp_rank_00_model_states.pt"],
-             "files of ranks of DeepSpeed", "zero_to_fp32.py"),
-    "bf16": (["bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt"], "files of ranks of DeepSpeed", "zero_to_fp32.py"),
-    "pipeline": (["layer_00-model_00-model_states.pt"], "files of ranks of DeepSpeed", "zero_to_fp32.py"),
+             "per-rank files of one DeepSpeed state", "zero_to_fp32.py"),
+    "bf16": (["bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt"], "per-rank files of one DeepSpeed state", "zero_to_fp32.py"),
+    "pipeline": (["layer_00-model_00-model_states.pt"], "per-rank files of one DeepSpeed state", "zero_to_fp32.py"),
     "universal": (["zero/module.w/fp32.pt", "mp_rank_00_model_states.pt"], "a universal checkpoint of DeepSpeed",
                   "load_universal"),
     "megatron": (["mp_rank_00/model_optim_rng.pt"], "a checkpoint of Megatron in its format before torch_dist",
                  "--ckpt-convert-format torch_dist"),
-    "llama": (["consolidated.00.pth", "consolidated.01.pth", "params.json"], "files of Llama, which are one model",
+    "llama": (["consolidated.00.pth", "consolidated.01.pth", "params.json"], "files of one Llama model",
               "convert_llama_weights_to_hf.py"),
     "accelerate": (["pytorch_model_fsdp_0/.metadata", "optimizer_0/.metadata", "scheduler.bin", "random_states_0.pkl"],
-                   "a folder of accelerate for FSDP, whose state is all of optimizer_0, pytorch_model_fsdp_0, "
+                   "a directory of accelerate for FSDP; its state consists of optimizer_0, pytorch_model_fsdp_0, "
                    "random_states_0.pkl, scheduler.bin", "convert each"),
     "torchtune": (["epoch_0/model-00001-of-00001.safetensors", "recipe_state/recipe_state.pt"], "a folder of torchtune",
                   "convert both"),
     "torch_checkpointing": (["metadata.pkl", "model_0.pt"], "a checkpoint of torch_checkpointing",
                             "torch.distributed.checkpoint"),
-    "gguf": (["model-Q4.gguf", "README.md"], "a model of llama.cpp (GGUF) (model-Q4.gguf)", "of which it was made"),
+    "gguf": (["model-Q4.gguf", "README.md"], "a model of llama.cpp (GGUF) (model-Q4.gguf)", "convert the model it was made from"),
     "keras": (["model.weights.h5", "config.json"], "weights of Keras", "safetensors.numpy.save_file"),
     "keras3": (["model.keras"], "weights of Keras", "safetensors.numpy.save_file"),
     "flax": (["flax_model.msgpack", "config.json"], "weights of Flax", "safetensors.flax.save_file"),
@@ -178,7 +178,7 @@ def test_a_part_of_a_state_passes_for_no_whole(name, tmp_path):
         convert(first, tmp_path / "made")
     assert other in caught.value.message and "--allow-part" in caught.value.message
     report = convert(first, tmp_path / "made", allow_part=True)
-    assert [(one.name, one.may_hold_state) for one in report.left_out] == [(other, True)] and not report.is_whole
+    assert [(entry.name, entry.may_hold_state) for entry in report.left_out] == [(other, True)] and not report.is_whole
     command = [sys.executable, "-m", "sealpoint", "convert", first, tmp_path / "again", "--allow-part"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 6 and f"LEFT OUT: {other}" in done.stdout
@@ -214,7 +214,7 @@ def test_what_lies_beside_a_directory_of_the_same_state_is_named(tmp_path):
         ("plain/epoch_0", []),
     ):
         report = convert(tmp_path / folder, tmp_path / folder.replace("/", "-"))
-        assert [one.name for one in report.left_out] == names and report.is_whole == (not names)
+        assert [entry.name for entry in report.left_out] == names and report.is_whole == (not names)
     assert convert(tmp_path / "tune/epoch_0", tmp_path / "meant", drop=["../recipe_state"]).is_whole
 
 
@@ -233,8 +233,8 @@ def test_pointers_and_pages_in_the_place_of_state_beside_are_no_text(tmp_path):
     hostile.safetensors_file(source / "model.safetensors", {"w": {"dtype": "U8", "shape": [2], "data_offsets": [0, 2]}}, b"ab")
     for name, data in {"optimizer.pt": POINTER, "scheduler.pt": PAGE, "tokenizer.json": POINTER, "page.html": PAGE}.items():
         (source / name).write_bytes(data)
-    left_out = {one.name: one for one in convert(source, tmp_path / "made").left_out}
-    assert {name for name, one in left_out.items() if one.may_hold_state} == {"optimizer.pt", "scheduler.pt"}
+    left_out = {entry.name: entry for entry in convert(source, tmp_path / "made").left_out}
+    assert {name for name, entry in left_out.items() if entry.may_hold_state} == {"optimizer.pt", "scheduler.pt"}
     assert "Git LFS" in left_out["optimizer.pt"].reason and "HTML" in left_out["scheduler.pt"].reason
 
 

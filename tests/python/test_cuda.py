@@ -35,14 +35,14 @@ def train(state, steps):
 
 
 def tensors_of(state):
-    moments = [moment for one in state["optimizer"].state.values() for moment in one.values()]
+    moments = [moment for value in state["optimizer"].state.values() for moment in value.values()]
     return [tensor.detach().cpu() for tensor in [*state["model"].state_dict().values(), *moments]]
 
 
 def same(found, expected):
     assert len(found) == len(expected)
-    for one, other in zip(found, expected, strict=True):
-        assert one.dtype == other.dtype and one.shape == other.shape and torch.equal(one, other)
+    for item, other in zip(found, expected, strict=True):
+        assert item.dtype == other.dtype and item.shape == other.shape and torch.equal(item, other)
 
 
 @pytest.mark.parametrize("target", ["cuda", "cpu"])

@@ -102,7 +102,7 @@ def check_bounded(path, size):
         "C++": [PROGRAM, "ls", path, "--json"],
         "Python": [sys.executable, "-c", OPEN, path],
     }.items():
-        status, output, memory = measured([str(one) for one in command])
+        status, output, memory = measured([str(item) for item in command])
         assert memory <= 16 * size + 64 * MIB + BASE_BYTES[reader], (reader, memory / MIB, size / MIB, output[:200])
         assert status in (0, 1, 3, 4) and "Traceback" not in output, (reader, status, output[-500:])
         answers.append(status == 0)
@@ -205,8 +205,8 @@ def test_values_that_share_values_in_states(tmp_path):
     assert tensor[:2] == b"\x80\x02"
     codes = set()
     for data in (pickle.dumps(values, protocol=2), tensor):
-        for i, one in enumerate(with_shared(data)):
-            codes.add(check_ends(hostile.torch_file(tmp_path / f"{i}", one, hostile.STORAGE)))
+        for i, item in enumerate(with_shared(data)):
+            codes.add(check_ends(hostile.torch_file(tmp_path / f"{i}", item, hostile.STORAGE)))
     assert {"Corrupt", "LimitExceeded"} <= codes, codes
 
 

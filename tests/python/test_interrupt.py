@@ -110,27 +110,6 @@ def test_other_threads_run_meanwhile(large, tmp_path):
         thread.join()
 
 
-def test_calls_of_other_threads(large, tmp_path):
-    """Threads of Python that are not the main one read and save; one checkpoint serves them all."""
-    checkpoint, errors = sealpoint.open(large), []
-
-    def work(number):
-        try:
-            out = numpy.empty(1 << 20, "u1")
-            for i in range(20):
-                checkpoint.read([("w", numpy.s_[i << 20 : (i + 1) << 20], out)], progress=lambda *_: None)
-            sealpoint.save({"w": out}, tmp_path / str(number))
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert errors == [] and all(sealpoint.verify(tmp_path / str(number)).ok for number in range(4))
-
-
 DAEMONS = """
 import itertools, os, sys, threading, time
 import numpy, sealpoint

@@ -132,9 +132,9 @@ def test_what_cannot_be_saved(tmp_path):
     twice = {"a": {"b": jnp.zeros(1)}, "a.b": jnp.zeros(1)}
     for state, kind, message in (({"a": jnp.zeros(3, jnp.int4)}, sealpoint.UnsupportedError, "dtype is int4"),
                                  ({"a": np.zeros(3, ">f4")}, sealpoint.UnsupportedError, "dtype is >f4"),
-                                 ({"a": object()}, sealpoint.UnsupportedError, "have no form"),
+                                 ({"a": object()}, sealpoint.UnsupportedError, "cannot be represented"),
                                  (jnp.zeros(3), sealpoint.InvalidArgumentError, "a single value, expected a container"),
-                                 (twice, sealpoint.InvalidArgumentError, "two places")):
+                                 (twice, sealpoint.InvalidArgumentError, "duplicate path")):
         with pytest.raises(kind, match=message):
             sp.save(state, tmp_path / "c")
     assert not (tmp_path / "c").exists()
@@ -206,18 +206,18 @@ def two_processes(tmp_path_factory):
     ("case_replicas_differ", "replica"),
     ("case_values_differ", "ranks differ: 0 on rank 0, 1 on rank 1"),
     ("case_other_calls", "the ranks make different calls: rank 0 calls save "),
-    ("case_one_fails_alone", "values of type builtins.object have no form"),
+    ("case_one_fails_alone", "values of type builtins.object cannot be represented"),
     ("case_one_has_wrong_arguments", (WRONG, WRONG)),
     ("case_one_is_interrupted", ("rank 1 left save ", "interrupted")),
     ("case_one_misses_a_call", (HEALED[0] * 2, HEALED[1] * 2)),
     ("case_one_is_interrupted_at_its_end", "committed"),
-    ("case_one_is_late", ("compared what they save: rank 1 did not come within 1.5 s", "CommError: rank 0 left save ")),
+    ("case_one_is_late", ("compared what they save: rank 1 did not arrive within 1.5 s", "CommError: rank 0 left save ")),
     ("case_after_all_that", ("committed", "committed")),
 ])  # fmt: skip
 def test_two_processes(two_processes, case, expected):
     found = two_processes[case]
-    for one, right in zip(found, expected if isinstance(expected, tuple) else (expected, expected), strict=True):
-        assert right in one if isinstance(right, str) else right == one, found
+    for item, right in zip(found, expected if isinstance(expected, tuple) else (expected, expected), strict=True):
+        assert right in item if isinstance(right, str) else right == item, found
 
 
 def test_what_one_misspells_is_an_error_of_both(two_processes):

@@ -76,8 +76,8 @@ def test_the_budget_is_a_quarter_of_it(monkeypatch):
 ])  # fmt: skip
 def test_ranks_of_the_machine(monkeypatch, name, text, count):
     """Of four ranks, which are on two hosts; else those of a job of six."""
-    for one in _machine._LOCAL_SIZES:
-        monkeypatch.delenv(one, raising=False)
+    for size in _machine._LOCAL_SIZES:
+        monkeypatch.delenv(size, raising=False)
     hosts = [b"a", b"b", b"b", b"a"]
     assert _machine.ranks_here(hosts, b"a", 6) == 3
     assert _machine.ranks_here(hosts, b"a", 4) == 2

@@ -86,7 +86,7 @@ def test_a_clean_up_gives_uploads_up(place, monkeypatch):
     prefix = str(place).split("/", 3)[3]
     uploads = [store_at(place).start_upload(f"{prefix}/dead/{'1' * 32}.{suffix}") for suffix in ("blob", "index")]
     series = sealpoint.Series(place)
-    assert [one.name for one in series.unfinished()] == [f"dead/{'1' * 32}.{suffix}" for suffix in ("blob", "index")]
+    assert [item.name for item in series.unfinished()] == [f"dead/{'1' * 32}.{suffix}" for suffix in ("blob", "index")]
     assert series.clean("dead") == sealpoint.CleanUp(0, [
         sealpoint.Unfinished(f"dead/{'1' * 32}.{suffix}", str(upload.number), 0)
         for upload, suffix in zip(uploads, ("blob", "index"), strict=True)], None)  # fmt: skip
@@ -300,7 +300,7 @@ CORPUS = pathlib.Path(os.environ.get("SEALPOINT_SOURCE_DIR", "")) / "build/check
 
 def seen(place):
     report = sealpoint.verify(place)
-    found = [(type(one), one.rule, one.path.removeprefix(str(place))) for one in report.violations]
+    found = [(type(violation), violation.rule, violation.path.removeprefix(str(place))) for violation in report.violations]
     return report.verdict, sorted(found, key=str)
 
 
@@ -384,7 +384,7 @@ def test_without_credentials_the_error_says_what_was_looked_for(tmp_path, monkey
         def log_message(self, *_):
             pass
 
-    for name in [one for one in os.environ if one.startswith(("AWS_", "AZURE_"))]:
+    for name in [item for item in os.environ if item.startswith(("AWS_", "AZURE_"))]:
         monkeypatch.delenv(name)
     with http.server.HTTPServer(("127.0.0.1", 0), Machine) as machine:
         threading.Thread(target=machine.serve_forever, daemon=True).start()
@@ -409,7 +409,7 @@ def test_an_object_that_is_another_one_by_now_is_not_read(obstore_place):
         (blob,) = [name for name in _paths.list_names(path) if name.endswith(".blob")]
         content = _sealpoint.read_file(f"{path}/{blob}", 1 << 30)
         _sealpoint.write_file(f"{path}/{blob}", bytes(len(content)))
-        with pytest.raises(sealpoint.IoError, match="the object is another one"):
+        with pytest.raises(sealpoint.IoError, match="the object was replaced"):
             checkpoint["w"].tobytes()
 
 
@@ -511,7 +511,7 @@ def profile(serve, as_s3, monkeypatch, tmp_path):
     """A server that only a profile names, and credentials that only it has."""
     server = serve(lambda request: (404, {}, b""))
     as_s3(server)
-    for name in [one for one in os.environ if one.startswith("AWS_")]:
+    for name in [item for item in os.environ if item.startswith("AWS_")]:
         monkeypatch.delenv(name)
     (tmp_path / "keys").write_text("[mine]\naws_access_key_id = a\naws_secret_access_key = b\naws_session_token = of-mine\n")
     (tmp_path / "config").write_text(
@@ -539,7 +539,7 @@ def test_a_profile_means_the_same_in_python_and_in_ckpt(profile):
 def test_no_other_identity_takes_the_place_of_a_profile(profile, monkeypatch):
     monkeypatch.setitem(sys.modules, "boto3", None)
     monkeypatch.delitem(sys.modules, "obstore.auth.boto3", raising=False)
-    with pytest.raises(sealpoint.UnsupportedError, match="those of a profile of AWS, which boto3 reads: pip install boto3"):
+    with pytest.raises(sealpoint.UnsupportedError, match="the credentials are in an AWS profile"):
         sealpoint.Series("s3://bucket/run").newest()
     monkeypatch.setenv("AWS_PROFILE", "none")
     with pytest.raises(sealpoint.InvalidArgumentError, match="profile 'none' of AWS is in neither"):
@@ -564,9 +564,9 @@ def test_credentials_go_to_no_other_host(serve, as_s3, status, monkeypatch):
     as_s3(first)
     options = {"allow_http": True, **for_hosts("127.0.0.1")}
     own = stores.S3Store("bucket", client_options=options, retry_config={"max_retries": 0})
-    with pytest.raises(sealpoint.IoError, match="the answer leads to another host") as caught:
+    with pytest.raises(sealpoint.IoError, match="the response redirects to another host") as caught:
         ObstoreStore(own, uri="s3://bucket").head("x")
-    assert "give the endpoint" in caught.value.message
+    assert "set the endpoint of the host that has" in caught.value.message
     made = _from_url("s3://bucket")
     assert made._store.client_options["proxy_excludes"].startswith("127.0.0.1,")
     monkeypatch.setenv("NO_PROXY", "a")
@@ -585,7 +585,7 @@ def test_a_listing_without_end_is_an_error(place, serve, as_s3, monkeypatch):
         return storage.ObjectPage([storage.StoredObject(f"{prefix}x", 1)], [], f"page {numbers.__next__() % 3}")
 
     monkeypatch.setattr(type(store_at(place)), "list", page)
-    with pytest.raises(sealpoint.IoError, match="goes on where it was before"):
+    with pytest.raises(sealpoint.IoError, match="the listing returned the same page twice"):
         sealpoint.Series(place).list()
     monkeypatch.setattr("sealpoint.storage.obstore.LISTING_SECONDS", 1.0)
     more = (b"<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>again</NextContinuationToken>"

@@ -102,7 +102,7 @@ TINY = workloads.Workload("huge", "", [workloads.Tensor("w", (64, 64), workloads
 
 
 @pytest.mark.parametrize(("peer", "why"), [
-    (Wrong, "load: rank 0: WrongBytesError: tensor w, box [0, 0] + [32, 64]: loaded something else than was saved"),
+    (Wrong, "load: rank 0: WrongBytesError: tensor w, box [0, 0] + [32, 64]: loaded other data than was saved"),
     (Failing, "load: rank 1: OSError: [Errno 28] No space left on device"),
     (Hanging, "load: not done after 12 s"),
     (Dying, "save: rank "),

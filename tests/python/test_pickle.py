@@ -70,7 +70,7 @@ def test_another_checkpoint_is_not_taken_for_it(saved, weights):
     with pytest.raises(sealpoint.NotFoundError, match="there is no"):
         pickle.loads(sent)
     sealpoint.save({"w": weights}, saved)
-    with pytest.raises(sealpoint.MismatchError, match="expected [0-9a-f]{32}: another checkpoint is there now"):
+    with pytest.raises(sealpoint.MismatchError, match="expected [0-9a-f]{32}: the checkpoint was replaced"):
         pickle.loads(sent)
     with pytest.raises(sealpoint.InvalidArgumentError, match="closed"):
         pickle.dumps(checkpoint)
@@ -109,7 +109,7 @@ def test_everything_says_what_it_is(saved, tmp_path):
     modules = ["sealpoint.interop"] + (["sealpoint.torch"] if importlib.util.find_spec("torch") else [])
     for module in (sealpoint, *map(importlib.import_module, modules)):
         public = [getattr(module, name) for name in module.__all__]
-        assert [one for one in public if isinstance(one, type) and one.__repr__ is object.__repr__] == []
+        assert [item for item in public if isinstance(item, type) and item.__repr__ is object.__repr__] == []
     writer = sealpoint.BlobWriter(tmp_path / "b")
     prune = sealpoint.Series(tmp_path).prune(dry_run=True)
     assert repr(writer) == f"<sealpoint.BlobWriter {str(tmp_path / 'b')!r}>"

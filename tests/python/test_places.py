@@ -66,7 +66,7 @@ def test_a_series(tmp_path):
     refused(tmp_path / "run", f"it is a series; its newest checkpoint is {newest}; {call}")
     for info in infos:
         os.truncate(os.path.join(info.directory, "COMMIT"), 3)
-    refused(tmp_path / "run", "it is a series, of which no checkpoint can be opened")
+    refused(tmp_path / "run", "it is a series, but none of its checkpoints can be opened")
 
 
 def test_a_folder_of_checkpoints_of_other_programs(tmp_path):
@@ -98,7 +98,7 @@ def test_a_file_given_for_a_series(tmp_path, saved):
     (tmp_path / "t.pt").write_bytes(b"PK\x03\x04")
     for path, said in (
         (tmp_path / "t.pt", f"it is a file of torch.save; `ckpt convert {tmp_path}/t.pt DST` converts it"),
-        (saved / "COMMIT", f"it is a file of a checkpoint; give its directory, {saved}"),
+        (saved / "COMMIT", f"it is a file of a checkpoint; pass its directory, {saved}"),
     ):
         series = sealpoint.Series(path)
         for call in (series.newest, series.open_newest, series.list):
@@ -108,12 +108,12 @@ def test_a_file_given_for_a_series(tmp_path, saved):
 
 
 def test_a_missing_path(tmp_path, monkeypatch, saved):
-    said = f"there is no {tmp_path}/a/b/c: {tmp_path} exists, and nothing in it is named a (openat: "
+    said = f"there is no {tmp_path}/a/b/c: {tmp_path} exists, but has no entry a (openat: "
     refused(tmp_path / "a/b/c", said, "errno 2")
-    refused(f"{saved}s", f"there is no {saved}s: ", f"is named checkpoints; did you mean {saved}?")
+    refused(f"{saved}s", f"there is no {saved}s: ", f"has no entry checkpoints; did you mean {saved}?")
     refused(f"{saved}s/", f"did you mean {saved}?")
     monkeypatch.chdir(tmp_path)
-    refused("nothing/c", "there is no nothing/c: nothing in the working directory is named nothing")
+    refused("nothing/c", "there is no nothing/c: the working directory has no entry nothing")
     (tmp_path / "dangling").symlink_to("nowhere")
     with pytest.raises(sealpoint.NotFoundError):
         sealpoint.open("dangling")
@@ -121,9 +121,9 @@ def test_a_missing_path(tmp_path, monkeypatch, saved):
 
 def test_a_file_of_a_checkpoint_and_other_files(saved, tmp_path):
     for path in (saved / "COMMIT", blob_of(saved)):
-        refused(path, f"it is a file of a checkpoint; give its directory, {saved} (")
+        refused(path, f"it is a file of a checkpoint; pass its directory, {saved} (")
     (tmp_path / "text").write_text("hello, this is none")
-    refused(tmp_path / "text", "it is a file, and no checkpoint of a known format")
+    refused(tmp_path / "text", "it is a file, but not a checkpoint of a known format")
     (tmp_path / "empty").mkdir()
     refused(tmp_path / "empty", "directory contains no Sealpoint files")
 

@@ -31,7 +31,7 @@ def save(path, step):
 
 
 def outcomes(document):
-    return {one["step"]: one["outcome"] for one in document["checkpoints"]}
+    return {item["step"]: item["outcome"] for item in document["checkpoints"]}
 
 
 def test_what_is_newer_is_promoted(promote, place, tmp_path):
@@ -83,7 +83,7 @@ def test_damage_is_not_promoted(promote, place, tmp_path):
 
 def test_what_is_not_known_to_be_of_the_series_is_refused(place, tmp_path):
     info = save(tmp_path / "theirs", 1)
-    for local, status, said in (("theirs", 64, "give --adopt"), ("none", 4, "there are no copies")):
+    for local, status, said in (("theirs", 64, "pass --adopt"), ("none", 4, "there are no copies")):
         found, _, errors = command("promote", tmp_path / local, place / "series")
         assert found == status and said in errors
     assert not sealpoint.Series(place / "series").list()

@@ -107,6 +107,25 @@ def test_only_the_box_is_read(tmp_path):
         assert report.plan.bytes_read == 1 << 20 and report.seconds > 0
 
 
+def test_steps_read_only_the_chunks_they_touch(tmp_path):
+    rows = numpy.arange(64 * 65536, dtype="f4").reshape(64, 65536)
+    sealpoint.save({"w": rows}, tmp_path / "c", chunk_size_bytes=1 << 18)
+    with sealpoint.open(tmp_path / "c") as checkpoint:
+        index = numpy.s_[1::16, 3:60000:7]
+        summary = checkpoint.plan({"w": index}).summary
+        assert (summary.bytes_read, summary.bytes_requested) == (4 << 18, rows[index].nbytes)
+        assert_array_equal(checkpoint["w"][index], rows[index], strict=True)
+        assert bytes(checkpoint["w"].tobytes(index)) == rows[index].tobytes()
+        strided = numpy.zeros((rows[index].shape[1], 4), "f4")
+        checkpoint["w"].read(strided.T, index)
+        doubled = numpy.zeros((32,), "f8")
+        checkpoint.read([("w", numpy.s_[::2, -1], doubled)], convert="exact")
+        assert_array_equal(strided.T, rows[index])
+        assert_array_equal(doubled, rows[::2, -1])
+        with pytest.raises(sealpoint.InvalidArgumentError, match="coverage cannot be checked"):
+            checkpoint.read([("w", numpy.s_[::2, -1], doubled)], convert="exact", coverage="error")
+
+
 def test_new_arrays_lie_where_reads_are_fast(tmp_path):
     tensors = {"large": noise((1000, 1000), "f4"), "scalar": noise((), "f8"), "empty": noise((0, 3), "f4"),
                "bytes": noise((3,), "u1")}
@@ -201,7 +220,7 @@ def read_only():
      (numpy.zeros((8, 12), [("a", "f4")]), "no counterpart"), (numpy.zeros((8, 12), object), "no counterpart"),
      (read_only(), "read-only"), (bytes(384), "not writable"), (bytearray(383), "383 bytes, expected 384"),
      (bytearray(385), "385 bytes, expected 384"), (3.0, "float is not an array"), ([1.0], "list is not an array"),
-     *[(numpy.lib.stride_tricks.as_strided(numpy.zeros(96, "f4"), (8, 12), strides, writeable=True), "share bytes")
+     *[(numpy.lib.stride_tricks.as_strided(numpy.zeros(96, "f4"), (8, 12), strides, writeable=True), "elements overlap")
        for strides in [(0, 4), (4, 4), (8, 4), (44, 4), (4, 28)]],
      (numpy.zeros((8, 12, 8), "u1"), r"expected \[8, 12\]"), ((1, 2, 3), "tuple is not an array")])
 def test_other_destinations_are_refused(checkpoint, out, text):

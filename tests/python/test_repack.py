@@ -101,7 +101,7 @@ def test_an_average_agrees_with_torch_to_the_last_bit(tmp_path, accumulate):
                 is_nan |= total.abs() > 464
             assert torch.equal(torch.isnan(found.to(wide)), is_nan), name
             size = expected.element_size()
-            bits = [one.view(torch.uint8).view(-1, size)[~is_nan] for one in (found, expected)]
+            bits = [item.view(torch.uint8).view(-1, size)[~is_nan] for item in (found, expected)]
             assert torch.equal(*bits), name
             assert not is_nan.all()
 

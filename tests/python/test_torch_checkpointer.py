@@ -14,7 +14,9 @@ import pytest
 import sealpoint
 import sealpoint.torch as sp
 import torch
-from sealpoint.torch import _checkpointer
+from sealpoint._ranks.session import Sessions
+from sealpoint.torch import _checkpointer, _session, _staging
+from sealpoint.torch._session import session_of
 
 
 def steps_in(folder):
@@ -52,10 +54,10 @@ def test_a_save_that_went_well_is_logged(tmp_path, caplog, wait):
         checkpoints.save(3, {"w": torch.ones(250_000)})
         checkpoints.wait()
         for _ in range(1000):  # a thread says so
-            if any(one.startswith("saved step") for one in caplog.messages):
+            if any(message.startswith("saved step") for message in caplog.messages):
                 break
             time.sleep(0.01)
-    (line,) = [one for one in caplog.messages if one.startswith("saved step 3 to ")]
+    (line,) = [message for message in caplog.messages if message.startswith("saved step 3 to ")]
     assert str(tmp_path / "run/step-000000000003-") in line and ": 1.01 MB in 0." in line
 
 
@@ -67,7 +69,7 @@ def test_two_jobs_in_one_series_are_told(tmp_path):
     assert new.resume({"n": 0}) == 1  # as a job that is started again while the first one runs
     old.save(2, {"n": 2})
     for _ in range(2):
-        said = rf"another job saved step 2 .*process {os.getpid()}.*End one of them"
+        said = rf"another job saved step 2 .*process {os.getpid()}.*Stop one of them"
         with pytest.raises(sealpoint.AlreadyExistsError, match=said):
             new.save(2, {"n": 2})
     old.save(3, {"n": 3})
@@ -169,3 +171,43 @@ def test_a_child_that_was_forked_ends_as_it_says(tmp_path):
             os._exit(0)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert steps_in(tmp_path / "run") == [1]
+
+
+def mapped_within(seconds, size_bytes):
+    end = time.monotonic() + seconds
+    while (found := session_of(None)._engine.mapped_bytes) < size_bytes and time.monotonic() < end:
+        time.sleep(0.01)
+    return found
+
+
+def test_the_memory_of_the_first_save_is_mapped_before_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(_session, "_sessions", Sessions(lambda: None))
+    model = torch.nn.Linear(2048, 2048, bias=False)
+    optimizer = torch.optim.Adam(model.parameters())
+    state = {"model": model, "optimizer": optimizer}
+    with sp.Checkpointer(tmp_path / "run", every=3) as checkpoints:
+        assert checkpoints.resume(state) is None
+        assert 16 << 20 <= mapped_within(20, 16 << 20) < 48 << 20
+        model(torch.ones(1, 2048)).sum().backward()
+        optimizer.step()  # its state is two thirds
+        checkpoints.step(1, state)
+        assert mapped_within(20, 48 << 20) >= 48 << 20
+        monkeypatch.setattr(_checkpointer, "bytes_to_stage", None)  # once
+        checkpoints.step(2, state)
+        checkpoints.step(3, state)
+
+
+def test_a_save_that_waits_maps_nothing_before(tmp_path, monkeypatch):
+    monkeypatch.setattr(_session, "_sessions", Sessions(lambda: None))
+    with sp.Checkpointer(tmp_path / "run", every=3, wait=True) as checkpoints:
+        checkpoints.resume({"w": torch.ones(1 << 22)})
+        checkpoints.step(1, {"w": torch.ones(1 << 22)})
+        assert session_of(None)._engine is None
+
+
+def test_bytes_to_stage():
+    w = torch.ones(12, 4)
+    model = torch.nn.Linear(4, 6)  # 30 elements
+    assert _staging.bytes_to_stage({"a": w, "b": [w, w]}, 1) == 192
+    assert _staging.bytes_to_stage({"a": w, "b": (model, model, 3, "x", None)}, 2) == 96 + 48 + 12
+    assert _staging.bytes_to_stage([sp.per_rank({"a": w}), w], 4) == 192 + 48

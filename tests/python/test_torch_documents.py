@@ -28,6 +28,14 @@ def test_the_page(tmp_path, monkeypatch):
     assert names["state"]["step"] == 102
 
 
+def test_the_page_about_fingerprints(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in blocks_of("docs/guides/fingerprints.md"):
+        exec(compile(block, "docs/guides/fingerprints.md", "exec"), names)
+    assert set(names["held"]) == {"model.weight", "model.bias"}
+
+
 def losses_of(program, folder, seed):
     """Of a process, whose first weights follow from the seed."""
     folder.mkdir(exist_ok=True)
@@ -63,7 +71,7 @@ def test_the_command_of_the_readme_takes_its_training_to_torch(tmp_path, monkeyp
     exec(compile(block, "README.md", "exec"), names)
     done = subprocess.run([sys.executable, "-m", "sealpoint", *command], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "note: sealpoint.tree.parameters, by which sealpoint.torch loads into changed models" in done.stdout
+    assert "note: sealpoint.tree.parameters, which sealpoint.torch needs to load into changed models" in done.stdout
     dcp_to_torch_save(command[2], "back.pt")
     state = torch.load("back.pt", weights_only=True)
     for name, weight in names["model"].state_dict().items():

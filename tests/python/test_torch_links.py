@@ -33,7 +33,7 @@ def together(monkeypatch):
             return function(sp.TorchCommunicator.of_links(links, "g/", rank, size, deadline))
 
         with concurrent.futures.ThreadPoolExecutor(size) as pool:
-            return [one.result() for one in [pool.submit(one, rank) for rank in range(size)]]
+            return [item.result() for item in [pool.submit(one, rank) for rank in range(size)]]
 
     return run
 
@@ -50,14 +50,14 @@ def test_messages_of_a_grid_that_is_no_square(together, sizes):
     def exchange(comm):
         assert type(comm._links) is _links.Grid
         mine = [bytes([comm.rank, to]) * sizes(comm.rank, to) for to in range(RANKS)]
-        got = [bytes(one) for one in comm.all_to_all(mine)]
-        assert got == [bytes([one, comm.rank]) * sizes(one, comm.rank) for one in range(RANKS)]
-        everyone = [bytes([one]) * sizes(one, one) for one in range(RANKS)]
-        assert [bytes(one) for one in comm.all_gather(everyone[comm.rank])] == everyone
+        got = [bytes(item) for item in comm.all_to_all(mine)]
+        assert got == [bytes([rank, comm.rank]) * sizes(rank, comm.rank) for rank in range(RANKS)]
+        everyone = [bytes([rank]) * sizes(rank, rank) for rank in range(RANKS)]
+        assert [bytes(answer) for answer in comm.all_gather(everyone[comm.rank])] == everyone
         for root in range(RANKS):
             found = comm.gather(everyone[comm.rank], root)
             assert (found is None) == (comm.rank != root)
-            assert found is None or [bytes(one) for one in found] == everyone
+            assert found is None or [bytes(item) for item in found] == everyone
             assert bytes(comm.broadcast(everyone[root] if comm.rank == root else None, root)) == everyone[root]
         assert comm.all_reduce_max([comm.rank, RANKS - comm.rank]) == [RANKS - 1, RANKS]
         comm.barrier()
@@ -90,7 +90,7 @@ def test_a_time_out_in_a_grid_names_the_rank_that_did_not_come(together):
         return caught.value.message
 
     texts = together(wait)
-    assert any("rank 4 of 6 did not come within 0.8 s" in text for text in texts), texts
+    assert any("rank 4 of 6 did not arrive within 0.8 s" in text for text in texts), texts
     assert not any(re.search("rank [01235] of 6 did not", text) for text in texts), texts
 
 
@@ -104,16 +104,16 @@ def test_ranks_that_cannot_be_connected_are_told_in_time(together, monkeypatch):
         together(lambda comm: None, size=2)
     assert time.monotonic() - began < 5
     text = caught.value.message
-    assert "2 ranks came to make their groups, but could not connect within 1 s" in text
+    assert "2 ranks arrived, but could not connect within 1 s" in text
     assert re.search(r"rank 0 at lo of \S+, rank 1 at lo of \S+; set GLOO_SOCKET_IFNAME to the interface", text), text
 
 
 def test_a_rank_that_does_not_come_has_the_deadline_of_the_call(together, monkeypatch):
     monkeypatch.setattr(_links, "CONNECT_SECONDS", 0.2)
-    with pytest.raises(sealpoint.TimeoutError, match="rank 1 of 2 did not come to make the groups"):
+    with pytest.raises(sealpoint.TimeoutError, match="rank 1 of 2 did not arrive to connect"):
         _links.make_links("g/", 0, 2, time.monotonic() + 1.0, lambda: None)
     began = time.monotonic()
-    with pytest.raises(sealpoint.CommError, match="rank 0 gave up to make these groups"):
+    with pytest.raises(sealpoint.CommError, match="rank 0 stopped connecting"):
         _links.make_links("g/", 1, 2, time.monotonic() + 30.0, lambda: None)
     assert time.monotonic() - began < 5
 

@@ -24,7 +24,7 @@ FACES = [
 
 @pytest.mark.parametrize(("face", "keywords", "options"), FACES)
 def test_keywords_are_fields_of_the_options(face, keywords, options):
-    types = {one.name: one.type for one in dataclasses.fields(options)}
+    types = {field.name: field.type for field in dataclasses.fields(options)}
     for name, annotation in keywords.__annotations__.items():
         assert types[name] == annotation.__forward_arg__, name
     assert getattr(options(), "__dataclass_params__").frozen

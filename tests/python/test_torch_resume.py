@@ -20,8 +20,8 @@ def test_moments_go_to_their_parameters(tmp_path):
         return model, optim.AdamW(make_groups(dict(model.named_parameters())))
 
     def groups(*names):
-        return lambda all_of: [{"params": [(name, all_of[name]) for name in one.split()], "lr": 0.1 * len(one.split())}
-                               for one in names]
+        return lambda all_of: [{"params": [(name, all_of[name]) for name in item.split()], "lr": 0.1 * len(item.split())}
+                               for item in names]
 
     order = ["0.weight", "0.bias", "1.weight", "1.bias", "2.weight", "2.bias"]
     model, optimizer = training(groups(" ".join(order[:4]), " ".join(order[4:])))
@@ -37,7 +37,7 @@ def test_moments_go_to_their_parameters(tmp_path):
         assert torch.equal(theirs.state[parameter]["exp_avg"], optimizer.state[mine]["exp_avg"]), name
     assert [group["param_names"][0] for group in theirs.param_groups] == ["2.bias", "1.bias"]
     assert [group["lr"] for group in theirs.param_groups] == [optimizer.param_groups[1]["lr"], optimizer.param_groups[0]["lr"]]
-    for names, said in ((("0.weight", " ".join(order[1:])), "other groups"), ((" ".join(order[1:]), ), "other parameters")):
+    for names, said in ((("0.weight", " ".join(order[1:])), "other groups"), ((" ".join(order[1:]), ), "parameters differ")):
         other, theirs = training(groups(*names))
         with pytest.raises(sealpoint.MismatchError, match=said):
             sp.load({"model": other, "optimizer": theirs}, tmp_path / "named", contract=sp.Contract(kind="allow"))
@@ -47,7 +47,7 @@ def test_moments_go_to_their_parameters(tmp_path):
     sp.save({"optimizer": plain}, tmp_path / "plain")
     other, _ = training(groups(" ".join(order)))
     reversed_one = optim.AdamW(list(other.parameters())[::-1])
-    with pytest.raises(sealpoint.MismatchError, match="another order"):
+    with pytest.raises(sealpoint.MismatchError, match="the order of the optimizer"):
         sp.load({"optimizer": reversed_one}, tmp_path / "plain")
 
 
@@ -118,7 +118,7 @@ def test_what_is_there_is_taken_or_named(tmp_path, monkeypatch):
     sp.save(state, steps / "last")
     (tmp_path / "theirs").mkdir()
     torch.save(state, tmp_path / "theirs/model.pt")
-    for place, said in ((tmp_path / "runs", "series in it"), (steps, "has no step"), (tmp_path / "theirs", "torch.save")):
+    for place, said in ((tmp_path / "runs", "a directory of series"), (steps, "has no step"), (tmp_path / "theirs", "torch.save")):
         with pytest.raises(sealpoint.InvalidArgumentError, match=said):
             sp.Checkpointer(place).resume(state)
     assert sp.Checkpointer(tmp_path / "theirs").resume(state, allow_foreign=True) is None
@@ -206,7 +206,7 @@ class Training:
 
 
 def used(model):
-    return [one for one in model.parameters() if one.requires_grad]
+    return [parameter for parameter in model.parameters() if parameter.requires_grad]
 
 
 OPTIMIZERS = {
@@ -228,7 +228,7 @@ OPTIMIZERS = {
     "rmsprop": lambda model: optim.RMSprop(used(model), lr=0.01, centered=True, momentum=0.5),
     "rprop": lambda model: optim.Rprop(used(model), lr=0.01),
     "adafactor": lambda model: optim.Adafactor(used(model), lr=0.1),
-    "muon": lambda model: optim.Muon([one for one in used(model) if one.dim() == 2], lr=0.1),
+    "muon": lambda model: optim.Muon([item for item in used(model) if item.dim() == 2], lr=0.1),
     "lbfgs": lambda model: optim.LBFGS(used(model), lr=0.1, max_iter=2),
 }  # fmt: skip
 
@@ -293,11 +293,11 @@ def test_an_error_leaves_a_new_optimizer_as_it_was(tmp_path):
     sp.save({"optimizer": training.optimizer, "n": 1}, tmp_path / "c")
     fresh = Training(OPTIMIZERS["adam, amsgrad"], seed=2)
     del training.optimizer.state[training.model.scale]["exp_avg"]
-    for one in (fresh, training):
-        before = {number: set(entries) for number, entries in one.optimizer.state_dict()["state"].items()}
+    for item in (fresh, training):
+        before = {number: set(entries) for number, entries in item.optimizer.state_dict()["state"].items()}
         with pytest.raises(sealpoint.MismatchError):
-            sp.load({"optimizer": one.optimizer}, tmp_path / "c")
-        assert {number: set(entries) for number, entries in one.optimizer.state_dict()["state"].items()} == before
+            sp.load({"optimizer": item.optimizer}, tmp_path / "c")
+        assert {number: set(entries) for number, entries in item.optimizer.state_dict()["state"].items()} == before
 
 
 def test_all_differences_are_in_one_error(tmp_path):
@@ -323,7 +323,7 @@ def test_all_differences_are_in_one_error(tmp_path):
 def test_a_mount_that_is_not_there_is_no_new_training(tmp_path):
     state = {"n": 1}
     for lost in (tmp_path / "mount" / "job", tmp_path / "a" / "b" / "c"):
-        with pytest.raises(sealpoint.IoError, match="mount it, or make it for a new training"):
+        with pytest.raises(sealpoint.IoError, match="or create it for a new training"):
             sp.Checkpointer(lost).resume(state)
         with pytest.raises(sealpoint.IoError, match="mount it"):
             sealpoint.Series(lost).newest()

@@ -46,7 +46,7 @@ FORMS = {
 def test_what_has_no_tensor_is_replaced_as_a_whole(tmp_path, stored, live, of):
     found, report = loaded(of(stored), of(live), tmp_path / "c")
     assert (found.state if isinstance(found, Holder) else found) == stored
-    assert [one[:2] for one in report.findings] == ([("missing", "x.2")] if stored == {"1": 1} else [])
+    assert [finding[:2] for finding in report.findings] == ([("missing", "x.2")] if stored == {"1": 1} else [])
 
 
 def test_a_number_is_not_replaced_by_a_container(tmp_path):
@@ -59,7 +59,7 @@ def test_an_object_without_its_tensors_yet_gets_new_ones(tmp_path):
     state = {"queue": [torch.arange(3), torch.arange(2)], "rng": torch.ones(4, dtype=torch.uint8), "at": 7}
     for number, live in enumerate(({}, {"queue": [], "rng": None, "at": 0}, {"queue": [torch.zeros(9)], "rng": None, "at": 0})):
         found, _ = loaded(Holder(state), Holder(live), tmp_path / str(number))
-        assert [one.tolist() for one in found.state["queue"]] == [[0, 1, 2], [0, 1]]
+        assert [item.tolist() for item in found.state["queue"]] == [[0, 1, 2], [0, 1]]
         assert found.state["rng"].dtype == torch.uint8 and found.state["at"] == 7
     with pytest.raises(sealpoint.MismatchError):  # no place for the weights of a model that is not there
         loaded({"a": torch.ones(1)}, {}, tmp_path / "model")
@@ -177,7 +177,7 @@ def test_views_that_overlap_are_loaded(tmp_path, is_flat_first):
     stored = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     stored["first"][0, 0] += 1
     sp.save({"model": stored}, tmp_path / "differs")
-    with pytest.raises(sealpoint.MismatchError, match="one tensor here"):
+    with pytest.raises(sealpoint.MismatchError, match="the state has the same tensor here and"):
         sp.load({"model": other}, tmp_path / "differs")
 
 
@@ -257,7 +257,7 @@ def test_all_refused_values_are_named_at_once(tmp_path):
         assert str(caught.value).startswith("Unsupported: 4 values cannot be saved: a: ")
         assert all(path in str(caught.value) for path in ("b.0: ", "b.1.c: ", "d: layout is torch.sparse_coo"))
     sp.check({"ok": torch.ones(2), "model": torch.nn.Linear(2, 2)})
-    with pytest.raises(sealpoint.UnsupportedError, match=r"get_state\(\), whose value can be saved \[object g\]|get_state"):
+    with pytest.raises(sealpoint.UnsupportedError, match=r"get_state\(\) returns a value that can be saved \[object g\]|get_state"):
         sp.check({"g": torch.Generator()})
     with pytest.raises(sealpoint.InvalidArgumentError, match=r"lazy module has no shape yet.*\[tensor head.weight\]"):
         sp.check({"head": torch.nn.LazyLinear(3)})
@@ -287,7 +287,7 @@ def test_a_load_makes_ordinary_tensors_in_any_mode(tmp_path):
             sp.load({"model": other, "optimizer": fresh}, tmp_path / "c")
             whole = sp.load_full(tmp_path / "c")
         tensors = [whole["model"]["weight"], other.weight, *fresh.state[other.weight].values()]
-        assert not any(one.is_inference() or one.is_meta for one in tensors)
+        assert not any(tensor.is_inference() or tensor.is_meta for tensor in tensors)
         other(torch.ones(2)).sum().backward()
         fresh.step()
 
@@ -303,7 +303,7 @@ def test_stored_names_are_renamed(tmp_path):
     part = {"encoder.weight": other.weight}
     sp.load(part, tmp_path / "c", rename={"model.backbone.*": "encoder.*"}, contract=sp.Contract.partial())
     assert torch.equal(other.weight, old.weight)
-    for wrong, text in (({"model.bakbone.*": "x"}, "fits no stored name"), ({"model.*": "model.x"}, "two stored names become"),
+    for wrong, text in (({"model.bakbone.*": "x"}, "matches no stored name"), ({"model.*": "model.x"}, "two stored names become"),
                         ({"model.backbone.weight": "model.backbone.bias"}, "is a stored name already"), ([1], "rename is")):
         with pytest.raises(sealpoint.InvalidArgumentError, match=text):
             sp.load(state, tmp_path / "c", rename=wrong)
@@ -316,7 +316,7 @@ def test_a_part_is_loaded_by_names(tmp_path):
     assert list(sp.load_full(tmp_path / "c", keys=["model"])["model"]) == ["a", "b"]
     found = sp.load_full(tmp_path / "c", keys=["*.b", "optimizer.lr"])
     assert found["optimizer"] == {"lr": 1} and list(found["model"]) == ["b"] and list(found) == ["model", "optimizer"]
-    with pytest.raises(sealpoint.InvalidArgumentError, match="keys: 'modle' fits no stored name; the nearest is model"):
+    with pytest.raises(sealpoint.InvalidArgumentError, match="keys: 'modle' matches no stored name; the nearest is model"):
         sp.load_full(tmp_path / "c", keys=["modle"])
     with pytest.raises(sealpoint.InvalidArgumentError, match="keys is 'model'"):
         sp.load_full(tmp_path / "c", keys="model")
@@ -354,10 +354,10 @@ def test_state_of_get_state_dict_for_a_parameter_without_gradient_has_a_way_out(
     other, fresh = pair()
     sp.load({"o": fresh, "m": other}, tmp_path / "c")
     assert len(fresh.state) == 2
-    names = {f"never.{one}": torch.zeros(2, 2) for one in ("weight", "bias")}
+    names = {f"never.{item}": torch.zeros(2, 2) for item in ("weight", "bias")}
     sp.save({"o": {"state": {"used.weight": {"exp_avg": torch.ones(2, 2)}}}}, tmp_path / "named")
     states = {"used.weight": torch.ones(2, 2), **names}
-    live = {"o": {"state": {name: {"exp_avg": one} for name, one in states.items()}}}
+    live = {"o": {"state": {name: {"exp_avg": state} for name, state in states.items()}}}
     with pytest.raises(sealpoint.MismatchError, match='optimizer itself, or keep .*missing="allow"'):
         sp.load(live, tmp_path / "named")
 
@@ -405,7 +405,7 @@ def test_the_state_of_an_8_bit_optimizer_is_loaded_before_its_first_step(tmp_pat
 
     Elsewhere.__mro__[1].__module__, saved = "elsewhere", Elsewhere.__mro__[1].__module__
     try:
-        with pytest.raises(sealpoint.MismatchError, match="an optimizer gets its state by one step before the load"):
+        with pytest.raises(sealpoint.MismatchError, match="an optimizer gets its state from one step before the load"):
             sp.load({"model": other, "optimizer": Elsewhere(other.parameters())}, tmp_path / "c")
     finally:
         Momentum8Bit.__module__ = saved

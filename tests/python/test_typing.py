@@ -30,7 +30,7 @@ def save(path: str) -> str:
     info = sealpoint.save({"w": bytearray(4)}, path, codec="zstd", progress=lambda what, done, total: None)
     found = sealpoint.Series(path).newest()
     if found is not None:
-        print(found.entry.name.upper(), [entry.step for entry in found.passed_over])
+        print(found.entry.name.upper(), [entry.step for entry in found.skipped])
     return info.attempt
 """
 BAD = """
@@ -140,7 +140,7 @@ def private_uses(tree, modules):
 
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("sealpoint"):
-            yield from ((node.lineno, one.name) for one in node.names if is_private(one.name))
+            yield from ((node.lineno, child.name) for child in node.names if is_private(child.name))
         elif isinstance(node, ast.Attribute) and is_private(node.attr):
             yield node.lineno, node.attr
 
@@ -151,7 +151,7 @@ def test_no_module_uses_a_private_name_of_another():
     own = {path: set(bound_names(tree)) for path, tree in found.items()}
     of_all, modules = set().union(*own.values()), {path.stem for path in found} | {"_sealpoint"}
     named_tuple = {"_replace", "_asdict", "_fields"}
-    imported = {path: {one.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for one in node.names}
+    imported = {path: {name.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for name in node.names}
                 for path, tree in found.items()}
     foreign = [f"{path}:{line}: {name}" for path, tree in found.items() for line, name in private_uses(tree, modules)
                if name not in own[path] and name not in named_tuple and (name in of_all or name in imported[path])]

@@ -24,12 +24,12 @@ def path(tmp_path):
 
 def same(found, expected):
     assert found.keys() == expected.keys()
-    assert all(one.dtype == expected[name].dtype and torch.equal(one, expected[name]) for name, one in found.items())
+    assert all(item.dtype == expected[name].dtype and torch.equal(item, expected[name]) for name, item in found.items())
 
 
 def test_names_are_those_of_the_model(path):
     same(dict(sealpoint.vllm.weights(path)), MODEL)
-    of_model = {name.removeprefix("model."): one for name, one in MODEL.items() if name.startswith("model.")}
+    of_model = {name.removeprefix("model."): value for name, value in MODEL.items() if name.startswith("model.")}
     same(dict(sealpoint.vllm.weights(path, rename={"model.*": "*"}, threads=2)), of_model)
     chosen = dict(sealpoint.vllm.weights(path, rename={"*.b": "h.*", "model.a.*": "a.*"}))
     same(chosen, {"h.model": MODEL["model.b"], "a.weight": MODEL["model.a.weight"]})
@@ -49,7 +49,7 @@ def test_one_tensor_is_read_at_a_time(path):
 
 
 def test_what_is_wrong_is_said_before_the_first(path, monkeypatch):
-    with pytest.raises(sealpoint.NotFoundError, match="'none.\\*' fits no name"):
+    with pytest.raises(sealpoint.NotFoundError, match="'none.\\*' matches no name"):
         next(sealpoint.vllm.weights(path, rename={"model.*": "*", "none.*": "*"}))
     with pytest.raises(sealpoint.InvalidArgumentError, match="becomes 'x', as 'model.a.weight' does") as caught:
         next(sealpoint.vllm.weights(path, rename={"model.*": "x"}))
@@ -116,7 +116,7 @@ def whole_state():
 
 
 def parameters_of(model):
-    return {name: one.detach().clone() for name, one in model.named_parameters()}
+    return {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
 
 
 @pytest.mark.parametrize("size", [1, 2, 4])
@@ -128,7 +128,7 @@ def test_a_rank_reads_what_it_copies(tmp_path, size, caplog):
         expected.load_weights(iter(state.items()))
         report = sealpoint.vllm.load_weights(found, tmp_path / "c", threads=2)
         same(parameters_of(found), parameters_of(expected))
-        assert all(type(one.data) is torch.Tensor for one in found.parameters())
+        assert all(type(parameter.data) is torch.Tensor for parameter in found.parameters())
         assert report.bytes_requested <= (1 / size + 0.02) * report.bytes_offered
     assert caplog.text == ""
 
@@ -206,7 +206,7 @@ def changes_its_mind(model, name, loaded):
 
 
 @pytest.mark.parametrize("odd, why", [(looks_at_values, "Error"), (keeps_the_tensor, "keeps the tensors"),
-                                      (changes_its_mind, "other elements than when it was run first")])  # fmt: skip
+                                      (changes_its_mind, "the loading code copied different elements in its")])  # fmt: skip
 def test_whole_tensors_are_read_if_need_be(tmp_path, odd, why, caplog):
     state = whole_state()
     sp.save(state, tmp_path / "c")
@@ -215,4 +215,4 @@ def test_whole_tensors_are_read_if_need_be(tmp_path, odd, why, caplog):
     report = sealpoint.vllm.load_weights(found, tmp_path / "c")
     same(parameters_of(found), parameters_of(expected))
     assert report.bytes_requested == report.bytes_offered and why in caplog.text
-    assert all(type(one.data) is torch.Tensor for one in found.parameters())
+    assert all(type(parameter.data) is torch.Tensor for parameter in found.parameters())

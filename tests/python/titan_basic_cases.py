@@ -3,11 +3,12 @@
 
 import os
 
+import docstring_examples
 import sealpoint
 import torch.distributed as dist
 from sealpoint._ranks import promotions
 from store_paths import copy, names
-from titan_states import Run
+from titan_states import HAS_CONFIG, Run
 from torch_states import assert_same
 
 
@@ -65,7 +66,7 @@ def case_another_mesh_resumes(job, at):
         dist.barrier()
         for arguments in ({}, {"step": 2}):
             error = job.raises(sealpoint.UnsupportedError, lambda more=arguments: Run(at("run")).manager.load(**more))
-            assert "torchtitan itself" in str(error), error
+            assert "from file systems" in str(error), error
 
 
 def case_saves_go_to_local_disks_first(job, at):
@@ -77,9 +78,9 @@ def case_saves_go_to_local_disks_first(job, at):
         assert promotions.await_promotions(60)
         dist.barrier()
         entries = sealpoint.Series(at("run") / "checkpoint").list()
-        assert [(one.step, one.verdict) for one in entries] == [(step, "committed") for step in steps]
+        assert [(entry.step, entry.verdict) for entry in entries] == [(step, "committed") for step in steps]
         assert entries[-2].parent == entries[-1].attempt or steps[0] == 4, "each follows the one before, on its way"
-        assert all(sealpoint.verify(one.path).ok for one in entries)
+        assert all(sealpoint.verify(entry.path).ok for entry in entries)
         dist.barrier()
 
     run = start()
@@ -150,3 +151,8 @@ def case_two_checkpoints_in_a_step(job):
     dist.barrier()
     error = job.raises(sealpoint.MismatchError, lambda: Run(job.folder).manager.load())
     assert "two checkpoints" in str(error) and ".metadata" in str(error) and "COMMIT" in str(error), error
+
+
+def alone_docstrings(place):
+    names = ["Options", "SealpointCheckpointManager"] if HAS_CONFIG else ["Options", "enable"]
+    docstring_examples.run(sealpoint.torchtitan, place, only=names)

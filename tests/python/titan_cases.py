@@ -88,7 +88,7 @@ def case_a_run_that_is_rolled_back_goes_on(job, at):
         again.wait()
         dist.barrier()
         now = attempts(job)
-        assert {name for name in now if now[name] != before[name]} == {f"step-{one}" for one in range(4, last + 1, 2)}, last
+        assert {name for name in now if now[name] != before[name]} == {f"step-{item}" for item in range(4, last + 1, 2)}, last
         newest = Run(at(""))
         assert newest.manager.load() and newest.progress.values["step"] == last, "what was committed last"
     if job.rank == 0:
@@ -98,13 +98,13 @@ def case_a_run_that_is_rolled_back_goes_on(job, at):
 def case_a_step_is_not_replaced_unless_asked(job):
     run = Run(job.folder)
     run.train(2)
-    refused(job, Run(job.folder), 2, "resumed from nothing")
+    refused(job, Run(job.folder), 2, "this run neither resumed from this directory nor")
     run.train(4)
     dist.barrier()
     again = Run(job.folder)
     assert again.manager.load(step=4)
     again.progress.values["step"] = 0
-    refused(job, again, 2, "not newer than what this run resumed from")
+    refused(job, again, 2, "it is not newer than the checkpoint that")
     again.progress.values["step"] = 2
     refused(job, again, 4, "this run loaded it")
     if job.rank == 0:

@@ -12,7 +12,12 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor, Shard, distribute_tensor
+from torch_basic_cases import sentinel_finds_flips
 from torch_states import MODES, Model, Tied, Training, assert_same, in_place, whole
+
+
+def case_a_sentinel_names_many_flips(job):
+    sentinel_finds_flips(job, 300, 150)
 
 
 def case_ranks_of_several_hosts_share_chunks(job):
@@ -60,8 +65,8 @@ def case_new_optimizers_get_their_state(job):
     alone = Training("fsdp", job.size, seed=3)
     sp.load({"model": alone.model, "optimizer": alone.optimizer}, back)
     found = dict(plain.state_dict())
-    for number, one in optimizer.state_dict()["state"].items():
-        found.update({f"{number}.{key}": value for key, value in one.items()})
+    for number, child in optimizer.state_dict()["state"].items():
+        found.update({f"{number}.{key}": value for key, value in child.items()})
     assert_same(alone.tensors(), found)
     parallel = torch.nn.parallel.DistributedDataParallel(plain)
     error = job.raises(sealpoint.MismatchError, lambda: sp.load({"model": parallel, "optimizer": optimizer}, back))
@@ -73,20 +78,20 @@ class MuonAndAdamW:
     """As trainings have them: matrices are one's, all else is the other's."""
 
     def __init__(self, model):
-        kinds = [[one for one in model.parameters() if (one.dim() == 2) is is_matrix] for is_matrix in (True, False)]
+        kinds = [[weight for weight in model.parameters() if (weight.dim() == 2) is is_matrix] for is_matrix in (True, False)]
         self.both = [torch.optim.Muon(kinds[0], lr=1e-2), torch.optim.AdamW(kinds[1], lr=1e-2)]
 
     def step(self):
-        for one in self.both:
-            one.step()
+        for item in self.both:
+            item.step()
 
     def zero_grad(self):
-        for one in self.both:
-            one.zero_grad()
+        for item in self.both:
+            item.zero_grad()
 
     def tensors(self):
-        return {f"{number}.{at}.{key}": whole(value) for number, one in enumerate(self.both)
-                for at, entries in one.state_dict()["state"].items() for key, value in entries.items()}
+        return {f"{number}.{at}.{key}": whole(value) for number, item in enumerate(self.both)
+                for at, entries in item.state_dict()["state"].items() for key, value in entries.items()}
 
 
 def case_muon_beside_adamw_in_any_layout(job):
@@ -102,14 +107,14 @@ def case_muon_beside_adamw_in_any_layout(job):
         assert first[0] != first[2]
         state["optimizers"][0].param_groups[0]["lr"] = 0.05
         sp.save(state, job.path(saved_on))
-        expected = source.optimizer.tensors(), {name: whole(one) for name, one in source.model.state_dict().items()}
+        expected = source.optimizer.tensors(), {name: whole(value) for name, value in source.model.state_dict().items()}
         assert sum("momentum_buffer" in name for name in expected[0]) == 3 and any("exp_avg" in name for name in expected[0])
         losses = [source.loss_of(seed) for seed in range(3, 6)]
         for mode in MODES:
             other, state = new(mode, 2)
             sp.load(state, job.path(saved_on))
             assert_same(expected[0], other.optimizer.tensors())
-            assert_same(expected[1], {name: whole(one) for name, one in other.model.state_dict().items()})
+            assert_same(expected[1], {name: whole(value) for name, value in other.model.state_dict().items()})
             muon = other.optimizer.both[0]
             assert muon.param_groups[0]["lr"] == 0.05
             for parameter, entries in muon.state.items():
@@ -134,7 +139,7 @@ def case_state_dicts_without_moments_are_refused(job):
         other.optimizer = torch.optim.AdamW(other.model.parameters())
     partial = sp.Contract.partial()
     error = job.raises(sealpoint.MismatchError, lambda: sp.load(other.state(), job.path("c"), contract=partial))
-    assert "give the optimizer itself" in error.message and error.rank == 2, error
+    assert "pass the optimizer itself" in error.message and error.rank == 2, error
 
 
 def case_all_differences_of_all_ranks_are_in_one_error(job):
@@ -189,8 +194,8 @@ def case_regions_that_the_caller_names(job):
     back, expected = state(torch.zeros_like), state(torch.clone)
     sp.load(back, job.path("c"))
     for name, value in back.items():
-        for one, other in zip(value.regions, expected[name].regions, strict=True):
-            assert torch.equal(one.tensor, other.tensor), name
+        for region, other in zip(value.regions, expected[name].regions, strict=True):
+            assert torch.equal(region.tensor, other.tensor), name
     plain = {"runs": torch.zeros(5, 8), "rows": torch.zeros(5, 8)}
     sp.load(plain, job.path("c"))
     assert torch.equal(plain["runs"], whole)
@@ -365,7 +370,7 @@ def case_ranks_see_other_aliases(job):
     other = one if job.rank == 2 else torch.zeros(6)
     error = job.raises(sealpoint.MismatchError, lambda: sp.load({"a": one, "b": other}, job.path("differ")))
     assert (error.tensor, error.rank) == ("b", 2), error
-    assert "one tensor here and at a" in error.message, error
+    assert "the same tensor here and at a" in error.message, error
     values = sp.per_rank(content) if job.rank == 0 else sp.per_rank(-content)
     sp.save({"a": content, "own": values}, job.path("own"))
     assert torch.equal(sp.load_full(job.path("own"))["own"][1], -content)

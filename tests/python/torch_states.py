@@ -67,8 +67,8 @@ class Training:
     def tensors(self):
         """Whole, by name."""
         found = dict(self.model.state_dict())
-        for number, one in self.optimizer.state_dict()["state"].items():
-            found.update({f"{number}.{key}": value for key, value in one.items()})
+        for number, child in self.optimizer.state_dict()["state"].items():
+            found.update({f"{number}.{key}": value for key, value in child.items()})
         return {name: whole(tensor) for name, tensor in found.items()}
 
 

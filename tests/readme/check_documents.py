@@ -28,6 +28,7 @@ TABLES = {
     "spec/commit.md": "CMT",
     "spec/staged.md": "STG",
     "spec/series.md": "SER",
+    "spec/fingerprint.md": "FPR",
 }
 
 
@@ -210,10 +211,10 @@ def value_of(expression):
 
 
 def check_limits():
-    """spec/limits.md has the same names and values as limits.h."""
+    """spec/limits.md has the same names and values as limits.h, whose limits of the format are unsigned numbers."""
     header = (ROOT / "include/sealpoint/limits.h").read_text()
     path = ROOT / "spec/limits.md"
-    constants = re.findall(r"(\w+(?:_max\w*|M(?:ax|in)\w*)) = ([^;]+);", header)
+    constants = re.findall(r"std::uint\d+_t (\w+(?:_max\w*|M(?:ax|in)\w*)) = ([^;]+);", header)
     in_code = {name: value_of(value) for name, value in constants}
     in_text = {}
     for number, line in enumerate(path.read_text().splitlines(), 1):

@@ -64,8 +64,8 @@ class ArchiveTest(unittest.TestCase):
     def test_it_has_all_of_the_corpus_and_nobody(self):
         with tarfile.open(self.archive) as archive:
             members = archive.getmembers()
-        self.assertEqual({(one.uid, one.gid, one.uname, one.mtime) for one in members}, {(0, 0, "", 0)})
-        names = {one.name.removeprefix("corpus-1/corpus/") for one in members if "/corpus/" in one.name}
+        self.assertEqual({(member.uid, member.gid, member.uname, member.mtime) for member in members}, {(0, 0, "", 0)})
+        names = {member.name.removeprefix("corpus-1/corpus/") for member in members if "/corpus/" in member.name}
         found = {str(path.relative_to(CORPUS)) for path in CORPUS.rglob("*") if path.name != "stamp"}
         self.assertEqual(names, found)
 

@@ -105,7 +105,9 @@ class FrozenTest(unittest.TestCase):
             changed = list(unexplained(frozen, now, errata_of(name, errata)))
             self.assertEqual(changed, [], f"{name} changed after it was frozen, see spec/history.md")
         for name in GROWING:
-            self.check_kept(rows(self.frozen / "spec" / name), rows(ROOT / "spec" / name), name)
+            now = rows(ROOT / "spec" / name)
+            in_any_state = {re.sub(r"\|[^|]*\|$", "", row) for row in now}  # what was reserved may be in use
+            self.check_kept(rows(self.frozen / "spec" / name), now | in_any_state, name)
         self.check_kept(rows(self.frozen / "corpus.md"), rows(ROOT / "tests/conformance/corpus.md"), "corpus.md")
         heading = f"\n## Version {VERSION}\n"
         told = [(root / "spec/history.md").read_text().partition(heading)[2].partition("\n## ")[0] for root in (self.frozen, ROOT)]

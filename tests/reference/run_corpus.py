@@ -38,9 +38,9 @@ def expected_verdict(row):
     return verdict([Violation(row.rule, "", code=row.code)] if row.code != "Ok" else [])
 
 
-def tool_reports(program, folders):
+def tool_reports(program, folders, *options):
     """What ckpt verify says of each folder: verdict, notes, and code, rule and file of each violation."""
-    done = subprocess.run([program, "verify", "--json", *folders], capture_output=True, text=True, check=False)
+    done = subprocess.run([program, "verify", "--json", *options, *folders], capture_output=True, text=True, check=False)
     for folder, report in zip(folders, json.loads(done.stdout)["reports"], strict=True):
         found = {(v["code"], v["rule"], os.path.relpath(v["path"], folder)) for v in report["violations"]}
         violations = {(code, rule, "" if file == "." else file) for code, rule, file in found}

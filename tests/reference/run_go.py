@@ -4,8 +4,9 @@
 
 Verdict and list of full verification, what opening and what reading everything meets, and, where the content loads, its
 content digest, which the second reader computes as well; notes are compared with those of the second reader. Then random
-checkpoints of the writer in Python, whose content digests are of the bytes that were to be written; and random damages
-(damages.py), of which both readers and the library must say the same.
+checkpoints of the writer in Python, with and without fingerprints, whose content digests are of the bytes that were to be
+written; checkpoints with broken fingerprints (unit/fingerprint_cases.py); and random damages (damages.py), of which both
+readers and the library must say the same.
 
 Without Go, or without Debian's golang-github-klauspost-compress-dev, the test is skipped (status 77).
 """
@@ -19,6 +20,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.append(str(pathlib.Path(__file__).parent / "unit"))
+
+import fingerprint_cases
 import fixtures
 import run_corpus
 import writer_cases
@@ -26,13 +30,15 @@ from damages import damaged
 from sealpoint_reference.content import checkpoint_digest
 from sealpoint_reference.directory import MemoryDirectory, PathDirectory
 from sealpoint_reference.load import Checkpoint
+from sealpoint_reference.registries import COMPAT_FINGERPRINTS
 from sealpoint_reference.verify import verify, verify_path
 
 SKIPPED = 77
 ZSTD = "github.com/klauspost/compress/zstd"
 WRITER_CASES = range(1000, 1040)
 DAMAGES = 2000
-DISAGREED = (4488,)  # a padding that one reader looked at behind an end that the trailer contradicts
+# A padding that one reader looked at behind an end that the trailer contradicts.
+DISAGREED = {4488: "good-zstd_blocks_of_the_window"}
 BATCH = 500  # checkpoints of one command
 DAMAGED_BYTES_MAX = 60000  # of a checkpoint; Python hashes some MB/s
 
@@ -68,9 +74,9 @@ def build(work, source):
     return work / "sealpoint-reader"
 
 
-def reports(program, folders):
+def reports(program, folders, *options):
     """What the reader says of each folder, and its exit status."""
-    done = subprocess.run([program, *folders], capture_output=True, text=True, check=False)
+    done = subprocess.run([program, *options, *folders], capture_output=True, text=True, check=False)
     lines = done.stdout.splitlines()
     if len(lines) != len(folders):
         sys.exit(f"{len(lines)} answers about {len(folders)} checkpoints: {done.stderr}")
@@ -102,13 +108,29 @@ def entry_faults(row, folder, said):
 
 def writer_faults(program):
     with tempfile.TemporaryDirectory(prefix="sealpoint-go-") as temporary:
-        cases = [writer_cases.make(number) for number in WRITER_CASES]
-        folders = [f"{temporary}/{number}" for number in WRITER_CASES]
-        for case, folder in zip(cases, folders):
+        cases = [writer_cases.make(number) for number in (*WRITER_CASES, *WRITER_CASES)]
+        folders = [f"{temporary}/{number}" for number in range(len(cases))]
+        for number, (case, folder) in enumerate(zip(cases, folders)):
+            case.compat |= COMPAT_FINGERPRINTS if number >= len(WRITER_CASES) else 0
             case.write(folder)
-        for number, case, said in zip(WRITER_CASES, cases, reports(program, folders)[0]):
+        for case, folder, said in zip(cases, folders, reports(program, folders, "-fingerprints")[0]):
             if (said["verdict"], said["content"]) != ("committed", case.digest()):
-                yield f"case {number} of the writer: {said}"
+                yield f"case {folder} of the writer: {said}"
+
+
+def fingerprint_faults(program):
+    with tempfile.TemporaryDirectory(prefix="sealpoint-go-") as temporary:
+        cases = list(fingerprint_cases.cases())
+        folders = [pathlib.Path(temporary, str(number)) for number in range(len(cases))]
+        for (_, files, _), folder in zip(cases, folders):
+            folder.mkdir()
+            for name, data in files.items():
+                (folder / name).write_bytes(data)
+        for option, skipped in (["-fingerprints"], ()), (["-level=full"], ("R-FPR-03",)):
+            for (what, _, expected), said in zip(cases, reports(program, folders, *option)[0]):
+                found = {(violation["rule"], violation["file"]) for violation in said["violations"]}
+                if found != {(rule, file) for rule, file in expected if rule not in skipped}:
+                    yield f"fingerprints, {what}, {option}: {said}"
 
 
 def fixture_faults(program, archives):
@@ -120,9 +142,13 @@ def fixture_faults(program, archives):
                 yield f"fixture {path.name}: {said}, expected {expected}"
 
 
-def of_step(violations):
-    """Rules and files; rules about the meaning of a FlatBuffer are one, since any of a step may be reported (section 3)."""
-    return {("R-IDX" if rule.startswith("R-IDX") else rule, file) for rule, file in violations}
+def is_same(*answers):
+    """Whether verdicts and sets of (rule, file) are the same. A FlatBuffer may break several rules, of which any may be reported,
+    with its verdict (reader-rules.md, section 3)."""
+    if all(violations == answers[0][1] for _, violations in answers):
+        return len({verdict for verdict, _ in answers}) == 1
+    steps = [{("R-IDX" if rule.startswith("R-IDX") else rule, file) for rule, file in violations} for _, violations in answers]
+    return all(step == steps[0] for step in steps)
 
 
 def damage_faults(program, ckpt, corpus, count):
@@ -132,13 +158,13 @@ def damage_faults(program, ckpt, corpus, count):
         for number in WRITER_CASES:
             folders.append(pathlib.Path(temporary, f"whole-{number}"))
             writer_cases.make(number).write(folders[-1])
-        whole = [{path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} for folder in folders
-                 if not any(path.is_symlink() for path in folder.iterdir())]
-        whole = [files for files in whole if sum(map(len, files.values())) < DAMAGED_BYTES_MAX]
+        whole = {folder.name: {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+                 for folder in folders if not any(path.is_symlink() for path in folder.iterdir())}
+        names = [name for name, files in whole.items() if sum(map(len, files.values())) < DAMAGED_BYTES_MAX]
         made, expected = [], []
         numbers = [*range(count), *(number for number in DISAGREED if number >= count)]
         for number in numbers:
-            files = damaged(number, whole[number % len(whole)])
+            files = damaged(number, whole[DISAGREED.get(number, names[number % len(names)])])
             made.append(pathlib.Path(temporary, str(number)))
             made[-1].mkdir()
             for name, data in files.items():
@@ -147,10 +173,10 @@ def damage_faults(program, ckpt, corpus, count):
         of_library = (answer for begin in range(0, len(made), BATCH)
                       for answer in run_corpus.tool_reports(ckpt, made[begin : begin + BATCH]))
         for number, report, said, (verdict, found, _) in zip(numbers, expected, reports(program, made)[0], of_library):
-            here = report.verdict, of_step((violation.rule, violation.file) for violation in report.violations)
-            there = said["verdict"], of_step((violation["rule"], violation["file"]) for violation in said["violations"])
-            library = verdict, of_step((rule, file) for _, rule, file in found)
-            if not here == there == library:
+            here = report.verdict, {(violation.rule, violation.file) for violation in report.violations}
+            there = said["verdict"], {(violation["rule"], violation["file"]) for violation in said["violations"]}
+            library = verdict, {(rule, file) for _, rule, file in found}
+            if not is_same(here, there, library):
                 yield f"damage {number}: the second reader says {here}, the reader in Go {there}, the library {library}"
 
 
@@ -174,6 +200,7 @@ def main():
     if status != 1:
         failed.append(f"exit status {status} of a corpus in which something is corrupt")
     failed += writer_faults(program)
+    failed += fingerprint_faults(program)
     failed += fixture_faults(program, options.fixtures)
     failed += damage_faults(program, options.ckpt, options.corpus, options.damages)
     print("\n".join(failed))

@@ -51,7 +51,7 @@ def faults_of_library(case, folder, said, load):
     verdict, violations, notes = said
     if verdict != "committed" or violations:
         yield f"ckpt verify says {verdict}: {violations}"
-    if bool(case.compat) != any("compat" in note for note in notes):
+    if bool(case.unknown_compat) != any("compat" in note for note in notes):
         yield f"compat bits {case.compat:#x}, and ckpt verify notes {notes}"
     tensors, objects = by_name(case.tensors), by_name(case.objects)
     lines = [f"tensor {len(data)} {name}" for name, data in tensors.items()] + [f"object {name}" for name in objects]
@@ -88,12 +88,12 @@ def faults_of_series(folder, ckpt):
         attempt.commit(summaries)
         if read(attempt.directory) != ({"frozen": b"\1" * 64, "moving": bytes([step]) * 64}, {}):
             yield f"step {step} of the series holds other bytes"
-    given_up = series.begin(folder, 4)
-    given_up.write(given_up.blob())
-    checkpoint.publish_void(given_up.directory, NO_STEP)
+    abandoned = series.begin(folder, 4)
+    abandoned.write(abandoned.blob())
+    checkpoint.publish_void(abandoned.directory, NO_STEP)
     done = subprocess.run([ckpt, "verify", "--json", "--series", folder], capture_output=True, text=True, check=False)
     said, = json.loads(done.stdout)["series"]
-    if (said["valid_count"], [one["is_void"] for one in said["uncommitted"]], said["forks"]) != (3, [True], []):
+    if (said["valid_count"], [item["is_void"] for item in said["uncommitted"]], said["forks"]) != (3, [True], []):
         yield f"ckpt verify --series says {said}"
     if pathlib.Path(said["newest"]).name != pathlib.Path(before).name:
         yield f"ckpt verify --series takes {said['newest']} for the newest one"
@@ -116,9 +116,10 @@ def main():
         folders = [f"{temporary}/{number}" for number in numbers]
         for case, folder in zip(cases, folders):
             case.write(folder)
-        for number, case, folder, said in zip(numbers, cases, folders, run_corpus.tool_reports(options.ckpt, folders)):
+        for number, case, folder, said in zip(numbers, cases, folders,
+                                              run_corpus.tool_reports(options.ckpt, folders, "--fingerprints")):
             faults = [*faults_of_second_reader(case, folder), *faults_of_library(case, folder, said, options.load)]
-            if number % COPIED == 0 and not case.compat and (case.tensors or case.objects):
+            if number % COPIED == 0 and not case.unknown_compat and (case.tensors or case.objects):
                 faults += faults_of_copy(case, folder, number, options.ckpt)
                 counts["copies"] += 1
             failed += [f"case {number}: {fault}" for fault in faults]

@@ -3,7 +3,7 @@
 
 What a case has: tensors that are cut into grids, bricks and runs, by random cuts, over one to four ranks, some regions on
 several of them; scalars and empty tensors; all dtypes; objects of no byte to several chunks; every codec; records of more
-than one group; placements, mesh, provenance and unknown compat bits.
+than one group; placements, mesh, provenance, fingerprints and unknown compat bits.
 """
 
 import dataclasses
@@ -12,7 +12,7 @@ import math
 import random
 
 from sealpoint_reference import content
-from sealpoint_reference.registries import DTYPES
+from sealpoint_reference.registries import COMPAT_FINGERPRINTS, DTYPES
 from sealpoint_writer.checkpoint import Attempt
 from sealpoint_writer.codec import CODEC_BYTESPLIT_ZSTD, CODEC_NONE, CODEC_ZSTD
 from sealpoint_writer.items import Object, Region, Tensor
@@ -33,6 +33,10 @@ class Case:
     mesh: list
     provenance: dict
     kinds: set  # of tilings, for the counts
+
+    @property
+    def unknown_compat(self):
+        return self.compat & ~COMPAT_FINGERPRINTS
 
     def write(self, directory):
         attempt = Attempt(directory, self.step, compat=self.compat)
@@ -176,7 +180,7 @@ def make(number):
         add_tensor(empty_shape(generator) if generator.random() < 0.15 else shape_of(generator, 8))
     for _ in range(generator.randint(0, 3)):
         add_object()
-    compat = generator.choice(PRIVATE_COMPAT_BITS)
+    compat = generator.choice(PRIVATE_COMPAT_BITS) | generator.choice((0, COMPAT_FINGERPRINTS))
     step = generator.choice((0, 42, 10**15, 2**64 - 1))
     provenance = {"metric.loss": "1.5e-3", "tag.text": "", "x.π": "line\nline"} if generator.random() < 0.5 else {}
     return Case(ranks, tensors, objects, compat, step, [("data", len(ranks)), ("tensor", 1)], provenance, kinds)

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "sealpoint/object_store.h"
-#include "sealpoint/retention.h"
 #include "sealpoint/s3.h"
 #include "sealpoint/series.h"
 #include "tests/s3/save_one.h"

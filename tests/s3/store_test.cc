@@ -133,8 +133,8 @@ TEST_F(S3StoreTest, RangesThatAreNotThere) {
   };
   const Row rows[] = {
       {good, 8, "", Code::kIncomplete, "the object ends at 10, expected 12 bytes"},
-      {good, 10, "", Code::kIncomplete, "the object ends before"},
-      {{"k", 10, "\"x\""}, 0, "", Code::kIo, "another one now"},
+      {good, 10, "", Code::kIncomplete, "the range exceeds the object"},
+      {{"k", 10, "\"x\""}, 0, "", Code::kIo, "the object was replaced"},
       {{"k", 11, ""}, 0, "", Code::kIo, "the object has 10 bytes now, expected 11"},
       {{"none", 10, ""}, 0, "", Code::kNotFound, "404"},
       {good, 1, "no_range", Code::kUnsupported, "the server ignores ranges"},

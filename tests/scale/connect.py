@@ -38,9 +38,9 @@ def be(rank, size, port, say):
     comm.set_deadline(LIMIT_SECONDS)
     comm.barrier()
     gathered, found = timed(lambda: comm.all_gather(bytes([rank % 256]) * 40))
-    assert [bytes(one) for one in found] == [bytes([one % 256]) * 40 for one in range(size)]
+    assert [bytes(item) for item in found] == [bytes([item % 256]) * 40 for item in range(size)]
     exchanged, found = timed(lambda: comm.all_to_all([bytes([rank % 256, to % 256]) for to in range(size)]))
-    assert [bytes(one) for one in found] == [bytes([one % 256, rank % 256]) for one in range(size)]
+    assert [bytes(item) for item in found] == [bytes([item % 256, rank % 256]) for item in range(size)]
     descriptors = len(os.listdir("/proc/self/fd")) - before
     os.write(say, f"{met} {gathered} {exchanged} {descriptors}\n".encode())
     comm.barrier()
@@ -68,7 +68,7 @@ fork_all(size, server, say)
 os.close(say)
 store = TCPStore("127.0.0.1", PORT, is_master=True, wait_for_workers=False, master_listen_fd=server.detach())
 with open(heard) as answers:
-    rows = [[float(one) for one in line.split()] for line in answers]
+    rows = [[float(item) for item in line.split()] for line in answers]
 shape = _links._columns_of(size)
 print(f"{len(rows)} of {size} ranks, {size // shape} x {shape}")
 names = "connect, s", "all_gather of 40 bytes, s", "all_to_all of 2 bytes, s", "descriptors"

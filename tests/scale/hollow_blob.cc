@@ -172,7 +172,7 @@ std::vector<HollowBlob> MakeHollowBlobs(const Declaration& declaration,
     const std::string group = declaration.tensors()[plan.shards[i].slot].tensor.group;
     HollowWriter writer;
     for (; i < plan.shards.size(); ++i) {
-      const HeldTensor& held = declaration.tensors()[plan.shards[i].slot];
+      const DeclaredTensor& held = declaration.tensors()[plan.shards[i].slot];
       if (held.tensor.group != group) break;
       Region region = internal::writer::HeldRegionOf(held);
       region.run = plan.shards[i].run;

@@ -72,8 +72,9 @@ std::uint32_t CoordinateOn(const Mesh& mesh, int rank, const std::string& axis) 
 
 void VisitTensors(const Scenario& scenario, int rank, const std::vector<ScenarioTensor>& tensors,
                   const HeldVisitor& visit) {
-  for (const ScenarioTensor& one : tensors) {
-    visit(one.tensor, PlaceTensor(scenario.mesh, rank, one.tensor.shape, one.placement).value());
+  for (const ScenarioTensor& member : tensors) {
+    visit(member.tensor,
+          PlaceTensor(scenario.mesh, rank, member.tensor.shape, member.placement).value());
   }
 }
 
@@ -99,7 +100,7 @@ std::vector<int> ReplicasOf(const Scenario& scenario, int rank, const ScenarioTe
     const auto* const replicate = std::get_if<Replicate>(&rule);
     const bool is_flat = replicate != nullptr && std::find(flat_axes.begin(), flat_axes.end(),
                                                            replicate->axis) != flat_axes.end();
-    placement.push_back(is_flat ? PlacementRule(HoldHere{replicate->axis}) : rule);
+    placement.push_back(is_flat ? PlacementRule(LocalOnly{replicate->axis}) : rule);
   }
   return PlaceTensor(scenario.mesh, rank, member.tensor.shape, placement).value().replicas;
 }
@@ -108,9 +109,9 @@ void VisitBucket(const Scenario& scenario, int rank, const ScenarioBucket& bucke
                  const HeldVisitor& visit) {
   std::vector<BucketMember> members;
   std::uint64_t size = 0;
-  for (const ScenarioTensor& one : bucket.members) {
+  for (const ScenarioTensor& member : bucket.members) {
     const LocalLayout local =
-        PlaceTensor(scenario.mesh, rank, one.tensor.shape, one.placement).value();
+        PlaceTensor(scenario.mesh, rank, member.tensor.shape, member.placement).value();
     members.push_back({.box = local.parts.at(0).region.box, .offset = size});
     size += local.parts.at(0).region.element_count();
   }
@@ -126,8 +127,8 @@ void VisitBucket(const Scenario& scenario, int rank, const ScenarioBucket& bucke
 
 std::uint64_t Elements(const std::vector<ScenarioTensor>& tensors) {
   std::uint64_t sum = 0;
-  for (const ScenarioTensor& one : tensors) {
-    if (one.tensor.group == "model") sum += ElementCount(one.tensor.shape).value();
+  for (const ScenarioTensor& member : tensors) {
+    if (member.tensor.group == "model") sum += ElementCount(member.tensor.shape).value();
   }
   return sum;
 }
@@ -171,9 +172,9 @@ Scenario MegatronScenario(const MegatronSizes& sizes) {
   const auto add = [&](std::size_t stage, const Weight& weight) {
     std::vector<ScenarioTensor>& tensors = scenario.by_place[stage];
     const PlacementRule cut = TensorRule(weight, "tensor");
-    const Placement model = {HoldHere{"pipeline"}, cut, Replicate{"data"}};
+    const Placement model = {LocalOnly{"pipeline"}, cut, Replicate{"data"}};
     tensors.push_back({SpecOf("model.", weight, DType::kBf16, model), model});
-    const Placement flat = {HoldHere{"pipeline"}, cut, ShardFlat{.axes = {"data"}}};
+    const Placement flat = {LocalOnly{"pipeline"}, cut, ShardFlat{.axes = {"data"}}};
     for (const char* state : kStates) {
       tensors.push_back({SpecOf(state, weight, DType::kF32, flat), flat});
     }
@@ -239,9 +240,9 @@ Scenario ExpertScenario(const ExpertSizes& sizes) {
     std::vector<ScenarioTensor>& tensors =
         scenario.by_place[expert * sizes.expert_ranks / sizes.experts];
     const PlacementRule cut = TensorRule(weight, "tensor");
-    const Placement model = {HoldHere{"expert"}, cut, Replicate{"data"}};
+    const Placement model = {LocalOnly{"expert"}, cut, Replicate{"data"}};
     tensors.push_back({SpecOf("model.", weight, DType::kBf16, model), model});
-    const Placement flat = {HoldHere{"expert"}, cut, ShardFlat{.axes = {"data"}}};
+    const Placement flat = {LocalOnly{"expert"}, cut, ShardFlat{.axes = {"data"}}};
     for (const char* state : kStates) {
       tensors.push_back({SpecOf(state, weight, DType::kF32, flat), flat});
     }

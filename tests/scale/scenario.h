@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "sealpoint/blob_writer.h"
-#include "sealpoint/mesh.h"
 #include "sealpoint/placement.h"
 
 namespace sealpoint::testing {

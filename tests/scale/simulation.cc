@@ -16,7 +16,7 @@
 #include "lib/base/internal_access.h"
 #include "lib/metadata/index_parts.h"
 #include "lib/metadata/merge_manifests.h"
-#include "lib/saver/fast_check_declarations.h"
+#include "lib/saver/check_declarations.h"
 #include "lib/saver/merge_at_owners.h"
 #include "lib/saver/owner_rank.h"
 #include "lib/saver/save_plan.h"
@@ -146,8 +146,8 @@ void Simulation::Note(int rank, const RankCost& cost) {
 void Simulation::ChooseOwner() {
   std::vector<int> names(figures_.ranks);
   const auto count = [&](const std::vector<ScenarioTensor>& tensors) {
-    for (const ScenarioTensor& one : tensors) {
-      ++names[internal::saver::OwnerRank(one.tensor.name, size())];
+    for (const ScenarioTensor& member : tensors) {
+      ++names[internal::saver::OwnerRank(member.tensor.name, size())];
     }
   };
   count(scenario_.everywhere);

@@ -17,9 +17,9 @@ import unittest
 
 SCRIPT = pathlib.Path(sys.argv.pop())
 PRODUCT = ["packages", "gcc", "python"]
-REST = ["deep", "sanitizers", "threads", "minimal", "frameworks", "builds", "mutants", "lint", "site", "demo"]
-NIGHTLY = ["enumerations", "models", "mutants-full", "newest-torch", "frameworks-full", "fuzz-long", "presets",
-           "aarch64", "aarch64-full", "peers", "release", "scale"]
+REST = ["deep", "sanitizers", "threads", "minimal", "frameworks", "aarch64", "builds", "mutants", "lint", "site", "demo"]
+NIGHTLY = ["enumerations", "models", "mutants-full", "newest-torch", "frameworks-full", "free-threaded", "fuzz-long", "presets",
+           "aarch64-full", "peers", "release", "scale"]
 # Writes down how it was called; FAILING is an expression for beginnings of calls.
 STUB = """#!/bin/bash
 call="$(basename "$0") $*"
@@ -42,8 +42,8 @@ class StagesTest(unittest.TestCase):
         stubs = [f"bin/{name}" for name in ("cmake", "ctest", "git", "clang-format-19")]
         names = ("install_packages.sh", "testing_table.py", "fuzz.sh", "python_env.sh", "mutants.py", "tidy.py", "each_source.py",
                  "build_cost.sh", "demo.sh", "model.sh", "newest_torch.sh", "frameworks.sh", "peers.sh", "scale.sh", "wheels.sh",
-                 "debian.sh", "site.sh", "aarch64_sysroot.sh")
-        for name in [*stubs, *(f"scripts/{one}" for one in names), "build/plain/tools/ckpt/ckpt"]:
+                 "debian.sh", "site.sh", "aarch64_sysroot.sh", "free_threaded.sh")
+        for name in [*stubs, *(f"scripts/{item}" for item in names), "build/plain/tools/ckpt/ckpt"]:
             (self.root / name).write_text(STUB)
             (self.root / name).chmod(0o755)
 
@@ -71,13 +71,13 @@ class StagesTest(unittest.TestCase):
         lines = re.findall(r"passed +\d+ s, +\d+ s of the processors\n", output)
         self.assertEqual(len(lines), len(PRODUCT + REST), output)
         for call in ("cmake --workflow --preset gcc", "mutants.py --quick", "tidy.py build/tidy"):
-            self.assertTrue(any(one.startswith(call) for one in calls), call)
+            self.assertTrue(any(item.startswith(call) for item in calls), call)
 
     def test_a_failure_is_named_and_the_others_run(self):
         for failing, stage in (
             ("cmake --workflow --preset gcc", "gcc"), ("cmake --workflow --preset threads", "threads"),
             ("testing_table.py", "gcc"), ("tidy.py", "lint"), ("python_env.sh", "python"), ("each_source.py", "deep"),
-            ("build_cost.sh", "builds"), ("site.sh", "site"),
+            ("build_cost.sh", "builds"), ("site.sh", "site"), ("aarch64_sysroot.sh", "aarch64"),
         ):  # fmt: skip
             with self.subTest(failing):
                 status, output, _ = self.run_stages("--all", FAILING=failing)
@@ -85,6 +85,13 @@ class StagesTest(unittest.TestCase):
                 self.assertIn((stage, "FAILED"), self.outcomes(output))
                 self.assertEqual(len(self.outcomes(output)), len(PRODUCT + REST))
                 self.assertIn(f"======== {stage} failed; its last lines ========", output)
+
+    def test_a_stage_without_the_archive_of_debian_passes(self):
+        for script, stage in ("aarch64_sysroot.sh", "aarch64"), ("free_threaded.sh", "free-threaded"):
+            (self.root / "scripts" / script).write_text(STUB + "exit 77\n")
+            status, output, calls = self.run_stages(stage)
+            self.assertEqual((status, self.outcomes(output)), (0, [(stage, "passed")]), output)
+            self.assertFalse(any(call.startswith("cmake") for call in calls), calls)
 
     def test_each_group_of_stages_is_what_its_name_says(self):
         for option, stages in ((), PRODUCT), (("--rest",), REST), (("--nightly",), NIGHTLY):

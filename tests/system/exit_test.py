@@ -70,10 +70,10 @@ class ExitTest(system_job.SystemTest):
         done = self.probe(ranks, series, "fork", *phases)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         outcomes = lines_of_json(done.stdout)
-        self.assertEqual([one["code"] for one in outcomes], ["Ok"] * ranks * len(phases), done.stdout)
+        self.assertEqual([outcome["code"] for outcome in outcomes], ["Ok"] * ranks * len(phases), done.stdout)
         status, report = verify("--series", series)
         self.assertEqual(status, VALID, report)
-        verdicts = [one["verdict"] for one in report["reports"]]
+        verdicts = [item["verdict"] for item in report["reports"]]
         self.assertEqual(verdicts, ["committed"] * (1 + len(phases)))
         count("committed", len(phases))
 

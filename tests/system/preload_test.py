@@ -179,7 +179,7 @@ class SaveTest(PreloadTest):
         """Those of a save in which nothing goes wrong."""
         series, log = self.new_series(), self.folder / "trace"
         words = shim(series, log, rank=rank, refuse=refuse)
-        done = save(series, FAULTY_STEP, ranks, {one: words for one in range(ranks)})
+        done = save(series, FAULTY_STEP, ranks, {item: words for item in range(ranks)})
         self.assertEqual(done.codes, ["Ok"] * ranks, done.text)
         calls = read_log(log)
         log.unlink()
@@ -196,7 +196,7 @@ class SaveTest(PreloadTest):
         series = self.new_series()
         log = series.with_suffix(".log")
         words = shim(series, log, case, case.rank if ranks > 1 else None, refuse)
-        outcome = save(series, FAULTY_STEP, ranks, {one: words for one in range(ranks)})
+        outcome = save(series, FAULTY_STEP, ranks, {rank: words for rank in range(ranks)})
         is_struck = self.struck(case, log)
         verdict = self.check_attempt(series, outcome)
         self.assertEqual(content_of(self.directory_of(series, OLD_STEP)), self.older)
@@ -505,7 +505,7 @@ class TrainingTest(PreloadTest):
             return []
         saved = re.findall(r"  saved (step-\S+)", text)
         _, report = verify("--series", folder / "series")
-        verdicts = {os.path.basename(one["path"]): one["verdict"] for one in report["reports"]}
+        verdicts = {os.path.basename(item["path"]): item["verdict"] for item in report["reports"]}
         self.assertEqual(set(verdicts.values()) - {"committed"}, set(), report)
         self.assertEqual(set(saved) - set(verdicts), set(), text)
         for step in re.findall(r"save of step (\d+) failed: (?!.*R-CMT-07)", text):

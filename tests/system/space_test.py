@@ -100,7 +100,7 @@ class SpaceTest(system_job.SystemTest):
             return self.save_and_judge(series)
 
         reported = self.sweep(one_size)
-        self.assertIn("R-CMT-08", [one["rule"] for one in reported], "the early answer")
+        self.assertIn("R-CMT-08", [item["rule"] for item in reported], "the early answer")
 
     def fills_up(self, phase, pages, ranks=1, rank=0, rows=24):
         """The disk is filled by somebody else when the phase begins, behind the check of the preflight."""
@@ -116,7 +116,7 @@ class SpaceTest(system_job.SystemTest):
             for rows in (24, 90) if tools.all else (24,):
                 print(f"filled when the phase {phase} begins, {rows} rows")
                 reported = self.sweep(lambda pages, phase=phase, rows=rows: self.fills_up(phase, pages, rows=rows))
-                places |= {os.path.splitext(one["path"])[1] for one in reported}
+                places |= {os.path.splitext(item["path"])[1] for item in reported}
         self.assertLessEqual({".blob", ".index", ".commit"}, places)
 
     def test_a_disk_that_fills_up_under_ranks(self):
@@ -157,7 +157,7 @@ class SpaceTest(system_job.SystemTest):
             return outcome
 
         reported = self.sweep(one_size, "inodes")
-        places = [os.path.basename(one["path"]).rpartition(".")[2] for one in reported]
+        places = [os.path.basename(item["path"]).rpartition(".")[2] for item in reported]
         self.assertEqual(places[:3], ["blob", "index", "commit"])
         self.assertIn(places[3:], ([], ["COMMIT"]), "on tmpfs a second name takes an inode as well")
 

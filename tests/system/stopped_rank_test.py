@@ -64,12 +64,12 @@ class StoppedRankTest(system_job.SystemTest):
         launcher, pid = self.start(series, rank, phase)
         self.wait_for(lambda: len(self.answers().saves) >= RANKS - 1, "the other ranks to answer")
         others = self.answers()
-        for one in others.saves:
-            self.assertNotEqual(one["rank"], rank)
-            self.assertLess(one["seconds"], DEADLINE_SECONDS + TOLERANCE_SECONDS, one)
-            if one["code"] == "Timeout":
-                self.assertIn(f"save of step {FAULTY_STEP} to {series}, phase ", one["message"])
-                self.assertEqual(one["cause"], one["rank"])
+        for save in others.saves:
+            self.assertNotEqual(save["rank"], rank)
+            self.assertLess(save["seconds"], DEADLINE_SECONDS + TOLERANCE_SECONDS, save)
+            if save["code"] == "Timeout":
+                self.assertIn(f"save of step {FAULTY_STEP} to {series}, phase ", save["message"])
+                self.assertEqual(save["cause"], save["rank"])
         may_be_committed = phase == "verdict"
         if not may_be_committed:
             self.assertEqual(others.codes, ["Timeout"] * (RANKS - 1), others.text)
@@ -81,7 +81,7 @@ class StoppedRankTest(system_job.SystemTest):
         self.assertGreater(len(newer), 2)
         os.kill(pid, signal.SIGCONT)
         self.wait_for(lambda: len(self.answers().saves) == RANKS, "the stopped rank to answer")
-        late = next(one for one in self.answers().saves if one["rank"] == rank)
+        late = next(save for save in self.answers().saves if save["rank"] == rank)
         self.assertEqual(files_of(series, NEXT_STEP), newer, "a late rank cannot touch a newer attempt")
         self.flag.touch()
         launcher.wait(30)

@@ -90,7 +90,7 @@ class StraceTest(system_job.SystemTest):
             self.assertEqual(state, expected)
             self.assertEqual(errors.count(" failed: Io"), 1, errors)
             status, report = verify("--series", series)
-            self.assertEqual((status, [one["step"] for one in report["reports"]]), (VALID, [3, 2]), report)
+            self.assertEqual((status, [item["step"] for item in report["reports"]]), (VALID, [3, 2]), report)
             print(f"training, EIO of sync 2 of rank {rank}: one save failed, two stand, the model is the same")
             count("trainings")
 

@@ -168,7 +168,7 @@ class SystemTest(unittest.TestCase):
         """What must hold after any fault; returns the verdict on the attempt."""
         status, report = verify("--series", series)
         self.assertEqual(status, VALID, report)
-        verdicts = {one["path"]: one["verdict"] for one in report["reports"]}
+        verdicts = {item["path"]: item["verdict"] for item in report["reports"]}
         self.assertEqual(verdicts[str(self.directory_of(series, OLD_STEP))], "committed")
         attempt = self.directory_of(series, FAULTY_STEP)
         verdict = verify(attempt)[0] if attempt else NOTHING
@@ -201,7 +201,7 @@ class SystemTest(unittest.TestCase):
     def check_same_failure(self, outcome, ranks):
         """All ranks reported the same error, the first cause."""
         self.assertEqual(len(outcome.saves), ranks, outcome.text)
-        reported = {json.dumps({k: v for k, v in one.items() if k not in ("rank", "seconds")}) for one in outcome.saves}
+        reported = {json.dumps({k: v for k, v in item.items() if k not in ("rank", "seconds")}) for item in outcome.saves}
         self.assertEqual(len(reported), 1, reported)
 
     def check_all(self, check, cases):

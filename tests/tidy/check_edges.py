@@ -221,7 +221,7 @@ def banned_python(tree):
             if not (isinstance(node.func.value, ast.Name) and node.func.value.id in BANNED_IN_PYTHON):
                 yield node.lineno, node.func.attr
         elif isinstance(node, ast.ImportFrom) and node.module in BANNED_IN_PYTHON:
-            yield from ((node.lineno, one.name) for one in node.names if one.name in BANNED_IN_PYTHON[node.module])
+            yield from ((node.lineno, name.name) for name in node.names if name.name in BANNED_IN_PYTHON[node.module])
 
 
 def check_banned_python(root):

@@ -5,7 +5,8 @@
 The tables of spec/*.md say which rules there are. Each is a string in lib/ or readers/, unless its row says
 that there is nothing to report; each id in the code has a row. A rule of reader-rules.md is stated once, in the
 section of container.md that its row names, and has its entry in tests/conformance/corpus.md, which has no entry
-without a rule; a rule of commit.md, series.md or staged.md has the test that it names, and binds one of three (commit.md 2.8).
+without a rule; a rule of commit.md, series.md, staged.md or fingerprint.md has the test that it names; one of the first three binds
+one of three (commit.md 2.8).
 """
 
 import pathlib
@@ -58,8 +59,8 @@ def check_code(rules, in_code):
 
 
 def check_corpus(reader_rules):
-    """Rows of reader-rules.md against corpus.md."""
-    codes = {rule: code for rule, code, *_ in reader_rules}
+    """Rows of reader-rules.md against corpus.md, which may also have entries of the rules of fingerprint.md."""
+    codes = {rule: code for rule, code, *_ in (*reader_rules, *rows("spec/fingerprint.md", RULE.pattern))}
     entries = {cells[0]: cells for cells in rows("tests/conformance/corpus.md", r"(good|bad)-.*")}
     for rule, code, entry, *_ in reader_rules:
         if entry != "-" and entry not in entries:
@@ -69,7 +70,7 @@ def check_corpus(reader_rules):
         if (in_name.group() if in_name else "-") != rule:
             yield f"{name}: its name does not hold its rule {rule}"
         if rule != "-" and rule not in codes:
-            yield f"{name}: {rule} is not in reader-rules.md"
+            yield f"{name}: {rule} is in neither reader-rules.md nor fingerprint.md"
         elif rule != "-" and codes[rule] != code:
             yield f"{name}: {code}, but {rule} is {codes[rule]}"
         elif rule == "-" and code != "Ok":
@@ -148,6 +149,7 @@ def main():
     problems += check_tests("spec/commit.md")
     problems += check_tests("spec/series.md")
     problems += check_tests("spec/staged.md")
+    problems += check_tests("spec/fingerprint.md")
     for problem in problems:
         print(problem)
     if len(rules) < 100 or len(reader_rules) < 70:

@@ -48,9 +48,9 @@ def imports_of(path, modules):
     """(line, module) of each import of the package, also within functions."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            names = [one.name for one in node.names]
+            names = [child.name for child in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            names = [f"{node.module}.{one.name}" for one in node.names]
+            names = [f"{node.module}.{child.name}" for child in node.names]
         else:
             continue
         for name in names:

@@ -5,8 +5,8 @@
 #include <limits>
 #include <thread>
 
-#include "sealpoint/threads.h"
-#include "sealpoint/verdict.h"
+#include "sealpoint/limits.h"
+#include "sealpoint/status.h"
 #include "tools/common/limits.h"
 #include "tools/common/output.h"
 
@@ -46,8 +46,9 @@ ExitStatus StatusOfError(const Status& error) {
 }
 
 ExitStatus Fail(std::string_view program, const Status& error, const std::string& hint,
-                JsonWriter* json) {
-  const ExitStatus status = StatusOfError(error);
+                JsonWriter* json, ExitStatus corrupt) {
+  ExitStatus status = StatusOfError(error);
+  if (status == ExitStatus::kCorrupt) status = corrupt;
   if (json != nullptr) {
     json->Fail(error, status);
     return status;

@@ -9,7 +9,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "sealpoint/compare.h"
+#include "sealpoint/content.h"
 #include "tools/common/exit_status.h"
 #include "tools/common/json.h"
 
@@ -31,9 +31,9 @@ std::string PrefixOf(const std::string& name, std::size_t depth);
 ExitStatus StatusOfError(const Status& error);
 
 // Reports the error that ended a command: as the document if `json` is not null, else on standard
-// error, with a hint if that is not empty.
+// error, with a hint if that is not empty. `corrupt`: kUnreadable if 1 is an answer of the command.
 ExitStatus Fail(std::string_view program, const Status& error, const std::string& hint,
-                JsonWriter* json);
+                JsonWriter* json, ExitStatus corrupt = ExitStatus::kCorrupt);
 
 }  // namespace sealpoint::tools
 

@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "sealpoint/compare.h"
-#include "sealpoint/progress.h"
+#include "sealpoint/content.h"
+#include "sealpoint/phases.h"
 #include "tools/ckpt/command.h"
 #include "tools/ckpt/content.h"
 #include "tools/common/json.h"
@@ -59,6 +59,8 @@ constexpr std::string_view ChangeName(ContentChange change) {
       return "media_type";
     case ContentChange::kBytes:
       return "bytes";
+    case ContentChange::kUnknown:
+      return "unknown";
   }
   return "bytes";
 }
@@ -195,7 +197,9 @@ class Diff {
 
   ExitStatus Run() {
     const Status status = Compare();
-    if (!status.ok()) return Fail(status);
+    if (!status.ok()) {
+      return Fail(program_, status, "", options_.json ? &json_ : nullptr, ExitStatus::kUnreadable);
+    }
     options_.json ? WriteReport() : PrintReport();
     return report_.is_same() ? ExitStatus::kValid : ExitStatus::kDifferent;
   }
@@ -225,21 +229,6 @@ class Diff {
     report_ = *std::move(report);
     facts_ = DifferentFacts(*first_, *second_);
     return {};
-  }
-
-  // That bytes are corrupt is not the answer 1.
-  ExitStatus Fail(const Status& error) {
-    ExitStatus status = StatusOfError(error);
-    if (status == ExitStatus::kCorrupt) status = ExitStatus::kUnreadable;
-    if (options_.json) {
-      json_.Fail(error, status);
-    } else {
-      PrintError(program_, error.ToString());
-      if (const std::string hint = HintForLimit(error); !hint.empty()) {
-        PrintError(program_, "hint: " + hint);
-      }
-    }
-    return status;
   }
 
   static std::string Described(const TensorInfo& tensor) {
@@ -287,11 +276,14 @@ class Diff {
   }
 
   void PrintReport() const {
-    for (const TensorDifference& one : report_.tensors) PrintTensor(one);
-    for (const ObjectDifference& one : report_.objects) {
+    for (const TensorDifference& tensor_difference : report_.tensors)
+      PrintTensor(tensor_difference);
+    for (const ObjectDifference& object_difference : report_.objects) {
       Print("{}: object {}\n",
-            one.change == ContentChange::kBytes ? "changed" : ChangeName(one.change),
-            Printable(one.name));
+            object_difference.change == ContentChange::kBytes
+                ? "changed"
+                : ChangeName(object_difference.change),
+            Printable(object_difference.name));
     }
     for (const Fact& fact : facts_) {
       Print("fact: {}: {} and {}\n", Printable(fact.name), OrNone(fact.first), OrNone(fact.second));
@@ -334,11 +326,12 @@ class Diff {
     json_.BeginObject();
     json_.Field("is_same", report_.is_same());
     json_.BeginArray("tensors");
-    for (const TensorDifference& one : report_.tensors) json_.Element(TensorToJson(one));
+    for (const TensorDifference& difference : report_.tensors)
+      json_.Element(TensorToJson(difference));
     json_.End();
     json_.BeginArray("objects");
-    for (const ObjectDifference& one : report_.objects) {
-      json_.Element({{"name", one.name}, {"change", ChangeName(one.change)}});
+    for (const ObjectDifference& object : report_.objects) {
+      json_.Element({{"name", object.name}, {"change", ChangeName(object.change)}});
     }
     json_.End();
     json_.BeginArray("facts");

@@ -60,12 +60,12 @@ class Program {
       return ExitStatus::kValid;
     }
     if (argc > 1 && argv[1][0] != '-' && FindEntry(argv[1]) == nullptr) {
-      return UsageError(app_, argc, argv.data(), fmt::format("there is no command {}", argv[1]));
+      return UsageError(app_, argc, argv.data(), fmt::format("unknown command {}", argv[1]));
     }
     if (const std::optional<ExitStatus> status = Parse(app_, argc, argv.data())) return *status;
     const auto chosen = commands_.find(&ChosenOf(app_));
     if (chosen == commands_.end()) {
-      return UsageError(app_, argc, argv.data(), "no option stands before this command");
+      return UsageError(app_, argc, argv.data(), "options must follow this command");
     }
     return chosen->second->Run(ProgramName(app_));
   }

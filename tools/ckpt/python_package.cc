@@ -30,7 +30,7 @@ constexpr const char* kRun =
 std::vector<char*> ArgumentsOf(const char* code, std::span<const char* const> words) {
   std::vector<char*> arguments;
   for (const char* one : {kPython, "-c", code}) arguments.push_back(const_cast<char*>(one));
-  for (const char* one : words) arguments.push_back(const_cast<char*>(one));
+  for (const char* word : words) arguments.push_back(const_cast<char*>(word));
   arguments.push_back(nullptr);
   return arguments;
 }
@@ -53,8 +53,8 @@ ExitStatus RunInPython(std::span<const char* const> words) {
   if (IsInstalled()) (void)::execvp(kPython, ArgumentsOf(kRun, words).data());
   const Status error(
       Code::kUnsupported,
-      fmt::format("the Python package sealpoint has this command, and {} does not find it: install "
-                  "it, or put the folder of its Python first in PATH",
+      fmt::format("this command is in the Python package sealpoint, which {} cannot find: install "
+                  "it, or put the directory of its Python first in PATH",
                   kPython));
   const bool wants_json = std::ranges::find(words, std::string_view("--json")) != words.end();
   const std::string program = fmt::format("ckpt {}", words.front());

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "sealpoint/progress.h"
-#include "sealpoint/statistics.h"
+#include "sealpoint/content.h"
+#include "sealpoint/phases.h"
 #include "tools/ckpt/command.h"
 #include "tools/ckpt/content.h"
 #include "tools/ckpt/report/stats_store.h"
@@ -83,7 +83,11 @@ class Stats {
 
   ExitStatus Run() {
     const auto tensors = Compute();
-    if (!tensors) return Fail(tensors.error());
+    if (!tensors) {
+      JsonWriter json;
+      return Fail(program_, tensors.error(), "", options_.json ? &json : nullptr,
+                  ExitStatus::kUnreadable);
+    }
     const std::vector<Row> rows = RowsOf(*tensors, options_.depth);
     std::uint64_t nonfinite = 0;
     for (const Row& row : rows) nonfinite += row.values.nonfinite_count();
@@ -108,21 +112,6 @@ class Stats {
     const Status stored = store.PutValues(ContentKey::Of(**checkpoint), *tensors);
     if (!stored.ok()) return stored;
     return tensors;
-  }
-
-  // That bytes are corrupt is not the answer 1.
-  ExitStatus Fail(const Status& error) const {
-    ExitStatus status = StatusOfError(error);
-    if (status == ExitStatus::kCorrupt) status = ExitStatus::kUnreadable;
-    if (options_.json) {
-      JsonWriter().Fail(error, status);
-    } else {
-      PrintError(program_, error.ToString());
-      if (const std::string hint = HintForLimit(error); !hint.empty()) {
-        PrintError(program_, "hint: " + hint);
-      }
-    }
-    return status;
   }
 
   static std::string Short(double value) { return fmt::format("{:.4g}", value); }

@@ -2,7 +2,7 @@
 #ifndef SEALPOINT_TOOLS_COMMON_EXIT_STATUS_H_
 #define SEALPOINT_TOOLS_COMMON_EXIT_STATUS_H_
 
-#include "sealpoint/verdict.h"
+#include "sealpoint/status.h"
 
 namespace sealpoint::tools {
 

@@ -15,7 +15,7 @@ std::string HintForSeries(const std::string& path, std::string_view otherwise) {
   PlaceDescription found = DescribePlace(path);
   if (found.kind == PlaceKind::kSeries) return "";
   if (found.kind != PlaceKind::kCheckpoint) return std::move(found).text;
-  return "it is a checkpoint itself; " + std::string(otherwise);
+  return "it is a checkpoint; " + std::string(otherwise);
 }
 
 }  // namespace sealpoint::tools

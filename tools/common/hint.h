@@ -12,7 +12,7 @@ namespace sealpoint::tools {
 std::string HintForCheckpoint(const std::string& path);
 // `otherwise`: what to do with a checkpoint that was given as a series.
 std::string HintForSeries(const std::string& path,
-                          std::string_view otherwise = "give it without --series");
+                          std::string_view otherwise = "pass it without --series");
 
 }  // namespace sealpoint::tools
 

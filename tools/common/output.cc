@@ -9,7 +9,7 @@
 #include <cstring>
 #include <string>
 
-#include "sealpoint/text.h"
+#include "sealpoint/bytes.h"
 #include "tools/common/terminal.h"
 
 namespace sealpoint::tools {

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "sealpoint/verdict.h"
+#include "sealpoint/status.h"
 
 namespace sealpoint::tools {
 

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "sealpoint/bytes.h"
 #include "sealpoint/id.h"
-#include "sealpoint/text.h"
 
 // How the tools write numbers and names for people.
 

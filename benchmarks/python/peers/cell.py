@@ -58,7 +58,7 @@ class Cell:
 
 
 class WrongBytesError(Exception):
-    """A peer loaded something else than was saved."""
+    """A peer loaded other data than was saved."""
 
 
 def slice_box(tensor):
@@ -169,7 +169,7 @@ class Run:
         for held in state:
             if not equal(held):
                 box = f"{list(held.box.offset)} + {list(held.box.shape)}"
-                raise WrongBytesError(f"tensor {held.tensor.name}, box {box}: loaded something else than was saved")
+                raise WrongBytesError(f"tensor {held.tensor.name}, box {box}: loaded other data than was saved")
 
     def load(self):
         by_columns = self.operation == "reshard"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Messages by which ranks agree on a call, for a face over the library that exchanges them itself:
-// the communicators of the Python package are replaced between two exchanges. Not for programs.
+// Messages that ranks exchange to agree on a call, for a language binding that exchanges these
+// messages itself. The Python package does so because it replaces its communicators between two
+// exchanges. Not for use by programs.
 #ifndef SEALPOINT_DETAIL_AGREEMENT_H_
 #define SEALPOINT_DETAIL_AGREEMENT_H_
 
@@ -17,21 +18,23 @@
 
 namespace sealpoint::detail {
 
-// A call that all ranks make together, as errors name it: "save of step 7 'runs/a'".
+// A call that all ranks make together. `text` is its name in errors: "save of step 7 'runs/a'".
 struct NamedCall {
   std::string text{};
-  // Name and value of each argument that must be the same on all ranks, in the same order.
+  // Name and value of each argument that must be the same on all ranks. All ranks list the
+  // arguments in the same order.
   std::vector<std::pair<std::string, std::string>> arguments{};
 };
 
-// The message of a rank on `host`. An empty host makes the bytes of equal calls equal.
+// Returns the message that a rank on `host` sends. If `host` is empty, equal calls have equal
+// messages.
 SEALPOINT_EXPORT Bytes EncodeCall(const NamedCall& call, std::string_view host);
 
-// Compares the messages of all ranks, in rank order. Errors: InvalidArgument (names the call or the
-// argument, both values and ranks), Comm (malformed).
+// Compares the messages of all ranks, given in rank order. Errors: InvalidArgument (the error names
+// the call or the argument, both values and both ranks), Comm (a malformed message).
 SEALPOINT_EXPORT Status CompareCalls(std::span<const Bytes> calls);
 
-// An error as bytes, and back. Errors of DecodeError besides: Comm (malformed).
+// Convert an error to bytes and back. If the bytes are malformed, DecodeError returns Comm.
 SEALPOINT_EXPORT Bytes EncodeError(const Status& error);
 SEALPOINT_EXPORT Status DecodeError(ByteSpan bytes);
 

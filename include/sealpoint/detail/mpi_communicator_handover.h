@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Part of the MPI adapter; included by mpi_communicator.h alone.
-
-// This is outside the guard because the class below is nested in a class of mpi_communicator.h, and
-// the functions included at the end of that header need both. The headers can therefore be included
-// in any order.
-#include "sealpoint/mpi_communicator.h"
-
+// Part of mpi_communicator_impl.h.
 #ifndef SEALPOINT_DETAIL_MPI_COMMUNICATOR_HANDOVER_H_
 #define SEALPOINT_DETAIL_MPI_COMMUNICATOR_HANDOVER_H_
 
-#include <mpi.h>
+#include <sched.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <span>
@@ -22,12 +18,13 @@
 #include <string_view>
 #include <utility>
 
-#include "sealpoint/deadline.h"
+#include "sealpoint/limits.h"
+#include "sealpoint/mpi_communicator.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint {
+namespace sealpoint::detail::mpi {
 
-inline Status MpiCommunicator::MpiError(std::string_view operation, int code) {
+inline Status MpiError(std::string_view operation, int code) {
   std::array<char, MPI_MAX_ERROR_STRING> text = {};
   int length = 0;
   if (MPI_Error_string(code, text.data(), &length) != MPI_SUCCESS) length = 0;
@@ -36,29 +33,51 @@ inline Status MpiCommunicator::MpiError(std::string_view operation, int code) {
   return Status(Code::kComm, message.append(" (MPI error ") + std::to_string(code) + ")");
 }
 
-// Transfers non-blocking operations of a background thread, one at a time, to the thread that may
-// call MPI. Only that thread makes MPI calls, in Progress, so MPI_THREAD_FUNNELED is enough.
-class MpiCommunicator::Handover {
+// Calls MPI_Test for each request; sets `done` to true if all are complete, and to false if not.
+// Returns the first error code. Does not use MPI_Testall, which may not report an error while
+// another request is pending, and which identifies the failed request only through individual
+// statuses.
+inline int TestAll(std::span<MPI_Request> requests, bool& done) {
+  done = true;
+  for (MPI_Request& request : requests) {
+    int is_over = 1;  // also for a null request
+    const int code = MPI_Test(&request, &is_over, MPI_STATUS_IGNORE);
+    if (code != MPI_SUCCESS) return code;
+    done = done && is_over != 0;
+  }
+  return MPI_SUCCESS;
+}
+
+// The non-blocking operations of a background thread, one at a time. By default they are handed
+// over to the thread that may call MPI: only that thread makes MPI calls, in Progress, so
+// MPI_THREAD_FUNNELED is enough. With MPI_THREAD_MULTIPLE the background thread makes the calls
+// itself.
+class Handover {
  public:
+  using Clock = std::chrono::steady_clock;
+
+  explicit Handover(bool is_multiple) : is_multiple_(is_multiple) {}
+  bool is_multiple() const { return is_multiple_; }
+
   // Makes the MPI calls that fill in the requests; returns the first error code.
   using Start = std::function<int()>;
 
   struct End {
-    // Success, an MPI error, the reason of an interruption, or Timeout if it is late.
+    // Success, an MPI error, the reason for an interruption, or Timeout if is_late is set.
     Status status{};
     bool is_late = false;  // the deadline passed
-    // MPI may still access the operation's memory, permanently.
+    // MPI may access the operation's memory at any later time.
     bool is_under_way = false;
   };
 
-  // On the background thread: begins a call. All its operations share this deadline.
+  // On the background thread: begins a call. All operations of the call share this deadline.
   void StartClock(std::chrono::milliseconds deadline) {
     const std::lock_guard lock(mutex_);
     deadline_ = PolledDeadline(deadline);
   }
 
-  // On the background thread: waits until the operation is over. Only Progress checks the deadline,
-  // because without calls of Progress no thread could advance the operation.
+  // On the background thread: waits until the operation is over. Only Advance checks the deadline,
+  // because the operation can only advance in this function.
   End Run(std::string_view name, const Start& start, std::span<MPI_Request> requests) {
     std::unique_lock lock(mutex_);
     if (!interrupted_.ok()) return {.status = interrupted_};
@@ -67,9 +86,11 @@ class MpiCommunicator::Handover {
     requests_ = requests;
     state_ = State::kWanted;
     error_ = Status();
-    changed_.wait(lock, [this] {
-      return state_ == State::kDone || state_ == State::kLate || !interrupted_.ok();
-    });
+    if (is_multiple_) {
+      Drive(lock);
+    } else {
+      changed_.wait(lock, [this] { return IsOver(); });
+    }
     const State reached = std::exchange(state_, State::kIdle);
     if (reached == State::kDone) return {.status = error_, .is_under_way = !error_.ok()};
     if (reached == State::kLate) {
@@ -78,10 +99,53 @@ class MpiCommunicator::Handover {
     return {.status = interrupted_, .is_under_way = reached == State::kStarted};
   }
 
-  // On the thread that may call MPI: starts or tests the current operation. Returns true if there
-  // was progress.
+  // On the thread that may call MPI: starts or tests the current operation. Returns true if the
+  // operation made progress.
   bool Progress() {
     const std::lock_guard lock(mutex_);
+    return !is_multiple_ && Advance();
+  }
+
+  void Interrupt(const Status& reason) {
+    const std::lock_guard lock(mutex_);
+    SetInterrupted(reason);
+  }
+  bool is_interrupted() const {
+    const std::lock_guard lock(mutex_);
+    return !interrupted_.ok();
+  }
+
+ private:
+  enum class State : std::uint8_t { kIdle, kWanted, kStarted, kDone, kLate };
+
+  bool IsOver() const {
+    return state_ == State::kDone || state_ == State::kLate || !interrupted_.ok();
+  }
+  // The mutex is held during each MPI call: nothing calls MPI after Interrupt has returned. The
+  // thread yields first, since most exchanges take less than a millisecond. After that a rank is
+  // probably late, and the thread sleeps for a sixteenth of the time that it has waited, up to 5
+  // ms.
+  void Drive(std::unique_lock<std::mutex>& lock) {
+    constexpr int kYields = 200;
+    constexpr std::chrono::microseconds kLongestSleep(5000);
+    const auto began = Clock::now();
+    for (int tests = 0;; ++tests) {
+      Advance();
+      if (IsOver()) return;
+      if (tests < kYields) {
+        lock.unlock();
+        sched_yield();
+        lock.lock();
+      } else {
+        changed_.wait_for(lock,
+                          std::min<Clock::duration>((Clock::now() - began) / 16, kLongestSleep),
+                          [this] { return IsOver(); });
+      }
+      if (IsOver()) return;
+    }
+  }
+  // Starts or tests the current operation. Precondition: the mutex is held.
+  bool Advance() {
     if (state_ != State::kWanted && state_ != State::kStarted) return false;
     int finalized = 0;
     MPI_Finalized(&finalized);
@@ -105,19 +169,6 @@ class MpiCommunicator::Handover {
     }
     return has_moved;
   }
-
-  void Interrupt(const Status& reason) {
-    const std::lock_guard lock(mutex_);
-    SetInterrupted(reason);
-  }
-  bool is_interrupted() const {
-    const std::lock_guard lock(mutex_);
-    return !interrupted_.ok();
-  }
-
- private:
-  enum class State : std::uint8_t { kIdle, kWanted, kStarted, kDone, kLate };
-
   void SetInterrupted(const Status& reason) {
     if (interrupted_.ok()) interrupted_ = reason;
     changed_.notify_all();
@@ -129,6 +180,7 @@ class MpiCommunicator::Handover {
     return true;
   }
 
+  const bool is_multiple_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   State state_ = State::kIdle;
@@ -140,6 +192,6 @@ class MpiCommunicator::Handover {
   PolledDeadline deadline_{kForever};
 };
 
-}  // namespace sealpoint
+}  // namespace sealpoint::detail::mpi
 
 #endif  // SEALPOINT_DETAIL_MPI_COMMUNICATOR_HANDOVER_H_

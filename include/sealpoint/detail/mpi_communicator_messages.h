@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Broadcast, gather and exchange of MpiCommunicator; included by mpi_communicator.h alone.
+// Part of mpi_communicator_impl.h: broadcast, gather and exchange.
 #ifndef SEALPOINT_DETAIL_MPI_COMMUNICATOR_MESSAGES_H_
 #define SEALPOINT_DETAIL_MPI_COMMUNICATOR_MESSAGES_H_
-
-#include <mpi.h>
 
 #include <algorithm>
 #include <cstring>
@@ -13,40 +11,116 @@
 #include <span>
 #include <utility>
 
-#include "sealpoint/mpi_communicator.h"
+#include "sealpoint/mpi_communicator_impl.h"
 
-namespace sealpoint {
+namespace sealpoint::detail::mpi {
 
-// Capacity for bytes after the head of a first message. At most 64 KiB from all ranks together
-// arrive at one rank, which costs no more than empty messages.
-inline std::size_t MpiCommunicator::FirstRoom() const {
+// Number of bytes that fit into a first message after its head. With this number, all ranks
+// together send at most 64 KiB of payload to one rank in their first messages; up to that size, the
+// messages cost no more than empty messages. Between pairs of ranks, a first message has only the
+// length that it needs, and arrives without the receiver's help: MPI libraries send up to 4 KiB so.
+std::size_t CommunicatorImpl::FirstRoom() const {
+  constexpr std::size_t kRoomInPairs = 2048;
+  if (handover_) return std::min(kRoomInPairs, options_.message_max_bytes);
   constexpr std::size_t kRoomMax = 4096;
   constexpr std::size_t kTogetherMax = std::size_t{64} << 10;
   return std::min({kRoomMax, kTogetherMax / ranks(), options_.message_max_bytes / ranks()});
 }
 
-inline void MpiCommunicator::PutFirst(const FirstHead& head, ByteSpan bytes,
-                                      std::span<std::byte> message) {
+void CommunicatorImpl::PutFirst(const FirstHead& head, ByteSpan bytes,
+                                std::span<std::byte> message) {
   std::memcpy(message.data(), &head, sizeof(head));
   const std::size_t count = std::min(bytes.size(), message.size() - sizeof(head));
   std::copy_n(bytes.begin(), count, message.begin() + sizeof(head));
 }
 
-inline MpiCommunicator::FirstHead MpiCommunicator::HeadOf(ByteSpan message) {
+CommunicatorImpl::FirstHead CommunicatorImpl::HeadOf(ByteSpan message) {
   FirstHead head;
   std::memcpy(&head, message.data(), sizeof(head));
   return head;
 }
 
-inline ByteSpan MpiCommunicator::BytesOf(ByteSpan message) {
+ByteSpan CommunicatorImpl::BytesOf(ByteSpan message) {
   const std::uint64_t size = HeadOf(message).size;
   const ByteSpan room = message.subspan(sizeof(FirstHead));
   return room.first(static_cast<std::size_t>(std::min<std::uint64_t>(size, room.size())));
 }
 
-inline Status MpiCommunicator::Broadcast(Bytes& bytes, int root) {
+bool CommunicatorImpl::Meets(int peers, int rank) const {
+  return rank != rank_ && (peers == kAllRanks || peers == rank);
+}
+
+// Sends outgoing[i] to each rank i that `to` names, and receives from each rank that `from` names.
+// For background threads: if ranks make progress only now and then, each at its own time, this
+// exchange ends after each rank has made progress once. The trees of MPI's collectives need one
+// time per level.
+Result<std::vector<Bytes>> CommunicatorImpl::ExchangeInPairs(std::vector<Bytes> outgoing, int to,
+                                                             int from) {
+  constexpr int kTag = 0;
+  auto operation = std::make_unique<Operation>();
+  const std::size_t size = sizeof(FirstHead) + FirstRoom();
+  operation->receive.resize(size * ranks());
+  operation->outgoing.resize(ranks());
+  operation->requests.assign(2 * ranks(), MPI_REQUEST_NULL);
+  for (std::size_t rank = 0; rank < ranks(); ++rank) {
+    if (!Meets(to, static_cast<int>(rank))) continue;
+    Bytes& first = operation->outgoing[rank];
+    first.resize(std::min(size, sizeof(FirstHead) + outgoing[rank].size()));
+    PutFirst({.size = outgoing[rank].size()}, outgoing[rank], first);
+  }
+  auto sent = Run(
+      "the exchange by MPI_Isend and MPI_Irecv", std::move(operation), [&, this](Operation& op) {
+        int code = MPI_SUCCESS;
+        MPI_Request* request = op.request();
+        for (int rank = 0; rank < size_ && code == MPI_SUCCESS; ++rank, ++request) {
+          if (!Meets(from, rank)) continue;
+          code = MPI_Irecv(op.receive.data() + size * static_cast<std::size_t>(rank),
+                           static_cast<int>(size), MPI_BYTE, rank, kTag, comm_, request);
+        }
+        for (int i = 1; i <= size_ && code == MPI_SUCCESS; ++i, ++request) {
+          const int rank = (rank_ + i) % size_;
+          const Bytes& first = op.outgoing[static_cast<std::size_t>(rank)];
+          if (first.empty()) continue;
+          code = MPI_Isend(first.data(), static_cast<int>(first.size()), MPI_BYTE, rank, kTag,
+                           comm_, request);
+        }
+        return code;
+      });
+  if (!sent.ok()) return std::move(sent).error();
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank != rank_ && !Meets(to, rank)) outgoing[static_cast<std::size_t>(rank)].clear();
+  }
+  const Bytes& messages = (*sent)->receive;
+  return ExchangeRest(std::move(outgoing), PartsOf(messages), SizesOf(messages));
+}
+
+Result<CommunicatorImpl::Numbers> CommunicatorImpl::ReduceInPairs(const Numbers& values) {
+  const auto bytes = std::as_bytes(std::span(values));
+  const auto all = ExchangeInPairs(std::vector<Bytes>(ranks(), Bytes(bytes.begin(), bytes.end())),
+                                   kAllRanks, kAllRanks);
+  if (!all.ok()) return all.error();
+  Numbers greatest(values.size());
+  for (const Bytes& of_rank : *all) {
+    Numbers numbers(values.size());
+    std::memcpy(numbers.data(), of_rank.data(), std::min(of_rank.size(), bytes.size()));
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      greatest[i] = std::max(greatest[i], numbers[i]);
+  }
+  return greatest;
+}
+
+Status CommunicatorImpl::Broadcast(Bytes& bytes, int root) {
   if (Status status = CheckRoot(root); !status.ok()) return status;
   StartClock();
+  if (handover_) {
+    const bool is_root = rank_ == root;
+    std::vector<Bytes> outgoing(ranks(), is_root ? bytes : Bytes());
+    auto incoming = ExchangeInPairs(std::move(outgoing), is_root ? kAllRanks : kNoRank,
+                                    is_root ? kNoRank : root);
+    if (!incoming.ok()) return incoming.error();
+    bytes = std::move((*incoming)[static_cast<std::size_t>(root)]);
+    return {};
+  }
   auto operation = std::make_unique<Operation>();
   operation->send.resize(sizeof(FirstHead) + FirstRoom());
   if (rank_ == root) PutFirst({.size = bytes.size()}, bytes, operation->send);
@@ -63,7 +137,7 @@ inline Status MpiCommunicator::Broadcast(Bytes& bytes, int root) {
   return BroadcastBytes(bytes, root, first.size());
 }
 
-inline Status MpiCommunicator::BroadcastBytes(Bytes& bytes, int root, std::size_t begin) {
+Status CommunicatorImpl::BroadcastBytes(Bytes& bytes, int root, std::size_t begin) {
   for (std::size_t done = begin; done < bytes.size(); done += options_.message_max_bytes) {
     const std::size_t count = std::min(options_.message_max_bytes, bytes.size() - done);
     auto segment = std::make_unique<Operation>();
@@ -78,19 +152,32 @@ inline Status MpiCommunicator::BroadcastBytes(Bytes& bytes, int root, std::size_
   return {};
 }
 
-inline Result<std::vector<Bytes>> MpiCommunicator::Gather(ByteSpan bytes, int root) {
+Result<std::vector<Bytes>> CommunicatorImpl::Gather(ByteSpan bytes, int root) {
   if (Status status = CheckRoot(root); !status.ok()) return status;
   StartClock();
+  if (handover_) {
+    const bool is_root = rank_ == root;
+    std::vector<Bytes> outgoing(ranks());
+    outgoing[static_cast<std::size_t>(root)].assign(bytes.begin(), bytes.end());
+    auto incoming = ExchangeInPairs(std::move(outgoing), is_root ? kNoRank : root,
+                                    is_root ? kAllRanks : kNoRank);
+    if (incoming.ok() && !is_root) incoming->clear();
+    return incoming;
+  }
   return GatherInSegments(bytes, root, false);
 }
 
-inline Result<std::vector<Bytes>> MpiCommunicator::AllGather(ByteSpan bytes) {
+Result<std::vector<Bytes>> CommunicatorImpl::AllGather(ByteSpan bytes) {
   StartClock();
+  if (handover_) {
+    return ExchangeInPairs(std::vector<Bytes>(ranks(), Bytes(bytes.begin(), bytes.end())),
+                           kAllRanks, kAllRanks);
+  }
   return GatherInSegments(bytes, 0, true);
 }
 
-// The concatenated first messages of all ranks.
-inline Result<Bytes> MpiCommunicator::GatherFirst(ByteSpan bytes) {
+// Returns the concatenated first messages of all ranks.
+Result<Bytes> CommunicatorImpl::GatherFirst(ByteSpan bytes) {
   auto operation = std::make_unique<Operation>();
   operation->send.resize(sizeof(FirstHead) + FirstRoom());
   PutFirst({.size = bytes.size()}, bytes, operation->send);
@@ -104,13 +191,13 @@ inline Result<Bytes> MpiCommunicator::GatherFirst(ByteSpan bytes) {
   return std::move((*done)->receive);
 }
 
-inline ByteSpan MpiCommunicator::MessageOf(std::size_t rank, ByteSpan messages) const {
+ByteSpan CommunicatorImpl::MessageOf(std::size_t rank, ByteSpan messages) const {
   const std::size_t size = messages.size() / ranks();
   return messages.subspan(rank * size, size);
 }
 
-// The bytes contained in the first messages.
-inline std::vector<Bytes> MpiCommunicator::PartsOf(ByteSpan messages) const {
+// Returns the bytes that the first messages contain, by rank.
+std::vector<Bytes> CommunicatorImpl::PartsOf(ByteSpan messages) const {
   std::vector<Bytes> parts(ranks());
   for (std::size_t rank = 0; rank < ranks(); ++rank) {
     const ByteSpan first = BytesOf(MessageOf(rank, messages));
@@ -120,7 +207,7 @@ inline std::vector<Bytes> MpiCommunicator::PartsOf(ByteSpan messages) const {
   return parts;
 }
 
-inline MpiCommunicator::Numbers MpiCommunicator::SizesOf(ByteSpan messages) const {
+CommunicatorImpl::Numbers CommunicatorImpl::SizesOf(ByteSpan messages) const {
   Numbers sizes(ranks());
   for (std::size_t rank = 0; rank < ranks(); ++rank) {
     sizes[rank] = HeadOf(MessageOf(rank, messages)).size;
@@ -128,20 +215,21 @@ inline MpiCommunicator::Numbers MpiCommunicator::SizesOf(ByteSpan messages) cons
   return sizes;
 }
 
-// Number of bytes of one rank per call if `total` bytes are collected on one rank: all of them if
-// they fit, otherwise an equal share of the maximum message size.
-inline std::uint64_t MpiCommunicator::SegmentLength(std::uint64_t total) const {
+// Number of bytes that each rank sends per call if one rank collects `total` bytes. If `total` fits
+// into one message, each rank sends all its bytes; if not, each rank sends an equal share of the
+// maximum message size.
+std::uint64_t CommunicatorImpl::SegmentLength(std::uint64_t total) const {
   const std::uint64_t limit = options_.message_max_bytes;
   return total <= limit ? limit : std::max<std::uint64_t>(1, limit / ranks());
 }
 
-inline std::uint64_t MpiCommunicator::SegmentSize(std::uint64_t size, std::uint64_t done,
-                                                  std::uint64_t segment) {
+std::uint64_t CommunicatorImpl::SegmentSize(std::uint64_t size, std::uint64_t done,
+                                            std::uint64_t segment) {
   return size <= done ? 0 : std::min(segment, size - done);
 }
 
-inline MpiCommunicator::Layout MpiCommunicator::LayOut(const Numbers& sizes, std::uint64_t done,
-                                                       std::uint64_t segment) {
+CommunicatorImpl::Layout CommunicatorImpl::LayOut(const Numbers& sizes, std::uint64_t done,
+                                                  std::uint64_t segment) {
   Layout layout;
   int start = 0;
   for (const std::uint64_t size : sizes) {
@@ -152,16 +240,16 @@ inline MpiCommunicator::Layout MpiCommunicator::LayOut(const Numbers& sizes, std
   return layout;
 }
 
-inline void MpiCommunicator::Append(std::vector<Bytes>& parts, const Bytes& received,
-                                    const Layout& layout) {
+void CommunicatorImpl::Append(std::vector<Bytes>& parts, const Bytes& received,
+                              const Layout& layout) {
   for (std::size_t rank = 0; rank < parts.size(); ++rank) {
     const auto begin = received.begin() + layout.starts[rank];
     parts[rank].insert(parts[rank].end(), begin, begin + layout.counts[rank]);
   }
 }
 
-inline Result<std::vector<Bytes>> MpiCommunicator::GatherInSegments(ByteSpan bytes, int root,
-                                                                    bool to_all) {
+Result<std::vector<Bytes>> CommunicatorImpl::GatherInSegments(ByteSpan bytes, int root,
+                                                              bool to_all) {
   const auto messages = GatherFirst(bytes);
   if (!messages.ok()) return std::move(messages).error();
   const Numbers sizes = SizesOf(*messages);
@@ -197,11 +285,15 @@ inline Result<std::vector<Bytes>> MpiCommunicator::GatherInSegments(ByteSpan byt
   return parts;
 }
 
-inline Result<std::vector<Bytes>> MpiCommunicator::AllToAll(std::vector<Bytes> outgoing) {
+Result<std::vector<Bytes>> CommunicatorImpl::AllToAll(std::vector<Bytes> outgoing) {
   StartClock();
-  // A rank with a wrong number of messages informs all ranks, so that they do not wait for it.
+  // A rank with a wrong number of messages informs all ranks, so that no rank waits for it.
   constexpr std::uint64_t kWrong = std::numeric_limits<std::uint64_t>::max();
   const bool is_good = outgoing.size() == ranks();
+  if (handover_) {
+    if (!is_good) return Break(Status(Code::kComm, "this rank has not one message per rank"));
+    return ExchangeInPairs(std::move(outgoing), kAllRanks, kAllRanks);
+  }
   auto operation = std::make_unique<Operation>();
   const std::size_t size = sizeof(FirstHead) + FirstRoom();
   operation->send.resize(size * ranks());
@@ -226,17 +318,17 @@ inline Result<std::vector<Bytes>> MpiCommunicator::AllToAll(std::vector<Bytes> o
   return ExchangeRest(std::move(outgoing), PartsOf(messages), sizes);
 }
 
-// Number of calls that send the remainder of a message after its first part.
-inline std::size_t MpiCommunicator::CountRest(const Bytes& bytes) const {
+// Number of MPI calls that send the rest of a message after its first part.
+std::size_t CommunicatorImpl::CountRest(const Bytes& bytes) const {
   if (bytes.size() <= FirstRoom()) return 0;
   return (bytes.size() - FirstRoom() - 1) / options_.message_max_bytes + 1;
 }
 
-// Both ranks of a pair know the length, so no other rank needs it. Nothing is copied: a rank sends
-// from the caller's memory and receives into the returned memory.
-inline Result<std::vector<Bytes>> MpiCommunicator::ExchangeRest(std::vector<Bytes> outgoing,
-                                                                std::vector<Bytes> incoming,
-                                                                const Numbers& receive_sizes) {
+// Sender and receiver of a message know its length, so no other rank needs to know it. Nothing is
+// copied: a rank sends from the caller's memory and receives into the returned memory.
+Result<std::vector<Bytes>> CommunicatorImpl::ExchangeRest(std::vector<Bytes> outgoing,
+                                                          std::vector<Bytes> incoming,
+                                                          const Numbers& receive_sizes) {
   const auto own = static_cast<std::size_t>(rank_);
   incoming[own] = std::move(outgoing[own]);
   outgoing[own].clear();
@@ -257,10 +349,10 @@ inline Result<std::vector<Bytes>> MpiCommunicator::ExchangeRest(std::vector<Byte
   return std::move((*moved)->incoming);
 }
 
-// Starts receives first, so that incoming messages have a destination. Each rank begins with its
-// neighbour, so that they do not all send to the same rank. MPI keeps the order of messages within
-// a pair, also between calls.
-inline int MpiCommunicator::StartRest(Operation& operation) const {
+// Starts the receives first, so that incoming messages have a destination. Each rank begins with
+// its neighbour, so that the ranks do not all send to the same rank. MPI keeps the order of
+// messages between two ranks, even across calls.
+int CommunicatorImpl::StartRest(Operation& operation) const {
   constexpr int kTag = 0;
   auto request = operation.requests.begin();
   int code = MPI_SUCCESS;
@@ -289,6 +381,6 @@ inline int MpiCommunicator::StartRest(Operation& operation) const {
   return code;
 }
 
-}  // namespace sealpoint
+}  // namespace sealpoint::detail::mpi
 
 #endif  // SEALPOINT_DETAIL_MPI_COMMUNICATOR_MESSAGES_H_

@@ -128,8 +128,7 @@ class Beside {
       return LeaveOutFile(entry, *file);
     }
     Put(entry.name, key, *std::move(node),
-        is_text ? "state beside the tensors: text"
-                : "state beside the tensors: a file of torch.save");
+        is_text ? "state in a separate file: text" : "state in a separate file: torch.save");
   }
 
  private:
@@ -143,7 +142,7 @@ class Beside {
     if (entry.name.ends_with(".safetensors") || (is_again && !options_.index.empty())) {
       return LeaveOut(entry, StrCat("not named by the index ", options_.index), true);
     }
-    LeaveOut(entry, is_again ? "weights in another form" : "of no kind that is read here", true);
+    LeaveOut(entry, is_again ? "weights in another form" : "of an unsupported kind", true);
   }
 
   void LeaveOut(const SourceEntry& entry, std::string reason, bool may_hold_state) {

@@ -86,8 +86,7 @@ std::optional<Shape> FindOverlap(std::vector<Box> boxes, const std::string& path
     looks += active.size();
     if (looks > kLooksMax) {
       Fail(Code::kLimitExceeded, path, boxes.size(),
-           " boxes of a tensor are irregular, expected a grid, or so few that each can be compared "
-           "with its neighbours");
+           " boxes of a tensor are irregular, expected a grid or fewer boxes");
     }
     for (const Box* const other : active) {
       if (auto shared = SharedElement(box, *other)) return shared;

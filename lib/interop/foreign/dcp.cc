@@ -12,7 +12,7 @@
 #include "lib/interop/foreign/failure.h"
 #include "lib/interop/foreign/formats.h"
 #include "lib/interop/foreign/node.h"
-#include "sealpoint/text.h"
+#include "sealpoint/bytes.h"
 
 // Directories of torch.distributed.checkpoint.
 
@@ -26,13 +26,13 @@ class Branch {
     Branch* branch = this;
     for (std::size_t i = 0; i + 1 < path.size(); ++i) {
       Child& child = branch->ChildAt(path[i]);
-      if (child.leaf) throw std::string("a value lies within another");
+      if (child.leaf) throw std::string("a value is nested in another one's path");
       if (child.branch == nullptr) child.branch = std::make_unique<Branch>();
       branch = child.branch.get();
     }
     Child& child = branch->ChildAt(path.back());
     if (child.leaf || child.branch != nullptr) {
-      throw std::string("two places of the state have this path");
+      throw std::string("duplicate path in the state");
     }
     child.leaf = std::move(node);
   }
@@ -157,7 +157,7 @@ class Ranks {
       return TensorNode(of_rank);
     }
     if (metadata == nullptr || !metadata->objects.contains(name)) {
-      throw Failure{MakeError(Code::kMismatch, "the rank does not have its own of it")
+      throw Failure{MakeError(Code::kMismatch, "the rank has no value of its own")
                         .AtPath(state_.path)
                         .AtObject(name)
                         .AtRank(rank, "")};
@@ -168,11 +168,10 @@ class Ranks {
     auto node = ReadItem(archive, {name, StrCat("rank", rank)}, false, files_, state_);
     if (state_.unread.size() > unread) throw Failure{state_.unread[unread].error};
     if (!node) {
-      throw Failure{MakeError(Code::kUnsupported,
-                              "a value of an unknown class, of which each rank has its own, cannot "
-                              "be left out")
-                        .AtPath(archive.path())
-                        .AtObject(StrCat(name, ".rank", rank))};
+      throw Failure{
+          MakeError(Code::kUnsupported, "a per-rank value of an unknown class cannot be left out")
+              .AtPath(archive.path())
+              .AtObject(StrCat(name, ".rank", rank))};
     }
     return *std::move(node);
   }
@@ -223,17 +222,16 @@ class Ranks {
     if (others != digests) {
       const auto [found, expected] = std::ranges::mismatch(others, digests);
       Differ(Code::kMismatch, rank, name,
-             StrCat("rank ", rank, " stored other bytes than a rank before it: CRC-32 ",
+             StrCat("rank ", rank, " stored different bytes than an earlier rank: CRC-32 ",
                     found == others.end() ? "of nothing" : DigestText(*found), ", expected ",
                     expected == digests.end() ? "of nothing" : DigestText(*expected),
-                    "; if each rank has its own of it, say so by per_rank"));
+                    "; if it differs by rank, name it in per_rank"));
     }
     for (const auto& [entry, size, crc] : digests) {
       if (crc || size == 0) continue;
       Differ(Code::kUnsupported, rank, name,
              StrCat("rank ", rank,
-                    " and one before it stored it without a CRC-32, so nobody can say if they "
-                    "agree"));
+                    " and an earlier rank stored it without a CRC-32, so they cannot be compared"));
     }
   }
 

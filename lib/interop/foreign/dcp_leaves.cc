@@ -9,7 +9,7 @@
 
 #include "lib/interop/foreign/failure.h"
 #include "lib/interop/foreign/torch_values.h"
-#include "sealpoint/text.h"
+#include "sealpoint/bytes.h"
 
 namespace sealpoint::internal::foreign {
 namespace {
@@ -20,7 +20,7 @@ class FileBytes {
   void Take(const SourceFile& file, const DcpPlace& place) {
     const auto left = left_.try_emplace(place.file, file.size()).first;
     if (left->second < place.size) {
-      Fail(Code::kCorrupt, file.path(), "the items of the file have more bytes than it has");
+      Fail(Code::kCorrupt, file.path(), "the items of the file exceed its size");
     }
     left->second -= place.size;
   }
@@ -156,7 +156,7 @@ std::optional<ForeignNode> ReadItem(const TorchZip& archive, ValuePath path, boo
   if (is_list_of_one) {
     if (!root->is(Pickled::Kind::kList) || root->parts()->items.size() != 1) {
       throw Failure{MakeError(Code::kCorrupt, "the item is a ", KindName(*root),
-                              ", expected a list of one object, as which Megatron stores it")
+                              ", expected a list of one object, as Megatron stores it")
                         .AtPath(archive.path())
                         .AtOffset(archive.pickle_begin())};
     }
@@ -225,14 +225,14 @@ void Describe(const std::set<std::string>& used, SourceFiles& files, ForeignChec
   for (const auto& [name, size] : sizes) {
     std::string meaning = "not part of the checkpoint, not read";
     if (used.contains(name)) {
-      meaning = size == 0 ? "MISSING or empty: the index names it"
+      meaning = size == 0 ? "MISSING or empty, but named by the index"
                           : "tensors and values, each a zip of torch.save";
     } else if (name == kMetadata || RankOf(name)) {
-      meaning = "index: a pickle that says which tensor is where";
+      meaning = "index: a pickle with the location of each tensor";
     } else if (name.ends_with(".distcp")) {
-      meaning = "left over: the index does not name it";
+      meaning = "leftover: not named by the index";
     } else if (name == ".metadata.tmp" || name == ".metadata.bck") {
-      meaning = "left over from a save";
+      meaning = "leftover of a save";
     }
     state.files.push_back({name, size, std::move(meaning)});
   }

@@ -13,7 +13,7 @@
 #include "lib/interop/foreign/pickle.h"
 #include "lib/interop/foreign/torch_zip.h"
 #include "lib/storage/path.h"
-#include "sealpoint/text.h"
+#include "sealpoint/bytes.h"
 
 namespace sealpoint::internal::foreign {
 namespace {
@@ -172,7 +172,7 @@ class MetadataReader {
   void Add(const std::string& name, const Pickled& stored) {
     if (metadata_.tensors.contains(name) || metadata_.objects.contains(name) ||
         metadata_.unread.contains(name) || metadata_.dropped.contains(name)) {
-      Malformed(StrCat("'", Printable(name.substr(0, kNameShownMax)), "' comes twice"));
+      Malformed(StrCat("'", Printable(name.substr(0, kNameShownMax)), "' is listed twice"));
     }
     try {
       AddDescribed(name, stored);

@@ -11,7 +11,6 @@
 #include "lib/storage/open_files.h"
 #include "lib/storage/path.h"
 #include "sealpoint/bytes.h"
-#include "sealpoint/text.h"
 
 namespace sealpoint {
 namespace internal::foreign {
@@ -136,8 +135,8 @@ void CheckLinks(const std::string& directory, const std::string& name) {
   const auto [rest, at] = std::ranges::mismatch(outer, inner);
   if (error || rest == outer.end()) return;
   Fail(Code::kUnsupported, path,
-       "a symbolic link that leads out of the directory, expected a file within it; copy the "
-       "directory with its links followed (cp -rL)");
+       "a symbolic link out of the directory, expected a file within it; copy the directory with "
+       "cp -rL, which follows links");
 }
 
 std::string WhatLinkIs(const std::string& directory, const std::string& name) {

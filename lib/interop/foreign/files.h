@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "lib/interop/foreign/budget.h"
-#include "sealpoint/block_cache.h"
 #include "sealpoint/interop.h"
+#include "sealpoint/object_store.h"
 #include "sealpoint/storage.h"
 
 // Files of other formats, read on demand. All functions throw Failure.

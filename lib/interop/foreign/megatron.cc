@@ -9,7 +9,7 @@
 #include "lib/interop/foreign/formats.h"
 #include "lib/interop/foreign/node.h"
 #include "lib/interop/foreign/others.h"
-#include "sealpoint/text.h"
+#include "sealpoint/bytes.h"
 
 // Directories of Megatron-core's torch_dist: those of DCP, with a file of the common state before
 // 0.19.
@@ -105,7 +105,7 @@ ForeignCheckpoint ReadMegatron(const std::string& path, SourceFiles& files) {
   for (ForeignFile& file : state.files) {
     if (file.name == kMarker) file.meaning = "marker of a finished save, with its format";
     if (file.name == kCommon) {
-      file.meaning = "common state: arguments, iteration, what the optimizer does not shard";
+      file.meaning = "common state: arguments, iteration, unsharded optimizer state";
     }
     if (file.name == kIntegrity) file.meaning = "digests of the files, not checked";
   }

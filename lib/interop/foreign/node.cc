@@ -56,7 +56,7 @@ ForeignNode ReadValue(safetensors::JsonReader& reader) {  // recursive, to the r
       std::set<std::string> keys;
       std::string key;
       for (reader.BeginObject(); reader.NextKey(key);) {
-        if (!keys.insert(key).second) reader.Fail("a key comes twice");
+        if (!keys.insert(key).second) reader.Fail("duplicate key");
         ForeignNode value = ReadValue(reader);
         members.push_back({key, std::move(value)});
       }
@@ -82,7 +82,7 @@ ForeignNode ReadValue(safetensors::JsonReader& reader) {  // recursive, to the r
     case safetensors::JsonReader::Kind::kNone:
       break;
   }
-  reader.Fail("no value is where one is expected");
+  reader.Fail("expected a value");
   return nullptr;
 }
 

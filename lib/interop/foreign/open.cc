@@ -63,7 +63,7 @@ std::optional<Other> OtherDirectory(const std::string& path, SourceFiles& files)
       entries, [](const SourceEntry& entry) { return entry.name.ends_with(".distcp"); });
   if (!has_items) return OtherFolder(path, files);
   return Other{Code::kNotACheckpoint,
-               "files of torch.distributed.checkpoint without .metadata: a save that did not end"};
+               "files of torch.distributed.checkpoint without .metadata: an unfinished save"};
 }
 
 std::optional<ForeignCheckpoint> ReadFile(const std::string& path, SourceFiles& files) {
@@ -91,7 +91,7 @@ std::optional<ForeignCheckpoint> ReadDirectory(const std::string& path, SourceFi
   if (const auto newest = depth == 0 ? NewestIteration(path, files) : std::nullopt) {
     std::optional<ForeignCheckpoint> state = ReadDirectory(*newest, files, 1);
     if (state) {
-      state->notes.push_back("the newest of the iterations: " +
+      state->notes.push_back("the newest iteration: " +
                              std::string(storage::LastComponent(*newest)));
     }
     return state;
@@ -236,7 +236,7 @@ Result<std::optional<ForeignCheckpoint>> ReadPath(const std::string& path, bool 
   } catch (Failure& failure) {
     return Explained(std::move(failure.status).AtPath(path), files);
   } catch (const std::bad_alloc&) {
-    return Status(Code::kLimitExceeded, "it needs more memory than there is").AtPath(path);
+    return Status(Code::kLimitExceeded, "not enough memory").AtPath(path);
   }
 }
 

@@ -9,7 +9,7 @@
 
 #include "lib/base/name_pattern.h"
 #include "lib/interop/foreign/bytes.h"
-#include "sealpoint/text.h"
+#include "sealpoint/bytes.h"
 
 namespace sealpoint::internal::foreign {
 namespace {
@@ -34,7 +34,7 @@ struct Magic {
 const std::vector<Magic>& Magics() {
   static const std::vector<Magic> magics = {
       {0, "\x89HDF\r\n\x1a\n"s, "an HDF5 file, such as Keras writes", kFromArrays},
-      {0, "GGUF"s, "a GGUF file of llama.cpp", "convert the model of which it was made"},
+      {0, "GGUF"s, "a GGUF file of llama.cpp", "convert the model it was made from"},
       {0, "\x93NUMPY"s, "an array of numpy (.npy)",
        "sealpoint.save stores what numpy.load returns"},
       {0, "\x1f\x8b"s, "compressed by gzip", "decompress it"},
@@ -66,7 +66,7 @@ std::optional<Other> PointerOfLfs(std::string_view head) {
   }
   return Other{Code::kIncomplete,
                StrCat("a pointer of Git LFS to ", size,
-                      ", which is not here; `git lfs pull` in its repository brings it"),
+                      "; run `git lfs pull` in its repository to get the file"),
                true};
 }
 
@@ -81,10 +81,10 @@ std::optional<Other> Page(std::string_view head) {
     return head.size() >= tag.size() && std::ranges::equal(head.substr(0, tag.size()), tag, same);
   };
   if (!begins("<!doctype html") && !begins("<html") && !begins("<?xml")) return std::nullopt;
-  return Other{Code::kNotACheckpoint,
-               "a page of HTML or XML, such as a server sends in the place of a file; download the "
-               "file again",
-               true};
+  return Other{
+      Code::kNotACheckpoint,
+      "an HTML or XML page, as servers send instead of a missing file; download the file again",
+      true};
 }
 
 // A folder of another program is one that has names that fit each of the patterns.
@@ -96,14 +96,14 @@ struct Folder {
   bool is_in_steps = false;   // it may lie in a directory of its step
 };
 
-constexpr std::string_view kDeepSpeed = "files of ranks of DeepSpeed, which are one state";
+constexpr std::string_view kDeepSpeed = "per-rank files of one DeepSpeed state";
 constexpr std::string_view kKeras = "weights of Keras";
 constexpr std::string_view kTensorFlow = "a checkpoint of TensorFlow";
 constexpr std::string_view kFromTensorFlow =
     "read it by tf.train.load_checkpoint, and write the arrays by safetensors.numpy.save_file";
 constexpr std::string_view kOrbax = "a checkpoint of Orbax";
 constexpr std::string_view kFromOrbax =
-    "restore it by orbax.checkpoint, and save what it returns with sealpoint.jax";
+    "restore it with orbax.checkpoint, and save the result with sealpoint.jax";
 
 const std::vector<Folder>& Folders() {
   static const std::vector<Folder> folders = {
@@ -114,18 +114,18 @@ const std::vector<Folder>& Folders() {
       {kDeepSpeed, kFromDeepSpeed, {"global_step*"}},
       {kDeepSpeed, kFromDeepSpeed, {"mp_rank_*_model_states.pt"}, 2},
       {kDeepSpeed, kFromDeepSpeed, {"layer_*-model_states.pt"}},
-      {"a checkpoint of Megatron in its format before torch_dist, a file per rank",
+      {"a checkpoint of Megatron in its format before torch_dist, one file per rank",
        kFromMegatron,
        {"mp_rank_*"}},
-      {"files of Llama, which are one model", kFromLlama, {"consolidated.*.pth"}, 2},
+      {"files of one Llama model", kFromLlama, {"consolidated.*.pth"}, 2},
       {"a folder of torchtune",
-       "the models are in its directories of epochs, and optimizer and progress in recipe_state: "
+       "its epoch directories hold the models, and recipe_state holds optimizer and progress: "
        "convert both",
        {"recipe_state"}},
-      {"a checkpoint of torch_checkpointing, a file per rank",
+      {"a checkpoint of torch_checkpointing, one file per rank",
        "load it there, and save it with torch.distributed.checkpoint",
        {"metadata.pkl", "*.pt"}},
-      {"a model of llama.cpp (GGUF)", "convert the model of which it was made", {"*.gguf"}},
+      {"a model of llama.cpp (GGUF)", "convert the model it was made from", {"*.gguf"}},
       {kKeras, kFromArrays, {"*.keras"}},
       {kKeras, kFromArrays, {"*.h5"}},
       {"weights of Flax",
@@ -176,7 +176,7 @@ std::optional<Other> FolderOfAccelerate(const std::vector<SourceEntry>& entries)
   const bool is_one = std::ranges::any_of(
       names, [](const std::string& name) { return name.starts_with("pytorch_model_fsdp"); });
   if (!is_one) return std::nullopt;
-  return Other{.what = StrCat("a folder of accelerate for FSDP, whose state is all of ",
+  return Other{.what = StrCat("a directory of accelerate for FSDP; its state consists of ",
                               List(names), ", expected one of them; convert each")};
 }
 
@@ -186,7 +186,7 @@ std::optional<Other> ByNames(const std::vector<SourceEntry>& entries, bool is_in
     const std::vector<std::string> names = NamesOf(folder, entries);
     if (!names.empty()) {
       return Other{.what = StrCat(folder.what, " (", List(names),
-                                  "), expected a format that is read here; ", folder.way)};
+                                  "), expected a supported format; ", folder.way)};
     }
   }
   return std::nullopt;
@@ -232,9 +232,9 @@ std::optional<Other> OtherZip(const Zip& zip) {
     return Other{.what = Expected("a model of Keras (.keras)", kFromArrays)};
   }
   if (has("/archive_format") || has("/serialized_exported_program.json")) {
-    return Other{.what = Expected("a program of torch.export (.pt2)",
-                                  "save the state_dict of what torch.export.load returns by "
-                                  "torch.save")};
+    return Other{.what =
+                     Expected("a program of torch.export (.pt2)",
+                              "save the state_dict of torch.export.load's result with torch.save")};
   }
   const bool is_numpy =
       !zip.entries().empty() && std::ranges::all_of(zip.entries(), [](const auto& entry) {

@@ -29,12 +29,12 @@ std::optional<Other> OtherFolder(const std::string& path, SourceFiles& files);
 // How to make one state of parts that programs of these names wrote.
 inline constexpr std::string_view kFromDeepSpeed =
     "`python zero_to_fp32.py . OUT --safe_serialization`, in the folder that has global_step…, "
-    "makes weights of them that can be converted";
+    "turns them into weights that can be converted";
 inline constexpr std::string_view kFromMegatron =
-    "a run of Megatron with --load, --ckpt-convert-format torch_dist and --ckpt-convert-save makes "
-    "a directory of them that can be converted";
+    "a run of Megatron with --load, --ckpt-convert-format torch_dist and --ckpt-convert-save turns "
+    "them into a directory that can be converted";
 inline constexpr std::string_view kFromLlama =
-    "transformers' convert_llama_weights_to_hf.py makes a model of them that can be converted";
+    "transformers' convert_llama_weights_to_hf.py turns them into a model that can be converted";
 
 // Files that accelerate stores for FSDP next to its DCP directories.
 bool IsOfAccelerate(std::string_view name);

@@ -8,7 +8,7 @@
 #include "lib/interop/foreign/failure.h"
 #include "lib/interop/foreign/others.h"
 #include "lib/storage/path.h"
-#include "sealpoint/text.h"
+#include "sealpoint/bytes.h"
 
 namespace sealpoint::internal::foreign {
 namespace {
@@ -87,7 +87,7 @@ std::string_view WayOf(const std::string& family) {
   if (family.starts_with("mp_rank_")) return kFromMegatron;
   if (family.starts_with("consolidated.")) return kFromLlama;
   if (family == kOfDcp || family.find(kOf) != family.npos) return "give their directory";
-  return "save the state as one with the program that wrote them";
+  return "save the whole state with the program that wrote them";
 }
 
 }  // namespace
@@ -114,7 +114,8 @@ std::string FamilyOf(std::string_view name) {
 void CheckKind(const std::string& file) {
   if (storage::LastComponent(file) != kOptimizerOfMegatron) return;
   Fail(Code::kUnsupported, file,
-       "the optimizer of a rank of Megatron in its format before torch_dist, expected a state; ",
+       "optimizer state of one Megatron rank in its format before torch_dist, expected a whole "
+       "state; ",
        kFromMegatron);
 }
 
@@ -128,13 +129,12 @@ std::vector<SourceEntry> CheckWhole(const std::string& file, SourceFiles& files)
   if (parts.others.size() > kPartsShownMax) shown += ", …";
   Fail(Code::kUnsupported, file, "one of several parts of a state (", shown,
        "), expected the whole; ", WayOf(parts.family),
-       "; --allow-part (allow_part) takes it alone");
+       "; --allow-part (allow_part) converts it alone");
 }
 
 void NameOthers(const std::vector<SourceEntry>& others, ForeignCheckpoint& state) {
   for (const SourceEntry& other : others) {
-    state.left_out.push_back(
-        {other.name, other.size, "it belongs to the same state, and lies beside", true});
+    state.left_out.push_back({other.name, other.size, "another part of the same state", true});
   }
 }
 

@@ -7,7 +7,7 @@
 
 #include "lib/interop/foreign/bytes.h"
 #include "lib/interop/foreign/failure.h"
-#include "sealpoint/text.h"
+#include "sealpoint/bytes.h"
 
 namespace sealpoint::internal::foreign {
 namespace {
@@ -323,7 +323,7 @@ bool PickleDecoder::StepObject(unsigned char code) {
 std::string_view PickleDecoder::Take(std::uint64_t size) {
   const std::uint64_t left = data_.size() - at_;
   if (size > left) needed_ = CappedAdd(at_, size);
-  if (left == 0 && size == 1) Corrupt("pickle ends too early, or takes what it never put down");
+  if (left == 0 && size == 1) Corrupt("pickle ends too early, or pops an empty stack");
   if (size > left) Corrupt(StrCat("pickle has ", left, " bytes left, expected ", size));
   const std::string_view taken = data_.substr(at_, size);
   at_ += size;

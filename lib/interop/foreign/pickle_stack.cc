@@ -5,7 +5,7 @@
 #include "lib/interop/foreign/bytes.h"
 #include "lib/interop/foreign/failure.h"
 #include "lib/interop/foreign/pickle.h"
-#include "sealpoint/text.h"
+#include "sealpoint/bytes.h"
 
 // What instructions do with the stack and with what was kept.
 
@@ -69,7 +69,7 @@ Pickled* PickleDecoder::Persistent(Pickled* id) {
 
 Pickled* PickleDecoder::Top() {
   const std::size_t floor = marks_.empty() ? 0 : marks_.back();
-  if (stack_.size() <= floor) Corrupt("pickle ends too early, or takes what it never put down");
+  if (stack_.size() <= floor) Corrupt("pickle ends too early, or pops an empty stack");
   return stack_.back();
 }
 
@@ -80,7 +80,7 @@ Pickled* PickleDecoder::Pop() {
 }
 
 PickledItems PickleDecoder::PopToMark() {
-  if (marks_.empty()) Corrupt("pickle goes back to a mark that it never set");
+  if (marks_.empty()) Corrupt("pickle pops a mark that was never set");
   const auto begin = stack_.begin() + static_cast<std::ptrdiff_t>(marks_.back());
   PickledItems items(begin, stack_.end());
   stack_.erase(begin, stack_.end());
@@ -119,9 +119,8 @@ void PickleDecoder::SetItems(const PickledItems& items) {
 
 void PickleDecoder::AddGlobal(std::string name) {
   if (!keeps_unknown_ && !is_known_(name)) {
-    Unsupported(StrCat(
-        "pickle names '", Printable(name.substr(0, kShownMax)),
-        "', which is none of the classes and functions that this reader knows; nothing was run"));
+    Unsupported(StrCat("pickle names '", Printable(name.substr(0, kShownMax)),
+                       "', which this reader does not know; nothing was run"));
   }
   Cost(pickle_cost::kObject + CostOfText(name));
   Pickled* const value = Make(Kind::kGlobal);
@@ -133,7 +132,7 @@ void PickleDecoder::AddGlobalOfStack() {
   const Pickled* const name = Pop();
   const Pickled* const module = Pop();
   if (!name->is(Kind::kText) || !module->is(Kind::kText)) {
-    Corrupt("pickle names a class by something else than strings");
+    Corrupt("the name of a class in the pickle is not a string");
   }
   std::string full(module->text);
   full += '.';
@@ -179,7 +178,7 @@ void PickleDecoder::Recall(std::uint64_t index) {
   const auto found = memo_beyond_.find(index);
   if (index < memo_.size()) return Push(memo_[index]);
   if (found == memo_beyond_.end()) {
-    Corrupt(StrCat("pickle recalls value ", index, ", which it never kept"));
+    Corrupt(StrCat("pickle recalls value ", index, ", which was never stored"));
   }
   Push(found->second);
 }

@@ -114,7 +114,7 @@ void AddFiles(const SafetensorsModel& model, SourceFiles& files, ForeignCheckpoi
   for (const SourceEntry& entry : files.List(state.path)) {
     if (entry.name.starts_with('.') || parts.contains(entry.name)) continue;
     state.files.push_back({entry.name, entry.size,
-                           entry.name == model.index_name() ? "index: which file has which tensor"
+                           entry.name == model.index_name() ? "index: the file of each tensor"
                                                             : "not part of the tensors, not read"});
   }
 }
@@ -150,8 +150,8 @@ ForeignCheckpoint ReadSafetensors(const std::string& path, SourceFiles& files) {
   AddObjects(**model, state);
   AddFiles(**model, files, state);
   state.missing = (*model)->missing();
-  for (const SafetensorsDuplicate& one : (*model)->duplicates()) {
-    state.left_out.push_back({JoinPath(one.file, one.tensor), one.raw_bytes,
+  for (const SafetensorsDuplicate& duplicate : (*model)->duplicates()) {
+    state.left_out.push_back({JoinPath(duplicate.file, duplicate.tensor), duplicate.raw_bytes,
                               "the index names another file for the tensor", false});
   }
   const bool is_sharded = (*model)->index_name().empty() && (*model)->is_directory() &&
@@ -162,7 +162,7 @@ ForeignCheckpoint ReadSafetensors(const std::string& path, SourceFiles& files) {
                           });
   if (is_sharded) {
     state.notes.emplace_back(
-        "shapes are those of the parts that are there: the format does not say if a last part is "
+        "shapes cover only the existing parts: the format does not record whether a last part is "
         "missing");
   }
   if ((*model)->is_directory()) {

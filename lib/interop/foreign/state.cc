@@ -208,7 +208,7 @@ void CheckTree(const ForeignCheckpoint& state) {
     for (const ForeignNode& values : state.rank_values) FindTensors(values, named);
     for (const std::string& name : named) {
       if (state.tensors.contains(name)) continue;
-      FailAtTensor("the tree names a tensor that is not there", state.path, name);
+      FailAtTensor("the tree names a missing tensor", state.path, name);
     }
     for (const auto& [name, tensor] : state.tensors) {
       if (named.contains(name)) continue;

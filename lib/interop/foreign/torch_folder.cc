@@ -128,13 +128,13 @@ class TorchFolder {
     const std::unique_ptr<TorchArchive> archive = OpenTorchArchive(file);
     if (archive == nullptr) {
       if (const auto other = OtherFile(*file)) Fail(*other, path);
-      Fail(Code::kUnsupported, path, "no file of torch.save, which the model's other files are");
+      Fail(Code::kUnsupported, path, "not a file of torch.save, unlike the model's other files");
     }
     ForeignCheckpoint shard{.path = path};
     shard.tree = TorchValues(*archive, files_.options(), shard).Node(archive->root(), {});
     if (!shard.unread.empty()) throw Failure{std::move(shard.unread.front().error)};
     if (shard.tree.if_object() == nullptr || !KindOf(shard.tree).empty()) {
-      Fail(Code::kUnsupported, path, "the file holds something else than a mapping of names");
+      Fail(Code::kUnsupported, path, "the content of the file is not a mapping of names");
     }
     return shard;
   }
@@ -149,7 +149,7 @@ class TorchFolder {
       }
       if (!keys_.insert(member.key).second) {
         throw Failure{
-            Status(Code::kCorrupt, "two files have it").AtPath(shard.path).AtTensor(member.key)};
+            Status(Code::kCorrupt, "stored in two files").AtPath(shard.path).AtTensor(member.key)};
       }
       leaves_.push_back(std::move(member));
     }
@@ -164,7 +164,7 @@ class TorchFolder {
       if (entry.name.starts_with('.')) continue;
       const char* meaning = "not part of the tensors, not read";
       if (names.contains(entry.name)) meaning = "file of torch.save: tensors";
-      if (entry.name == index_name_) meaning = "index: which file has which tensor";
+      if (entry.name == index_name_) meaning = "index: the file of each tensor";
       state_.files.push_back({entry.name, entry.size, meaning});
     }
   }

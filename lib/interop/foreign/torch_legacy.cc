@@ -8,7 +8,7 @@
 #include "lib/interop/foreign/failure.h"
 #include "lib/interop/foreign/known_classes.h"
 #include "lib/interop/foreign/torch_zip.h"
-#include "sealpoint/text.h"
+#include "sealpoint/bytes.h"
 
 namespace sealpoint::internal::foreign {
 namespace {
@@ -181,7 +181,7 @@ void TorchLegacy::PlaceAll(const Pickled& keys) {
         return key->is(Kind::kText);
       })) {
     Corrupt(StrCat("the keys of the storages are in a ", KindName(keys),
-                   ", expected a list that has strings only"));
+                   ", expected a list of strings"));
   }
   for (const Pickled* const key : keys.parts()->items) PlaceOne(std::string(key->text));
   if (at_ != file().size()) {

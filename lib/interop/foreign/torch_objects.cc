@@ -7,7 +7,7 @@
 #include "lib/interop/foreign/arguments.h"
 #include "lib/interop/foreign/bytes.h"
 #include "lib/interop/foreign/torch_values.h"
-#include "sealpoint/text.h"
+#include "sealpoint/bytes.h"
 
 // Objects of the classes that have a form.
 

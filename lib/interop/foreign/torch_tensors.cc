@@ -7,7 +7,7 @@
 #include "lib/interop/foreign/failure.h"
 #include "lib/interop/foreign/known_classes.h"
 #include "lib/interop/foreign/torch_values.h"
-#include "sealpoint/text.h"
+#include "sealpoint/bytes.h"
 
 // Tensors, and the storages that they lie in.
 
@@ -75,7 +75,7 @@ ForeignNode TorchValues::Tensor(const Pickled& value) {
     return TensorNode(found->second);
   }
   if (state_.tensors.contains(name)) {
-    throw Failure{Status(Code::kUnsupported, "two tensors of the state have this path")
+    throw Failure{Status(Code::kUnsupported, "duplicate path of a tensor in the state")
                       .AtPath(archive_.path())
                       .AtTensor(name)};
   }
@@ -109,7 +109,7 @@ StoredTensor TorchValues::TensorOf(const Pickled& value, int depth) {
     const PickledItems& inner = At(args, 2).parts()->items;
     const bool is_v3 = IsTensorV3(function.text);
     if (!is_v3 && !IsTensorV2(function.text) && !IsTensorV1(function.text)) {
-      InvalidValue("a tensor that is none");
+      InvalidValue("malformed tensor");
     }
     return InStorage(inner, is_v3 ? &At(inner, 6) : nullptr);
   }
@@ -128,8 +128,8 @@ void TorchValues::ReadBits(const PickledPairs& pairs, StoredTensor& tensor) cons
     if (!is_set ||
         !(is_conjugate ? IsComplex(tensor.dtype) : is_negative && IsReal(tensor.dtype))) {
       Refuse(Code::kUnsupported, StrCat("the tensor of ", DTypeName(tensor.dtype),
-                                        " is a view with bits that are not known, expected conj of "
-                                        "complex numbers, or neg of real ones; resolve it first"));
+                                        " is a view with unknown bits, expected conj of complex or "
+                                        "neg of real numbers; resolve it first"));
     }
     tensor.is_conjugate |= is_conjugate;
     tensor.is_negative |= is_negative;

@@ -9,7 +9,7 @@
 #include "lib/interop/foreign/bytes.h"
 #include "lib/interop/foreign/failure.h"
 #include "lib/interop/foreign/known_classes.h"
-#include "sealpoint/text.h"
+#include "sealpoint/bytes.h"
 
 namespace sealpoint::internal::foreign {
 namespace {
@@ -98,7 +98,7 @@ ForeignNode TorchValues::Node(const Pickled& value, ValuePath path) {
   } catch (const Unknown& unknown) {
     Refuse(Code::kUnsupported,
            StrCat("values of '", Printable(unknown.name.substr(0, kClassShownMax)),
-                  "' have no form in the format"));
+                  "' cannot be represented"));
   }
 }
 
@@ -119,7 +119,7 @@ std::optional<ForeignNode> TorchValues::Instead(const Unknown& unknown) {
   Status error =
       MakeError(Code::kUnsupported, "values of '",
                 Printable(unknown.name.substr(0, kClassShownMax)),
-                "' have no form in the format; leave it out by its name, or all such values by "
+                "' cannot be represented; leave it out by its name, or all such values by "
                 "drop_unknown")
           .AtPath(archive_.path())
           .AtOffset(archive_.pickle_begin())
@@ -226,7 +226,7 @@ ForeignNode TorchValues::MakeNode(const Pickled& value) {
     case Kind::kPersistent:
       break;
   }
-  Refuse(Code::kCorrupt, "a value is a Persistent, expected no such thing there");
+  Refuse(Code::kCorrupt, "unexpected persistent id");
 }
 
 ForeignNode TorchValues::Items(const PickledItems& items) {
@@ -247,7 +247,7 @@ void TorchValues::AddEntry(const Pickled& key, const Pickled& value, Entries& en
     Refuse(Code::kUnsupported,
            StrCat("a key is a ", KindName(key.kind), ", expected a string or a number"));
   }
-  if (!IsHashable(key)) Refuse(Code::kCorrupt, "a key holds what no key can hold");
+  if (!IsHashable(key)) Refuse(Code::kCorrupt, "unhashable value in a key");
   const PathScope scope(*this, PartOf(key));
   const std::size_t depth = depth_;
   const std::size_t added = added_.size();
@@ -304,7 +304,7 @@ ForeignNode TorchValues::Set(const PickledItems& items, bool is_frozen) {
   for (std::size_t i = 0; i < items.size(); ++i) {
     const PathScope scope(*this, static_cast<std::int64_t>(i));
     ForeignNode node = Plain(*items[i]);
-    if (!IsHashable(*items[i])) Refuse(Code::kCorrupt, "a set holds what no set can hold");
+    if (!IsHashable(*items[i])) Refuse(Code::kCorrupt, "unhashable value in a set");
     std::string text = PythonJson(node, true);
     sorted.emplace(std::move(text), std::move(node));
   }

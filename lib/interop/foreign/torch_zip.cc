@@ -8,7 +8,7 @@
 #include "lib/interop/foreign/failure.h"
 #include "lib/interop/foreign/known_classes.h"
 #include "lib/interop/foreign/others.h"
-#include "sealpoint/text.h"
+#include "sealpoint/bytes.h"
 
 namespace sealpoint::internal::foreign {
 namespace {
@@ -67,7 +67,7 @@ void Zip::Corrupt(std::uint64_t at, const std::string& message) const {
 
 void Zip::CheckRange(std::uint64_t at, std::uint64_t size) const {
   if (at <= size_ && size <= size_ - at) return;
-  Corrupt(0, StrCat("zip has ", size_, " bytes, and says that ", size, " are at ", at));
+  Corrupt(0, StrCat("zip has ", size_, " bytes, but claims that ", size, " are at ", at));
 }
 
 std::string Zip::ReadPart(std::uint64_t at, std::uint64_t size) const {
@@ -80,7 +80,7 @@ Zip::DirectoryPlace Zip::FindDirectory() const {
   const std::string end = size_ < kEndSize ? "" : ReadPart(at, kEndSize);
   if (!end.starts_with(kEnd)) {
     throw Failure{Status(Code::kIncomplete,
-                         "no end of a zip archive; the file is cut off, or has a comment behind it")
+                         "no end of a zip archive; the file is truncated, or a comment follows it")
                       .AtPath(file_->path())
                       .AtOffset(begin_ + at)};
   }
@@ -93,7 +93,7 @@ Zip::DirectoryPlace Zip::FindDirectory() const {
     return FindDirectory64(at);
   }
   if (Number(end, 4, 4) != 0 || on_disk != place.count || place.begin + size != at) {
-    Corrupt(at, "end of the zip contradicts itself");
+    Corrupt(at, "end of the zip is inconsistent");
   }
   return place;
 }
@@ -109,7 +109,7 @@ Zip::DirectoryPlace Zip::FindDirectory64(std::uint64_t end) const {
   const std::uint64_t size = Number(record, 40, 8);
   const bool fits = place.begin <= at && at - place.begin == size;
   if (Number(record, 24, 8) != place.count || !fits) {
-    Corrupt(at, "end of the zip64 contradicts itself");
+    Corrupt(at, "end of the zip64 is inconsistent");
   }
   return place;
 }
@@ -202,7 +202,7 @@ std::uint64_t Zip::BeginOf(const Listed& listed, std::string_view local) {
   if (fits) used_ += size + kLocalSize;
   if (!fits || used_ > size_) {
     Corrupt(header, StrCat("entry '", Printable(entry.name), "' has ", size, " bytes at ", begin,
-                           ", the zip ", size_, ", which entries do not share"));
+                           ", the zip ", size_, " for all entries"));
   }
   return begin_ + begin;
 }
@@ -215,7 +215,7 @@ const Zip::Entry* Zip::Find(std::string_view name) const {
 void Zip::CheckStored(const Entry& entry) const {
   if (entry.how.empty()) return;
   Fail(Code::kUnsupported, file_->path(), "entry '", Printable(entry.name), "' of the zip is ",
-       entry.how, ", expected stored as it is");
+       entry.how, ", expected stored without compression");
 }
 
 std::string Zip::Read(const Entry& entry) const {
@@ -244,9 +244,10 @@ TorchZip::TorchZip(std::shared_ptr<const SourceFile> file, std::uint64_t begin, 
   }
   if (count != 1 || std::ranges::count(found->name, '/') != 1) {
     if (const auto other = OtherZip(zip_)) Fail(*other, path());
-    throw Failure{Status(Code::kNotACheckpoint, "a zip without data.pkl, so not one of torch.save")
-                      .AtPath(path())
-                      .AtOffset(begin)};
+    throw Failure{
+        Status(Code::kNotACheckpoint, "a zip without data.pkl, so not a file of torch.save")
+            .AtPath(path())
+            .AtOffset(begin)};
   }
   prefix_ = found->name.substr(0, found->name.size() - kPickle.size() + 1);
   for (const auto& [name, entry] : zip_.entries()) {

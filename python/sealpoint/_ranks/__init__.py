@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collective calls of all ranks of a job. A framework adds its connections and its states."""
+"""Collective calls on all ranks of a job. Each framework adds its connections and its states."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Argument checks of collective saves and loads, for any framework. The rules of options are those of the table."""
+"""Argument checks of collective saves and loads, for any framework. The rules for options are in the option table."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def _rule_of(name: str, rules: Mapping[str, Rule]) -> Rule | Parsed:
 
 
 def check(rules: Mapping[str, Rule] = NO_RULES, /, **arguments: Any) -> None:
-    """Checks the arguments. An argument without a rule must be a bool.
+    """Checks the arguments. If there is no rule for an argument, it must be a bool.
 
-    ``rules`` has rules of arguments specific to a framework. Raises InvalidArgumentError, which names the argument, and
-    UnsupportedError for a URL.
+    ``rules`` contains the rules for framework-specific arguments. Raises InvalidArgumentError, which names the argument, and
+    UnsupportedError for an unknown URL scheme.
     """
     for name, value in arguments.items():
         try:
@@ -49,18 +49,20 @@ def check(rules: Mapping[str, Rule] = NO_RULES, /, **arguments: Any) -> None:
             raise
         except Exception as error:  # raised by a comparison, or by the conversion to a path
             failed = " ".join(f"{type(error).__name__}: {error}".split())
-            raise InvalidArgumentError(f"{name} is {_rules.brief(value)}, expected another one: {failed}") from error
+            raise InvalidArgumentError(f"{name} is {_rules.brief(value)}, expected a different value: {failed}") from error
 
 
 @contextlib.contextmanager
 def checked_call(
     session: Session, kind: str, path: Any, options: Any, *, rules: Mapping[str, Rule] = NO_RULES
 ) -> Iterator[Call]:
-    """Begins a collective call. A wrong option on one rank is an error on all, and so is one that must be equal and is not.
+    """Begins a collective call.
+
+    If an option is wrong on any rank, or if an option that must be the same on all ranks differs, the error is raised on all ranks.
 
     Args:
-        options: Dataclass of options of the table, with ``deadline`` and ``memory_budget_bytes``.
-        rules: Rules of framework-specific options.
+        options: Dataclass of options in the option table, including ``deadline`` and ``memory_budget_bytes``.
+        rules: Rules for framework-specific options.
     """
     values = vars(options)
     try:

@@ -13,9 +13,9 @@ T = TypeVar("T")
 
 
 class BackgroundCall(Generic[T]):
-    """A call on a dedicated thread, because a wait in C++ notices neither Ctrl-C nor a deadline.
+    """A call on a dedicated thread, because a wait in C++ does not react to Ctrl-C or to a deadline.
 
-    An abandoned thread does not keep the process alive.
+    If the caller stops waiting, the thread does not keep the process alive.
     """
 
     def __init__(self, call: Callable[[], T]) -> None:
@@ -33,7 +33,7 @@ class BackgroundCall(Generic[T]):
         self._ended.set()
 
     def wait(self, seconds: float) -> bool:
-        """Waits up to the given time; tells whether the call has ended."""
+        """Waits up to the given time. Returns whether the call has ended."""
         return self._ended.wait(max(0.0, seconds))
 
     def result(self) -> T:
@@ -44,7 +44,10 @@ class BackgroundCall(Generic[T]):
 
 
 def run_with_deadline(call: Callable[[], T], seconds: float, what: str) -> T:
-    """Returns the result of call(). Raises TimeoutError, which names ``what``; a framework's RuntimeError becomes a CommError."""
+    """Returns the result of call().
+
+    After ``seconds``, raises TimeoutError, which names ``what``. A RuntimeError of the framework becomes a CommError.
+    """
     background = BackgroundCall(call)
     if not background.wait(seconds):
         raise TimeoutError(f"{what} did not end within {seconds:.4g} s")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One collective call of all ranks."""
+"""A collective call on all ranks."""
 
 from __future__ import annotations
 
@@ -33,19 +33,21 @@ def _digest(data: bytes) -> bytes:
 
 
 class Call:
-    """A collective call, with ``agree`` as its first exchange.
+    """A collective call. Its first exchange is ``agree``.
 
-    ``agree`` compares the calls of the ranks, so that the library does not need to (see
-    ``Communicator::calls_are_compared``), and reconnects if other ranks left the previous connections. An exception on this
-    rank alone is sent to the others immediately. Errors name the work of an exchange, such as "compared what they save".
+    ``agree`` compares the calls of the ranks, so that the library does not need to compare them (see
+    ``Communicator::calls_are_compared``). It also reconnects if other ranks left the previous connections. If an exception occurs
+    only on this rank, it is sent to the other ranks immediately. Errors name the purpose of the failed exchange, such as "compared
+    what they save".
     """
 
     def __init__(
         self, connection: Connection, kind: str, path: Any, step: Any, same: Mapping[str, Any], deadline: float | None
     ) -> None:
-        """Begins the call. ``same`` has the arguments that must be equal on all ranks."""
+        """Begins the call. ``same`` contains the arguments that must be equal on all ranks."""
         self._connection, self._deadline = connection, deadline
         self.rank, self.size, self.host = connection.rank, connection.size, connection.host
+        self.memory = connection.memory
         self._path = "" if path is None else os.fsdecode(path)
         target = f" {self._path!r}" if self._path else ""
         self.text = f"{kind}{'' if step is None else f' of step {step}'}{target}"
@@ -58,7 +60,10 @@ class Call:
 
     @property
     def _key(self) -> str:
-        """Key of this call: equal on all ranks after the first exchange, and before it unless a rank missed a call."""
+        """The key of this call.
+
+        After the first exchange, the key is equal on all ranks. Before the first exchange, it is equal unless a rank missed a call.
+        """
         return f"{self._connection.call_count}/{hashlib.blake2b(self.text.encode(), digest_size=8).hexdigest()}"
 
     @property
@@ -69,9 +74,10 @@ class Call:
         return communicator
 
     def agree(self, make: Callable[[], tuple[T, bytes]], what: str) -> tuple[T, list[bytes]]:
-        """Returns the first value of make(), and the second one, its answer, of all ranks. Collective.
+        """Calls make() on each rank. Returns its first value on this rank, and its second values on all ranks. Collective.
 
-        An error of one rank is raised on all ranks and names its rank. So is a difference between the calls of the ranks.
+        If make() fails on one rank, all ranks raise the error, which names that rank. All ranks also raise an error if their calls
+        differ.
         """
         made: T | None = None
         error: Exception | None = None
@@ -80,25 +86,25 @@ class Call:
             message = _ANSWER + answer
         except Exception as failed:  # other ranks must not wait for this one, regardless of the error
             error, message = failed, _ERROR + self._encoded(failed)
-        answers = [bytes(one) for one in self.all_gather(message, what)]
-        for one in answers:
-            if one[:1] == _ERROR:
-                raise _sealpoint.decode_error(one[1:]) from error
+        answers = [bytes(item) for item in self.all_gather(message, what)]
+        for item in answers:
+            if item[:1] == _ERROR:
+                raise _sealpoint.decode_error(item[1:]) from error
         if self._calls:
             _sealpoint.compare_calls(self._calls)
-        return cast(T, made), [one[1:] for one in answers]
+        return cast(T, made), [item[1:] for item in answers]
 
     def _encoded(self, raised: Exception) -> bytes:
-        """Encodes an error. Foreign exceptions come from the caller's code or a framework."""
+        """Encodes an error for other ranks. If it is not a sealpoint.Error, it comes from the caller's code or from a framework."""
         if not isinstance(raised, Error):
             text = f"{type(raised).__name__}: {' '.join(str(raised).split())}"
             raised = InvalidArgumentError(text.encode("utf-8", "backslashreplace").decode())
         return _sealpoint.encode_error(raised, self.rank, self.host)
 
     def run_on_first(self, make: Callable[[], Any]) -> Any:
-        """Returns the result of make() on rank 0 on all ranks, or raises its error. Collective."""
+        """Calls make() on rank 0. Returns its result or raises its error on all ranks. Collective."""
         _, answers = self.agree(
-            lambda: (None, _tree.dump(make()) if self.rank == 0 else b""), "waited for what rank 0 found"
+            lambda: (None, _tree.dump(make()) if self.rank == 0 else b""), "waited for the result of rank 0"
         )
         return _tree.parse(answers[0])
 
@@ -120,7 +126,10 @@ class Call:
         return len(set(self._connection.hosts)) > 1
 
     def _begin(self, message: bytes) -> list[bytes]:
-        """Runs the first exchange. Realigns the ranks if one of them made fewer calls."""
+        """Runs the first exchange.
+
+        If a rank has made fewer calls than others, makes the call counts equal.
+        """
         named = _digest(_sealpoint.encode_call(self.text, self._same, ""))
         message = _HEAD.pack(self._connection.call_count, named, _digest(self.host.encode())) + message
         seconds = seconds_of(self._deadline)
@@ -129,12 +138,12 @@ class Call:
             communicator = self._connection.communicator_for(self._key, self._look, end)
             communicator.set_deadline(max(0.001, end - time.monotonic()))
             try:
-                answers = [bytes(one) for one in communicator.all_gather(message)]
+                answers = [bytes(answer) for answer in communicator.all_gather(message)]
                 heads = [_HEAD.unpack_from(answer) for answer in answers]
                 # Checked here, because an answer may belong to a call in which its rank left the group.
                 if any(digest != named for _, digest, _ in heads):
                     own = _sealpoint.encode_call(self.text, self._same, self.host)
-                    self._calls = [bytes(one) for one in communicator.all_gather(own)]
+                    self._calls = [bytes(answer) for answer in communicator.all_gather(own)]
                 break
             except (CommError, TimeoutError) as error:
                 if time.monotonic() >= end or not self._was_left(error):
@@ -147,7 +156,10 @@ class Call:
         return [answer[_HEAD.size :] for answer in answers]
 
     def _was_left(self, error: Error) -> bool:
-        """Tells whether others left the group before this call. Raises CommError, with the reason, if they left this very call."""
+        """Tells whether other ranks left the group before this call, which explains the error.
+
+        If they left during this call, raises CommError with their reason.
+        """
         if isinstance(error, MovedError):
             return True
         left = self._connection.end_of_generation()
@@ -156,7 +168,7 @@ class Call:
         return left is not None
 
     def _look(self) -> None:
-        """Called while this rank waits for others."""
+        """Called from time to time while this rank waits for other ranks."""
         now, rendezvous, generation = time.monotonic(), self._connection.rendezvous, self._connection.generation
         assert rendezvous is not None
         if self._looking is None:
@@ -173,7 +185,7 @@ class Call:
                     raise MovedError("other ranks left this group")
 
     def end(self, error: BaseException) -> None:
-        """Ends the call with an error on this rank. Unless all ranks have the same error, their group becomes unusable."""
+        """Ends the call with an error on this rank. If not all ranks have the same error, the group can no longer be used."""
         if not isinstance(error, Error):
             text = self._named(" ".join(f"{type(error).__name__}: {error}".split()))
             return self._leave(text, False)
@@ -197,7 +209,10 @@ class Call:
         self._connection.leave(Left(self._key, f"rank {self.rank} left {text}"[:_WHY_MAX], is_late))
 
     def _named(self, text: str) -> str:
-        """Prefixes the error with the call and its current work. Errors of library exchanges already have both."""
+        """Prefixes the text of an error with the name of the call and the purpose of the current exchange.
+
+        Errors from the library's own exchanges already contain both.
+        """
         if self._doing is None and self._path and self._path in text:
             return text
         return f"{self.text}{'' if self._doing is None else f', while the ranks {self._doing}'}: {text}"

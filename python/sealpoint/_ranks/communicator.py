@@ -11,12 +11,12 @@ Message = bytes | bytearray | memoryview
 
 
 class Communicator(Protocol):
-    """A group of ranks. Transfers metadata, and in a load the shared parts of a chunk.
+    """A group of ranks that can exchange messages: metadata and, in a load, the parts of chunks that several ranks need.
 
-    All functions below ``set_deadline`` except ``interrupt`` are collective: all ranks call them in the same order. Each
-    returns within the deadline. After an exception the group must not be used again. Calls come from one thread at a time,
-    not necessarily the main thread. Messages may be empty, may differ in size between ranks, may exceed 2 GiB, and are
-    readable only during the call.
+    All functions below ``set_deadline`` except ``interrupt`` are collective: all ranks call them in the same order. Each function
+    returns within the deadline. After an exception the group must not be used again. Only one thread at a time calls these
+    functions, not necessarily the main thread. Messages may be empty, may differ in size between ranks, and may exceed 2 GiB. An
+    argument is readable only during the call.
     """
 
     # Called from time to time while a rank waits for others; its exception becomes the error of the exchange.
@@ -30,12 +30,12 @@ class Communicator(Protocol):
     def host(self) -> str: ...
 
     def set_deadline(self, seconds: float | None) -> None:
-        """Sets the timeout of each call in seconds; None: no timeout. Local."""
+        """Sets the timeout for each call, in seconds. None: no timeout. Local."""
 
     def barrier(self) -> None: ...
 
     def broadcast(self, message: Message | None, root: int) -> Message | None:
-        """Sends the root's message to all ranks. The root itself may receive None."""
+        """Sends the root's message to all ranks and returns it. On the root, the result may be None."""
 
     def gather(self, message: Message, root: int) -> Sequence[Message] | None:
         """Returns one message per rank on the root."""
@@ -43,20 +43,23 @@ class Communicator(Protocol):
     def all_gather(self, message: Message) -> Sequence[Message]: ...
 
     def all_to_all(self, messages: Sequence[Message]) -> Sequence[Message]:
-        """Sends ``messages``, one per destination; returns one per source."""
+        """Sends ``messages``, one per destination rank. Returns one message per source rank."""
 
     def all_reduce_max(self, values: Sequence[int]) -> Sequence[int]:
-        """Returns element-wise maxima of numbers in [0, 2**64)."""
+        """Returns the element-wise maxima of ``values`` over all ranks. The values are in [0, 2**64)."""
 
     def duplicate_for_background(self) -> Communicator:
-        """Returns a second communicator of the same ranks for a background thread; their messages never mix."""
+        """Returns a second communicator with the same ranks, for a background thread.
+
+        Messages of the two communicators never mix.
+        """
 
     def interrupt(self, reason: str) -> None:
-        """Makes the current and all later calls raise an exception soon. Local; callable from any thread."""
+        """Makes the current call and all later calls raise an exception soon. Local; callable from any thread."""
 
 
 class SelfCommunicator:
-    """A communicator of one rank."""
+    """A communicator with one rank."""
 
     rank = 0
     size = 1

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The connections of a group of ranks, renewed after an error."""
+"""The connections of a group of ranks. After an error the ranks connect again."""
 
 from __future__ import annotations
 
 import contextlib
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sealpoint._errors import Error, TimeoutError
 from sealpoint._ranks.background import run_with_deadline
@@ -19,7 +19,10 @@ T = TypeVar("T")
 
 
 class Connection:
-    """The communicator of a group, and the rendezvous for the next one. Shared by the calls of the group."""
+    """The communicator of a group, and the rendezvous that creates the next communicator.
+
+    All calls of the group share the connection.
+    """
 
     def __init__(self, group: Group[Communicator] | None) -> None:
         """Connects lazily. ``group`` is None for this process alone."""
@@ -32,6 +35,7 @@ class Connection:
         self.call_count = 0
         self.hosts: list[bytes] = []  # digests of the host names of all ranks, known after the first call
         self.is_broken = False
+        self.memory: dict[str, Any] = {}  # what a call keeps for later calls of this group; local to this rank
 
     def _ask(self, question: Callable[[Rendezvous[Communicator]], T]) -> T | None:
         """Returns question(rendezvous). Raises TimeoutError and CommError if the store does not answer."""
@@ -45,14 +49,17 @@ class Connection:
             raise
 
     def end_of_generation(self) -> Left | None:
-        """Returns why other ranks left the generation, or None if it has not ended.
+        """Returns why another rank left this connection's generation, which ends it, or None if no rank has left.
 
-        Raises TimeoutError and CommError of the store.
+        Propagates TimeoutError and CommError from the store.
         """
         return self._ask(lambda rendezvous: rendezvous.end_of(self.generation))
 
     def communicator_for(self, key: str, look: Callable[[], None], end: float) -> Communicator:
-        """Returns the group's communicator. Collective if it has to be created or was left."""
+        """Returns the group's communicator.
+
+        Collective if a communicator must be created.
+        """
         if self.is_broken:
             self._ask(lambda rendezvous: rendezvous.leave(self.generation, Left("", "a save in the background failed", False)))
             self.drop()
@@ -67,7 +74,7 @@ class Connection:
         return self.communicator
 
     def drop(self) -> None:
-        """Forgets the communicator. Local."""
+        """Drops the reference to the communicator. Local."""
         self.communicator, self.is_broken = None, False
 
     def leave(self, left: Left) -> None:

@@ -14,7 +14,10 @@ from sealpoint._ranks.call import Call
 
 
 def check_on_first(call: Call, path: Path, check: Callable[[str], None]) -> None:
-    """Runs check(path) on rank 0, within a function that ``agree`` runs. An unreadable path is left to the call itself."""
+    """Runs check(path) on rank 0. Called within an ``agree``.
+
+    Ignores errors from reading the path, because the call itself reports them later.
+    """
     if call.rank == 0:
         try:
             check(path_of(path))
@@ -26,7 +29,7 @@ def check_on_first(call: Call, path: Path, check: Callable[[str], None]) -> None
 def open_reader(
     call: Call, path: Path, memory_budget_bytes: int, check: Callable[[str], None] | None = None
 ) -> _sealpoint.CollectiveReader:
-    """Opens the checkpoint as the first exchange of a call. Collective. ``check`` runs on rank 0 before, with the path."""
+    """Opens the checkpoint in the first exchange of a call. Collective. ``check(path)`` runs on rank 0 first."""
 
     def begin() -> tuple[None, bytes]:
         if check is not None:
@@ -38,7 +41,7 @@ def open_reader(
 
 
 def read_tree(reader: _sealpoint.CollectiveReader) -> Any:
-    """Reads the tree of a checkpoint; without one, uses tensor names. Collective."""
+    """Reads the tree of a checkpoint, or builds a tree from the tensor names if the checkpoint has no tree. Collective."""
     try:
         return _tree.parse(reader.read_object(_tree.OBJECT))
     except NotFoundError:
@@ -46,12 +49,12 @@ def read_tree(reader: _sealpoint.CollectiveReader) -> Any:
 
 
 def tree_of_names(names: Iterable[str]) -> dict[str, Any]:
-    """Returns the tree of a checkpoint without one: each tensor under its name."""
+    """Builds a tree for a checkpoint that has no tree. The tree has each tensor under its name."""
     return {name: {_tree.KIND: "tensor", "name": name} for name in names}
 
 
 def values_of_rank(reader: _sealpoint.CollectiveReader, node: Any, rank: int) -> dict[str, Any]:
-    """Reads the ``per_rank`` values of a rank. Local."""
+    """Reads the ``per_rank`` values of one rank. Local."""
     objects = Checkpoint(reader.checkpoint(), 1).objects
     name = _tree.rank_object(rank)
     if name not in objects or not any(_tree.nodes_of(node, ("per_rank",))):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Outcomes of staged saves: promotions from local disks to the final place."""
+"""The outcomes of promotions. A promotion copies a staged save from local disks to its final directory."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ _pid = os.getpid()
 
 
 def watch(saver: _sealpoint.Saver) -> None:
-    """Keeps a saver with a committed staged save alive until its promotions have ended. Callable from any thread."""
+    """Keeps a saver alive until the promotions of its staged saves have ended. Callable from any thread."""
     with _lock:
         if saver not in _savers:
             _savers.append(saver)
 
 
 def watch_save(save: SaveFuture) -> None:
-    """Watches the saver of a staged background save once that has ended."""
+    """Records a staged background save, so that ``watch`` is applied to its saver when the save has ended."""
     with _lock:
         _saves.append(save)
 
 
 def _collect() -> bool:
-    """Collects outcomes. Returns True if no promotion is running."""
+    """Collects outcomes of promotions. Returns True if no promotion is running."""
     with _lock:
-        _saves[:] = [one for one in _saves if not concurrent.futures.Future.done(one)]
+        _saves[:] = [save for save in _saves if not concurrent.futures.Future.done(save)]
         for saver in list(_savers):
             is_over = saver.wait_for_promotions(0)  # before the outcomes are taken, so that none is missed
             _over.extend(saver.take_promotions())
@@ -53,17 +53,20 @@ def _collect() -> bool:
 
 
 def take_promotions(series: str | None = None) -> list[tuple[str, BaseException | None]]:
-    """Takes the final directory and error of each ended promotion, once. ``series`` selects one directory."""
+    """Returns the final directory and the error of each promotion that ended since the last call.
+
+    If ``series`` is set, only promotions into this series are returned.
+    """
     _collect()
     prefix = "" if series is None else os.path.join(_paths.absolute(series), "")
     with _lock:
-        taken = [one for one in _over if _paths.absolute(one[0]).startswith(prefix)]
-        _over[:] = [one for one in _over if one not in taken]
+        taken = [promotion for promotion in _over if _paths.absolute(promotion[0]).startswith(prefix)]
+        _over[:] = [promotion for promotion in _over if promotion not in taken]
         return taken
 
 
 def await_promotions(timeout: float | None) -> bool:
-    """Waits until no promotion of this rank is running, or the timeout. Returns True if none is running."""
+    """Waits until no promotion of this rank is running, or until the timeout. Returns True if none is running."""
     end = None if timeout is None else time.monotonic() + timeout
     while not _collect():
         left = _WAIT_SECONDS if end is None else min(_WAIT_SECONDS, end - time.monotonic())
@@ -79,7 +82,7 @@ def await_promotions(timeout: float | None) -> bool:
 
 
 def wait_for_promotions(timeout: float | None = None) -> bool:
-    """Waits until all staged saves of this process are promoted to their final places. Not collective: each rank calls it.
+    """Waits until all staged saves of this process have been copied to their final directories. Not collective: each rank calls it.
 
     Args:
         timeout: Maximum wait in seconds. None: no limit.
@@ -87,8 +90,8 @@ def wait_for_promotions(timeout: float | None = None) -> bool:
     Returns:
         False if some promotions are still running.
 
-    Raises the first error of a failed promotion, with the path of its final directory as a note. The local copy stays. The
-    next staged save retries it, and so does ``resume_promotions`` in the next job.
+    If promotions failed, raises the error of the first one, with the path of its final directory as a note. The local copy of its
+    save is kept. The next staged save retries the promotion; in the next job, ``resume_promotions`` retries it.
 
     Examples:
         >>> import os, torch, sealpoint.torch as sp
@@ -119,21 +122,21 @@ def resume(session: Session, staged: Path, series: Path, keep_local: int) -> lis
 
     with session.call("resume_promotions", series, same={"keep_local": keep_local}) as call:
         (local, final), _ = call.agree(checked, "began to resume promotions")
-        promoted, passed_over = _sealpoint.resume_promotions(
+        promoted, skipped = _sealpoint.resume_promotions(
             call.communicator, local, final, keep_local=keep_local, deadline=BACKGROUND_DEADLINE_DEFAULT_SECONDS
         )
     if session.rank == 0:
-        for directory, error in passed_over:
-            _log.warning("what is newer on local disks was passed over, %s: %s", directory, error)
+        for directory, error in skipped:
+            _log.warning("a newer checkpoint on local disks was skipped, %s: %s", directory, error)
     return promoted
 
 
 @atexit.register
 def _end() -> None:
-    """Waits at normal exit for running promotions, before savers are closed."""
+    """Waits for running promotions at normal exit, before the savers are closed."""
     if os.getpid() != _pid:
         return
     await_promotions(None)
     for directory, error in take_promotions():
         if error is not None:
-            _log.error("the promotion to %s failed, and nobody asked: %s", directory, error)
+            _log.error("the promotion to %s failed, and its result was not requested: %s", directory, error)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rendezvous: ranks connect to each other, and reconnect after each error."""
+"""Rendezvous: connects ranks to each other, and reconnects them after each error."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ C_co = TypeVar("C_co", bound=Communicator, covariant=True)
 
 
 def seconds_of(deadline: float | None) -> float:
-    """Returns a deadline as a number, for clocks that know no other."""
+    """Returns a deadline as a number of seconds. None becomes a very large number."""
     return _FOREVER_SECONDS if deadline is None else deadline
 
 
@@ -29,9 +29,9 @@ class MovedError(CommError):
 
 
 class Group(Protocol[C_co]):
-    """The ranks of a framework: their shared store, and a way to connect them.
+    """The ranks of a framework's process group, their shared store, and a method that connects them.
 
-    Callable from any thread. Calls wait as long as the store does.
+    Callable from any thread. Each call waits until the store has answered.
     """
 
     rank: int
@@ -39,23 +39,23 @@ class Group(Protocol[C_co]):
     store_name: str  # for errors
 
     def put(self, key: str, value: str) -> None:
-        """Sets a key unless it is set. Only these ranks see it."""
+        """Sets a key of the store, unless the key is already set. Only the ranks of this group see the key."""
 
     def get(self, key: str) -> str | None: ...
 
     def forget_connection(self) -> None:
-        """Drops the connection to the store, which did not answer. Local."""
+        """Drops the connection to the store, because the store did not answer. Local."""
 
     def connect(self, generation: int, end: float, check: Callable[[], None]) -> C_co:
-        """Connects a new communicator for a generation. Collective. ``end`` is by the monotonic clock.
+        """Connects the ranks and returns the communicator of a generation. Collective. ``end``: time limit on the monotonic clock.
 
-        A waiting rank calls ``check`` from time to time. Raises the errors of check(), TimeoutError (names the absent ranks),
-        CommError, and MovedError (the store has keys of an earlier job).
+        While a rank waits, it calls ``check`` from time to time. Raises the errors of check(), TimeoutError, which names the absent
+        ranks, CommError, and MovedError if the store still has the keys of an earlier job.
         """
 
 
 class Left(NamedTuple):
-    """Why a generation ended."""
+    """The reason why a generation ended."""
 
     call: str  # key of the call that a rank left; "": it left between calls
     why: str
@@ -63,22 +63,22 @@ class Left(NamedTuple):
 
 
 class Rendezvous(Generic[C_co]):
-    """The successive communicators of a group, numbered by generation.
+    """Creates the communicators of a group, one after another. The number of a communicator is its generation.
 
-    A rank that leaves a call with an error ends the generation before it raises. All other ranks notice this and meet in the
-    next generation. All methods except ``connect`` wait for the store; call them via ``run_with_deadline``.
+    If a rank leaves a call with an error, it first ends the generation. All other ranks notice this and meet in the next
+    generation. All methods except ``connect`` wait for the store without a limit, so call them via ``run_with_deadline``.
     """
 
     def __init__(self, group: Group[C_co]) -> None:
         self.group = group
 
     def end_of(self, generation: int) -> Left | None:
-        """Returns how a generation ended, or None if it has not."""
+        """Returns why a generation ended, or None if it has not ended."""
         found = self.group.get(f"left/{generation}")
         return None if found is None else Left(*json.loads(found))
 
     def leave(self, generation: int, left: Left) -> None:
-        """Announces that this rank will not use the generation again."""
+        """Tells other ranks that this rank will not use the generation again."""
         while True:
             self.group.put(f"left/{generation}", json.dumps(left))
             first = self.end_of(generation)
@@ -87,9 +87,9 @@ class Rendezvous(Generic[C_co]):
             generation += 1  # it had ended before this call; ranks that make this call meet in the next one
 
     def current(self, generation: int, call: str) -> int:
-        """Returns the first generation, from this one on, that has not ended.
+        """Returns the first generation that has not ended, starting the search at ``generation``.
 
-        Raises CommError if another rank left this very call.
+        Raises CommError if a different rank left during this call.
         """
         while (left := self.end_of(generation)) is not None:
             if call and left.call == call:
@@ -98,14 +98,14 @@ class Rendezvous(Generic[C_co]):
         return generation
 
     def connect(self, generation: int, call: str, seconds: float) -> tuple[C_co, int]:
-        """Returns a communicator of the current generation, and the generation. Collective.
+        """Returns the communicator of the current generation, and the number of the generation. Collective.
 
-        Raises CommError (another rank left this very call) and TimeoutError (names the absent ranks).
+        Raises CommError if a different rank left during this call, and TimeoutError, which names the absent ranks.
         """
         stop, end = threading.Event(), time.monotonic() + seconds
         try:
             return run_with_deadline(
-                lambda: self._connect(generation, call, end, stop), seconds + STORE_SECONDS, "making groups of the ranks"
+                lambda: self._connect(generation, call, end, stop), seconds + STORE_SECONDS, "connecting the ranks"
             )
         except BaseException:
             stop.set()
@@ -118,7 +118,7 @@ class Rendezvous(Generic[C_co]):
 
             def check(generation: int = generation) -> None:
                 if stop.is_set() or self.end_of(generation) is not None:
-                    raise MovedError("the ranks make other groups")
+                    raise MovedError("the ranks create different groups")
 
             try:
                 return self.group.connect(generation, end, check), generation

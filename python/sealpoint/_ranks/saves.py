@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Saves of states that all ranks have agreed on."""
+"""Saves of states, after the ranks have compared their states."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sealpoint._save_future import SaveFuture
 
 
 class Held(Protocol):
-    """The part of a state held by a rank."""
+    """The part of a state that a rank holds."""
 
     state: _sealpoint.RankState
     # ``digest_of`` all ranks. None: unknown, so the library compares the declarations.
@@ -26,25 +26,25 @@ class Held(Protocol):
 
 
 def digest_of(declarations: Iterable[bytes]) -> str:
-    """Digests the declaration digests of all ranks, in rank order."""
+    """Returns one digest of the declarations of all ranks. ``declarations`` has the digest of each rank, in rank order."""
     return hashlib.blake2b(b"".join(declarations), digest_size=16).hexdigest()
 
 
 def frozen_patterns(options: StoreOptions) -> Sequence[str]:
-    """Returns the patterns of ``frozen``."""
+    """Returns the patterns in the option ``frozen``."""
     return () if isinstance(options.frozen, str) else options.frozen
 
 
 def rank_state(slots: list[_sealpoint.Slot], options: StoreOptions) -> _sealpoint.RankState:
-    """Declares the slots of a rank."""
+    """Declares the slots of a rank to the library."""
     patterns = frozen_patterns(options)
-    frozen = {slot.name for slot in slots if any(fnmatch.fnmatchcase(slot.name, one) for one in patterns)}
+    frozen = {slot.name for slot in slots if any(fnmatch.fnmatchcase(slot.name, pattern) for pattern in patterns)}
     encoding = _sealpoint.Encoding(options.codec, options.codec_level, options.chunk_size_bytes)
     return _sealpoint.RankState(slots, encoding, frozen)
 
 
 def _staged(options: SaveOptions) -> Path | None:
-    """Returns the local place of a staged save. Some frameworks have none."""
+    """Returns the local directory of a staged save, or None."""
     staged: Path | None = getattr(options, "staged", None)
     return staged
 
@@ -63,7 +63,7 @@ def _request(
 
 
 def save(session: Session, held: Held, path: Path, options: SaveOptions) -> _sealpoint.CommitInfo:
-    """Saves within a call that has begun. Collective. Borrows the memory of ``held`` until it returns."""
+    """Saves as part of ``call``, which has begun. Collective. Uses the memory of ``held`` until this function returns."""
     saver = session.saver(options)
     info = saver.save(*_request(held, path, options))
     if _staged(options) is not None:

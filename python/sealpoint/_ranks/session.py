@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""State of a group of ranks between calls: connections, staging memory, savers."""
+"""The objects that a group of ranks keeps between calls: connections, staging memory and savers."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def default_budget(ranks_here: int) -> int:
-    """Returns the default staging memory in bytes of each of ``ranks_here`` ranks on this machine."""
+    """Returns the default staging memory, in bytes, for each of the ``ranks_here`` ranks on this machine."""
     return max(_MEMORY_MIN_BYTES, int(memory_bytes() * _MEMORY_SHARE) // ranks_here)
 
 
 def _saver_options(options: StoreOptions) -> dict[str, Any]:
-    """Returns the fields of SaverOptions. A framework without an option has its default."""
+    """Returns the fields of SaverOptions. For an option that the framework does not have, the default is used."""
     return {
         row.saver.field: row.saver.value(getattr(options, name, row.default)) for name, row in OPTIONS.items() if row.saver
     }
 
 
 class Session(Connection):
-    """A session of a group. The first call connects the ranks; the first call after an error reconnects them."""
+    """The session of a group. The first call connects the ranks; the first call after an error reconnects them."""
 
     def __init__(self, group: Group[Communicator] | None, job_size: Callable[[], int]) -> None:
         """Creates the session.
 
         Args:
             group: None for this process alone.
-            job_size: Number of ranks of the job, for the share of memory.
+            job_size: Returns the number of ranks in the job. It determines this rank's share of memory.
         """
         super().__init__(group)
         self.pid = os.getpid()
@@ -72,7 +72,7 @@ class Session(Connection):
                 raise
 
     def refuse(self, kind: str, error: Exception) -> NoReturn:
-        """Raises the error on all ranks that make this call, or another one."""
+        """Raises the error on this rank. On each other rank, the error is raised by the current or the next call."""
 
         def fail() -> tuple[None, bytes]:
             raise error
@@ -82,25 +82,47 @@ class Session(Connection):
         raise AssertionError
 
     def drop(self) -> None:
-        """Closes the connections and forgets the savers. A saver survives until its background save ends."""
+        """Closes the connections and drops the savers. A saver stays alive until its background save ends."""
         super().drop()
         self._savers = {}
 
     def note_failure(self, saver: _sealpoint.Saver, error: BaseException) -> None:
-        """Records the failure of a background save. If its group failed, the next call reconnects. Callable from any thread."""
+        """Records the failure of a background save.
+
+        If the group's connections failed, the next call reconnects the ranks. Callable from any thread.
+        """
         if isinstance(error, Error) and error.code in ("Comm", "Timeout") and saver in list(self._savers.values()):
             self.is_broken = True
 
     def saver(self, options: StoreOptions) -> _sealpoint.Saver:
-        """Returns the saver for these options, which are equal on all ranks. Call it after the first exchange of a call."""
-        if self._engine is None:
-            here = ranks_here(self.hosts, self.hosts[self.rank], self._job_size())
-            self._engine = _sealpoint.Engine(memory_budget_bytes=options.memory_budget_bytes or default_budget(here))
+        """Returns the saver for these options, which must be equal on all ranks.
+
+        Call it only within a collective call, after its first exchange.
+        """
+        engine = self._engine_for(options)
         chosen = _saver_options(options)
         key = tuple(chosen.items())
         if key not in self._savers:
-            self._savers[key] = _sealpoint.Saver(self._engine, self.communicator, chosen)
+            self._savers[key] = _sealpoint.Saver(engine, self.communicator, chosen)
         return self._savers[key]
+
+    def _engine_for(self, options: StoreOptions) -> _sealpoint.Engine:
+        """Returns the engine. The first call creates it with the memory budget of these options."""
+        if self._engine is None:
+            hosts = self.hosts or [b""]  # before the first call of a single rank
+            here = ranks_here(hosts, hosts[self.rank], self._job_size())
+            self._engine = _sealpoint.Engine(memory_budget_bytes=options.memory_budget_bytes or default_budget(here))
+        return self._engine
+
+    def map_ahead(self, options: StoreOptions, size_bytes: Callable[[], int]) -> bool:
+        """Starts to map staging memory for a save of size_bytes(), so that the first background save need not wait for it. Local.
+
+        Returns False before the first collective call, because the default budget depends on the number of ranks on this machine.
+        """
+        if self.size > 1 and not self.hosts:
+            return False
+        self._engine_for(options).map_memory_in_background(size_bytes())
+        return True
 
     def close(self) -> None:
         """Closes the session. Local."""
@@ -110,7 +132,10 @@ class Session(Connection):
 
 
 def tells_ranks(session_of: Callable[[Mapping[str, Any]], Session]) -> Callable[[F], F]:
-    """Makes wrong keywords of a function an error on all calling ranks. ``session_of`` maps the keywords to a session."""
+    """Decorates a function so that wrong keywords raise an error on all calling ranks.
+
+    ``session_of`` returns the session for the keywords.
+    """
 
     def tell(name: str, keywords: Mapping[str, Any], error: InvalidArgumentError) -> None:
         session = session_of(keywords)
@@ -121,13 +146,13 @@ def tells_ranks(session_of: Callable[[Mapping[str, Any]], Session]) -> Callable[
 
 
 class Sessions:
-    """The sessions of a framework in this process."""
+    """All sessions of one framework in this process."""
 
     def __init__(self, job: Callable[[], Any], hint: str = "") -> None:
         """Creates an empty set of sessions.
 
         Args:
-            job: Returns the framework's identity of all ranks, or None if this process is alone.
+            job: Returns the framework's identifier for the group of all ranks, or None if this process is alone.
         """
         self._job, self._hint = job, hint
         self._sessions: dict[Any, Session] = {}
@@ -140,7 +165,7 @@ class Sessions:
         self._making, self._job_of_parent = threading.RLock(), self._job()
 
     def get(self, key: Any, make: Callable[[], Session], *, is_alone: bool) -> Session:
-        """Returns the session of this key. Raises InvalidArgumentError in a forked child of a rank, unless ``is_alone``."""
+        """Returns the session with this key. Raises InvalidArgumentError in a forked child of a rank, unless ``is_alone``."""
         if not is_alone and self._job_of_parent is not None and self._job() is self._job_of_parent:
             raise InvalidArgumentError(f"this process was forked from a rank, whose connections it cannot use{self._hint}")
         with self._making:

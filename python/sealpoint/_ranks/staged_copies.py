@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Staged saves in framework-named directories: a local copy has the name of its final directory."""
+"""Staged saves if the framework chooses the directory names. A local copy has the same name as its final directory."""
 
 from __future__ import annotations
 
@@ -17,32 +17,35 @@ _log = logging.getLogger("sealpoint")
 
 
 def finish_promotions(session: Session, staged: Path | None, keep_local: int, folder: str) -> None:
-    """Finishes the promotions of an earlier job. All ranks call it before they look for a checkpoint to load."""
+    """Finishes the promotions of an earlier job.
+
+    Collective: all ranks call it before they look for a checkpoint to load.
+    """
     if staged is not None:
         resume(session, staged, folder, keep_local)
 
 
 def log_failed_promotions(staged: Path | None, folder: str) -> None:
-    """Logs failed promotions of this rank; the next staged save retries them."""
+    """Logs the failed promotions of this rank. The next staged save retries them."""
     if staged is None:
         return
     for directory, error in take_promotions(folder):
         if error is not None:
-            _log.error("the promotion to %s failed, and is tried again: %s", directory, error)
+            _log.error("the promotion to %s failed and will be retried: %s", directory, error)
 
 
 def remove_replaced(staged: Path | None, directory: str, replaced: list[str], is_any: bool) -> None:
-    """Removes the local copy of a checkpoint that was removed from its final directory. Each rank calls it.
+    """Removes the local copy of a checkpoint after the checkpoint was removed from its final directory. Each rank calls it.
 
     Args:
         replaced: Result of ``_replacement.remove_replaceable``.
-        is_any: Remove any local copy, as with ``replace``.
+        is_any: Remove any local copy, as the option ``replace`` does.
     """
     if staged is None:
         return
     folder, name = _paths.split(directory)
     local = os.path.join(_sealpoint.find_staged_copies(path_of(staged, "staged"), folder)[0], name)
-    attempts = {one.partition(":")[0] for one in replaced}
+    attempts = {entry.partition(":")[0] for entry in replaced}
     # The ranks of one node do the same concurrently.
     if _directories.is_checkpoint(local) and (is_any or _attempt_of(local) in attempts):
         _directories.remove(local)

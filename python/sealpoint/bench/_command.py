@@ -54,10 +54,10 @@ def make_parser() -> Parser:
     parser = Parser(
         prog="ckpt bench",
         description="Compares Sealpoint on your storage with torch.distributed.checkpoint, torch.save and safetensors, if they are "
-        "installed. Measures saves, the stall of a background save, many small tensors, and loads on the same and on another "
-        "number of ranks, warm and cold. Also loads after flipped bits and after killed saves. Starts its own processes and "
-        "writes only into a new folder below PATH, which it removes, also after an error or Ctrl-C. The report starts with the "
-        "cases in which Sealpoint is slower. See docs/start/bench.md for how to read it.",
+        "installed. Measures saves, the stall of a background save, many small tensors, and loads with the same and with a "
+        "different number of ranks, warm and cold. Also loads after flipped bits and after killed saves. Starts its own processes "
+        "and writes only into a new folder below PATH, which it removes at the end, even after an error or Ctrl-C. The report "
+        "starts with the cases in which Sealpoint is slower. See docs/start/bench.md for how to read it.",
         epilog="Exit status: 0 done, regardless of the results; 1 Sealpoint failed or loaded wrong data; 3 neither torch nor "
         "numpy is installed; 4 PATH cannot be written or has too little space, or any other error; 64 wrong usage, or refused; "
         "70 a bug; 74 standard output could not be written; 128 + n ended by the signal n.",
@@ -66,12 +66,12 @@ def make_parser() -> Parser:
     parser.add_argument("--size", type=size_of, default=256_000_000, metavar="SIZE", help="size of the state (default: 256MB)")
     parser.add_argument(
         "--minutes", type=_minutes, default=3.0, metavar="M",
-        help="duration of the measurements (default: 3); running ones may take another quarter of it, or 30 s",
+        help="duration of the measurements (default: 3); measurements in progress may take a quarter of it longer, or 30 s",
     )
     parser.add_argument("--rounds", type=_count(1), default=9, metavar="N", help="maximum number of rounds (default: 9)")
     parser.add_argument("--ranks", type=_count(1), default=2, metavar="N", help="saving processes (default: 2)")
     parser.add_argument(
-        "--load-ranks", type=_count(1), metavar="N", help="processes of the second load (default: one more)"
+        "--load-ranks", type=_count(1), metavar="N", help="processes for the second load (default: one more than --ranks)"
     )
     parser.add_argument("--small", type=_count(1), default=10_000, metavar="N", help="number of small tensors (default: 10000)")
     parser.add_argument("--flips", type=_count(0), default=16, metavar="N", help="flipped bits (default: 16)")
@@ -85,19 +85,22 @@ def make_parser() -> Parser:
 
 
 def _options(arguments: argparse.Namespace, parser: Parser) -> tuple[Options, dict[str, str]]:
-    """And why peers are left out. Errors: UnsupportedError, InvalidArgumentError."""
+    """Returns the options, and for each peer that is left out, the reason.
+
+    Raises UnsupportedError and InvalidArgumentError.
+    """
     side = side_here()
     if side is None:
         raise UnsupportedError("neither torch nor numpy is installed: pip install 'sealpoint[numpy]', or torch")
     ranks = arguments.ranks if side == "torch" else 1
     other_ranks = (arguments.load_ranks or ranks + 1) if side == "torch" else 1
     if side == "torch" and other_ranks == ranks:
-        parser.error(f"argument --load-ranks: {ranks} is the number of --ranks, expected another one")
+        parser.error(f"argument --load-ranks: {ranks} is the number of --ranks, expected a different number")
     options = Options(arguments.size, arguments.minutes, ranks, other_ranks, arguments.rounds, arguments.small,
                       arguments.flips, arguments.kills, side, arguments.peers)  # fmt: skip
     least = _state.least_size_bytes(options.rows_multiple())
     if options.size_bytes < least:
-        raise InvalidArgumentError(f"--size is {options.size_bytes:,} bytes, expected at least {least:,} with these ranks")
+        raise InvalidArgumentError(f"--size is {options.size_bytes:,} bytes, expected at least {least:,} for this number of ranks")
     free = memory_bytes("MemAvailable")
     if free is not None and options.memory_bytes() > free:
         raise InvalidArgumentError(f"--size {options.size_bytes:,} needs {options.memory_bytes():,} bytes of memory, and "
@@ -106,7 +109,7 @@ def _options(arguments: argparse.Namespace, parser: Parser) -> tuple[Options, di
 
 
 class _Progress:
-    """What is under way, on a terminal."""
+    """Shows the current measurement on a terminal."""
 
     def __init__(self) -> None:
         self._is_terminal = sys.stderr is not None and sys.stderr.isatty()
@@ -140,7 +143,7 @@ def run_bench(parser: Parser, words: list[str]) -> int:
         if not arguments.json:
             write_line(f"ckpt bench on {printable(place.path)}: {_words.size(options.size_bytes)} on "
                        f"{_words.ranks(options.ranks)}, {options.minutes:g} min; it writes only below "
-                       f"{printable(os.path.basename(place.folder))}, which goes in the end")  # fmt: skip
+                       f"{printable(os.path.basename(place.folder))}, which is removed at the end")  # fmt: skip
             flush()  # output that cannot be written is known before anything is measured
         run = Run(options, place, progress)
         run.results.left_out.update(left_out)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoint files: moves them into the page cache, out of it, onto the disk; flips one bit."""
+"""Functions that read checkpoint files into the page cache, drop them from it, sync them to the disk, and flip single bits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def files_of(path: str) -> list[str]:
 
 
 def sync(*paths: str) -> None:
-    """Syncs files for peers that do not sync their output."""
+    """Syncs files. Used for peers that do not sync their own output."""
     for path in paths:
         descriptor = os.open(path, os.O_RDONLY)
         try:
@@ -42,7 +42,7 @@ def cool(path: str) -> None:
 
 
 def bytes_from_storage() -> int | None:
-    """Returns the bytes read from a device by this process so far, or None if the system does not report them."""
+    """Returns the number of bytes that this process has read from devices, or None if the system does not report this number."""
     try:
         with open("/proc/self/io", encoding="ascii") as opened:
             return next((int(line.split()[1]) for line in opened if line.startswith("read_bytes:")), None)
@@ -65,7 +65,7 @@ def places(path: str, count: int) -> list[tuple[str, int, int]]:
 
 
 def flip(path: str, name: str, offset: int, bit: int) -> None:
-    """Flips a bit. A second call restores it."""
+    """Flips a bit. A second call restores the bit."""
     if not _paths.is_local(path):
         content = bytearray(_sealpoint.read_file(f"{path}/{name}", 1 << 40) or b"")
         content[offset] ^= 1 << bit

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conditions of the measurements: machine, file system, versions, page cache."""
+"""Conditions of the measurements: machine, file system, versions and page cache."""
 
 from __future__ import annotations
 

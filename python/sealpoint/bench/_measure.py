@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs each peer once per round, in a different order each time; then flips bits and kills saves."""
+"""Runs each peer once per round, in an order that changes per round. Then flips bits and kills saves."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ class Options:
         return math.lcm(self.ranks, self.other_ranks)
 
     def disk_bytes(self) -> int:
-        """Maximum size of the folder: one checkpoint of each peer, and one being written."""
+        """Maximum size of the folder: one checkpoint of each peer, and one more that is being written."""
         return (len(self.peers) + 1) * (self.size_bytes + self.size_bytes // 16) + _SPARE_BYTES
 
     def memory_bytes(self) -> int:
-        """Memory for the state, its load destination, and copies made by saves."""
+        """Estimated memory for the state, for the destination of loads, and for the copies that saves make."""
         return 4 * self.size_bytes
 
 
 class Clock:
-    """Time of the whole run, and of its parts."""
+    """The time of the whole run and of its parts."""
 
     def __init__(self, minutes: float, parts: list[str]) -> None:
         self._end = time.monotonic() + 60 * minutes
@@ -64,9 +64,9 @@ class Clock:
         self.part_end = self._end
 
     def begin(self, part: str) -> None:
-        """Begins a part with its share of the remaining time."""
+        """Begins a part of the run, which gets a share of the remaining time."""
         now = time.monotonic()
-        left = sum(_SHARES[one] for one in self._parts)
+        left = sum(_SHARES[item] for item in self._parts)
         self._parts.remove(part)
         self.part_end = now + max(0.0, self._end - now) * _SHARES[part] / left
 
@@ -74,7 +74,7 @@ class Clock:
         return time.monotonic() + seconds <= self.part_end
 
     def limit(self) -> float:
-        """Returns the maximum duration of a call before it is ended."""
+        """Returns the time at which a call that is still running is ended."""
         return max(_GRACE_LEAST_SECONDS, self._end + self._grace - time.monotonic())
 
 
@@ -91,7 +91,7 @@ class Run:
         self._big = _state.big(options.size_bytes, options.rows_multiple())
 
     def all(self) -> None:
-        """Runs all measurements. Raises CommError (ranks did not start) and OSError (output cannot be removed)."""
+        """Runs all measurements. Raises CommError if the ranks do not start, and OSError if output cannot be removed."""
         options, has_others = self.options, self.options.side == "torch"
         if self.place.is_memory:
             self.results.left_out["load_cold"] = f"{self.place.file_system} keeps files in memory"
@@ -123,7 +123,7 @@ class Run:
                 self._mishaps(ranks, clock, "kills", options.kills)
 
     def _mishaps(self, ranks: Ranks, clock: Clock, part: str, count: int) -> None:
-        """Each peer has its share of the time."""
+        """Runs the bit-flip test or the kill test. Each peer gets an equal share of the time."""
         clock.begin(part)
         call, size, found = _MISHAPS[part]
         peers = self.peers() if count else []
@@ -140,10 +140,10 @@ class Run:
     def peers(self) -> list[str]:
         """Returns the peers that have not failed so far."""
         failed = {part.rpartition(": ")[2] for part in self.results.failed}
-        return [one for one in self.options.peers if one not in failed]
+        return [peer for peer in self.options.peers if peer not in failed]
 
     def attempt(self, part: str, work: Callable[[], T]) -> T | None:
-        """Runs a measurement. A failure is recorded and returns None; the others continue."""
+        """Runs a measurement. If the measurement fails, records the failure and returns None, so that the run continues."""
         try:
             return work()
         except RankError as error:
@@ -159,10 +159,11 @@ _MISHAPS: dict[str, tuple[str, int, Callable[[Results], dict[str, dict[str, int]
 
 
 def those_that_fit(took: dict[str, float], has: Callable[[float], bool]) -> list[str]:
-    """Selects the peers with time for another round, by the duration of their first.
+    """Selects the peers for further rounds by the duration of their first round.
 
-    A peer that takes more than half of a round is dropped if others then have time; otherwise the slowest are dropped until the
-    rest fits. Returns none if only Sealpoint would remain.
+    The slowest peer is dropped if it takes more than half of a round, and if ``_ROUNDS_WANTED`` rounds fit into the time only
+    without this peer. After that, the slowest peers are dropped until a round of the remaining peers fits. If only Sealpoint would
+    remain, no peer is returned.
     """
     fit, total = sorted(took, key=lambda peer: (peer != OURS, took[peer])), sum(took.values())
     rest = total - took[fit[-1]] if fit else 0.0
@@ -174,13 +175,16 @@ def those_that_fit(took: dict[str, float], has: Callable[[float], bool]) -> list
 
 
 class _Part:
-    """One state on one device, in rounds. The first round warms up, and counts only for peers that have no other."""
+    """The rounds for one state on one device.
+
+    The first round is a warm-up. It counts only for peers that ran no other round.
+    """
 
     def __init__(self, run: Run, ranks: Ranks, clock: Clock, spec: _state.Spec, device: str, is_other: bool = False) -> None:
         self._run, self._ranks, self._clock, self._spec = run, ranks, clock, spec
         self._device, self._is_other = device, is_other
         self._name = "load on other ranks" if is_other else "small tensors" if spec.kind == "small" else f"state on {device}"
-        self._peers = [one for one in run.peers() if not is_other or one in run.kept]
+        self._peers = [peer for peer in run.peers() if not is_other or peer in run.kept]
         self._is_prepared = False
 
     def rounds(self) -> None:
@@ -206,8 +210,8 @@ class _Part:
                 break
         if once:
             names = ", ".join(INFOS[peer].title for peer in INFOS if peer in once)
-            self._run.results.notes.append(f"{self._name}: there was time for one round only of {names}, which also warms up: "
-                                           "give more --minutes or a smaller --size")  # fmt: skip
+            self._run.results.notes.append(f"{self._name}: there was time for one round only of {names}, which is also the "
+                                           "warm-up: give more --minutes or a smaller --size")  # fmt: skip
 
     def _call(self, name: str, peer: str, **arguments: object) -> list[object]:
         limit = self._clock.limit()
@@ -217,7 +221,7 @@ class _Part:
         return self._ranks.call(name, limit, peer=peer, **arguments)
 
     def _one(self, peer: str, number: int) -> bool:
-        """All operations of a peer. Errors: RankError."""
+        """Runs all operations of a peer. Raises RankError."""
         if self._is_other:
             self._load(peer, number, self._run.kept[peer], "load_others", "warm")
         elif self._spec.kind == "small":
@@ -245,25 +249,25 @@ class _Part:
 
     def _save_async(self, peer: str, number: int) -> None:
         path = self._run.place.join(f"background-{peer}-{number}-{self._device}")
-        answers = [one for one in self._call("save_async", peer, path=path) if isinstance(one, list)]
+        answers = [item for item in self._call("save_async", peer, path=path) if isinstance(item, list)]
         if answers:
-            self._add("stall", peer, number, [one[0] for one in answers])
-            self._add("background", peer, number, [one[1] for one in answers])
+            self._add("stall", peer, number, [answer[0] for answer in answers])
+            self._add("background", peer, number, [answer[1] for answer in answers])
         _sealpoint.remove_path(path)
 
     def _load(self, peer: str, number: int, path: str, operation: str, cache: str) -> None:
         cache = "" if self._run.place.is_url else cache
         answers = self._call("load", peer, path=path, saved_ranks=self._run.options.ranks, cache=cache)
-        found = [one for one in answers if isinstance(one, dict)]
-        if not all(one["is_right"] for one in found):
+        found = [answer for answer in answers if isinstance(answer, dict)]
+        if not all(item["is_right"] for item in found):
             self._run.results.wrong[f"{operation}: {peer}"] = number
-        figures = self._add(operation, peer, number, [one["seconds"] for one in found])
-        read = [one["from_storage"] for one in found]
+        figures = self._add(operation, peer, number, [item["seconds"] for item in found])
+        read = [item["from_storage"] for item in found]
         figures.from_storage[number] = None if None in read else sum(read)
 
     def _add(self, operation: str, peer: str, number: int, seconds: list[object]) -> Figures:
-        """Ranks work at the same time: the slowest counts."""
+        """Records a duration. Ranks work at the same time, so the duration of the slowest rank counts."""
         row = self._run.results.row(operation, self._device, self._spec.nbytes)
         figures = row.figures.setdefault(peer, Figures())
-        figures.seconds[number] = max(one for one in seconds if isinstance(one, float))
+        figures.seconds[number] = max(second for second in seconds if isinstance(second, float))
         return figures

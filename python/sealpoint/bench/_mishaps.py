@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results of reads after a flipped bit, and after a killed save.
+"""Counts the outcomes of loads after a bit was flipped and after a save was killed.
 
-Every access to a checkpoint runs in a forked child, which may be killed and starts immediately, because libraries are already
-imported. This process has no threads.
+Every access to a checkpoint runs in a forked child, which can be killed. A child starts quickly because this process has imported
+all libraries. This process has no threads.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ STATES = ("old", "new", "mixed", "wrong")
 
 
 def one_line(error: BaseException) -> str:
-    """Returns the library's own error, unwrapped from combined errors of several ranks."""
+    """Returns the library's own error in one line.
+
+    If the error combines the errors of several ranks, uses the first.
+    """
     inner = getattr(error, "failures", None)  # of torch.distributed.checkpoint
     if inner:
         error = next(iter(inner.values()))[0]
@@ -46,7 +49,10 @@ class _Child(NamedTuple):
 
     @staticmethod
     def start(work: Callable[[Callable[[], None]], Any]) -> _Child:
-        """``work`` is given a function that says that it begins; it returns what JSON has."""
+        """Starts a child that calls ``work``.
+
+        ``work`` receives a callback, which it calls when it begins, and must return a JSON-serializable value.
+        """
         reading, writing = os.pipe()
         pid = os.fork()
         if pid:
@@ -66,7 +72,7 @@ class _Child(NamedTuple):
     def wait_for_begin(self) -> None:
         if not select.select([self.pipe], [], [], _LIMIT_SECONDS)[0] or os.read(self.pipe, 1) != b"\n":
             self.kill()
-            raise RuntimeError("a save that was to be killed did not begin")
+            raise RuntimeError("the save to be killed did not start")
 
     def kill(self) -> None:
         os.kill(self.pid, signal.SIGKILL)
@@ -74,7 +80,7 @@ class _Child(NamedTuple):
         os.close(self.pipe)
 
     def answer(self) -> dict[str, Any]:
-        """``done``, or ``error``; a child that does not answer is killed."""
+        """Returns {"done": result} or {"error": message}. If the child does not answer in time, kills the child."""
         said, end = b"", time.monotonic() + _LIMIT_SECONDS
         while select.select([self.pipe], [], [], max(0.0, end - time.monotonic()))[0]:
             part = os.read(self.pipe, 1 << 16)
@@ -85,11 +91,11 @@ class _Child(NamedTuple):
                 return answer or {"error": f"it died with {os.waitstatus_to_exitcode(status)}"}
             said += part
         self.kill()
-        return {"error": f"it was not done after {_LIMIT_SECONDS:.0f} s"}
+        return {"error": f"it did not finish within {_LIMIT_SECONDS:.0f} s"}
 
 
 def _do(work: Callable[[], Any]) -> Any:
-    """In a child. Errors: RuntimeError."""
+    """Runs ``work`` in a child and returns its result. Raises RuntimeError."""
     answer = _Child.start(lambda begin: work()).answer()
     if "error" in answer:
         raise RuntimeError(answer["error"])
@@ -97,7 +103,7 @@ def _do(work: Callable[[], Any]) -> Any:
 
 
 class _Bench:
-    """One peer, and its states of one process."""
+    """Creates and loads the states of one process for a bit-flip or kill test."""
 
     def __init__(self, side: Side, size_bytes: int) -> None:
         self._side, self._spec = side, big(size_bytes, 1)
@@ -106,7 +112,7 @@ class _Bench:
         return self._side.make(self._spec, 0, 1, "cpu", generation)
 
     def loaded(self, load: Callable[[State], None]) -> str:
-        """One of STATES, or the error of the load."""
+        """Loads in a child. Returns one of STATES, or the error if the load fails."""
 
         def work(begin: Callable[[], None]) -> str:
             state = self.state(0)
@@ -121,13 +127,16 @@ class _Bench:
 
 
 def _spread(count: int) -> list[int]:
-    """All numbers below it, so that the first few are spread over them if there is no time for all."""
+    """Returns all numbers below ``count``, in an order in which the first few are spread evenly.
+
+    The order matters if there is not enough time for all numbers.
+    """
     golden = (5**0.5 - 1) / 2
     return sorted(range(count), key=lambda number: number * golden % 1)
 
 
 def flip_bits(side: Side, peer: Peer, path: str, size_bytes: int, count: int, seconds: float) -> dict[str, int]:
-    """Counts the outcomes of loads, each with another bit of the whole checkpoint flipped."""
+    """Counts the outcomes of loads. In each load a different bit of the whole checkpoint is flipped."""
     end, bench = time.monotonic() + seconds, _Bench(side, size_bytes)
     _do(lambda: peer.save(bench.state(1), path))
     tally: collections.Counter[str] = collections.Counter()
@@ -143,7 +152,10 @@ def flip_bits(side: Side, peer: Peer, path: str, size_bytes: int, count: int, se
 
 
 def kill_saves(side: Side, peer: Peer, path: str, size_bytes: int, count: int, seconds: float) -> dict[str, int]:
-    """Counts the outcomes of loads after a second save was killed, at moments spread evenly over its duration."""
+    """Counts the outcomes of loads after a second save was killed.
+
+    The times of the kills are spread evenly over the duration of a save.
+    """
     end, bench = time.monotonic() + seconds, _Bench(side, size_bytes)
 
     def begin_anew() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""States of numpy in one process, for environments without torch."""
+"""numpy states in one process, for environments that have no torch."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class NumpySide:
     def generations(self, state: State) -> set[int | str]:
         found: set[int | str] = set()
         for name, tensor in state.tensors.items():
-            old, new = (tensor.view("i4") == _content(name, one, tensor.shape).view("i4") for one in (1, 2))
+            old, new = (tensor.view("i4") == _content(name, item, tensor.shape).view("i4") for item in (1, 2))
             found |= ({1} if old.any() else set()) | ({2} if new.any() else set())
             found |= set() if (old | new).all() else {"neither"}
         return found

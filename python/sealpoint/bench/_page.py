@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One HTML page about a run, without scripts or external resources."""
+"""Builds one HTML page about a run. The page has no scripts or external resources."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def make(results: Results, facts: dict[str, Any]) -> str:
 
 
 def _text(text: object) -> str:
-    """Words that mean themselves, in an element or in a quoted attribute."""
+    """Escapes text for use in an element or in a quoted attribute."""
     return html.escape(printable(str(text)))
 
 
@@ -53,9 +53,9 @@ def _head(facts: dict[str, Any]) -> str:
 
 
 def _slower(results: Results, facts: dict[str, Any]) -> str:
-    items = "".join(f"<li>{_text(_words.slower(one, facts))}</li>\n" for one in results.slower())
+    items = "".join(f"<li>{_text(_words.slower(result, facts))}</li>\n" for result in results.slower())
     content = f"<ul>\n{items}</ul>\n" if items else f"<p>{_text(_words.nowhere_slower(results))}</p>\n"
-    faults = "".join(f"<p><b>Fault of Sealpoint:</b> {_text(one)}</p>\n" for one in results.faults())
+    faults = "".join(f"<p><b>Fault of Sealpoint:</b> {_text(fault)}</p>\n" for fault in results.faults())
     kind = "note slow" if items or faults else "note"
     return f'<section class="{kind}">\n<h2>Where Sealpoint is slower</h2>\n{faults}{content}</section>\n'
 
@@ -93,9 +93,9 @@ def _bar(row: Row, peer: str, longest: float) -> str:
 
 
 def _figure(row: Row, facts: dict[str, Any]) -> str:
-    spreads = [one.spread() for one in row.figures.values()]
+    spreads = [figure.spread() for figure in row.figures.values()]
     # A round that took much longer leaves the medians room to differ.
-    longest = min(max(one.greatest for one in spreads), _SCALE_MAX * max(one.median for one in spreads)) or 1.0
+    longest = min(max(spread.greatest for spread in spreads), _SCALE_MAX * max(spread.median for spread in spreads)) or 1.0
     bars = "".join(_bar(row, peer, longest) for peer in INFOS if peer in row.figures)
     return (
         f"<figure>\n<h3>{_text(_words.title(row, facts))}, {_text(_words.size(row.nbytes))}</h3>\n"
@@ -124,7 +124,7 @@ def _mishaps(results: Results) -> str:
 
 
 def _missing(results: Results) -> str:
-    items = "".join(f"<li>{_text(one)}</li>\n" for one in _words.missing(results))
+    items = "".join(f"<li>{_text(word)}</li>\n" for word in _words.missing(results))
     return _section("Left out, failed, and noted", f"<ul>\n{items}</ul>\n") if items else ""
 
 
@@ -139,17 +139,17 @@ def _details(facts: dict[str, Any]) -> str:
         "GPU": ", ".join(machine["gpus"]) or "none that torch finds",
         "File system": f"{facts['file_system']}, at {facts['path']}",
         "Page cache": facts["page_cache"],
-        **{one["title"]: one["options"] for one in facts["peers"].values()},
+        **{fact["title"]: fact["options"] for fact in facts["peers"].values()},
     }  # fmt: skip
     content = "".join(f"<tr><th>{_text(name)}</th><td>{_text(value)}</td></tr>\n" for name, value in rows.items())
     return _section("How it was measured", f'<div class="scroll"><table>\n{content}</table></div>\n')
 
 
 class PageFile:
-    """The output page. Replaces a page of an earlier run, and no other file."""
+    """The file to which the page is written. Replaces a page of an earlier run, but never a different file."""
 
     def __init__(self, path: str) -> None:
-        """Checks the path before the measurements.
+        """Checks the path, before the measurements begin.
 
         Raises AlreadyExistsError, InvalidArgumentError, NotFoundError and IoError.
         """
@@ -158,14 +158,14 @@ class PageFile:
         if os.path.isdir(self.path):
             raise InvalidArgumentError("--html is a directory, expected the name of a file", path=self.path)
         if not os.path.isdir(folder):
-            raise NotFoundError("there is no such directory for the page: make it, or give another --html", path=folder)
+            raise NotFoundError("the directory of the page does not exist: create it, or pass another --html", path=folder)
         self._check_replaced()
         tried = os.path.join(folder, f".{name}-{secrets.token_hex(4)}.tmp")
         self._write("", tried)
         _sealpoint.remove_path(tried)
 
     def write(self, page: str) -> None:
-        """Writes the page atomically. Raises as above."""
+        """Writes the page atomically. Raises the same errors as ``__init__``."""
         self._check_replaced()
         self._write(page, self.path)
 
@@ -177,7 +177,7 @@ class PageFile:
                 if opened.read(len(_BEGIN)) == _BEGIN.encode():
                     return
         raise AlreadyExistsError(
-            "a file is there that ckpt bench did not write, expected a page of it or nothing: give another --html",
+            "the file was not written by ckpt bench and is not replaced: pass another --html",
             path=self.path,
         )
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Peers: the compared libraries, their settings, and reasons to leave one out."""
+"""Peers: the compared libraries, their settings, and the reasons for leaving a library out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OURS = "sealpoint"
 
 
 class Info(NamedTuple):
-    """``package``: the package of the peer. ``options``: its settings, by the side that uses it."""
+    """Describes a peer. ``options``: its settings, by side ("torch" or "numpy")."""
 
     title: str
     package: str
@@ -25,13 +25,13 @@ class Info(NamedTuple):
 
 INFOS = {
     OURS: Info("Sealpoint", "sealpoint", {
-        "torch": "sealpoint.torch.save, save_async and load with their defaults: it is durable when a save returns, and a load "
-                 "compares the digest of every chunk",
-        "numpy": "sealpoint.save and Checkpoint.read with their defaults: it is durable when a save returns, and a load "
-                 "compares the digest of every chunk",
+        "torch": "sealpoint.torch.save, save_async and load with their defaults: a save is durable on return, and a load compares "
+                 "the digest of every chunk",
+        "numpy": "sealpoint.save and Checkpoint.read with their defaults: a save is durable on return, and a load compares the "
+                 "digest of every chunk",
     }),
     "dcp": Info("torch.distributed.checkpoint", "torch", {
-        "torch": "save, async_save (on a group of gloo of its own) and load with their defaults: a file per rank, synced; it "
+        "torch": "save, async_save (on a separate gloo group) and load with their defaults: a file per rank, synced; it "
                  "has no checksum that a load compares",
     }),
     "torch": Info("torch.save", "torch", {
@@ -47,25 +47,25 @@ INFOS = {
 
 
 class Peer(Protocol):
-    """A peer on one rank. Paths are folders that do not exist before a save. Collective: all ranks call each method."""
+    """A peer on one rank. ``save`` is called only if nothing exists at its path. Collective: all ranks call each method."""
 
     def save(self, state: State, path: str) -> None:
-        """Saves the state. Durable when all ranks have returned."""
+        """Saves the state. The save is durable when the call has returned on all ranks."""
 
     def save_async(self, state: State, path: str) -> Callable[[], object] | None:
-        """Saves in the background. The state may change on return.
+        """Saves in the background. The state may change once the call returns.
 
-        Returns a function that waits until the save is durable, or None if unsupported.
+        Returns a function that waits until the save is durable, or None if the peer cannot save in the background.
         """
 
     def load(self, state: State, path: str, saved_ranks: int) -> None:
-        """Loads into the memory of a state; the checkpoint was saved by the given number of ranks."""
+        """Loads into the memory of a state. ``saved_ranks`` is the number of ranks that saved the checkpoint."""
 
     def save_next(self, state: State, folder: str, step: int) -> None:
-        """Saves as a training does repeatedly: next to the previous checkpoint, or over it."""
+        """Saves as a training loop does: next to the previous checkpoint, or over it."""
 
     def load_newest(self, state: State, folder: str) -> None:
-        """Loads the result of ``save_next``."""
+        """Loads the checkpoint that ``save_next`` saved."""
 
 
 def newest_in(folder: str) -> str:
@@ -77,7 +77,7 @@ def newest_in(folder: str) -> str:
 
 
 class Side(Protocol):
-    """Creates states of torch or numpy, and has the peers that save them."""
+    """Creates states of torch or of numpy, and provides the peers that can save these states."""
 
     #: Classes by name.
     peers: dict[str, Callable[[], Peer]]
@@ -86,30 +86,30 @@ class Side(Protocol):
         """Creates a state. Generation 0 is all zeros."""
 
     def generations(self, state: State) -> set[int | str]:
-        """Returns the generations found in a loaded state, out of {1, 2, "neither"}."""
+        """Returns the generations whose values are in a loaded state: a subset of {1, 2, "neither"}."""
 
     def equal(self, one: State, other: State) -> bool: ...
 
     def clear(self, state: State) -> None:
-        """Sets all values to zero."""
+        """Sets all values of the state to zero."""
 
     def settle(self, state: State) -> None:
-        """Waits for the device of the state."""
+        """Waits until the device of the state has finished its work."""
 
 
 def side_here() -> str | None:
-    """Returns the available side: "torch", otherwise "numpy", or None."""
+    """Returns the available side: "torch" if installed, otherwise "numpy", or None if neither is installed."""
     return next((name for name in ("torch", "numpy") if find_spec(name) is not None), None)
 
 
 def why_left_out(name: str, side: str, is_url: bool) -> str | None:
-    """Returns the reason to leave a peer out, or None."""
+    """Returns the reason for leaving a peer out, or None."""
     info = INFOS[name]
     if find_spec(info.package) is None:
         return f"the package {info.package} is not installed"
     if is_url and name != OURS:
-        return "it is given a folder of a file system here, and PATH is a URL"
-    return None if side in info.options else f"the package {info.package} is there, but torch is not"
+        return "it supports only file systems here, and PATH is a URL"
+    return None if side in info.options else f"the package {info.package} is installed, but torch is not"
 
 
 def version_of(package: str) -> str | None:

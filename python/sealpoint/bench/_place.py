@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The temporary folder of a run. Nothing else is written or removed."""
+"""The temporary folder of a run. The run writes or removes checkpoints only in this folder."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextlib.contextmanager
 def _signals_wait() -> Iterator[None]:
-    """Signals that would raise do so in the end. A mask would not hold them back: other threads have none."""
+    """Delays signals whose handlers raise exceptions until the block ends.
+
+    A signal mask would not delay the signals, because a mask applies to only one thread.
+    """
     arrived: list[int] = []
     before = {number: handler for number in _SIGNALS if callable(handler := signal.getsignal(number))}
     for number in before:
@@ -43,7 +46,7 @@ class Place:
     """A context manager that removes ``folder`` if ``make`` created it."""
 
     def __init__(self, path: str, needed_bytes: int, size_option: str) -> None:
-        """Checks the place. ``size_option`` is the option that determines the size.
+        """Checks the place. ``size_option`` is the name of the option that determines the size, for messages.
 
         Raises NotFoundError, InvalidArgumentError and UnsupportedError (a URL with an unknown scheme).
         """
@@ -57,7 +60,7 @@ class Place:
         if self.is_url:
             return
         if not os.path.exists(self.path):
-            raise NotFoundError("there is no such directory: make it, or give another PATH", path=self.path)
+            raise NotFoundError("the directory does not exist: create it, or pass another PATH", path=self.path)
         if not os.path.isdir(self.path):
             raise InvalidArgumentError("it is a file, expected a directory or a URL", path=self.path)
         self.file_system = _file_system_of(self.path)
@@ -66,7 +69,7 @@ class Place:
         return self
 
     def make(self) -> None:
-        """Creates the folder. Raises IoError, NoSpaceError, and the errors of the storage."""
+        """Creates the folder. Raises IoError, NoSpaceError and the errors of the storage."""
         with _signals_wait():  # until what is made is known
             self._make()
 
@@ -96,7 +99,7 @@ class Place:
 
     @property
     def is_memory(self) -> bool:
-        """Tells whether its files are in memory, where posix_fadvise has no effect."""
+        """Tells whether the files of the place are in memory. If they are, posix_fadvise has no effect."""
         return self.file_system.split()[0] in ("tmpfs", "ramfs")
 
     def join(self, name: str) -> str:
@@ -108,7 +111,7 @@ class Place:
                 if self._identity is not None:
                     found = os.lstat(self.folder)
                     if (found.st_dev, found.st_ino) != self._identity:
-                        raise IoError("another folder has its name now")
+                        raise IoError("another directory has its name now")
                 _sealpoint.remove_path(self.folder)
                 return
             except (OSError, Error) as error:
@@ -118,7 +121,7 @@ class Place:
 
 
 def _file_system_of(path: str) -> str:
-    """Its type and what is mounted, by /proc."""
+    """Returns the type and the source of the file system that contains a path, from /proc."""
     device = os.stat(path).st_dev
     number = f"{os.major(device)}:{os.minor(device)}"
     for line in lines_of("/proc/self/mountinfo"):
@@ -130,7 +133,7 @@ def _file_system_of(path: str) -> str:
 
 
 def lines_of(path: str) -> list[str]:
-    """Returns the lines of a /proc file; none if it cannot be read."""
+    """Returns the lines of a /proc file, or no lines if the file cannot be read."""
     try:
         with open(path, encoding="utf-8", errors="replace") as opened:
             return opened.read().splitlines()

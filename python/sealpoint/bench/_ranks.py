@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rank processes, and simultaneous calls to all of them."""
+"""The rank processes, and simultaneous calls to all of these processes."""
 
 from __future__ import annotations
 
@@ -21,11 +21,14 @@ _CODE = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); " \
 
 
 class RankError(Exception):
-    """A rank failed, died or hung. Names it and the reason. All ranks were ended."""
+    """A rank failed, died or hung. The error names the rank and the reason. All ranks have been ended."""
 
 
 class Ranks:
-    """The rank processes. Started by the first call and after an error; ended by ``close`` and by an error."""
+    """The rank processes.
+
+    The first call starts them. ``close`` or an error ends them; after an error, the next call starts them again.
+    """
 
     def __init__(self, count: int, side: str) -> None:
         self.count, self._side = count, side
@@ -74,7 +77,7 @@ class Ranks:
         theirs.close()
 
     def _ask(self, name: str, arguments: list[dict[str, Any]], limit: float) -> list[Any]:
-        """Calls the first ranks, as many as there are arguments."""
+        """Calls the first n ranks, where n is the number of arguments."""
         connections = [connection for _, connection in self._processes[: len(arguments)]]
         answers: dict[int, Any] = {}
         why: list[str] = []
@@ -83,16 +86,16 @@ class Ranks:
             with contextlib.suppress(OSError):  # it died; that is found below
                 connection.send_bytes(json.dumps({"call": name, **given}).encode())
         while len(answers) < len(connections) and (left := end - time.monotonic()) > 0:
-            waiting = [one for number, one in enumerate(connections) if number not in answers]
+            waiting = [item for number, item in enumerate(connections) if number not in answers]
             for ready in wait(waiting, left):
-                rank = next(number for number, one in enumerate(connections) if one is ready)
+                rank = next(number for number, item in enumerate(connections) if item is ready)
                 answers[rank] = answer = self._answer_of(rank)
                 if "error" in answer:
                     why.append(answer["error"] if self.count == 1 else f"rank {rank}: {answer['error']}")
                     end = min(end, time.monotonic() + _GRACE_SECONDS)
         if why or len(answers) < len(connections):
             self.close()
-            raise RankError(why[0] if why else f"it was not done after {limit:.0f} s")
+            raise RankError(why[0] if why else f"it did not finish within {limit:.0f} s")
         return [answers[rank]["done"] for rank in range(len(connections))]
 
     def _answer_of(self, rank: int) -> dict[str, Any]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results of a run, and the measurements in which Sealpoint is slower."""
+"""The results of a run, and the measurements in which Sealpoint is slower."""
 
 from __future__ import annotations
 
@@ -12,40 +12,45 @@ from sealpoint.bench._peers import INFOS, OURS
 
 
 class Operation(NamedTuple):
-    """``text`` explains a row in one sentence; ``{ranks}`` and ``{others}`` are the numbers of saving and loading ranks."""
+    """A row of the table.
+
+    ``text`` explains the row. In it, ``{ranks}`` stands for the number of saving ranks and ``{others}`` for the number of loading
+    ranks.
+    """
 
     title: str
     text: str
 
 
 OPERATIONS = {
-    "save": Operation("Save", "From the call until what {ranks} wrote is synced to the storage."),
-    "stall": Operation("Stall of a save in the background", "How long the call keeps the training from its next step."),
+    "save": Operation("Save", "From the call until all data that {ranks} wrote is synced to the storage."),
+    "stall": Operation("Stall of a save in the background", "How long the call delays the next training step."),
     "background": Operation("Save in the background, until it is durable",
-                            "From the same call until the checkpoint is synced to the storage, with no training beside it."),
-    "load_warm": Operation("Load, warm", "By {ranks}, as it was saved, with all files in the page cache."),
+                            "From the same call until the checkpoint is synced to the storage, while no training runs."),
+    "load_warm": Operation("Load, warm", "By {ranks}, in the layout of the save, with all files in the page cache."),
     "load_cold": Operation("Load, cold",
-                           "By {ranks}, as it was saved, after posix_fadvise(DONTNEED) put all files out of the page cache."),
-    "load": Operation("Load", "By {ranks}, as it was saved."),
-    "load_others": Operation("Load on {others}", "Each rank loads its rows of what {ranks} saved; warm."),
+                           "By {ranks}, in the layout of the save, after posix_fadvise(DONTNEED) dropped all files from the page "
+                           "cache."),
+    "load": Operation("Load", "By {ranks}, in the layout of the save."),
+    "load_others": Operation("Load on {others}", "Each rank loads its rows of the state that {ranks} saved; warm."),
     "save_small": Operation("Save of {small} small tensors",
                             "Vectors of 256 bytes, each on one rank, until all of them are synced to the storage."),
-    "load_small": Operation("Load of {small} small tensors", "The same vectors, by {ranks}, as they were saved; warm."),
+    "load_small": Operation("Load of {small} small tensors", "The same vectors, by {ranks}, in the layout of the save; warm."),
 }  # fmt: skip
 
 
 @dataclasses.dataclass
 class Figures:
-    """The times of a peer: seconds of the slowest rank, by round. Round 0 is a warm-up.
+    """The times of a peer in one row: for each round, the seconds that the slowest rank took. Round 0 is a warm-up.
 
-    ``from_storage``: bytes that a load read from a device, if the system reports them.
+    ``from_storage``: number of bytes that a load read from a device, if the system reports this number.
     """
 
     seconds: dict[int, float] = dataclasses.field(default_factory=dict)
     from_storage: dict[int, int | None] = dataclasses.field(default_factory=dict)
 
     def counted(self) -> list[int]:
-        """The rounds that count: round 0 only if it is the only one."""
+        """The rounds that count. Round 0 counts only if there is no other round."""
         return [number for number in self.seconds if number > 0] or list(self.seconds)
 
     def spread(self) -> Spread:
@@ -71,7 +76,10 @@ class Row:
     figures: dict[str, Figures] = dataclasses.field(default_factory=dict)
 
     def times_as_fast(self, peer: str) -> Spread | None:
-        """Returns how many times as fast as a peer Sealpoint is, over the rounds that both have and that count for the peer."""
+        """Returns the speed of Sealpoint divided by the speed of a peer.
+
+        Uses the rounds that count for the peer, except rounds that Sealpoint did not run.
+        """
         ours, theirs = self.figures.get(OURS), self.figures.get(peer)
         if ours is None or theirs is None or peer == OURS:
             return None
@@ -80,7 +88,10 @@ class Row:
 
 
 class Slower(NamedTuple):
-    """``ratios``: by faster peer, how many times as fast Sealpoint is, slowest first."""
+    """A row in which Sealpoint is slower.
+
+    ``ratios``: for each faster peer, the speed of Sealpoint divided by the speed of the peer, lowest first.
+    """
 
     row: Row
     ratios: list[tuple[str, Spread]]
@@ -100,14 +111,14 @@ class Results:
     wrong: dict[str, int] = dataclasses.field(default_factory=dict)
 
     def row(self, operation: str, device: str, nbytes: int) -> Row:
-        found = next((one for one in self.rows if (one.operation, one.device) == (operation, device)), None)
+        found = next((item for item in self.rows if (item.operation, item.device) == (operation, device)), None)
         if found is None:
             self.rows.append(found := Row(operation, device, nbytes))
             self.rows.sort(key=lambda one: (one.device, list(OPERATIONS).index(one.operation)))
         return found
 
     def slower(self) -> list[Slower]:
-        """Returns the rows in which a peer has a faster median, worst first."""
+        """Returns the rows in which a peer is faster than Sealpoint in the median of the rounds, largest deficit first."""
         found = []
         for row in self.rows:
             ratios = [(peer, ratio) for peer in INFOS if (ratio := row.times_as_fast(peer)) is not None and ratio.median < 1]
@@ -116,12 +127,12 @@ class Results:
         return sorted(found, key=lambda one: one.ratios[0][1].median)
 
     def peers(self) -> list[str]:
-        """Returns the peers with results, in the usual order."""
+        """Returns the peers that have results, in the order of the report."""
         seen = {peer for row in self.rows for peer in row.figures} | set(self.bits) | set(self.kills)
         return [name for name in INFOS if name in seen]
 
     def faults(self) -> list[str]:
-        """Returns the faults of Sealpoint itself."""
+        """Returns the failures of Sealpoint itself."""
         found = [f"{part}: {why}" for part, why in self.failed.items() if part.endswith(f": {OURS}")]
         found += [f"loaded wrong: {what}" for what in self.wrong if what.endswith(f": {OURS}")]
         found += [f"a flipped bit was loaded {what}" for what in self.bits.get(OURS, {}) if what in STATES[1:]]
@@ -159,13 +170,13 @@ def as_json(results: Results, facts: dict[str, Any]) -> dict[str, Any]:
     rows = []
     for row in results.rows:
         ratios = {peer: ratio._asdict() for peer in row.figures if (ratio := row.times_as_fast(peer)) is not None}
-        figures = {peer: {**one.spread()._asdict(), "seconds": [one.seconds[number] for number in one.counted()],
-                       "from_storage": [one.from_storage[number] for number in one.counted() if number in one.from_storage]}
-                   for peer, one in row.figures.items()}  # fmt: skip
+        figures = {peer: {**each.spread()._asdict(), "seconds": [each.seconds[number] for number in each.counted()],
+                       "from_storage": [each.from_storage[number] for number in each.counted() if number in each.from_storage]}
+                   for peer, each in row.figures.items()}  # fmt: skip
         rows.append({"operation": row.operation, "device": row.device, "raw_bytes": row.nbytes, "figures": figures,
                      "sealpoint_is_times_as_fast": ratios})  # fmt: skip
-    slower = [{"operation": one.row.operation, "device": one.row.device, "peer": peer, **ratio._asdict()}
-              for one in results.slower() for peer, ratio in one.ratios]  # fmt: skip
+    slower = [{"operation": result.row.operation, "device": result.row.device, "peer": peer, **ratio._asdict()}
+              for result in results.slower() for peer, ratio in result.ratios]  # fmt: skip
     return {**facts, "slower": slower, "rows": rows, "bits": results.bits, "kills": results.kills,
             "left_out": results.left_out, "failed": results.failed, "wrong": list(results.wrong), "notes": results.notes,
             "faults": results.faults()}  # fmt: skip

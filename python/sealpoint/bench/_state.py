@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The saved states: float32 matrices divided by rows over the ranks, or many small vectors, each on one rank."""
+"""The saved states: float32 matrices whose rows are divided over the ranks, or many small vectors, each on one rank."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ _SMALL_ELEMENTS = 64
 
 
 class Spec(NamedTuple):
-    """``kind``: "big" has ``tensor_count`` matrices; "small" has as many vectors of ``columns`` elements."""
+    """Describes a state.
+
+    ``kind`` "big" has ``tensor_count`` matrices; "small" has ``tensor_count`` vectors of ``columns`` elements.
+    """
 
     kind: str
     tensor_count: int
@@ -26,7 +29,7 @@ class Spec(NamedTuple):
         return self.tensor_count * self.rows * self.columns * _ELEMENT_BYTES
 
     def rows_of(self, rank: int, ranks: int) -> range:
-        """Returns the rows of a matrix on a rank."""
+        """Returns the rows of a matrix that a rank has."""
         return range(self.rows * rank // ranks, self.rows * (rank + 1) // ranks)
 
     def names(self) -> list[str]:
@@ -37,7 +40,7 @@ class Spec(NamedTuple):
 
 
 def big(size_bytes: int, rows_multiple: int) -> Spec:
-    """Specifies a state of about this size, with rows that divide evenly among ranks."""
+    """Specifies a state of about this size. Its number of rows is a multiple of ``rows_multiple``."""
     row_bytes = BIG_TENSORS * COLUMNS * _ELEMENT_BYTES
     return Spec("big", BIG_TENSORS, size_bytes // row_bytes // rows_multiple * rows_multiple, COLUMNS)
 
@@ -57,7 +60,11 @@ def seed_of(name: str, generation: int) -> int:
 
 @dataclasses.dataclass
 class State:
-    """The state of a rank. ``tensors``: its own parts. ``given``: the same memory, described for libraries that know ranks."""
+    """The state of a rank.
+
+    ``tensors``: the rank's own parts. ``given``: the same memory, in the form that is passed to libraries that support several
+    ranks.
+    """
 
     spec: Spec
     rank: int

@@ -16,7 +16,7 @@ _WIDTH = max(len(info.title) for info in INFOS.values()) + 2
 def lines(results: Results, facts: dict[str, Any]) -> list[str]:
     found = ["", "Where Sealpoint is slower"]
     slower = results.slower()
-    found += [f"  {_words.slower(one, facts)}" for one in slower] or [f"  {_words.nowhere_slower(results)}"]
+    found += [f"  {_words.slower(item, facts)}" for item in slower] or [f"  {_words.nowhere_slower(results)}"]
     found += ["", _words.HOW_TO_READ]
     for row in results.rows:
         found += _row(row, facts)
@@ -25,7 +25,7 @@ def lines(results: Results, facts: dict[str, Any]) -> list[str]:
             found += ["", title, f"  {text}"]
             found += [f"  {INFOS[peer].title:<{_WIDTH}}{words(tally)}" for peer, tally in tallies.items()]
     missing = _words.missing(results)
-    found += ["", "Left out, failed, and noted", *(f"  {printable(one)}" for one in missing)] if missing else []
+    found += ["", "Left out, failed, and noted", *(f"  {printable(name)}" for name in missing)] if missing else []
     machine = facts["machine"]
     found += ["", f"{facts['file_system']}; {machine['processors']} processors of {machine['processor']}; {machine['kernel']}; "
               f"load average {machine['load_average']}; " + ", ".join(f"{k} {v}" for k, v in facts["versions"].items()),

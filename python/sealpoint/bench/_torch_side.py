@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""States of torch, on a gloo group or in one process."""
+"""torch states, on a gloo group or in one process."""
 
 from __future__ import annotations
 
@@ -63,7 +63,10 @@ class Dcp:
 
 
 class _FilePerRank:
-    """Knows no ranks: each writes a file of its own, and a load of another number opens the files that have its rows."""
+    """A peer that does not support several ranks.
+
+    Each rank writes its own file. A load with a different number of ranks opens the files that contain its rows.
+    """
 
     suffix = ""
 
@@ -83,12 +86,12 @@ class _FilePerRank:
         if state.ranks == saved_ranks:
             self.read(state.tensors, self.file(path, state.rank), None)
             return
-        mine = state.spec.rows_of(state.rank, state.ranks)
+        own = state.spec.rows_of(state.rank, state.ranks)
         for rank in range(saved_ranks):
             stored = state.spec.rows_of(rank, saved_ranks)
-            begin, end = max(mine.start, stored.start), min(mine.stop, stored.stop)
+            begin, end = max(own.start, stored.start), min(own.stop, stored.stop)
             if begin < end:
-                parts = {name: one[begin - mine.start : end - mine.start] for name, one in state.tensors.items()}
+                parts = {name: tensor[begin - own.start : end - own.start] for name, tensor in state.tensors.items()}
                 self.read(parts, self.file(path, rank), slice(begin - stored.start, end - stored.start))
 
     def save_next(self, state: State, folder: str, step: int) -> None:
@@ -138,19 +141,20 @@ class TorchSide:
     }  # fmt: skip
 
     def make(self, spec: Spec, rank: int, ranks: int, device: str, generation: int) -> State:
-        mine = spec.rows_of(rank, ranks) if spec.kind == "big" else range(spec.rows)
+        own = spec.rows_of(rank, ranks) if spec.kind == "big" else range(spec.rows)
         place = f"cuda:{rank % torch.cuda.device_count()}" if device == "cuda" else "cpu"
-        tensors = {name: _content(name, generation, spec, mine).to(place) for name in spec.names_of(rank, ranks)}
+        tensors = {name: _content(name, generation, spec, own).to(place) for name in spec.names_of(rank, ranks)}
         given: dict[str, Any] = tensors
         if spec.kind == "big" and dist.is_initialized():
-            given = {name: DTensor.from_local(one, _mesh(device), [Shard(0)], run_check=False) for name, one in tensors.items()}
+            mesh = _mesh(device)
+            given = {name: DTensor.from_local(tensor, mesh, [Shard(0)], run_check=False) for name, tensor in tensors.items()}
         return State(spec, rank, ranks, tensors, given)
 
     def generations(self, state: State) -> set[int | str]:
         found: set[int | str] = set()
         for name, tensor in state.tensors.items():
             bits = tensor.view(torch.int32)
-            old, new = (bits == _content(name, one, state.spec, range(state.spec.rows)).view(torch.int32) for one in (1, 2))
+            old, new = (bits == _content(name, item, state.spec, range(state.spec.rows)).view(torch.int32) for item in (1, 2))
             found |= ({1} if bool(old.any()) else set()) | ({2} if bool(new.any()) else set())
             found |= set() if bool((old | new).all()) else {"neither"}
         return found
@@ -168,13 +172,13 @@ class TorchSide:
             torch.cuda.synchronize()
 
 
-def _content(name: str, generation: int, spec: Spec, mine: range) -> torch.Tensor:
+def _content(name: str, generation: int, spec: Spec, own: range) -> torch.Tensor:
     if generation == 0:
-        return torch.zeros((len(mine), spec.columns))
+        return torch.zeros((len(own), spec.columns))
     random = torch.Generator().manual_seed(seed_of(name, generation))
     rows, columns = (torch.randint(-(2**31), 2**31 - 1, (count,), dtype=torch.int32, generator=random)
                      for count in (spec.rows, spec.columns))  # fmt: skip
-    return torch.bitwise_xor(rows[mine.start : mine.stop, None], columns[None, :]).view(torch.float32)
+    return torch.bitwise_xor(rows[own.start : own.stop, None], columns[None, :]).view(torch.float32)
 
 
 @functools.cache

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers and sentences shared by table and page."""
+"""Numbers and sentences that both the table and the page show."""
 
 from __future__ import annotations
 
@@ -58,26 +58,27 @@ def nowhere_slower(results: Results) -> str:
 
 
 HOW_TO_READ = (
-    "All run in each round, in turns. Seconds are medians of the rounds (least to greatest); how many times as fast Sealpoint "
-    "is, is the median of the rounds' ratios. In a load Sealpoint compares the digest of every chunk, and the others compare "
+    "All libraries run in turn in each round. Seconds are medians of the rounds (least to greatest); \"times as fast\" is the "
+    "median of the per-round ratios. In a load Sealpoint compares the digest of every chunk, and the other libraries compare "
     "nothing."
 )
 
 # What stands over the two rows that are no times, and what explains them.
-BITS = ("One flipped bit", "One bit of the whole checkpoint is flipped, spread evenly over its bytes, and it is loaded.")
-KILLS = ("A killed save", "A second save is killed by SIGKILL at moments spread evenly over its time, and then the newest is "
-         "loaded. Sealpoint saves the second one beside the first, into their series; the others save it over the first."
+BITS = ("One flipped bit", "One bit of the checkpoint is flipped, at a position spread evenly over all bytes. Then it is loaded.")
+KILLS = ("A killed save", "A second save is killed by SIGKILL at moments spread evenly over its duration. Then the newest "
+         "checkpoint is loaded. Sealpoint saves the second checkpoint next to the first, in the same series; the other libraries "
+         "overwrite the first."
          )  # fmt: skip
 
 
 def missing(results: Results) -> list[str]:
-    """Returns the omitted and failed measurements with their reasons."""
+    """Returns the omitted and the failed measurements, with the reasons."""
     found = [f"{_part(part)} is left out: {why}" for part, why in results.left_out.items()]
     found += [f"{part} failed: {why}" for part, why in results.failed.items()]
-    return found + [f"{what} loaded something else than was saved" for what in results.wrong] + results.notes
+    return found + [f"{what} loaded other data than was saved" for what in results.wrong] + results.notes
 
 
 def _part(name: str) -> str:
     if name in INFOS:
         return INFOS[name].title
-    return {"load_cold": "Load, cold", "load_others": "Load on another number of ranks", "kills": KILLS[0]}[name]
+    return {"load_cold": "Load, cold", "load_others": "Load with a different number of ranks", "kills": KILLS[0]}[name]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A rank process, which answers calls until its input ends."""
+"""A rank process, which answers the calls of its parent until its input ends."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def side_of(name: str) -> Side:
 
 
 class Rank:
-    """Public methods are callable; arguments and results are JSON."""
+    """A rank. The parent can call its public methods; arguments and results are JSON."""
 
     def __init__(self, side: str) -> None:
         self._is_torch = side == "torch"
@@ -46,7 +46,7 @@ class Rank:
         self._target: State | None = None
 
     def listen(self) -> int:
-        """Returns the port where the other ranks connect to this one."""
+        """Returns the port on which the other ranks connect to this rank."""
         import torch
 
         dist: Any = torch.distributed
@@ -66,7 +66,7 @@ class Rank:
         dist.barrier()  # all have connected
 
     def begin(self) -> None:
-        """Returns once all imports are done."""
+        """Returns once all imports are done. The parent waits for this."""
 
     def devices(self) -> list[str]:
         """Returns the names of the GPUs."""
@@ -87,7 +87,7 @@ class Rank:
         return self._seconds(state, lambda: one.save(state, path))
 
     def save_async(self, peer: str, path: str) -> list[float] | None:
-        """Returns the duration of the call, and the time until the save was durable."""
+        """Returns the duration of the call, and the time from the call until the save was durable."""
         one, state = self._peer(peer), self._held(self._state)
         self._wait_for_others()
         began = time.perf_counter()
@@ -99,7 +99,7 @@ class Rank:
         return [stall, time.perf_counter() - began]
 
     def load(self, peer: str, path: str, saved_ranks: int, cache: str) -> dict[str, Any]:
-        """Loads a checkpoint. ``cache``: "warm", "cold", or "" for files outside a local file system."""
+        """Loads a checkpoint. ``cache``: "warm", "cold", or "" if the files are not in a local file system."""
         one, state, target = self._peer(peer), self._held(self._state), self._held(self._target)
         self._side.clear(target)
         self._side.settle(target)
@@ -135,7 +135,7 @@ class Rank:
             dist.barrier()
 
     def _seconds(self, state: State, call: Callable[[], None]) -> float:
-        """From a moment when all ranks are here until this one is done."""
+        """Returns the seconds from the moment when all ranks have arrived until this rank is done."""
         self._wait_for_others()
         began = time.perf_counter()
         call()
@@ -144,7 +144,7 @@ class Rank:
 
 
 def serve(descriptor: int, side: str) -> None:
-    """Runs the process until its end."""
+    """Answers calls until the input ends."""
     connection = Connection(descriptor)
     rank: Rank | None = None
     while True:

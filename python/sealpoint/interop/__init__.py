@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conversion from and to other checkpoint formats, without torch and without running pickles.
+"""Conversion from and to other checkpoint formats. Needs no torch and runs no pickles.
 
     from sealpoint.interop import convert
     convert("checkpoint-of-dcp", "checkpoint")
     convert("checkpoint", "model", to="hf", match=["model.*"], rename=[("model.*", "*")])
 
-On the command line: ``ckpt convert``, ``ckpt ls``. docs/guides/convert.md lists the content each format keeps.
+On the command line: ``ckpt convert``, ``ckpt ls``. docs/guides/convert.md lists the content that each format keeps.
 """
 
 from sealpoint.interop._convert import Format, Report, convert

@@ -29,7 +29,7 @@ def whole(shape: Extents) -> Box:
 
 
 def common(a: Box, b: Box) -> Box | None:
-    """Returns the intersection, or None if it is empty."""
+    """Returns the intersection of two boxes, or None if the intersection is empty."""
     offset = tuple(max(x, y) for x, y in zip(a.offset, b.offset, strict=True))
     ends = (min(x + n, y + m) for x, n, y, m in zip(*a, *b, strict=True))
     extent = tuple(end - begin for begin, end in zip(offset, ends, strict=True))
@@ -37,12 +37,12 @@ def common(a: Box, b: Box) -> Box | None:
 
 
 def within(inner: Box, outer: Box) -> Box:
-    """Returns the same box with offsets relative to ``outer``."""
+    """Returns the box ``inner`` with offsets relative to the box ``outer``."""
     return Box(tuple(x - y for x, y in zip(inner.offset, outer.offset, strict=True)), inner.extent)
 
 
 def slabs(box: Box, count_max: int) -> Iterator[Box]:
-    """Cuts a box into consecutive boxes in row-major order, of at most ``count`` elements each."""
+    """Cuts a box into consecutive boxes in row-major order. Each of them has at most ``count_max`` elements."""
     inner, dim = 1, len(box.extent)
     while dim > 0 and inner * box.extent[dim - 1] <= count_max:
         dim -= 1
@@ -60,7 +60,7 @@ def slabs(box: Box, count_max: int) -> Iterator[Box]:
 
 
 def run_of(slab: Box, outer: Box) -> tuple[int, int]:
-    """Returns the slab of ``outer`` with its row-major elements [begin, end)."""
+    """Returns the slab that contains the row-major elements [begin, end) of ``outer``."""
     begin = position(within(slab, outer).offset, outer.extent)
     return begin, begin + slab.size
 
@@ -74,7 +74,7 @@ def position(index: Sequence[int], extent: Extents) -> int:
 
 
 def runs(local: Box, extent: Extents) -> Iterator[tuple[int, int]]:
-    """Yields (position, count) of each longest contiguous run of a box within a box of this extent, in order."""
+    """Yields the contiguous runs of a box ``local`` within a larger box with this extent, as (position, count), in order."""
     inner, dim = 1, len(extent)
     while dim > 0 and local.extent[dim - 1] == extent[dim - 1]:
         dim -= 1
@@ -90,7 +90,7 @@ def runs(local: Box, extent: Extents) -> Iterator[tuple[int, int]]:
 
 
 def gap_of(boxes: Sequence[Box], shape: Extents) -> str | None:
-    """Explains why these boxes do not tile a tensor of this shape (hole, overlap, box outside), or returns None."""
+    """Explains why these boxes do not tile a tensor of this shape (hole, overlap, box outside). Returns None if they do."""
     for box in boxes:
         if len(box.offset) != len(shape) or any(x < 0 or n < 0 or x + n > m for x, n, m in zip(*box, shape, strict=True)):
             return f"box {list(box.extent)} at {list(box.offset)} lies outside of {list(shape)}"
@@ -102,7 +102,10 @@ def gap_of(boxes: Sequence[Box], shape: Extents) -> str | None:
 
 
 def _overlap_of(boxes: list[Box]) -> Extents | None:
-    """Sweeps along the dimension with the most cuts. Raises LimitExceededError if the boxes are too irregular."""
+    """Returns an element that two boxes share, or None. Sweeps along the dimension with the most different offsets.
+
+    Raises LimitExceededError if the search would take too long.
+    """
     if boxes and not boxes[0].extent:
         return () if len(boxes) > 1 else None
     if _is_grid(boxes):
@@ -115,8 +118,7 @@ def _overlap_of(boxes: list[Box]) -> Extents | None:
         looks += len(active)
         if looks > _LOOKS_MAX:
             raise LimitExceededError(
-                f"{len(boxes)} boxes of a tensor are irregular, expected a grid, or so few that each can be compared "
-                "with its neighbours"
+                f"{len(boxes)} boxes of a tensor are irregular, expected a grid or fewer boxes"
             )
         for other in active:
             shared = common(box, other)
@@ -127,7 +129,7 @@ def _overlap_of(boxes: list[Box]) -> Extents | None:
 
 
 def _is_grid(boxes: list[Box]) -> bool:
-    """Tells whether the boxes are the cells of a grid, each once; most are."""
+    """Tells whether the boxes are the cells of a grid, each exactly once. This is the usual case."""
     if len({box.offset for box in boxes}) != len(boxes):
         return False
     ends: list[dict[int, int]] = [{} for _ in boxes[0].extent] if boxes else []

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Converts buckets of Megatron's distributed optimizer (``dp_reshardable``) into per-parameter state.
 
-A checkpoint does not record the positions of parameters in a bucket. A layout file does; ``sealpoint.megatron.bucket_layout``
-creates it in a job with the same model and mesh. docs/guides/convert.md documents the file.
+A checkpoint does not record the positions of parameters in a bucket. A layout file records them;
+``sealpoint.megatron.bucket_layout`` returns the content of this file when a job with the same model and mesh calls it.
+docs/guides/convert.md documents the file.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _SAMPLE_ELEMENTS = 1024
 
 
 class Run(NamedTuple):
-    """Row-major elements [begin, end) of a tensor's box, stored in a bucket from element ``at``."""
+    """Row-major elements [begin, end) of a tensor's box. They are stored in a bucket, beginning at element ``at`` of the bucket."""
 
     tensor: str
     shape: Extents
@@ -55,7 +56,7 @@ class Bucket(NamedTuple):
 
 
 def _numbers(value: Any) -> Extents:
-    if type(value) is not list or any(type(one) is not int or one < 0 for one in value):
+    if type(value) is not list or any(type(item) is not int or item < 0 for item in value):
         raise ValueError(f"found {value!r:.80}, expected a list of sizes")
     return tuple(value)
 
@@ -74,7 +75,7 @@ def _run_of(one: Any, size: int) -> Run:
 
 
 def read_layout(path: Path) -> dict[str, Bucket]:
-    """Reads a layout, by bucket name. Raises InvalidArgumentError (names the problem), NotFoundError and IoError."""
+    """Reads a layout by bucket name. Raises InvalidArgumentError, which names the problem, NotFoundError and IoError."""
     text = local_path_of(path, "buckets", "such files are small")
     data = read_whole(text)
     try:
@@ -82,15 +83,15 @@ def read_layout(path: Path) -> dict[str, Bucket]:
         if type(content) is not dict or content.get(_MEMBER) != VERSION or type(content.get("buckets")) is not dict:
             raise ValueError(f"expected an object with {_MEMBER}: {VERSION} and buckets")
         return {
-            name: Bucket(size, [_run_of(run, size) for run in one["runs"]])
-            for name, one in content["buckets"].items() for (size,) in [_numbers([one["size"]])]
+            name: Bucket(size, [_run_of(run, size) for run in value["runs"]])
+            for name, value in content["buckets"].items() for (size,) in [_numbers([value["size"]])]
         }
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise InvalidArgumentError(f"not a layout of buckets: {error}", path=text) from None
 
 
 class _RunsTensor:
-    """A tensor with its elements in buckets."""
+    """A tensor whose elements are in buckets."""
 
     def __init__(self, name: str, dtype: str, shape: Extents, runs: list[tuple[Run, Tensor]]) -> None:
         self.name, self.dtype, self.shape, self.runs = name, dtype, shape, runs
@@ -129,7 +130,7 @@ class _RunsReader:
                 target[index] = numpy().frombuffer(data, "u1").reshape(*shared.extent, item_size)
 
     def _fill(self, box: Box, begin: int, out: memoryview) -> None:
-        """Reads the elements of a box from number ``begin``."""
+        """Fills ``out`` with elements of a box, beginning at element number ``begin``."""
         item_size = ITEM_SIZE[self._tensor.dtype]
         end = begin + len(out) // item_size
         for run, bucket in self._tensor.runs:
@@ -168,20 +169,20 @@ def _check_tiling(name: str, shape: Extents, runs: list[Run]) -> None:
 
 
 def _tensors_of(state: State, layout: Mapping[str, Bucket]) -> Iterator[_RunsTensor]:
-    """Builds the tensors. Raises MismatchError (buckets differ from the layout) and InvalidArgumentError."""
+    """Builds the tensors. Raises MismatchError if the buckets differ from the layout, and InvalidArgumentError."""
     stored: dict[str, dict[str, Tensor]] = {}
     for name, tensor in state.tensors.items():
         if found := _TENSOR.fullmatch(name):
             stored.setdefault(found[1], {})[found[2]] = tensor
     for name in sorted(stored.keys() ^ layout.keys()):
         where = "layout, not in the checkpoint" if name in layout else "checkpoint, not in the layout"
-        raise MismatchError(f"the bucket is in the {where}: that is of another model or mesh", tensor=name, path=state.path)
+        raise MismatchError(f"the bucket is in the {where}, so it belongs to another model or mesh", tensor=name, path=state.path)
     runs: dict[tuple[str, str], list[tuple[Run, Tensor]]] = {}
     for name, tensors in stored.items():
         for kind, tensor in tensors.items():
             if tensor.shape != (layout[name].size,):
                 raise MismatchError(
-                    f"the bucket has the shape {list(tensor.shape)}, the layout {[layout[name].size]}: that is of another "
+                    f"the bucket has the shape {list(tensor.shape)}, the layout {[layout[name].size]}, so it belongs to another "
                     "model or mesh", tensor=tensor.name, path=state.path,
                 )
             for run in layout[name].runs:
@@ -195,7 +196,7 @@ def _tensors_of(state: State, layout: Mapping[str, Bucket]) -> Iterator[_RunsTen
 
 
 def _rounded(data: memoryview, dtype: str) -> Any:
-    """Rounds 32-bit numbers to another dtype, to nearest even, as Megatron does for the model. Returns bytes."""
+    """Rounds 32-bit numbers to nearest even, as Megatron does for the parameters of the model. Returns the bits of the results."""
     np = numpy()
     if dtype == "f32":
         return np.frombuffer(data, "u4")
@@ -207,7 +208,7 @@ def _rounded(data: memoryview, dtype: str) -> Any:
 
 
 def _check_weights(state: State, made: _RunsTensor, memory_bytes: int) -> None:
-    """Compares main parameters with the model's, by the first elements of each box. Raises MismatchError."""
+    """Compares main parameters with the model's parameters, but only the first elements of each box. Raises MismatchError."""
     np = numpy()
     weights = state.tensors.get(made.name.removeprefix("optimizer.state.param."))
     if weights is None or weights.shape != made.shape or made.dtype != "f32" or weights.dtype not in ("f32", "f16", "bf16"):
@@ -224,7 +225,7 @@ def _check_weights(state: State, made: _RunsTensor, memory_bytes: int) -> None:
             at = int(differs.argmax())
             raise MismatchError(
                 f"element {at} of the box at {list(box.offset)} is {found[at]:#x} for the optimizer, rounded to "
-                f"{weights.dtype}, and {expected[at]:#x} in the model; the layout of buckets is of another model or mesh",
+                f"{weights.dtype}, and {expected[at]:#x} in the model; the layout of buckets belongs to a different model or mesh",
                 tensor=made.name, path=state.path,
             )
 
@@ -232,11 +233,11 @@ def _check_weights(state: State, made: _RunsTensor, memory_bytes: int) -> None:
 def resolve(state: State, layout: Mapping[str, Bucket], memory_bytes: int) -> State:
     """Returns the Megatron checkpoint with per-parameter optimizer state, as in ``fully_reshardable``.
 
-    Raises NotFoundError (the checkpoint has no buckets), MismatchError (the layout is of another model or mesh), and
-    InvalidArgumentError (the layout does not cover a tensor).
+    Raises NotFoundError (the checkpoint has no buckets), MismatchError (the layout belongs to a different model or
+    mesh), and InvalidArgumentError (the layout does not cover a tensor).
     """
     if not has_buckets(state):
-        raise NotFoundError("it has no buckets of a distributed optimizer, for which the layout is", path=state.path)
+        raise NotFoundError("it has no buckets of a distributed optimizer, as described by the layout", path=state.path)
     tensors, tree = dict(state.tensors), dict(entries_of(state.tree) or {})
     for made in _tensors_of(state, layout):
         if made.name in tensors:
@@ -259,7 +260,7 @@ def resolve(state: State, layout: Mapping[str, Bucket], memory_bytes: int) -> St
 
 
 def _with_values(node: Node, values: Mapping[str, Mapping[str, Node]]) -> Node:
-    """Returns the common state with the values of rank groups; chained optimizers are numbered."""
+    """Returns the common state with the values of each optimizer inserted. Chained optimizers have numbers as keys."""
     entries = entries_of(node)
     if entries is None:
         return node
@@ -278,11 +279,11 @@ def _with_values(node: Node, values: Mapping[str, Mapping[str, Node]]) -> Node:
 
 
 NOTE = (
-    "the optimizer's state lies in buckets, which Megatron loads on the same tensor and pipeline parallelism only; "
-    "--buckets takes them apart"
+    "the optimizer's state is in buckets, which Megatron loads only with the same tensor and pipeline parallelism; --buckets "
+    "splits them by parameter"
 )
 
 
 def has_buckets(state: State) -> bool:
-    """Tells whether a state has buckets, including states converted before."""
+    """Tells whether a state has buckets. Also detects buckets if the state was converted earlier."""
     return any(_TENSOR.fullmatch(name) for name in state.tensors)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory limit for reading a foreign checkpoint: documented in docs/guides/convert.md, and equal to the limit of ckpt ls."""
+"""Memory limit for reading a checkpoint of another format, documented in docs/guides/convert.md. ``ckpt ls`` has the same limit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from sealpoint._errors import LimitExceededError
 
 
 class Budget:
-    """Memory for the description of a checkpoint. Not thread-safe."""
+    """Limits the memory for the description of a checkpoint. Not thread-safe."""
 
     __slots__ = ("max", "used")
 
@@ -20,7 +20,7 @@ class Budget:
         self.used += cost
         if self.max is not None and self.used > self.max:
             raise LimitExceededError(
-                f"what it describes takes more than {self.max} bytes of memory; --metadata-memory (metadata_memory_bytes) "
+                f"its metadata takes more than {self.max} bytes of memory; --metadata-memory (metadata_memory_bytes) "
                 "allows more",
                 path=path,
             )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lossless casts of floating-point tensors to another dtype."""
+"""Lossless casts of floating-point tensors to a different dtype."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _bits(array: Any) -> Any:
 
 
 def decode(data: Any, dtype: str, wide: str) -> Any:
-    """Converts encoded elements to ``wide`` ("f4" or "f8" of numpy), which represents all their values and NaN payloads."""
+    """Converts elements to the numpy dtype ``wide`` ("f4" or "f8"), which represents all their values and NaN payloads."""
     np = numpy()
     if dtype in _OF_NUMPY:
         return data.view(_OF_NUMPY[dtype]).astype(wide)
@@ -62,7 +62,7 @@ def decode(data: Any, dtype: str, wide: str) -> Any:
 
 
 def encode(values: Any, dtype: str) -> Any:
-    """Encodes elements as bytes: exact for representable values, arbitrary for others."""
+    """Encodes elements as bytes. The result is exact for values that the dtype represents, and arbitrary for all other values."""
     np = numpy()
     if dtype in _OF_NUMPY:
         return values.astype(_OF_NUMPY[dtype]).view("u1")
@@ -121,7 +121,7 @@ class _CastReader:
 
 
 def cast(state: State, dtype: str) -> State:
-    """Converts all floating-point tensors to this dtype, which may be given by torch's name.
+    """Converts all floating-point tensors to this dtype. Torch's name for the dtype is accepted as well.
 
     Raises InvalidArgumentError for any other dtype name.
     """

@@ -47,8 +47,9 @@ def make_parser() -> Parser:
     parser = Parser(
         prog="ckpt convert",
         description="Converts a checkpoint: DCP, Megatron, safetensors, torch.save, Sealpoint.",
-        epilog="In a PATTERN * matches any characters, including dots, ? a single one. See docs/guides/convert.md for "
-        "recipes. Exit status: 0 done, 1 the source is corrupt or the comparison failed, 2 uncommitted, 3 unsupported or "
+        epilog="In a PATTERN, * matches any characters, including dots, and ? matches a single character. See "
+        "docs/guides/convert.md for recipes. "
+        "Exit status: 0 done, 1 the source is corrupt or the comparison failed, 2 uncommitted, 3 unsupported or "
         "beyond a limit, 4 any other error, 5 incomplete, 6 done except for items listed as left out, 64 wrong usage, or "
         "refused, 70 a bug, 74 standard output could not be written, 128 + n ended by the signal n.",
     )
@@ -108,7 +109,7 @@ def make_parser() -> Parser:
         help="maximum size of a file with --to hf (default: 5GB)",
     )
     parser.add_argument("--codec", choices=("none", "zstd", "bytesplit+zstd"), default="none", help="codec with --to sealpoint")
-    parser.add_argument("-j", "--threads", type=int, help=f"threads that copy (default: all processors, at most {THREADS_DEFAULT})")
+    parser.add_argument("-j", "--threads", type=int, help=f"threads that copy (default: all CPUs, at most {THREADS_DEFAULT})")
     parser.add_argument(
         "--memory",
         type=size_of,
@@ -159,19 +160,19 @@ def _print_report(report: Report, dry_run: bool) -> None:
         write_line(f"left out: {len(report.dropped) - _LIST_MAX} others, see --json")
     for name in report.missing:
         write_line(f"missing: {printable(name)}, which the index names")
-    for one in report.left_out:
-        if one.may_hold_state:
-            write_line(f"LEFT OUT: {printable(one.name)} ({one.size_bytes:,} bytes): {printable(one.reason)}")
-    others = [printable(one.name) for one in report.left_out if not one.may_hold_state]
+    for entry in report.left_out:
+        if entry.may_hold_state:
+            write_line(f"LEFT OUT: {printable(entry.name)} ({entry.size_bytes:,} bytes): {printable(entry.reason)}")
+    others = [printable(entry.name) for entry in report.left_out if not entry.may_hold_state]
     if others:
-        write_line(f"note: not read, as the format does not count it as state: {', '.join(others)}")
+        write_line(f"note: not read, because the format does not treat these as state: {', '.join(others)}")
     if not report.is_whole:
-        write_line(f"note: status {LEFT_OUT}, as what is LEFT OUT may be state; --drop NAME says that it is to be left out")
+        write_line(f"note: status {LEFT_OUT}, because files LEFT OUT may hold state; --drop NAME excludes them")
     for note in report.notes:
         write_line(f"note: {printable(note)}")
     if report.unprotected_count:
         count = report.unprotected_count
-        write_line(f"note: {count} tensors of the source have no digest, so damage to it would not be noticed")
+        write_line(f"note: {count} tensors of the source have no digest, so damage to them cannot be detected")
     if report.verified_bytes is not None:
         write_line(f"verified: {report.verified_bytes:,} bytes of source and destination are equal")
 
@@ -206,7 +207,7 @@ def run_convert(parser: Parser, words: list[str]) -> int:
     )
     status = 0 if report.is_whole else LEFT_OUT
     if args.json:
-        lists = {name: [one._asdict() for one in getattr(report, name)] for name in ("files", "left_out")}
+        lists = {name: [item._asdict() for item in getattr(report, name)] for name in ("files", "left_out")}
         return write_document({**dataclasses.asdict(report), **lists}, status)
     _print_report(report, args.dry_run)
     return status

@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple, get_args
 from sealpoint import _paths, _sealpoint
 from sealpoint._arguments import Path, check, path_of
 from sealpoint._errors import ArgumentTypeError, Error, InvalidArgumentError, MismatchError, UnsupportedError
+from sealpoint._patterns import renamer
 from sealpoint._save import Codec
 from sealpoint._tree import PARAMETERS, UNITED, VERSIONS, Node, text_of
 from sealpoint._tree_paths import flatten
@@ -26,7 +27,7 @@ from sealpoint.interop._map_back import apply_back
 from sealpoint.interop._megatron import MARKER
 from sealpoint.interop._open import Reading, check_read, open_source, open_unchecked
 from sealpoint.interop._select import rename as rename_leaves
-from sealpoint.interop._select import renamer, select
+from sealpoint.interop._select import select
 from sealpoint.interop._source import FileInfo, LeftOut, State, size_of
 
 Format = Literal["sealpoint", "safetensors", "hf", "torch", "dcp", "megatron"]
@@ -46,22 +47,22 @@ _THREADS_FAR = 8  # which wait for an object store, most of the time
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """Result of a conversion, or expected result of a dry run.
+    """Result of a conversion; for a dry run, the expected result.
 
     Attributes:
-        source_format, format: Format names as for ``to``, and "hf_torch" for a Hugging Face directory of torch.save files.
+        source_format, format: Names of the formats, as for ``to``. "hf_torch" is a Hugging Face directory of torch.save files.
         path: Path of the result.
         tensor_count, raw_bytes: Number and total size of the tensors.
-        files: Written files with sizes. Empty for a dry run into Sealpoint.
-        dropped: Names left out by request.
-        notes: Differences from the source, in sentences.
-        source_digest: Digest that protects the bytes of the source; they were verified with it.
-        unprotected_count: Number of source tensors without a digest, which cannot be verified.
-        verified_bytes: Bytes compared between source and destination; None if not requested.
-        needed_bytes: Required disk space, checked before writing.
-        seconds: Duration.
-        left_out: Items next to the source that were neither read nor excluded by the caller.
-        missing: Tensors in the source's index that no file has, permitted by ``allow_missing``.
+        files: Written files with their sizes. Empty for a dry run with the format "sealpoint".
+        dropped: Names that were left out at the caller's request.
+        notes: Sentences that describe how the result differs from the source.
+        source_digest: Kind of the digests by which the bytes of the source were verified.
+        unprotected_count: Number of source tensors that have no digest, so that they cannot be verified.
+        verified_bytes: Number of bytes compared between source and destination. None if ``verify`` was not requested.
+        needed_bytes: Required disk space in bytes, checked before writing.
+        seconds: Duration of the conversion.
+        left_out: Items next to the source that were not read, except for items that the caller excluded.
+        missing: Tensors that the source's index lists but no file contains. ``allow_missing`` must permit each of them.
     """
 
     source_format: str
@@ -82,8 +83,8 @@ class Report:
 
     @property
     def is_whole(self) -> bool:
-        """Tells whether nothing that may hold state was skipped without being excluded."""
-        return not any(one.may_hold_state for one in self.left_out)
+        """Tells whether the result is complete: each item that was not read was excluded by the caller or cannot contain state."""
+        return not any(entry.may_hold_state for entry in self.left_out)
 
 
 class _Written(NamedTuple):
@@ -118,56 +119,57 @@ def convert(
     dry_run: bool = False,
     progress: _copy.Progress = None,
 ) -> Report:
-    """Converts a checkpoint to another format, streaming: memory does not depend on its size.
+    """Converts a checkpoint to a different format. Streams the data: memory does not depend on the size of the checkpoint.
 
-    Runs no pickle, and needs neither torch nor a GPU. All source bytes read are verified if the format has digests. After an error
-    the destination does not exist. Output goes to a temporary directory next to the destination, named ``….partial-`` and eight
-    digits; the next call with this destination removes the remains of a killed one. In an object store files are created under
-    their final names, and the file that readers open first is written last.
+    One process calls it. Returns a Report. Runs no pickle, and needs neither torch nor a GPU. If the source format has digests, all
+    bytes read are verified. After an error the destination does not exist. Output goes to a temporary directory next to the
+    destination, named ``….partial-`` and eight digits. If a conversion is killed, the next call with the same destination removes
+    its temporary directory. In an object store, files are created under their final names, and the file that readers open first is
+    written last.
 
     Args:
-        source: Path or URL (``sealpoint.storage``): a directory of Sealpoint, torch.distributed.checkpoint, Megatron
+        source: Path or URL (``sealpoint.storage``): a directory written by Sealpoint, torch.distributed.checkpoint, Megatron
             (torch_dist) or Hugging Face, or a safetensors or torch.save file.
-        destination: New path in an existing directory. For ``sealpoint`` also an empty directory.
+        destination: New path in an existing directory. For the format "sealpoint", it may also be an empty directory.
         to: "sealpoint", "safetensors" (one file), "hf" (a directory of safetensors), "torch" (a torch.save file), "dcp" or
-            "megatron". Default: by the suffix of the destination (.safetensors; .pt, .pth, .bin and .ckpt mean "torch"),
-            otherwise "sealpoint".
-        match: Patterns of names to convert. Default: all. ``*`` matches any characters including dots, ``?`` matches one.
+            "megatron". By default, the suffix of the destination determines the format (.safetensors means "safetensors"; .pt,
+            .pth, .bin and .ckpt mean "torch"); any other suffix means "sealpoint".
+        match: Patterns of names to convert. Default: all. ``*`` matches any characters including dots; ``?`` matches one character.
         drop: Patterns of names to leave out. "optimizer" stands for the usual names of optimizer state.
-        rename: (pattern, name) pairs; the first matching one applies. A ``*`` in the name stands for the text matched by
-            the pattern's. The result is one mapping from names.
-        mapping: File of rules, instead of ``rename``, which can also split tensors: see docs/guides/convert.md.
+        rename: (pattern, name) pairs. The first pair whose pattern matches a name applies. A ``*`` in the new name stands for the
+            text that the ``*`` of the pattern matched. The result is one flat mapping from names to values.
+        mapping: File of rules, as an alternative to ``rename``. Rules can also split tensors; see docs/guides/convert.md.
         mapping_back: Apply the rules of ``mapping`` in reverse.
-        buckets: File from ``sealpoint.megatron.bucket_layout``. Converts bucketed Megatron optimizer state to per-parameter
-            state, before ``match``, ``drop`` and renaming.
+        buckets: JSON file with the result of ``sealpoint.megatron.bucket_layout``. Bucketed optimizer state of Megatron is then
+            converted to per-parameter state, before ``match``, ``drop`` and the renaming apply.
         tensors_only: Leave out values other than tensors.
-        dtype: Convert all floating-point tensors to this dtype, such as "bf16" or "bfloat16". A value that the dtype cannot
-            represent is an error.
-        drop_unknown: Leave out pickled values of unknown classes, and DCP and Megatron tensors with dtypes that the
-            format lacks. False: they are errors.
-        per_rank: Patterns of names that differ by rank, in a DCP directory with metadata per rank.
-        allow_part: Convert one of several files of a state (``consolidated.00.pth``, ``mp_rank_00``) alone, and list the
-            others in ``left_out``. False: an error.
-        allow_missing: Patterns of tensors that may be in the source's index but in none of its files; listed in
-            ``missing``. Others are errors.
-        metadata_memory_bytes: Maximum memory for names, values and tensor locations. Default: 16 times the size of the
-            files that have them, plus 64 MiB.
-        max_shard_bytes: Maximum size of a file of "hf". A larger tensor gets its own file.
-        codec: Codec of "sealpoint".
-        threads: Number of threads that copy. Default: the number of processors, at most 4; 8 for object stores.
-        memory_bytes: Maximum memory for tensors in flight, in all threads. Small values, names and the reader of Sealpoint
-            checkpoints need some more.
+        dtype: Convert all floating-point tensors to this dtype, such as "bf16" or "bfloat16". If the dtype cannot represent a
+            value, an error is raised.
+        drop_unknown: Leave out pickled values of unknown classes, and DCP and Megatron tensors with dtypes that the new format
+            lacks. If False, these are errors.
+        per_rank: Patterns of names whose values differ between ranks, in a DCP directory with metadata per rank.
+        allow_part: Convert one file of a state that consists of several files (``consolidated.00.pth``, ``mp_rank_00``), and list
+            the other files in ``left_out``. If False, such a file is an error.
+        allow_missing: Patterns of tensors that may be absent from the files although the source's index lists them. They are listed
+            in ``missing``. Any other absent tensor is an error.
+        metadata_memory_bytes: Maximum memory for names, values and tensor locations. Default: 16 times the size of the files that
+            contain these, plus 64 MiB.
+        max_shard_bytes: Maximum size of a file of the format "hf". A larger tensor gets its own file.
+        codec: Codec for the format "sealpoint".
+        threads: Number of threads that copy. By default, the number of CPUs, but at most 4; 8 for object stores.
+        memory_bytes: Maximum memory for the tensor data that all threads process at a time. Small values, names and the reader of
+            Sealpoint checkpoints need some additional memory.
         verify: Read source and destination again and compare them.
         dry_run: Report the expected result without writing. Checks the destination and its free space.
         progress: Function called with (text, bytes done, total bytes) from time to time, on any thread.
 
     Raises:
         AlreadyExistsError: the destination exists.
-        UnsupportedError: the format cannot represent an item. Names it.
+        UnsupportedError: the format cannot represent an item. The error names the item.
         MismatchError: ``dtype`` cannot represent a value.
         InvalidArgumentError: an argument is invalid.
         NotFoundError: a pattern matches nothing, or the parent of the destination does not exist.
-        NoSpaceError: the storage is full; raised before writing if the free space is known.
+        NoSpaceError: the storage is full. The error is raised before anything is written if the free space is known.
         IoError: the storage failed.
         Error: as for ``sealpoint.interop.open_source``.
 
@@ -238,26 +240,33 @@ def convert(
 
 
 def _format_of(path: str) -> Format:
-    """By its suffix. Errors: InvalidArgumentError (that of a format that is not written)."""
+    """Returns the format for the suffix of a path.
+
+    Raises InvalidArgumentError if the suffix belongs to a format that is not an output format.
+    """
     suffix = os.path.splitext(path.rstrip("/"))[1].lower()
     if suffix in _NOT_WRITTEN:
         raise InvalidArgumentError(
-            f"destination ends in {suffix}, which is of no format that is written, expected to (--to) to name one of "
-            f"{', '.join(FORMATS)}, or the suffix {', '.join(_OF_SUFFIX)}",
+            f"destination ends in {suffix}, which is not an output format; expected one of {', '.join(FORMATS)} "
+            f"in to (--to), or the suffix {', '.join(_OF_SUFFIX)}",
             path=path,
         )
     return _OF_SUFFIX.get(suffix, "sealpoint")
 
 
 def _check_objects(state: State, to: str) -> None:
-    """What only this library uses is left out of formats that have no place for it. Errors: UnsupportedError (another object)."""
+    """Removes the objects that only this library uses, if the format ``to`` cannot store objects.
+
+    Raises UnsupportedError for any other object.
+    """
     if to in ("sealpoint", "safetensors", "hf"):
         return
     for name in (VERSIONS, PARAMETERS, UNITED):
         if state.objects.pop(name, None) is not None:
-            state.notes.append(f"{name}, by which sealpoint.torch loads into changed models, has no place in the format {to}")
+            state.notes.append(f"{name}, which sealpoint.torch needs to load into changed models, cannot be stored in the format "
+                               f"{to}")
     for name, (media_type, _) in state.objects.items():
-        raise UnsupportedError(f"an object ({media_type}) has no place in the format {to}; drop it by its name", object=name)
+        raise UnsupportedError(f"an object ({media_type}) cannot be stored in the format {to}; drop it by its name", object=name)
 
 
 def _write(
@@ -284,7 +293,7 @@ def _write(
 def _writing(
     state: State, path: str, layout: Layout | None, to: str, work: _copy.Work, codec: Codec
 ) -> Iterator[str]:
-    """Where it is written; what is there stays if the block ends well."""
+    """Writes the output and yields its path. If the block succeeds, the output becomes the destination; if not, it is removed."""
     is_directory = layout is None or to in _DIRECTORIES
     if _paths.is_local(path):
         with _destination.publishing(path, is_directory, may_be_empty=layout is None) as temporary:
@@ -323,9 +332,9 @@ def _lay_out(state: State, name: str, to: str, max_shard_bytes: int) -> Layout:
 
 
 def _verify(state: State, made: State, to: str, work: _copy.Work) -> int:
-    """Errors: CorruptError, MismatchError (a value)."""
+    """Compares destination and source. Raises CorruptError, and MismatchError if a value differs."""
     if made.rank_values != state.rank_values:
-        raise MismatchError("values of ranks in the destination differ from those of the source", path=made.path)
+        raise MismatchError("values of ranks in the destination differ from the values in the source", path=made.path)
     expected = dict(flatten(_as_pickled(state.tree) if to in _PICKLED else state.tree))
     if to == "dcp":  # which stores a tensor of two names twice
         places = [(path, node["name"]) for path, node in expected.items() if _is_tensor(node)]
@@ -336,7 +345,7 @@ def _verify(state: State, made: State, to: str, work: _copy.Work) -> int:
         a, b = expected.get(path), found.get(path)
         if a != b and not (_is_tensor(a) and _is_tensor(b) and to == "dcp"):
             raise MismatchError(
-                "value in the destination differs from that of the source", path=made.path, object=text_of(path)
+                "value in the destination differs from the value in the source", path=made.path, object=text_of(path)
             )
     try:
         return _copy.compare(state, made, work)
@@ -346,13 +355,16 @@ def _verify(state: State, made: State, to: str, work: _copy.Work) -> int:
 
 
 def _as_pickled(node: Node) -> Node:
-    """What a pickle can say of a node: it has the value of a member of an enumeration, and not its name."""
+    """Returns a node as a pickle represents it.
+
+    For an enumeration member, a pickle contains the value but not the name of the member.
+    """
     if isinstance(node, list):
-        return [_as_pickled(one) for one in node]
+        return [_as_pickled(child) for child in node]
     if not isinstance(node, dict):
         return node
     is_enum = node.get("$") == "enum"
-    return {key: _as_pickled(one) for key, one in node.items() if not (is_enum and key == "name")}
+    return {key: _as_pickled(child) for key, child in node.items() if not (is_enum and key == "name")}
 
 
 def _is_tensor(node: object) -> bool:

@@ -41,7 +41,10 @@ class Work:
     """Threads, memory, progress and cancellation of one conversion."""
 
     def __init__(self, threads: int, memory_bytes: int, progress: Progress, is_far: bool = False) -> None:
-        """Sets up a conversion. ``is_far``: an object store is involved, so small requests take as long as large ones."""
+        """Sets up a conversion.
+
+        ``is_far``: source or destination is in an object store, where small requests take as long as large requests.
+        """
         self.threads = threads
         self.stop = threading.Event()
         # A slab, a second one if it is put together of parts or cast, a third for a strided source.
@@ -58,7 +61,7 @@ class Work:
     def add(self, count: int) -> None:
         """Adds bytes to the progress. Raises CancelledError."""
         if self.stop.is_set():
-            raise CancelledError("another thread failed, or the caller gave up")
+            raise CancelledError("another thread failed, or the caller cancelled")
         with self._lock:
             self._done += count
             self._call(is_end=self._done == self._total)
@@ -70,7 +73,7 @@ class Work:
             self._progress(self._what, self._done, self._total)
 
     def run(self, call: Callable[[T], None], items: Iterable[T]) -> None:
-        """Calls the function for each item, on all threads. The first error ends the rest."""
+        """Calls the function for each item, on all threads. The first error stops the remaining calls."""
         queue, lock = iter(items), threading.Lock()
 
         def worker() -> None:
@@ -112,7 +115,10 @@ def buffer_for(tensor: Tensor, boxes: Sequence[_boxes.Box], work: Work) -> memor
 
 
 def write_sealpoint(state: State, path: str, work: Work, codec: Codec, provenance: dict[str, str]) -> CommitInfo:
-    """Writes into a new directory. Raises as sources and ``sealpoint.commit`` do. The caller cleans up after an error."""
+    """Writes a checkpoint into a new directory.
+
+    Raises the errors of the sources and of ``sealpoint.commit``. The caller cleans up after an error.
+    """
     writers = threading.local()
     all_writers: list[BlobWriter] = []
     lock = threading.Lock()
@@ -132,16 +138,16 @@ def write_sealpoint(state: State, path: str, work: Work, codec: Codec, provenanc
         last.add_object(OBJECT, (dump(state.tree), MEDIA_TYPE))
         for name, (media_type, data) in state.all_objects.items():
             last.add_object(name, (data, media_type))
-        summaries = [summary for one in all_writers for summary in one.finish()]
+        summaries = [summary for writer in all_writers for summary in writer.finish()]
         return commit(path, summaries, step=state.step, provenance=provenance, allow_empty=True)
     except BaseException:
-        for one in all_writers:
-            one.abandon()
+        for item in all_writers:
+            item.abandon()
         raise
 
 
 def sealpoint_bytes(state: State) -> int:
-    """Returns the maximum size of a checkpoint's payload files, excluding tables and the index."""
+    """Returns the maximum total size of the payload in a checkpoint of this state, excluding tables and the index."""
     tensors = sum(size_of(tensor) + _ALIGNMENT * max(1, len(tensor.boxes)) for tensor in state.tensors.values())
     objects = sum(len(data) for _, data in state.all_objects.values())
     return tensors + objects + len(dump(state.tree))
@@ -178,7 +184,7 @@ def _add_tensor(tensor: Tensor, writer: BlobWriter, work: Work, codec: Codec) ->
 
 
 def _shaped(data: memoryview, dtype: str) -> Any:
-    """Bytes with one more axis of the element's size."""
+    """Returns bytes as an array with an additional axis of the element's size."""
     size = ITEM_SIZE[dtype]
     if len(data) == 0:
         return bytearray() if size == 1 else memoryview(bytearray(size)).cast("B", (1, size))[:0]
@@ -189,33 +195,33 @@ def _shaped(data: memoryview, dtype: str) -> Any:
 
 
 class Output(Protocol):
-    """Numbered output files. Thread-safe.
+    """Output files, identified by number. Thread-safe.
 
-    With ``is_forward`` writes wait for the lowest missing offset. Otherwise small bytes are written last, so that an unfinished
-    file is never mistaken for a complete one.
+    If ``is_forward``, each write waits until all lower offsets were written. If not, the small byte strings of a file are written
+    last, so that an unfinished file is never mistaken for a complete one.
     """
 
     is_forward: bool
 
     def begin(self, file: int) -> None:
-        """Called before the first byte of a file is written."""
+        """Begins a file. Called before the first byte of the file is written."""
 
     def write(self, file: int, offset: int, data: memoryview) -> None: ...
     def written(self, file: int, offset: int, size: int) -> None:
-        """Called after these bytes were written; they are not written again."""
+        """Called after these bytes were written. They are never written again."""
 
     def complete(self, file: int) -> None:
         """Called after all bytes of the file were written."""
 
     def finish(self) -> None:
-        """Makes all files durable. All files are complete."""
+        """Makes all files durable. Called after all files are complete."""
 
     def close(self) -> None:
         """Closes the files. Also called after errors."""
 
 
 class LocalOutput:
-    """Files of the operating system. Only a few are open at once; closed files are synced."""
+    """Files in a file system. Only a few files are open at the same time; files are synced before they are closed."""
 
     is_forward = False
 
@@ -229,7 +235,7 @@ class LocalOutput:
 
     @contextlib.contextmanager
     def _opened(self, file: int) -> Iterator[int]:
-        """Its descriptor, which stays open meanwhile."""
+        """Yields the descriptor of a file, which stays open while the block runs."""
         with self._lock:
             if file not in self._open:
                 self._close_one()
@@ -253,7 +259,7 @@ class LocalOutput:
     def _close_one(self) -> None:
         if len(self._open) < self._open_max:
             return
-        file = next((one for one in self._open if self._users[one] == 0), None)
+        file = next((item for item in self._open if self._users[item] == 0), None)
         if file is not None:
             self._sync(file)
             os.close(self._open.pop(file))
@@ -292,7 +298,7 @@ class LocalOutput:
 
 
 class StoredOutput:
-    """Files in an object store. Each exists once it is complete."""
+    """Files in an object store. Each file exists only once it is complete."""
 
     is_forward = True
 
@@ -320,9 +326,9 @@ class StoredOutput:
 
 
 class _Filling:
-    """Writes what is small between the parts of a layout as soon as it is known, and completes files, the last one last.
+    """Writes each small byte string between the parts as soon as its content is known, and completes the files in order.
 
-    So the least offset that is missing in a file can always be written: an upload, which goes forward, waits for no other.
+    The lowest missing offset of a file can therefore always be written. Uploads need ascending offsets, so none waits for another.
     """
 
     def __init__(self, layout: Layout, output: Output) -> None:
@@ -404,7 +410,7 @@ def write_files(layout: Layout, output: Output, work: Work) -> None:
 
 
 def _write_parts(parts: list[Part], filling: _Filling, output: Output, work: Work, has_digests: bool) -> None:
-    """Those of one tensor."""
+    """Writes the parts of one tensor."""
     tensor = parts[0].tensor
     reader = tensor.reader(work.reader_bytes)
     buffer = buffer_for(tensor, [part.box for part in parts], work)
@@ -427,10 +433,13 @@ def _write_parts(parts: list[Part], filling: _Filling, output: Output, work: Wor
 
 
 def compare(source: State, target: State, work: Work) -> int:
-    """Reads both and compares every element. Returns the compared size in bytes. Raises CorruptError, which names the tensor."""
+    """Reads two tensors and compares every element. Returns the compared size in bytes.
+
+    Raises CorruptError, which names the tensor.
+    """
     if list(sorted(source.tensors)) != list(sorted(target.tensors)):
         differing = min(source.tensors.keys() ^ target.tensors.keys())
-        raise CorruptError("only one of source and destination has it", path=target.path, tensor=differing)
+        raise CorruptError("only in one of source and destination", path=target.path, tensor=differing)
     total = sum(size_of(tensor) for tensor in source.tensors.values())
     work.begin("verify", total)
     work.run(lambda name: _compare(source.tensors[name], target.tensors[name], target.path, work), source.tensors)
@@ -442,7 +451,7 @@ def _compare(a: Tensor, b: Tensor, path: str, work: Work) -> None:
         raise CorruptError(
             f"destination has {b.dtype} {list(b.shape)}, expected {a.dtype} {list(a.shape)}", path=path, tensor=a.name
         )
-    readers = [one.reader(work.reader_bytes) for one in (a, b)]
+    readers = [item.reader(work.reader_bytes) for item in (a, b)]
     whole = _boxes.whole(a.shape)
     buffers = [buffer_for(a, [whole], work) for _ in readers]
     for slab in work.slabs(a, whole, work.file_slab_bytes):

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Destination of a conversion: checked first, written under a temporary name, and published atomically.
+"""Destination of a conversion. It is checked first, then written under a temporary name, and finally published atomically.
 
-Output goes to a directory next to the destination, locked by the running program, and is renamed when complete. The next
-conversion to the same destination removes the remains of a killed one. In an object store files have their final names from
-the start, in an order that shows completion (``NewFiles`` of sealpoint/interop.h).
+Output goes to a directory next to the destination. The running program locks this directory, and renames it when the output is
+complete. If a conversion is killed, the next conversion to the same destination removes the temporary directory. In an object
+store, files have their final names from the start; the order in which they are written shows whether the output is complete
+(``NewFiles`` in sealpoint/interop.h).
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ _NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EINVAL, errno.ENOSYS, errno.EBAD
 
 
 def prepare(destination: str, may_be_empty: bool, is_directory: bool, is_dry_run: bool) -> str:
-    """Returns the absolute path of the destination. ``may_be_empty`` allows an empty directory there, which is replaced.
+    """Returns the absolute path of the destination. ``may_be_empty`` allows an empty directory, which is then replaced.
 
-    Unless it is a dry run, removes the remains of killed conversions. Raises AlreadyExistsError, NotFoundError (the parent
-    directory), InvalidArgumentError and IoError.
+    Also removes the temporary directories of killed conversions, unless this conversion is a dry run. Raises AlreadyExistsError,
+    NotFoundError (the parent directory), InvalidArgumentError and IoError.
     """
     if not _paths.is_local(destination):
         _check_stored(destination, is_directory)
@@ -65,14 +66,14 @@ def _check(path: str, may_be_empty: bool) -> None:
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
         found = "is not a directory" if os.path.lexists(folder) else "does not exist"
-        raise NotFoundError(f"{folder} {found}, expected a directory in which the destination is made", path=path)
+        raise NotFoundError(f"{folder} {found}, expected the existing parent directory of the destination", path=path)
     if not os.access(folder, os.W_OK | os.X_OK):
         raise IoError(f"{folder} cannot be written: no permission, or a read-only file system", path=path)
     attempt(lambda: _lstat(_partial(path)), path)
 
 
 def _lstat(path: str) -> None:
-    """Errors: OSError, if it cannot be looked at; that a name is too long, say."""
+    """Checks that a path can be looked up. Raises OSError if not, for example if a name is too long."""
     with contextlib.suppress(FileNotFoundError):
         os.lstat(path)
 
@@ -96,14 +97,17 @@ def _check_empty(path: str) -> None:
 
 
 def check_room(path: str, needed_bytes: int) -> None:
-    """Raises NoSpaceError. Passes for an object store, and for a file system that does not report free space."""
+    """Raises NoSpaceError if too little space is free.
+
+    Raises nothing for an object store, or for a file system that does not report free space.
+    """
     if not _paths.is_local(path):
         return
     folder = os.path.dirname(path)
     free_bytes = free_bytes_in(folder)
     if free_bytes < needed_bytes:
         raise NoSpaceError(
-            f"the conversion needs {needed_bytes:,} bytes; {free_bytes:,} bytes are free where it would be", path=folder
+            f"the conversion needs {needed_bytes:,} bytes; {free_bytes:,} bytes are free there", path=folder
         )
 
 
@@ -112,7 +116,7 @@ def _partial(path: str) -> str:
 
 
 def _remove_left(path: str) -> None:
-    """Those that run have locks."""
+    """Removes the temporary directories of killed conversions. The directory of a running conversion is locked."""
     folder, name = os.path.split(path)
     try:
         entries = os.listdir(folder)
@@ -142,7 +146,7 @@ def _remove_unlocked(left: str, path: str) -> None:
 
 @contextlib.contextmanager
 def publishing(path: str, is_directory: bool, may_be_empty: bool = False) -> Iterator[str]:
-    """Yields a temporary path, renamed to the destination on success and removed otherwise."""
+    """Yields a temporary path. If the block succeeds, the path is renamed to the destination; if not, it is removed."""
     _check(path, may_be_empty)
     partials: list[str] = []  # each is here before it is made, so that no signal comes between
     descriptor = None
@@ -165,7 +169,7 @@ def publishing(path: str, is_directory: bool, may_be_empty: bool = False) -> Ite
 
 @contextlib.contextmanager
 def storing(uri: str, names: Sequence[str], is_directory: bool) -> Iterator[NewFiles]:
-    """Yields new files with these names in an object store directory. Removed unless the block succeeds."""
+    """Yields new files with these names in an object store directory. They are removed unless the block succeeds."""
     files = NewFiles(uri if is_directory else _paths.split(uri)[0], list(names))
     try:
         yield files
@@ -187,11 +191,14 @@ def _make_locked(path: str, partials: list[str]) -> int:
         if descriptor is not None:
             return descriptor
         partials.pop()
-    raise IoError("other programs remove what this one makes for the destination", path=path)
+    raise IoError("another program removes the temporary files of this conversion", path=path)
 
 
 def _lock(partial: str) -> int | None:
-    """None: another program took it for one that a killed program left, in the moment before it was locked."""
+    """Locks a temporary directory and returns its descriptor.
+
+    Returns None if a different conversion locked or removed the directory before this conversion locked it.
+    """
     try:
         descriptor = os.open(partial, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except FileNotFoundError:

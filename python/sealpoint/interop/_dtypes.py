@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dtypes of other formats and their names in the specification."""
+"""Dtypes of other formats, and their names in the specification."""
 
 from __future__ import annotations
 

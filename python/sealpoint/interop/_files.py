@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files read at offsets, by many threads."""
+"""Files that many threads read at offsets."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def io_error(error: OSError, path: str) -> Error:
 
 
 class File:
-    """A regular file of known length. Thread-safe."""
+    """A regular file with a known length. Thread-safe."""
 
     def __init__(self, path: str, files: FileSet) -> None:
         self.path = path
@@ -102,7 +102,7 @@ class FileSet:
 
 
 def attempt(call: Callable[[], object], path: str) -> None:
-    """Runs a system call and converts its error."""
+    """Runs a system call and converts an error of the call into an error of the library."""
     try:
         call()
     except OSError as error:
@@ -110,7 +110,7 @@ def attempt(call: Callable[[], object], path: str) -> None:
 
 
 def read_whole(path: str) -> bytes:
-    """Returns the bytes of a file. Raises as ``attempt`` does."""
+    """Returns the bytes of a file. Raises the errors of ``attempt``."""
     try:
         with open(path, "rb") as file:
             return file.read()

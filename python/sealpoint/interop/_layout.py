@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""File layouts fixed before the first write: tensors at offsets, and small bytes between them."""
+"""File layouts, which are fixed before the first write: tensors at offsets, and small byte strings between the tensors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FLAGS, _FLAGS_BEHIND = 0x0800, 0x0808  # names are UTF-8; CRC-32 and sizes foll
 
 
 class Part:
-    """A box of a tensor, row-major, at a file offset. ``crc``: CRC-32, known after the write."""
+    """A box of a tensor, stored in row-major order at a file offset. ``crc``: CRC-32, known after the write."""
 
     __slots__ = ("box", "crc", "file", "offset", "tensor")
 
@@ -34,7 +34,7 @@ class Part:
 
 
 class Small:
-    """Literal bytes of a file. ``digests``: positions of the CRC-32 of parts. ``after``: the preceding part."""
+    """A byte string in a file. ``digests``: positions at which the CRC-32s of parts are inserted. ``after``: the preceding part."""
 
     __slots__ = ("_data", "after", "digests", "file", "offset")
 
@@ -49,12 +49,12 @@ class Small:
 
     @property
     def needs(self) -> dict[int, Part]:
-        """The parts that must be written first, by identity."""
+        """The parts that must be written before this byte string, by their ``id()``."""
         parts = [part for _, part in self.digests] + ([] if self.after is None else [self.after])
         return {id(part): part for part in parts if part.size > 0}
 
     def data(self) -> bytearray:
-        """Returns the bytes, once these parts are written."""
+        """Returns the bytes. Call it once all parts in ``needs`` are written."""
         for at, part in self.digests:
             struct.pack_into("<I", self._data, at, part.crc)
         return self._data
@@ -65,7 +65,7 @@ class Small:
 
 
 class Layout:
-    """Files by name, in the order in which they become durable."""
+    """The files of an output by name, in the order in which they become durable."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -99,7 +99,7 @@ class Layout:
 
     @property
     def has_digests(self) -> bool:
-        """Tells whether the CRC-32 of parts is needed."""
+        """Tells whether any byte string needs the CRC-32 of a part."""
         return any(small.digests for small in self.smalls)
 
     @property
@@ -115,7 +115,10 @@ class _Entry(NamedTuple):
 
 
 class ZipLayout:
-    """A zip as torch.save writes it, at the end of a layout file: stored entries, with tensors aligned to 64 bytes."""
+    """A zip archive as torch.save writes it, at the end of a layout's file.
+
+    The entries are not compressed, and tensors are aligned to 64 bytes.
+    """
 
     def __init__(self, layout: Layout, file: int, prefix: str) -> None:
         self._layout, self._file, self._prefix = layout, file, prefix

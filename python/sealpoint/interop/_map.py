@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors built from boxes of others: stacked layers, interleaved parts.
+"""Tensors built from boxes of other tensors, such as stacked layers and interleaved parts.
 
-The rules are data; docs/guides/convert.md documents the file.
+docs/guides/convert.md documents the file of rules.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from typing import Any
 from sealpoint._arguments import Path, local_path_of
 from sealpoint._dtypes import numpy
 from sealpoint._errors import InvalidArgumentError, NotFoundError
+from sealpoint._patterns import pattern
 from sealpoint._tree import KIND, Node, text_of
 from sealpoint._tree_paths import kind_of
 from sealpoint.interop import _boxes
 from sealpoint.interop._boxes import Box, Extents
 from sealpoint.interop._dtypes import ITEM_SIZE
 from sealpoint.interop._files import read_whole
-from sealpoint.interop._select import as_mapping, leaves, pattern, with_tree
+from sealpoint.interop._select import as_mapping, leaves, with_tree
 from sealpoint.interop._source import Reader, State, Tensor
 
 _MEMBERS = {"from", "to", "drop", "unstack", "split", "groups", "rows"}
@@ -31,9 +32,10 @@ _MEMBERS = {"from", "to", "drop", "unstack", "split", "groups", "rows"}
 class Rule:
     """A rule for tensors with matching names.
 
-    ``to`` may contain ``{1}``, ``{2}``… for the text matched by each ``*`` of ``source``, ``{layer}`` for the position along the
-    unstacked axis, and ``{part}`` for a part of ``split``. ``split`` divides the first axis among parts by weight, within each of
-    ``groups`` equal groups. ``rows``: number of rows kept of a padded tensor.
+    ``to`` may contain ``{1}``, ``{2}``… for the text that each ``*`` of ``source`` matched, ``{layer}`` for the position along the
+    unstacked axis, and ``{part}`` for the name of a part of ``split``. The first axis consists of ``groups`` equal groups;
+    ``split`` divides each group among the parts, in proportion to their weights. ``rows``: number of rows that are kept if the
+    tensor is padded.
     """
 
     source: str
@@ -45,7 +47,10 @@ class Rule:
 
 
 class _PartsTensor:
-    """``parts`` has boxes of the tensor with their offsets in the source, after the unstacked axis was removed."""
+    """A tensor built from boxes.
+
+    ``parts`` lists the boxes, and the offset of each box in the source tensor (without the unstacked axis).
+    """
 
     def __init__(
         self, name: str, source: Tensor, shape: Extents, parts: Sequence[tuple[Box, Extents]], layer: tuple[int, int] | None
@@ -97,14 +102,14 @@ class _PartsReader:
 
 
 def read_rules(path: Path) -> list[Rule]:
-    """Reads rules. Raises InvalidArgumentError (names the rule), NotFoundError and IoError."""
+    """Reads rules. Raises InvalidArgumentError, which names the rule, NotFoundError and IoError."""
     text = local_path_of(path, "mapping", "such files are small")
     data = read_whole(text)
     try:
         content = json.loads(data)
         if not isinstance(content, dict) or set(content) != {"rules"}:
             raise ValueError("expected an object with rules")
-        return [_rule(one) for one in content["rules"]]
+        return [_rule(item) for item in content["rules"]]
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise InvalidArgumentError(f"not a file of rules: {error}", path=text) from None
 
@@ -117,15 +122,15 @@ def _rule(one: Any) -> Rule:
     split = one.get("split", {"": 1})
     numbers = [one.get("unstack", 0), one.get("groups", 1), one.get("rows", 1), *split.values()]
     if not split or any(type(n) is not int or n < 0 for n in numbers) or min(numbers[1:]) < 1:
-        raise ValueError(f"rule for {one['from']!r} has a number that is none, or not positive")
+        raise ValueError(f"rule for {one['from']!r} has an invalid or non-positive number")
     return Rule(one["from"], one.get("to"), one.get("unstack"), tuple(split.items()), one.get("groups", 1), one.get("rows"))
 
 
 def apply_rules(state: State, rules: Sequence[Rule], dropped: list[str]) -> State:
-    """Returns a state that is one mapping: the tensors built by the rules, and values under their existing names.
+    """Returns a state with the tensors that the rules build and with all values under their existing names, in one mapping.
 
-    Raises NotFoundError (a tensor without a rule, a rule without a match) and InvalidArgumentError (a shape that does not fit a
-    rule, two tensors with one name).
+    Raises NotFoundError (a tensor has no rule, or a rule matches no tensor) and InvalidArgumentError (a shape does not fit a rule,
+    or two tensors get the same name).
     """
     compiled = [(rule, pattern(rule.source)) for rule in rules]
     unused = {rule.source for rule in rules}
@@ -145,7 +150,7 @@ def apply_rules(state: State, rules: Sequence[Rule], dropped: list[str]) -> Stat
             put(tree, made.name, {KIND: "tensor", "name": made.name})
             tensors[made.name] = made
     if unused:
-        raise NotFoundError(f"the rule for {min(unused)!r} fits no tensor", path=state.path)
+        raise NotFoundError(f"the rule for {min(unused)!r} matches no tensor", path=state.path)
     return with_tree(state, as_mapping(tree), tensors, state.objects)
 
 
@@ -205,14 +210,14 @@ def _name(rule: Rule, groups: tuple[str, ...], layer: tuple[int, int] | None, pa
 
 
 def _shares(rule: Rule, shape: Extents, name: str) -> dict[str, list[tuple[Box, Extents]]]:
-    """Returns the boxes of each part, and their positions in the source."""
+    """Returns the boxes of each part, and the position of each box in the source tensor."""
     if not shape:
         return {part: [(Box((), ()), ())] for part, _ in rule.split}
     total = sum(weight for _, weight in rule.split)
     unit = shape[0] // (total * rule.groups)
     if unit * total * rule.groups != shape[0]:
         raise InvalidArgumentError(
-            f"{shape[0]} rows cannot be shared out among {rule.groups} groups of {total} equal parts", tensor=name
+            f"{shape[0]} rows cannot be divided among {rule.groups} groups of {total} equal parts", tensor=name
         )
     rest, zeros = shape[1:], (0,) * (len(shape) - 1)
     result: dict[str, list[tuple[Box, Extents]]] = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reverse application of mapping rules: joins tensors that were split."""
+"""Applies mapping rules in reverse: joins tensors that the rules split."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sealpoint.interop._source import Reader, State, Tensor
 
 @dataclasses.dataclass(frozen=True)
 class _Piece:
-    """A box of the joined tensor, equal to the source box at ``offset`` with a one-element axis inserted at ``axis``."""
+    """A box of the joined tensor: the source box at ``offset``, with a one-element axis inserted at ``axis``."""
 
     box: Box
     source: Tensor
@@ -82,7 +82,7 @@ def _without(box: Box, axis: int | None) -> Box:
 
 
 class _Group:
-    """The sources of one joined tensor, by layer and part."""
+    """The tensors that are joined into one tensor, by layer and part."""
 
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
@@ -90,10 +90,11 @@ class _Group:
 
 
 def apply_back(state: State, rules: Sequence[Rule]) -> State:
-    """Returns a state that is one mapping: the tensors from which the rules would build the existing ones; values stay.
+    """Returns a state with the tensors from which the rules would build the tensors of ``state``, in one mapping. Values are kept.
 
-    Dropped tensors and cut-off rows are not restored. Raises NotFoundError (no rule builds a tensor, a rule builds none, a layer or
-    part is missing) and InvalidArgumentError (incompatible shapes or dtypes, two tensors with one name).
+    Tensors and rows that the rules dropped are not restored. Raises NotFoundError (a tensor is built by no rule, a rule matches
+    none of the tensors, or a layer or part is missing) and InvalidArgumentError (shapes or dtypes are incompatible, or two tensors
+    get the same name).
     """
     compiled = [(rule, _pattern(rule)) for rule in rules if rule.to is not None]
     groups: dict[str, _Group] = {}
@@ -108,11 +109,11 @@ def apply_back(state: State, rules: Sequence[Rule]) -> State:
         group = groups.setdefault(_name(rule, members), _Group(rule))
         key = (int(members.get("layer") or 0), members.get("part") or rule.split[0][0])
         if group.rule is not rule or key in group.sources:
-            raise InvalidArgumentError("the mapping makes it of two tensors or by two rules", tensor=name)
+            raise InvalidArgumentError("produced from more than one tensor or by more than one rule", tensor=name)
         group.sources[key] = state.tensors[node["name"]]
     unused = [rule.to for rule, _ in compiled if all(group.rule is not rule for group in groups.values())]
     if unused:
-        raise NotFoundError(f"no tensor is one that the rule for {unused[0]!r} makes", path=state.path)
+        raise NotFoundError(f"no tensor matches the result of the rule for {unused[0]!r}", path=state.path)
     tensors = dict(state.tensors)
     for name, group in groups.items():
         put(tree, name, {KIND: "tensor", "name": name})
@@ -121,7 +122,7 @@ def apply_back(state: State, rules: Sequence[Rule]) -> State:
 
 
 def _pattern(rule: Rule) -> re.Pattern[str]:
-    """Matches the names that a rule generates."""
+    """Returns a pattern for the names that a rule generates."""
     stars = sum(c in "*?" for c in rule.source)
     seen: set[str] = set()
 
@@ -143,12 +144,12 @@ def _pattern(rule: Rule) -> re.Pattern[str]:
     needed |= {"layer"} if rule.unstack is not None else set()
     needed |= {"part"} if len(rule.split) > 1 else set()
     if needed - seen:
-        raise InvalidArgumentError(f"{rule.to!r} lacks {{{min(needed - seen)}}}, so that nobody can tell where it came from")
+        raise InvalidArgumentError(f"{rule.to!r} lacks {{{min(needed - seen)}}}, so the source cannot be determined")
     return compiled
 
 
 def _name(rule: Rule, members: dict[str, str | None]) -> str:
-    """Reconstructs the name that matched the rule."""
+    """Reconstructs the name of the joined tensor, which matched the rule's ``source``."""
     stars = iter(range(1, len(rule.source) + 1))
     return "".join((members[f"star{next(stars)}"] or "") if c in "*?" else c for c in rule.source)
 
@@ -159,7 +160,7 @@ def _joined(name: str, group: _Group) -> Tensor:
     for layer in layers:
         for part, _ in rule.split:
             if (layer, part) not in sources:
-                raise NotFoundError(f"part {part!r} of layer {layer} is missing, of which it would be made", tensor=name)
+                raise NotFoundError(f"part {part!r} of layer {layer} is missing, but is needed for it", tensor=name)
     first = sources[0, rule.split[0][0]]
     total = sum(weight for _, weight in rule.split)
     unit = first.shape[0] // (rule.split[0][1] * rule.groups) if first.shape else 0
@@ -188,7 +189,7 @@ def _joined(name: str, group: _Group) -> Tensor:
 
 
 def _places(rule: Rule, unit: int, shape: Extents) -> list[tuple[Extents, Box, str]]:
-    """Returns, for each part and group of rows: its position in the source, its box, and the part."""
+    """Returns, for each part and each group of rows, the position in the source, the box, and the part."""
     if not shape:
         return [((), Box((), ()), rule.split[0][0])]
     total = sum(weight for _, weight in rule.split)

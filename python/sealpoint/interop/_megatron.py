@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names in directories of Megatron-core's torch_dist."""
+"""Names of files in directories of Megatron-core's format torch_dist."""
 
 from __future__ import annotations
 

@@ -23,15 +23,17 @@ _SHOWN_BYTES = 8
 
 
 class Reading(NamedTuple):
-    """Options for reading a checkpoint of another format.
+    """Options for reading a checkpoint that may have a different format.
 
     Attributes:
-        drop_unknown: Leave out and report values of classes without a node form. False: they are errors.
-        per_rank: Patterns of names that differ by rank, in DCP directories with metadata per rank. Other values must be equal
-            on all ranks.
-        allow_part: Read one of several files of a state alone, and leave out the others.
-        allow_missing: Patterns of tensors that may be in an index but in no file. Others are errors.
-        metadata_memory_bytes: Maximum memory of the description. Default: 16 times its size in the files, plus 64 MiB.
+        drop_unknown: Leave out values whose class cannot be stored as a node, and report them. If False, such values are errors.
+        per_rank: Patterns of names whose values differ between ranks, in DCP directories with metadata per rank. All other values
+            must be equal on all ranks.
+        allow_part: Read one file of a state that consists of several files, and leave out the other files.
+        allow_missing: Patterns of tensors that an index may list although no file contains them. Any other missing tensor is an
+            error.
+        metadata_memory_bytes: Maximum memory for the description of the checkpoint. Default: 16 times the size of the files that
+            contain it, plus 64 MiB.
     """
 
     drop_unknown: bool = False
@@ -41,8 +43,8 @@ class Reading(NamedTuple):
     metadata_memory_bytes: int | None = None
 
     def read(self, path: str, goes_on: bool) -> Foreign | None:
-        """Opens a path. Raises as ``open_source`` does."""
-        per_rank, allow_missing = ([one.replace("\\", "\\\\") for one in some] for some in (self.per_rank, self.allow_missing))
+        """Opens a path. Raises the errors of ``open_source``."""
+        per_rank, allow_missing = ([item.replace("\\", "\\\\") for item in some] for some in (self.per_rank, self.allow_missing))
         return read_foreign(
             path, self.drop_unknown, goes_on, per_rank, self.allow_part, allow_missing, self.metadata_memory_bytes
         )
@@ -57,11 +59,14 @@ def open_source(
     allow_missing: Sequence[str] = (),
     metadata_memory_bytes: int | None = None,
 ) -> State:
-    """Opens a checkpoint of any known format. Reads its structure and small values, but no tensor payload.
+    """Opens a checkpoint of any known format. Reads its structure and small values, but no tensor payload. Not collective.
 
     Args:
         path: File or directory.
         drop_unknown, per_rank, allow_part, allow_missing, metadata_memory_bytes: As for ``convert``.
+
+    Returns:
+        A State, which keeps its files open until it is closed.
 
     Raises:
         NotFoundError: the path does not exist.
@@ -91,7 +96,7 @@ def open_source(
 
 
 def open_unchecked(path: Path, reading: Reading, goes_on: bool) -> State:
-    """Opens a checkpoint as ``open_source`` does, but represents unreadable values as ``Unread`` nodes."""
+    """Opens a checkpoint as ``open_source`` does, but represents each unreadable value by an ``Unread`` node."""
     check(**reading._asdict())
     text = path_of(path)
     files = FileSet()
@@ -118,7 +123,7 @@ def open_unchecked(path: Path, reading: Reading, goes_on: bool) -> State:
 
 
 def check_read(state: State) -> State:
-    """Raises the first error of an unreadable value. Unknown values in sidecar files are left out instead."""
+    """Raises the error of the first unreadable value, except for values of unknown classes in sidecar files, which are left out."""
     names: set[str] = set()
     for path, node in leaves(state.tree):
         for unread in unread_of(node):
@@ -133,7 +138,7 @@ def check_read(state: State) -> State:
 
 
 def _make_text(error: Error) -> None:
-    """Names that a hostile file gave may be no text; an error is."""
+    """Escapes names in an error that are not valid text, because a hostile file may contain such names."""
     for member in ("message", "tensor", "object"):
         value = getattr(error, member)
         if value is not None:
@@ -162,7 +167,7 @@ def _open_directory(path: str, files: FileSet, read: Callable[[str], Foreign | N
     newest = newest_megatron_iteration(path)
     if newest is not None:
         state = _open_directory(newest, files, read)
-        state.notes.append(f"the newest of the iterations: {os.path.basename(newest)}")
+        state.notes.append(f"the newest iteration: {os.path.basename(newest)}")
         return state
     problem: Error | None = None
     try:
@@ -194,7 +199,7 @@ def _state_of(foreign: Foreign, path: str, files: FileSet) -> State:
         foreign.step,
         notes=foreign.notes(),
         digest=foreign.digest,
-        left_out=[LeftOut(*one) for one in foreign.left_out()],
+        left_out=[LeftOut(*entry) for entry in foreign.left_out()],
         missing=foreign.missing(),
         metadata_memory_bytes=foreign.metadata_memory_bytes,
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pickles of nodes (spec/tree.md) in protocol 2, as torch.save writes them, built without calls or live objects."""
+"""Pickles of nodes (spec/tree.md) in protocol 2, as torch.save writes them. The pickled objects are never created."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DEVICE = re.compile(r"([a-z_]+)(?::(\d{1,6}))?")
 
 
 class Raw(bytes):
-    """A pickled value without its frame: opcodes that leave it on the stack."""
+    """A pickled value without a frame: opcodes that leave the value on the stack."""
 
 
 def frame(value: Raw) -> bytes:
@@ -53,9 +53,9 @@ def plain(value: Any) -> Raw:
     if type(value) is bytes:
         return call(global_("_codecs", "encode"), plain(value.decode("latin1")), plain("latin1"))
     if type(value) is list:
-        return list_(plain(one) for one in value)
+        return list_(plain(item) for item in value)
     assert type(value) is tuple
-    return tuple_(plain(one) for one in value)
+    return tuple_(plain(item) for item in value)
 
 
 def _int(value: int) -> Raw:
@@ -76,7 +76,7 @@ def dict_(pairs: Iterable[tuple[Raw, Raw]]) -> Raw:
 
 
 def object_(module: str, name: str, state: Raw) -> Raw:
-    """Pickles an object created by its class without arguments, with this state."""
+    """Pickles an object of this class: unpickling creates it without arguments and then sets this state."""
     return Raw(global_(module, name) + b")\x81" + state + b"b")
 
 
@@ -111,7 +111,7 @@ class NodePickler:
         self._tensor_of = tensor_of
 
     def dump(self, node: Node, path: Path) -> Raw:
-        """Pickles a node. Raises UnsupportedError (a value without a plain form; names its path) and CorruptError."""
+        """Pickles a node. Raises CorruptError, and UnsupportedError, which names the path, if a value has no plain form."""
         try:
             return self._dump(node, path)
         except RecursionError:
@@ -127,8 +127,8 @@ class NodePickler:
             return dict_((plain(key), self._dump(value, (*path, key))) for key, value in node.items())
         maker = _MAKERS.get(kind)
         if maker is None:
-            why = "of which each rank has its own" if kind == "per_rank" else f"of the kind {kind!a:.40}"
-            raise UnsupportedError(f"a value {why} has no form here", object=text_of(path))
+            value = "a per-rank value" if kind == "per_rank" else f"a value of the kind {kind!a:.40}"
+            raise UnsupportedError(f"{value} cannot be represented in this format", object=text_of(path))
         try:
             return maker(self, node, path)
         except (KeyError, TypeError, ValueError, struct.error) as error:
@@ -137,7 +137,7 @@ class NodePickler:
             raise CorruptError(f"tree has a malformed node: {error!r:.100}", object=text_of(path)) from None
 
     def _items(self, items: list[Node], path: Path) -> list[Raw]:
-        return [self._dump(one, (*path, i)) for i, one in enumerate(items)]
+        return [self._dump(item, (*path, i)) for i, item in enumerate(items)]
 
     def _tensor(self, node: Node, path: Path) -> Raw:
         return self._tensor_of(node["name"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes safetensors: single files, and directories as transformers does."""
+"""Writes safetensors: single files, and directories in the form of transformers."""
 
 from __future__ import annotations
 
@@ -25,14 +25,17 @@ TREE_KEY, OBJECT_KEY = "sealpoint.tree", "sealpoint.object."
 
 
 def lay_out_file(state: State, name: str) -> Layout:
-    """Lays out one file. Raises UnsupportedError (a dtype that safetensors lacks) and LimitExceededError (the header)."""
+    """Lays out one file.
+
+    Raises UnsupportedError if safetensors lacks a dtype, and LimitExceededError if the header is too long.
+    """
     layout = Layout()
     _add_file(layout, name, list(state.tensors.values()), _metadata(state))
     return layout
 
 
 def lay_out_directory(state: State, shard_bytes_max: int) -> Layout:
-    """Lays out ``model.safetensors``, or ``model-00001-of-…`` with an index above ``shard_bytes_max``."""
+    """Lays out ``model.safetensors`` or, if it would exceed ``shard_bytes_max``, ``model-00001-of-…`` with an index."""
     shards: list[list[Tensor]] = [[]]
     size = 0
     for tensor in state.tensors.values():
@@ -58,7 +61,7 @@ def lay_out_directory(state: State, shard_bytes_max: int) -> Layout:
 
 
 def _metadata(state: State) -> dict[str, str]:
-    """Returns the entries that transformers expects, and all non-tensor values, so that nothing is lost."""
+    """Returns the metadata: the entries that transformers expects, and all non-tensor values, so that no value is lost."""
     metadata = {"format": "pt"}
     for name, (media_type, data) in state.all_objects.items():
         if name == METADATA:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints of this library, as a source."""
+"""Sealpoint checkpoints as a source."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class SealpointTensor:
         self._stored.read(out, index)
 
     def finish(self) -> None:
-        """Does nothing: every read was verified."""
+        """Does nothing, because each read has already verified its bytes."""
 
 
 def open_sealpoint(path: str) -> State:
@@ -78,11 +78,11 @@ def _files(path: str, checkpoint: Checkpoint) -> list[FileInfo]:
         if name in sizes:
             meaning = "payload: chunks of tensors and objects, with their digests"
         elif name == "COMMIT":
-            meaning = "commit marker: makes the checkpoint exist, and pins the index"
+            meaning = "commit marker: commits the checkpoint and pins the index"
         elif name == f"{checkpoint.attempt}.index":
-            meaning = "index: names, shapes, where each shard is, and the digests of blobs"
+            meaning = "index: names, shapes, shard locations, and the digests of blobs"
         elif name == "KEEP":
-            meaning = "a person pinned this checkpoint"
+            meaning = "pin: a pinned checkpoint is never deleted"
         else:
             meaning = "not part of the checkpoint, not read"
         infos.append(FileInfo(name, size, meaning))
@@ -90,7 +90,7 @@ def _files(path: str, checkpoint: Checkpoint) -> list[FileInfo]:
 
 
 def _check_tree(state: State) -> None:
-    """Errors: CorruptError (no tree of a state)."""
+    """Raises CorruptError if the tree is not a valid tree of this state."""
     try:
         if entries_of(state.tree) is None:
             raise CorruptError(f"the tree is {_tree.brief(state.tree)}, expected a mapping", path=state.path)
@@ -102,7 +102,7 @@ def _check_tree(state: State) -> None:
 
 
 def _take_rank_values(state: State) -> None:
-    """From the objects that have them. Errors: CorruptError."""
+    """Moves the ``per_rank`` values from the objects that store them to ``rank_values``. Raises CorruptError."""
     while (name := rank_object(len(state.rank_values))) in state.objects:
         values = parse(state.objects.pop(name)[1])
         if not isinstance(values, dict):
@@ -113,7 +113,10 @@ def _take_rank_values(state: State) -> None:
 
 
 def _check(state: State) -> None:
-    """That each tensor of the tree is there, and no tensor has no place. Errors: CorruptError, UnsupportedError."""
+    """Checks that the checkpoint has each tensor of the tree, and that the tree has each tensor of the checkpoint.
+
+    Raises CorruptError and UnsupportedError.
+    """
     named: set[str] = set()
     stack: list[Node] = [state.tree, *(list(values.values()) for values in state.rank_values)]
     while stack:
@@ -121,7 +124,7 @@ def _check(state: State) -> None:
         if kind_of(node) == "tensor":
             if node.get("name") not in state.tensors:
                 raise CorruptError(
-                    "the tree names a tensor that is not there", path=state.path, tensor=str(node.get("name"))
+                    "the tree names a missing tensor", path=state.path, tensor=str(node.get("name"))
                 )
             named.add(node["name"])
         elif isinstance(node, dict):

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Selection and renaming of a state's items."""
+"""Selection and renaming of items of a state."""
 
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sealpoint import _tree
 from sealpoint._errors import InvalidArgumentError, NotFoundError, UnsupportedError
+from sealpoint._patterns import pattern
 from sealpoint._tree import KIND, Node, Path, text_of
 from sealpoint._tree_paths import entries_of, kind_of
 from sealpoint.interop._source import State, Tensor
@@ -34,44 +34,19 @@ OPTIMIZER = (
 )
 
 
-def pattern(text: str) -> re.Pattern[str]:
-    """Compiles a pattern: ``*`` matches any characters including dots, ``?`` matches one."""
-    return re.compile("".join({"*": "(.*)", "?": "(.)"}.get(c) or re.escape(c) for c in text), re.DOTALL)
-
-
-def renamer(rules: Iterable[tuple[str, str]]) -> Callable[[str], str]:
-    """Applies the first rule that matches the whole name; a ``*`` of its target stands for the text of the ``*`` at that place."""
-    compiled = []
-    for source, target in rules:
-        stars = sum(c in "*?" for c in source)
-        if target.count("*") > stars:
-            raise InvalidArgumentError(f"{target!r} has more * than {source!r}")
-        compiled.append((pattern(source), target))
-
-    def rename(name: str) -> str:
-        for fits, target in compiled:
-            match = fits.fullmatch(name)
-            if match:
-                groups = iter(match.groups())
-                return "".join(next(groups) if c == "*" else c for c in target)
-        return name
-
-    return rename
-
-
 def select(state: State, match: Sequence[str], drop: Sequence[str], tensors_only: bool, dropped: list[str]) -> State:
-    """Returns a state with the selected leaves and objects. ``dropped`` receives the other names.
+    """Returns a state with the selected leaves and objects. ``dropped`` receives the names of all other leaves and objects.
 
     Args:
         match: Patterns of whole names. Default: all.
-        drop: Patterns of names to leave out; "optimizer" stands for OPTIMIZER.
+        drop: Patterns of names to leave out; "optimizer" stands for the patterns in OPTIMIZER.
         tensors_only: Leave out values and objects.
 
     Raises NotFoundError if a pattern matches nothing.
     """
     unused = {*match, *drop}
     chosen = [(text, pattern(text)) for text in match]
-    refused = [(text, pattern(one)) for text in drop for one in (OPTIMIZER if text == "optimizer" else (text,))]
+    refused = [(text, pattern(item)) for text in drop for item in (OPTIMIZER if text == "optimizer" else (text,))]
 
     def is_kept(name: str, is_tensor: bool) -> bool:
         fits = [text for text, fit in chosen if fit.fullmatch(name)]
@@ -87,19 +62,19 @@ def select(state: State, match: Sequence[str], drop: Sequence[str], tensors_only
         else:
             dropped.append(name)
     left_out = []
-    for one in state.left_out:
-        if one.may_hold_state and not is_kept(one.name, True):
-            dropped.append(one.name)
+    for entry in state.left_out:
+        if entry.may_hold_state and not is_kept(entry.name, True):
+            dropped.append(entry.name)
         else:
-            left_out.append(one)
+            left_out.append(entry)
     unused.discard("optimizer")
     if unused:
-        raise NotFoundError(f"{min(unused)!r} fits no name", path=state.path)
+        raise NotFoundError(f"{min(unused)!r} matches no name", path=state.path)
     return dataclasses.replace(with_tree(state, tree, state.tensors, objects), left_out=left_out)
 
 
 def without(state: State, names: Container[str]) -> State:
-    """Returns a state without the leaves of these names."""
+    """Returns a state without the leaves that have these names."""
     tree = _pruned(state.tree, (), lambda name, _: name not in names, []) or {}
     return with_tree(state, tree, state.tensors, state.objects)
 
@@ -147,7 +122,7 @@ def _children(node: Node) -> dict[Any, Node] | None:
     if (
         entries is None
         and isinstance(node, list)
-        and any(kind_of(one) in ("tensor", "per_rank") or _children(one) is not None for one in node)
+        and any(kind_of(child) in ("tensor", "per_rank") or _children(child) is not None for child in node)
     ):
         return dict(enumerate(node))
     return entries
@@ -166,7 +141,7 @@ _NOTHING = object()
 
 
 def _pruned(node: Node, path: Path, is_kept: Callable[[str, bool], bool], dropped: list[str]) -> Any:
-    """Returns the node with the kept leaves, or _NOTHING if it had leaves and none is kept."""
+    """Returns the node with only the kept leaves, or _NOTHING if the node has leaves but none of them is kept."""
     children = _children(node)
     if children is None:
         if is_kept(text_of(path), kind_of(node) == "tensor"):
@@ -191,7 +166,7 @@ def _key(node: Node) -> Any:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Renamed:
-    """A tensor under another name."""
+    """A tensor with a new name."""
 
     tensor: Tensor
     name: str
@@ -201,18 +176,21 @@ class Renamed:
 
 
 def rename(state: State, new_name: Callable[[str], str]) -> State:
-    """Returns a state that is one mapping by new leaf names. Raises InvalidArgumentError if two leaves get one name."""
+    """Flattens the state into one mapping whose keys are the new names of the leaves.
+
+    Raises InvalidArgumentError if two names are the same.
+    """
     tree: dict[str, Node] = {}
     tensors: dict[str, Tensor] = dict(state.tensors)
     first: dict[str, str] = {}
     for path, node in leaves(state.tree):
         name = new_name(text_of(path))
         if name in tree:
-            raise InvalidArgumentError(f"two names become this one, the second is {text_of(path)!r}", tensor=name)
+            raise InvalidArgumentError(f"two names become this one; the second is {text_of(path)!r}", tensor=name)
         if kind_of(node) == "tensor":
             node = {KIND: "tensor", "name": first.setdefault(node["name"], name)}
         elif kind_of(node) == "per_rank" and name != text_of(path):
-            raise UnsupportedError("a value of which each rank has its own cannot be renamed; drop it", object=text_of(path))
+            raise UnsupportedError("a per-rank value cannot be renamed; drop it", object=text_of(path))
         tree[name] = node
     renamed = [(old, new) for old, new in first.items() if old != new]
     moved = {new: Renamed(tensors[old], new) for old, new in renamed}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The common form of all source formats: tensors as boxes of file bytes, and a tree of everything else."""
+"""The common form of sources of all formats: tensors as boxes of file bytes, and a tree with all other values."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _BLOCK_BYTES = 4 << 20
 
 
 class Reader(Protocol):
-    """Reads one tensor. Not thread-safe. Fastest for slabs in ascending order."""
+    """Reads one tensor. Not thread-safe. Reads are fastest if slabs are read in ascending order."""
 
     def read(self, box: Box, out: memoryview) -> None:
-        """Fills ``out`` with the row-major elements of the box. Raises as the source does."""
+        """Fills ``out`` with the elements of the box in row-major order. Raises the errors of the source."""
 
     def finish(self) -> None:
-        """Checks the digests of everything read, if the format has digests. Raises CorruptError."""
+        """Checks the digests of all bytes read, if the format has digests. Raises CorruptError."""
 
 
 class Tensor(Protocol):
-    """A tensor of a source. ``boxes`` are disjoint and cover it; the elements of each are contiguous."""
+    """A tensor of a source. ``boxes`` are disjoint and cover the tensor; the elements of each box are contiguous."""
 
     @property
     def name(self) -> str: ...
@@ -44,7 +44,7 @@ class Tensor(Protocol):
     def boxes(self) -> Sequence[Box]: ...
     @property
     def is_protected(self) -> bool:
-        """Tells whether a digest protects its bytes."""
+        """Tells whether a digest protects the bytes of the tensor."""
 
     def reader(self, memory_bytes: int) -> Reader: ...
 
@@ -55,7 +55,7 @@ def size_of(tensor: Tensor) -> int:
 
 
 class Entry(NamedTuple):
-    """Contiguous bytes of a file. ``crc`` is None if the writer computed none."""
+    """Contiguous bytes of a file. ``crc`` is their CRC-32, or None if the writer computed none."""
 
     name: str
     begin: int
@@ -66,8 +66,8 @@ class Entry(NamedTuple):
 class Portion(NamedTuple):
     """A box of a tensor in a file. ``begin``: byte offset within the entry.
 
-    ``strides``: in elements; None: dense and row-major. ``run``: only these elements of the dense box are stored.
-    ``sign_mask``: bits of an element that are flipped in the file; None: none.
+    ``strides`` are in elements; None means dense and row-major. ``run``: only these elements of the dense box are
+    stored. ``sign_mask``: the bits of each element that are flipped in the file, or None.
     """
 
     box: Box
@@ -81,7 +81,7 @@ class Portion(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FileTensor:
-    """A tensor tiled by portions of files."""
+    """A tensor that is tiled by portions of files."""
 
     name: str
     dtype: str
@@ -103,7 +103,7 @@ class FileTensor:
 
 
 class ForeignTensor:
-    """A tensor of a foreign checkpoint, with parts located by the library."""
+    """A tensor of a foreign checkpoint, whose parts the library has located."""
 
     def __init__(
         self, name: str, dtype: str, shape: Extents, has_items: bool, foreign: Foreign, files: FileSet
@@ -120,11 +120,14 @@ class ForeignTensor:
 
     @property
     def is_protected(self) -> bool:
-        """Tells whether the items have digests. True until the source has been read."""
+        """Tells whether the items of the tensor have digests. Until the first read this is not known, and the result is True."""
         return (self._has_items and self._opened is None) or self._open().is_protected
 
     def reader(self, memory_bytes: int) -> Reader:
-        """Returns a reader. Raises the errors of its items, and CorruptError (an item has other content)."""
+        """Returns a reader.
+
+        Raises the errors of the items, and CorruptError if the content of an item differs from its description.
+        """
         return self._open().reader(memory_bytes)
 
     def _open(self) -> FileTensor:
@@ -148,7 +151,7 @@ class ForeignTensor:
 
 
 class _Check:
-    """The CRC-32 of an entry with parts read in ascending order."""
+    """Computes the CRC-32 of an entry whose parts are read in ascending order."""
 
     def __init__(self, file: File, entry: Entry) -> None:
         self._file, self._entry = file, entry
@@ -233,7 +236,7 @@ class _FileReader:
             self._checks[key].add(begin, out)
 
     def _fill_run(self, portion: Portion, box: Box, part: memoryview, whole: Box, out: memoryview) -> None:
-        """Copies the run's part of the box into ``whole``."""
+        """Copies the elements that both the run and the box contain into ``whole``."""
         assert portion.run is not None
         target = self._array(out, whole)
         for index in _rows(box):
@@ -248,7 +251,10 @@ class _FileReader:
             target[_slices(_boxes.within(place, whole))] = self._array(data, place)
 
     def _load(self, portion: Portion) -> Any:
-        """Loads a box with elements in another than row-major order: reads their whole span at once."""
+        """Loads a box whose elements are not in row-major order in the file.
+
+        Reads all bytes from the first to the last element at once.
+        """
         if self._loaded is not None and self._loaded[0] is portion:
             return self._loaded[1]
         assert portion.strides is not None
@@ -284,7 +290,7 @@ def _slices(box: Box) -> tuple[slice, ...]:
 
 
 class FileInfo(NamedTuple):
-    """A file of a source, by its relative path, and its purpose."""
+    """A file of a source: its relative path and its purpose."""
 
     name: str
     size_bytes: int
@@ -292,9 +298,9 @@ class FileInfo(NamedTuple):
 
 
 class Unread(dict[str, Node]):
-    """Placeholder of an unreadable value: an error unless a selection leaves it out.
+    """Placeholder for an unreadable value. An error is raised unless a selection leaves the value out.
 
-    ``is_beside``: the value is in a sidecar file, where unknown classes are left out.
+    ``is_beside``: the value is in a sidecar file. If such a value has an unknown class, it is left out.
     """
 
     def __init__(self, error: Error, is_beside: bool) -> None:
@@ -303,7 +309,7 @@ class Unread(dict[str, Node]):
 
 
 def unread_of(node: Node) -> Iterator[Unread]:
-    """Returns the unread values in a node."""
+    """Returns the ``Unread`` placeholders in a node."""
     stack = [node]
     while stack:
         one = stack.pop()
@@ -314,9 +320,9 @@ def unread_of(node: Node) -> Iterator[Unread]:
 
 
 class LeftOut(NamedTuple):
-    """A file, directory or value next to the format's own items that was not read.
+    """A file, directory or value that was not read.
 
-    ``may_hold_state``: False for text, such as a configuration, and for remains of another save.
+    ``may_hold_state`` is False only if the item clearly holds no state, for example a text file or a leftover of a different save.
     """
 
     name: str
@@ -332,13 +338,14 @@ class State:
     Attributes:
         format: Name of the format, as ``Report.source_format``.
         tree: A mapping; its ``tensor`` nodes name ``tensors``.
-        rank_values: Values of the tree's ``per_rank`` nodes for each rank: path as text -> node.
+        rank_values: For each rank, the values of the tree's ``per_rank`` nodes: path as text -> node.
         objects: Additional objects: name -> (media type, bytes).
-        notes: Facts that the format could not express, in sentences.
-        digest: Protection of tensor bytes, in words.
-        left_out: Items next to the source that were not read.
-        missing: Tensors in an index that no file has.
-        metadata_memory_bytes: Maximum memory of the description. None: a checkpoint of this library, with other limits.
+        notes: Sentences about facts that the source format could not express.
+        digest: Description of the digests that protect the bytes of tensors.
+        left_out: Items found alongside the source that were not read.
+        missing: Tensors that an index lists but no file contains.
+        metadata_memory_bytes: Maximum memory for the metadata. None for Sealpoint checkpoints, because their reader has its own
+            limits.
     """
 
     format: str

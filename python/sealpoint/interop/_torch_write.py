@@ -24,7 +24,10 @@ _DCP = "torch.distributed.checkpoint.metadata"
 
 
 def _add_zip(layout: Layout, file: int, prefix: str, pickle: Callable[[Callable[[Tensor, Box], pw.Raw]], pw.Raw]) -> int:
-    """Adds a torch.save zip at the end of the file; ``pickle`` receives the storage function. Returns its size in bytes."""
+    """Adds a torch.save zip at the end of the file, and returns the size of the zip in bytes.
+
+    ``pickle`` receives the function that adds a storage.
+    """
     archive = ZipLayout(layout, file, prefix)
     tensors: dict[tuple[str, Box], int] = {}
     stored: list[tuple[Tensor, Box]] = []
@@ -65,7 +68,7 @@ def lay_out_torch(state: State, name: str) -> Layout:
 
 
 class _Items:
-    """Items of .distcp files, and the metadata with their locations."""
+    """The items in .distcp files, and the metadata, which records the location of each item."""
 
     def __init__(self, layout: Layout, state: State) -> None:
         self._layout, self._state = layout, state
@@ -150,14 +153,17 @@ def _members(**members: pw.Raw) -> pw.Raw:
 
 
 def lay_out_dcp(state: State) -> Layout:
-    """Lays out a DCP directory, with keys flattened as DCP does. Raises UnsupportedError (one key for two places)."""
+    """Lays out a DCP directory, with keys flattened as DCP does.
+
+    Raises UnsupportedError if two places of the state get the same key.
+    """
     layout, names = Layout(), set[str]()
     items = _Items(layout, state)
     paths = []
     for path, node in flatten(state.tree):
         name = text_of(path)
         if name in names:
-            raise UnsupportedError("two places of the state have this key in DCP", object=name)
+            raise UnsupportedError("two places of the state have the same key in DCP", object=name)
         names.add(name)
         items.add(name, path, node)
         paths.append((pw.plain(name), pw.plain(path)))
@@ -176,14 +182,17 @@ def _empty(node: Node, path: Path) -> Iterable[Path]:
 
 
 def lay_out_megatron(state: State) -> Layout:
-    """Lays out a Megatron torch_dist directory for a state from Megatron. Raises UnsupportedError for other states."""
+    """Lays out a Megatron torch_dist directory. The state must come from a Megatron checkpoint.
+
+    Raises UnsupportedError for any other state.
+    """
     layout = Layout()
     items = _Items(layout, state)
     entries = dict(entries_of(state.tree) or {})
     common = entries.pop(COMMON_KEY, {})
     for name, node in entries.items():
         if not isinstance(name, str) or (kind_of(node) != "tensor" and "/shard_" not in name):
-            message = "neither a tensor nor an object of a rank, as which Megatron would read it"
+            message = "neither a tensor nor a per-rank object, so Megatron could not read it"
             raise UnsupportedError(message, object=str(name))
         items.add(name, (name,), node if kind_of(node) == "tensor" else [node])
     layout.add_bytes(layout.add_file(".metadata"), items.metadata(pw.plain(None)))

@@ -3,7 +3,7 @@
 
     import sealpoint.jax as sp
     sp.save({"params": params, "opt_state": opt_state, "step": step}, "checkpoint")
-    state = sp.load("checkpoint", like)  # with the shardings of ``like``, regardless of the saved ones
+    state = sp.load("checkpoint", like)  # with the shardings of ``like``, regardless of the shardings at the save
 """
 
 from sealpoint._save_future import SaveFuture

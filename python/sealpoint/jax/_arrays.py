@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JAX arrays as slots of the library: the boxes on the devices of this process, and their memory."""
+"""Converts JAX arrays into slots of the library. A slot is a box on the devices of this process, and its memory."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def is_array(value: Any) -> bool:
 
 
 def is_key(value: Any) -> bool:
-    """Tells whether it is an array of ``jax.random`` keys, or stands for one."""
+    """Tells whether a value is an array of ``jax.random`` keys, or describes such an array."""
     dtype = getattr(value, "dtype", None)
     return dtype is not None and jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key)
 
 
 def name_of_dtype(dtype: Any, key: str) -> str:
-    """Returns the dtype name of the specification. Raises UnsupportedError."""
+    """Returns the specification's name for the dtype. Raises UnsupportedError."""
     name = name_of(np.dtype(dtype))
     if np.dtype(dtype).byteorder == ">":
         raise UnsupportedError(f"dtype is {np.dtype(dtype).str}, which is not little-endian", tensor=key)
@@ -41,7 +41,7 @@ def name_of_dtype(dtype: Any, key: str) -> str:
 
 
 def _box_of(index: tuple[slice, ...], shape: Numbers) -> Box:
-    ranges = [one.indices(size)[:2] for one, size in zip(index, shape, strict=True)]
+    ranges = [item.indices(size)[:2] for item, size in zip(index, shape, strict=True)]
     return tuple(begin for begin, _ in ranges), tuple(end - begin for begin, end in ranges)
 
 
@@ -56,7 +56,9 @@ def _slot(key: str, dtype: str, shape: Numbers, box: Box | None, memory: np.ndar
 
 
 def source_slots(value: Any, key: str, keep: Callable[[Any], None]) -> list[Slot]:
-    """Returns the slots of an array to save: one per box on this process's devices, regardless of its number of copies.
+    """Returns the slots of an array to save.
+
+    Each box on this process's devices has exactly one slot, even if several devices have the box.
 
     Waits for pending computations of the array. ``keep`` receives the memory, which must outlive the slots. Raises
     UnsupportedError, which names the key.
@@ -80,7 +82,7 @@ def source_slots(value: Any, key: str, keep: Callable[[Any], None]) -> list[Slot
 
 
 class Target(NamedTuple):
-    """An array to load: the destination of each box of this process, and its devices."""
+    """An array to load: the destination of each box of this process, and the devices that receive the box."""
 
     shape: Numbers
     sharding: Any  # None: a numpy array
@@ -115,7 +117,7 @@ def target_of(like: Any, key: str) -> tuple[Target, list[Slot]]:
 
 
 def stored_like(shape: Numbers, dtype: str, key: str) -> Any:
-    """Returns the template of a stored tensor if the caller gives none. Raises MismatchError."""
+    """Returns the template for a stored tensor for which the caller passed no template. Raises MismatchError."""
     found = numpy_dtype(dtype)
     if found is None:
         raise MismatchError(f"dtype is {dtype}, which JAX does not have", tensor=key)

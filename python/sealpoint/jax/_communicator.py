@@ -23,12 +23,12 @@ _LENGTH = struct.Struct("<Q")
 
 
 def client_of_store() -> Any:
-    """Returns the client of the coordination service, or None if jax.distributed is not initialized and this process is alone."""
+    """Returns the client of the coordination service, or None if this process is alone and jax.distributed is not initialized."""
     return distributed.global_state.client
 
 
 def _pack(messages: Sequence[bytes]) -> bytes:
-    return b"".join([*(_LENGTH.pack(len(one)) for one in messages), *messages])
+    return b"".join([*(_LENGTH.pack(len(message)) for message in messages), *messages])
 
 
 def _unpack(data: bytes, count: int) -> list[bytes]:
@@ -43,13 +43,13 @@ def _unpack(data: bytes, count: int) -> list[bytes]:
 class JaxCommunicator:
     """The processes of ``jax.distributed``, which exchange metadata through its key-value store.
 
-    Uses neither devices nor JAX collectives, so training can continue. Each exchange takes some milliseconds and passes
-    through the process that runs the coordination service; payload never does. After an error the object must not be used
-    again.
+    The communicator uses neither devices nor JAX collectives, so training can continue. Each exchange takes some milliseconds.
+    Messages pass through the process that runs the coordination service, but payload never does. After an error the communicator
+    must not be used again.
 
     Args:
-        name: Prefix of all keys: equal on all processes, and unique in this job.
-        deadline: Timeout in seconds of each call. None: no timeout.
+        name: Prefix of all keys. Must be equal on all processes, and unique in this job.
+        deadline: Timeout for each call, in seconds. None: no timeout.
 
     Examples:
         >>> import jax, sealpoint.jax as sp
@@ -76,9 +76,14 @@ class JaxCommunicator:
         return f"<sealpoint.jax.JaxCommunicator: rank {self.rank} of {self.size}>"
 
     def set_deadline(self, seconds: float | None) -> None:
+        """Sets the timeout for each later call, in seconds. None: no timeout."""
         self._seconds = seconds_of(seconds)
 
     def interrupt(self, reason: str) -> None:
+        """Makes the running call and all later calls on this rank raise CommError with the text ``reason``.
+
+        Callable from any thread.
+        """
         self._interrupted = reason
 
     def duplicate_for_background(self) -> JaxCommunicator:
@@ -100,7 +105,10 @@ class JaxCommunicator:
         return f"{self._name}/{self._call_count}"
 
     def _all_took_part(self) -> None:
-        """Deletes the keys of earlier calls: every process is in this call, and has therefore finished them."""
+        """Deletes the keys of earlier calls.
+
+        Every process takes part in this call, and has therefore finished all earlier calls.
+        """
         for key in self._old_keys:
             self._client.key_value_delete(key)
         self._old_keys, self._new_keys = self._new_keys, []
@@ -134,7 +142,7 @@ class JaxCommunicator:
                     raise self._failed(error) from error
             self._check()
             if left <= 0:
-                raise TimeoutError(f"rank {source} did not come within {self._seconds:.4g} s", rank=self.rank)
+                raise TimeoutError(f"rank {source} did not arrive within {self._seconds:.4g} s", rank=self.rank)
 
     def _failed(self, error: Exception) -> CommError:
         return CommError(f"{STORE_NAME}: {' '.join(str(error).split())[:500]}", rank=self.rank)
@@ -155,7 +163,10 @@ class JaxCommunicator:
         return [message if rank == root else self._get(f"{key}/{rank}", rank) for rank in range(self.size)]
 
     def all_gather(self, message: Message) -> Sequence[Message]:
-        """Gathers via rank 0: two requests per process instead of one per pair."""
+        """Gathers the messages on rank 0, which sends them to all.
+
+        This needs two requests per process, not one per pair of processes.
+        """
         key = self._begin()
         if self.rank == 0:
             messages = [bytes(message), *(self._get(f"{key}/{rank}", rank) for rank in range(1, self.size))]
@@ -183,5 +194,5 @@ class JaxCommunicator:
 
     def all_reduce_max(self, values: Sequence[int]) -> list[int]:
         form = struct.Struct(f"<{len(values)}Q")
-        gathered = [form.unpack(one) for one in self.all_gather(form.pack(*values))]
+        gathered = [form.unpack(value) for value in self.all_gather(form.pack(*values))]
         return [max(column) for column in zip(*gathered, strict=True)]

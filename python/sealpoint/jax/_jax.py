@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Imports jax, or raises an ImportError that names the feature that needs it."""
+"""Imports jax. If the import fails, the ImportError names the feature that needs jax."""
 
 from __future__ import annotations
 

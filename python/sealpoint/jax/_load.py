@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loading pytrees."""
+"""Loads of pytrees."""
 
 from __future__ import annotations
 
@@ -21,16 +21,18 @@ from sealpoint.jax._state import Matched
 def load(path: Path, like: Any, **options: Unpack[LoadKeywords]) -> Any:
     """Loads a pytree with the structure of ``like``. Collective: all processes call it.
 
-    The checkpoint may have been saved by any number of processes and devices, by JAX, torch or another program. It is loaded
-    with the requested shardings. Each process reads the boxes of its devices once, and every byte is verified. On the CPU
-    the arrays take over the memory that was read; for other devices it is copied there.
+    Any number of processes and devices may have saved the checkpoint, with JAX, torch or any other program. The arrays get the
+    requested shardings. Each process reads each box of its devices only once, and every byte is verified. Arrays on the CPU use the
+    memory into which the data was read; for other devices the data is copied to the device.
 
     Args:
         path: Directory or URL of the checkpoint.
-        like: Pytree of arrays, ``jax.ShapeDtypeStruct`` with a sharding (from ``jax.eval_shape``, without memory), numpy
-            arrays, keys, and values of the expected types. Without a sharding: the first device of this process.
-        partial: Allow stored places that ``like`` does not have.
-        convert: "exact" converts dtypes if each value fits; "nearest" rounds. Default: different dtypes are errors.
+        like: Pytree of arrays, ``jax.ShapeDtypeStruct`` with a sharding (from ``jax.eval_shape``, which needs no memory), numpy
+            arrays, keys, and values of the expected types. If a leaf has no sharding, its array is placed on the first device of
+            this process.
+        partial: Allow stored names that ``like`` does not have.
+        convert: "exact" converts elements to the dtype of ``like`` if this dtype represents each value; "nearest"
+            rounds to nearest even. By default, a different dtype is an error.
         allow_pickle, deadline, memory_budget_bytes: As for ``sealpoint.torch.save``.
         threads: As for ``sealpoint.torch.load``.
         progress: As for ``sealpoint.Checkpoint.read``.
@@ -39,7 +41,7 @@ def load(path: Path, like: Any, **options: Unpack[LoadKeywords]) -> Any:
         The pytree with the stored values.
 
     Raises:
-        MismatchError: a place is missing or unexpected, or differs in dtype, shape or kind. Names it.
+        MismatchError: a name is missing or unexpected, or a value differs in dtype, shape or kind. The error names the value.
         CorruptError: a digest does not match.
         TimeoutError: a process did not answer within ``deadline``.
         CommError: the communication between processes failed.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Saving pytrees."""
+"""Saves of pytrees."""
 
 from __future__ import annotations
 
@@ -20,31 +20,33 @@ from sealpoint.jax._state import collect
 @tells_other_processes
 @takes(SaveKeywords, SaveOptions)
 def save(state: Any, path: Path, **options: Unpack[SaveKeywords]) -> _sealpoint.CommitInfo:
-    """Saves a pytree of all processes as one checkpoint, which is durable on return.
+    """Saves a pytree of all processes as one checkpoint. The checkpoint is durable when the function returns.
 
-    Collective: all processes of ``jax.distributed`` call it. Without jax.distributed it saves the state of this process.
+    Collective: all processes of ``jax.distributed`` call it. If jax.distributed is not initialized, it saves the state of this
+    process.
 
     Args:
-        state: Pytree of JAX arrays with any sharding, numpy arrays, ``jax.random`` keys, numbers, strings and other small
-            values, with the same structure on all processes. Tensor names are the leaf paths joined by dots, as in
-            ``sealpoint.torch``. Replicated values are stored once; ``per_rank`` marks values that differ by process.
-            Arrays on GPUs and TPUs are copied to the host first.
+        state: Pytree of JAX arrays with any sharding, numpy arrays, ``jax.random`` keys, numbers, strings and other small values,
+            with the same structure on all processes. Tensor names are the leaf paths joined by dots, as in ``sealpoint.torch``.
+            Replicated values are stored once; ``per_rank`` marks values that differ between processes. Arrays on GPUs and TPUs are
+            first copied to the host.
         path: Directory of the new checkpoint, created if missing. With ``series``, directory of the series.
-        codec, codec_level, chunk_size_bytes, step, series, parent, provenance, allow_empty, allow_fallback: As for
+        codec, codec_level, chunk_size_bytes, stored_cuts, fingerprints, step, series, parent: As for
             ``sealpoint.save``.
+        provenance, allow_empty, allow_fallback: As for ``sealpoint.save``.
         compare_replicas, allow_pickle, frozen, full_every, deadline, memory_budget_bytes: As for
             ``sealpoint.torch.save``.
 
     Raises:
         InvalidArgumentError: an argument is invalid, or replicas differ.
-        UnsupportedError: a value has an unsupported type, or a dtype such as int4. Names its path.
+        UnsupportedError: a value has an unsupported type, or a dtype such as int4. The error names the path of the value.
         AlreadyExistsError: the directory already has a checkpoint.
         NoSpaceError: the storage is full.
         IoError: the storage failed.
         TimeoutError: a process did not answer within ``deadline``.
         CommError: the communication between processes failed.
 
-    Errors are the same on all processes. The checkpoint then does not exist, unless ``unknown_outcome`` is true.
+    Errors are the same on all processes. After an error the checkpoint does not exist, unless ``unknown_outcome`` is true.
 
     Examples:
         >>> import jax.numpy, sealpoint.jax as sp
@@ -60,12 +62,13 @@ def save(state: Any, path: Path, **options: Unpack[SaveKeywords]) -> _sealpoint.
 @tells_other_processes
 @takes(SaveAsyncKeywords, SaveOptions)
 def save_async(state: Any, path: Path, **options: Unpack[SaveAsyncKeywords]) -> SaveFuture:
-    """Saves as ``save`` does, but returns once the state is copied: arrays may be donated immediately, and training continues.
+    """Saves as ``save`` does, but returns once the state is copied, so that arrays may be donated immediately.
 
-    Collective. Invalid arguments and disagreements between processes are raised here; all other errors come from the
-    future.
+    Collective: all processes of ``jax.distributed`` call it. Invalid arguments and disagreements between processes are
+    raised by this function; all other errors are raised by the future.
 
     Args:
+        state, path, further options: As for ``save``.
         background_deadline: As for ``sealpoint.torch.save_async``.
 
     Examples:

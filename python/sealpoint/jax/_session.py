@@ -14,7 +14,10 @@ _PREFIX = "sealpoint"
 
 
 class _Processes:
-    """See ``_ranks.rendezvous.Group``. A JAX communicator is a key prefix, so there is nothing to connect."""
+    """The processes of jax.distributed; see ``_ranks.rendezvous.Group``.
+
+    A JAX communicator needs no connections, because all its processes already share the key-value store.
+    """
 
     store_name = STORE_NAME
 
@@ -44,7 +47,7 @@ class _Processes:
 
 
 def _job() -> Any:
-    """Identifies the job without calling JAX functions that would initialize devices."""
+    """Returns an identifier of the job. Does not call JAX functions that would initialize devices."""
     return client_of_store() if (distributed.global_state.num_processes or 1) > 1 else None
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pytrees as slots and a tree (spec/tree.md), and back."""
+"""Converts pytrees into slots and a tree (spec/tree.md), and back."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DECLARATION_BYTES = 16  # size of a digest
 
 
 def path_of(keys: Any) -> Path:
-    """Returns the path of a leaf. Raises InvalidArgumentError for a container key without a readable name."""
+    """Returns the path of a leaf. Raises InvalidArgumentError if a key in the path has no readable name."""
     path: list[str | int] = []
     for key in keys:
         if isinstance(key, (_KEYS.DictKey, _KEYS.FlattenedIndexKey)):
@@ -42,7 +42,7 @@ def path_of(keys: Any) -> Path:
 
 
 def leaves_of(state: Any) -> tuple[list[tuple[Path, Any]], Any]:
-    """Returns the leaves of a pytree by path, including None, and its structure."""
+    """Returns the leaves of a pytree by path, including leaves that are None, and the structure of the pytree."""
     found, structure = jax.tree_util.tree_flatten_with_path(
         state, is_leaf=lambda one: one is None or isinstance(one, _tree.PerRank)
     )
@@ -74,7 +74,7 @@ class Collected:
 
     def _add(self, name: str, value: Any) -> str:
         if name in self._names:
-            raise InvalidArgumentError("two places of the state have this path", tensor=name)
+            raise InvalidArgumentError("duplicate path in the state", tensor=name)
         self._names.add(name)
         self.slots.extend(_arrays.source_slots(value, name, self.kept.append))
         return name
@@ -89,7 +89,10 @@ class Collected:
 
 
 def collect(state: Any, call: Call, options: SaveOptions) -> Collected:
-    """Collects the state. Collective. Raises InvalidArgumentError if states differ in more than array elements."""
+    """Collects the state.
+
+    Collective. Raises InvalidArgumentError if the states of two processes differ in more than array elements.
+    """
 
     def make() -> tuple[Collected, bytes]:
         collected = Collected(state, call, options.allow_pickle)
@@ -98,18 +101,18 @@ def collect(state: Any, call: Call, options: SaveOptions) -> Collected:
         return collected, declared + hashlib.blake2b(_tree.dump(collected.node), digest_size=16).digest()
 
     collected, answers = call.agree(make, "compared what they save")
-    trees = [one[_DECLARATION_BYTES:] for one in answers]
-    if any(one != trees[0] for one in trees):
-        nodes = [_tree.parse(bytes(one)) for one in call.all_gather(_tree.dump(collected.node), "compared what they save")]
+    trees = [answer[_DECLARATION_BYTES:] for answer in answers]
+    if any(tree != trees[0] for tree in trees):
+        nodes = [_tree.parse(bytes(answer)) for answer in call.all_gather(_tree.dump(collected.node), "compared what they save")]
         _tree.merge(list(enumerate(nodes)))  # names the first value that differs
-        other = next(rank for rank, one in enumerate(trees) if one != trees[0])
+        other = next(rank for rank, tree in enumerate(trees) if tree != trees[0])
         raise InvalidArgumentError(f"rank {other} does not have the same names as rank 0", rank=other)
-    collected.declarations = digest_of(one[:_DECLARATION_BYTES] for one in answers)
+    collected.declarations = digest_of(answer[:_DECLARATION_BYTES] for answer in answers)
     return collected
 
 
 def stored_leaves(node: Node, path: Path = ()) -> Iterator[tuple[str, Node]]:
-    """Returns all values of a tree by the text of their paths. Empty containers are values."""
+    """Returns all values of a tree by the text of their paths. Empty containers count as values."""
     items: Any = entries_of(node)
     if items is None and isinstance(node, list):
         items = dict(enumerate(node))
@@ -123,7 +126,7 @@ def stored_leaves(node: Node, path: Path = ()) -> Iterator[tuple[str, Node]]:
 
 
 class Matched:
-    """A pytree matched with the tree of a checkpoint: reads and their destinations, and values."""
+    """A pytree matched with the tree of a checkpoint: the tensors to read, with their destinations, and the values."""
 
     def __init__(self, like: Any, node: Node, rank_values: dict[str, Node], size: int, options: LoadOptions) -> None:
         self.slots: list[_arrays.Slot] = []
@@ -137,8 +140,8 @@ class Matched:
             names = list(self._unmatched)
             more = f" and {len(names) - 5} more" if len(names) > 5 else ""
             raise MismatchError(
-                f"unexpected: the checkpoint has {', '.join(names[:5])}{more}, which the state does not have; "
-                "partial=True leaves them out", tensor=names[0],
+                f"unexpected: the checkpoint has {', '.join(names[:5])}{more}, which the state does not have; partial=True "
+                "ignores them", tensor=names[0],
             )
 
     @staticmethod
@@ -152,7 +155,10 @@ class Matched:
         return self._stored[text]
 
     def _match(self, leaf: Any, path: Path) -> Any:
-        """Matches leaves; ``arrays`` maps each to a target, a function that builds the value from it, or a value."""
+        """Matches leaves.
+
+        The results, in ``arrays``, are a target, a function that builds the value from a target, or a value for each leaf.
+        """
         text = text_of(path)
         if _arrays.is_key(leaf):
             data = jax.eval_shape(jax.random.key_data, leaf)
@@ -195,7 +201,7 @@ class Matched:
         return target
 
     def state(self) -> Any:
-        """Returns a pytree of the same structure, after the load."""
+        """Returns a pytree of the same structure with the loaded values. Call it after the load."""
         return jax.tree_util.tree_unflatten(self._structure, [make() for make in self._made])
 
 
@@ -206,7 +212,10 @@ def _both_numbers(value: Any, other: Any) -> bool:
 
 
 def _of_words(sharding: Any, ndim: int) -> Any:
-    """Returns the sharding of the key words, which have one more dimension that is never split."""
+    """Converts the sharding of an array of PRNG keys to the sharding of the integer words that represent the keys.
+
+    The array of words has an additional dimension, which is never split.
+    """
     if isinstance(sharding, jax.sharding.NamedSharding):
         spec = (*sharding.spec, *([None] * (ndim - len(sharding.spec))), None)
         return jax.sharding.NamedSharding(sharding.mesh, jax.sharding.PartitionSpec(*spec))

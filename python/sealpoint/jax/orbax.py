@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sealpoint as an Orbax checkpointable handler. Orbax keeps control of steps, names and retention.
+"""Sealpoint as a checkpointable handler for Orbax. Orbax keeps control of steps, names and retention.
 
     from orbax.checkpoint.experimental import v1 as ocp
     import sealpoint.jax.orbax
@@ -30,12 +30,27 @@ from sealpoint.jax._save import save_async
 class Handler:
     """An Orbax ``CheckpointableHandler``.
 
-    Each save is a complete checkpoint of this library in Orbax's directory of that name, with its own marker and digests:
-    ``ckpt verify`` checks it, and ``sealpoint.jax.load`` or any other reader loads it. ``save`` returns to the training
-    once the arrays are copied.
+    Each save writes a complete Sealpoint checkpoint, with its own marker and digests, into Orbax's directory for the
+    checkpointable. ``ckpt verify`` checks this checkpoint, and all readers, such as ``sealpoint.jax.load``, can load it. ``save``
+    returns once the arrays are copied, so that training continues. Collective: Orbax calls all methods on all processes.
+
+    Raises:
+        Error: as for ``sealpoint.jax.save_async`` and ``sealpoint.jax.load``.
+
+    Examples:
+        >>> import os, jax.numpy, sealpoint.jax.orbax
+        >>> from orbax.checkpoint.experimental import v1 as ocp
+        >>> context = ocp.Context()
+        >>> context.checkpointables.registry = ocp.handlers.local_registry().add(
+        ...     sealpoint.jax.orbax.Handler, checkpointable_name="train")
+        >>> with context:
+        ...     ocp.save_checkpointables(os.path.abspath("step-100"), {"train": {"w": jax.numpy.ones(3)}})
+        ...     ocp.load_checkpointables(os.path.abspath("step-100"))["train"]
+        {'w': Array([1., 1., 1.], dtype=float32)}
     """
 
     async def save(self, directory: Any, checkpointable: Any) -> Awaitable[None]:
+        """Starts to save a pytree. The returned awaitable completes when the checkpoint is durable."""
         path = await directory.await_creation()
         future = save_async(checkpointable, os.fspath(path))
 
@@ -45,7 +60,11 @@ class Handler:
         return end()
 
     async def load(self, directory: Any, abstract_checkpointable: Any = None) -> Awaitable[Any]:
-        """Loads a pytree. Without an abstract state, as ``metadata`` describes it, on the first device of this process."""
+        """Loads a pytree.
+
+        If no abstract state is passed, the pytree has the structure that ``metadata`` returns, and its arrays are on the first
+        device of this process.
+        """
         like = await self.metadata(directory) if abstract_checkpointable is None else abstract_checkpointable
         state = load(os.fspath(directory), like)
 
@@ -55,7 +74,7 @@ class Handler:
         return end()
 
     async def metadata(self, directory: Any) -> Any:
-        """Returns the stored state, with a jax.ShapeDtypeStruct for each array."""
+        """Returns the structure and the values of the stored state, with a jax.ShapeDtypeStruct for each array."""
         with open_checkpoint(os.fspath(directory)) as checkpoint:
 
             def like(name: str) -> Any:
@@ -64,9 +83,14 @@ class Handler:
             return _tree.Decoder(like).decode(_tree.parse(bytes(checkpoint.objects[_tree.OBJECT])))
 
     def is_handleable(self, checkpointable: Any) -> bool:
+        """Returns whether the value is a pytree with at least one array. Not collective."""
         leaves = jax.tree_util.tree_leaves(checkpointable)
         return leaves != [checkpointable] and any(_arrays.is_array(leaf) for leaf in leaves)
 
     def is_abstract_handleable(self, abstract_checkpointable: Any) -> bool | None:
+        """Returns whether the value is a pytree with at least one leaf that has a shape. Not collective."""
         leaves = jax.tree_util.tree_leaves(abstract_checkpointable)
         return leaves != [abstract_checkpointable] and any(hasattr(leaf, "shape") for leaf in leaves)
+
+
+__all__ = ["Handler"]

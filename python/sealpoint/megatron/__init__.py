@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints for Megatron-core: its ``dist_checkpointing`` saves and loads through this library.
+"""Checkpoints for Megatron-core: makes ``dist_checkpointing`` save and load through this library.
 
     import sealpoint.megatron
     sealpoint.megatron.enable()  # before the first save or load; the rest of the script stays the same
@@ -23,29 +23,42 @@ disable = _patch.disable
 
 @takes(EnableKeywords, Options)
 def enable(**options: Unpack[EnableKeywords]) -> None:
-    """Makes Megatron's ``torch_dist`` format write and read checkpoints of this library, in this process.
+    """Makes Megatron's ``torch_dist`` format write and read Sealpoint checkpoints in this process.
 
-    Replaces all saves, sync and async, with or without FullyParallelSave. A load is replaced if the directory has a checkpoint of
-    this library; otherwise Megatron loads as usual. Collective: all ranks call it with the same arguments. It may be called again;
-    ``disable`` undoes it. Directories may be URLs of object stores (docs/guides/megatron.md).
+    Redirects all saves, sync and async, with or without FullyParallelSave. Loads are redirected only if the directory contains a
+    Sealpoint checkpoint; otherwise Megatron loads as usual. Collective: all ranks call it with the same arguments. It may be called
+    again, and ``disable`` reverses it. Directories may be URLs of object stores (docs/guides/megatron.md).
 
     Args:
-        compare_replicas: Compare all replicas of a tensor and distribute its bytes among them. False: store the main
-            replicas.
-        frozen: As for ``sealpoint.torch.save``, by patterns of Megatron's keys: unchanged tensors are linked from this
-            run's last checkpoint in the folder.
-        staged: Directory on a node-local disk; may differ by rank. A save is committed there, in a subdirectory for its
-            run, and copied to Megatron's directory in the background. A load first finishes promotions of an earlier
-            job, so all ranks must then load. A failed promotion is logged and retried with the next save.
+        compare_replicas: Compare all replicas of a tensor, and let the ranks that hold them each write a part. If
+            False, the main replicas are stored.
+        frozen: As for ``sealpoint.torch.save``, with patterns of Megatron's keys. Unchanged tensors are linked from
+            this run's last checkpoint in the folder.
+        staged: Directory on a node-local disk; may differ between ranks. A save is committed there, in a subdirectory
+            for its run, and copied to Megatron's directory in the background. A load first finishes the promotions of
+            an earlier job, so all ranks must call it. If a promotion fails, the error is logged, and the next save
+            tries the promotion again.
         optimizer_regions: Store the state of the distributed optimizer as parts of the model's parameters, regardless
-            of ``distrib_optim_sharding_type``. Any load may then use another parallelism, and nothing is gathered.
-        replace: A save first removes an existing checkpoint in its directory, including one of ``torch_dist``, unless a
-            KEEP file pins it. False: it removes only checkpoints that this run saved after the iteration in Megatron's
-            tracker, so that a killed or rolled back job can continue; others raise AlreadyExistsError.
-        codec, codec_level, chunk_size_bytes: As for ``sealpoint.save``.
+            of ``distrib_optim_sharding_type``. Any load may then use a different parallelism, and no rank gathers
+            state.
+        replace: A save first removes an existing checkpoint from its directory, including a ``torch_dist`` checkpoint,
+            unless a KEEP file pins it. If False, a save removes only checkpoints that this run saved after the
+            iteration in Megatron's tracker, so that a killed or rolled back job can continue; any other checkpoint
+            raises AlreadyExistsError.
+        codec, codec_level, chunk_size_bytes, stored_cuts, fingerprints: As for ``sealpoint.save``.
         allow_pickle, full_every, keep_local, deadline, memory_budget_bytes: As for ``sealpoint.torch.save``.
         convert, threads: As for ``sealpoint.torch.load``.
         background_deadline: As for ``sealpoint.torch.save_async``.
+
+    Raises:
+        InvalidArgumentError: an option is invalid.
+        TypeError: an option is unknown. The error suggests the nearest name.
+
+    Examples:
+        >>> import sealpoint.megatron
+        >>> sealpoint.megatron.enable(staged="/tmp/sealpoint", keep_local=1)
+        >>> sealpoint.megatron.status().options.keep_local
+        1
     """
     refuse_unknown("enable()", options, names_of(EnableKeywords))
     chosen = Options(**options)

@@ -36,33 +36,40 @@ def _buckets_of(optimizer: Any, prefix: str, metadata_of: dict[Any, Any]) -> Ite
                             "extent": [1] * part.prepend_axis_num + list(part.local_shape), "run": list(run),
                             "at": int(start - buffer.buckets[at].offset + begin),
                         })
-            yield from ((f"{name}.dtype_{dtype}.bucket_idx_{at}", one) for at, one in enumerate(found))
+            yield from ((f"{name}.dtype_{dtype}.bucket_idx_{at}", item) for at, item in enumerate(found))
 
 
 def bucket_layout(optimizer: Any, model_sharded_state_dict: Any) -> dict[str, Any]:
-    """Returns the position of each parameter in the buckets of the format ``dp_reshardable``.
+    """Returns the position that each parameter has in the buckets of the format ``dp_reshardable``.
 
-    Checkpoints of that format do not record it. Write the result as JSON for ``ckpt convert --buckets``. It applies to any
-    checkpoint of the same model with the same tensor, pipeline and expert parallelism. Collective: all ranks call it, and all get
-    the complete result.
+    Checkpoints of that format do not record these positions. Write the result to a JSON file for ``ckpt convert --buckets``. The
+    file is valid for all checkpoints of the same model with the same tensor, pipeline and expert parallelism. Collective: all ranks
+    call it, and each rank gets the complete result.
 
     Args:
         optimizer: Result of get_megatron_optimizer.
-        model_sharded_state_dict: The model's, as passed to the optimizer's own sharded_state_dict.
+        model_sharded_state_dict: The sharded state dict of the model, as passed to the optimizer's own sharded_state_dict.
 
     Raises:
-        InvalidArgumentError: the state dict is not of the model. The same on all ranks.
+        InvalidArgumentError: the state dict does not belong to the optimizer's model. The error is the same on all ranks.
+
+    Examples:
+        >>> import json
+        >>> from sealpoint.megatron import bucket_layout
+        >>> layout = bucket_layout(optimizer, model.sharded_state_dict())  # after setup_model_and_optimizer
+        >>> with open("buckets.json", "w") as file:
+        ...     json.dump(layout, file)
     """
     chained = getattr(optimizer, "chained_optimizers", [optimizer])
 
     def find() -> tuple[bool, bytes]:
         metadata_of = metadata_by_parameter(model_sharded_state_dict)
         found: dict[str, Any] = {}
-        for number, one in enumerate(chained):
+        for number, item in enumerate(chained):
             prefix = f"chained_{number}." if len(chained) > 1 else ""
-            is_first = one.data_parallel_group.rank() == 0 and getattr(one, "distributed_optimizer_instance_id", 0) == 0
+            is_first = item.data_parallel_group.rank() == 0 and getattr(item, "distributed_optimizer_instance_id", 0) == 0
             if is_first:
-                found.update(_buckets_of(one, prefix, metadata_of))
+                found.update(_buckets_of(item, prefix, metadata_of))
         return True, json.dumps(found).encode()
 
     with session_of(None).call("bucket_layout") as call:

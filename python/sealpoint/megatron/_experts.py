@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Optimizer state across a change of expert parallelism.
 
-With expert parallelism Megatron has a separate optimizer for expert parameters, otherwise one for all. Per-parameter state is
-stored by parameter and is the same in both cases. This module converts the parameter groups (learning rate, step, ...), which
-are identified by their settings and by whether they are of experts.
+If a job uses expert parallelism, Megatron creates a separate optimizer for expert parameters; if not, one optimizer has all
+parameters. Per-parameter state is stored in the same way in both cases. The parameter groups (learning rate, step, ...) are not:
+this module converts them, and identifies a group by its settings and by whether it contains expert parameters.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _IS_EXPERT = "is_expert_parallel"
 
 
 def _stored(state: Any) -> list[Any]:
-    """Returns the stored optimizer states without per-parameter state."""
+    """Returns the common state (parameter groups and settings) of each stored optimizer."""
     if "optimizer" in state:
         return [state]
     return [state[key] for key in sorted(key for key in state if type(key) is int) if "optimizer" in state[key]]
@@ -39,7 +39,7 @@ def _key(group: Any) -> tuple[Any, ...]:
 
 
 def _group(live: Any, groups: list[Any], count: int, stored: list[Any]) -> Any:
-    found = [one for one in groups if _key(one) == _key(live)]
+    found = [group for group in groups if _key(group) == _key(live)]
     if not found:
         settings = {key: live.get(key) for key in _mcore.group_keys()}
         raise _differs(count, stored, f"no parameter group of the checkpoint is that of {settings}")
@@ -48,16 +48,16 @@ def _group(live: Any, groups: list[Any], count: int, stored: list[Any]) -> Any:
 
 
 def _regrouped(optimizer: Any, parameters: Any, count: int, stored: list[Any]) -> Any:
-    """Returns the state of one optimizer of this job."""
-    groups = [group for one in stored for group in one["optimizer"]["param_groups"]]
+    """Builds the common state of one optimizer of this job from the stored parameter groups."""
+    groups = [group for item in stored for group in item["optimizer"]["param_groups"]]
     live_groups = optimizer.state_dict()["optimizer"]["param_groups"]
     rest = {key: value for key, value in stored[0].items() if type(key) is not int}
-    inner = {**stored[0]["optimizer"], "param_groups": [_group(one, groups, count, stored) for one in live_groups]}
+    inner = {**stored[0]["optimizer"], "param_groups": [_group(group, groups, count, stored) for group in live_groups]}
     return {**rest, "optimizer": inner, "param_state": parameters, OF_STATE: stored[0].get(OF_STATE)}
 
 
 def patch(chained_class: Any) -> dict[str, Any]:
-    """Returns the replacement members of the class, which delegate to its current ones."""
+    """Returns replacements for members of the class. The replacements call the current members."""
     load_native = chained_class.load_state_dict
 
     def load_state_dict(self: Any, state_dict: Any) -> None:
@@ -66,11 +66,12 @@ def patch(chained_class: Any) -> dict[str, Any]:
         if not isinstance(state_dict, dict) or len(stored := _stored(state_dict)) == count:
             return load_native(self, state_dict)  # type: ignore[no-any-return]
         states = [state_dict] if count == 1 else [state_dict.get(number, {}) for number in range(count)]
-        parameters = [one.get("param_state") for one in states]
+        parameters = [state.get("param_state") for state in states]
         if not stored or not all(map(is_in_runs, parameters)):
-            raise _differs(count, stored, "expected the same one: states in a form of Megatron's own belong to it (convert "
-                           "the checkpoint first, or leave the optimizer out by --no-load-optim)")
-        found = [_regrouped(one, parameter, count, stored) for one, parameter in zip(optimizers, parameters, strict=True)]
+            raise _differs(count, stored, "expected equal values, because Megatron's own state formats depend on it (convert the "
+                                          "checkpoint first, or pass --no-load-optim)")
+        pairs = zip(optimizers, parameters, strict=True)
+        found = [_regrouped(optimizer, parameter, count, stored) for optimizer, parameter in pairs]
         return load_native(self, found[0] if count == 1 else dict(enumerate(found)))  # type: ignore[no-any-return]
 
     return {"load_state_dict": load_state_dict}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loading sharded state dicts of Megatron-core."""
+"""Loads of sharded state dicts of Megatron-core."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ _OBJECT_KEY = re.compile(r".+/shard_[\d.]+_[\d.]+")
 
 
 class _Memory:
-    """Memory that is read into."""
+    """Records memory, so that a read does not fill it twice."""
 
     def __init__(self) -> None:
         self._ranges: list[tuple[int, int]] = []  # [begin, end) in bytes, ascending, disjoint
 
     def claim(self, tensor: torch.Tensor) -> bool:
-        """False if some of it was claimed before."""
+        """Claims the memory of a tensor. Returns False if a part of this memory was already claimed."""
         if tensor.numel() == 0:
             return True
         last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
@@ -57,7 +57,7 @@ class _Memory:
 
 
 class _Request:
-    """What one rank loads: destinations of tensors, and values of objects."""
+    """The part of the state that one rank loads: destinations of tensors, and values of objects."""
 
     def __init__(self, state: Any, tree: Node, checkpoint: Checkpoint, allow_pickle: bool) -> None:
         self.destinations = Destinations()
@@ -105,13 +105,13 @@ class _Request:
         return data
 
     def _inner_tensor(self, name: str) -> torch.Tensor:
-        """One within an object: new, and whole."""
+        """Returns a new, unsharded tensor for a tensor that is nested in an object."""
         tensor = _empty(self._checkpoint, name)
         self.destinations.add(tensor, name)
         return tensor
 
     def result(self) -> Any:
-        """Once everything was read and verified: the state with tensors and objects in the places of sharded ones."""
+        """Returns the state, with each sharded tensor or object replaced by the loaded one. Call it after the read."""
         for destination, memory in self._later:
             destination.copy_(memory)
         return _mcore.dict_utils.dict_list_map_outplace(lambda sharded: self._results[id(sharded)], self._state)
@@ -122,38 +122,41 @@ def _empty(checkpoint: Checkpoint, name: str) -> torch.Tensor:
 
 
 def is_ours(directory: str | os.PathLike[str]) -> bool:
-    """Tells whether this library reads the directory. One rank may call it alone.
+    """Tells whether this library must load the checkpoint in the directory. One rank may call it alone.
 
-    Raises MismatchError (two checkpoints in one directory), UncommittedError (a staged save was never promoted), and
-    UnsupportedError (Megatron itself would have to read a URL).
+    Raises MismatchError (the directory has two checkpoints), UncommittedError (a staged save was never promoted), and
+    UnsupportedError (Megatron would have to load from a URL).
     """
     path = path_of(directory)
     check_one(path)
     is_own = is_checkpoint(path)
     if not is_own and backend_of(path) == BACKEND:
         raise UncommittedError(
-            f"{CONFIG} is here, and no other file of the checkpoint: it was on its way from local disks, which do not have "
-            "it; newest(run, staged=…) lets the tracker name the newest whole one",
+            f"{CONFIG} is the only file of this checkpoint: its promotion was interrupted, and the local disks no longer have it; "
+            "newest(run, staged=…) sets the tracker to the newest complete checkpoint",
             path=path,
         )
     if not is_own and not _paths.is_local(path):
         raise UnsupportedError(
-            "there is no checkpoint of this library, and Megatron reads its own from file systems alone; expected one of "
-            "this library, or a directory",
+            "there is no checkpoint of this library, and Megatron reads its own checkpoints only from file systems; "
+            "expected a Sealpoint checkpoint, or a directory",
             path=path,
         )
     return is_own
 
 
 def are_ours(directory: str | os.PathLike[str], options: Options) -> bool:
-    """Tells the same for the directory as rank 0 sees it. Collective: all ranks call it."""
+    """Calls ``is_ours`` on rank 0 and returns the answer on all ranks. Collective: all ranks call it."""
     finish_staged(_paths.split(path_of(directory))[0], options)
     with session_of(None).call("look at", path_of(directory), deadline=options.deadline) as call:
         return bool(call.run_on_first(lambda: is_ours(directory)))
 
 
 def load(state: Any, directory: str | os.PathLike[str], options: Options) -> Any:
-    """Loads a sharded state dict. Collective. Raises as ``sealpoint.torch.load`` does, the same on all ranks; names the key."""
+    """Loads a sharded state dict. Collective.
+
+    Raises the errors of ``sealpoint.torch.load``, which name the key and are the same on all ranks.
+    """
     _mcore.utils.force_all_tensors_to_non_fp8(state)
     session = session_of(None)
     with session.call("load", path_of(directory), deadline=options.deadline) as call:
@@ -182,7 +185,7 @@ def load(state: Any, directory: str | os.PathLike[str], options: Options) -> Any
 
 
 def tensors_metadata(directory: str | os.PathLike[str]) -> dict[str, Any]:
-    """Returns a ShardedTensor without data for each tensor, by key. One rank may call it alone."""
+    """Returns one ShardedTensor without data for each stored tensor, by key. One rank may call it alone."""
     with open_checkpoint(path_of(directory)) as checkpoint:
         return {
             name: _mcore.mapping.ShardedTensor.from_rank_offsets(
@@ -194,11 +197,11 @@ def tensors_metadata(directory: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def sharded_metadata(directory: str | os.PathLike[str]) -> dict[str, Any]:
-    """Returns ``tensors_metadata``, and objects by unique key, without the common state."""
+    """Returns the result of ``tensors_metadata``, and also the objects by unique key, except for the common state."""
     with open_checkpoint(path_of(directory)) as checkpoint:
         objects = [name for name in _nodes_of(checkpoint) if _OBJECT_KEY.fullmatch(name)]
     found = {name: _mcore.mapping.ShardedObject.empty_from_unique_key(name) for name in objects}
-    return {name: one for name, one in found.items() if one.key != COMMON_KEY} | tensors_metadata(directory)
+    return {name: item for name, item in found.items() if item.key != COMMON_KEY} | tensors_metadata(directory)
 
 
 def _dtype_of(checkpoint: Checkpoint, name: str) -> torch.dtype:
@@ -215,7 +218,7 @@ def _nodes_of(checkpoint: Checkpoint) -> dict[str, Node]:
 
 
 def common_state(directory: str | os.PathLike[str], options: Options) -> dict[str, Any] | None:
-    """Returns the unsharded state, or None if the checkpoint has none. One rank may call it alone."""
+    """Returns the common (unsharded) state, or None if the checkpoint has no such state. One rank may call it alone."""
     with open_checkpoint(path_of(directory)) as checkpoint:
         node = _nodes_of(checkpoint).get(f"{COMMON_KEY}/shard_0_1")
         if node is None:

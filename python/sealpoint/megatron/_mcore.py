@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Imports of any supported version of Megatron-core. It has no types, so everything is Any."""
+"""Imports from any supported version of Megatron-core. Megatron-core has no type annotations, so the types here are Any."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ has_registry: bool = hasattr(serialization, "get_default_strategy")
 
 
 def optimizer_class() -> Any:
-    """Returns the class of the distributed optimizer. Imported lazily, because it imports most of Megatron."""
+    """Returns the class of the distributed optimizer. The class is imported lazily, because its module imports most of Megatron."""
     return import_module("megatron.core.optimizer.distrib_optimizer").DistributedOptimizer
 
 
 def chained_class() -> Any:
-    """Returns the class that holds one optimizer per kind of parameters; expert parallelism separates experts."""
+    """Returns the class of chained optimizers, which contain a separate optimizer for each kind of parameters, such as experts."""
     return import_module("megatron.core.optimizer.optimizer").ChainedOptimizer
 
 

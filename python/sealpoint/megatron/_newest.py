@@ -25,23 +25,32 @@ _NAME = re.compile(r"iter_0*(\d+)|release")
 def newest(
     run: Path, *, allow_fallback: bool = False, staged: Path | None = None, keep_local: int = 0
 ) -> str | None:
-    """Returns the directory of a run's newest checkpoint, or None, and updates Megatron's tracker to it.
+    """Returns the directory of a run's newest checkpoint, or None, and writes its iteration into Megatron's tracker file.
 
-    Call it in the launch script, before the job starts: a checkpoint committed just before the previous job was killed, and not
-    recorded in the tracker yet, is then resumed from. The newest checkpoint is the last committed one with all its files,
-    regardless of the tracker. A missing ``metadata.json`` is written. If the tracker names a native checkpoint of a greater
-    iteration, that one is the newest. One process calls it while no job saves into the run.
+    Call it in the launch script, before the job starts. The job then resumes from the last checkpoint, even if the previous job was
+    killed before the tracker recorded that checkpoint. The newest checkpoint is the last committed checkpoint that has all its
+    files, regardless of the tracker. If the tracker names a native checkpoint with a greater iteration, the native checkpoint is
+    the newest. A missing ``metadata.json`` is written. One process calls it while no job saves into the run.
 
     Args:
         run: Parent of the directories ``iter_…``, as for ``--save``.
-        allow_fallback: Return an older checkpoint if the newest is damaged. False: raise its error.
-        staged, keep_local: As for ``enable``. With ``staged`` the call is collective: newer complete checkpoints on local disks
-            are promoted first.
+        allow_fallback: If the newest checkpoint is damaged, return an older checkpoint. If False, the error of the newest
+            checkpoint is raised.
+        staged, keep_local: As for ``enable``. If ``staged`` is set, the call is collective, and newer complete checkpoints on local
+            disks are promoted first.
 
     Raises:
-        MismatchError: the directory also has a native checkpoint.
+        MismatchError: the directory of the newest checkpoint also contains a native checkpoint.
         UnsupportedError: Megatron's tracker cannot represent the name of the newest checkpoint.
         Error: as for ``Series.newest``.
+
+    Examples:
+        >>> import sealpoint.megatron, sealpoint.torch as sp, torch
+        >>> _ = sp.save({"w": torch.ones(2)}, "run/iter_0000100")
+        >>> sealpoint.megatron.newest("run").endswith("run/iter_0000100")
+        True
+        >>> open("run/latest_checkpointed_iteration.txt").read()
+        '100'
     """
     folder = _paths.absolute(path_of(run, "run"))
     if staged is None:
@@ -54,7 +63,7 @@ def newest(
 
 
 def _find(folder: str, allow_fallback: bool) -> str | None:
-    """On one process."""
+    """Finds the newest checkpoint and updates the tracker. Called on one process."""
     native = _tracked_native(folder)
     found = Series(folder).newest(allow_fallback=allow_fallback)
     if found is None:
@@ -77,7 +86,7 @@ def _find(folder: str, allow_fallback: bool) -> str | None:
 
 
 def _tracked_native(folder: str) -> str | None:
-    """The directory of a whole native checkpoint that the tracker names; None: it names none."""
+    """Returns the directory of the native checkpoint that the tracker names, or None if it names no complete one."""
     said = tracked(folder)
     if said is None or not (said == "release" or said.isdecimal()):
         return None
@@ -91,5 +100,5 @@ def _iteration(path: str) -> int:
 
 
 def write_config(config: Any, directory: str) -> None:
-    """Writes Megatron's metadata.json, by which it recognizes a checkpoint."""
+    """Writes metadata.json, the file by which Megatron recognizes a checkpoint."""
     _sealpoint.write_file(f"{directory}/{CONFIG}", json.dumps(vars(config)).encode())

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""State of Megatron's distributed optimizer, as runs of the model's parameters.
+"""The state of Megatron's distributed optimizer, as runs of the model's parameters.
 
-A data-parallel rank has a run of each parameter's flattened local tensor: the main parameter and the moments. These runs are
-stored under the names that the format fully_reshardable uses for whole tensors. Nothing is gathered, and a load can split them
-differently for any other mesh.
+The main parameter and each moment of a parameter have a flattened local tensor, of which each data-parallel rank has one run. The
+runs are stored under the names that the format fully_reshardable uses for whole tensors. No rank gathers state, and a load on a
+different mesh can split the same tensors into different runs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _RUNS_MAX = 1 << 16
 
 
 class _Run(NamedTuple):
-    """The elements [begin, begin + length) of a parameter's flat local tensor: a run of a part's box."""
+    """The elements [begin, begin + length) of a parameter's flattened local tensor, as a run of the box of a part."""
 
     part: int
     run: tuple[int, int]
@@ -35,7 +35,7 @@ class _Run(NamedTuple):
 
 
 class FlatDestination:
-    """A flat tensor assembled from its runs after a load."""
+    """A flat tensor to load into. It is assembled from its runs after the load."""
 
     def __init__(self, flat: torch.Tensor, places: list[tuple[int, int]]) -> None:
         self._flat, self._places = flat, places
@@ -49,7 +49,7 @@ class FlatDestination:
 
 
 def runs_of(view: torch.Tensor, part: int, begin: int, end: int, key: str) -> Iterator[_Run]:
-    """Returns the elements [begin, end) of a contiguous tensor that a view of it has."""
+    """Returns the parts of the elements [begin, end) of a contiguous tensor that a view of this tensor contains."""
     block, dim = 1, view.dim()  # consecutive elements in both
     while dim > 0 and (view.shape[dim - 1] == 1 or view.stride(dim - 1) == block):
         block *= view.shape[dim - 1]
@@ -72,7 +72,7 @@ def runs_of(view: torch.Tensor, part: int, begin: int, end: int, key: str) -> It
 
 
 def parts_of(metadata: Any, key: str) -> tuple[list[Any], list[torch.Tensor]]:
-    """Returns the ShardedTensors for a parameter, and the position of each one's elements, without memory."""
+    """Returns the ShardedTensors for a parameter, without memory, and the position of the elements of each."""
     whole = torch.empty(metadata.data.shape, dtype=metadata.data.dtype, device="meta")
     if not isinstance(metadata, _mcore.mapping.ShardedTensorFactory):
         return [metadata], [whole]
@@ -123,17 +123,18 @@ def _state_of(flat: torch.Tensor, name: str, metadata: Any, begin: int, is_owner
     if sum(end - start for start, end in places) != flat.numel():
         found = sum(end - start for start, end in places)
         raise InvalidArgumentError(
-            f"the optimizer has {flat.numel()} elements of the parameter from {begin} on, {found} of which it is stored as",
+            f"the optimizer has {flat.numel()} elements of the parameter from {begin} on, "
+            f"but {found} of them are in its stored runs",
             tensor=key,
         )
     return {"runs": tensors, "destination": _mcore.mapping.LocalNonpersistentObject(FlatDestination(flat, places))}
 
 
 def correct_order(optimizer: Any) -> None:
-    """Corrects the map from parameters to states if a group has both 32-bit and 16-bit parameters.
+    """Corrects the map from parameters to states if a parameter group has both 32-bit and 16-bit parameters.
 
-    The optimizer keeps the states of 32-bit parameters first but numbers them in buffer order, which would assign a parameter the
-    state of another. Other groups are already in the right order.
+    In such a group, the optimizer stores the states of 32-bit parameters first, but numbers all states in buffer order. Megatron
+    would therefore assign the state of one parameter to a different parameter. All other groups are already in the right order.
     """
     order = {}
     for number, groups in enumerate(zip(optimizer.model_fp32_groups, optimizer.model_float16_groups, strict=True)):
@@ -149,11 +150,11 @@ def metadata_by_parameter(model_state: Any) -> dict[torch.Tensor, Any]:
 
 
 def parameter_state(optimizer: Any, model_state: Any) -> dict[int, dict[str, Any]]:
-    """Returns the state in the order in which load_parameter_state_from_fs_model_space takes parameters."""
+    """Returns the state in the order in which load_parameter_state_from_fs_model_space expects parameters."""
     metadata_of = metadata_by_parameter(model_state)
     instance = getattr(optimizer, "distributed_optimizer_instance_id", 0)
     state: dict[int, dict[str, Any]] = {}
-    for ranges in (one for per_dtype in optimizer.gbuf_ranges for buckets in per_dtype.values() for one in buckets):
+    for ranges in (bucket for per_dtype in optimizer.gbuf_ranges for buckets in per_dtype.values() for bucket in buckets):
         for parameter, at in ranges["param_map"].items():
             metadata = metadata_of.get(parameter)
             if metadata is None:
@@ -176,15 +177,15 @@ def _wants_regions(kind: str | None, metadata: Any, is_loading: bool) -> bool:
 
 
 def is_in_runs(state: Any) -> bool:
-    """Tells whether a loaded param_state was built by parameter_state."""
+    """Tells whether a loaded param_state has the form that ``parameter_state`` builds."""
     return isinstance(state, dict) and any(
-        isinstance(one, dict) and "destination" in one
-        for of_parameter in state.values() if isinstance(of_parameter, dict) for one in of_parameter.values()
+        isinstance(value, dict) and "destination" in value
+        for of_parameter in state.values() if isinstance(of_parameter, dict) for value in of_parameter.values()
     )
 
 
 def patch(optimizer_class: Any) -> dict[str, Any]:
-    """Returns the replacement members of the class, which delegate to its current ones."""
+    """Returns the replacement members of the class, which delegate to its current members."""
     make_native, load_native = optimizer_class.sharded_state_dict, optimizer_class.load_state_dict
 
     def sharded_state_dict(
@@ -208,7 +209,7 @@ def patch(optimizer_class: Any) -> dict[str, Any]:
             return load_native(self, state_dict)  # type: ignore[no-any-return]
         load_native(self, {key: value for key, value in state_dict.items() if key not in (OF_STATE, "param_state")})
         self.load_parameter_state_from_fs_model_space(
-            {number: {name: one["destination"].fill(one["runs"]) for name, one in of_parameter.items()}
+            {number: {name: value["destination"].fill(value["runs"]) for name, value in of_parameter.items()}
              for number, of_parameter in state_dict["param_state"].items()}
         )
         return None
@@ -217,7 +218,10 @@ def patch(optimizer_class: Any) -> dict[str, Any]:
 
 
 def stored(common: Any) -> Any:
-    """Returns the stored form of a common state, with the names of the stored items, so that Megatron can load an export."""
+    """Returns the stored form of a common state.
+
+    It names the stored items, so that Megatron itself can load an exported checkpoint.
+    """
     renamed = _renamed(common)
     metadata = renamed.get("content_metadata") if isinstance(renamed, dict) else None
     if isinstance(metadata, dict):
@@ -230,15 +234,15 @@ def stored(common: Any) -> Any:
 def _renamed(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
-    return {key: _STORED_AS if key == OF_STATE and one == _FORMAT else _renamed(one) for key, one in value.items()}
+    return {key: _STORED_AS if key == OF_STATE and item == _FORMAT else _renamed(item) for key, item in value.items()}
 
 
 def _has_runs(value: Any) -> bool:
-    return isinstance(value, dict) and (value.get(OF_STATE) == _FORMAT or any(_has_runs(one) for one in value.values()))
+    return isinstance(value, dict) and (value.get(OF_STATE) == _FORMAT or any(_has_runs(item) for item in value.values()))
 
 
 def mark(common: dict[str, Any], is_ours: bool) -> dict[str, Any]:
-    """Records in the metadata of a loaded common state whether parameter runs can be loaded from the checkpoint."""
+    """Records, in the metadata of a loaded common state, whether the optimizer state can be loaded as runs of parameters."""
     metadata = common.get("content_metadata")
     if isinstance(metadata, dict) and not (is_ours and metadata.get(_TYPE) == _STORED_AS):
         metadata[NATIVE] = True

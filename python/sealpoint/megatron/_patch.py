@@ -30,7 +30,7 @@ _common: dict[str, Any] = {}
 
 
 def _set(owner: Any, name: str, value: Any) -> Any:
-    """Puts a member in the place of another, which it returns."""
+    """Replaces a member of ``owner`` and returns the previous member."""
     is_own = name in vars(owner)
     before = getattr(owner, name, None)  # None: a builtin function
     _undo.append(lambda: setattr(owner, name, before) if is_own else delattr(owner, name))
@@ -40,7 +40,7 @@ def _set(owner: Any, name: str, value: Any) -> Any:
 
 
 def _with_common(state: Any, directory: Any) -> Any:
-    """The state with the common one in it, which some versions hand over apart, and others do not."""
+    """Returns the state including the common state, which some Megatron versions do not pass with it."""
     if (common := _common.pop(_save.path_of(directory), None)) is None:
         return state
     return {**state, _save.COMMON_KEY: _mcore.mapping.ShardedObject(_save.COMMON_KEY, common, (1,), (0,))}
@@ -74,7 +74,10 @@ def _patch_saving(options: Options) -> None:
 
 
 def _save_config(native: _Save, save_natively: _Save) -> _Save:
-    """Writes metadata.json, which names the backend that loads; at once, and not in parts. Megatron calls it on rank 0."""
+    """Returns the replacement of save_config, which Megatron calls on rank 0.
+
+    The replacement writes metadata.json, which names the backend for loads, in one atomic step.
+    """
 
     def save_config(config: Any, checkpoint_dir: Any) -> None:
         if (common := _common.pop(_save.path_of(checkpoint_dir), None)) is not None:
@@ -92,8 +95,8 @@ def _refuse_runs(state: Any, directory: Any) -> None:
     for sharded in _mcore.dict_utils.nested_values(state):
         if isinstance(sharded, RunTensor):
             raise InvalidArgumentError(
-                "this checkpoint of Megatron's own format is loaded with its own metadata; expected that "
-                "DistributedOptimizer.sharded_state_dict gets what load_content_metadata of the directory returns",
+                "this checkpoint of Megatron's own format is loaded with its own metadata; pass the result of "
+                "load_content_metadata(directory) to DistributedOptimizer.sharded_state_dict",
                 path=_save.path_of(directory),
             )
 
@@ -164,7 +167,7 @@ def _patch_common(options: Options) -> None:
 
 
 def _patch_files() -> None:
-    """What Megatron asks about its directories, so that they may be URLs."""
+    """Replaces the file system functions that Megatron uses for its checkpoint directories, so that the directories may be URLs."""
     _set(_mcore.serialization, "Path", _url_files.path_class(_mcore.serialization.Path))
     if _mcore.has_registry:
         for module in (_mcore.core, _mcore.validation):
@@ -186,7 +189,7 @@ def _patch_files() -> None:
 
 
 def _register() -> None:
-    """The name of the backend, for versions that look strategies up."""
+    """Registers the name of the backend, for Megatron versions that look up strategies by name."""
     base: Any = importlib.import_module("megatron.core.dist_checkpointing.strategies.base")
     for action, make in (
         (base.StrategyAction.LOAD_SHARDED, _mcore.torch_dist.TorchDistLoadShardedStrategy),
@@ -216,7 +219,19 @@ def enable(options: Options) -> None:
 
 
 def disable() -> None:
-    """Restores all replaced members."""
+    """Restores Megatron's own saves and loads in this process. Raises nothing.
+
+    Does nothing if ``enable`` was not called.
+
+    Collective: all ranks call it, like ``enable``.
+
+    Examples:
+        >>> import sealpoint.megatron
+        >>> sealpoint.megatron.enable()
+        >>> sealpoint.megatron.disable()
+        >>> sealpoint.megatron.status().is_enabled
+        False
+    """
     while _undo:
         _undo.pop()()
     _patched.clear()
@@ -230,7 +245,7 @@ def chosen() -> Options | None:
 
 
 def patched() -> dict[str, bool]:
-    """Returns for each replaced member whether the replacement is still in place."""
+    """Returns, for each replaced member, whether the replacement is still in place."""
     return {
         f"{getattr(owner, '__module__', owner.__name__)}.{getattr(owner, '__qualname__', '')}.{name}".replace("..", "."):
             getattr(owner, name) is value

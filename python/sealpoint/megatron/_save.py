@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Saving sharded state dicts of Megatron-core."""
+"""Saves of sharded state dicts of Megatron-core."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ _runs: dict[str, Run] = {}  # by folder of checkpoints
 
 
 class ShardedState(Gathered):
-    """The part of a sharded state dict saved by one rank, as one flat mapping: tensors by key, objects by unique key.
+    """The part of a sharded state dict that one rank saves, as one flat mapping: tensors by key, objects by unique key.
 
-    With compare_replicas all replicas of tensors take part, for comparison and to distribute the bytes; otherwise only the main
-    ones. For objects only the main replica takes part.
+    If ``compare_replicas`` is set, each rank includes its replicas of tensors, so that replicas can be compared and their ranks can
+    share the writing; if not, a rank includes only main replicas. For objects, a rank always includes only main replicas.
     """
 
     def __init__(self, state: Any, rank: int, size: int, options: Options, names: FirstNames) -> None:
@@ -71,9 +71,9 @@ class ShardedState(Gathered):
         self.rank_values = encoder.rank_values
 
     def _add_tensor(self, name: str, value: Any) -> str:
-        """Adds a tensor that is within an object."""
+        """Adds a tensor that is nested in an object."""
         if name in self._names:
-            raise InvalidArgumentError("two places of the state have this path", tensor=name)
+            raise InvalidArgumentError("duplicate path in the state", tensor=name)
         self._names.add(name)
         self.slots.extend(_shards.source_slots(value, name, self.kept.append))
         return name
@@ -92,23 +92,26 @@ class ShardedState(Gathered):
 
 
 def step_of(directory: str) -> int | None:
-    """Returns the step in Megatron's directory name, which is the same on all ranks."""
+    """Returns the step in the name of Megatron's directory. The name is the same on all ranks."""
     found = re.fullmatch(r"iter_0*(\d+)", _paths.split(directory)[1])
     return None if found is None else int(found[1])
 
 
 def tracked(folder: str) -> str | None:
-    """Returns the content of Megatron's tracker: an iteration, or "release"; None if there is no tracker."""
+    """Returns the content of Megatron's tracker (an iteration, or "release"), or None if there is no tracker."""
     text = _sealpoint.read_file(f"{folder}/{TRACKER}", _TRACKER_SIZE_MAX_BYTES)
     return None if text is None else text.decode(errors="replace").strip()
 
 
 def _obstacle(directory: str) -> str | None:
-    """Why Megatron may need what is in a directory: only what is ahead of its tracker makes way."""
+    """Explains why Megatron may still need a checkpoint.
+
+    Returns None if there is no tracker or the tracker's iteration is smaller; in this case, a save may replace the checkpoint.
+    """
     said, step = tracked(_folder_of(directory)), step_of(directory)
     if said is None or (said.isdecimal() and step is not None and step > int(said)):
         return None
-    return f"{TRACKER} says {said!r}, and only what is ahead of that is replaced"
+    return f"{TRACKER} says {said!r}, and only checkpoints with a greater iteration are replaced"
 
 
 def _remove_replaceable(directory: str, options: Options) -> list[str]:
@@ -123,7 +126,10 @@ def _remove_replaceable(directory: str, options: Options) -> list[str]:
 def _gatherer(
     state: Any, directory: str, options: Options, provenance: dict[str, str]
 ) -> Callable[[Call], ShardedState]:
-    """What gathers the state of a save, and says in its provenance what made way for it."""
+    """Returns the function that gathers the state of a save.
+
+    This function also removes the replaced checkpoints, and records them in the provenance of the new checkpoint.
+    """
 
     def gather(call: Call) -> ShardedState:
         rank, size = call.rank, call.size
@@ -149,12 +155,12 @@ def _folder_of(directory: str) -> str:
 
 
 def run_of(directory: str) -> Run:
-    """Returns the record of this process's loads and saves in the parent of the directory."""
+    """Returns the record of this process's loads and saves in one folder, the parent of ``directory``."""
     return _runs.setdefault(_folder_of(directory), Run())
 
 
 def _end(directory: str, info: _sealpoint.CommitInfo, options: Options) -> None:
-    """After the commit, on each rank."""
+    """Records the new checkpoint and removes files that killed attempts left. Each rank calls it after the commit."""
     run_of(directory).note_save(info.attempt, info.sequence, directory)
     if options.staged is not None:
         run_of(directory).on_their_way.add(directory)  # a promotion cleans up by itself
@@ -163,17 +169,19 @@ def _end(directory: str, info: _sealpoint.CommitInfo, options: Options) -> None:
 
 
 def is_ours_or_on_its_way(directory: str) -> bool:
-    """Tells whether this process saved a checkpoint of this library there, committed in place or still being promoted."""
+    """Tells whether the directory has a Sealpoint checkpoint, or this process is still promoting one to the directory."""
     return directory in run_of(directory).on_their_way or _directories.is_checkpoint(directory)
 
 
 def finish_staged(folder: str, options: Options) -> None:
-    """Finishes promotions of an earlier job. Collective, if saves are staged; see ``_ranks.staged_copies``."""
+    """Finishes the promotions of an earlier job. Collective if saves are staged. See ``_ranks.staged_copies``."""
     staged_copies.finish_promotions(session_of(None), options.staged, options.keep_local, folder)
 
 
 def path_of(directory: str | os.PathLike[str]) -> str:
-    """Returns the path. Raises as for any path; UnsupportedError for a URL if this Megatron-LM writes its tracker via os and open.
+    """Returns the path as text. Raises the errors of ``sealpoint._arguments.path_of``.
+
+    Raises UnsupportedError for a URL if this version of Megatron-LM writes its tracker via ``os`` and ``open``.
     """
     path = _arguments.path_of(directory, "directory")
     training = sys.modules.get(_TRAINING)
@@ -187,7 +195,7 @@ def path_of(directory: str | os.PathLike[str]) -> str:
 
 
 def save(state: Any, directory: str | os.PathLike[str], options: Options) -> _sealpoint.CommitInfo:
-    """Saves a sharded state dict. Collective. Raises as ``sealpoint.torch.save`` does, the same on all ranks."""
+    """Saves a sharded state dict. Collective. Raises the errors of ``sealpoint.torch.save``, which are the same on all ranks."""
     path, provenance = path_of(directory), dict[str, str]()
     info = save_gathered(_gatherer(state, path, options, provenance), path, _of_save(path, options, provenance))
     _end(path, info, options)
@@ -195,16 +203,16 @@ def save(state: Any, directory: str | os.PathLike[str], options: Options) -> _se
 
 
 def save_async(state: Any, directory: str | os.PathLike[str], options: Options) -> SaveFuture:
-    """Saves in the background. Returns once the state is copied and may change."""
+    """Saves in the background. Returns once the state is copied. From then on, the state may change."""
     path, provenance = path_of(directory), dict[str, str]()
     return save_gathered_async(_gatherer(state, path, options, provenance), path, _of_save(path, options, provenance))
 
 
 def request_of(future: SaveFuture, directory: str | os.PathLike[str], options: Options, request: Any) -> Any:
-    """Returns a Megatron AsyncRequest (of this class) for a running save.
+    """Returns an AsyncRequest of Megatron (an instance of the passed class) for a running save.
 
-    Its worker only waits for the end, for Megatron's queues, which watch only the worker. The first finalize function raises the
-    error of the save on all ranks, because Megatron counts the checkpoint only after it.
+    Megatron's queues watch only the worker of a request, so this worker waits until the save has ended. The first finalize function
+    raises the error of the save on all ranks, because Megatron records the checkpoint only after this function has returned.
     """
     running = _running_file(future)
 
@@ -215,7 +223,7 @@ def request_of(future: SaveFuture, directory: str | os.PathLike[str], options: O
 
 
 def _running_file(future: SaveFuture) -> str:
-    """A file that is there as long as the save runs."""
+    """Creates a file that exists as long as the save runs, and returns its path."""
     handle, path = tempfile.mkstemp(prefix="sealpoint-save-")
     os.close(handle)
     future.add_done_callback(lambda _: _sealpoint.remove_path(path))
@@ -223,7 +231,7 @@ def _running_file(future: SaveFuture) -> str:
 
 
 def wait_for(running: str, trainer: int) -> None:
-    """Waits in a Megatron worker until the file, or the process that created it, is gone."""
+    """Waits, in a Megatron worker, until the file or the process that created the file no longer exists."""
     while os.path.exists(running):
         try:
             os.kill(trainer, 0)

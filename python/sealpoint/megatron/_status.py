@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reports the patched members."""
+"""Reports which members of Megatron are patched."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from sealpoint.megatron._options import Options
 
 @dataclass(frozen=True)
 class Status:
-    """Reports whether Megatron saves and loads through this library; ``repr`` is one line for a job's log.
+    """Reports whether Megatron saves and loads through this library. ``repr`` returns one line for the log of a job.
 
     Attributes:
         is_enabled: True between ``enable`` and ``disable``.
         megatron_version, sealpoint_version: Versions of the packages.
-        patched: Replaced members of Megatron, ascending.
-        overwritten: Replaced members that other code has replaced since.
+        patched: Replaced members of Megatron, sorted by name.
+        overwritten: Those members in ``patched`` that other code has replaced again.
         options: Options of ``enable``, or None if it was not called.
     """
 
@@ -39,7 +39,15 @@ class Status:
 
 
 def status() -> Status:
-    """Returns the current status of this process. Not collective."""
+    """Returns the current status of this process. Not collective, and raises nothing.
+
+    Examples:
+        >>> import sealpoint.megatron
+        >>> sealpoint.megatron.enable(codec="zstd")
+        >>> found = sealpoint.megatron.status()
+        >>> found.is_enabled, found.options.codec, found.overwritten
+        (True, 'zstd', ())
+    """
     patched = _patch.patched()
     return Status(
         is_enabled=_patch.chosen() is not None,

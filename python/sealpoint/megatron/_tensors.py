@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sharded tensors of Megatron-core as regions of whole tensors."""
+"""Converts sharded tensors of Megatron-core into regions of whole tensors."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ Numbers = tuple[int, ...]
 
 @dataclass
 class RunTensor(_mcore.mapping.ShardedTensor):  # type: ignore[misc]
-    """A run of a model parameter's box, as the distributed optimizer holds it: flat.
+    """A run of a model parameter's box, as a flat tensor of the distributed optimizer.
 
-    Megatron sees a part of a two-dimensional tensor with irregular sizes, at a position unique to the run; the additional members
-    describe the real region. Its key is the key of the parameter, without the prefixes of chained optimizers, because each
-    parameter belongs to one of them.
+    Megatron sees the object as a part of a two-dimensional tensor with irregular part sizes, at a position that is unique to the
+    run. The additional members describe the real region. The key is the key of the parameter. It has no prefix of a chained
+    optimizer, because each parameter belongs to only one optimizer.
 
     Args:
         tensor_shape: Shape of the whole tensor.
         box: Offset and extent of the box in the tensor.
         run: Row-major elements [begin, end) of the box.
-        is_owner: Whether this rank stores it; others may also have it.
+        is_owner: Whether this rank stores the run, which other ranks may also have.
     """
 
     tensor_shape: Numbers = ()
@@ -41,7 +41,7 @@ class RunTensor(_mcore.mapping.ShardedTensor):  # type: ignore[misc]
 
 
 def is_main(sharded: Any) -> bool:
-    """Tells whether Megatron expects this rank to store it."""
+    """Tells whether Megatron expects this rank to store the tensor."""
     if isinstance(sharded, RunTensor):
         return sharded.is_owner
     return bool(_mcore.mapping.is_main_replica(sharded.replica_id))
@@ -67,7 +67,7 @@ def region_of(sharded: Any, memory: torch.Tensor | None = None) -> Region:
     if isinstance(sharded, RunTensor):
         return Region(data, offset, extent, sharded.run)
     if getattr(sharded, "flattened_range", None) is not None:
-        raise UnsupportedError("the ShardedTensor has a flattened_range, which Megatron gave up", tensor=sharded.key)
+        raise UnsupportedError("the ShardedTensor has a flattened_range, which Megatron no longer uses", tensor=sharded.key)
     return Region(data[(None,) * sharded.prepend_axis_num], offset, extent)
 
 
@@ -77,9 +77,10 @@ def regions_to_save(sharded: Any) -> Regions:
 
 
 def regions_to_load(sharded: Any, stored_shape: Numbers, memory: torch.Tensor) -> Regions:
-    """Returns the regions of a tensor to load into ``memory``: its local data, or a replacement.
+    """Returns the regions of a tensor to load. ``memory`` is the tensor's local data, or the memory that replaces it.
 
-    With allow_shape_mismatch, elements missing from the checkpoint become zero. Raises MismatchError and UnsupportedError.
+    If the tensor allows a shape mismatch, elements that the checkpoint lacks become zero. Raises MismatchError and
+    UnsupportedError.
     """
     region, shape = region_of(sharded, memory), shape_of(sharded)
     if shape == stored_shape:
@@ -92,7 +93,7 @@ def regions_to_load(sharded: Any, stored_shape: Numbers, memory: torch.Tensor) -
 
 
 def _clip(region: Region, shape: Numbers) -> Region | None:
-    """Clips a box to a tensor of another shape; None if nothing remains."""
+    """Clips a box to a tensor of a different shape. Returns None if no element remains."""
     memory = region.tensor
     for dim, (begin, size) in enumerate(zip(region.offset, shape, strict=True)):
         length = min(memory.shape[dim], size - begin)
@@ -103,7 +104,7 @@ def _clip(region: Region, shape: Numbers) -> Region | None:
 
 
 def _clip_run(region: Region, shape: Numbers, key: str) -> Region | None:
-    """Clips a run in the same way. Only trailing rows may be missing, so that the remaining rows keep their numbers."""
+    """Clips a run as ``_clip`` clips a box. Only trailing rows may be missing, so the remaining elements keep their numbers."""
     assert region.extent is not None and region.run is not None
     extent, inner, is_row = list(region.extent), 1, True
     for dim in reversed(range(len(extent))):
@@ -114,7 +115,7 @@ def _clip_run(region: Region, shape: Numbers, key: str) -> Region | None:
         if length < extent[dim] and not is_row:
             raise UnsupportedError(
                 f"optimizer state of a tensor of shape {list(shape)} is requested in a box {list(region.extent)} at "
-                f"{list(region.offset)}; expected that only rows differ", tensor=key,
+                f"{list(region.offset)}; expected a difference in rows only", tensor=key,
             )
         extent[dim] = length
         inner *= length

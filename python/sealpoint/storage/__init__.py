@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints in object stores: paths such as ``s3://bucket/run/step-1``, wherever sealpoint takes a path.
+"""Checkpoints in object stores. Their paths, such as ``s3://bucket/run/step-1``, work wherever sealpoint accepts a path.
 
-``s3://``, ``gs://``, ``az://`` and ``abfs://`` need obstore (``pip install sealpoint[obstore]``), which finds credentials as the
-tools of the clouds do. Register other stores, or a store with options:
+``s3://``, ``gs://``, ``az://`` and ``abfs://`` need obstore (``pip install sealpoint[obstore]``), which looks for credentials in
+the same places as the cloud providers' own tools. Register other stores, or a store with options:
 
     from obstore.store import S3Store
     from sealpoint.storage import register
@@ -37,7 +37,7 @@ UPLOAD_MEMORY_BYTES = 256 << 20
 
 
 class StoredObject(NamedTuple):
-    """Metadata of an object; ``etag`` is empty if the store gives none."""
+    """Metadata of an object; ``etag`` is empty if the store does not report one."""
 
     key: str
     size_bytes: int
@@ -53,7 +53,7 @@ class ObjectPage(NamedTuple):
 
 
 class UnfinishedUpload(NamedTuple):
-    """An upload neither completed nor aborted; ``begun_unix_s`` is 0 if the store does not report it."""
+    """An upload that was neither completed nor aborted; ``begun_unix_s`` is 0 if the store does not report the time."""
 
     key: str
     upload_id: str
@@ -61,24 +61,28 @@ class UnfinishedUpload(NamedTuple):
 
 
 class ObjectUpload(Protocol):
-    """An object being written, which does not exist until ``complete`` returns. Not thread-safe."""
+    """An object that is being written. It does not exist until ``complete`` returns. Not thread-safe."""
 
     def append(self, part: bytes) -> None:
-        """Adds the next part, which may be kept. All parts but the last have ``part_size_bytes``. May block on pending parts."""
+        """Adds the next part. All parts except the last have ``part_size_bytes``.
+
+        The upload may keep a reference to the part. May block until pending parts were sent.
+        """
 
     def complete(self) -> None:
-        """Waits for all parts. The object is durable afterwards."""
+        """Waits until all parts were sent. The object is durable when this method returns."""
 
     def abort(self) -> None:
-        """Aborts the upload and frees its parts."""
+        """Aborts the upload and frees its stored parts."""
 
 
 class ObjectStore(abc.ABC):
     """Interface of a client for one bucket. The library calls it from any thread, concurrently.
 
-    Keys do not begin with ``/``. Each method retries idempotent requests itself and returns within a bounded time. Exceptions are
-    translated: FileExistsError to AlreadyExistsError, FileNotFoundError to NotFoundError, NotImplementedError to UnsupportedError,
-    any other one to IoError, with its text. A sealpoint.Error is passed through.
+    Keys do not begin with ``/``. Each method retries idempotent requests itself and returns within a bounded time. The library
+    translates exceptions: FileExistsError to AlreadyExistsError, FileNotFoundError to NotFoundError, NotImplementedError to
+    UnsupportedError, and any other exception to an IoError with the same text. A sealpoint.Error is passed through. No method is
+    collective.
     """
 
     #: What its paths begin with, such as ``s3://bucket``.
@@ -92,25 +96,35 @@ class ObjectStore(abc.ABC):
 
     @abc.abstractmethod
     def put_if_absent(self, key: str, content: memoryview) -> None:
-        """Creates an object in one request, which the store refuses with FileExistsError if the key exists."""
+        """Creates an object in one request. Raises FileExistsError if the key exists.
+
+        The store must make this check, not the client.
+        """
 
     @abc.abstractmethod
-    def start_upload(self, key: str) -> ObjectUpload: ...
+    def start_upload(self, key: str) -> ObjectUpload:
+        """Starts an upload of an object of any size.
+
+        When the upload is complete, its object replaces any existing object ``key``.
+        """
 
     def copy(self, stored: StoredObject, key: str) -> str:
-        """Creates or replaces ``key`` by a server-side copy of another object of the bucket; returns its etag, or "".
+        """Creates or replaces ``key`` by a server-side copy of a different object in the bucket.
 
-        Without this method, unchanged tensors are written again.
+        Returns the new etag, or "" if the store does not report one. If a client does not implement this method, saves write
+        unchanged tensors again.
         """
         raise NotImplementedError("this client cannot copy objects")
 
     @abc.abstractmethod
     def get_first(self, key: str, size_max: int) -> tuple[StoredObject, bytes | memoryview]:
-        """Returns the first bytes and the metadata of an object. Raises FileNotFoundError."""
+        """Returns the metadata of an object and its first bytes, at most ``size_max``. Raises FileNotFoundError."""
 
     @abc.abstractmethod
     def get_ranges(self, stored: StoredObject, ranges: Sequence[tuple[int, memoryview]]) -> None:
-        """Fills each memory from its offset, with concurrent requests. The memory is valid only during the call.
+        """Fills each buffer with the bytes of the object that begin at the buffer's offset. Sends concurrent requests.
+
+        The buffers are valid only during the call.
 
         Raises FileNotFoundError, and IncompleteError if the object ends early.
         """
@@ -121,30 +135,36 @@ class ObjectStore(abc.ABC):
 
     @abc.abstractmethod
     def list(self, prefix: str, next: str) -> ObjectPage:
-        """Lists the entries directly below a prefix (delimiter ``/``), sorted. The prefix is empty or ends in ``/``."""
+        """Returns a page of the objects and prefixes directly below a prefix (delimiter ``/``), sorted.
+
+        The prefix is empty or ends in ``/``. ``next`` is empty for the first page; for every other page, it is the
+        ``next`` of the preceding page.
+        """
 
     @abc.abstractmethod
     def delete(self, keys: Sequence[str]) -> None:
         """Removes objects. Missing objects are ignored."""
 
     def list_uploads(self, prefix: str) -> Sequence[UnfinishedUpload]:
-        """Lists unfinished uploads below a prefix."""
+        """Returns unfinished uploads below a prefix."""
         raise NotImplementedError("this client cannot list unfinished uploads; a lifecycle rule of the bucket removes them")
 
     def abort_upload(self, upload: UnfinishedUpload) -> None:
-        raise NotImplementedError("this client cannot abort an upload that another one began")
+        """Aborts an upload that ``list_uploads`` returned, and frees its stored parts."""
+        raise NotImplementedError("this client cannot abort the upload of a different client")
 
 
 def register(
     scheme: str, factory: Callable[[str], ObjectStore], *, upload_memory_bytes: int = UPLOAD_MEMORY_BYTES
 ) -> None:
-    """Registers a factory of stores for paths that begin with ``scheme://``.
+    """Registers a factory of stores for paths that begin with ``scheme://``, in this process. Call it on all ranks.
 
     Args:
-        scheme: Scheme such as ``s3``. Replaces an earlier registration.
-        factory: Called with ``s3://bucket`` on first use of each bucket, on any thread.
-        upload_memory_bytes: Maximum memory of pending upload parts per store, for files written without an engine
-            (promotions, indexes). Parts of blobs count towards ``memory_budget_bytes`` of the save.
+        scheme: Scheme, such as ``s3``. The new factory replaces an earlier registration.
+        factory: Called on the first use of each bucket, on any thread, with a URL such as ``s3://bucket``. Returns the
+            store.
+        upload_memory_bytes: Maximum memory per store for pending upload parts of promotions and indexes, which are
+            written without an engine. The upload parts of blobs count towards ``memory_budget_bytes`` of the save.
 
     Raises:
         InvalidArgumentError: an argument is invalid.
@@ -160,7 +180,7 @@ def register(
         ['w']
     """
     if not callable(factory):
-        raise InvalidArgumentError(f"factory is {factory!r:.100}, expected a function of a URI")
+        raise InvalidArgumentError(f"factory is {factory!r:.100}, expected a function that takes a URI")
     _sealpoint.register_storage(scheme, factory, upload_memory_bytes)
     _paths.note(scheme)
 
@@ -175,12 +195,16 @@ _CLASSES: tuple[tuple[type[BaseException], type[Error]], ...] = (
 
 
 def one_line(raised: BaseException) -> str:
-    """Returns the message of an exception without obstore's debugging details."""
+    """Returns the message of an exception, without the debugging details that obstore adds."""
     return " ".join(str(raised).partition("\n\nDebug source:")[0].split())
 
 
 def error_of(raised: BaseException, path: str) -> Error:
-    """Translates an exception of a store into an error of the library.
+    """Translates an exception from a store into an error of the library. Not collective. Raises nothing.
+
+    Args:
+        raised: The exception. The rules of the translation are described at ``ObjectStore``.
+        path: Path or URL to name in the error.
 
     Examples:
         >>> from sealpoint import storage

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Object stores via obstore: S3 and compatible stores, Google Cloud Storage, Azure, each with all kinds of credentials."""
+"""Object stores via obstore: S3 and compatible stores, Google Cloud Storage, and Azure, with all of their kinds of credentials."""
 
 from __future__ import annotations
 
@@ -72,9 +72,9 @@ class ObstoreStore(ObjectStore):
 
     Args:
         store: A store such as ``obstore.store.S3Store("bucket", …)``, with its own options and credentials.
-        uri: Prefix of its paths: ``s3://bucket``.
-        part_size_bytes: Part size of uploads. S3 limits an object to 10,000 parts.
-        parts_max: Maximum number of concurrently sent parts per upload. An upload holds two more parts.
+        uri: URL prefix of all paths in the store, such as ``s3://bucket``.
+        part_size_bytes: Size of each part of an upload. S3 limits an object to 10,000 parts.
+        parts_max: Maximum number of parts that an upload sends concurrently. Each upload also keeps two further parts in memory.
 
     Examples:
         >>> from obstore.store import MemoryStore
@@ -157,7 +157,7 @@ class ObstoreStore(ObjectStore):
                 got = memoryview(obstore.get(self._store, stored.key, options=options).bytes())
         except obstore.exceptions.PreconditionError as error:
             raise IoError(
-                f"the object is another one than when it was looked at, expected ETag {stored.etag}: {one_line(error)}",
+                f"the object was replaced since it was examined, expected ETag {stored.etag}: {one_line(error)}",
                 offset=offset,
             ) from error
         if len(got) != len(memory):
@@ -174,12 +174,12 @@ class ObstoreStore(ObjectStore):
                 found = self._list(prefix)
         except FileNotFoundError as error:  # never taken for an empty one: a training would begin anew
             raise IoError(f"the bucket cannot be listed, expected one that exists: {one_line(error)}") from error
-        objects = [_stored(one) for one in found["objects"]]
-        prefixes = [one.rstrip("/") + "/" for one in found["common_prefixes"]]
-        return ObjectPage(sorted(one for one in objects if one.key.startswith(prefix)), sorted(prefixes))
+        objects = [_stored(item) for item in found["objects"]]
+        prefixes = [item.rstrip("/") + "/" for item in found["common_prefixes"]]
+        return ObjectPage(sorted(item for item in objects if item.key.startswith(prefix)), sorted(prefixes))
 
     def _list(self, prefix: str) -> Any:
-        """Errors: those of obstore; IoError (it takes too long)."""
+        """Lists a prefix. Raises IoError if the listing takes too long, and the errors of obstore."""
 
         async def in_time() -> Any:
             listing = obstore.list_with_delimiter_async(self._store, prefix or None)
@@ -203,9 +203,10 @@ class ObstoreStore(ObjectStore):
 
 
 def _call_each(calls: Sequence[Callable[[], Any]]) -> list[Any]:
-    """Makes all calls on new threads and waits for them. Then raises the error of the first failed call.
+    """Makes each call on a new thread and waits for all calls. If calls failed, raises the error of the first one.
 
-    An executor would refuse them while the interpreter waits for background saves at its exit.
+    Does not use a ThreadPoolExecutor, because executors refuse new work at interpreter exit, when background saves may still be
+    running.
     """
     rest = deque(enumerate(calls))
     results: dict[int, Any] = {}
@@ -231,7 +232,10 @@ def _call_each(calls: Sequence[Callable[[], Any]]) -> list[Any]:
 
 
 class _Upload:
-    """One ``obstore.put`` on a thread of its own, which takes the parts as they come and sends several at a time."""
+    """One ``obstore.put`` call on its own thread.
+
+    The call receives the parts as they arrive, and sends several parts at the same time.
+    """
 
     def __init__(self, store: Any, key: str, part_size_bytes: int, parts_max: int, uri: str = "") -> None:
         self._uri = uri
@@ -248,7 +252,7 @@ class _Upload:
                 obstore.put(
                     store, key, self._take(), use_multipart=True, chunk_size=part_size_bytes, max_concurrency=parts_max
                 )
-        except _GivenUpError:
+        except _AbandonedError:
             return
         except BaseException as error:
             self._failure = error
@@ -260,9 +264,9 @@ class _Upload:
             yield part
 
     def _is_over(self, part: Any) -> bool:
-        if isinstance(part, _GivenUpError) and self._failure is None:
+        if isinstance(part, _AbandonedError) and self._failure is None:
             raise part  # obstore aborts the upload
-        return part is _END or isinstance(part, _GivenUpError)
+        return part is _END or isinstance(part, _AbandonedError)
 
     def append(self, part: bytes) -> None:
         if self._failure is None:
@@ -276,7 +280,7 @@ class _Upload:
             raise self._failure
 
     def abort(self) -> None:
-        self._end(_GivenUpError("the upload was given up"))
+        self._end(_AbandonedError("the upload was aborted"))
 
     def _end(self, last: Any) -> None:
         if self._thread.is_alive():
@@ -284,13 +288,16 @@ class _Upload:
         self._thread.join()
 
 
-class _GivenUpError(Exception):
-    """Ends the iterator of an upload."""
+class _AbandonedError(Exception):
+    """Raised in the iterator of parts to end an abandoned upload."""
 
 
 @contextlib.contextmanager
 def _permission(action: str, uri: str) -> Iterator[None]:
-    """Around each request: says which permission is missing, or that there are no credentials. Errors: IoError."""
+    """Wraps a request.
+
+    If the store denies the request, raises an IoError that names the missing permission or says that there are no credentials.
+    """
     _check_process()
     try:
         yield
@@ -298,8 +305,8 @@ def _permission(action: str, uri: str) -> Iterator[None]:
         kinds = (obstore.exceptions.PermissionDeniedError, obstore.exceptions.UnauthenticatedError)
         text = one_line(error)
         if _NOWHERE in str(error):
-            raise IoError(f"the answer leads to another host, which is not asked, since credentials would go there: {text}; "
-                          "give the endpoint of the host that has the bucket") from error  # fmt: skip
+            raise IoError(f"the response redirects to another host, which would receive the credentials; not followed: {text}; "
+                          "set the endpoint of the host that has the bucket") from error  # fmt: skip
         if _FOR_CREDENTIALS.search(text):
             raise IoError(_no_credentials(uri, text)) from error
         if not isinstance(error, kinds) and " 403 " not in text and " 401 " not in text:  # listings say no more
@@ -311,11 +318,11 @@ _used_in = 0  # the process that made the first request
 
 
 def _check_process() -> None:
-    """The threads of obstore are not in a forked child: a request there would never end."""
+    """Raises IoError in a forked child: the threads of obstore do not exist there, so a request would never end."""
     global _used_in
     if _used_in not in (0, os.getpid()):
-        raise IoError("this process was forked from one that had used obstore, whose requests do not end in it; "
-                      "start processes by spawn: multiprocessing.set_start_method('spawn')")  # fmt: skip
+        raise IoError("this process was forked after obstore was used, and its requests would hang; start processes by spawn: "
+                      "multiprocessing.set_start_method('spawn')")  # fmt: skip
     _used_in = os.getpid()
 
 
@@ -326,8 +333,8 @@ def _no_credentials(uri: str, text: str) -> str:
         for names in _SOURCES.get(scheme, ())
     )
     return (
-        f"no credentials: looked for {looked_for or 'those of the store'}, and those of the machine, which said: {text}; "
-        "set one of these, or give a provider, as docs/guides/object-stores.md says"
+        f"no credentials: looked for {looked_for or 'those of the store'}, and those of the machine: {text}; "
+        "set one of these, or pass a provider (docs/guides/object-stores.md)"
     )
 
 
@@ -338,8 +345,12 @@ def _stored(meta: Any) -> StoredObject:
 def for_hosts(*hosts: str) -> dict[str, Any]:
     """Returns ``client_options`` for an obstore store that contacts only these hosts and their subdomains.
 
-    obstore follows redirects and forwards the session token of S3. These options replace a proxy: behind a proxy, omit them and
-    let the proxy decide.
+    If these options are not set, obstore follows redirects to any host, and sends the S3 session token to that host. The options
+    override a configured proxy: behind a proxy, omit them and let the proxy decide which hosts are allowed. Not collective. Raises
+    nothing.
+
+    Args:
+        hosts: Host names, such as "amazonaws.com".
 
     Examples:
         >>> from obstore.store import S3Store
@@ -362,21 +373,23 @@ _OF_PROFILE = {"aws_access_key_id", "role_arn", "sso_session", "sso_start_url", 
 
 
 def _profile() -> dict[str, str]:
-    """The profile of AWS_PROFILE, or the default one, of the files that lib/s3 reads."""
+    """Returns the settings of the profile AWS_PROFILE, or of the default profile, from the files that lib/s3 reads."""
     parser = configparser.RawConfigParser(strict=False)
     names = ("AWS_CONFIG_FILE", "~/.aws/config"), ("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials")
     parser.read([os.environ.get(name) or os.path.expanduser(path) for name, path in names], encoding="utf-8")
     name = os.environ.get("AWS_PROFILE")
-    sections = [one for one in (f"profile {name or 'default'}", name or "default") if parser.has_section(one)]
+    sections = [item for item in (f"profile {name or 'default'}", name or "default") if parser.has_section(item)]
     if name and not sections:
         raise InvalidArgumentError(f"profile {name!r} of AWS is in neither ~/.aws/config nor ~/.aws/credentials, expected there")
     return {key: value for section in sections for key, value in parser.items(section)}
 
 
 def _options_of_profile() -> dict[str, Any]:
-    """What the client of C++ takes from a profile (docs/guides/object-stores.md, "Credentials"), which obstore does not read; the
-    environment comes first. Errors: InvalidArgumentError (no such profile), UnsupportedError (it has credentials, and boto3,
-    which reads them, is not installed): no other identity takes the place of the one that was set up.
+    """Returns options from the AWS profile (docs/guides/object-stores.md, "Credentials"), because obstore does not read profiles.
+
+    The C++ client reads the same options. Environment variables take precedence. Raises InvalidArgumentError if the profile does
+    not exist, and UnsupportedError if the profile has credentials but boto3, which reads them, is not installed: Sealpoint does not
+    fall back to a different identity.
     """
     profile, options = _profile(), dict[str, Any]()
     if "region" in profile and not {"AWS_REGION", "AWS_DEFAULT_REGION"} & os.environ.keys():
@@ -389,7 +402,7 @@ def _options_of_profile() -> dict[str, Any]:
         auth = importlib.import_module("obstore.auth.boto3")
     except ImportError:
         raise UnsupportedError(
-            "the credentials are those of a profile of AWS, which boto3 reads: pip install boto3, or set AWS_ACCESS_KEY_ID and "
+            "the credentials are in an AWS profile, which requires boto3: pip install boto3, or set AWS_ACCESS_KEY_ID and "
             "AWS_SECRET_ACCESS_KEY"
         ) from None
     return {**options, "credential_provider": auth.Boto3CredentialProvider()}
@@ -412,11 +425,14 @@ def _has_proxy() -> bool:
 
 
 def _from_url(uri: str) -> ObjectStore:
-    """By the environment and the profile. ``http://`` endpoints are those of tests and of networks of one's own."""
+    """Creates a store configured by the environment and the AWS profile.
+
+    ``http://`` endpoints are meant for tests and private networks.
+    """
     names = (*_ENDPOINTS[:3], "AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
     of_profile = _options_of_profile() if uri.startswith("s3://") else {}
     endpoint = of_profile.get("endpoint")
-    is_plain = any(one.startswith("http://") for one in (endpoint or "", *(os.environ.get(name, "") for name in names)))
+    is_plain = any(item.startswith("http://") for item in (endpoint or "", *(os.environ.get(name, "") for name in names)))
     options: Any = {"allow_http": is_plain}
     # Credentials of the others are in headers that a request to another host loses anyway.
     if uri.startswith("s3://") and not _has_proxy():
@@ -426,11 +442,17 @@ def _from_url(uri: str) -> ObjectStore:
 
 
 def register_all(factory: Callable[[str], ObjectStore] = _from_url) -> None:
-    """Registers the schemes supported by obstore.
+    """Registers the schemes supported by obstore, in this process. Call it on all ranks.
+
+    Args:
+        factory: As for ``sealpoint.storage.register``. Default: stores configured by the environment and the AWS profile.
+
+    Raises:
+        InvalidArgumentError: an argument is invalid.
 
     Examples:
         >>> from sealpoint.storage.obstore import register_all
-        >>> register_all()  # from now on paths such as "gs://bucket/run" use obstore
+        >>> register_all()  # paths such as "gs://bucket/run" now use obstore
     """
     for scheme in OBSTORE_SCHEMES:
         storage.register(scheme, factory)

@@ -3,7 +3,7 @@
 
     import sealpoint.torch as sp
     sp.save({"model": model.state_dict(), "step": step}, "checkpoint")
-    sp.load(state, "checkpoint")  # in place, on any number of ranks, in any layout
+    sp.load(state, "checkpoint")  # in place, with any number of ranks, in any layout
 """
 
 from sealpoint._ranks.promotions import wait_for_promotions
@@ -13,10 +13,12 @@ from sealpoint.torch._check import check
 from sealpoint.torch._checkpointer import Checkpointer
 from sealpoint.torch._communicator import TorchCommunicator
 from sealpoint.torch._contract import Contract
+from sealpoint.torch._fingerprint import fingerprints
 from sealpoint.torch._load import LoadReport, load, load_full
 from sealpoint.torch._promotions import resume_promotions
 from sealpoint.torch._regions import Region, Regions
 from sealpoint.torch._save import save, save_async
+from sealpoint.torch._sentinel import Sentinel, SentinelFinding
 from sealpoint.torch._types import register_types
 
 register_types()
@@ -31,8 +33,11 @@ __all__ = [
     "Region",
     "Regions",
     "SaveFuture",
+    "Sentinel",
+    "SentinelFinding",
     "TorchCommunicator",
     "check",
+    "fingerprints",
     "load",
     "load_full",
     "per_rank",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors at several places of a state, such as tied weights: stored once and read once."""
+"""Tensors at several places of a state, such as tied weights. Each such tensor is stored once and read once."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
-from torch.distributed.tensor import DTensor
 
 from sealpoint._errors import MismatchError
 from sealpoint.torch import _shards
+from sealpoint.torch._dtensor import is_dtensor
 
 Key = tuple[Any, ...]
 
 
 def memory_key(tensor: torch.Tensor) -> Key | None:
-    """Returns a key that is equal for tensors with the same elements in the same memory; None without plain memory.
+    """Returns a key that is equal for tensors with the same elements in the same memory.
+
+    The key is None if a tensor has no plain memory.
 
     Valid during the lifetime of the tensors. Each empty tensor has its own key.
     """
@@ -29,14 +31,14 @@ def memory_key(tensor: torch.Tensor) -> Key | None:
 
 
 def identity_of(value: Any) -> Key | None:
-    """Returns a key that is equal for identical tensors on this rank: same memory, same part of the whole."""
-    if isinstance(value, DTensor):
+    """Returns a key that is equal for tensors on this rank with the same memory and the same part of the whole tensor."""
+    if is_dtensor(value):
         local = memory_key(value.to_local())
         return local and ("mesh", tuple(value.shape), value.device_mesh, value.placements, local)
     if hasattr(value, "local_shards") and not hasattr(value, "__create_chunk_list__"):
         shards = [
-            (tuple(one.metadata.shard_offsets), tuple(one.metadata.shard_sizes), memory_key(one.tensor))
-            for one in value.local_shards()
+            (tuple(shard.metadata.shard_offsets), tuple(shard.metadata.shard_sizes), memory_key(shard.tensor))
+            for shard in value.local_shards()
         ]
         return ("shards", tuple(value.metadata().size), *shards) if shards else None
     is_in_parts = hasattr(value, "__create_chunk_list__") or _shards.is_local(value)
@@ -44,16 +46,17 @@ def identity_of(value: Any) -> Key | None:
 
 
 class FirstNames:
-    """Maps tensors to stored names: the first place of a tensor.
+    """Maps tensors to stored names. A tensor is stored under the name of its first place in the state.
 
     Args:
-        is_used: False stores a tensor at each of its places.
-        is_by_name: Store optimizer state by parameter name instead of number.
+        is_used: If False, a tensor is stored at each of its places.
+        is_by_name: Store optimizer state by parameter name instead of parameter number.
     """
 
     def __init__(self, is_used: bool, is_by_name: bool = False) -> None:
         self.found = 0  # number of places of tensors already found elsewhere
         self.is_by_name = is_by_name
+        self.is_first = is_used and not is_by_name  # of the first of several tries
         self._is_used = is_used
         self._names: dict[Key, str] = {}
 
@@ -66,7 +69,7 @@ class FirstNames:
 
 
 class _Placed(NamedTuple):
-    """Destination memory, and the bytes of its storage that it spans."""
+    """The memory of a destination, and the byte range that this memory spans in its torch storage."""
 
     begin: int
     end: int
@@ -75,7 +78,7 @@ class _Placed(NamedTuple):
 
 
 class _Spans:
-    """The reads into each storage: spans that do not overlap."""
+    """The destinations in each torch storage. Their byte ranges do not overlap."""
 
     def __init__(self) -> None:
         self._placed: dict[int, list[_Placed]] = {}  # by storage, ascending
@@ -86,10 +89,10 @@ class _Spans:
         placed = self._placed.get(memory.untyped_storage()._cdata, [])
         at = max(bisect.bisect_right(placed, begin, key=lambda one: one.begin) - 1, 0)
         last = bisect.bisect_left(placed, end, key=lambda one: one.begin)
-        return [one for one in placed[at:last] if one.end > begin]
+        return [item for item in placed[at:last] if item.end > begin]
 
     def memories(self) -> Iterator[torch.Tensor]:
-        return (one.memory for placed in self._placed.values() for one in placed)
+        return (item.memory for placed in self._placed.values() for item in placed)
 
     def add(self, name: str, memory: torch.Tensor) -> None:
         placed = self._placed.setdefault(memory.untyped_storage()._cdata, [])
@@ -103,10 +106,10 @@ def _span_of(memory: torch.Tensor) -> tuple[int, int]:
 
 
 class Destinations:
-    """Destinations of tensors. Memory at several places is read into once.
+    """Destinations of tensors. If several places of the state share memory, the memory is filled only once.
 
-    If the checkpoint has separate tensors for these places, all but the first are read into temporary memory, and ``compare``
-    checks that they are equal. The same applies to overlapping views, such as a transposed weight.
+    If the checkpoint has separate tensors for these places, all tensors except the first are read into temporary memory, and
+    ``compare`` checks that they are equal to the first. Overlapping views, such as a weight and its transpose, are treated alike.
     """
 
     def __init__(self) -> None:
@@ -114,13 +117,16 @@ class Destinations:
         self._names: dict[Key, tuple[str, Key]] = {}  # stored name and region
         self._others: list[tuple[str, torch.Tensor, torch.Tensor]] = []  # (name, memory, copy)
         self._spans = _Spans()
+        self._plain_names: list[str] = []
+        self._plain: list[torch.Tensor] = []
+        self._placed: list[torch.Tensor] = []  # by place_plain, not in _spans
 
     @property
     def must_compare(self) -> bool:
         return len(self._others) > 0
 
     def add(self, value: Any, name: str) -> None:
-        """Adds a destination. Raises as ``_shards.pieces_of`` does."""
+        """Adds a destination. Raises the errors of ``_shards.pieces_of``."""
         shape, dtype, parts = _shards.pieces_of(value, name)
         if _shards.count_of(shape) == 0:
             self.slots.append(_shards.empty_slot(name, _shards.name_of(dtype, name), shape))
@@ -142,22 +148,39 @@ class Destinations:
             self._spans.add(name, memory)
         self.slots.extend(_shards.part_slots(name, shape, part.box, memory, part.run))
 
+    def add_plain(self, value: torch.Tensor, name: str) -> None:
+        """Adds a destination of the type Tensor or Parameter. It takes effect in ``place_plain``, which must follow."""
+        self._plain_names.append(name)
+        self._plain.append(value)
+
+    def place_plain(self) -> None:
+        """Places all tensors of ``add_plain`` at once, if each is dense in host memory of its own; if not, one after the other."""
+        slots = None if self.slots else _shards.plain_slots(self._plain_names, self._plain)
+        if slots is not None:
+            self.slots, self._placed = slots, self._plain
+            return
+        for name, tensor in zip(self._plain_names, self._plain, strict=True):
+            self.add(tensor, name)
+
     def mark_changed(self) -> None:
         """Marks the tensors as changed, so that autograd rejects a backward pass over their previous values."""
-        for memory in self._spans.memories():
-            if not memory.is_inference():
-                torch.autograd.graph.increment_version(memory)
+        memories = [memory for memory in (*self._spans.memories(), *self._placed) if not memory.is_inference()]
+        torch.autograd.graph.increment_version(memories)
 
     def compare(self) -> int:
-        """Compares after the read; returns the number of equal copies. Raises MismatchError, which names the tensor."""
+        """Compares the temporary copies with the first tensors after the read. Returns the number of copies.
+
+        Raises MismatchError, which names the tensor, if two differ.
+        """
         for name, memory, copy in self._others:
             placed = self._spans.over(memory)
-            before = [one.memory.detach().clone() for one in placed]
+            before = [item.memory.detach().clone() for item in placed]
             memory.detach().copy_(copy)
-            for one, content in zip(placed, before, strict=True):
-                if not torch.equal(_bytes_of(one.memory), _bytes_of(content)):
+            for element, content in zip(placed, before, strict=True):
+                if not torch.equal(_bytes_of(element.memory), _bytes_of(content)):
                     raise MismatchError(
-                        f"the state has one tensor here and at {one.name}, the checkpoint has two that differ", tensor=name
+                        f"the state has the same tensor here and at {element.name}, but the checkpoint has two different "
+                        "ones", tensor=name
                     )
         return len(self._others)
 

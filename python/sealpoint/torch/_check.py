@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks before training whether a state can be saved."""
+"""Checks, before training, whether a state can be saved."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from sealpoint.torch._state import Collected
 
 @refuses_unknown
 def check(state_dict: Any, *, allow_pickle: bool = False) -> None:
-    """Raises the error that ``save`` would raise for the values and tensors in the state of this process.
+    """Raises the error that ``save`` would raise for the values and tensors in this process's state.
 
-    Call it before training with the state to be saved. It writes nothing. Not collective: differences between ranks, and
-    optimizer state created by the first step, are found only by the save.
+    Call it with the state to be saved, before training. It writes nothing. Not collective, so it cannot detect differences
+    between ranks. It also cannot check optimizer state that does not exist until the first step. The save checks both.
 
     Args:
         state_dict, allow_pickle: As for ``save``.
 
     Raises:
         InvalidArgumentError: the state has an invalid value.
-        UnsupportedError: the state has values that cannot be saved. One error names all of them by path.
+        UnsupportedError: the state has values that cannot be saved. The error lists the paths of all these values.
 
     Examples:
         >>> import torch, sealpoint.torch as sp
@@ -37,4 +37,4 @@ def check(state_dict: Any, *, allow_pickle: bool = False) -> None:
     """
     check_arguments(allow_pickle=allow_pickle)
     with torch.no_grad():
-        Collected(state_dict, 0, 1, SaveOptions(allow_pickle=allow_pickle), FirstNames(True))
+        Collected(state_dict, 0, 1, SaveOptions(allow_pickle=allow_pickle), FirstNames(True), {})

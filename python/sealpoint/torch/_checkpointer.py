@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints of a training loop."""
+"""Checkpoints for a training loop."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import math
 import operator
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Literal, Unpack
@@ -46,7 +46,8 @@ from sealpoint.torch._options import CheckpointerKeywords, ResumeKeywords, SaveO
 from sealpoint.torch._promotions import resume_promotions
 from sealpoint.torch._save import save_gathered, save_gathered_async
 from sealpoint.torch._schedule import EXIT_STATUS, Clock, Look, Sigterm, period_of
-from sealpoint.torch._session import check_is_not_one_of_many, session_of
+from sealpoint.torch._session import check_is_not_one_of_many, errors_of_all, session_of
+from sealpoint.torch._staging import bytes_to_stage
 from sealpoint.torch._state import Gathered, agree, collect
 
 _log = logging.getLogger("sealpoint")
@@ -55,20 +56,11 @@ _OWN = ("every", "keep", "keep_best", "keep_every", "wait", "on_error", "on_sigt
 
 
 def _contents(place: str) -> str:
-    """What a directory holds besides checkpoints of this library; empty if it is nothing, or nothing that is known."""
+    """Describes the checkpoints of other programs in a directory.
+
+    Returns "" if there are none, or none of a known kind.
+    """
     return "" if _sealpoint.list_directory(place) is None else _sealpoint.describe_place(place)
-
-
-@contextlib.contextmanager
-def _errors_of_all(kind: str, group: dist.ProcessGroup | None) -> Iterator[None]:
-    """Wrong arguments on this rank are an error of the next call of the others, who need not wait for it."""
-    try:
-        yield
-    except (TypeError, InvalidArgumentError) as error:
-        is_parallel = dist.is_available() and dist.is_initialized() and isinstance(group, (dist.ProcessGroup, type(None)))
-        if not is_parallel or session_of(group).size == 1:
-            raise
-        session_of(group).refuse(kind, error if isinstance(error, InvalidArgumentError) else InvalidArgumentError(str(error)))
 
 
 def log_findings(report: LoadReport) -> None:
@@ -77,16 +69,19 @@ def log_findings(report: LoadReport) -> None:
         if kind == "value":
             _log.warning("%s was changed by the load: %s", place, detail)
         else:
-            _log.warning("%s was left as it is (%s): %s", place, kind, detail)
+            _log.warning("%s was left unchanged (%s): %s", place, kind, detail)
 
 
 def _united(of_all: Provenance | None, own: Provenance) -> Provenance:
-    """What is wrong with ``own`` is an error of the save, on all ranks."""
+    """Merges ``own`` into the provenance of all saves.
+
+    Does not check ``own``: if it has an invalid value, the save fails later, on all ranks.
+    """
     return {**(of_all or {}), **own} if isinstance(own, Mapping) else own
 
 
 class Checkpointer:
-    """The checkpoints of one training: saves periodically, resumes from the newest usable checkpoint, deletes old ones.
+    """The checkpoints of a training run: saves periodically, resumes from the newest usable checkpoint, deletes old ones.
 
         with Checkpointer("run", every=100, keep=3) as checkpoints:
             step = checkpoints.resume(state) or 0
@@ -98,32 +93,33 @@ class Checkpointer:
 
     Args:
         directory: Directory of the series, created if missing.
-        every: Number of steps between saves; or the time between them, as text ("30s", "10min", "2h") or a timedelta: the
-            first step after it saves, as agreed by all ranks.
-        keep: Number of newest checkpoints to keep, at least 2, because the newest may turn out to be bad. None: all.
-        keep_best: (metric, "least" or "greatest", count) keeps the best checkpoints in addition, by a provenance entry such
-            as "metric.loss"; see ``Series.prune``. A save without this number is not ranked: nothing is deleted after it,
-            and the first occurrence is logged as a warning ("sealpoint").
-        keep_every: Also keep steps that are multiples of this number. Requires ``keep``.
-        on_sigterm: Action of the ``step`` after SIGTERM, on all ranks once one of them received it. "exit": save, wait for
-            the save, and raise SystemExit(143). "save": save, and set ``is_ending``. None: SIGTERM ends the process. The
-            handler is active within the ``with`` block from the first ``step``, in the main thread, unless the program has
-            its own.
+        every: Number of steps between saves, or the time between saves, as text ("30s", "10min", "2h") or a timedelta. If it is a
+            time, the first step after that time saves; all ranks agree on this step.
+        keep: Number of checkpoints to keep, counted from the newest. At least 2, because the newest may turn out to be bad. None:
+            keep all.
+        keep_best: (metric, "least" or "greatest", count): in addition, keep the ``count`` checkpoints with the best value of a
+            provenance entry such as "metric.loss"; see ``Series.prune``. A save whose provenance lacks this number is not ranked:
+            no checkpoint is deleted after this save. The first such save is logged as a warning ("sealpoint").
+        keep_every: In addition, keep the checkpoints of steps that are multiples of this number. Requires ``keep``.
+        on_sigterm: Action of the next ``step`` on all ranks after a rank has received SIGTERM. "exit": save, wait for the save, and
+            raise SystemExit(143). "save": save, and set ``is_ending``. None: SIGTERM ends the process. The signal handler is
+            installed in the main thread by the first ``step``, until the ``with`` block ends, unless the program has its own
+            handler.
         wait: Save synchronously instead of in the background.
-        on_error: "raise": a failed save raises in the next call. "warn": it is logged ("sealpoint"), and training continues
-            without this checkpoint. Errors of ``resume``, ``newest`` and ``clean`` are always raised.
-        no_dist: This process has its own series, although it is one of several independent processes (``WORLD_SIZE``).
-        process_group, options: As for ``save``; further keywords of ``save`` or ``save_async``. With ``staged`` a save
-            completes on local disks; ``resume`` first finishes promotions of an earlier job, and a failed promotion is
-            raised by the next save, or when the ``with`` block ends, which waits for all promotions.
+        on_error: "raise": the next call raises the error of a failed save. "warn": the error is logged ("sealpoint"), and training
+            continues without this checkpoint. Errors of ``resume``, ``newest`` and ``clean`` are always raised.
+        no_dist: This process saves alone, into its own series, although ``WORLD_SIZE`` says that the job has several processes.
+        process_group, options: As for ``save``; ``options`` are further keywords of ``save`` or ``save_async``. If ``staged`` is
+            set, a save completes on local disks, and ``resume`` first finishes the promotions of an earlier job. The error of a
+            failed promotion is raised by the next save, or at the end of the ``with`` block, which waits for all promotions.
 
-    A save raises AlreadyExistsError if another job saved into the series since this one resumed; the error names its host and
-    process. Successful saves are logged at level INFO ("sealpoint").
+    A save raises AlreadyExistsError if a different job has saved into the series since this job resumed; the error names the host
+    and process of that job. Successful saves are logged at level INFO ("sealpoint").
 
     Raises:
-        InvalidArgumentError: an argument is invalid, or ``WORLD_SIZE`` names other processes and torch.distributed has no
-            process group.
-        TypeError: an option is unknown. Suggests the nearest.
+        InvalidArgumentError: an argument is invalid, or ``WORLD_SIZE`` is greater than 1 and torch.distributed has no process
+            group.
+        TypeError: an option is unknown. The error suggests the nearest name.
 
     Examples:
         >>> import torch, sealpoint.torch as sp
@@ -150,7 +146,7 @@ class Checkpointer:
         no_dist: bool = False,
         **options: Unpack[CheckpointerKeywords],
     ) -> None:
-        with _errors_of_all("Checkpointer", process_group):
+        with errors_of_all("Checkpointer", process_group):
             unused = {"background_deadline"} if wait else ()
             known = [name for name in names_of(CheckpointerKeywords) if name not in unused]
             refuse_unknown("Checkpointer", options, [*_OWN, "process_group", "no_dist", *known])
@@ -176,20 +172,28 @@ class Checkpointer:
         self._saving = ""  # what is under way, for messages
         self._is_ranked = True  # the save under way has the number of keep_best
         self._has_warned = False  # that one has not
+        self._has_mapped = False  # see _map_ahead
 
     def step(
         self, step: int, state_dict: Mapping[Any, Any], *, provenance: Provenance | None = None
     ) -> SaveFuture | _sealpoint.CommitInfo | None:
-        """Saves if ``step`` is due.
+        """Saves if ``step`` is due. Collective: all ranks call it.
+
+        Args:
+            step: Step that the training loop has just completed.
+            state_dict: As for ``sealpoint.torch.save``.
+            provenance: As for ``save``.
 
         Returns:
-            The result of ``save`` or ``save_async``; None if no save was due or it failed.
+            The result of ``save`` or ``save_async``, or None if no save was due or the save failed.
 
         Raises the error of the preceding save, unless ``on_error`` is "warn". Raises SystemExit as ``on_sigterm`` describes.
         """
         if not is_integer(step):  # an error of save(), on all ranks
             return self.save(step, state_dict, provenance=provenance)
         is_due, is_told = self._look(step)
+        if not is_due and not self._has_mapped:
+            self._has_mapped = self._map_ahead(state_dict)
         if not is_told or self.is_ending:
             return self.save(step, state_dict, provenance=provenance) if is_due else None
         self.is_ending = True
@@ -200,8 +204,21 @@ class Checkpointer:
             raise SystemExit(EXIT_STATUS)
         return saved
 
+    def _map_ahead(self, state: Any) -> bool:
+        """Starts to map the memory of the first background save. Returns False if it is too early. Local."""
+        if self._wait:
+            return True
+        session, options = session_of(self._group), SaveOptions(**self._options)
+        writers = options.writer_ranks or range(session.size)
+        with contextlib.suppress(Exception):  # the save will raise an error of the state on all ranks
+            return session.rank not in writers or session.map_ahead(options, lambda: bytes_to_stage(state, len(writers)))
+        return True
+
     def _look(self, step: int) -> tuple[bool, bool]:
-        """Whether a save is due, and whether a rank was told to end. Collective at some steps, the same ones on all ranks."""
+        """Returns whether a save is due, and whether a rank received SIGTERM.
+
+        Collective at some steps, which are the same on all ranks.
+        """
         is_due = self._steps > 0 and step % self._steps == 0
         if self._on_sigterm is not None and self._is_within:
             self._sigterm.install()
@@ -210,10 +227,10 @@ class Checkpointer:
         if step < self._next_look <= step + self._looked:
             return is_due, False
         own = self._clock.look(step, self._sigterm.is_told)
-        looks = [Look(*one) for one in self._exchange(step, own)]
+        looks = [Look(*item) for item in self._exchange(step, own)]
         self._looked = looks[0].steps
         self._next_look = step + self._looked
-        return is_due or looks[0].is_due, any(one.is_told for one in looks)
+        return is_due or looks[0].is_due, any(look.is_told for look in looks)
 
     def _exchange(self, step: int, own: Look) -> list[Look]:
         session = session_of(self._group)
@@ -227,13 +244,17 @@ class Checkpointer:
     def save(
         self, step: int, state_dict: Mapping[Any, Any], *, provenance: Provenance | None = None
     ) -> SaveFuture | _sealpoint.CommitInfo | None:
-        """Saves now. First waits for the preceding save, which has usually completed, and raises its error.
+        """Saves now, after waiting for the preceding save, which has usually completed. Raises the error of that save.
+
+        Collective: all ranks call it. Returns as ``step`` does.
 
         Args:
-            provenance: Facts about this save, such as {"metric.loss": loss}, in addition to the common ones.
+            step, state_dict: As for ``step``.
+            provenance: Facts about this save, such as {"metric.loss": loss}, in addition to the facts passed to the
+                constructor.
         """
         self.wait()
-        self._hear_promotions()
+        self._raise_failed_promotion()
         self._saving = f"the save of step {step}"
         options = SaveOptions(**self._options, no_dist=self._no_dist, series=True, step=step, process_group=self._group)
         own = options.provenance if provenance is None else _united(options.provenance, provenance)
@@ -264,7 +285,7 @@ class Checkpointer:
             self._lineage.check(path_of(self._directory))
 
     def _log_end(self, done: Future[_sealpoint.CommitInfo], began: float) -> None:
-        """On a thread of the save. A failure is heard by the next call."""
+        """Logs a successful save. Runs on a thread of the save. If the save failed, the next call raises the error instead."""
         if Future.exception(done) is None:
             self._log_save(Future.result(done), began)
 
@@ -274,7 +295,7 @@ class Checkpointer:
             _log.info("saved step %s to %s: %.3g MB in %.1f s", info.step, info.directory, info.total_bytes / 1e6, seconds)
 
     def wait(self) -> None:
-        """Waits for the running save, raises its error, and deletes old checkpoints."""
+        """Waits for the running save, raises the error of that save, and deletes old checkpoints. Collective: all ranks call it."""
         pending, self._pending = self._pending, None
         if pending is None:
             return
@@ -287,19 +308,19 @@ class Checkpointer:
             self._prune()
 
     def finish(self) -> None:
-        """Waits as ``wait`` does and, with ``staged``, until all promotions ended; raises the error of a failed promotion.
+        """Waits as ``wait`` does. If saves are staged, also waits for all promotions, and raises the error of a failed one.
 
-        Leaving the ``with`` block calls it. Collective: all ranks call it.
+        Leaving the ``with`` block calls this method. Collective: all ranks call it.
         """
         self.wait()
         if self._options.get("staged") is None:
             return
         await_promotions(None)
-        self._hear_promotions()
+        self._raise_failed_promotion()
         self._prune()
 
-    def _hear_promotions(self) -> None:
-        """The first error of a promotion that is over, of any rank, on all of them. Collective, if saves are staged."""
+    def _raise_failed_promotion(self) -> None:
+        """Raises the first error of a failed promotion of any rank, on all ranks. Collective if saves are staged."""
         if self._options.get("staged") is None:
             return
 
@@ -322,10 +343,10 @@ class Checkpointer:
             self._lineage.forget()
         if self._on_error == "raise":
             raise error
-        _log.warning("%s failed, and training goes on without it: %s", self._saving, error)
+        _log.warning("%s failed, and training continues without it: %s", self._saving, error)
 
     def _note_rank(self, step: int, provenance: Provenance | None) -> None:
-        """Whether the checkpoint can be ranked by ``keep_best``."""
+        """Records whether ``keep_best`` can rank the checkpoint, and warns about the first one that it cannot rank."""
         if self._keep_best is None:
             return
         metric = self._keep_best[0]
@@ -341,7 +362,10 @@ class Checkpointer:
                          "a save no checkpoint is deleted", step, given, metric)
 
     def _prune(self) -> None:
-        """On rank 0; a failure there is not a failure of the training, and the next save tries again."""
+        """Deletes old checkpoints, on rank 0.
+
+        Errors are only logged, and the next save tries again.
+        """
         if self._keep is None or not self._is_ranked or session_of(self._group).rank != 0:
             return
         try:
@@ -350,7 +374,10 @@ class Checkpointer:
             _log.warning("old checkpoints were not deleted: %s", error)
 
     def newest(self) -> str | None:
-        """Returns the path of the newest committed checkpoint, or None. The same on all ranks."""
+        """Returns the path of the newest committed checkpoint, or None if there is none. Collective: all ranks call it.
+
+        Raises as ``sealpoint.Series.newest`` does, on all ranks.
+        """
 
         def find() -> str | None:
             found = Series(self._directory).newest()
@@ -360,7 +387,7 @@ class Checkpointer:
         return None if path is None else str(path)
 
     def _find_to_resume(self, required: bool, allow_foreign: bool) -> tuple[str, int] | None:
-        """The path of the newest checkpoint and its step; None: a new training begins. See ``resume``."""
+        """Returns the path of the newest checkpoint and its step, or None if a new training run begins. See ``resume``."""
         place = path_of(self._directory)
         attempt: str | None = None
 
@@ -371,16 +398,16 @@ class Checkpointer:
                 other = "" if allow_foreign else _contents(place)
                 if other:
                     raise InvalidArgumentError(
-                        f"no checkpoint of a series is here: {other}; give the directory of the series, or allow_foreign=True if a "
-                        "new training begins here", path=place,
+                        f"no checkpoint of a series is here: {other}; pass the directory of the series, or allow_foreign=True to "
+                        "start a new training run here", path=place,
                     )
                 if required:
-                    raise NotFoundError("nothing was ever committed here, and required is True", path=place)
+                    raise NotFoundError("no checkpoint was ever committed here, and required is True", path=place)
                 return None
             attempt = found.entry.attempt
             if found.entry.step is None:
                 raise InvalidArgumentError(
-                    "the newest checkpoint has no step, so that a training cannot go on from it; sealpoint.torch.load(state, path) "
+                    "the newest checkpoint has no step, so training cannot resume from it; sealpoint.torch.load(state, path) "
                     "loads it", path=found.entry.path,
                 )
             return [found.entry.path, found.entry.step]
@@ -391,20 +418,21 @@ class Checkpointer:
         return None if found is None else (str(found[0]), int(found[1]))
 
     def note_begin(self) -> None:
-        """Records the newest checkpoint when training resumes by other means than ``resume``.
+        """Records the newest checkpoint. Call it when training resumes by means other than ``resume``.
 
-        The next save then fails if another job has saved since.
+        The next save then fails if a different job has saved since this call. Each rank may call it. Raises nothing.
         """
         if session_of(self._group).rank == 0:
             with contextlib.suppress(Error):  # the save will say what it is
                 self._lineage.begin_at(path_of(self._directory))
 
     def clean(self) -> int:
-        """Removes the remains of uncommitted saves, such as saves of dead ranks, and returns the freed bytes.
+        """Removes the files of uncommitted saves, such as saves of killed jobs, and returns the number of freed bytes.
 
-        Call it while no other job saves into the series, for example before ``resume``: a running save would fail. Each
-        removed attempt leaves a marker that locks out slow writers; the next call removes it. With ``staged``, complete local
-        checkpoints are promoted first, because that marker would block them. Collective. Raises IoError and others.
+        Call it while no other job saves into the series, for example before ``resume``: a running save would fail. For each removed
+        attempt, the call leaves a marker that prevents slow writers from committing; the next call to ``clean`` removes the marker.
+        If saves are staged, complete local checkpoints are promoted first, because such a marker would prevent their promotion.
+        Collective: all ranks call it. Raises as ``sealpoint.Series.clean`` does.
         """
         self.wait()
         self._resume_promotions()
@@ -428,7 +456,7 @@ class Checkpointer:
             resume_promotions(staged, self._directory, keep_local=keep_local, process_group=self._group)
 
     def _ask(self, kind: str, make: Callable[[], Any], **same: Any) -> Any:
-        """What make() returns on rank 0. ``same``: arguments of the call, which must be the same on all ranks."""
+        """Calls make() on rank 0 and returns its result on every rank. ``same``: arguments that must be equal on all ranks."""
         deadline = self._options.get("deadline", DEADLINE_DEFAULT_SECONDS)
         with session_of(self._group).call(kind, self._directory, same=same, deadline=deadline) as call:
             return call.run_on_first(make)
@@ -440,32 +468,33 @@ class Checkpointer:
         """Loads the newest usable checkpoint into the state. Collective: all ranks call it.
 
         Args:
-            required: Raise if there is nothing to resume from, for example in a restarted job, in case an empty directory
-                means that the file system is not mounted.
-            allow_foreign: Start a new training here although the directory has checkpoints of other programs.
-            options: As for ``load``. Findings of the contract are logged ("sealpoint").
+            state_dict: As for ``load``.
+            required: Raise NotFoundError if there is no checkpoint. Use it in a restarted job, where an empty directory may mean
+                that the file system is not mounted.
+            allow_foreign: Start a new training run even if the directory contains checkpoints of other programs.
+            options: As for ``load``. Findings of the load (``LoadReport``) are logged to the logger ``sealpoint``.
 
         Returns:
-            The step of the checkpoint, or None if nothing was ever saved.
+            The step of the checkpoint, or None if no checkpoint was ever saved.
 
         Raises:
-            NotFoundError: nothing was ever saved, and ``required`` is true.
-            InvalidArgumentError: the directory is not a series but has series or checkpoints of other programs, or the newest
-                checkpoint has no step.
+            NotFoundError: no checkpoint was ever saved, and ``required`` is true.
+            InvalidArgumentError: the directory is not itself a series but a parent of series, or it holds other programs'
+                checkpoints; or the newest checkpoint has no step.
             IoError: neither the series nor its parent directory exists.
             Error: as for ``load``.
 
         Errors are the same on all ranks.
         """
-        with _errors_of_all("resume", self._group):
+        with errors_of_all("resume", self._group):
             refuse_unknown("Checkpointer.resume", options, ["required", "allow_foreign", *names_of(ResumeKeywords)])
         self._resume_promotions()
         found = self._find_to_resume(required, allow_foreign)
-        if found is None:
-            return None
-        path, step = found
-        log_findings(load(state_dict, path, process_group=self._group, **options))
-        return step
+        if found is not None:
+            log_findings(load(state_dict, found[0], process_group=self._group, **options))
+        # An optimizer may have no state yet: the first step that does not save counts it.
+        self._map_ahead(state_dict)
+        return None if found is None else found[1]
 
     def __repr__(self) -> str:
         return f"<sealpoint.torch.Checkpointer {self._directory!r}: every={self._every}, keep={self._keep}>"

@@ -68,7 +68,7 @@ def _forget_ended() -> None:
 
 @atexit.register
 def _leave_abandoned() -> None:
-    """Lets the process exit without destroying abandoned links."""
+    """Keeps abandoned links from being destroyed when the process exits."""
     _forget_ended()
     for links, _ in _abandoned:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(links))
@@ -83,18 +83,19 @@ def name_of_ranks(process_group: dist.ProcessGroup, ranks: Sequence[int]) -> str
 class TorchCommunicator:
     """The ranks of a torch process group, connected by private gloo groups.
 
-    Construction is collective over ``process_group`` (None: the default group). The training's own group is never used
-    afterwards, regardless of its backend: two threads on one group would mix up their messages, and NCCL uses device
-    memory. Any thread may drive a gloo group, so background saves complete without polling. After an error the object
-    must not be used again.
+    Construction is collective over ``process_group`` (None: the default group). Afterwards ``process_group`` is never used,
+    regardless of its backend: if two threads used one group, their messages would be mixed up, and NCCL uses device memory. Any
+    thread may drive a gloo group, so background saves complete without polling. After an error the communicator must not be used
+    again.
 
     Args:
         process_group: Ranks to connect.
-        purpose: Distinguishes communicators of the same ranks that threads create concurrently, in no fixed order.
-        deadline: Timeout in seconds of the construction and of each call. None: no timeout.
+        purpose: Distinguishes communicators of the same ranks that several threads create concurrently, in no fixed
+            order.
+        deadline: Timeout in seconds for the construction and for each call. None: no timeout.
 
     Raises:
-        TimeoutError: ranks did not arrive. Names them.
+        TimeoutError: some ranks did not arrive. The error names these ranks.
         CommError: the ranks could not be connected.
 
     Examples:
@@ -133,7 +134,7 @@ class TorchCommunicator:
 
     @classmethod
     def of_links(cls, links: Links, name: str, rank: int, size: int, deadline: float | None) -> TorchCommunicator:
-        """Creates a communicator with a unique name."""
+        """Creates a communicator. ``name`` must be unique and equal on all ranks."""
         made = cls.__new__(cls)
         made._set_up(links, name, rank, size, deadline)
         return made
@@ -142,9 +143,11 @@ class TorchCommunicator:
         return f"<sealpoint.torch.TorchCommunicator: rank {self.rank} of {self.size}>"
 
     def set_deadline(self, seconds: float | None) -> None:
+        """Sets the timeout for each later call, in seconds. None: no timeout."""
         self._seconds = seconds_of(seconds)
 
     def interrupt(self, reason: str) -> None:
+        """Makes the running call and all later calls on this rank raise CommError with ``reason``. Callable from any thread."""
         self._interrupted = reason
 
     def duplicate_for_background(self) -> TorchCommunicator:
@@ -160,13 +163,16 @@ class TorchCommunicator:
             self.look()
 
     def _do(self, exchange: Callable[[Run], T]) -> T:
-        """Returns the result of exchange(run); all uses of ``run`` share the deadline of one call."""
+        """Returns the result of exchange(run).
+
+        All uses of ``run`` by ``exchange`` share one deadline.
+        """
         self._exchange_count += 1
         started = time.monotonic()
         return exchange(lambda options, begin: self._run(options, begin, started))
 
     def _run(self, options: Any, begin: Callable[[Any], Any], started: float) -> None:
-        """Waits in slices, so that signals, interrupt() and the deadline are noticed."""
+        """Starts a collective and waits for it in short intervals, so that it notices signals, interrupt() and the deadline."""
         if self._interrupted is not None:
             raise CommError(f"the communicator was interrupted: {self._interrupted}")
         work = None
@@ -198,7 +204,7 @@ class TorchCommunicator:
     def _late(self, started: float) -> TimeoutError:
         passed = time.monotonic() - started
         who = self._reports.text_of_absent(self._exchange_count)
-        return TimeoutError(f"{who} did not come within {self._seconds:.4g} s ({passed:.1f} s passed)", rank=self.rank)
+        return TimeoutError(f"{who} did not arrive within {self._seconds:.4g} s ({passed:.1f} s passed)", rank=self.rank)
 
     def barrier(self) -> None:
         self._do(self._links.barrier)
@@ -212,7 +218,10 @@ class TorchCommunicator:
         self._do(lambda run: self._links.broadcast(run, tensor, root))
 
     def _first_message(self, messages: Sequence[Message]) -> torch.Tensor:
-        """Builds one row per message, of the same size on all ranks: its size, the longest size, and its first bytes."""
+        """Builds one row per message: its size, the size of the longest message, and its first bytes.
+
+        All rows have the same size on all ranks.
+        """
         room = min(_ROOM_MAX_BYTES, _ROOM_TOGETHER_BYTES // self.size)
         rows = torch.zeros((len(messages), _HEAD_BYTES + room), dtype=torch.uint8)
         longest = max(len(message) for message in messages)
@@ -225,7 +234,7 @@ class TorchCommunicator:
 
     @staticmethod
     def _head_of(rows: torch.Tensor) -> tuple[list[int], int]:
-        """Returns the sizes of the messages, and the longest size on any rank."""
+        """Returns the sizes of the messages, and the size of the longest message on any rank."""
         numbers = rows[:, :_HEAD_BYTES].contiguous().view(torch.int64)
         return numbers[:, 0].tolist(), int(numbers[:, 1].max().item())
 
@@ -244,7 +253,7 @@ class TorchCommunicator:
         return _view(tensor) if message is None else message
 
     def _gather_first(self, message: Message) -> tuple[torch.Tensor, list[int], bool]:
-        """Gathers the first messages of all ranks, their sizes, and whether they are complete."""
+        """Gathers the first bytes of all messages. Returns them, the sizes of the messages, and whether all are complete."""
         first = self._first_message([message])
         rows = self._gather_equal(first.reshape(-1))
         sizes, longest = self._head_of(rows)
@@ -263,7 +272,7 @@ class TorchCommunicator:
         padded = torch.zeros(longest, dtype=torch.uint8)
         padded[: data.numel()] = data
         gathered = self._gather_equal(padded)
-        return [_view(one[:size]) for one, size in zip(gathered, sizes, strict=True)]
+        return [_view(item[:size]) for item, size in zip(gathered, sizes, strict=True)]
 
     def _all_gather_in_turn(self, data: torch.Tensor, sizes: list[int]) -> list[Message]:
         gathered: list[Message] = []
@@ -276,7 +285,7 @@ class TorchCommunicator:
 
     def _exchange(self, outgoing: torch.Tensor, sent: list[int], received: list[int]) -> list[Message]:
         incoming = self._do(lambda run: self._links.all_to_all(run, outgoing, sent, received))
-        return [_view(one) for one in torch.split(incoming, received)]
+        return [_view(item) for item in torch.split(incoming, received)]
 
     def gather(self, message: Message, root: int) -> list[Message] | None:
         rows, sizes, is_all = self._gather_first(message)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Contract of a load."""
+"""Contract for a load."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from sealpoint._errors import InvalidArgumentError
 
 
 class Contract:
-    """Actions for differences between a state dict and a checkpoint: each "error", "report" or "allow".
+    """Actions for differences between a state dict and a checkpoint. Each action is "error", "report" or "allow".
 
     Args:
-        missing: A place of the state is not stored. "report" and "allow" leave it unchanged.
-        unexpected: A stored place is in no rank's state.
+        missing: A value of the state is not stored. "report" and "allow" leave the value unchanged.
+        unexpected: A stored name is in no rank's state.
         shape, coverage: For tensors, as for ``Checkpoint.read``.
-        dtype: The dtype of a tensor differs. It is converted only with ``convert`` of ``load``.
-        kind: A tensor meets a value, or a list has another length. "report" and "allow" leave it unchanged.
-        per_rank: Another number of ranks saved ``per_rank`` values. "report" and "allow" leave them unchanged.
+        dtype: The dtype of a tensor differs. The option ``convert`` of ``load`` is needed to convert elements.
+        kind: The state has a tensor where the checkpoint has a value of a different kind, or the reverse, or a list has
+            a different length. "report" and "allow" leave the state unchanged.
+        per_rank: A different number of ranks saved ``per_rank`` values. "report" and "allow" leave these values
+            unchanged.
 
     Examples:
         >>> import torch, sealpoint.torch as sp
@@ -47,5 +49,8 @@ class Contract:
 
     @staticmethod
     def partial() -> Contract:
-        """Returns a contract for loading a part of a checkpoint: stored places outside the state are allowed."""
+        """Returns a contract for loading a part of a checkpoint: stored names that the state does not have are allowed.
+
+        Not collective. Raises nothing.
+        """
         return Contract(unexpected="allow")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flattened names of torch.distributed.checkpoint, and the tree of a checkpoint."""
+"""Maps the flattened names that torch.distributed.checkpoint uses to the tree of a checkpoint."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def _branches(node: Node, path: TreePath = ()) -> Iterator[tuple[TreePath, Node]
 
 
 class StoredState(Mapping[str, STORAGE_TYPES]):
-    """The content of a checkpoint by flattened name, as DCP metadata; entries are built on access.
+    """The content of a checkpoint by flattened name, in the form of DCP metadata. Entries are built on access.
 
-    A tensor is one chunk: the library locates its parts. Mappings can be requested as values, because planners that do not
-    flatten use them this way, but are not listed.
+    Each tensor is one chunk, because the library itself locates the parts of a tensor. Mappings are not listed, but planners that
+    do not flatten states can request mappings as values.
     """
 
     def __init__(self, tree: Node, checkpoint: Checkpoint) -> None:
@@ -58,11 +58,11 @@ class StoredState(Mapping[str, STORAGE_TYPES]):
         for path, node in flatten(tree):
             name = text_of(path)
             if name in self._nodes:
-                raise UnsupportedError("two places of the checkpoint have this name in DCP", object=name)
+                raise UnsupportedError("two places of the checkpoint have the same name in DCP", object=name)
             self.paths[name], self._nodes[name] = path, node
 
     def node(self, name: str) -> Node:
-        """Returns the node of a name. Raises KeyError."""
+        """Returns the node with this name. Raises KeyError."""
         if name in self._nodes:
             return self._nodes[name]
         if self._within is None:
@@ -111,12 +111,12 @@ def tensor_name(node: Node) -> str:
 
 def path_text(path: Path | None, what: str) -> str:
     if path is None:
-        raise InvalidArgumentError(f"{what} has no path; give it one, or give DCP a checkpoint_id")
+        raise InvalidArgumentError(f"{what} has no path; pass one, or a checkpoint_id to DCP")
     return path_of(path)
 
 
 def is_path(checkpoint_id: Any) -> bool:
-    """Tells whether the name is a directory path and not a network address."""
+    """Tells whether ``checkpoint_id`` is the path of a directory, as opposed to a network address."""
     if not isinstance(checkpoint_id, (str, os.PathLike)):
         return False
     try:
@@ -132,12 +132,12 @@ def _own_place(group: dist.ProcessGroup | None, no_dist: bool) -> tuple[int, int
 
 
 def check_rank(rank: int | None, group: dist.ProcessGroup | None, no_dist: bool) -> None:
-    """Checks that DCP was given the same group; DCP does not pass it on."""
+    """Checks, by the rank, that ``dcp.save`` received the same group. DCP passes on only the rank."""
     place, _ = _own_place(group, no_dist)
     if rank is not None and rank != place:
         raise InvalidArgumentError(
-            f"rank is {place} in the process_group given here, {rank} in that of DCP; "
-            "give both the same process_group and no_dist"
+            f"rank is {place} in the process_group passed here, but {rank} in that of DCP; "
+            "pass the same process_group and no_dist to both"
         )
 
 
@@ -145,6 +145,6 @@ def check_size(count: int, group: dist.ProcessGroup | None, no_dist: bool) -> No
     _, size = _own_place(group, no_dist)
     if count != size:
         raise InvalidArgumentError(
-            f"the process_group given here has {size} ranks, that of DCP {count}; "
-            "give both the same process_group and no_dist"
+            f"the process_group passed here has {size} ranks, but that of DCP has {count}; "
+            "pass the same process_group and no_dist to both"
         )

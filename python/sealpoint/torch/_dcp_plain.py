@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DCP saves through the coordinator: each rank writes blobs, the coordinator commits."""
+"""DCP saves through the coordinator: each rank writes blobs, and the coordinator commits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BLOBS = "sealpoint.blobs"
 
 
 def check_is_new(path: str) -> None:
-    """Raises AlreadyExistsError before anything is written. The commit itself is exclusive, too."""
+    """Raises AlreadyExistsError early, before anything is written. The commit checks it again, atomically."""
     check_none(path)
     try:
         open_checkpoint(path, check_files=False).close()
@@ -35,7 +35,7 @@ def check_is_new(path: str) -> None:
 
 
 def _bytes_of(memory: torch.Tensor) -> Any:
-    """Views a tensor as bytes, with one more axis for multi-byte elements: numpy lacks some dtypes."""
+    """Views a tensor as bytes, with an additional axis for multi-byte elements, because numpy lacks some dtypes."""
     dense = memory.cpu().contiguous()
     data = torch.empty(0, dtype=torch.uint8) if dense.numel() == 0 else dense.reshape(-1).view(torch.uint8)
     size = dense.element_size()
@@ -43,7 +43,7 @@ def _bytes_of(memory: torch.Tensor) -> Any:
 
 
 def write(path: str, plan: SavePlan, planner: SavePlanner, options: SaveOptions) -> list[WriteResult]:
-    """Writes one rank's part. Returns values and blob summaries in the results."""
+    """Writes one rank's part. Returns results that contain the rank's values and blob summaries."""
     results = []
     with BlobWriter(path, step=options.step) as writer:
 
@@ -72,10 +72,10 @@ def write(path: str, plan: SavePlan, planner: SavePlanner, options: SaveOptions)
 
 
 def commit(path: str, metadata: Metadata, results: list[list[WriteResult]], options: SaveOptions) -> None:
-    """Commits on the coordinator. An error leaves the blobs without a checkpoint."""
+    """Commits on the coordinator. After an error the blobs remain, but there is no checkpoint."""
     summaries: list[bytes] = []
     nodes: dict[str, Node] = {}
-    for result in (one for of_rank in results for one in of_rank):
+    for result in (item for of_rank in results for item in of_rank):
         name = result.index.fqn
         if name == _BLOBS:
             summaries.extend(result.storage_data)

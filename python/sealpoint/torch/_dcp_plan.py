@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The items that a torch.distributed.checkpoint plan assigns to a rank."""
+"""Items that a torch.distributed.checkpoint plan assigns to a rank."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def value_of(item: WriteItem, planner: SavePlanner) -> Any:
 
 
 def memory_of(item: WriteItem, planner: SavePlanner) -> tuple[_shards.Numbers, _shards.Box, torch.Tensor]:
-    """Returns (shape of the whole tensor, box on this rank, its elements)."""
+    """Returns (shape of the whole tensor, box on this rank, elements of the box)."""
     name, data = item.index.fqn, item.tensor_data
     memory = planner.resolve_data(item)
     if data is None or not isinstance(memory, torch.Tensor):
@@ -54,13 +54,13 @@ def memory_of(item: WriteItem, planner: SavePlanner) -> tuple[_shards.Numbers, _
 
 
 def live_value(planner: Any, name: str) -> Any:
-    """Returns the value at this name in the planner's state before flattening, or None."""
+    """Returns the value with this name in the planner's state before flattening, or None."""
     state = getattr(planner, "state_dict", None)
     return state.get(name) if isinstance(state, Mapping) else None
 
 
 def is_in_boxes(value: Any) -> bool:
-    """Tells whether a rank holds several boxes of the tensor; DCP plans have one per DTensor."""
+    """Tells whether a rank has several boxes of the tensor. A DCP plan has only one box per DTensor."""
     return isinstance(value, DTensor) and len(_shards.boxes_of(value)) > 1
 
 
@@ -68,12 +68,12 @@ _DEFAULTS = ("resolve_data", "lookup_object", "transform_object")
 
 
 def _gives_state(planner: SavePlanner) -> bool:
-    """Tells whether the planner returns the value of its state for an item, unchanged."""
+    """Tells whether, for an item, the planner returns the value in its state unchanged."""
     return all(getattr(type(planner), name, None) is getattr(DefaultSavePlanner, name) for name in _DEFAULTS)
 
 
 def _is_whole(items: list[WriteItem], boxes: list[_shards.LocalBox]) -> bool:
-    """Tells whether a rank has one box of a tensor, and the plan contains that box."""
+    """Tells whether a rank has exactly one box of a tensor, and the plan contains that box."""
     data = items[0].tensor_data
     if len(boxes) != 1 or len(items) != 1 or data is None:
         return False
@@ -96,7 +96,7 @@ def _by_name(items: list[WriteItem]) -> dict[str, list[WriteItem]]:
 
 
 class PlannedState(Gathered):
-    """A plan with the items to save."""
+    """The items of a plan, as a state to save."""
 
     def __init__(
         self, plan: SavePlan, planner: SavePlanner, rank: int, size: int, allow_pickle: bool, names: FirstNames
@@ -143,7 +143,7 @@ class PlannedState(Gathered):
             self.slots.append(_shards.slot_of(name, dtype, shape, box, memory))
 
     def _add_inner(self, name: str, value: Any) -> str:
-        """Adds a tensor within a value, such as a tuple."""
+        """Adds a tensor that is nested in a value, such as a tuple."""
         if not isinstance(value, torch.Tensor) or isinstance(value, DTensor):
             raise UnsupportedError("a sharded tensor within a value; DCP flattens mappings and lists only", tensor=name)
         self.slots.extend(_shards.source_slots(value, name, self.kept.append))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loading by torch.distributed.checkpoint."""
+"""Loads by torch.distributed.checkpoint."""
 
 from __future__ import annotations
 
@@ -46,23 +46,23 @@ class _Open(NamedTuple):
 
 
 class StorageReader(storage.StorageReader):
-    """Reads checkpoints of this library for ``dcp.load``, with any planner.
+    """Reads Sealpoint checkpoints for ``dcp.load``, with any planner.
 
-    Collective: all ranks of the group load together, in any layout. Plans bypass DCP's coordinator. In addition to DCP's
-    checks, these are errors that name the key: a stored key in no rank's state, a value where the state has a tensor, and
-    a dtype other than the stored one. ``per_rank`` values are loaded as the plain value of the rank, because DCP drops
-    objects that are to be replaced.
+    Collective: all ranks of the group load together, in any layout. Plans bypass DCP's coordinator. In addition to DCP's checks, a
+    load raises an error, which names the key, if a stored key is in no rank's state, if the checkpoint has a value where the state
+    has a tensor, or if the dtypes differ. Each ``per_rank`` value is loaded as a plain value, because DCP drops the wrapper object
+    that it replaces.
 
     Args:
         path: Directory of the checkpoint; overridden by DCP's ``checkpoint_id``.
         process_group: As passed to DCP. Default: all ranks.
         no_dist: As passed to DCP: this process loads alone.
-        unexpected: Action for stored keys in no rank's state: "error", or "allow" to load a part.
+        unexpected: Action for stored keys that are in no rank's state: "error", or "allow" to load only a part of the checkpoint.
         allow_pickle, deadline, memory_budget_bytes: As for ``sealpoint.torch.save``.
         convert, threads, share_chunks: As for ``sealpoint.torch.load``.
         progress: As for ``sealpoint.Checkpoint.read``.
 
-    Raises the errors of ``sealpoint.torch.load`` within the CheckpointException of DCP, on all ranks.
+    Errors are the errors of ``sealpoint.torch.load``, wrapped in DCP's CheckpointException, on all ranks.
 
     Examples:
         >>> import torch, torch.distributed.checkpoint as dcp
@@ -108,7 +108,7 @@ class StorageReader(storage.StorageReader):
         return _dcp_names.is_path(checkpoint_id)
 
     def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
-        """Opens the checkpoint. Collective over the group; ``rank=`` for a single rank is not supported."""
+        """Opens the checkpoint. Collective over the group. The argument ``rank`` is not supported."""
         if "rank" in kwargs and self._failure is not None:
             raise self._failure
         self._failure = self._open = None
@@ -163,7 +163,7 @@ class StorageReader(storage.StorageReader):
 
         request, answers = agree(call, make, "compared their states with the checkpoint")
         if opened.generation != opened.session.generation:
-            raise CommError("the groups of the ranks were made anew since the checkpoint was opened")
+            raise CommError("the ranks were reconnected since the checkpoint was opened")
         unmatched = unmatched_of(names, [answer[1:] for answer in answers])
         if lost := _optimizers.without_state(names, unmatched):
             found = [("optimizer", path.rstrip("."), _optimizers.NO_PLACES) for path in lost]
@@ -181,12 +181,12 @@ class StorageReader(storage.StorageReader):
             progress=options.progress,
         )
         if any(answer[0] for answer in answers):
-            agree(call, lambda: (request.destinations.compare(), b""), "compared what was loaded twice")
+            agree(call, lambda: (request.destinations.compare(), b""), "compared the results of two loads")
         agree(call, request.commit, "set the values of their states")
 
 
 class _Request:
-    """Destinations of the items in one rank's plan."""
+    """The items in one rank's plan, with their destinations."""
 
     def __init__(self, stored: StoredState, planner: LoadPlanner, rank: int, size: int, allow_pickle: bool) -> None:
         self.destinations = Destinations()
@@ -199,7 +199,7 @@ class _Request:
         self._rank_values: dict[str, Node] | None = None
 
     def names(self, stored: list[str]) -> set[str]:
-        """Returns the names that the state has, including tensors without elements on this rank."""
+        """Returns the names in the state, including names of tensors that have no elements on this rank."""
         found = {item.storage_index.fqn for item, _ in [*self._tensors, *self._values]}
         state = getattr(self._planner, "state_dict", None)
         if isinstance(state, Mapping):
@@ -257,7 +257,7 @@ class _Request:
         return stored
 
     def _inner_tensor(self, name: str) -> torch.Tensor:
-        """A tensor within a value: new, and whole."""
+        """Returns a new, unsharded tensor for a tensor that is nested in a value."""
         stored = self._stored.checkpoint[name]
         if stored.dtype_name not in DTYPE_OF:
             raise UnsupportedError(f"this torch has no dtype {stored.dtype_name}", tensor=name)
@@ -266,7 +266,7 @@ class _Request:
         return tensor
 
     def commit(self) -> tuple[None, bytes]:
-        """Applies the plan after all data was read and verified. For use in ``agree``."""
+        """Passes the loaded data to the planner. ``agree`` calls it after all data was read and verified."""
         for item, tensor in self._tensors:
             self._planner.commit_tensor(item, tensor)
         for item, value in self._values:

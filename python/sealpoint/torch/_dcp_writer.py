@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Saving by torch.distributed.checkpoint."""
+"""Saves by torch.distributed.checkpoint."""
 
 from __future__ import annotations
 
@@ -34,25 +34,26 @@ _latest: dict[str, tuple[str, int, str]] = {}
 
 
 class StorageWriter(storage.StorageWriter):
-    """Writes the states of ``dcp.save`` and ``dcp.async_save``, with any planner, as checkpoints of this library.
+    """Writes the states of ``dcp.save`` and ``dcp.async_save`` as Sealpoint checkpoints, with any planner.
 
-    Collective. Ranks plan among themselves over a private gloo group and bypass DCP's coordinator, unless
-    ``through_coordinator``. Replicated values are stored once and must be equal. The object can be pickled and reused for
-    further saves, also in the process of ``async_save``.
+    Collective. Unless ``through_coordinator`` is true, the ranks plan among themselves over a private gloo group and bypass DCP's
+    coordinator. Replicated values are stored once and must be equal. The writer can be pickled and reused for further saves,
+    including saves in the process that ``async_save`` starts.
 
     Args:
         path: Directory of the new checkpoint, created if missing; overridden by DCP's ``checkpoint_id``.
-        through_coordinator: DCP gathers plans, metadata and results, and its coordinator commits. Slower, and differing
-            replicas stay undetected, as with other writers. Sends no messages besides DCP's own.
+        through_coordinator: Let DCP gather plans, metadata and results, and let its coordinator commit. No messages are sent
+            besides DCP's own. Such a save is slower and, as with other DCP writers, does not detect replicas that differ.
         process_group: As passed to DCP. Default: all ranks.
         no_dist: As passed to DCP: this process saves alone.
-        frozen: As for ``sealpoint.torch.save``. Without ``parent``, frozen tensors are linked from the last checkpoint
-            saved by this process into the same folder.
+        frozen: As for ``sealpoint.torch.save``. If ``parent`` is not set, frozen tensors are linked from the last
+            checkpoint that this process saved into the same folder.
         memory_budget_bytes: Staging memory, fixed by the first save of the process group.
-        codec, codec_level, chunk_size_bytes, step, parent, provenance: As for ``sealpoint.save``.
+        codec, codec_level, chunk_size_bytes, stored_cuts, fingerprints, step, parent, provenance: As for
+            ``sealpoint.save``.
         compare_replicas, allow_pickle, full_every, deadline: As for ``sealpoint.torch.save``.
 
-    Raises the errors of ``sealpoint.torch.save`` within the CheckpointException of DCP, on all ranks.
+    Errors are the errors of ``sealpoint.torch.save``, wrapped in DCP's CheckpointException, on all ranks.
 
     Examples:
         >>> import torch, torch.distributed.checkpoint as dcp
@@ -68,7 +69,8 @@ class StorageWriter(storage.StorageWriter):
         options.setdefault("memory_budget_bytes", _MEMORY_BUDGET_BYTES)
         options["parent"] = parent_of(options.get("parent"))
         if through_coordinator and options.get("frozen"):
-            raise InvalidArgumentError("frozen needs through_coordinator=False: DCP's coordinator knows no older checkpoint")
+            raise InvalidArgumentError("frozen needs through_coordinator=False: DCP's coordinator does not know the preceding "
+                                       "checkpoint")
         self._path = None if path is None else _dcp_names.path_text(path, "the StorageWriter")
         self._through_coordinator = through_coordinator
         self._options = SaveOptions(**options, background_deadline=None)
@@ -146,20 +148,23 @@ class StorageWriter(storage.StorageWriter):
         return PlannedState(plan, planner, call.rank, call.size, self._options.allow_pickle, names)
 
     def finish(self, metadata: Metadata, results: list[list[storage.WriteResult]]) -> None:
-        """Does nothing unless ``through_coordinator``: otherwise the checkpoint is already committed."""
+        """Commits the checkpoint if ``through_coordinator``. If not, the checkpoint is already committed."""
         if self._through_coordinator:
             path = _dcp_names.path_text(self._path, "the StorageWriter")
             _dcp_plain.commit(path, metadata, results, self._options)
 
 
 def _whole_plan(plan: SavePlan, planner: SavePlanner) -> SavePlan:
-    """The plan of a save that is as the one before it: a planner that caches gives an empty one then."""
+    """Returns the plan, or the planner's cached plan if the plan is empty.
+
+    DCP passes an empty plan if the plan has not changed since the preceding save.
+    """
     if plan.usable:
         return plan
     key = getattr(planner, "_cached_plans_key", None)
     cached = getattr(SavePlanner, "_cached_save_plan", {}).get(key)
     if not isinstance(cached, SavePlan):
         raise InvalidArgumentError(
-            f"the planner {type(planner).__name__} gave no plan, and has none in its cache; expected one of them"
+            f"the planner {type(planner).__name__} returned no plan and has no cached one; expected one of them"
         )
     return cached

@@ -21,7 +21,7 @@ _KINDS = {
     "kind": "of another kind",
     "dtype": "of another dtype",
     "shape": "of another shape",
-    "per_rank": "saved by another number of ranks",
+    "per_rank": "saved by a different number of ranks",
 }
 _OF_OPTIMIZERS = re.compile(r"(^|\.)state\.(?P<name>[^.]*)")
 Difference = tuple[str, str, str]  # kind, path, detail; the detail may be empty
@@ -30,7 +30,10 @@ Stored = Callable[[str], tuple[str, tuple[int, ...]] | None]
 
 
 def of_tensors(slots: Iterable[Slot], stored: Stored, *, dtype: bool, shape: bool) -> list[Difference]:
-    """Lists destinations with another dtype or shape than stored. The library detects them too, but one at a time."""
+    """Lists destinations whose dtype or shape differs from the dtype or shape of the stored tensor.
+
+    The library also detects these differences, but reports only one difference per call.
+    """
     found: dict[Difference, None] = {}
     for slot in slots:
         one = stored(slot.name)
@@ -42,31 +45,32 @@ def of_tensors(slots: Iterable[Slot], stored: Stored, *, dtype: bool, shape: boo
 
 
 def text_of_all(differences: list[Difference], unmatched: Collection[str], hint: str) -> str:
-    """Formats the number of differences by kind, the first of each, and a likely reason.
+    """Formats the number of differences of each kind, the first difference of each kind, and a likely reason.
 
     Args:
-        unmatched: Stored places in no rank's state.
+        unmatched: Stored places that no rank's state has.
         hint: Advice on loading a part of a checkpoint.
     """
     missing = dict.fromkeys(path for kind, path, _ in differences if kind == "missing").keys()
     part = extra_part(unmatched, missing), extra_part(missing, set(unmatched))
     parts = []
     for kind, what in _KINDS.items():
-        found = [(path, detail) for one, path, detail in differences if one == kind]
+        found = [(path, detail) for difference, path, detail in differences if difference == kind]
         if found:
             near = unmatched if kind == "missing" and part == (None, None) else ()
             named = ", ".join(_named(path, detail, near) for path, detail in found[:_NAMED_MAX])
             more = f" and {len(found) - _NAMED_MAX} more" if len(found) > _NAMED_MAX else ""
             parts.append(f"{len(found)} {what}: {named}{more}")
-    for one, whose, others in ((part[0], "the checkpoint's", "state's"), (part[1], "the state's", "checkpoint's")):
-        if one is not None:
-            parts.append(f"{one[1]} of {whose} names have a part {one[0]!r}, without which they are the {others}: give the module "
-                         "within a wrapper, or rename= to sealpoint.torch.load()")
+    for extra, owner, other in ((part[0], "checkpoint", "state"), (part[1], "state", "checkpoint")):
+        if extra is not None:
+            parts.append(f"{extra[1]} names of the {owner} differ from names of the {other} only by the part {extra[0]!r}: pass "
+                         "the "
+                         "module without its wrapper, or rename= to sealpoint.torch.load()")
     parts += _ways_out(differences, missing)
     if all(kind == "unexpected" for kind, _, _ in differences):
         if any(_OF_OPTIMIZERS.search(path) for path in unmatched):
-            parts.append("an optimizer has no places for its state before its first step: give sealpoint.torch.load() the "
-                         "optimizer itself, or let get_state_dict() make them")
+            parts.append("an optimizer has no places for its state before its first step: pass the optimizer itself to "
+                         "sealpoint.torch.load(), or create them with get_state_dict()")
         parts.append(f"{hint} loads a part of a checkpoint")
     return "; ".join(parts)
 
@@ -76,15 +80,15 @@ def _ways_out(differences: list[Difference], missing: Collection[str]) -> Iterat
     states = [match for path in missing if (match := _OF_OPTIMIZERS.search(path))]
     if missing and len(states) == len(missing):
         if all(match["name"].isdecimal() for match in states):
-            yield ("an optimizer that has more state than was stored, as after more steps, is emptied by optimizer.state.clear() "
+            yield ("the optimizer has more state than was stored, for example from later steps: call optimizer.state.clear() "
                    "before the load")
         else:
             yield ("get_state_dict() makes state for parameters that never had a gradient: give sealpoint.torch.load() the "
                    'optimizer itself, or keep that state as it is with contract=Contract(missing="allow")')
     elif missing:
-        yield 'contract=Contract(missing="allow") keeps what the checkpoint does not have as it is in the state'
+        yield 'contract=Contract(missing="allow") keeps values that the checkpoint does not have'
     if "dtype" in kinds:
-        yield ('convert="widen" converts to dtypes that have every stored value, convert="exact" if each value fits, '
+        yield ('convert="widen" converts to dtypes that can represent every stored value, convert="exact" if each value fits, '
                'convert="nearest" rounds')
 
 
@@ -98,12 +102,15 @@ def _named(path: str, detail: str, near: Collection[str]) -> str:
 def raise_together(
     communicator: Call, differences: list[Difference], unmatched: Collection[str], hint: str
 ) -> NoReturn:
-    """Raises the differences of the rank with the most as the same error on all ranks. Collective; some rank has one."""
+    """Raises the same error on all ranks. It lists the differences of the rank that has the most differences.
+
+    Collective. At least one rank has a difference.
+    """
     text = text_of_all(differences, unmatched, hint)
     order = {kind: number for number, kind in enumerate(_KINDS)}
     first = min(differences, key=lambda one: order[one[0]])[1] if differences else ""
     data = json.dumps([len(differences), text, first, communicator.host]).encode()
-    answers = [json.loads(bytes(one)) for one in communicator.all_gather(data, "exchanged how their states differ")]
+    answers = [json.loads(bytes(answer)) for answer in communicator.all_gather(data, "exchanged how their states differ")]
     rank, (count, text, first, host) = max(enumerate(answers), key=lambda one: (one[1][0], -one[0]))
     others = sum(answer[:2] != [count, text] for answer in answers)
     message = f"the state differs from the checkpoint: {text}"

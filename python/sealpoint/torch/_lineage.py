@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Detects another job that saves into the same series."""
+"""Detects a different job that saves into the same series."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def provenance() -> dict[str, str | int]:
 class Lineage:
     """The checkpoints that a job saved or resumed from.
 
-    The newest checkpoint of its series is one of them, unless another job saves. Kept by the rank that reads the series. The
-    outcome of a failed save may be unknown, so the save after it is not checked.
+    If the newest checkpoint of the series is not in this record, a different job saves into the series. Only the rank that reads
+    the series uses the record. After a failed save, whose outcome may be unknown, the next save is not checked.
     """
 
     def __init__(self) -> None:
@@ -31,11 +31,11 @@ class Lineage:
         self._is_known = False
 
     def begin(self, attempt: str | None) -> None:
-        """Starts from a resume. ``attempt``: the loaded checkpoint, or None if the series was empty."""
+        """Begins the record at a resume. ``attempt``: id of the loaded checkpoint, or None if the series was empty."""
         self._own, self._is_known = set() if attempt is None else {attempt}, True
 
     def begin_at(self, directory: str) -> None:
-        """Starts from the newest checkpoint, regardless of the load. Raises the errors of the series."""
+        """Begins the record at the newest checkpoint, whether or not it was loaded. Raises the errors of ``Series``."""
         newest = _newest(directory)
         self.begin(None if newest is None else newest.attempt)
 
@@ -47,13 +47,16 @@ class Lineage:
         self._is_known = False
 
     def check(self, directory: str) -> None:
-        """Called before a save. Raises AlreadyExistsError if another job has saved here since."""
+        """Called before a save.
+
+        Raises AlreadyExistsError if a different job has saved into the series since the last recorded checkpoint.
+        """
         newest = _newest(directory)
         if self._is_known and newest is not None and newest.attempt not in self._own:
             raise AlreadyExistsError(
-                f"another job saved step {newest.step} into this series{_who(newest.path)} since this one resumed: two jobs would "
-                "overwrite each other's progress. End one of them, and start the other one again, so that it resumes from the "
-                "newest checkpoint", path=newest.path,
+                f"another job saved step {newest.step} into this series{_who(newest.path)} since this job resumed: two jobs would "
+                "overwrite each other's progress. Stop one of them and restart the other, so that it resumes from the newest "
+                "checkpoint", path=newest.path,
             )
         if not self._is_known and newest is not None and newest.attempt is not None:
             self._own.add(newest.attempt)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Private connections between ranks: gloo groups unknown to torch.distributed.
 
-torch.distributed.new_group requires all ranks of the job, or derives the name from the number of groups in the process.
+torch.distributed.new_group cannot be used: either all ranks of the job must call it, or it derives the group's name from the number
+of groups in the process.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ from sealpoint.torch._store import LOOK_FIRST_SECONDS, STORE_NAME, look_max_seco
 MESH_RANKS_MAX = 256
 # Counted from the arrival of all ranks.
 CONNECT_SECONDS = 60.0
+# Time by which gloo's own limit on a connection exceeds that of _wait.
+GLOO_GRACE_SECONDS = 5.0
 # Descriptors of a group in addition to its connections, and a reserve for the process.
 _SPARE_DESCRIPTORS = 32
 _ADDRESSES_MAX = 8
@@ -57,10 +60,10 @@ class Links(Protocol):
     def broadcast(self, run: Run, tensor: torch.Tensor, root: int) -> None: ...
 
     def all_gather(self, run: Run, tensor: torch.Tensor) -> torch.Tensor:
-        """Returns one row per rank, of one-dimensional tensors of equal size."""
+        """Gathers one-dimensional tensors of equal size. Returns one row per rank."""
 
     def all_to_all(self, run: Run, outgoing: torch.Tensor, sent: Sequence[int], received: Sequence[int]) -> torch.Tensor:
-        """Exchanges consecutive parts; ``sent`` has the size for each rank, and the result is laid out in the same way."""
+        """Sends one part of ``outgoing`` to each rank; ``sent`` has the size of each part. The result has the same layout."""
 
 
 class Mesh:
@@ -98,9 +101,9 @@ class Mesh:
 
 
 class Grid:
-    """Connects consecutive ranks in rows: each rank to its row and its column.
+    """Arranges the ranks in rows and connects each rank to all ranks in its row and in its column.
 
-    Messages to other ranks are routed via the rank in the sender's row and the receiver's column.
+    A message to any other rank goes through the rank that is in the sender's row and the receiver's column.
     """
 
     def __init__(self, row: Mesh, column: Mesh, place: tuple[int, int], shape: tuple[int, int]) -> None:
@@ -142,21 +145,21 @@ class Grid:
 
 
 def _columns_of(size: int) -> int:
-    """Returns the row length: all ranks for a mesh, otherwise the length that minimizes connections per rank. Primes use a mesh."""
+    """Returns the row length that minimizes the connections per rank. If ``size`` is prime, returns ``size``: a mesh is used."""
     if size <= MESH_RANKS_MAX:
         return size
     return size // max(rows for rows in range(1, math.isqrt(size) + 1) if size % rows == 0)
 
 
 def make_links(name: str, rank: int, size: int, end: float, check: Callable[[], None]) -> Links:
-    """Connects all ranks that pass the same unique name. Calls ``check`` while waiting.
+    """Connects all ranks that pass the same unique name. Calls ``check`` while it waits.
 
-    Raises TimeoutError (names the absent ranks, or the addresses of unreachable ones) and CommError.
+    Raises CommError, and TimeoutError, which names the absent ranks or the addresses of unreachable ranks.
     """
     columns = _columns_of(size)
     rows = size // columns
     _check_descriptors(size, columns - 1 + rows - 1)
-    came, look = [f"came{one}" for one in range(size)], look_max_seconds(size)
+    came, look = [f"came{item}" for item in range(size)], look_max_seconds(size)
     stop = threading.Event()
 
     def wait_for_all() -> None:
@@ -168,13 +171,13 @@ def make_links(name: str, rank: int, size: int, end: float, check: Callable[[], 
         while not store.check(["all"]) and not stop.wait(pause):
             pause = min(2 * pause, look)
         if store.check(["gone"]):
-            raise CommError(f"{store.get('gone').decode()} gave up to make these groups", rank=rank)
+            raise CommError(f"{store.get('gone').decode()} stopped connecting", rank=rank)
 
     def text(all_came: str) -> str:
         return text_of_absent(PrefixStore(name, own_store()), came, all_came)
 
     try:
-        _wait(wait_for_all, end, check, lambda: text("the store does not say that all ranks came"), rank, look)
+        _wait(wait_for_all, end, check, lambda: text("the store does not confirm that all ranks arrived"), rank, look)
     except BaseException:
         stop.set()
         with contextlib.suppress(Error):  # stops a late rank from trying to connect
@@ -192,7 +195,7 @@ def make_links(name: str, rank: int, size: int, end: float, check: Callable[[], 
 
     def text_of_connect() -> str:
         where = _where(PrefixStore(name, own_store()), came)
-        return text(f"{size} ranks came to make their groups, but could not connect within {seconds:.4g} s; {where}")
+        return text(f"{size} ranks arrived, but could not connect within {seconds:.4g} s; {where}")
 
     return _wait(connect, connect_end, check, text_of_connect, rank, look)
 
@@ -200,7 +203,7 @@ def make_links(name: str, rank: int, size: int, end: float, check: Callable[[], 
 def _wait(
     call: Callable[[], T], end: float, check: Callable[[], None], text: Callable[[], str], rank: int, look: float
 ) -> T:
-    """Returns the result of call() or fails at ``end``. Calls check() every ``look`` seconds while waiting.
+    """Returns the result of call(), or fails at the time ``end``. While it waits, it calls check() every ``look`` seconds.
 
     Raises TimeoutError with text(), CommError, and the errors of check().
     """
@@ -219,12 +222,13 @@ def _wait(
 
 
 def _group(name: str, rank: int, size: int, end: float) -> Mesh:
-    timeout = datetime.timedelta(seconds=max(0.001, end - time.monotonic()))
+    # Gloo gives up later than _wait, whose message has the addresses.
+    timeout = datetime.timedelta(seconds=max(0.0, end - time.monotonic()) + GLOO_GRACE_SECONDS)
     return Mesh(ProcessGroupGloo(PrefixStore(name, own_store()), rank, size, timeout))
 
 
 def _address() -> str:
-    """Returns the listening address of gloo, as gloo itself determines it."""
+    """Returns the address on which gloo listens, determined in the same way as gloo does."""
     host, interface = socket.gethostname(), os.environ.get("GLOO_SOCKET_IFNAME", "")
     if interface:
         return f"{interface} of {host}"
@@ -238,13 +242,13 @@ def _where(store: Any, came: Sequence[str]) -> str:
     said = [f"rank {rank} at {store.get(key).decode(errors='replace')}" for rank, key in enumerate(came[:_ADDRESSES_MAX])]
     more = f" and {len(came) - len(said)} more" if len(came) > len(said) else ""
     return (
-        f"gloo listens where the host name leads to, or at the network interface that GLOO_SOCKET_IFNAME names: "
-        f"{', '.join(said)}{more}; set GLOO_SOCKET_IFNAME to the interface by which the ranks reach each other"
+        "gloo listens at the address of the host name, or at the network interface in GLOO_SOCKET_IFNAME: "
+        f"{', '.join(said)}{more}; set GLOO_SOCKET_IFNAME to the interface that connects the ranks"
     )
 
 
 def _check_descriptors(size: int, connections: int) -> None:
-    """Raises CommError if the process lacks file descriptors."""
+    """Raises CommError if the process has too few file descriptors."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     used = len(os.listdir("/proc/self/fd"))
     needed = used + connections + _SPARE_DESCRIPTORS

@@ -46,10 +46,11 @@ State = MutableMapping[Any, Any] | list[Any] | Stateful
 
 
 class LoadReport(NamedTuple):
-    """Result and findings of a load on this rank; a finding is (kind, path, detail).
+    """Result of a load on this rank, with findings of the form (kind, path, detail).
 
-    Findings are differences with the contract "report"; objects without any stored state, if ``missing`` is not "error"
-    (kind "missing"); and optimizer hyper-parameters changed by the checkpoint (kind "value").
+    There are three kinds of findings: differences for which the contract says "report"; objects without any stored
+    state, unless the contract's ``missing`` is "error" (kind "missing"); and optimizer hyper-parameters that the
+    checkpoint changed (kind "value").
     """
 
     bytes_requested: int
@@ -61,39 +62,47 @@ class LoadReport(NamedTuple):
 @tells_other_ranks
 @takes(LoadKeywords, LoadOptions)
 def load(state_dict: State, path: Path, **options: Unpack[LoadKeywords]) -> LoadReport:
-    """Fills a state in place: tensors in their memory, in any layout, and values in their containers.
+    """Fills a state in place: writes tensors into their memory, in any layout, and replaces values in their containers.
 
-    Collective: all ranks call it. Their number and layout may differ from the save. Values change only after all bytes
-    were verified. After an error the content of tensors is unspecified.
+    Collective: all ranks call it. Their number, and the layout of the state, may differ from the save. Values change only after all
+    bytes were verified. After an error the content of tensors is unspecified.
 
     Args:
-        state_dict: As for ``save``: a mapping, a list or an object. Objects with ``load_state_dict()`` receive their state
-            at the end. An optimizer without state, as in a new process, first gets places for it on the devices and
-            meshes of its parameters. The result of its ``state_dict()`` has no such places and is refused.
-        allow_pickle: Unpickle values saved with ``allow_pickle``. This runs code chosen by the writer of the file.
-        contract: Action for each kind of difference. Default: all are errors. See ``Contract``.
-        convert: Conversion of elements to other dtypes: "widen" to a floating-point dtype that represents every stored
-            value (bf16 and f16 to f32 or f64, f32 to f64), "exact" if each value fits, "nearest" with rounding to
-            nearest even. Default: no conversion.
-        all_ranks: Fill each ``per_rank`` place with the list of the values of all saving ranks, by rank, for any number
-            of loading ranks, so that the program can redistribute them. Tensors among them are new, on the CPU.
+        state_dict: As for ``save``: a mapping, a list or an object. Objects with ``load_state_dict()`` receive their state at the
+            end. If an optimizer has no state yet, as in a new process, the load creates tensors for this state on the devices and
+            meshes of the parameters. In this case pass the optimizer itself: the result of its ``state_dict()`` cannot be filled,
+            and raises an error.
+        path: Directory or URL of a checkpoint.
+        allow_pickle: Unpickle values that were saved with ``allow_pickle``. Unpickling runs code chosen by the writer
+            of the file.
+        contract: Action for each kind of difference between checkpoint and state. Default: each difference is an error.
+            See ``Contract``.
+        convert: Conversion of elements to the dtype of the state. "widen" converts only to a floating-point dtype that
+            can represent every value of the stored dtype (bf16 and f16 to f32 or f64, f32 to f64). "exact" requires
+            that the new dtype represents each stored value. "nearest" rounds to nearest even. Default: no conversion.
+        all_ranks: Fill each ``per_rank`` place with the list of the values of all ranks that saved, in rank order,
+            regardless of the number of loading ranks, so that the program can redistribute the values. Tensors in the
+            list are new and on the CPU.
         rename: Maps stored names to names in the state: ``{"model.backbone.*": "model.encoder.*"}``; ``*`` matches any
-            characters. A name that matches nothing is an error.
-        threads: Number of threads per rank that read and verify. Default: the processors available to a rank divided by
-            the ranks on its host that share them, at most 16.
-        share_chunks: True: one rank reads data that several need and sends it to the others. False: each rank reads all
-            of its data, which is faster for ranks that share a page cache. None: True if the ranks span several hosts.
-            Must be equal on all ranks.
+            characters. A pattern that matches no stored name is an error.
+        threads: Number of threads per rank that read and verify. Default: the number of CPUs available to a rank,
+            divided by the number of ranks on its host that share these CPUs, at most 16.
+        share_chunks: True: one rank reads data that several ranks need and sends it to the other ranks. False: each
+            rank reads all data that it needs, which is faster if the ranks share a page cache. None: True if the ranks
+            span several hosts. Must be equal on all ranks.
         memory_budget_bytes: Maximum staging memory per rank. Default: 256 MiB.
         process_group, deadline: As for ``sealpoint.torch.save``.
         progress: As for ``sealpoint.Checkpoint.read``.
+
+    Returns:
+        A LoadReport of this rank.
 
     Raises:
         NotFoundError: the path does not exist.
         UncommittedError: the directory has no commit marker.
         IncompleteError: a file is missing or too short.
         CorruptError: a digest does not match.
-        MismatchError: state and checkpoint differ. Counts the differences and names the first few paths.
+        MismatchError: state and checkpoint differ. The error counts the differences and names the first few paths.
         InvalidArgumentError: the state cannot be filled in place, or an argument is invalid.
         UnsupportedError: a value has an unsupported type.
         IoError: the storage failed.
@@ -118,15 +127,15 @@ def load(state_dict: State, path: Path, **options: Unpack[LoadKeywords]) -> Load
         report, copies = _load(call, state_dict, path, chosen)
     for copy in copies:
         warnings.warn(
-            f"the hyper-parameters of {copy} were loaded into a copy, as which state_dict() returns them: call the "
-            f"optimizer's load_state_dict() with it, or give the optimizer itself in the state",
+            f"the hyper-parameters of {copy} were loaded into a copy, because state_dict() returns copies: call the "
+            f"optimizer's load_state_dict() with this copy, or put the optimizer itself into the state",
             RuntimeWarning, stacklevel=3,  # the caller of the decorated function
         )
     return report
 
 
 def _load(call: Call, state: State, path: Path, options: LoadOptions) -> tuple[LoadReport, list[str]]:
-    """Returns the report, and the paths of Matching.apply."""
+    """Returns the report, and the paths of optimizers whose state was loaded only into a copy (see ``Matching.apply``)."""
     budget = options.memory_budget_bytes or LOAD_BUDGET_DEFAULT_BYTES
     reader, contract = open_reader(call, path, budget, check_one), options.contract
     assert contract is not None
@@ -137,7 +146,7 @@ def _load(call: Call, state: State, path: Path, options: LoadOptions) -> tuple[L
     renaming = None if options.rename is None else Renaming(options.rename, node)
     if renaming is not None:
         node, versions, united = renaming.tree, renaming.prefixes(versions), renaming.prefixes(united)
-        parameters = {path: [[renaming.name(one) for one in names] for names in groups] for path, groups in parameters.items()}
+        parameters = {path: [[renaming.name(name) for name in names] for names in groups] for path, groups in parameters.items()}
         of_all_ranks = None if of_all_ranks is None else [renaming.keys(values) for values in of_all_ranks]
 
     def make() -> tuple[Matching, bytes]:
@@ -150,8 +159,8 @@ def _load(call: Call, state: State, path: Path, options: LoadOptions) -> tuple[L
         mask = mask_of(matching.stored, matching.matched)
         check_widening(options.convert, matching.destinations.slots, Checkpoint(reader.checkpoint(), 1))
         matching.forbidden += _differences.of_tensors(
-            matching.destinations.slots, _stored_in(reader), dtype=contract.dtype == "error" and options.convert is None,
-            shape=contract.shape == "error",
+            reader.differing(matching.destinations.slots), _stored_in(reader),
+            dtype=contract.dtype == "error" and options.convert is None, shape=contract.shape == "error",
         )
         return matching, bytes([matching.destinations.must_compare, bool(matching.forbidden)]) + mask
 
@@ -163,8 +172,8 @@ def _load(call: Call, state: State, path: Path, options: LoadOptions) -> tuple[L
         _differences.raise_together(call, matching.forbidden, unmatched, "contract=Contract.partial()")
     if matching.stored and len(unmatched) == len(matching.stored):
         raise MismatchError(
-            "the state has nothing of the checkpoint, so that nothing would be loaded, whatever differences the contract allows: "
-            f"stored are {_some(matching.stored)}", path=path_of(path),
+            "the state and the checkpoint have no name in common, so nothing would be loaded; stored names are "
+            "{_some(matching.stored)}", path=path_of(path),
         )
     if contract.unexpected == "report":
         matching.findings += [("unexpected", name, "no rank's state has it") for name in unmatched]
@@ -179,7 +188,7 @@ def _load(call: Call, state: State, path: Path, options: LoadOptions) -> tuple[L
         progress=options.progress,
     )
     if any(answer[0] for answer in answers):
-        agree(call, lambda: (matching.destinations.compare(), b""), "compared what was loaded twice")
+        agree(call, lambda: (matching.destinations.compare(), b""), "compared the results of two loads")
 
     # load_state_dict() of the caller may fail on one rank.
     copies, _ = agree(call, lambda: (matching.apply(), b""), "set the values of their states")
@@ -188,25 +197,25 @@ def _load(call: Call, state: State, path: Path, options: LoadOptions) -> tuple[L
 
 
 def rounding_of(convert: Conversion | None) -> Rounding | None:
-    """Returns the rounding that readers use after check_widening has passed."""
+    """Returns the rounding for the reader. Call ``check_widening`` first."""
     return "exact" if convert == "widen" else convert
 
 
 def check_widening(convert: Conversion | None, slots: Sequence[_shards.Slot], checkpoint: Checkpoint) -> None:
-    """Raises MismatchError if the dtype of the state is not wider than the stored one."""
+    """Raises MismatchError if the dtype of the state is not wider than the stored dtype."""
     if convert != "widen":
         return
     for slot in slots:
         stored = checkpoint[slot.name].dtype_name if slot.name in checkpoint else slot.dtype
         if stored != slot.dtype and slot.dtype not in _WIDER.get(stored, ()):
             raise MismatchError(
-                f"dtype: stored as {stored}, requested as {slot.dtype}, which does not have all its values; "
-                'convert="exact" takes those that fit, convert="nearest" rounds', tensor=slot.name,
+                f"dtype: stored as {stored}, requested as {slot.dtype}, which cannot represent all of its values; "
+                'convert="exact" accepts values that fit, convert="nearest" rounds', tensor=slot.name,
             )
 
 
 def _some(names: Sequence[str]) -> str:
-    """Returns the first few."""
+    """Lists the first names and the number of remaining names, as text."""
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
@@ -218,8 +227,8 @@ def _read_tree_object(reader: _sealpoint.CollectiveReader, name: str) -> Any:
 
 
 def _values_of_all_ranks(reader: _sealpoint.CollectiveReader, node: Any) -> list[dict[str, Any]]:
-    """Reads the objects of all ranks that saved. Collective, so each object is read once."""
-    count = max((one["size"] for one in _tree.nodes_of(node, ("per_rank",))), default=0)
+    """Reads the ``per_rank`` values of all ranks that saved. Collective: the ranks together read each object only once."""
+    count = max((child["size"] for child in _tree.nodes_of(node, ("per_rank",))), default=0)
     return [_tree.parse(reader.read_object(_tree.rank_object(rank))) for rank in range(count)]
 
 
@@ -229,7 +238,7 @@ def _look_in(reader: _sealpoint.CollectiveReader) -> _optimizers.Look:
     def look(name: str) -> tuple[tuple[int, ...], torch.dtype]:
         found = stored(name)
         if found is None:
-            raise CorruptError("the tree has a tensor that is not stored", tensor=name)
+            raise CorruptError("the tree names a missing tensor", tensor=name)
         if found[0] not in DTYPE_OF:
             raise UnsupportedError(f"this torch has no dtype {found[0]}", tensor=name)
         return found[1], DTYPE_OF[found[0]]
@@ -250,7 +259,9 @@ def _stored_in(reader: _sealpoint.CollectiveReader) -> _differences.Stored:
 
 
 def mask_of(stored: Sequence[str], matched: Collection[str]) -> bytes:
-    """Returns one bit per stored place: whether the state of this rank has it."""
+    """Returns a bitmask with one bit per stored name. A bit is set if this rank's state has the name."""
+    if len(matched) >= len(stored) and set(stored) <= set(matched):
+        return ((1 << len(stored)) - 1).to_bytes((len(stored) + 7) // 8, "little")
     mask = bytearray((len(stored) + 7) // 8)
     for i, name in enumerate(stored):
         if name in matched:
@@ -259,10 +270,12 @@ def mask_of(stored: Sequence[str], matched: Collection[str]) -> bytes:
 
 
 def unmatched_of(stored: Sequence[str], masks: list[bytes]) -> list[str]:
-    """Returns the stored places that no rank's state has."""
+    """Returns the stored names that are in no rank's state."""
     matched = 0
     for mask in masks:
         matched |= int.from_bytes(mask, "little")
+    if matched == (1 << len(stored)) - 1:
+        return []
     bits = matched.to_bytes((len(stored) + 7) // 8, "little")
     return [name for i, name in enumerate(stored) if not bits[i >> 3] >> (i & 7) & 1]
 
@@ -270,14 +283,22 @@ def unmatched_of(stored: Sequence[str], masks: list[bytes]) -> list[str]:
 @refuses_unknown
 def load_full(path: Path, *, keys: Sequence[str] | None = None, device: torch.device | str = "cpu", allow_pickle: bool = False,
               threads: int | None = None) -> Any:
-    """Loads the whole state into new containers and tensors, as torch.load does. Not collective.
+    """Loads the whole state into new containers and tensors, as torch.load does, and returns the state. Not collective.
 
-    ``per_rank`` values become lists, by rank. Mappings such as OrderedDict become dicts.
+    Each ``per_rank`` value becomes a list with one value per rank, in rank order. Mappings such as OrderedDict become
+    dicts.
 
     Args:
         keys: Patterns of names to load, such as ["model", "optimizer.param_groups"]; the name of a mapping selects its
-            whole content. ``*`` matches any characters. The result includes the enclosing mappings. A pattern that
-            matches nothing is an error. Default: everything.
+            whole content, and ``*`` matches any characters. The result includes the enclosing mappings. A pattern that
+            matches nothing is an error. Default: load everything.
+        path: Directory or URL of a checkpoint.
+        device: Device of the tensors.
+        allow_pickle, threads: As for ``load``.
+
+    Raises:
+        UnsupportedError: a value has an unsupported type, or torch has no equivalent of a stored dtype.
+        Error: as for ``sealpoint.open`` and ``sealpoint.Checkpoint.read``.
 
     Examples:
         >>> import torch, sealpoint.torch as sp
@@ -291,7 +312,7 @@ def load_full(path: Path, *, keys: Sequence[str] | None = None, device: torch.de
         has_tree = _tree.OBJECT in checkpoint.objects
         tree = _tree.parse(bytes(checkpoint.objects[_tree.OBJECT])) if has_tree else tree_of_names(checkpoint)
         tree = _with_rank_values(tree if keys is None else part_of(tree, keys), _rank_values(checkpoint), ())
-        names: Iterable[str] = checkpoint if keys is None else {one["name"]: None for one in _tree.nodes_of(tree, ("tensor",))}
+        names: Iterable[str] = checkpoint if keys is None else {item["name"]: None for item in _tree.nodes_of(tree, ("tensor",))}
         tensors: dict[str, torch.Tensor] = {}
         slots = []
         for name in names:
@@ -317,9 +338,9 @@ def _rank_values(checkpoint: Any) -> list[Any]:
 
 
 def _with_rank_values(node: Any, ranks: list[Any], path: _tree.Path) -> Any:
-    """Returns the tree with a list of values for each ``per_rank``."""
+    """Returns the tree, with each ``per_rank`` node replaced by the list of its values."""
     if isinstance(node, list):
-        return [_with_rank_values(one, ranks, (*path, i)) for i, one in enumerate(node)]
+        return [_with_rank_values(child, ranks, (*path, i)) for i, child in enumerate(node)]
     if not isinstance(node, dict):
         return node
     kind = node.get(_tree.KIND)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Matches a state dict with the tree of the checkpoint to be loaded into it."""
+"""Matches a state dict with the tree of the checkpoint from which it is filled."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ from sealpoint.torch import _optimizers, _parameters, _shards, _subclasses, _val
 from sealpoint.torch._aliases import Destinations
 from sealpoint.torch._contract import Contract
 from sealpoint.torch._differences import Difference
+from sealpoint.torch._outline import TENSORS
 from sealpoint.torch._state import is_stateful, plain_state
 
 Put = Callable[[Any], None]  # sets the value at one place of a state
 
 
 class Matching:
-    """A state dict matched with the tree of a checkpoint: reads and their destinations, and values to set at the end.
+    """A state dict matched with a stored tree: the reads, their destinations, and the values to set at the end.
 
-    The state does not change before ``apply``, except for tensor contents.
+    Until ``apply`` is called, only the elements of tensors have changed.
     """
 
     def __init__(self, tree: Node, rank_values: Mapping[str, Node], rank: int, size: int, contract: Contract,
@@ -57,16 +58,21 @@ class Matching:
         if not (is_stateful(state) or isinstance(state, (MutableMapping, list))) or _shards.is_tensor(state):
             raise InvalidArgumentError(
                 f"state is of type {type(state).__name__}, expected a mapping, a list or an object with state_dict() and "
-                "load_state_dict(), which are filled in place; load_full() returns what was saved"
+                "load_state_dict(), to fill it in place; load_full() returns the saved state"
             )
         if isinstance(state, list) and not isinstance(self._tree, list):
             self._mark_matched(self._tree, ())
             return self._differ("kind", (), f"the state is a list, the checkpoint {_tree.brief(self._tree)}")
         self._names = _parameters.names_in(state)
         self._place(partial(operator.setitem, state, slice(None)), state, self._tree, ())  # of a list; others change within
+        self.destinations.place_plain()
 
     def apply(self) -> list[str]:
-        """Sets all values. Returns the paths of state dicts of optimizers whose hyper-parameters changed in the copy alone."""
+        """Sets all values.
+
+        Returns the paths of optimizer state dicts that are only copies, so that their new hyper-parameters do not reach the
+        optimizer.
+        """
         self.destinations.mark_changed()
         for change in self._changes:
             change()
@@ -103,7 +109,10 @@ class Matching:
             detail = f"the optimizer has {live_count} parameters, the checkpoint {stored_count}"
             self._differ("kind", (*path, "param_groups", i), detail)
         absent = []
+        prefix = _prefix_of(path)
         for key in list(live):
+            if self._add_plain(live[key], stored.get(key), key, prefix):
+                continue
             place = (*path, _tree.part_of(key))
             name = str(key) if type(key) is int and key not in stored else key  # all DCP keys are strings
             found = stored[name] if name in stored else find(stored, str(key))
@@ -116,17 +125,28 @@ class Matching:
         for place, value in absent:
             self._missing(value, place)
 
+    def _add_plain(self, live: Any, node: Node, key: Any, prefix: str) -> bool:
+        """Matches a tensor that needs none of the checks of ``_place``. Returns False for any other value."""
+        if type(live) not in TENSORS or type(key) is not str or kind_of(node) != "tensor" or key.endswith(_values.EXTRA_STATE):
+            return False
+        self.matched.add(prefix + key)
+        self.destinations.add_plain(live, node["name"])
+        return True
+
     def _missing(self, live: Any, path: Path) -> None:
-        """Records a place missing from the checkpoint. An allowed object without any stored state is one finding."""
+        """Records a value that the checkpoint lacks.
+
+        If missing values are allowed and an object has no stored state at all, records one finding for the whole object.
+        """
         leaves = list(_live_leaves(live, path))
         if self._contract.missing != "error" and len(leaves) > 1:
-            detail = f"the checkpoint has nothing of it, which are {len(leaves)} values; they stay as they are"
+            detail = f"the checkpoint lacks all of its {len(leaves)} values; they stay unchanged"
             return self.findings.append(("missing", text_of(path), detail))
-        for one in leaves:
-            self._differ("missing", one, "the checkpoint does not have it")
+        for leaf in leaves:
+            self._differ("missing", leaf, "the checkpoint does not have it")
 
     def _place(self, put: Put, live: Any, node: Node, path: Path) -> None:
-        """Matches one place of the state with its node. ``put`` sets another value there."""
+        """Matches one place of the state with its node. ``put`` sets the value at this place."""
         if is_stateful(live) and not _shards.is_tensor(live):
             self._object(live, node, path)
         elif path and str(path[-1]).rpartition(".")[2] == _values.EXTRA_STATE:
@@ -157,13 +177,16 @@ class Matching:
             self._changes.append(partial(put, _values.in_container_of(live, self._value(node, path))))
 
     def _is_replaced(self, live: Any, node: Node, path: Path) -> bool:
-        """Tells whether a value is replaced as a whole. Values with different keys per rank are replaced per rank."""
+        """Tells whether a value is replaced as a whole. Values whose keys differ between ranks are replaced on each rank."""
         if not (path or self._within) or (text_of(path) in self._united and not _values.is_empty(live)):
             return False
         return _values.are_replaced(live, node, has_strict_keys=self._within in ("strict", "optimizer"))
 
     def _object(self, live: Any, node: Node, path: Path) -> None:
-        """Matches an object with ``load_state_dict()``. Keys of modules, optimizers, schedulers and scalers are strict."""
+        """Matches an object with ``load_state_dict()``.
+
+        The keys of modules, optimizers, schedulers and scalers must match exactly.
+        """
         whole, live = live, _parameters.of_rank(live)
         found = _parameters.by_names(live, node, self._names, self._parameters.get(text_of(path)), self._size == 1)
         if isinstance(found, _parameters.Matched):
@@ -204,27 +227,27 @@ class Matching:
         if isinstance(live, Mapping) and stored is not None and self._contract.missing != "allow":
             gone = [key for key in live if key not in stored and str(key) not in stored]
             places = [text_of((*path, _tree.part_of(key))) for key in gone]
-            self.findings += [("missing", place, "its mapping was replaced as a whole") for place in places]
+            self.findings += [("missing", place, "its whole mapping was replaced") for place in places]
         value = self._value(node, path)
         self._changes.append(lambda: put(_values.in_container_of(live, value)))
 
     def _make(self, put: Put, node: Node, path: Path) -> None:
-        """Creates a value with tensors that the state has no places for. Its tensors are new, on the CPU."""
+        """Creates a value with tensors for which the state has no memory. The tensors are new and on the CPU."""
         self._mark_matched(node, path)
         made = self._new_tensors.decode(node)
         self._changes.append(partial(put, made))
 
     def _extra_state(self, put: Put, live: Any, node: Node, path: Path) -> None:
-        """Matches the extra state of a module, which may change its form with each save."""
+        """Matches the extra state of a module. The form of such state may differ between saves."""
         if kind_of(node) == "tensor" and isinstance(live, torch.Tensor):
             if self._look(node["name"]) == (tuple(live.shape), live.dtype):
                 return self._tensor(live, node, path)
         return self._make(put, node, path)
 
     def _state_of(self, value: Any, node: Node, path: Path) -> Any:
-        """Returns the state as ``plain_state`` does, with places for stored optimizer state and with stored module versions.
+        """Returns the state as ``plain_state`` does, with tensors for stored optimizer state and with stored module versions.
 
-        Includes optimizers within the state of an object.
+        This includes optimizers within the state of an object.
         """
         if is_stateful(value):
             return _optimizers.complete(value, self._state_of(value.state_dict(), node, path), node, self._look)
@@ -232,14 +255,14 @@ class Matching:
             return copy.copy(value)
         if isinstance(value, Mapping):
             stored = entries_of(node) or {}
-            made = {key: self._state_of(one, stored.get(key), (*path, _tree.part_of(key))) for key, one in value.items()}
+            made = {key: self._state_of(item, stored.get(key), (*path, _tree.part_of(key))) for key, item in value.items()}
             live = _versions.of(value)
             return made if live is None else _versions.attached(made, self._versions.get(text_of(path)), live)
         if type(value) in (list, tuple):
             items = node.get("items") if kind_of(node) == "tuple" else node if isinstance(node, list) else None
             nodes = items if items is not None and len(items) == len(value) else [None] * len(value)
             pairs = zip(value, nodes, strict=True)
-            return type(value)(self._state_of(one, inner, (*path, i)) for i, (one, inner) in enumerate(pairs))
+            return type(value)(self._state_of(pair, inner, (*path, i)) for i, (pair, inner) in enumerate(pairs))
         return plain_state(value)
 
     def _value(self, node: Node, path: Path) -> Any:
@@ -282,19 +305,19 @@ class Matching:
             stored = f"{len(items)} elements" if items is not None else _tree.brief(node)
             return self._differ("kind", path, f"the state has {count}, the checkpoint {stored}")
         filled = live if isinstance(live, list) else list(live)
-        for i, (one, stored_one) in enumerate(zip(live, items, strict=True)):
-            self._place(partial(operator.setitem, filled, i), one, stored_one, (*path, i))
+        for i, (item, stored_one) in enumerate(zip(live, items, strict=True)):
+            self._place(partial(operator.setitem, filled, i), item, stored_one, (*path, i))
         if isinstance(live, tuple):
             self._changes.append(lambda: put(_values.in_container_of(live, tuple(filled))))
 
     def _is_state_of_parameter(self, path: Path) -> bool:
-        """Tells whether it is per-parameter optimizer state."""
+        """Tells whether a path belongs to per-parameter optimizer state."""
         return self._within == "optimizer" and "state" in path
 
     def _may_grow(self, live: Any, path: Path) -> bool:
-        """Tells whether an object grows this list as it runs, such as the history of LBFGS, with local tensors."""
+        """Tells whether this list belongs to an object that adds tensors to it as it runs, such as the history of LBFGS."""
         is_of_object = self._within == "other" or self._is_state_of_parameter(path)
-        return is_of_object and isinstance(live, (list, tuple)) and all(type(one) is torch.Tensor for one in live)
+        return is_of_object and isinstance(live, (list, tuple)) and all(type(item) is torch.Tensor for item in live)
 
     @staticmethod
     def _stored_of(values: Mapping[str, Node], path: Path, rank: int) -> Node:
@@ -313,8 +336,8 @@ class Matching:
         if kind_of(node) != "per_rank":
             return self._differ("kind", path, f"the state has a per_rank, the checkpoint {_tree.brief(node)}")
         if self._of_all_ranks is not None:
-            values = [self._new_tensors.decode(self._stored_of(one, path, rank))
-                      for rank, one in enumerate(self._of_all_ranks[: node["size"]])]
+            values = [self._new_tensors.decode(self._stored_of(item, path, rank))
+                      for rank, item in enumerate(self._of_all_ranks[: node["size"]])]
             return self._changes.append(lambda: put(values))
         if node["size"] != self._size:
             detail = f"{node['size']} ranks saved it, {self._size} load; see all_ranks of sealpoint.torch.load"
@@ -327,13 +350,13 @@ class Matching:
 
 
 def _items(node: Node) -> list[Node] | None:
-    """Returns the individually matched places of a list or tuple, or None.
+    """Returns the items of a list or tuple if they are matched individually, or None.
 
-    Places are matched individually if mappings, tensors or per-rank values are among them.
+    They are if the list contains mappings, tensors or per-rank values.
     """
     items = node if isinstance(node, list) else node.get("items") if kind_of(node) == "tuple" else None
     if items is None or not any(
-        entries_of(one) is not None or kind_of(one) in ("tensor", "per_rank") or _items(one) for one in items
+        entries_of(item) is not None or kind_of(item) in ("tensor", "per_rank") or _items(item) for item in items
     ):
         return None
     return items
@@ -346,8 +369,17 @@ def _leaves(node: Node, path: Path) -> Iterator[str]:
     if entries is None:
         yield text_of(path)
         return
+    prefix = _prefix_of(path)
     for key, value in entries.items():
-        yield from _leaves(value, (*path, _tree.part_of(key)))
+        if kind_of(value) == "tensor":
+            yield f"{prefix}{_tree.part_of(key)}"
+        else:
+            yield from _leaves(value, (*path, _tree.part_of(key)))
+
+
+def _prefix_of(path: Path) -> str:
+    """Returns the text of the path that precedes the text of a part below it."""
+    return text_of(path) + "." if path else ""
 
 
 def _live_leaves(value: Any, path: Path) -> Iterator[Path]:
@@ -356,13 +388,13 @@ def _live_leaves(value: Any, path: Path) -> Iterator[Path]:
     entries = state.items() if isinstance(state, Mapping) else enumerate(state) if _is_nested(state) else ()
     if not entries:
         yield path
-    for key, one in entries:
-        yield from _live_leaves(one, (*path, _tree.part_of(key)))
+    for key, entry in entries:
+        yield from _live_leaves(entry, (*path, _tree.part_of(key)))
 
 
 def _is_nested(value: Any) -> bool:
     """Tells whether a list or tuple contains mappings, tensors, per-rank values or stateful objects."""
     return isinstance(value, (list, tuple)) and any(
-        isinstance(one, (Mapping, _tree.PerRank)) or _shards.is_tensor(one) or is_stateful(one) or _is_nested(one)
-        for one in value
+        isinstance(item, (Mapping, _tree.PerRank)) or _shards.is_tensor(item) or is_stateful(item) or _is_nested(item)
+        for item in value
     )

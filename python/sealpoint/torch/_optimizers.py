@@ -1,42 +1,45 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Optimizers without state: torch creates it in the first step, but a load comes before that."""
+"""Loads into optimizers that have no state yet: torch creates the state in the first step, after the load."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.distributed.tensor import DTensor, Replicate, Shard
 
 from sealpoint import _tree
 from sealpoint._tree import Node
 from sealpoint._tree_paths import entries_of, kind_of
 from sealpoint.torch import _parameters, _subclasses
+from sealpoint.torch._dtensor import is_dtensor
+
+if TYPE_CHECKING:
+    from torch.distributed.tensor import DTensor
 
 # Returns shape and dtype of a stored tensor.
 Look = Callable[[str], tuple[tuple[int, ...], torch.dtype]]
 _PARTS = {"state", "param_groups"}
 NO_STATE = (
-    "it has no state yet, and what state_dict() returns has no places for it: give the optimizer itself, "
+    "it has no state yet, and the result of state_dict() has no places for it: pass the optimizer itself, "
     '{"optimizer": optimizer}, which gets state and hyper-parameters; or leave it out of the state'
 )
 NO_PLACES = (
-    "nothing of its stored state would be loaded, since an optimizer has no places for it before its first step: load into "
-    "what get_state_dict(model, optimizer) returns, then call set_state_dict(); if it was saved by state_dict(), give "
-    "sealpoint.torch.load() the optimizer itself"
+    "none of its stored state would be loaded, because an optimizer has no places for it before its first step: load into the "
+    "result of get_state_dict(model, optimizer), then call set_state_dict(); if it was saved by state_dict(), pass the optimizer "
+    "itself to sealpoint.torch.load()"
 )
 _GET_STATE = "load into what get_state_dict(model, optimizer{}) of torch.distributed.checkpoint.state_dict returns"
 _FLAT = ", options=StateDictOptions(flatten_optimizer_state_dict=True)"
 # By the form of the stored state.
 _WAYS_OUT = {
-    "numbers": "the checkpoint has its state by numbers of parameters, the state by names: give the optimizer itself, "
+    "numbers": "the checkpoint has its state by parameter number, the state by name: pass the optimizer itself, "
                '{"optimizer": optimizer}, which gets state and hyper-parameters',
-    "names": "the checkpoint has its state by names of parameters, as get_state_dict() returns it: "
+    "names": "the checkpoint has its state by parameter name, as get_state_dict() returns it: "
              f"{_GET_STATE.format('')}, then call set_state_dict() with it",
-    "flat": "the checkpoint has its state by names of parameters in one flat mapping: give its modules in the state, too, by "
-            f"whose names it is found; or {_GET_STATE.format(_FLAT)}, then call set_state_dict() with it and these options",
+    "flat": "the checkpoint has its state by parameter name in one flat mapping: add its modules to the state, to provide the "
+            "names; or {_GET_STATE.format(_FLAT)}, then call set_state_dict() with it and these options",
 }  # fmt: skip
 # Group entries that a scheduler changes, by the entry that reveals it.
 _SCHEDULED = {"initial_lr": ("lr",), "max_momentum": ("momentum", "betas"), "base_momentum": ("momentum", "betas")}
@@ -44,11 +47,11 @@ _OF_STATE = re.compile(r"((?:.*\.)?)state\.")
 
 
 def complete(optimizer: Any, state: Any, node: Node, look: Look) -> Any:
-    """Returns an optimizer's state dict with places for stored state of its parameters and groups.
+    """Returns an optimizer's state dict with new tensors for the stored state of its parameters and groups.
 
-    New tensors are placed as the optimizer would: state with the parameter's shape on the parameter's device and mesh. Stored
-    state of unknown parameters gets no place. Neither the optimizer nor ``state`` changes. Returns any other state unchanged.
-    Local.
+    The tensors are placed where the optimizer would place them: state with the parameter's shape is on the parameter's device and
+    mesh. Stored state of unknown parameters gets no tensor. The optimizer and ``state`` are not changed. A state of a different
+    kind of object is returned unchanged. Local.
     """
     groups, live_groups = getattr(optimizer, "param_groups", None), _groups_of(state)
     if live_groups is None or not isinstance(groups, list) or len(groups) != len(live_groups):
@@ -56,8 +59,8 @@ def complete(optimizer: Any, state: Any, node: Node, look: Look) -> Any:
     stored = entries_of(node) or {}
     stored_states = entries_of(stored.get("state")) or {}
     states = dict(state["state"])
-    bases = [one for one in type(optimizer).__mro__ if issubclass(one, torch.optim.Optimizer)]
-    packages = {one.__module__.partition(".")[0] for one in bases} - {"torch"}
+    bases = [item for item in type(optimizer).__mro__ if issubclass(item, torch.optim.Optimizer)]
+    packages = {base.__module__.partition(".")[0] for base in bases} - {"torch"}
     for group, live in zip(groups, live_groups, strict=True):
         for parameter, number in zip(group["params"], live["params"], strict=False):
             entries = entries_of(stored_states.get(number, stored_states.get(str(number))))  # all DCP keys are strings
@@ -71,7 +74,7 @@ def complete(optimizer: Any, state: Any, node: Node, look: Look) -> Any:
 
 
 def _groups_of(state: Any) -> list[Any] | None:
-    """Returns the parameter groups in the result of an optimizer's state_dict(), or None for another state."""
+    """Returns the parameter groups in the result of an optimizer's state_dict(), or None for a different kind of state."""
     if not isinstance(state, Mapping) or not _PARTS <= state.keys() or not isinstance(state["state"], Mapping):
         return None
     groups = state["param_groups"]
@@ -81,18 +84,18 @@ def _groups_of(state: Any) -> list[Any] | None:
 
 def _with_places(live: Mapping[Any, Any], entries: Mapping[Any, Node], parameter: Any, look: Look,
                  packages: Collection[str] = ()) -> dict[Any, Any]:
-    return {**live, **{key: _place(key, one, parameter, look, packages) for key, one in entries.items() if key not in live}}
+    return {**live, **{key: _place(key, entry, parameter, look, packages) for key, entry in entries.items() if key not in live}}
 
 
 def _place(key: Any, node: Node, parameter: Any, look: Look, packages: Collection[str] = ()) -> Any:
-    """Returns a destination for a node, or None for a value, because values are replaced."""
+    """Returns a destination for a tensor node. A value node needs no destination: returns None."""
     if kind_of(node) == "tensor":
         shape, dtype = look(node["name"])
         if parameter is None or (key == "step" and shape == ()):  # torch has counters on the host, and moves them itself
             return torch.zeros(shape, dtype=dtype, device="cpu")
         if shape == tuple(parameter.shape):
             return torch.zeros_like(parameter, dtype=dtype, requires_grad=False)
-        if isinstance(parameter, DTensor) and _fits_placements(shape, parameter):
+        if is_dtensor(parameter) and _fits_placements(shape, parameter):
             mesh, placements = parameter.device_mesh, parameter.placements
             return torch.distributed.tensor.zeros(shape, dtype=dtype, device_mesh=mesh, placements=placements)
         return parameter.detach().new_zeros(shape, dtype=dtype)
@@ -104,19 +107,21 @@ def _place(key: Any, node: Node, parameter: Any, look: Look, packages: Collectio
     items = node if isinstance(node, list) else node["items"] if kind_of(node) == "tuple" else None
     if items is None:
         return None
-    places = [_place(None, one, parameter, look, packages) for one in items]
+    places = [_place(None, item, parameter, look, packages) for item in items]
     return places if isinstance(node, list) else tuple(places)
 
 
 def _fits_placements(shape: tuple[int, ...], parameter: DTensor) -> bool:
-    """Tells whether a state, such as one value per row, can be sharded as its parameter is."""
-    dims = [one.dim for one in parameter.placements if isinstance(one, Shard)]
-    is_plain = all(isinstance(one, (Shard, Replicate)) for one in parameter.placements)
+    """Tells whether state with this shape, such as one value per row, can be sharded in the same way as its parameter."""
+    from torch.distributed.tensor import Replicate, Shard
+
+    dims = [placement.dim for placement in parameter.placements if isinstance(placement, Shard)]
+    is_plain = all(isinstance(placement, (Shard, Replicate)) for placement in parameter.placements)
     return is_plain and all(dim < len(shape) and shape[dim] == parameter.shape[dim] for dim in dims)
 
 
 def lacks_all_state(state: Any, node: Node) -> bool:
-    """Tells whether this is the state_dict() of an optimizer before its first step, although state of its parameters is stored."""
+    """Tells whether a live state_dict() comes from an optimizer before its first step, although the checkpoint has state for it."""
     groups = _groups_of(state)
     if groups is None or state["state"]:
         return False
@@ -125,16 +130,16 @@ def lacks_all_state(state: Any, node: Node) -> bool:
 
 
 def way_out_of_other_form(state: Any, node: Node) -> str | None:
-    """Suggests a remedy if state and checkpoint name optimizer state differently.
+    """Returns advice if state and checkpoint use different forms of names for optimizer state.
 
-    No name of one would be found in the other, whatever differences are allowed.
+    In this case the checkpoint has none of the live names.
     """
     live, stored = _form_of(state), _form_of(entries_of(node) or {})
     return None if live is None or stored is None or live == stored else _WAYS_OUT[stored]
 
 
 def _form_of(state: Mapping[Any, Any]) -> str | None:
-    """Returns the form of a state dict, or of the entries of its node."""
+    """Returns the form of names in a state dict, or in the entries of its node."""
     if _PARTS <= state.keys():
         groups = state["param_groups"]
         entries = [entries_of(group) or {} for group in groups] if isinstance(groups, list) else []
@@ -145,11 +150,11 @@ def _form_of(state: Mapping[Any, Any]) -> str | None:
 
 
 def without_state(names: Collection[str], unmatched: Collection[str]) -> list[str]:
-    """Returns the paths of stored optimizers with live groups on some rank but no live state at all.
+    """Returns the paths of stored optimizers that have parameter groups on some rank, but no live state on any.
 
     Args:
-        names: Stored places.
-        unmatched: Stored places in no rank's state.
+        names: Stored names.
+        unmatched: Stored names that are in no rank's state.
     """
     lost = {match[1] for name in unmatched if (match := _OF_STATE.match(name))}
     matched = set(names).difference(unmatched) if lost else set()
@@ -160,7 +165,7 @@ def without_state(names: Collection[str], unmatched: Collection[str]) -> list[st
 def group_sizes_that_differ(state: Any, node: Node) -> Iterator[tuple[int, int, int]]:
     """Yields (group number, number of live parameters, number of stored parameters) for each difference.
 
-    torch would notice only after the bytes were read.
+    torch itself would notice the difference only after the bytes were read.
     """
     groups = _groups_of(state)
     stored = (entries_of(node) or {}).get("param_groups")
@@ -173,29 +178,32 @@ def group_sizes_that_differ(state: Any, node: Node) -> Iterator[tuple[int, int, 
 
 
 def changed_hyper_parameters(optimizer: Any, node: Node) -> Iterator[tuple[int, str, str]]:
-    """Yields (group number, hyper-parameter, both values) for each live value that a different stored value replaces.
+    """Yields (group number, hyper-parameter, live and stored value) for each live value that the load changes.
 
-    If a scheduler changes a value with each step, its initial value is compared instead.
+    If a scheduler changes a value in each step, the initial value is compared instead.
     """
     groups = _parameters.groups_of(optimizer) or []
     for i, (live, entries) in enumerate(zip(groups, _parameters.stored_groups(entries_of(node) or {}), strict=False)):
-        skipped = {"params", "param_names", *(one for name, moved in _SCHEDULED.items() if name in entries for one in moved)}
-        for key, one in entries.items():
-            if key not in live or key in skipped or kind_of(one) == "tensor" or isinstance(live[key], torch.Tensor):
+        skipped = {"params", "param_names", *(item for name, moved in _SCHEDULED.items() if name in entries for item in moved)}
+        for key, entry in entries.items():
+            if key not in live or key in skipped or kind_of(entry) == "tensor" or isinstance(live[key], torch.Tensor):
                 continue
-            value = _tree.Decoder(str).decode(one)
+            value = _tree.Decoder(str).decode(entry)
             if value != live[key] and type(value) in (bool, int, float, str, tuple, type(None)):
                 yield i, str(key), f"it was {live[key]!r}, and is {value!r} now, as stored"
 
 
 class Copies:
-    """State dicts of optimizers passed without the optimizer, which does not see changes to their groups."""
+    """State dicts that were passed instead of their optimizer.
+
+    The optimizer does not notice changes to the groups in its state dict.
+    """
 
     def __init__(self) -> None:
         self._found: list[tuple[str, Any, list[dict[Any, str]]]] = []  # (path, state dict, values of its groups)
 
     def note(self, path: str, state: Any) -> None:
-        """Records a state dict before the load. Skips state dicts by parameter name: they come from get_state_dict."""
+        """Records a state dict before the load. Skips state dicts by parameter name, because they come from get_state_dict."""
         groups = _groups_of(state)
         if groups is not None and all(type(number) is int for group in groups for number in group["params"]):
             self._found.append((path, state, _values_of(groups)))
@@ -206,5 +214,8 @@ class Copies:
 
 
 def _values_of(groups: list[Any]) -> list[dict[Any, str]]:
-    """Returns the non-tensor values of the groups. Tensors are loaded in place, and thereby into the optimizer."""
-    return [{key: repr(one) for key, one in group.items() if not isinstance(one, torch.Tensor)} for group in groups]
+    """Returns the non-tensor values of the groups.
+
+    Tensors need no comparison: they are loaded in place, so the optimizer receives them.
+    """
+    return [{key: repr(value) for key, value in group.items() if not isinstance(value, torch.Tensor)} for group in groups]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Matches stored optimizer state to parameters, by name if both sides have names, and never by number alone."""
+"""Matches stored optimizer state to parameters, by name if checkpoint and job have names, and never by number alone."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import torch
 from sealpoint import _tree
 from sealpoint._tree import Node, Path, text_of
 from sealpoint._tree_paths import entries_of, kind_of
+from sealpoint.torch._outline import LEAVES
 
 OBJECT = _tree.PARAMETERS
 # Parameter names of each group, by the path of the optimizer.
@@ -23,12 +24,12 @@ _NAMES = "param_names"  # key of a group if the optimizer was given named_parame
 _MOMENTS = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq", "exp_inf", "momentum_buffer", "square_avg")
 _SHOWN_MAX = 3
 _WRAPPERS = re.compile(r"(^|(?<=\.))(_orig_mod|_checkpoint_wrapped_module|_fsdp_wrapped_module)\.")
-_OTHER_GROUPS = ("the same parameters are in other groups, so that it is not known which hyper-parameters each is to have: make "
-                 "the groups of the optimizer as they were saved")
+_OTHER_GROUPS = ("the same parameters are in other groups, so their hyper-parameters are ambiguous: create the groups of the "
+                 "optimizer as they were saved")
 
 
 class Names(NamedTuple):
-    """Names of a parameter in the modules of a state."""
+    """The names of a parameter in the modules of a state."""
 
     full: str  # including the path of the module in the state
     short: str  # within its module, without wrappers, as in get_state_dict()
@@ -55,11 +56,12 @@ def _modules(state: Any, path: Path) -> Iterator[tuple[Path, torch.nn.Module]]:
     if isinstance(state, torch.nn.Module):
         yield path, state
     elif isinstance(state, Mapping):
-        for key, one in state.items():
-            yield from _modules(one, (*path, _tree.part_of(key)))
+        for key, value in state.items():
+            if type(value) not in LEAVES:
+                yield from _modules(value, (*path, _tree.part_of(key)))
     elif isinstance(state, (list, tuple)):
-        for number, one in enumerate(state):
-            yield from _modules(one, (*path, number))
+        for number, item in enumerate(state):
+            yield from _modules(item, (*path, number))
 
 
 def groups_of(optimizer: Any) -> list[dict[str, Any]] | None:
@@ -72,13 +74,13 @@ def groups_of(optimizer: Any) -> list[dict[str, Any]] | None:
 def named_groups(optimizer: Any, names: Mapping[int, Names]) -> list[list[Names]] | None:
     """Returns the parameter names of each group, or None if a name is missing or the object is not an optimizer."""
     groups = groups_of(optimizer)
-    if not groups or any(id(one) not in names for group in groups for one in group["params"]):
+    if not groups or any(id(item) not in names for group in groups for item in group["params"]):
         return None
-    return [[names[id(one)] for one in group["params"]] for group in groups]
+    return [[names[id(item)] for item in group["params"]] for group in groups]
 
 
 def numbers_of(groups: list[Any]) -> dict[int, Any]:
-    """Returns the parameters of an optimizer by the numbers used in its state_dict()."""
+    """Returns the parameters of an optimizer, by the numbers that its state_dict() uses."""
     seen: dict[int, Any] = {}
     for group in groups:
         for parameter in group["params"]:
@@ -92,7 +94,7 @@ def _zero() -> Any:
 
 
 def of_rank(value: Any) -> Any:
-    """Returns the rank-local optimizer of a ZeroRedundancyOptimizer, and any other object unchanged."""
+    """Returns the rank-local optimizer of a ZeroRedundancyOptimizer, or any other object unchanged."""
     kind = _zero()
     return value.optim if kind is not None and isinstance(value, kind) else value
 
@@ -105,9 +107,9 @@ def note_load(value: Any) -> None:
 
 
 def flat_state(optimizer: Any, names: list[list[Names]]) -> dict[str, Any]:
-    """Flattens the state of an optimizer by parameter name into one mapping, as get_state_dict() does.
+    """Flattens the state of an optimizer into one mapping by parameter name, as get_state_dict() does.
 
-    Ranks with different parameters, such as pipeline stages, have different keys in it.
+    Ranks with different parameters, such as pipeline stages, have different keys in the mapping.
     """
     state, flat = optimizer.state_dict(), {}
     for group, of_group in zip(state["param_groups"], names, strict=True):
@@ -159,7 +161,7 @@ def _of_flat(entries: Mapping[Any, Node]) -> _Stored:
 
 
 def stored_groups(entries: Mapping[Any, Node]) -> list[Mapping[Any, Node]]:
-    """Returns the entries of each stored group of the optimizer with these entries."""
+    """Returns the entries of each parameter group, from the entries of a stored optimizer."""
     groups = entries.get("param_groups")
     return [entries_of(group) or {} for group in groups] if isinstance(groups, list) else []
 
@@ -167,14 +169,14 @@ def stored_groups(entries: Mapping[Any, Node]) -> list[Mapping[Any, Node]]:
 def _own_names(groups: list[Any]) -> list[list[str]] | None:
     """Returns the names stored in the groups themselves, or None if a group lacks them."""
     names = [group.get(_NAMES) for group in groups]
-    is_whole = all(isinstance(one, list) and isinstance(group.get("params"), list) and len(one) == len(group["params"])
-                   for one, group in zip(names, groups, strict=True))  # fmt: skip
-    every = [name for one in names for name in one] if groups and is_whole else []
-    return names if every and len(set(every)) == len(every) and all(isinstance(one, str) for one in every) else None
+    is_whole = all(isinstance(name, list) and isinstance(group.get("params"), list) and len(name) == len(group["params"])
+                   for name, group in zip(names, groups, strict=True))  # fmt: skip
+    every = [name for item in names for name in item] if groups and is_whole else []
+    return names if every and len(set(every)) == len(every) and all(isinstance(item, str) for item in every) else None
 
 
 class Matched(NamedTuple):
-    """Stored optimizer state by the numbers and groups of the live optimizer."""
+    """Stored optimizer state, rearranged to the parameter numbers and groups of the live optimizer."""
 
     node: Node
     places: list[tuple[Path, Node]]  # the corresponding stored nodes, below the optimizer
@@ -186,11 +188,12 @@ def by_names(optimizer: Any, node: Node, names: Mapping[int, Names], stored_name
 
     Args:
         names: Result of ``names_in``.
-        stored_names: Full parameter names of each stored group, if stored.
-        is_alone: Only this rank loads, so no other rank has the remaining parameters.
+        stored_names: Full parameter names of each stored group, if the checkpoint has them.
+        is_alone: Only this rank loads, so no other rank can have further parameters.
 
     Returns:
-        The state, or the reason why it cannot be matched; None if a side has no names or the numbers agree.
+        The state, or the reason why the state cannot be matched. None if the checkpoint or the job has no parameter names, or if
+        stored and live numbers agree.
     """
     groups, entries = groups_of(optimizer), entries_of(node) or {}
     if not groups:
@@ -198,26 +201,27 @@ def by_names(optimizer: Any, node: Node, names: Mapping[int, Names], stored_name
     of_modules, there = named_groups(optimizer, names), stored_groups(entries)
     own, stored_own = _own_names(groups), _own_names(there)
     if not there:
-        short = [[one.short for one in of_group] for of_group in of_modules] if of_modules else own
+        short = [[item.short for item in of_group] for of_group in of_modules] if of_modules else own
         is_flat = any(str(key).startswith("param_groups.") for key in entries)
         return _matched(groups, short, _of_flat(entries), is_alone) if short and is_flat else None
     sizes = [len(group["params"]) if isinstance(group.get("params"), list) else -1 for group in there]
     if of_modules and all(isinstance(name, str) for group in there for name in group.get("params", [])) and max(sizes) > 0:
-        short = [[one.short for one in of_group] for of_group in of_modules]
+        short = [[item.short for item in of_group] for of_group in of_modules]
         return _matched(groups, short, _of_groups(entries, [list(group["params"]) for group in there]), is_alone)
     live, stored = own, stored_own
-    if of_modules and stored_names and [len(one) for one in stored_names] == sizes:
-        live, stored = [[one.full for one in of_group] for of_group in of_modules], stored_names
+    if of_modules and stored_names and [len(name) for name in stored_names] == sizes:
+        live, stored = [[item.full for item in of_group] for of_group in of_modules], stored_names
     if live is None or stored is None or live == stored:
         return None
     return _matched(groups, live, _of_groups(entries, stored), is_alone)
 
 
 def _matched(groups: list[Any], live: list[list[str]], stored: _Stored, is_alone: bool) -> Matched | str:
-    here, there = {name for one in live for name in one}, set(stored.groups)
+    here, there = {name for item in live for name in item}, set(stored.groups)
     if here - there or (is_alone and there - here):
-        return (f"it has other parameters than the checkpoint: only here {_some(here - there) or 'none'}, only in the "
-                f"checkpoint {_some(there - here) or 'none'}; load the model alone, or make the optimizer of the same parameters")
+        return (f"its parameters differ from the checkpoint: only here {_some(here - there) or 'none'}, only in the "
+                f"checkpoint {_some(there - here) or 'none'}; load the model alone, or create the optimizer with the same "
+                "parameters")
     if stored.number_of_group and not _has_same_groups(live, stored.number_of_group):
         return _OTHER_GROUPS
     states, new_groups, places, number = {}, [], [], 0
@@ -236,17 +240,19 @@ def _matched(groups: list[Any], live: list[list[str]], stored: _Stored, is_alone
 
 
 def _has_same_groups(live: list[list[str]], number_of: Mapping[str, int]) -> bool:
-    """Tells whether stored groups partition the parameters as live groups do."""
+    """Tells whether the stored groups divide the parameters in the same way as the live groups do."""
     found = [{number_of[name] for name in names} for names in live if names]
-    return all(len(one) == 1 for one in found) and len(set.union(set(), *found)) == len(found)
+    return all(len(item) == 1 for item in found) and len(set.union(set(), *found)) == len(found)
 
 
 def _values_of_group(number: int, names: list[str], stored: _Stored) -> dict[Any, Node] | None:
-    """Returns the hyper-parameters of a group, or None if they differ between its parameters. A rank may have no parameter of it.
+    """Returns the hyper-parameters of a group, or None if they differ between its parameters.
+
+    A rank may have no parameter of the group.
     """
-    of_group = [name for name, one in stored.number_of_group.items() if one == number]
+    of_group = [name for name, value in stored.number_of_group.items() if value == number]
     every = [_values(stored.groups[name]) for name in names or of_group[:1] or list(stored.groups)[:1]]
-    return every[0] if every and all(_compared(one) == _compared(every[0]) for one in every) else None
+    return every[0] if every and all(_compared(item) == _compared(every[0]) for item in every) else None
 
 
 def _values(group: Mapping[Any, Node]) -> dict[Any, Node]:
@@ -267,7 +273,10 @@ def dict_node(entries: Mapping[Any, Node]) -> Node:
 
 
 def misfits(optimizer: Any, node: Node, shape_of: Callable[[str], tuple[int, ...]]) -> Iterator[str]:
-    """Lists moments with another shape than their parameter: they belong to another parameter."""
+    """Yields a message for each moment whose shape differs from the shape of its parameter.
+
+    Such a moment belongs to a different parameter.
+    """
     groups, entries = groups_of(optimizer), entries_of(node) or {}
     sizes = [len(group.get("params") or ()) for group in stored_groups(entries)]
     if groups is None or sizes != [len(group["params"]) for group in groups]:
@@ -284,6 +293,6 @@ def misfits(optimizer: Any, node: Node, shape_of: Callable[[str], tuple[int, ...
             if shape != tuple(parameter.shape):
                 of = f"parameter {number}" + (f" ({names[id(parameter)]})" if id(parameter) in names else "")
                 yield (f"{key} of {of} is stored with shape {list(shape)}, and the parameter has {list(parameter.shape)}: the "
-                       "optimizer has its parameters in another order than it was saved with; give it named_parameters(), "
-                       "before the save too, by which they are matched, or the parameters in that order")
+                       "order of the optimizer's parameters has changed; pass named_parameters() to it, also before the save, to "
+                       "match by name, or keep the order")
                 break

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Promotions left unfinished by an earlier job."""
+"""Promotions that an earlier job did not finish."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ def resume_promotions(
 ) -> list[str]:
     """Finishes the promotions of an earlier job from local disks. Collective: all ranks call it.
 
-    Call it before looking for the newest checkpoint of the series. Newer checkpoints that are complete across all nodes
-    are then in the series, for any number of ranks. Incomplete ones are logged as warnings ("sealpoint").
+    Call it before you look for the newest checkpoint of the series. Afterwards all newer checkpoints that are complete
+    across the local disks of all nodes are in the series. The number of ranks may differ from the save. Incomplete
+    checkpoints are logged as warnings ("sealpoint").
 
     Args:
         staged: Local directory, as for ``save``. May differ by rank.
-        series: Final directory of the saves.
+        series: Directory of the series, to which the saves are copied.
         keep_local: Number of local copies to keep.
+        process_group: As for ``save``.
 
     Returns:
         The names of the promoted checkpoints.

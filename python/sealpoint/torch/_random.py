@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""States of a process's random generators, as plain values."""
+"""States of the random generators of a process, as plain values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def random_states() -> States:
 
 
 def set_random_states(states: States) -> None:
-    """Restores the result of ``random_states`` of any process. Skips an accelerator that is absent here."""
+    """Restores states that ``random_states`` returned in any process. Skips accelerators that this process does not have."""
     for name, state in states:
         if name == "python":
             random.setstate(state)

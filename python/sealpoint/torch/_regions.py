@@ -14,13 +14,14 @@ from sealpoint._errors import ArgumentTypeError
 
 
 class Region(NamedTuple):
-    """A box of a tensor, or a run of its elements, and the memory that holds it.
+    """A box of a tensor, or a run of its elements, and the memory with these elements.
 
     Args:
-        tensor: Elements, in the shape of the box, or flat with ``run``.
+        tensor: The elements, in the shape of the box; one-dimensional if ``run`` is set.
         offset: Offset of the box in the whole tensor, in elements per dimension.
         extent: Extent of the box. Default: the shape of ``tensor``.
-        run: ``tensor`` holds the row-major elements [begin, end) of the box. Default: all of them.
+        run: (begin, end): ``tensor`` contains only these elements of the box, in row-major order. Default: all elements
+            of the box.
 
     Examples:
         >>> import torch, sealpoint.torch as sp
@@ -37,12 +38,12 @@ class Region(NamedTuple):
 
 
 class Regions:
-    """The part of one tensor held by this rank, as caller-defined regions, for use in a state dict.
+    """The part of one tensor that this rank holds, as caller-defined regions, for use in a state dict.
 
         {"exp_avg": sp.Regions((4096, 1024), torch.float32, [sp.Region(shard, (0, 0), (2048, 1024), run=(begin, end))])}
 
-    The regions of all ranks must cover the tensor. Regions must not overlap unless they are equal. They are saved as any
-    other tensor, and loaded in place regardless of the stored regions.
+    The regions of all ranks must cover the tensor. Regions must not overlap unless they are equal. They are saved like any other
+    tensor. A load fills them in place, regardless of the regions in the checkpoint.
 
     Args:
         shape: Shape of the whole tensor.
@@ -54,7 +55,7 @@ class Regions:
 
     Examples:
         >>> import torch, sealpoint.torch as sp
-        >>> flat = torch.arange(6.0)  # elements 2 to 8 of a 3 x 4 tensor, as a flat optimizer has them
+        >>> flat = torch.arange(6.0)  # elements 2 to 7 of a 3 x 4 tensor, as in a flat optimizer
         >>> part = sp.Region(flat, (0, 0), (3, 4), run=(2, 8))
         >>> head = sp.Region(torch.zeros(2), (0, 0), (3, 4), run=(0, 2))
         >>> tail = sp.Region(torch.zeros(4), (0, 0), (3, 4), run=(8, 12))
@@ -67,10 +68,10 @@ class Regions:
         self.shape, self.dtype = tuple(shape), dtype
         self.regions = list(regions)
         _arguments.check(shape=self.shape)
-        for one in self.regions:
-            if not isinstance(one, Region):
-                raise ArgumentTypeError(f"regions has {reprlib.repr(one)}, expected values of Region")
-            _arguments.check(offset=one.offset, extent=one.extent, run=one.run)
+        for region in self.regions:
+            if not isinstance(region, Region):
+                raise ArgumentTypeError(f"regions has {reprlib.repr(region)}, expected values of Region")
+            _arguments.check(offset=region.offset, extent=region.extent, run=region.run)
 
     def __repr__(self) -> str:
         return f"Regions({list(self.shape)}, {self.dtype}, {len(self.regions)} here)"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Renaming of stored names, and selection of a part of a tree by name."""
+"""Renaming of stored names, and selection of parts of a tree by name."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from sealpoint import _tree
 from sealpoint._errors import InvalidArgumentError
 from sealpoint._hints import nearest
+from sealpoint._patterns import pattern, renamer
 from sealpoint._tree import KIND, Node, Path, text_of
-from sealpoint.interop._select import pattern, renamer
 
 
 def _is_mapping(node: Node) -> bool:
-    """Tells whether it is a mapping with string keys."""
+    """Tells whether a node is a mapping with string keys."""
     return isinstance(node, dict) and KIND not in node and len(node) > 0
 
 
@@ -22,23 +22,25 @@ def _leaves(node: Node, path: Path = ()) -> Iterator[str]:
     if not _is_mapping(node):
         yield text_of(path)
         return
-    for key, one in node.items():
-        yield from _leaves(one, (*path, key))
+    for key, child in node.items():
+        yield from _leaves(child, (*path, key))
 
 
 def _check_fits(argument: str, patterns: Collection[str], names: Collection[str]) -> None:
-    for one in patterns:
-        compiled = pattern(one)
+    for item in patterns:
+        compiled = pattern(item)
         if not any(compiled.fullmatch(name) for name in names):
-            near = nearest(one, names)
+            near = nearest(item, names)
             hint = "" if near is None else f"; the nearest is {near}"
-            raise InvalidArgumentError(f"{argument}: {one!r} fits no stored name{hint}")
+            raise InvalidArgumentError(f"{argument}: {item!r} matches no stored name{hint}")
 
 
 class Renaming:
-    """Rules from patterns of stored names to names in the state; ``*`` matches any characters and is kept.
+    """Rules from patterns of stored names to names in the state.
 
-    Raises InvalidArgumentError if a pattern matches no stored name, or two names become one.
+    ``*`` matches any characters, which are kept in the new name.
+
+    Raises InvalidArgumentError if a pattern matches no stored name, or if two names become the same.
     """
 
     def __init__(self, rules: Mapping[str, str], tree: Node) -> None:
@@ -50,26 +52,26 @@ class Renaming:
             _insert(self.tree, name, node)
 
     def keys(self, values: Mapping[str, Node]) -> dict[str, Node]:
-        """Renames the keys of a mapping by value path."""
+        """Renames the keys of a mapping whose keys are paths of values."""
         return {self.name(name): node for name, node in values.items()}
 
     def prefixes(self, values: Mapping[str, Node]) -> dict[str, Node]:
-        """Renames the keys of a mapping by mapping path."""
+        """Renames the keys of a mapping whose keys are paths of mappings."""
         return {self.name(f"{name}.").removesuffix("."): node for name, node in values.items()}
 
     def _without_moved(self, node: Node, path: Path, moved: dict[str, Node]) -> Node:
         if not _is_mapping(node):
             return node
         kept = {}
-        for key, one in node.items():
+        for key, child in node.items():
             name = text_of((*path, key))
-            new = name if _is_mapping(one) else self.name(name)
+            new = name if _is_mapping(child) else self.name(name)
             if new == name:
-                kept[key] = self._without_moved(one, (*path, key), moved)
+                kept[key] = self._without_moved(child, (*path, key), moved)
             elif new in moved:
                 raise InvalidArgumentError(f"rename: two stored names become {new!r}; one is {name!r}")
             else:
-                moved[new] = one
+                moved[new] = child
         return kept
 
 
@@ -97,16 +99,16 @@ def part_of(tree: Node, keys: Sequence[str]) -> Node:
     names = set(_leaves(tree))
     above = {name[:at] for name in names for at, letter in enumerate(name) if letter == "."}
     _check_fits("keys", keys, names | above)
-    compiled = [pattern(one) for one in keys]
+    compiled = [pattern(key) for key in keys]
     return _selected(tree, (), compiled)
 
 
 def _selected(node: Node, path: Path, patterns: Sequence[re.Pattern[str]]) -> Node:
     found = {}
-    for key, one in node.items():
+    for key, child in node.items():
         name = text_of((*path, key))
         if any(one_pattern.fullmatch(name) for one_pattern in patterns):
-            found[key] = one
-        elif _is_mapping(one) and (inner := _selected(one, (*path, key), patterns)):
+            found[key] = child
+        elif _is_mapping(child) and (inner := _selected(child, (*path, key), patterns)):
             found[key] = inner
     return found

@@ -23,12 +23,12 @@ _ABSENT_SECONDS = 0.5
 
 
 class StoreOfRanks:
-    """The store as shared by some ranks; see ``_ranks.rendezvous.Group``."""
+    """The store that some ranks share; see ``_ranks.rendezvous.Group``."""
 
     store_name = STORE_NAME
 
     def __init__(self, name: str, rank: int, size: int) -> None:
-        """Opens the store. ``name`` is equal on all of the ranks, and unique to them."""
+        """Opens the store. ``name`` is the same on all of these ranks and unique to them."""
         self.name, self.rank, self.size = f"sealpoint/{name}/", rank, size
         self._connection: Any = None
 
@@ -47,9 +47,9 @@ class StoreOfRanks:
         return str(self._store().get(key).decode()) if self._store().check([key]) else None
 
     def meet(self, generation: int, end: float, check: Callable[[], None]) -> tuple[Links, str]:
-        """Connects all of the ranks and returns a unique name. Collective.
+        """Meets all of the ranks and returns a unique name. Collective.
 
-        Raises the errors of check(), TimeoutError (names the absent ranks), CommError and MovedError.
+        Raises the errors of check(), TimeoutError, which names the absent ranks, CommError and MovedError.
         """
         store = self._store()
         arrived = [f"{generation}/rank{rank}" for rank in range(self.size)]
@@ -59,10 +59,10 @@ class StoreOfRanks:
         store.set(arrived[self.rank], token)
         self._wait(arrived if self.rank == 0 else [complete], end, check, arrived)
         if self.rank == 0:
-            store.set(complete, " ".join(store.get(one).decode() for one in arrived))
+            store.set(complete, " ".join(store.get(item).decode() for item in arrived))
         tokens = store.get(complete).decode()
         if tokens.split()[self.rank : self.rank + 1] != [token]:
-            raise MovedError("these connections are those of an earlier job")
+            raise MovedError("these connections belong to an earlier job")
         name = f"{self.name}{generation}/{hashlib.blake2b(tokens.encode(), digest_size=8).hexdigest()}/"
         return make_links(name, self.rank, self.size, end, check), name
 
@@ -71,14 +71,14 @@ class StoreOfRanks:
         while not self._store().check(keys):
             check()
             if time.monotonic() > end:
-                all_came = "a rank that came to make the groups went no further"
+                all_came = "a rank arrived but did not finish connecting"
                 raise TimeoutError(text_of_absent(self._store(), arrived, all_came), rank=self.rank)
             time.sleep(min(pause, max(0.0, end - time.monotonic())))
             pause = min(2 * pause, look_max_seconds(self.size))
 
 
 class WaitReports:
-    """Reports of the exchange in which each rank of a group waits, so that a timeout can name the absent ranks.
+    """Reports of the exchange in which each rank waits, so that a timeout can name the absent ranks.
 
     A rank reports only after it has waited for a while, so short exchanges cost nothing.
     """
@@ -96,7 +96,7 @@ class WaitReports:
         self._writing = BackgroundCall(lambda: self._write(before, number))
 
     def tell_end(self, number: int) -> None:
-        """Reports the end of the wait, if its begin was reported."""
+        """Reports the end of the wait, if ``tell`` reported its beginning."""
         if self._number == number:
             self.tell(-number)
 
@@ -105,14 +105,14 @@ class WaitReports:
             PrefixStore(self._name, own_store()).set(str(self._rank), str(number))
 
     def absent(self, number: int) -> list[int]:
-        """Returns the other ranks that neither wait in nor have passed the exchange. Call it via ``run_with_deadline``."""
+        """Returns the other ranks that have not reached the exchange. Call it via ``run_with_deadline``."""
         store = PrefixStore(self._name, own_store())
         others = [rank for rank in range(self._size) if rank != self._rank]
         reported = {rank: int(store.get(str(rank))) if store.check([str(rank)]) else 0 for rank in others}
         return [rank for rank in others if -number < reported[rank] <= 0]
 
     def text_of_absent(self, number: int) -> str:
-        """Formats the absent ranks: "rank 2 of 3", or "a rank" if the store does not answer or all arrived."""
+        """Formats the absent ranks: "rank 2 of 3", or "a rank" if the store does not answer or all ranks have arrived."""
         with contextlib.suppress(Error):
             if absent := run_with_deadline(lambda: self.absent(number), _ABSENT_SECONDS, STORE_NAME):
                 return named(absent, self._size)

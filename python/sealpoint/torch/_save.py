@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Saves of torch states."""
+"""Saves states of torch programs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _session(options: SaveOptions, purpose: str = "") -> Session:
 
 
 def save_gathered(gather: Gather, path: Path, options: SaveOptions, purpose: str = "") -> _sealpoint.CommitInfo:
-    """Saves the result of gather() on each rank (see ``gather_agreed``)."""
+    """Saves the state that gather() returns on each rank (see ``gather_agreed``)."""
     session = _session(options, purpose)
     with checked_call(session, "save", path, options) as call:
         return saves.save(session, gather(call), path, options)
@@ -44,65 +44,73 @@ def save_gathered_async(gather: Gather, path: Path, options: SaveOptions) -> Sav
 
 
 def _look_at(path: Path, options: SaveOptions) -> Callable[[Call], Any]:
-    """Returns a check that the save directory has no checkpoint of another program."""
+    """Returns a function that checks that the save directory has no checkpoint of a different program."""
     return lambda call: None if options.series else check_on_first(call, path, check_none)
 
 
 @tells_other_ranks
 @takes(SaveKeywords, SaveOptions)
 def save(state_dict: Any, path: Path, **options: Unpack[SaveKeywords]) -> _sealpoint.CommitInfo:
-    """Saves the state of all ranks as one checkpoint, which is durable on return.
+    """Saves the state of all ranks as one checkpoint. The checkpoint is durable when the function returns.
 
-    Collective: all ranks call it. Without torch.distributed it saves the state of this process.
+    Collective: all ranks call it. If torch.distributed is not initialized, it saves the state of this process.
 
     Args:
-        state_dict: Nested mappings, lists and tuples of tensors (plain, DTensor, ShardedTensor, or with
-            ``__create_chunk_list__``), numbers, strings and other small values, and objects with ``state_dict()``.
-            Each rank passes its own part. A value held by several ranks under one path is stored once and must be
-            equal; wrap values that differ by rank, such as random generator states, in ``per_rank``.
+        state_dict: Nested mappings, lists and tuples of tensors (plain, DTensor, ShardedTensor, or with ``__create_chunk_list__``),
+            numbers, strings and other small values, and objects with ``state_dict()``. Each rank passes its own part. If several
+            ranks have a value under the same path, the value must be equal and is stored once. Wrap values that differ between
+            ranks, such as random generator states, in ``per_rank``.
         path: Directory of the new checkpoint, created if missing. With ``series``, directory of the series.
-        process_group: Ranks that save together. Default: all. Messages use a private gloo group.
-        no_dist: Save this process alone; other processes do not call it.
-        compare_replicas: Compare digests of replicated values. False saves one pass over that memory; the copy of the
-            first rank is then stored without comparison.
-        first_rank: Patterns (``*`` matches any characters) of tensors that may differ by rank, such as
-            "*.running_mean". The copy of the first rank that has the tensor is stored without comparison. Buffers of
-            DistributedDataParallel modules passed as objects are treated the same way, because torch lets them differ
-            between forward passes.
-        allow_pickle: Pickle values of other types. Only a load with the same option reads them.
-        writer_ranks: Ranks of the group that write, ascending, such as the ranks of one HSDP replica. Default: all.
-            Data is never sent between ranks, so each part must be held by one of the writers.
+        process_group: Ranks that save together. Default: all ranks. Messages use a private gloo group.
+        no_dist: Save the state of this process alone; other processes do not make the call.
+        compare_replicas: Compare digests of replicated values. If False, the copy of the first rank is stored without
+            comparison, which saves one pass over the memory of these values.
+        first_rank: Patterns (``*`` matches any characters) of tensors that may differ between ranks, such as
+            "*.running_mean". For each of these tensors, the copy of the first rank that has it is stored without
+            comparison. Buffers of DistributedDataParallel modules passed as objects are treated the same way, because
+            torch lets them differ between forward passes.
+        allow_pickle: Pickle values of types that cannot be stored otherwise. Only a load with ``allow_pickle`` reads
+            these values.
+        writer_ranks: Ranks of the group that write, in ascending order, such as the ranks of one HSDP replica. Default:
+            all ranks. Data is never sent between ranks, so each part of the state must be present on one of these
+            ranks.
         frozen: Patterns (``*`` matches any characters) of tensors that rarely change, such as an untrained base model.
-            Tensors equal to the preceding checkpoint are linked from it instead of written. The preceding checkpoint is
-            the newest in the series, otherwise ``parent``, which must then include its location. "learned" detects
-            unchanged tensors by comparing digests at saves 1, 2, 4, 8 and so on of this process; each comparison costs
-            one pass over the memory. See docs/reference/durability.md.
-        full_every: Maximum number of checkpoints that share a linked file; the next one writes it again. Object stores
-            copy instead of link.
-        staged: Directory on a node-local disk; may differ by rank. The save is committed there, across the disks of all
-            nodes, and then copied to ``path`` in the background. See ``wait_for_promotions`` and ``resume_promotions``.
-        keep_local: Number of local copies to keep after their promotion.
-        unpromoted_max: Maximum number of staged saves awaiting promotion, including this one. When the limit is
-            reached, the save waits (``save_async`` waits in the background) and then fails with NoSpaceError, which
-            names the pending promotions, their age and their errors.
-        unpromoted_wait: Maximum wait in seconds; at most half of ``deadline``.
-        promote_memory_bytes: Maximum payload memory of a rank's promotions, in addition to ``memory_budget_bytes``.
-        deadline: Timeout in seconds of one exchange with the other ranks. None: no timeout.
+            A tensor that is equal to the one in the preceding checkpoint is linked from that checkpoint instead of
+            being written. In a series, the preceding checkpoint is the newest one; outside a series, it is the
+            checkpoint passed as ``parent``, which must include the location. "learned" detects unchanged tensors by
+            comparing digests at saves 1, 2, 4, 8 and so on of this process; each comparison costs one pass over the
+            memory. See docs/reference/durability.md.
+        full_every: Maximum number of checkpoints that share a linked file; the next checkpoint writes the file again.
+            Object stores copy the file instead of linking it.
+        staged: Directory on a node-local disk; may differ between ranks. The save is committed there, across the disks
+            of all nodes, and then copied to ``path`` in the background. See ``wait_for_promotions`` and
+            ``resume_promotions``.
+        keep_local: Number of promoted checkpoints whose local copies are kept.
+        unpromoted_max: Maximum number of staged saves awaiting promotion, including this save. When the limit is
+            reached, the save waits up to ``unpromoted_wait`` seconds for a promotion to end (``save_async`` waits in
+            the background). If none ends, the save fails with NoSpaceError, which names the pending promotions, their
+            age and their errors.
+        unpromoted_wait: Maximum time to wait at the limit ``unpromoted_max``, in seconds. At most half of ``deadline``.
+        promote_memory_bytes: Maximum payload memory for promotions on each rank, in addition to
+            ``memory_budget_bytes``.
+        deadline: Timeout in seconds for one exchange with the other ranks. None: no timeout.
         memory_budget_bytes: Staging memory, fixed by the first save of this group. Default: at most a quarter of the
-            memory available to this process (machine or control group), divided by the ranks of the machine.
-        codec, codec_level, chunk_size_bytes, step, series, parent, provenance, allow_empty, allow_fallback: As for
+            memory available to this process (on the machine or in its control group), divided by the number of ranks on
+            the machine.
+        codec, codec_level, chunk_size_bytes, stored_cuts, fingerprints, step, series, parent: As for
             ``sealpoint.save``.
+        provenance, allow_empty, allow_fallback: As for ``sealpoint.save``.
 
     Raises:
-        InvalidArgumentError: replicas differ, or parts overlap or leave holes. Names the tensor or object, and the ranks.
-        UnsupportedError: a value has an unsupported type. Names its path.
+        InvalidArgumentError: replicas differ, or parts overlap or leave holes. The error names the tensor or object, and the ranks.
+        UnsupportedError: a value has an unsupported type. The error names the path of the value.
         AlreadyExistsError: the directory already has a checkpoint.
         NoSpaceError: the storage is full, or too many staged saves are pending.
         IoError: the storage failed.
         TimeoutError: a rank did not answer within ``deadline``.
         CommError: the communication between ranks failed.
 
-    Errors are the same on all ranks. The checkpoint then does not exist, unless ``unknown_outcome`` is true.
+    Errors are the same on all ranks. After an error the checkpoint does not exist, unless ``unknown_outcome`` is true.
 
     Examples:
         >>> import torch, sealpoint.torch as sp
@@ -118,14 +126,15 @@ def save(state_dict: Any, path: Path, **options: Unpack[SaveKeywords]) -> _sealp
 @tells_other_ranks
 @takes(SaveAsyncKeywords, SaveOptions)
 def save_async(state_dict: Any, path: Path, **options: Unpack[SaveAsyncKeywords]) -> SaveFuture:
-    """Saves as ``save`` does, but returns once the state is copied: it may change immediately, and training continues.
+    """Saves as ``save`` does, but returns once the state is copied, so that training can change the state immediately.
 
-    Collective: all ranks call it. If ``memory_budget_bytes`` cannot hold a copy, it returns once the last byte has been
-    handed to the disk. Saves run one after the other. Invalid arguments and disagreements between ranks are raised here;
-    all other errors come from the future.
+    Collective: all ranks call it. If the copy does not fit into ``memory_budget_bytes``, the function returns only after the last
+    byte of the state was copied and its write has started. Saves run one after another. Invalid arguments and disagreements between
+    ranks are raised by this function; all other errors are raised by the future.
 
     Args:
-        background_deadline: Timeout in seconds of the save after this call returned. None: no timeout.
+        state_dict, path, further options: As for ``save``.
+        background_deadline: Timeout in seconds for the save after this call has returned. None: no timeout.
 
     Examples:
         >>> import torch, sealpoint.torch as sp

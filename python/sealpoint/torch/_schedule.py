@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Save schedule of a training: by steps, by time, and on termination."""
+"""Save schedule of a training loop: by steps, by time, and on termination."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXIT_STATUS = 128 + int(signal.SIGTERM)
 
 
 def period_of(every: Any) -> float | None:
-    """Parses text such as "10min", or a timedelta, into seconds; None for another value."""
+    """Parses text such as "10min", or a timedelta, into seconds; None for any other value."""
     if isinstance(every, datetime.timedelta):
         return every.total_seconds() if every.total_seconds() > 0 else None
     match = _PERIOD.fullmatch(every) if isinstance(every, str) else None
@@ -31,7 +31,7 @@ def period_of(every: Any) -> float | None:
 
 
 class Look(NamedTuple):
-    """Data sent by each rank at a check. The time of rank 0 counts."""
+    """The data that each rank sends when the ranks check whether to save. Only the time that rank 0 sends is used."""
 
     is_told: bool  # received SIGTERM
     is_due: bool
@@ -39,7 +39,7 @@ class Look(NamedTuple):
 
 
 class Clock:
-    """The time since the last save, and the pace of the steps, of one rank."""
+    """Measures, on one rank, the time since the last save and the duration of the steps."""
 
     def __init__(self, period: float | None) -> None:
         self._period = period
@@ -60,9 +60,11 @@ class Clock:
 
 
 class Sigterm:
-    """Records SIGTERM instead of ending the process, between ``install`` and ``restore``. A second SIGTERM ends it.
+    """Records SIGTERM instead of ending the process, between ``install`` and ``restore``.
 
-    A handler of the program takes precedence. Forked children end as before.
+    A second SIGTERM ends the process.
+
+    If the program has its own handler, that handler is kept. In forked children SIGTERM ends the process.
     """
 
     def __init__(self) -> None:

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sessions of torch process groups."""
+"""Sessions of torch process groups."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 
 import torch.distributed as dist
 
@@ -24,7 +26,9 @@ _sessions = Sessions(_world, "; expected no_dist=True")
 
 
 def session_of(group: dist.ProcessGroup | None, *, purpose: str = "", is_alone: bool = False) -> Session:
-    """Returns the session of a group. None: all ranks, or this process alone without torch.distributed. Local.
+    """Returns the session of a group. Local.
+
+    None: the group of all ranks, or this process alone if torch.distributed is not initialized.
 
     Args:
         purpose: Separates threads that save concurrently.
@@ -50,16 +54,31 @@ def session_of(group: dist.ProcessGroup | None, *, purpose: str = "", is_alone: 
 
 
 def check_is_not_one_of_many(group: dist.ProcessGroup | None) -> None:
-    """Raises InvalidArgumentError if this is one of several processes unknown to torch.distributed. Local.
+    """Raises InvalidArgumentError if the job has several processes but torch.distributed is not initialized. Local.
 
-    Otherwise each process would save alone, to the same place.
+    Without this check each process would save alone, to the same place.
     """
     size = os.environ.get("WORLD_SIZE", "")
     if group is None and size.isdecimal() and int(size) > 1 and _world() is None:
         raise InvalidArgumentError(
-            f"WORLD_SIZE is {size}, and torch.distributed has no process group, so that each of these processes would save "
-            "alone; call torch.distributed.init_process_group() before, or give no_dist=True if this one is to save alone"
+            f"WORLD_SIZE is {size}, and torch.distributed has no process group, so each of these processes would save alone; call "
+            "torch.distributed.init_process_group() first, or pass no_dist=True to save alone"
         )
+
+
+@contextlib.contextmanager
+def errors_of_all(kind: str, group: dist.ProcessGroup | None) -> Iterator[None]:
+    """Raises an error about this rank's arguments on this rank, and in the next call on all other ranks.
+
+    The other ranks therefore do not wait for this rank.
+    """
+    try:
+        yield
+    except (TypeError, InvalidArgumentError) as error:
+        is_parallel = dist.is_available() and dist.is_initialized() and isinstance(group, (dist.ProcessGroup, type(None)))
+        if not is_parallel or session_of(group).size == 1:
+            raise
+        session_of(group).refuse(kind, error if isinstance(error, InvalidArgumentError) else InvalidArgumentError(str(error)))
 
 
 tells_other_ranks = tells_ranks(

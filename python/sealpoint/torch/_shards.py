@@ -1,32 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensor parts held by a rank, and their memory: torch tensors as slots of the library."""
+"""Converts torch tensors into slots of the library: finds the parts that a rank has, and their memory."""
 
 from __future__ import annotations
 
+import array
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
-from typing import Any, NamedTuple
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
-from torch.distributed.device_mesh import DeviceMesh
-from torch.distributed.tensor import DTensor, Partial, Shard
 from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
 from sealpoint import _sealpoint
 from sealpoint._errors import InvalidArgumentError, UnsupportedError
+from sealpoint.torch._dtensor import is_dtensor
 from sealpoint.torch._dtypes import NAME_OF
 from sealpoint.torch._regions import Regions
+
+if TYPE_CHECKING:
+    from torch.distributed.device_mesh import DeviceMesh
+    from torch.distributed.tensor import DTensor
 
 Numbers = tuple[int, ...]
 # Offset and extent in the whole tensor, in elements; None: the whole tensor.
 Box = tuple[Numbers, Numbers] | None
 Slot = _sealpoint.Slot
+_IS_CPU, _LAYOUT, _DTYPE, _SHAPE = map(attrgetter, ("is_cpu", "layout", "dtype", "shape"))
 Ranges = list[tuple[int, int]]  # [begin, end) each, in one dimension
 
 
 class Part(NamedTuple):
-    """A box of a tensor and the memory with its elements, or with the elements [begin, end) of it."""
+    """A box of a tensor, and the memory with all elements of the box or with its elements [begin, end)."""
 
     box: Box
     memory: torch.Tensor
@@ -34,7 +40,7 @@ class Part(NamedTuple):
 
 
 class Pieces(NamedTuple):
-    """The parts of a tensor on a rank: empty if the rank is outside the tensor's mesh."""
+    """The parts of a tensor on a rank. Empty if the rank is outside the tensor's mesh."""
 
     shape: Numbers
     dtype: torch.dtype
@@ -50,7 +56,7 @@ def is_tensor(value: Any) -> bool:
 
 
 def _chunk(ranges: Ranges, count: int, index: int) -> Ranges:
-    """Returns part ``index`` of ``count``, as torch.chunk divides; trailing parts may be empty."""
+    """Returns part ``index`` of ``count``, divided as by torch.chunk. Trailing parts may be empty."""
     total = sum(end - begin for begin, end in ranges)
     size = -(-total // count)
     return _cut(ranges, min(index * size, total), min((index + 1) * size, total))
@@ -78,10 +84,12 @@ def _joined(ranges: Ranges) -> Ranges:
 
 
 def ranges_of(shape: Sequence[int], mesh_shape: Sequence[int], coordinate: Sequence[int], placements: Any) -> list[Ranges]:
-    """Returns the elements of each dimension held by a rank of a mesh, in the order of its local tensor.
+    """Returns, for each dimension, the elements that a rank of a mesh holds, in the order of its local tensor.
 
-    A strided shard is split twice: into ``split_factor`` parts, and each part is chunked over the ranks.
+    A strided shard is split into ``split_factor`` parts, and each part is then divided among the ranks.
     """
+    from torch.distributed.tensor import Shard
+
     held: list[Ranges] = [[(0, size)] if size > 0 else [] for size in shape]
     for mesh_dim, placement in enumerate(placements):
         if not hasattr(placement, "dim"):
@@ -104,7 +112,7 @@ _places: dict[int, tuple[weakref.ref[DeviceMesh], _Place]] = {}  # by id: equal 
 
 
 def _place_of(mesh: DeviceMesh) -> _Place:
-    """Returns the mesh's shape and this rank's coordinate, or None. Cached: mesh properties are slow and never change."""
+    """Returns the mesh's shape and this rank's coordinate, or None. Cached, because mesh properties are slow and never change."""
     found = _places.get(id(mesh))
     if found is not None and found[0]() is mesh:
         return found[1]
@@ -133,7 +141,7 @@ def boxes_of(tensor: DTensor) -> list[LocalBox]:
             at += end - begin
         per_dim.append(starts)
     boxes = [
-        (tuple(one[0] for one in box), tuple(one[1] for one in box), tuple(one[2] for one in box))
+        (tuple(item[0] for item in box), tuple(item[1] for item in box), tuple(item[2] for item in box))
         for box in product(*per_dim)
     ]
     if len(_layouts) >= _LAYOUTS_MAX:
@@ -144,9 +152,9 @@ def boxes_of(tensor: DTensor) -> list[LocalBox]:
 
 def _parts_of_dtensor(tensor: DTensor, key: str) -> list[Part]:
     for placement in tensor.placements:
-        if isinstance(placement, Partial):
+        if placement.is_partial():
             raise InvalidArgumentError(
-                f"placement is {placement}, whose values no rank has; expected replicated or sharded", tensor=key
+                f"placement is {placement}, so no rank has its values; expected replicated or sharded", tensor=key
             )
     local = tensor.to_local()
     boxes = boxes_of(tensor)
@@ -187,7 +195,7 @@ def _parts_of_chunks(value: Any, key: str) -> list[Part]:
 
 
 def is_local(value: Any) -> bool:
-    """Tells whether a plain tensor describes its boxes, as DCP's CheckpointableTensor does."""
+    """Tells whether a tensor that is not a DTensor describes its own boxes, as DCP's CheckpointableTensor does."""
     return isinstance(value, torch.Tensor) and all(hasattr(value, name) for name in _LOCAL)
 
 
@@ -234,10 +242,10 @@ def _parts_of_regions(value: Regions, key: str) -> list[Part]:
 def pieces_of(value: Any, key: str) -> Pieces:
     """Returns the parts of a tensor on this rank. Raises InvalidArgumentError and UnsupportedError, which name the key."""
     if isinstance(value, (UninitializedParameter, UninitializedBuffer)):
-        raise InvalidArgumentError("the parameter of a lazy module has no shape yet, expected one forward pass before", tensor=key)
+        raise InvalidArgumentError("the parameter of a lazy module has no shape yet, expected a forward pass first", tensor=key)
     if isinstance(value, Regions):
         return Pieces(value.shape, value.dtype, _parts_of_regions(value, key))
-    if isinstance(value, DTensor) and not hasattr(value._local_tensor, "__create_chunk_list__"):
+    if is_dtensor(value) and not hasattr(value._local_tensor, "__create_chunk_list__"):
         return Pieces(tuple(value.shape), value.dtype, _parts_of_dtensor(value, key))
     if hasattr(value, "__create_chunk_list__"):
         return Pieces(tuple(value.size()), value.dtype, _parts_of_chunks(value, key))
@@ -254,7 +262,7 @@ def pieces_of(value: Any, key: str) -> Pieces:
 
 
 def check_storable(tensor: torch.Tensor, key: str) -> str:
-    """Returns the dtype name. Raises UnsupportedError, which names the key, for memory without plain elements."""
+    """Returns the dtype name. If the memory has no plain elements, raises UnsupportedError, which names the key."""
     what = None
     if tensor.layout != torch.strided:
         what = f"layout is {tensor.layout}, expected torch.strided"
@@ -263,7 +271,7 @@ def check_storable(tensor: torch.Tensor, key: str) -> str:
     elif tensor.is_nested:
         what = "nested tensor, expected its values and offsets"
     elif tensor.device.type == "meta":
-        what = "device is meta, which has no memory; a module gets it by to_empty(device=...), its optimizer is made later"
+        what = "device is meta, without memory; call to_empty(device=...) of the module first, and create its optimizer then"
     elif tensor.device.type not in ("cpu", "cuda"):
         what = f"device is {tensor.device}, expected cpu or cuda"
     elif hasattr(type(tensor), "__tensor_flatten__"):
@@ -276,7 +284,10 @@ def check_storable(tensor: torch.Tensor, key: str) -> str:
 
 
 def memory_of(tensor: torch.Tensor, dtype: str | None = None) -> _sealpoint.MemoryView:
-    """Returns the memory of a storable tensor, valid during its lifetime. ``dtype``: its name, if not known otherwise."""
+    """Returns the memory of a storable tensor, valid during the tensor's lifetime.
+
+    ``dtype``: name of the dtype, if already known.
+    """
     if tensor.numel() == 0:
         return _sealpoint.MemoryView(0, 0, dtype)
     size = tensor.element_size()
@@ -310,6 +321,24 @@ def slot_of(
     return Slot(key, dtype, shape, region, memory_of(memory))
 
 
+def plain_slots(names: list[str], tensors: list[torch.Tensor]) -> list[Slot] | None:
+    """Returns the slots of whole tensors, or None if one is not dense in host memory, or two share memory.
+
+    No Python code runs per tensor.
+    """
+    kind = torch.Tensor
+    try:
+        is_dense = all(map(_IS_CPU, tensors)) and {torch.strided}.issuperset(map(_LAYOUT, tensors))
+        is_dense = is_dense and all(map(kind.is_contiguous, tensors))
+        if not is_dense or any(map(kind.is_conj, tensors)) or any(map(kind.is_neg, tensors)):
+            return None
+        addresses = array.array("Q", map(kind.data_ptr, tensors))
+        dtypes = list(map(NAME_OF.get, map(_DTYPE, tensors)))
+        return _sealpoint.dense_slots(names, dtypes, list(map(_SHAPE, tensors)), addresses.tobytes())
+    except (RuntimeError, ValueError, AttributeError):  # a tensor without strides or memory
+        return None
+
+
 def empty_slot(key: str, dtype: str, shape: Numbers) -> Slot:
     """Returns the destination of an empty tensor."""
     return Slot(key, dtype, shape, None, _sealpoint.MemoryView(0, 0))
@@ -336,7 +365,7 @@ def source_slots(value: Any, key: str, keep: Callable[[torch.Tensor], None]) -> 
 def part_slots(
     key: str, shape: Numbers, box: Box, memory: torch.Tensor, run: tuple[int, int] | None = None
 ) -> Iterator[Slot]:
-    """Returns the slot of a tensor part to load; none if it is empty."""
+    """Returns the slot of a tensor part to load, or no slot if the part is empty."""
     name = check_storable(memory, key)
     if memory.numel() == 0:
         if count_of(shape) == 0:

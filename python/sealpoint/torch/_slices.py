@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loads through code that copies parts of whole tensors, such as the weight loaders of inference engines.
+"""Loads for code that copies only parts of whole tensors, such as the weight loaders of inference engines.
 
-The code runs twice: first on tensors that record the copied parts, then on tensors with these parts read.
+The code runs twice: first with tensors that record the copied parts, then with tensors into which these parts were
+read.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ Weights = Iterator[tuple[str, torch.Tensor]]
 
 
 class _UnreadError(InternalError):
-    """The code uses elements that it did not copy in the first run."""
+    """Raised if, in the second run, the code uses elements that it did not copy in the first run."""
 
 
 class Part:
-    """The bounding box of the copied parts of a tensor."""
+    """The bounding box of all parts of a tensor that the code copied."""
 
     def __init__(self, name: str, shape: tuple[int, ...], dtype: torch.dtype, read: Callable[[], torch.Tensor]) -> None:
         self.name, self.shape, self.dtype, self._read = name, shape, dtype, read
@@ -39,7 +40,7 @@ class Part:
         self.is_read = False
 
     def use(self, view: torch.Tensor) -> None:
-        """Records the use of this view's elements; after the read, checks that they are available.
+        """Records that the code uses the elements of this view. After the read, checks that these elements were read.
 
         Raises _UnreadError.
         """
@@ -50,7 +51,7 @@ class Part:
             if self.begin is None or any(a < b for a, b in zip(begin, self.begin)) or any(
                 a > b for a, b in zip(end, self.end)
             ):
-                raise _UnreadError("the code that loads copies other elements than when it was run first", tensor=self.name)
+                raise _UnreadError("the loading code copied different elements in its second run", tensor=self.name)
         elif self.begin is None:
             self.begin, self.end = begin, end
         else:
@@ -58,7 +59,10 @@ class Part:
             self.end = tuple(map(max, end, self.end))
 
     def number(self) -> Any:
-        """Returns the element of a one-element tensor, such as a scale, which loaders use as a number before any read."""
+        """Returns the element of a one-element tensor, such as a scale.
+
+        Loaders use such an element as a number even in the first run.
+        """
         self.begin, self.end = (0,) * len(self.shape), self.shape
         return self._read().item()
 
@@ -69,7 +73,7 @@ class Part:
         return self.dtype.itemsize * count_of([b - a for a, b in zip(self.begin, self.end, strict=True)])
 
     def _box_of(self, view: torch.Tensor) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Returns a box with all elements of a view, derived from its position in the storage."""
+        """Returns a box that contains all elements of a view, derived from the position of the view in the storage."""
         whole = (0,) * len(self.shape), self.shape
         if view.dtype != self.dtype or 0 in self.shape:
             return whole
@@ -90,11 +94,11 @@ class Part:
             if last[dim] >= self.shape[dim]:  # its rows wrap around
                 highest = view.storage_offset() + sum((n - 1) * s for n, s in zip(view.shape, view.stride(), strict=True))
                 return (begin[0], *whole[0][1:]), (highest // steps[0] + 1, *self.shape[1:])
-        return tuple(begin), tuple(one + 1 for one in last)
+        return tuple(begin), tuple(item + 1 for item in last)
 
 
 class Recorded(torch.Tensor):
-    """A tensor or view that records, or checks, the use of its elements."""
+    """A tensor or view that records which of its elements are used or, after the read, checks this use."""
 
     held: torch.Tensor
     part: Part | None  # None: derived from recorded tensors, in the first run
@@ -116,9 +120,9 @@ class Recorded(torch.Tensor):
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # type: ignore[override]
         kwargs = kwargs or {}
-        recorded = [one for one in tree_leaves((args, kwargs)) if isinstance(one, Recorded)]
+        recorded = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Recorded)]
         returned = func._schema.returns
-        is_view = len(returned) > 0 and all(one.alias_info is not None and not one.alias_info.is_write for one in returned)
+        is_view = len(returned) > 0 and all(item.alias_info is not None and not item.alias_info.is_write for item in returned)
         if is_view and len(recorded) == 1:
             inner = func(*tree_map(_inner_of, args), **tree_map(_inner_of, kwargs))
             return tree_map(lambda one: Recorded(one, recorded[0].part) if isinstance(one, torch.Tensor) else one, inner)
@@ -129,7 +133,7 @@ class Recorded(torch.Tensor):
         for one in recorded:
             if one.part is not None:
                 one.part.use(one.held)
-        if not any(one.held.is_meta for one in recorded):
+        if not any(item.held.is_meta for item in recorded):
             return func(*tree_map(_inner_of, args), **tree_map(_inner_of, kwargs))
         if func._schema.is_mutable:  # the model does not change yet
             return args[0]
@@ -149,7 +153,7 @@ def _meta_of(value: Any) -> Any:
 
 
 class SliceReport(NamedTuple):
-    """Bytes read: the boxes copied by the code, out of the size of all tensors offered to it."""
+    """The number of bytes read, and the total size of all tensors that were offered to the code."""
 
     bytes_requested: int
     bytes_offered: int
@@ -159,10 +163,11 @@ def load_slices(
     load: Callable[[Weights], Any], checkpoint: Checkpoint, names: Mapping[str, str], threads: int | None,
     restore: Callable[[], bool],
 ) -> SliceReport:
-    """Calls load() twice with the tensors of these names (new name: stored name). Reads the parts copied in the first run.
+    """Calls load() twice with the tensors of these names (new name: stored name). Reads only the parts that the first call copied.
 
-    Code that cannot run this way, because it inspects values or keeps tensors, gets whole tensors; this is logged. ``restore``
-    is called after the first run; it returns False if the code kept a recorded tensor. The original tensor is then back.
+    Code that cannot run in this way, because it inspects values or keeps tensors, gets whole tensors, and the reason is logged.
+    ``restore`` is called after the first run. If the code kept a recorded tensor, ``restore`` puts the original tensor back and
+    returns False.
     """
     parts = {new: _part_of(checkpoint, stored, threads) for new, stored in names.items()}
     offered = sum(part.dtype.itemsize * count_of(part.shape) for part in parts.values())
@@ -172,7 +177,7 @@ def load_slices(
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
     if not restore():
-        reason = reason or "it keeps the tensors that it is given"
+        reason = reason or "it keeps the tensors passed to it"
     if not reason:
         for part in parts.values():
             part.is_read = True
@@ -181,7 +186,7 @@ def load_slices(
             return SliceReport(sum(part.size_bytes for part in parts.values()), offered)
         except _UnreadError as error:
             reason = str(error)
-    _log.warning("whole tensors are read, since what the model copies of them could not be found out: %s", reason)
+    _log.warning("whole tensors are read, because the parts that the model copies could not be determined: %s", reason)
     load(whole_tensors(checkpoint, names, threads))
     return SliceReport(offered, offered)
 
@@ -194,7 +199,7 @@ def _part_of(checkpoint: Checkpoint, name: str, threads: int | None) -> Part:
 def _windows(parts: Mapping[str, Part]) -> Iterator[dict[str, Part]]:
     window: dict[str, Part] = {}
     for name, part in parts.items():
-        if window and sum(one.size_bytes for one in window.values()) + part.size_bytes > _WINDOW_BYTES:
+        if window and sum(value.size_bytes for value in window.values()) + part.size_bytes > _WINDOW_BYTES:
             yield window
             window = {}
         window[name] = part
@@ -203,7 +208,7 @@ def _windows(parts: Mapping[str, Part]) -> Iterator[dict[str, Part]]:
 
 
 def _read(checkpoint: Checkpoint, parts: Mapping[str, Part], threads: int | None) -> Weights:
-    """Returns full-size tensors backed by memory for the boxes only."""
+    """Iterates over tensors of full size that have memory only for the boxes."""
     for window in _windows(parts):
         tensors = {name: torch.empty(part.shape, dtype=part.dtype) for name, part in window.items()}
         requests = []
@@ -218,7 +223,7 @@ def _read(checkpoint: Checkpoint, parts: Mapping[str, Part], threads: int | None
 
 
 def whole_tensors(checkpoint: Checkpoint, names: Mapping[str, str], threads: int | None) -> Weights:
-    """Reads and verifies each tensor when the iterator reaches it. ``names`` maps new to stored names."""
+    """Iterates over whole tensors. Each is read and verified when the iterator reaches it. ``names`` maps new to stored names."""
     for new_name, name in names.items():
         tensor = torch.empty(checkpoint[name].shape, dtype=DTYPE_OF[checkpoint[name].dtype_name], device="cpu")
         checkpoint.read({name: destination_of(tensor)}, unexpected="allow", threads=threads)

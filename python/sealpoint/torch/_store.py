@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The store of torch.distributed: access, and arrivals of ranks by their keys."""
+"""Access to the store of torch.distributed, and messages about ranks that have not set their keys."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ LOOK_FIRST_SECONDS, _LOOK_MAX_SECONDS = 0.002, 0.2
 _LOOKS_PER_SECOND = 2048
 _NAMED_MAX = 8
 _NO_STORE = (
-    "torch.distributed has no store, by which ranks find each other (its backend mpi has none); call "
-    'torch.distributed.init_process_group("gloo") or ("nccl") instead, or give no_dist=True if this process saves alone'
+    "torch.distributed has no store to connect the ranks (its backend mpi has none); call "
+    'torch.distributed.init_process_group("gloo") or ("nccl") instead, or pass no_dist=True if this process saves alone'
 )
 
 
 def look_max_seconds(size: int) -> float:
-    """Returns the longest polling interval of each rank."""
+    """Returns the longest interval in seconds at which a rank polls."""
     return max(_LOOK_MAX_SECONDS, size / _LOOKS_PER_SECOND)
 
 
 def own_store() -> Any:
-    """Opens a private connection to the store of torch.distributed, so that waiting calls block no other.
+    """Opens a private connection to the store of torch.distributed, so that waits do not block other calls.
 
-    Raises UnsupportedError if there is none.
+    Raises UnsupportedError if torch.distributed has no store.
     """
     try:
         store = _get_default_store()
@@ -42,7 +42,7 @@ def own_store() -> Any:
 def text_of_absent(store: Any, arrived: list[str], all_came: str) -> str:
     """Formats the ranks that have not set their keys, or returns ``all_came``."""
     absent = [rank for rank, key in enumerate(arrived) if not store.check([key])]
-    return f"{named(absent, len(arrived))} did not come to make the groups" if absent else all_came
+    return f"{named(absent, len(arrived))} did not arrive to connect" if absent else all_came
 
 
 def named(absent: list[int], size: int) -> str:

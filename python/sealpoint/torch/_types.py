@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Torch values other than tensors, as nodes of a tree."""
+"""Nodes of a tree for torch values other than tensors."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Module versions, which torch keeps as an attribute of state dicts and uses to convert older weights.
+"""Versions of modules. torch keeps them as an attribute of state dicts, and uses them to convert older weights.
 
-Stored in the object ``sealpoint.tree.versions`` (spec/tree.md): by the path of a state, the metadata of each module in it, except
-``{"version": 1}``.
+Stored in the object ``sealpoint.tree.versions`` (spec/tree.md): for the path of each state, the metadata of the modules in this
+state, except ``{"version": 1}``.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ Versions = dict[str, dict[str, Any]]  # by path, then by module name in that sta
 
 
 def of(state: Any) -> Mapping[str, Any] | None:
-    """Returns the module metadata of a state dict, or None if it is not of a module."""
+    """Returns the module metadata of a state dict, or None if the state dict does not come from a module."""
     found = getattr(state, _ATTRIBUTE, None)
     return found if isinstance(found, Mapping) else None
 
 
 def compact(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the stored form. Drops values other than numbers and strings: torch itself records only numbers."""
+    """Returns the stored form. Drops values other than numbers and strings, because torch itself records only numbers."""
     kept = {}
     for name, entry in found.items():
         plain = {key: value for key, value in entry.items() if isinstance(key, str) and type(value) in (int, str, bool)}
@@ -38,12 +38,12 @@ def compact(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def attached(state: Mapping[Any, Any], stored: Mapping[str, Any] | None, live: Mapping[str, Any] | None) -> Any:
-    """Returns the state with the stored module metadata attached, or with the live metadata if none is stored."""
+    """Returns the state with the stored module metadata attached. If none is stored, the live metadata is attached."""
     made = collections.OrderedDict(state)
     found = live if stored is None else {name: stored.get(name, dict(_PLAIN)) for name in live or _modules_of(state)}
-    if live is not None and stored is not None and compact(live) != {name: one for name, one in stored.items() if name in live}:
+    if live is not None and stored is not None and compact(live) != {name: value for name, value in stored.items() if name in live}:
         # The modules convert their input in place, so it must not be their own memory.
-        made.update({key: torch.empty_like(one) for key, one in state.items() if isinstance(one, torch.Tensor)})
+        made.update({key: torch.empty_like(value) for key, value in state.items() if isinstance(value, torch.Tensor)})
     setattr(made, _ATTRIBUTE, collections.OrderedDict(found or {}))
     return made
 
@@ -60,9 +60,9 @@ def _modules_of(keys: Iterable[Any]) -> list[str]:
 def attach_all(value: Any, versions: Versions, path: _tree.Path = ()) -> Any:
     """Attaches the stored module metadata to a whole state."""
     if type(value) is list:
-        return [attach_all(one, versions, (*path, i)) for i, one in enumerate(value)]
+        return [attach_all(item, versions, (*path, i)) for i, item in enumerate(value)]
     if type(value) is not dict:
         return value
-    made = {key: attach_all(one, versions, (*path, _tree.part_of(key))) for key, one in value.items()}
+    made = {key: attach_all(item, versions, (*path, _tree.part_of(key))) for key, item in value.items()}
     stored = versions.get(_tree.text_of(path))
     return made if stored is None else attached(made, stored, None)

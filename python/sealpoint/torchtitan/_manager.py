@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The checkpoint manager."""
+"""The checkpoint manager for torchtitan."""
 
 from __future__ import annotations
 
@@ -49,29 +49,45 @@ _STEP = re.compile(r"step-(\d+)")
 
 @dataclass(kw_only=True)
 class Options(Settings):
-    """Additional settings; see ``SealpointCheckpointManager``."""
+    """Additional settings; see ``SealpointCheckpointManager``.
+
+    Examples:
+        >>> from sealpoint.torchtitan import Options
+        >>> Options(codec="zstd", keep_local=2).keep_local
+        2
+    """
 
 
 class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[misc]
-    """A torchtitan checkpoint manager that writes checkpoints of this library to ``step-N`` in its folder.
+    """A torchtitan checkpoint manager that writes Sealpoint checkpoints to ``step-N`` in its folder.
 
-    All torchtitan settings keep their meaning. ``async`` and ``async_with_pinned_mem`` both save in the background, with private
-    groups, the state at the time of the call. Only committed steps are found. The newest ``keep_latest_k`` committed steps are
-    kept; deletion removes the marker first. DCP checkpoints can still be loaded and are never deleted. Exports for Hugging Face
-    are torchtitan's own. The folder and ``initial_load_path`` may be URLs of object stores.
+    All torchtitan settings keep their meaning. The modes ``async`` and ``async_with_pinned_mem`` both save the state at the time of
+    the call, in the background, with private process groups. A load considers only committed steps. The newest ``keep_latest_k``
+    committed steps are kept; a deletion removes the marker first. DCP checkpoints can still be loaded and are never deleted.
+    Hugging Face exports are left to torchtitan. The folder and ``initial_load_path`` may be URLs of object stores.
 
     Additional settings:
-        frozen: As for ``sealpoint.torch.save``: unchanged tensors are linked from the newest step of the folder. Pass
-            "learned" as a one-element list, because the command line passes lists.
+        frozen: As for ``sealpoint.torch.save``. Unchanged tensors are linked from the newest step in the folder. Pass
+            "learned" as a one-element list, because the command line accepts only lists.
         staged: Directory on a node-local disk. A save is committed there, in a subdirectory for its folder, and then
-            copied to the folder in the background. ``load`` first finishes promotions of an earlier job. A failed
-            promotion is logged and retried with the next save.
-        replace: Replace an existing step, including a DCP checkpoint, unless a KEEP file pins it. False: replace only
-            steps that follow the one this run resumed from, as after a rollback; others raise AlreadyExistsError.
+            copied to the folder in the background. ``load`` first finishes the promotions of an earlier job. If a
+            promotion fails, the error is logged, and the next save tries the promotion again.
+        replace: Replace an existing step, including a DCP checkpoint, unless a KEEP file pins it. If False, replace
+            only steps that follow the step from which this run resumed, for example after a rollback; any other step
+            raises AlreadyExistsError.
         convert: As for ``sealpoint.torch.load``; "widen" allows a run to start from a bf16 export.
         codec: As for ``sealpoint.save``.
         compare_replicas, allow_pickle, writer_ranks, full_every, keep_local: As for ``sealpoint.torch.save``.
         threads: As for ``sealpoint.torch.load``.
+
+    Raises:
+        InvalidArgumentError: a setting is invalid.
+
+    Examples:
+        >>> from sealpoint.torchtitan import SealpointCheckpointManager
+        >>> checkpoint = SealpointCheckpointManager.Config(enable=True, interval=100, staged="/tmp/sealpoint")
+        >>> checkpoint.interval, checkpoint.staged  # config.checkpoint = checkpoint
+        (100, '/tmp/sealpoint')
     """
 
     # For versions without configurations of managers; see ``enable``.
@@ -82,7 +98,7 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
 
         @dataclass(kw_only=True, slots=True)
         class Config(_native.CheckpointManager.Config, Settings):  # type: ignore[misc]
-            """Settings of the manager, and the additional ones."""
+            """The settings of torchtitan's manager, and the additional settings."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         given = inspect.signature(_native.CheckpointManager.__init__).bind(self, *args, **kwargs).arguments
@@ -106,7 +122,10 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
 
     def dcp_save(self, state_dict: dict[str, Any], checkpoint_id: str, async_mode: Any,
                  enable_garbage_collection: bool = False, to_hf: bool = False) -> Any:
-        """Saves the state of all ranks. Returns a future if async_mode requests it. Collective: all ranks call it."""
+        """Saves the state of all ranks. Returns a SaveFuture if ``async_mode`` requests a background save, or None.
+
+        Collective: all ranks call it. torchtitan calls it with its own arguments. Raises as ``sealpoint.torch.save`` does.
+        """
         if to_hf:
             _paths.local(checkpoint_id, "the folder", "exports for Hugging Face are files that torchtitan writes")
             return super().dcp_save(state_dict, checkpoint_id, async_mode, enable_garbage_collection, to_hf)
@@ -130,12 +149,12 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
         return result
 
     def _end(self, future: Any, checkpoint_id: str) -> None:
-        """The end of a save in the background."""
+        """Records the checkpoint at the end of a background save."""
         if future.exception() is None:
             self._note_save(future.result(), checkpoint_id)
 
     def _note_save(self, info: Any, checkpoint_id: str) -> None:
-        """After the commit, on each rank."""
+        """Records the new checkpoint, on each rank after the commit."""
         if dist.get_rank() == 0:
             self._run.note_save(info.attempt, info.sequence, checkpoint_id)
             if self.options.staged is not None:
@@ -143,7 +162,7 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
             _directories.remove_leftovers(checkpoint_id)
 
     def dcp_load(self, state_dict: dict[str, Any], checkpoint_id: str, from_hf: bool, from_quantized: bool) -> None:
-        """Fills the state. Collective: all ranks call it."""
+        """Fills ``state_dict``. Collective: all ranks call it. Raises as ``sealpoint.torch.load`` does."""
         if from_hf or not self._is_ours(checkpoint_id):
             return super().dcp_load(state_dict, checkpoint_id, from_hf, from_quantized)  # type: ignore[no-any-return]
         load(state_dict, checkpoint_id, contract=Contract.partial(), convert=self.options.convert,
@@ -153,14 +172,15 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
         return None
 
     def _is_ours(self, checkpoint_id: str) -> bool:
-        """Whether it is to be read through this library; notes it, if it is of this folder."""
+        """Tells whether this library must load the checkpoint. Records the checkpoint if it is in this manager's folder."""
 
         def look() -> bool:
             check_one(checkpoint_id)
             is_own = _directories.is_checkpoint(checkpoint_id)
             if not is_own:
-                _paths.local(checkpoint_id, "what is to be loaded", "there is no checkpoint of this library, and those of "
-                           "torchtitan itself are read from file systems alone")
+                _paths.local(checkpoint_id, "the checkpoint to "
+                                            "load", "there is no checkpoint of this library, and torchtitan reads its own "
+                                                    "checkpoints only from file systems")
             if is_own and _paths.split(checkpoint_id)[0] == _paths.absolute(self.folder):
                 with open_checkpoint(checkpoint_id) as checkpoint:
                     self._run.note_load(checkpoint.attempt, checkpoint.sequence, path_of(checkpoint_id))
@@ -170,8 +190,11 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
             return bool(call.run_on_first(look))
 
     def _replace(self, checkpoint_id: str) -> tuple[tuple[str, int, str] | None, list[Any]]:
-        """Which checkpoint the new one follows: the newest one in its folder. Removes what is to be replaced, and returns
-        what that and those before it had replaced."""
+        """Removes a checkpoint that the new one replaces.
+
+        Returns the parent of the new checkpoint (the newest checkpoint in its folder), and the checkpoints that the removed one and
+        its predecessors replaced.
+        """
 
         def find() -> list[Any]:
             entries = Series(_paths.split(checkpoint_id)[0]).list()
@@ -182,8 +205,8 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
             newest = [list(one) for one in sorted(known, key=lambda one: one[1])[-1:]]
             replaced = remove_replaceable(
                 checkpoint_id, self._run, replace=self.options.replace,
-                obstacle=None if self._run.latest else "this run resumed from nothing in this folder, and saved nothing",
-                way_out=f"replace=True of the manager, {removal_of(checkpoint_id)}, or a load_step from which it follows",
+                obstacle=None if self._run.latest else "this run neither resumed from this directory nor saved into it",
+                way_out=f"replace=True of the manager, {removal_of(checkpoint_id)}, or the load_step of a predecessor",
             )
             return [newest, list(replaced)]
 
@@ -193,7 +216,10 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
         return (tuple(newest[0]) if newest else None), list(replaced)
 
     def load(self, *args: Any, **kwargs: Any) -> bool:
-        """Loads as torchtitan does, after promoting newer local checkpoints. Collective: all ranks call it."""
+        """Promotes newer local checkpoints, then loads as torchtitan does. Returns whether a checkpoint was loaded.
+
+        Collective: all ranks call it. Raises as ``sealpoint.torch.load`` does.
+        """
         if self.enable:
             staged_copies.finish_promotions(
                 session_of(None), self.options.staged, self.options.keep_local, _paths.absolute(self.folder)
@@ -202,7 +228,7 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
             return bool(super().load(*args, **kwargs))
 
     def _find_load_step(self, folder: str = "") -> int:
-        """The newest committed step, the same on all ranks; -1: there is none."""
+        """Returns the newest committed step, or -1 if there is none. The result is the same on all ranks."""
         path = folder or self.folder
 
         def find() -> int:
@@ -220,7 +246,7 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
         return int(step) if step >= 0 or not _paths.is_local(path) else int(super()._find_load_step(folder))
 
     def _purge_stale_checkpoints(self) -> None:
-        """Deletes what need not be kept, on a thread of rank 0. What fails there is tried again after the next save."""
+        """Deletes old steps on a thread of rank 0. Failed deletions are retried after the next save."""
         if self.keep_latest_k <= 0 or dist.get_rank() != 0:
             return
         self._wait_for_purge()
@@ -240,14 +266,14 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
             self._purge = None
 
     def close(self) -> None:
-        """Waits for running deletions."""
+        """Waits for running deletions, then closes torchtitan's manager. Each rank calls it."""
         self._wait_for_purge()
         super().close()
 
 
 @contextlib.contextmanager
 def _looking_at_urls() -> Iterator[None]:
-    """torchtitan finds out what is in an object store."""
+    """Lets torchtitan's file system calls accept paths in object stores while the block runs."""
     name = "filesystem" if _HAS_CONFIG else "os"
     native = getattr(_native, name)
     setattr(_native, name, _url_files.OsPath(native) if _HAS_CONFIG else _url_files.Os(native))
@@ -258,23 +284,37 @@ def _looking_at_urls() -> Iterator[None]:
 
 
 def _refuse_natives(folder: str) -> None:
-    """A run does not begin anew where torchtitan's own checkpoints are. Errors: UnsupportedError."""
+    """Raises UnsupportedError if the folder contains torchtitan's own checkpoints, so that a run does not start over."""
     for name in _paths.list_names(folder):
         if _STEP.fullmatch(name) and native_files(f"{folder}/{name}"):
             raise UnsupportedError(
-                "this is a checkpoint of torchtitan itself, which is read from file systems alone; expected one of this "
-                "library: copy it to a directory and give that as initial_load_path, with another folder",
+                "this is a checkpoint of torchtitan itself, which it reads only from file systems; expected a Sealpoint "
+                "checkpoint: copy it to a directory, pass that as initial_load_path, and use another folder",
                 path=f"{folder}/{name}",
             )
 
 
 def enable(**options: Any) -> None:
-    """Makes torchtitan 0.2 trainers use the manager, with these settings (see ``SealpointCheckpointManager``).
+    """Makes torchtitan 0.2 trainers use ``SealpointCheckpointManager`` with these settings.
 
-    Call it before torchtitan.train is imported or run. With later versions set ``config.checkpoint`` instead.
+    Call it on all ranks, before torchtitan.train is imported or run.
+
+    Args:
+        options: The additional settings, as for ``SealpointCheckpointManager``.
+
+    Raises:
+        UnsupportedError: torchtitan is 0.3 or later: set ``config.checkpoint`` instead.
+        TypeError: an option is unknown. The error suggests the nearest name.
+
+    Examples:
+        >>> import sealpoint.torchtitan
+        >>> sealpoint.torchtitan.enable(codec="zstd")
+        >>> sealpoint.torchtitan.SealpointCheckpointManager.options.codec
+        'zstd'
     """
     if _HAS_CONFIG:
-        raise UnsupportedError("this torchtitan takes SealpointCheckpointManager.Config as config.checkpoint, not enable()")
+        raise UnsupportedError("this version of torchtitan needs SealpointCheckpointManager.Config as config.checkpoint, not "
+                               "enable()")
     refuse_unknown("enable()", options, list(vars(Options())))
     SealpointCheckpointManager.options = Options(**options)
     _native.CheckpointManager = SealpointCheckpointManager

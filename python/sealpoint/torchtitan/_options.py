@@ -19,39 +19,40 @@ class Settings:
     """Compression: "none", "zstd" or, for floating-point numbers, "bytesplit+zstd"."""
 
     compare_replicas: bool = True
-    """Compare digests of replicated values. False saves one pass over that memory; the copy of the first rank is then
-    stored without comparison."""
+    """Compare digests of replicated values. If False, the copy of the first rank is stored without comparison, which
+    saves one pass over the memory of these values."""
 
     allow_pickle: bool = False
-    """Pickle values of other types. Only a load with the same option reads them."""
+    """Pickle values of types that cannot be stored otherwise. Only a load with ``allow_pickle`` reads these values."""
 
     writer_ranks: list[int] = dataclasses.field(default_factory=list)
-    """Ranks of the group that write, ascending, such as the ranks of one HSDP replica. Default: all. Data is never sent
-    between ranks, so each part must be held by one of the writers."""
+    """Ranks of the group that write, in ascending order, such as the ranks of one HSDP replica. Default: all ranks.
+    Data is never sent between ranks, so each part of the state must be present on one of these ranks."""
 
     frozen: list[str] = dataclasses.field(default_factory=list)
-    """As for ``sealpoint.torch.save``: unchanged tensors are linked from the newest step of the folder. Pass "learned"
-    as a one-element list, because the command line passes lists."""
+    """As for ``sealpoint.torch.save``. Unchanged tensors are linked from the newest step in the folder. Pass "learned"
+    as a one-element list, because the command line accepts only lists."""
 
     full_every: int = 10
-    """Maximum number of checkpoints that share a linked file; the next one writes it again. Object stores copy instead
-    of link."""
+    """Maximum number of checkpoints that share a linked file; the next checkpoint writes the file again. Object stores
+    copy the file instead of linking it."""
 
     staged: str | None = None
     """Directory on a node-local disk. A save is committed there, in a subdirectory for its folder, and then copied to
-    the folder in the background. ``load`` first finishes promotions of an earlier job. A failed promotion is logged and
-    retried with the next save."""
+    the folder in the background. ``load`` first finishes the promotions of an earlier job. If a promotion fails, the
+    error is logged, and the next save tries the promotion again."""
 
     keep_local: int = 0
-    """Number of local copies to keep after their promotion."""
+    """Number of promoted checkpoints whose local copies are kept."""
 
     replace: bool = False
-    """Replace an existing step, including a DCP checkpoint, unless a KEEP file pins it. False: replace only steps that
-    follow the one this run resumed from, as after a rollback; others raise AlreadyExistsError."""
+    """Replace an existing step, including a DCP checkpoint, unless a KEEP file pins it. If False, replace only steps
+    that follow the step from which this run resumed, for example after a rollback; any other step raises
+    AlreadyExistsError."""
 
     convert: Conversion | None = "widen"
     """As for ``sealpoint.torch.load``; "widen" allows a run to start from a bf16 export."""
 
     threads: int | None = None
-    """Number of threads per rank that read and verify. Default: the processors available to a rank divided by the ranks
-    on its host that share them, at most 16."""
+    """Number of threads per rank that read and verify. Default: the number of CPUs available to a rank, divided by the
+    number of ranks on its host that share these CPUs, at most 16."""

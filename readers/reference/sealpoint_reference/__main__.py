@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python3 -m sealpoint_reference verify DIR [--level LEVEL] [--json] | open DIR | read DIR | list DIR | cat DIR NAME [--object] |
-digest DIR"""
+"""python3 -m sealpoint_reference verify DIR [--level LEVEL] [--fingerprints] [--json] | open DIR | read DIR | list DIR |
+cat DIR NAME [--object] | digest DIR"""
 
 import argparse
 import json
@@ -8,6 +8,7 @@ import sys
 
 from .content import checkpoint_digest
 from .directory import PathDirectory
+from .fingerprint import text as fingerprint_text
 from .load import Checkpoint
 from .registries import dtype_name
 from .rules import EXIT_STATUS, Violation, verdict
@@ -28,6 +29,8 @@ def _parse(arguments):
     verify = commands.add_parser("verify", help="check a checkpoint; exit status as ckpt verify's")
     verify.add_argument("directory")
     verify.add_argument("--level", choices=LEVELS, default="full")
+    verify.add_argument("--fingerprints", action="store_true",
+                        help="compare those of the index with the elements, at the level full")
     verify.add_argument("--json", action="store_true")
     for name, text in (("open", "open it, as every reader does first"), ("read", "load all of it")):
         commands.add_parser(name, help=f"{text}; prints JSON, as check_reader.py expects it").add_argument("directory")
@@ -43,7 +46,7 @@ def _parse(arguments):
 
 
 def _verify(options):
-    report = verify_path(options.directory, options.level)
+    report = verify_path(options.directory, options.level, options.fingerprints)
     if options.json:
         print(json.dumps({"path": options.directory, **report.as_dict()}, indent=2))
     else:
@@ -72,7 +75,8 @@ def _read(options):
 def _list(options):
     checkpoint = Checkpoint(PathDirectory(options.directory))
     for name, tensor in checkpoint.tensors.items():
-        print(f"tensor {json.dumps(name)} {dtype_name(tensor.dtype)} {list(tensor.shape)} {tensor.raw_bytes} bytes")
+        end = f" {fingerprint_text(tensor.fingerprint)}" if tensor.fingerprint else ""
+        print(f"tensor {json.dumps(name)} {dtype_name(tensor.dtype)} {list(tensor.shape)} {tensor.raw_bytes} bytes{end}")
     for name, item in checkpoint.objects.items():
         print(f"object {json.dumps(name)} {item.media_type.decode()} {item.raw_bytes} bytes")
     return 0

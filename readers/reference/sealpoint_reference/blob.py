@@ -4,12 +4,12 @@
 import struct
 
 from . import metadata as rules_of_metadata
-from . import limits, schema
+from . import fingerprint, limits, schema
 from .directory import read_exactly
 from .header import HEADER_BYTES, check_blob_header, read_blob_header
 from .index import (DIGEST_BYTES, PAGE_BYTES, RECORD_BYTES, RECORDS_PER_GROUP, TRAILER_BYTES, read_metadata,
                     round_up)
-from .registries import DIGEST_XXH3_128
+from .registries import COMPAT_KNOWN, DIGEST_XXH3_128
 from .rules import Violation
 from .xxh3 import digest
 
@@ -94,24 +94,24 @@ def check_end(blob, trailer, end):
 
 
 def read_header(directory, blob, index, trailer):
-    """The header that the trailer pins; then R-HDR-06 for the trailer's extension. This reader knows no compat bit."""
+    """The header that the trailer pins; then R-HDR-06 for the trailer's extension."""
     header = read_blob_header(directory, blob.name, blob.file_size, trailer.header_digest)
     check_blob_header(header, blob.name, blob.id, index.header)
-    if not header.compat and any(trailer.extension):
+    if not header.compat & ~COMPAT_KNOWN and any(trailer.extension):
         raise Violation("R-HDR-06", "an extension that no compat bit announces", blob.name,
                         blob.file_size - TRAILER_BYTES + _EXTENSION_AT)
     return header
 
 
 def read_manifest(directory, blob, trailer, header):
-    """R-IDX-01, R-BLB-06 (the digest), R-IDX-02 to 22; returns the metadata and its shards."""
+    """R-IDX-01, R-BLB-06 (the digest), R-IDX-02 to 22, R-FPR-01; returns the metadata and its shards."""
     name, at = blob.name, trailer.manifest_offset
     if trailer.manifest_length > min(limits.MANIFEST_SIZE_MAX_BYTES, limits.FLATBUFFER_SIZE_MAX_BYTES):
         raise Violation("R-IDX-01", f"a manifest of {trailer.manifest_length} bytes", name, at)
     data = read_exactly(directory, name, at, trailer.manifest_length)
     if digest(data) != trailer.manifest_digest:
         raise Violation("R-BLB-06", "digest of the manifest differs", name, at)
-    metadata = read_metadata(memoryview(data), schema.MANIFEST_IDENTIFIER, schema.MANIFEST, name, at, header)
+    metadata = read_metadata(memoryview(data), schema.MANIFEST_IDENTIFIER, name, at, header)
     rules_of_metadata.check_counts(metadata)
     rules_of_metadata.check_texts(metadata)
     rules_of_metadata.check_order(metadata)
@@ -126,6 +126,7 @@ def read_manifest(directory, blob, trailer, header):
     if len(shards) != trailer.shard_count:
         raise metadata.violation("R-IDX-21", f"{len(shards)} shards, the trailer counts {trailer.shard_count}")
     rules_of_metadata.check_empty_objects(metadata)
+    fingerprint.check_values(metadata)
     return metadata, shards
 
 

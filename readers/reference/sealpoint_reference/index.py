@@ -4,12 +4,12 @@
 import itertools
 
 from . import metadata as rules_of_metadata
-from . import limits, schema
+from . import fingerprint, limits, schema
 from .metadata import Metadata, blob_shards, text_fault
 from .directory import read_exactly
 from .flatbuffer import Malformed, UnknownField, read_root
 from .header import HEADER_BYTES, NO_ID, read_index_header
-from .registries import DIGEST_XXH3_128
+from .registries import COMPAT_KNOWN, DIGEST_XXH3_128
 from .rules import Violation
 from .xxh3 import digest
 
@@ -24,11 +24,12 @@ def round_up(value, multiple):
     return -(-value // multiple) * multiple
 
 
-def read_metadata(buffer, identifier, tables, file, position, header):
-    """R-IDX-02 and R-IDX-03 of an index or a manifest; the header is that of the file. No compat bit is known here."""
+def read_metadata(buffer, identifier, file, position, header):
+    """R-IDX-02 and R-IDX-03 of an index or a manifest; the header is that of the file."""
     try:
-        root = read_root(buffer, identifier, tables, skips_unknown=header.compat != 0)
-        return Metadata(root, file, position, is_manifest=tables is schema.MANIFEST)
+        tables = schema.root(identifier, header.compat)
+        root = read_root(buffer, identifier, tables, skips_unknown=header.compat & ~COMPAT_KNOWN != 0)
+        return Metadata(root, file, position, is_manifest=identifier == schema.MANIFEST_IDENTIFIER)
     except Malformed as error:
         raise Violation("R-IDX-02", str(error), file, position + max(error.at, 0)) from error
     except UnknownField as error:
@@ -69,8 +70,7 @@ def read_index(directory, marker):
     """Everything up to R-MRK-07: the index that the marker pins, or a violation."""
     name, data = _read_file(directory, marker)
     header = read_index_header(directory, name, len(data), marker)
-    metadata = read_metadata(memoryview(data)[HEADER_BYTES:], schema.INDEX_IDENTIFIER, schema.INDEX, name,
-                             HEADER_BYTES, header)
+    metadata = read_metadata(memoryview(data)[HEADER_BYTES:], schema.INDEX_IDENTIFIER, name, HEADER_BYTES, header)
     index = Index(marker, header, metadata)
     _check_meaning(index)
     if marker.blob_count != len(index.blobs):
@@ -97,7 +97,7 @@ def _read_file(directory, marker):
 
 
 def _check_meaning(index):
-    """R-IDX-04 to 24, in the order of their numbers."""
+    """R-IDX-04 to 24, in the order of their numbers; then R-FPR-01."""
     metadata = index.metadata
     _check_blob_counts(metadata)
     rules_of_metadata.check_counts(metadata)
@@ -124,6 +124,7 @@ def _check_meaning(index):
     raw_bytes = sum(item.raw_bytes for item in (*metadata.tensors, *metadata.objects))
     if metadata.views.raw_bytes != raw_bytes:
         raise metadata.violation("R-IDX-23", f"raw bytes {metadata.views.raw_bytes} instead of {raw_bytes}")
+    fingerprint.check_values(metadata)
 
 
 def _check_blob_counts(metadata):

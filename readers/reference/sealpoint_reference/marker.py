@@ -5,7 +5,7 @@ import struct
 
 from .directory import MARKER_NAME, violation_without_marker
 from .header import HEADER_BYTES, MARKER_BYTES, NO_ID, read_header
-from .registries import KIND_MARKER, MARKER_COMMIT, MARKER_VOID
+from .registries import COMPAT_KNOWN, KIND_MARKER, MARKER_COMMIT, MARKER_VOID
 from .rules import Violation
 
 _LAYOUT = struct.Struct("<2I16s2Q16s2Q")
@@ -30,7 +30,7 @@ def _check_reserved(marker, data):
         raise Violation("R-HDR-06", "reserved field is not zero", MARKER_NAME, 132)
     if any(data[_RESERVED_AT:_EXTENSION_AT]):
         raise Violation("R-HDR-06", "reserved bytes are not zero", MARKER_NAME, _RESERVED_AT)
-    if not marker.compat and any(data[_EXTENSION_AT:]):  # this reader knows no compat bit
+    if not marker.compat & ~COMPAT_KNOWN and any(data[_EXTENSION_AT:]):
         raise Violation("R-HDR-06", "an extension that no compat bit announces", MARKER_NAME, _EXTENSION_AT)
 
 

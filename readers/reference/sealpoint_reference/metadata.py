@@ -40,6 +40,7 @@ class Tensor(Item):
     def __init__(self, view):
         super().__init__(view)
         self.dtype, self.element_size = view.dtype, view.element_size
+        self.fingerprint = getattr(view, "fingerprint", None)  # without compat bit 0 there is no such field
 
     @functools.cached_property
     def shape(self):

@@ -22,7 +22,7 @@ _OTHER_CODES = {
     "R-COD-01": "Unsupported",
 }
 
-_LAST_OF_FAMILY = {"DIR": 5, "HDR": 10, "MRK": 9, "IDX": 24, "BLB": 9, "REC": 5, "CHK": 2, "COD": 8}
+_LAST_OF_FAMILY = {"DIR": 5, "HDR": 10, "MRK": 9, "IDX": 24, "BLB": 9, "REC": 5, "CHK": 2, "COD": 8, "FPR": 3}
 _NOTES = ("R-DIR-03", "R-DIR-04")
 
 # Rule -> code of its violation; what is not listed above is Corrupt.

@@ -3,6 +3,7 @@
 
 from . import limits
 from .flatbuffer import Field, Scalar, Schema, String, Struct, Table, Vector, VectorOfOffsets
+from .registries import COMPAT_FINGERPRINTS
 
 _BITS128 = Struct("16s", 1)
 _SHARD_REF = Struct("II", 4)
@@ -59,19 +60,27 @@ PROVENANCE_ENTRY = Schema([
     Field("value", String(), required=True),
 ])
 
-MANIFEST = Schema([
-    Field("tensors", VectorOfOffsets(Table(TENSOR)), required=True),
-    Field("objects", VectorOfOffsets(Table(OBJECT)), required=True),
-])
+# The field of spec/fingerprint.md.
+TENSOR_WITH_FINGERPRINT = Schema(TENSOR + [Field("fingerprint", Struct("QQ", 1))])
 
-INDEX = Schema(MANIFEST + [
+_INDEX_FIELDS = [
     Field("blobs", VectorOfOffsets(Table(BLOB)), required=True),
     Field("digest_algorithm", Scalar("H")),
     Field("created_unix_ns", Scalar("Q")),
     Field("raw_bytes", Scalar("Q")),
     Field("mesh", VectorOfOffsets(Table(MESH_AXIS)), required=True),
     Field("provenance", VectorOfOffsets(Table(PROVENANCE_ENTRY)), required=True),
-])
+]
 
 INDEX_IDENTIFIER = b"SPIX"
 MANIFEST_IDENTIFIER = b"SPMF"
+
+
+def root(identifier, compat):
+    """The root table of an index or a manifest, in a file whose header has this compat mask."""
+    tensor = TENSOR_WITH_FINGERPRINT if compat & COMPAT_FINGERPRINTS else TENSOR
+    return Schema([
+        Field("tensors", VectorOfOffsets(Table(tensor)), required=True),
+        Field("objects", VectorOfOffsets(Table(OBJECT)), required=True),
+        *(_INDEX_FIELDS if identifier == INDEX_IDENTIFIER else ()),
+    ])

@@ -5,9 +5,12 @@ from . import blob as rules_of_blob
 from . import directory as files
 from . import records
 from .directory import read_exactly
+from .fingerprint import Recomputed, wrong_sums
 from .header import HEADER_BYTES
 from .index import TRAILER_BYTES, read_index, round_up
 from .marker import read_marker
+from .metadata import Tensor
+from .registries import COMPAT_KNOWN
 from .rules import Violation, verdict
 
 LEVELS = ("files", "structure", "full")
@@ -15,8 +18,10 @@ _PIECE_BYTES = 1 << 20
 
 
 class Report:
-    def __init__(self, level):
+    def __init__(self, level, recomputes_fingerprints=False):
         self.level = level
+        self.manifests = {}
+        self.recomputed = Recomputed() if recomputes_fingerprints else None
         self.violations = []
         self.notes = []
         self.index = None
@@ -44,14 +49,15 @@ def open_checkpoint(directory):
     return read_index(directory, read_marker(directory))
 
 
-def verify_path(path, level="full"):
+def verify_path(path, level="full", fingerprints=False):
     report = Report(level)
     directory = report.attempt(files.PathDirectory, path)
-    return report if directory is None else verify(directory, level)
+    return report if directory is None else verify(directory, level, fingerprints)
 
 
-def verify(directory, level="full"):
-    report = Report(level)
+def verify(directory, level="full", fingerprints=False):
+    """With `fingerprints` those of the index are compared with the elements, which the level full alone reads."""
+    report = Report(level, fingerprints)
     report.index = report.attempt(open_checkpoint, directory)
     if report.index is None:
         return report
@@ -69,14 +75,18 @@ def verify(directory, level="full"):
             declared |= found
     if declared is not None:
         report.violations.extend(rules_of_blob.undeclared(index, declared))
+    report.violations.extend(wrong_sums(index, report.manifests))
+    if report.recomputed:
+        report.violations.extend(report.recomputed.differences(index))
     return report
 
 
 def _notes(directory, index):
     pinned = {files.MARKER_NAME, index.marker.index_name, *(blob.name for blob in index.blobs)}
     yield from files.notes(directory, pinned)
-    if index.marker.compat:
-        yield f"compat features {index.marker.compat:#x} are ignored"
+    unknown = index.marker.compat & ~COMPAT_KNOWN
+    if unknown:
+        yield f"compat features {unknown:#x} are ignored"
 
 
 class _BlobCheck:
@@ -104,13 +114,16 @@ class _BlobCheck:
         report.attempt(self._check_end, table)
         if report.level == "full":
             for shard, chunk in self.good:
-                report.attempt(records.read_chunk, directory, table, shard, chunk)
+                raw = report.attempt(records.read_chunk, directory, table, shard, chunk)
+                if report.recomputed and raw and isinstance(shard.owner, Tensor):
+                    report.recomputed.add(shard, chunk, raw)
         report.chunk_count += len(self.good)
         self._check_padding()
         return declared
 
     def _check_manifest(self, header):
         metadata, shards = rules_of_blob.read_manifest(self.directory, self.blob, self.trailer, header)
+        self.report.manifests[self.blob.number] = metadata
         self.report.attempt(rules_of_blob.check_raw_bytes, self.blob, self.trailer)
         self.report.attempt(rules_of_blob.check_agreement, self.blob, self.report.index, metadata, shards)
         return rules_of_blob.empty_names(metadata)

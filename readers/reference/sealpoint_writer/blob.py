@@ -5,6 +5,8 @@ import collections
 import os
 import struct
 
+from sealpoint_reference import fingerprint
+from sealpoint_reference.registries import COMPAT_FINGERPRINTS
 from sealpoint_reference.xxh3 import digest
 
 from .codec import CODEC_NONE, encode
@@ -19,11 +21,13 @@ Shard = collections.namedtuple("Shard", "item region first")
 
 # A finished blob: what the index pins of it, and what its manifest says.
 Summary = collections.namedtuple(
-    "Summary", "id file_size table_offset record_count shard_count group_list_digest trailer_digest compat shards empty")
+    "Summary", "id file_size table_offset record_count shard_count group_list_digest trailer_digest compat shards empty "
+    "fingerprints")
 
 
 class Blob:
-    """Takes shards in any order, which is the order of their ordinals. The whole blob is in memory."""
+    """Takes shards in any order, which is the order of their ordinals. The whole blob is in memory. With compat bit 0 its
+    tensors have fingerprints."""
 
     def __init__(self, attempt=NO_ID, step=NO_STEP, compat=0, identity=None):
         self.id = identity or os.urandom(16)
@@ -31,6 +35,7 @@ class Blob:
         self._chunks = bytearray(HEADER_BYTES)  # the header's place
         self._records = bytearray()
         self._shards, self._empty, self._raw_bytes = [], [], 0
+        self._fingerprints = {}  # by tensor, of what of it is here
 
     @property
     def record_count(self):
@@ -41,6 +46,9 @@ class Blob:
         region = region or whole(item.shape)
         if len(data) != (region.end - region.begin) * item.element_size:
             raise ValueError(f"{item.name}: {len(data)} bytes of a region of {region.end - region.begin} elements")
+        if isinstance(item, Tensor) and self._compat & COMPAT_FINGERPRINTS:
+            part = fingerprint.of_part(item.shape, item.element_size, region, data)
+            self._fingerprints[item] = fingerprint.add(part, self._fingerprints.get(item, fingerprint.ZERO))
         if not data:
             self._empty.append(item)
             return
@@ -63,7 +71,7 @@ class Blob:
                 table = item.table((0, own[0][1] if own else 0))
             else:
                 boxes = box_list_table([region for region, _ in own]) if own else None
-                table = item.table(None, boxes, [(0, first) for _, first in own])
+                table = item.table(None, boxes, [(0, first) for _, first in own], self._fingerprints.get(item))
             tables[type(item)].append(table)
         return Table([List(tables[Tensor]), List(tables[Object])])
 
@@ -88,7 +96,8 @@ class Blob:
             digest(groups), digest(manifest), start[40:56], DIGEST_XXH3_128, bytes(94))
         body += bytes(file_size - TRAILER_BYTES - len(body)) + trailer + digest(trailer)
         return body, Summary(self.id, file_size, table_offset, self.record_count, len(self._shards), digest(groups),
-                             digest(trailer), self._compat, tuple(self._shards), tuple(self._empty))
+                             digest(trailer), self._compat, tuple(self._shards), tuple(self._empty),
+                             self._fingerprints)
 
 
 def blob_table(summary):

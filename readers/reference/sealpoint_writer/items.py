@@ -8,7 +8,7 @@ import unicodedata
 
 from sealpoint_reference.registries import DTYPES
 
-from .flatbuffer import List, Table, Text, Vector, shard_ref, u8, u16, u64
+from .flatbuffer import List, Scalar, Table, Text, Vector, shard_ref, u8, u16, u64
 
 # A box of a tensor, and of its elements in row-major order those of the run [begin, end).
 Region = collections.namedtuple("Region", "offset extent begin end")
@@ -50,11 +50,12 @@ class Tensor:
     def raw_bytes(self):
         return math.prod(self.shape) * self.element_size
 
-    def table(self, grid, boxes, refs):
+    def table(self, grid, boxes, refs, fingerprint=None):
         """Exactly one of grid and boxes is a table, neither if the tensor is empty."""
         placement = List([Text(text.encode()) for text in self.placement]) if self.placement else None
         return Table([Text(self.name.encode()), Vector("Q", list(self.shape)), grid, boxes, Vector("II", refs),
-                      u16(self.dtype), u16(self.element_size), u8(self.chunk_size.bit_length() - 1), placement])
+                      u16(self.dtype), u16(self.element_size), u8(self.chunk_size.bit_length() - 1), placement,
+                      *([Scalar("QQ", *fingerprint, align=1)] if fingerprint else [])])
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,9 +14,9 @@ ATTEMPT = b"\xa7" * 16
 STEP = 7
 
 
-def header(kind, length, identity, attempt=ATTEMPT, step=STEP):
+def header(kind, length, identity, compat=0):
     """The first 128 bytes; the digest is set by seal_header."""
-    return MAGIC + struct.pack("<4I2Q16s16s16sQ32s", kind, 1, length, 0, 0, 0, bytes(16), identity, attempt, step,
+    return MAGIC + struct.pack("<4I2Q16s16s16sQ32s", kind, 1, length, 0, compat, 0, bytes(16), identity, ATTEMPT, STEP,
                                bytes(32))
 
 
@@ -114,8 +114,8 @@ class Object:
 class Blob:
     """The bytes of one blob; the attributes behind `build` are what the index pins."""
 
-    def __init__(self, number):
-        self.number = number
+    def __init__(self, number, compat=0, extension=bytes(16)):
+        self.number, self.compat, self.extension = number, compat, extension
         self.id = bytes([number + 1]) * 16
         self.records = b""
         self.chunks = bytearray(128)
@@ -147,12 +147,12 @@ class Blob:
         manifest_at = len(data)
         data += manifest
         self.file_size = round_up(len(data) + 256, 4096)
-        start = seal_header(header(1, 128, self.id))
+        start = seal_header(header(1, 128, self.id, self.compat))
         self.group_list_digest = digest(group_list)
         trailer = TRAILER_MAGIC + struct.pack(
-            "<2I16s3Q2I4Q16s16s16sH94s", 256, 64, self.id, self.file_size, end, self.table_offset, self.record_count,
+            "<2I16s3Q2I4Q16s16s16sH78s16s", 256, 64, self.id, self.file_size, end, self.table_offset, self.record_count,
             self.shard_count, records_at, manifest_at, len(manifest), self.raw_bytes, self.group_list_digest,
-            digest(manifest), start[40:56], 1, bytes(94))
+            digest(manifest), start[40:56], 1, bytes(78), self.extension)
         self.trailer_digest = digest(trailer)
         body = start + data[128:] + bytes(self.file_size - 256 - len(data))
         return body + trailer + self.trailer_digest
@@ -162,8 +162,8 @@ class Blob:
                       u32(self.shard_count), bits128(self.group_list_digest), bits128(self.trailer_digest)])
 
 
-def marker(index, blob_count, total_bytes):
-    data = header(3, 512, ATTEMPT) + struct.pack("<2I16s2Q16s2Q312s", 1, 0, bytes(16), 1, len(index), digest(index),
+def marker(index, blob_count, total_bytes, compat=0):
+    data = header(3, 512, ATTEMPT, compat) + struct.pack("<2I16s2Q16s2Q312s", 1, 0, bytes(16), 1, len(index), digest(index),
                                                  blob_count, total_bytes, bytes(312))
     return seal_header(data)
 
@@ -173,9 +173,9 @@ def _nothing(_value):
 
 
 def checkpoint(tensors=(), objects=(), blob_count=1, change_manifest=_nothing, change_index=_nothing,
-               change_buffer=bytes):
+               change_buffer=bytes, compat=0, blob_compat=None, extension=bytes(16)):
     """Files by name. Hooks get the root tables before they are encoded, and the index's FlatBuffer behind that."""
-    blobs = [Blob(number) for number in range(blob_count)]
+    blobs = [Blob(number, compat if blob_compat is None else blob_compat, extension) for number in range(blob_count)]
     for tensor in tensors:
         for shard in tensor.shards:
             shard.first = blobs[shard.blob].add_shard(shard.data, 1 << tensor.log2)
@@ -192,7 +192,7 @@ def checkpoint(tensors=(), objects=(), blob_count=1, change_manifest=_nothing, c
     root = Table([List([item.of_index() for item in tensors]), List([item.of_index() for item in objects]),
                   List([blob.table() for blob in blobs]), u16(1), u64(0), u64(raw_bytes), List([]), List([])])
     change_index(root)
-    index = seal_header(header(2, 128, ATTEMPT)) + change_buffer(flatbuffer(b"SPIX", root))
+    index = seal_header(header(2, 128, ATTEMPT, compat)) + change_buffer(flatbuffer(b"SPIX", root))
     files[f"{ATTEMPT.hex()}.index"] = index
-    files["COMMIT"] = marker(index, blob_count, sum(blob.file_size for blob in blobs))
+    files["COMMIT"] = marker(index, blob_count, sum(blob.file_size for blob in blobs), compat)
     return files

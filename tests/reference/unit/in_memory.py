@@ -24,7 +24,7 @@ def add_object(to, name, data):
 
 def checkpoint(*blobs):
     """Files by name."""
-    finished = [one.finish() for one in blobs]
+    finished = [item.finish() for item in blobs]
     summaries = [summary for _, summary in finished]
     files = {f"{summary.id.hex()}.blob": data for data, summary in finished}
     index = index_file(ATTEMPT, STEP, summaries, 0, (), {}, 0)

@@ -9,6 +9,7 @@ from encode import List, Table, Text, Vector
 from sealpoint_reference import flatbuffer, schema
 
 TENSOR = 0
+MANIFEST = schema.root(b"SPMF", 0)
 
 
 def manifest(change=None):
@@ -23,7 +24,7 @@ def manifest(change=None):
 
 
 def read(buffer):
-    return flatbuffer.read_root(memoryview(buffer), b"SPMF", schema.MANIFEST)
+    return flatbuffer.read_root(memoryview(buffer), b"SPMF", MANIFEST)
 
 
 class Walk(unittest.TestCase):
@@ -39,7 +40,7 @@ class Walk(unittest.TestCase):
 
     def test_refuses_another_identifier(self):
         with self.assertRaises(flatbuffer.Malformed):
-            flatbuffer.read_root(memoryview(manifest()), b"SPIX", schema.MANIFEST)
+            flatbuffer.read_root(memoryview(manifest()), b"SPIX", MANIFEST)
 
     def test_refuses_a_missing_required_field(self):
         self.assert_malformed(manifest(lambda root, tensor: tensor.fields.__setitem__(1, None)))
@@ -72,9 +73,9 @@ class Walk(unittest.TestCase):
         verifier = flatbuffer.Verifier(buffer)
         verifier.tables_left = 4
         with self.assertRaises(flatbuffer.Malformed):
-            verifier.verify_table(struct.unpack_from("<I", buffer)[0], schema.MANIFEST, 1)
+            verifier.verify_table(struct.unpack_from("<I", buffer)[0], MANIFEST, 1)
         verifier.tables_left = 5
-        verifier.verify_table(struct.unpack_from("<I", buffer)[0], schema.MANIFEST, 1)
+        verifier.verify_table(struct.unpack_from("<I", buffer)[0], MANIFEST, 1)
 
     def test_any_byte_may_change_without_any_other_error(self):
         buffer = manifest()

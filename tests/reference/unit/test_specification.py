@@ -36,7 +36,8 @@ def dumped_files(document):
 
 class Specification(unittest.TestCase):
     def test_each_rule_has_the_code_of_its_row(self):
-        rows = re.findall(r"^\| (R-\w{3}-\d\d) \| (\w+) \|", (SPEC / "reader-rules.md").read_text(), re.MULTILINE)
+        text = "".join((SPEC / page).read_text() for page in ("reader-rules.md", "fingerprint.md"))
+        rows = re.findall(r"^\| (R-\w{3}-\d\d) \| (\w+) \|", text, re.MULTILINE)
         self.assertEqual({rule: code for rule, code in rows if code != "Ok"}, rules.CODES)
 
     def test_digests_the_vectors(self):

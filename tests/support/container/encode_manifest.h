@@ -29,13 +29,15 @@ struct ManifestTensor {
   Shape shape{};
   std::vector<std::string> placement{};
   std::vector<ManifestShard> shards{};  // any order
+  Fingerprint fingerprint{};
 };
 
 // The manifest of these tensors and objects, of which each is there once.
 inline Bytes EncodeManifest(const std::vector<ManifestTensor>& tensors,
-                            const std::vector<internal::metadata::ManifestObject>& objects) {
+                            const std::vector<internal::metadata::ManifestObject>& objects,
+                            bool has_fingerprints = false) {
   internal::metadata::TensorTable table;
-  internal::metadata::ManifestBuilder builder(table);
+  internal::metadata::ManifestBuilder builder(table, has_fingerprints);
   for (const ManifestTensor& tensor : tensors) {
     const std::uint32_t number = table.Add({.name = tensor.name,
                                             .dtype = tensor.dtype,
@@ -47,6 +49,7 @@ inline Bytes EncodeManifest(const std::vector<ManifestTensor>& tensors,
     for (const ManifestShard& shard : tensor.shards) {
       builder.AddShard(number, shard.region, shard.first_record);
     }
+    if (has_fingerprints) builder.AddFingerprint(number, tensor.fingerprint);
   }
   for (const internal::metadata::ManifestObject& object : objects) builder.AddObject(object);
   const internal::metadata::EncodedManifest manifest = builder.Encode();

@@ -2,6 +2,7 @@
 #include "tests/support/container/hostile_index.h"
 
 #include <array>
+#include <bit>
 #include <span>
 
 namespace sealpoint::testing {
@@ -106,6 +107,10 @@ class HostileEncoder {
     builder.add_element_size(tensor.element_size);
     builder.add_chunk_size_log2(tensor.chunk_size_log2);
     builder.add_placement(placement);
+    if (tensor.fingerprint) {
+      const auto bits = std::bit_cast<fb::Bits128>(*tensor.fingerprint);
+      builder.add_fingerprint(&bits);
+    }
     AddUnknown(UnknownField::kTensor, fb::Tensor::VT_PLACEMENT);
     return builder.Finish();
   }

@@ -5,6 +5,7 @@
 #ifndef SEALPOINT_TESTS_SUPPORT_CONTAINER_HOSTILE_INDEX_H_
 #define SEALPOINT_TESTS_SUPPORT_CONTAINER_HOSTILE_INDEX_H_
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -43,6 +44,7 @@ struct HostileTensor {
   std::uint16_t element_size = 4;
   std::uint8_t chunk_size_log2 = 12;
   std::vector<std::string> placement;
+  std::optional<std::array<std::uint64_t, 2>> fingerprint;
 };
 
 struct HostileObject {

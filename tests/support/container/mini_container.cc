@@ -7,6 +7,7 @@
 #include "lib/base/checked_math.h"
 #include "lib/base/macros.h"
 #include "lib/codec/chunk_codec.h"
+#include "lib/fingerprint/part.h"
 #include "lib/format/file_header.h"
 #include "lib/metadata/merge_manifests.h"
 #include "tests/support/container/encode_manifest.h"
@@ -24,6 +25,10 @@ using internal::metadata::Metadata;
 template <typename Hook, typename... Args>
 void Call(const Hook& hook, Args&... args) {
   if (hook) hook(args...);
+}
+
+format::FeatureMasks FeaturesOf(const MiniSpec& spec) {
+  return {.compat = spec.has_fingerprints ? format::kFingerprintFeature : 0};
 }
 
 // A blob under construction.
@@ -104,7 +109,7 @@ Draft& DraftOf(std::map<int, Draft>& drafts, int number) {
   return draft;
 }
 
-void AppendTensor(std::map<int, Draft>& drafts, const MiniTensor& tensor) {
+void AppendTensor(const MiniSpec& spec, std::map<int, Draft>& drafts, const MiniTensor& tensor) {
   const std::uint32_t element_size =
       tensor.element_size != 0 ? tensor.element_size : DTypeSizeBytes(tensor.dtype);
   std::map<int, ManifestTensor> parts;
@@ -119,11 +124,16 @@ void AppendTensor(std::map<int, Draft>& drafts, const MiniTensor& tensor) {
   for (const MiniShard& shard : tensor.shards) {
     SEALPOINT_CHECK(shard.bytes.size() == shard.region.element_count() * element_size);
     const std::uint32_t first = AppendShard(DraftOf(drafts, shard.blob), rule, shard.bytes);
-    parts.try_emplace(shard.blob, declaration)
-        .first->second.shards.push_back({.region = shard.region, .first_record = first});
+    ManifestTensor& part = parts.try_emplace(shard.blob, declaration).first->second;
+    part.shards.push_back({.region = shard.region, .first_record = first});
+    part.fingerprint +=
+        internal::fingerprint::Part(tensor.shape, element_size, shard.region).Of(0, shard.bytes);
   }
   if (tensor.shards.empty()) parts.try_emplace(0, declaration);
-  for (auto& [number, part] : parts) DraftOf(drafts, number).tensors.push_back(std::move(part));
+  for (auto& [number, part] : parts) {
+    Call(spec.hooks.fingerprint, tensor.name, part.fingerprint);
+    DraftOf(drafts, number).tensors.push_back(std::move(part));
+  }
 }
 
 void AppendObject(std::map<int, Draft>& drafts, const MiniObject& object) {
@@ -148,9 +158,20 @@ Bytes EncodeRecords(const std::vector<ChunkRecord>& records) {
   return bytes;
 }
 
-Metadata DecodeGoodManifest(Bytes bytes, Metadata::ManifestCounts counts) {
+Metadata DecodeGoodManifest(Bytes bytes, Metadata::ManifestCounts counts, bool has_fingerprints) {
   const auto owner = std::make_shared<const Bytes>(std::move(bytes));
-  return Metadata::DecodeManifest(owner, *owner, counts, {}).value();
+  return Metadata::DecodeManifest(owner, *owner, counts, {}, {.fingerprints = has_fingerprints})
+      .value();
+}
+
+// The manifest after the hooks for what is stored.
+Bytes EncodeStoredManifest(const MiniHooks& hooks, Draft& draft, bool has_fingerprints) {
+  for (ManifestTensor& tensor : draft.tensors) {
+    Call(hooks.stored_fingerprint, tensor.name, tensor.fingerprint);
+  }
+  Bytes manifest = EncodeManifest(draft.tensors, draft.objects, has_fingerprints);
+  Call(hooks.manifest_bytes, draft.blob.number, manifest);
+  return manifest;
 }
 
 void Place(Bytes& file, std::uint64_t offset, ByteSpan part) {
@@ -168,7 +189,7 @@ FinishedBlob FinishBlob(const MiniSpec& spec, Draft& draft, Bytes& file) {
   const MiniHooks& hooks = spec.hooks;
   const int number = draft.blob.number;
   format::FileHeader header{.kind = format::FileKind::kBlob,
-                            .features = {},
+                            .features = FeaturesOf(spec),
                             .id = draft.blob.id,
                             .attempt = spec.attempt,
                             .step = spec.step};
@@ -188,9 +209,12 @@ FinishedBlob FinishBlob(const MiniSpec& spec, Draft& draft, Bytes& file) {
   Call(hooks.record_bytes, number, records);
   Bytes group_list = format::EncodeGroupList(records);
   Call(hooks.group_list, number, group_list);
-  Bytes manifest = EncodeManifest(draft.tensors, draft.objects);
-  Metadata good_manifest = DecodeGoodManifest(manifest, good_counts);
-  Call(hooks.manifest_bytes, number, manifest);
+  const bool has_fingerprints =
+      spec.has_fingerprints && (header.features.compat & format::kFingerprintFeature) != 0;
+  Metadata good_manifest =
+      DecodeGoodManifest(EncodeManifest(draft.tensors, draft.objects, has_fingerprints),
+                         good_counts, has_fingerprints);
+  const Bytes manifest = EncodeStoredManifest(hooks, draft, has_fingerprints);
 
   const auto record_count = static_cast<std::uint32_t>(draft.blob.records.size());
   const format::BlobSections sections =
@@ -238,7 +262,7 @@ Bytes EncodeIndexFile(const MiniSpec& spec, const std::vector<FinishedBlob>& blo
                      .value();
   Call(spec.hooks.index_bytes, buffer);
   format::FileHeader header{.kind = format::FileKind::kIndex,
-                            .features = {},
+                            .features = FeaturesOf(spec),
                             .id = spec.attempt,
                             .attempt = spec.attempt,
                             .step = spec.step};
@@ -253,7 +277,7 @@ Bytes EncodeIndexFile(const MiniSpec& spec, const std::vector<FinishedBlob>& blo
 
 MiniContainer BuildMini(const MiniSpec& spec) {
   std::map<int, Draft> drafts;
-  for (const MiniTensor& tensor : spec.tensors) AppendTensor(drafts, tensor);
+  for (const MiniTensor& tensor : spec.tensors) AppendTensor(spec, drafts, tensor);
   for (const MiniObject& object : spec.objects) AppendObject(drafts, object);
 
   MiniContainer container{.attempt = spec.attempt,
@@ -270,7 +294,7 @@ MiniContainer BuildMini(const MiniSpec& spec) {
   }
   const Bytes& index = container.files[container.index_name] = EncodeIndexFile(spec, blobs);
   format::Marker marker{.kind = format::MarkerKind::kCommit,
-                        .features = {},
+                        .features = FeaturesOf(spec),
                         .attempt = spec.attempt,
                         .step = spec.step,
                         .parent = spec.parent,

@@ -16,7 +16,6 @@
 #include "lib/format/trailer.h"
 #include "lib/metadata/metadata.h"
 #include "sealpoint/bytes.h"
-#include "sealpoint/codec.h"
 #include "sealpoint/dtype.h"
 #include "sealpoint/id.h"
 #include "sealpoint/region.h"
@@ -62,8 +61,11 @@ struct MiniHooks {
   std::function<void(int blob, internal::format::FileHeader&)> blob_header;
   std::function<void(int blob, Bytes& chunk_area)> chunk_area;  // the file's first bytes
   std::function<void(int blob, std::vector<internal::format::ChunkRecord>&)> records;
-  std::function<void(int blob, Bytes&)> record_bytes;    // encoded; group digests follow
-  std::function<void(int blob, Bytes&)> group_list;      // its digest follows
+  std::function<void(int blob, Bytes&)> record_bytes;  // encoded; group digests follow
+  std::function<void(int blob, Bytes&)> group_list;    // its digest follows
+  // Change the fingerprint of a part of a tensor, in manifest and index or in the manifest alone.
+  std::function<void(const std::string& tensor, Fingerprint&)> fingerprint;
+  std::function<void(const std::string& tensor, Fingerprint&)> stored_fingerprint;
   std::function<void(int blob, Bytes&)> manifest_bytes;  // as stored; the index is of the good one
   std::function<void(int blob, internal::format::Trailer&)> trailer;
   std::function<void(int blob, Bytes&)> trailer_bytes;  // sealed; what it pins follows
@@ -83,6 +85,7 @@ struct MiniSpec {
   std::uint64_t created_unix_ns = 1;
   std::vector<std::pair<std::string, std::uint32_t>> mesh;
   std::vector<std::pair<std::string, std::string>> provenance;
+  bool has_fingerprints = false;  // a hook may clear the bit of a blob, which then has none
   MiniHooks hooks;
 
   // An id whose bytes are all `value`.

@@ -67,7 +67,7 @@ class CrashDisk::Bucket final : public ObjectStore {
   Status PutIfAbsent(const std::string& key, ByteSpan content) override {
     return state_->Change(PutOf(key, content), [&](CrashOp& op) {
       if (objects().contains(key)) {
-        return MakeError(Code::kAlreadyExists, "the key is taken").AtPath(PathOf(key));
+        return MakeError(Code::kAlreadyExists, "the key exists already").AtPath(PathOf(key));
       }
       Make(op);
       return Status();
@@ -93,7 +93,7 @@ class CrashDisk::Bucket final : public ObjectStore {
     const ByteSpan content(state_->at(objects().at(object.key)).content());
     for (const ObjectRange& range : ranges) {
       if (range.offset + range.out.size() > content.size()) {
-        return MakeError(Code::kIncomplete, "the object ends before the range does");
+        return MakeError(Code::kIncomplete, "the range exceeds the object");
       }
       std::copy_n(content.begin() + static_cast<std::ptrdiff_t>(range.offset), range.out.size(),
                   range.out.begin());

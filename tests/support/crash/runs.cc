@@ -101,7 +101,8 @@ Result<std::vector<BlobSummary>> WriteBlob(CrashDisk& disk, int actor, std::uint
     SEALPOINT_RETURN_IF_ERROR(
         blob->Add(ScalarSpec(), Region::Whole({}), MemoryView::Host(std::span(&step, 1))));
     const std::string object = CrashObjectContent(step);
-    SEALPOINT_RETURN_IF_ERROR(blob->AddObject("rng", "text/plain", AsBytes(object)));
+    SEALPOINT_RETURN_IF_ERROR(
+        blob->AddObject({.name = "rng", .media_type = "text/plain"}, AsBytes(object)));
   }
   return blob->Finish();
 }

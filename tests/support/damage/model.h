@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "sealpoint/status.h"
-#include "sealpoint/verdict.h"
 #include "tests/support/damage/areas.h"
 #include "tests/support/damage/storage.h"
 

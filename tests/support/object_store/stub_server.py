@@ -193,12 +193,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n")
             other = {self.connection: far, far: self.connection}
             while True:
-                for one in select.select(list(other), [], [])[0]:
-                    data = one.recv(65536)
+                for item in select.select(list(other), [], [])[0]:
+                    data = item.recv(65536)
                     if not data:
                         self.close_connection = True
                         return
-                    other[one].sendall(data)
+                    other[item].sendall(data)
 
     def reply_in_part(self, fault, status, body, **headers):
         """Half of the body: then the end, a reset, or nothing for long."""

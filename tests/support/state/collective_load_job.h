@@ -52,8 +52,8 @@ struct CollectiveLoadJob {
   }
   std::uint64_t Sum(std::uint64_t mine) {
     std::uint64_t sum = 0;
-    for (const Bytes& one : comm.AllGather(AsBytes(std::to_string(mine))).value()) {
-      sum += std::stoull(std::string(reinterpret_cast<const char*>(one.data()), one.size()));
+    for (const Bytes& answer : comm.AllGather(AsBytes(std::to_string(mine))).value()) {
+      sum += std::stoull(std::string(reinterpret_cast<const char*>(answer.data()), answer.size()));
     }
     return sum;
   }

@@ -38,7 +38,7 @@ Result<CommitInfo> SaveJob::Save(const Declaration& declaration, const SaveTarge
   Sources sources(declaration);
   std::vector<Bytes> memory;
   for (std::size_t slot = 0; slot < declaration.tensors().size(); ++slot) {
-    const HeldTensor& held = declaration.tensors()[slot];
+    const DeclaredTensor& held = declaration.tensors()[slot];
     const std::uint32_t element_size = DTypeSizeBytes(held.tensor.dtype);
     const Shape& shape = held.tensor.shape;
     const std::uint64_t elements =
@@ -49,7 +49,7 @@ Result<CommitInfo> SaveJob::Save(const Declaration& declaration, const SaveTarge
     memory.push_back(ExtractRegion(whole, shape, element_size, region));
     EXPECT_TRUE(sources.Bind(slot, MemoryView::Host(memory.back())).ok());
   }
-  for (const HeldObject& object : declaration.objects()) {
+  for (const ObjectSpec& object : declaration.objects()) {
     EXPECT_TRUE(sources.BindObject(object.name, AsBytes(object.name)).ok());
   }
   const auto spoil = [&memory] {

@@ -46,7 +46,7 @@ class ForwardingWriter : public WritableFile {
   Status Sync() override { return inner_->Sync(); }
   Status Close() override { return inner_->Close(); }
   bool is_direct() const override { return inner_->is_direct(); }
-  void CountPartsIn(PartMemory& memory) override { inner_->CountPartsIn(memory); }
+  void ChargePartsTo(PartBudget& memory) override { inner_->ChargePartsTo(memory); }
 
  private:
   const std::unique_ptr<WritableFile> inner_;

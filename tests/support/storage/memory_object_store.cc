@@ -227,7 +227,7 @@ Status MemoryObjectStore::PutIfAbsent(const std::string& key, ByteSpan content) 
   if (!has_condition) return MakeError(Code::kUnsupported, "the store knows no condition");
   return Do(Request::kPutIfAbsent, key, [this, key, copy = CopyOf(content)] {
     if (!ignores_condition && objects_.find(key) != objects_.end()) {
-      return MakeError(Code::kAlreadyExists, "the key is taken").AtPath(JoinPath(uri_, key));
+      return MakeError(Code::kAlreadyExists, "the key exists already").AtPath(JoinPath(uri_, key));
     }
     Make(key, copy);
     return Status();
@@ -291,7 +291,7 @@ Status MemoryObjectStore::GetRanges(const StoredObject& object,
         return MakeError(Code::kIo, "another object has the key now");
       }
       if (range.offset + range.out.size() > content.size()) {
-        return MakeError(Code::kIncomplete, "the object ends before the range does");
+        return MakeError(Code::kIncomplete, "the range exceeds the object");
       }
       std::copy_n(content.begin() + static_cast<std::ptrdiff_t>(range.offset), range.out.size(),
                   range.out.begin());

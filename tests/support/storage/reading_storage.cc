@@ -34,6 +34,8 @@ class ReadingStorage::LoggedFile final : public ForwardingReader {
     SEALPOINT_RETURN_IF_ERROR(ForwardingReader::ReadAt(offset, out));
     const std::lock_guard lock(state_->mutex);
     state_->log.reads.push_back(call);
+    const auto skew = (reinterpret_cast<std::uintptr_t>(out.data()) - offset) % 4096;
+    if (0 < skew && skew < 32) state_->log.skewed_bytes += out.size();
     return {};
   }
   void WillRead(std::uint64_t offset, std::uint64_t size) const override {

@@ -32,6 +32,7 @@ struct ReadLog {
   std::vector<ReadCall> reads;     // in the order of completion
   std::vector<NamedRange> named;   // by WillRead
   std::vector<std::string> stats;  // names
+  std::uint64_t skewed_bytes = 0;  // read to addresses 1 to 31 bytes behind the offset modulo 4096
   std::uint64_t open_file_count = 0;
   std::uint64_t open_file_count_max = 0;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sealpoint/deadline.h"
-
 #include <gtest/gtest.h>
+
+#include "sealpoint/limits.h"
 
 namespace sealpoint {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sealpoint/dlpack.h"
-
 #include <gtest/gtest.h>
+
+#include "sealpoint/memory_view.h"
 
 namespace sealpoint {
 namespace {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sealpoint/text.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -8,6 +6,7 @@
 #include <string_view>
 
 #include "lib/base/utf8.h"
+#include "sealpoint/bytes.h"
 
 namespace sealpoint {
 namespace {

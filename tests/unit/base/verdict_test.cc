@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sealpoint/verdict.h"
-
 #include <gtest/gtest.h>
+
+#include "sealpoint/status.h"
 
 namespace sealpoint {
 namespace {

@@ -19,8 +19,9 @@ using ::testing::IsEmpty;
 
 std::vector<std::uint64_t> BytesByReader(const RequestedBytes& requested, int rank_count) {
   std::vector<std::uint64_t> bytes(static_cast<std::size_t>(rank_count));
-  for (const ReaderBytes& one : requested.shared) {
-    bytes[static_cast<std::size_t>(one.reader)] += one.bytes.end - one.bytes.begin;
+  for (const ReaderBytes& reader_bytes : requested.shared) {
+    bytes[static_cast<std::size_t>(reader_bytes.reader)] +=
+        reader_bytes.bytes.end - reader_bytes.bytes.begin;
   }
   return bytes;
 }
@@ -39,10 +40,10 @@ TEST(AssignReaders, WhatTwoOrMoreRequestIs) {
       3);
   EXPECT_EQ(requested.size_bytes, 100u);
   std::uint64_t at = 20;
-  for (const ReaderBytes& one : requested.shared) {
+  for (const ReaderBytes& reader_bytes : requested.shared) {
     if (at == 50) at = 80;
-    EXPECT_EQ(one.bytes.begin, at);
-    at = one.bytes.end;
+    EXPECT_EQ(reader_bytes.bytes.begin, at);
+    at = reader_bytes.bytes.end;
   }
   EXPECT_EQ(at, 90u);
 }
@@ -129,10 +130,13 @@ TEST_P(AssignReadersProperty, EachSharedChunkHasOneReaderThatRequestsIt) {
       for (int rank = 0; rank < rank_count_; ++rank) requesters += Requests(rank, blob, at);
       if (requesters > 0) size += kChunk;
       int readers = 0;
-      for (const ReaderBytes& one : requested.shared) {
-        if (one.bytes.blob != blob || at < one.bytes.begin || at >= one.bytes.end) continue;
+      for (const ReaderBytes& reader_bytes : requested.shared) {
+        if (reader_bytes.bytes.blob != blob || at < reader_bytes.bytes.begin ||
+            at >= reader_bytes.bytes.end)
+          continue;
         ++readers;
-        EXPECT_TRUE(Requests(one.reader, blob, at)) << one.reader << " " << blob << " " << at;
+        EXPECT_TRUE(Requests(reader_bytes.reader, blob, at))
+            << reader_bytes.reader << " " << blob << " " << at;
       }
       EXPECT_EQ(readers, requesters > 1 ? 1 : 0) << blob << " " << at;
     }

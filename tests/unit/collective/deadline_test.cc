@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "sealpoint/open_newest.h"
+#include "sealpoint/collective_reader.h"
 #include "tests/support/state/collective_load_job.h"
 #include "tests/support/state/saved_state.h"
 

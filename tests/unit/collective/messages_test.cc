@@ -14,8 +14,8 @@
 #include "readers/collective/collective_contract.h"
 #include "readers/collective/exchange_chunks.h"
 #include "readers/collective/requested_bytes.h"
+#include "sealpoint/collective_reader.h"
 #include "sealpoint/communicator.h"
-#include "sealpoint/open_newest.h"
 #include "tests/support/container/mini_container.h"
 #include "tests/support/ranks/forged_communicator.h"
 #include "tests/support/state/saved_state.h"
@@ -45,8 +45,8 @@ class TakeRequestsTest : public ::testing::Test {
   };
   Status Take(const std::vector<Asked>& requests) {
     Bytes message;
-    for (const Asked& one : requests) {
-      EncodeRequest({.blob = one.blob, .offset = one.offset}, transfer::ChunkParts(one.size),
+    for (const Asked& asked : requests) {
+      EncodeRequest({.blob = asked.blob, .offset = asked.offset}, transfer::ChunkParts(asked.size),
                     message);
     }
     return TakeRequests(message, 3, plan_, to_read_);

@@ -39,10 +39,10 @@ TEST(ReadingOrder, NumbersNoTwoBytesAlike) {
       {{0, 0, 13}, 2}, {{0, 13, 14}, 0}, {{0, 20, 21}, 2}, {{4, 7, 30}, 0}, {{5, 0, 1}, 1}};
   const ReadingOrder order(shared, 3);
   std::vector<int> seen(order.end());
-  for (const ReaderBytes& one : shared) {
-    for (std::uint64_t at = one.bytes.begin; at < one.bytes.end; ++at) {
-      const ReadingOrder::Place place = order.PlaceOf(one.bytes.blob, at);
-      EXPECT_EQ(place.reader, one.reader);
+  for (const ReaderBytes& reader_bytes : shared) {
+    for (std::uint64_t at = reader_bytes.bytes.begin; at < reader_bytes.bytes.end; ++at) {
+      const ReadingOrder::Place place = order.PlaceOf(reader_bytes.bytes.blob, at);
+      EXPECT_EQ(place.reader, reader_bytes.reader);
       EXPECT_EQ(++seen.at(place.position), 1);
     }
   }

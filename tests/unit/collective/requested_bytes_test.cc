@@ -32,8 +32,9 @@ class DivideRangesTest : public ::testing::Test {
   using Row = std::array<std::uint64_t, 5>;  // blob, offset, size, first chunk, count
   static std::vector<Row> RowsOf(const std::vector<transfer::PlanRange>& ranges) {
     std::vector<Row> rows;
-    for (const transfer::PlanRange& one : ranges) {
-      rows.push_back({one.blob, one.offset, one.size, one.first_chunk, one.chunk_count});
+    for (const transfer::PlanRange& plan_range : ranges) {
+      rows.push_back({plan_range.blob, plan_range.offset, plan_range.size, plan_range.first_chunk,
+                      plan_range.chunk_count});
     }
     return rows;
   }

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sealpoint/compare.h"
-
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -9,12 +7,14 @@
 #include <string_view>
 #include <vector>
 
+#include "sealpoint/content.h"
 #include "tests/unit/compare/another_checkpoint.h"
 #include "tests/unit/compare/compare_fixture.h"
 
 namespace sealpoint::testing {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -285,13 +285,57 @@ TEST_F(CompareTest, NamesMayHaveChanged) {
   EXPECT_EQ(Compare(*one, *one, {.threads = -1}).status().code(), Code::kInvalidArgument);
 }
 
+// A pattern selects by the names of either checkpoint, and no objects.
+TEST_F(CompareTest, PatternsSelectTensors) {
+  const auto change = [](MiniSpec& spec) {
+    Find(spec, "w").shards[0].bytes[0] ^= std::byte{1};
+    spec.tensors.push_back(WholeTensor("a", DType::kInt8, {1}, Bytes(1)));
+    std::erase_if(spec.tensors, [](const MiniTensor& tensor) { return tensor.name == "scalar"; });
+    spec.objects.pop_back();
+  };
+  const auto names = [&](const std::vector<std::string>& patterns) {
+    std::vector<std::string> found;
+    const CompareReport report = CompareWith(change, {.patterns = patterns});
+    EXPECT_EQ(report.objects.size(), patterns.empty() ? 1u : 0u);
+    for (const TensorDifference& one : report.tensors) found.push_back(one.name + one.second_name);
+    return found;
+  };
+  EXPECT_THAT(names({}), ElementsAre("scalar", "ww", "a"));
+  EXPECT_THAT(names({"g*", "empty"}), IsEmpty());
+  EXPECT_THAT(names({"w"}), ElementsAre("ww"));
+  EXPECT_THAT(names({"?", "scalar"}), ElementsAre("scalar", "ww", "a"));
+  EXPECT_EQ(CompareWith(change, {.patterns = {"g*"}}).equal_tensor_count, 1u);
+  const auto one = Make(Spec());
+  EXPECT_EQ(Compare(*one, *one, {.patterns = {"w", "x"}}).status().code(), Code::kNotFound);
+  EXPECT_EQ(Compare(*one, *one, {.patterns = {"\\"}}).status().code(), Code::kInvalidArgument);
+}
+
+TEST_F(CompareTest, DigestsAloneLeaveOtherCutsUnknown) {
+  const auto recut = [](MiniSpec& spec) {
+    Find(spec, "w").chunk_size = 8192;
+    Find(spec, "grid").shards[0].bytes[0] ^= std::byte{1};
+    spec.objects[1].chunk_size = 8192;
+  };
+  const CompareReport report = CompareWith(recut, {.digests_only = true});
+  EXPECT_FALSE(report.is_same());
+  EXPECT_EQ(report.payload_bytes_read, 0u);
+  ASSERT_THAT(report.tensors, SizeIs(2));
+  EXPECT_EQ(report.tensors[0].change, ContentChange::kBytes);
+  EXPECT_EQ(report.tensors[1].change, ContentChange::kUnknown);
+  ASSERT_THAT(report.objects, SizeIs(1));
+  EXPECT_EQ(report.objects[0].change, ContentChange::kUnknown);
+  const auto one = Make(Spec());
+  EXPECT_EQ(Compare(*one, *one, {.numeric = true, .digests_only = true}).status().code(),
+            Code::kInvalidArgument);
+}
+
 TEST_F(CompareTest, OnlyOpenedOnesAreCompared) {
   const auto opened = Make(Spec());
   const AnotherCheckpoint another;
   for (const Status& error :
        {Compare(*opened, another).status(), Compare(another, *opened).status()}) {
     EXPECT_EQ(error.code(), Code::kInvalidArgument);
-    EXPECT_THAT(error.message(), HasSubstr("a checkpoint of another class"));
+    EXPECT_THAT(error.message(), HasSubstr("unsupported class of Checkpoint"));
   }
 }
 

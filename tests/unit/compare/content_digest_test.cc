@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sealpoint/compare.h"
+#include "sealpoint/content.h"
 #include "tests/unit/compare/compare_fixture.h"
 
 namespace sealpoint::testing {

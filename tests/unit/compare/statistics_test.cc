@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sealpoint/statistics.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -8,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "sealpoint/content.h"
 #include "tests/unit/compare/compare_fixture.h"
 
 namespace sealpoint::testing {

@@ -439,7 +439,7 @@ TEST(OpenCommittedOnDisk, DirectoryInPlaceOfABlobIsAMissingBlob) {
   const Status error = OpenCommitted(*storage, temp / "c", {}, true).status();
   EXPECT_EQ(error.code(), Code::kIncomplete);
   EXPECT_EQ(error.place().rule, "R-BLB-01");
-  EXPECT_THAT(error.message(), HasSubstr("the name is not that of a file"));
+  EXPECT_THAT(error.message(), HasSubstr("not a regular file"));
 }
 
 TEST(OpenCommittedOnDisk, LinkThatLeadsNowhereIsAMissingBlob) {
@@ -453,7 +453,7 @@ TEST(OpenCommittedOnDisk, LinkThatLeadsNowhereIsAMissingBlob) {
   const Status error = OpenCommitted(*storage, temp / "c", {}, true).status();
   EXPECT_EQ(error.code(), Code::kIncomplete);
   EXPECT_EQ(error.place().rule, "R-BLB-01");
-  EXPECT_THAT(error.message(), HasSubstr("a link that leads to no file"));
+  EXPECT_THAT(error.message(), HasSubstr("a link to a missing or empty file"));
 }
 
 TEST(OpenCommittedOnDisk, LinkToADirectoryIsNoMarkerAndLinkToAFileIsOne) {

@@ -270,22 +270,22 @@ TEST(HostMapping, MoreMemoryThanThereIsIsAnError) {
   EXPECT_NE(status.message().find("mmap"), std::string::npos) << status.ToString();
 }
 
-TEST(StagingPool, SetsAsideWhatIsNotLent) {
+TEST(StagingPool, WithdrawsFreeBuffersOnly) {
   const auto pool = MakePool();
   {
     const auto one = pool->Acquire();
     const auto two = pool->Acquire();
   }
   ASSERT_EQ(pool->mapped_bytes(), 2 * kBuffer);
-  ASSERT_TRUE(pool->TrySetAside(3));
+  ASSERT_TRUE(pool->TryWithdraw(3));
   EXPECT_EQ(pool->mapped_bytes(), kBuffer) << "unmapped, for others";
   ASSERT_TRUE(pool->Reserve(4).ok());
   EXPECT_EQ(pool->mapped_bytes(), kBuffer);
   auto last = pool->Acquire();
   EXPECT_TRUE(pool->TryAcquire()->empty());
-  EXPECT_FALSE(pool->TrySetAside(1));
+  EXPECT_FALSE(pool->TryWithdraw(1));
   auto aside = std::async(std::launch::async, [&] {
-    pool->SetAside(1);
+    pool->Withdraw(1);
     return true;
   });
   EXPECT_TRUE(IsWaiting(aside));
@@ -294,7 +294,7 @@ TEST(StagingPool, SetsAsideWhatIsNotLent) {
   EXPECT_EQ(pool->mapped_bytes(), 0U);
   auto waiting = std::async(std::launch::async, [&] { return pool->Acquire().ok(); });
   EXPECT_TRUE(IsWaiting(waiting));
-  pool->ReturnAside(4);
+  pool->ReturnWithdrawn(4);
   EXPECT_TRUE(waiting.get());
 }
 

@@ -21,15 +21,15 @@ TEST(DescribePlace, InAnObjectStore) {
   }
   const auto text = [&](const char* path) { return DescribePlace(path, options).text; };
   EXPECT_EQ(text("mem://bucket/rn"),
-            "there is no mem://bucket/rn: mem://bucket exists, and nothing in it is named rn; did "
+            "there is no mem://bucket/rn: mem://bucket exists, but has no entry rn; did "
             "you mean mem://bucket/run?");
   EXPECT_EQ(text("mem://bucket/text/x"),
             "there is no mem://bucket/text/x: mem://bucket/text is a file");
-  EXPECT_EQ(text("mem://bucket/run"), "it is a series, of which no checkpoint can be opened");
+  EXPECT_EQ(text("mem://bucket/run"), "it is a series, but none of its checkpoints can be opened");
   EXPECT_EQ(text("mem://bucket/other"),
             "it is a directory of safetensors (Hugging Face); `ckpt convert mem://bucket/other "
             "DST` converts it, `ckpt ls mem://bucket/other` shows it");
-  EXPECT_EQ(text("mem://bucket/text"), "it is a file, and no checkpoint of a known format");
+  EXPECT_EQ(text("mem://bucket/text"), "it is a file, but not a checkpoint of a known format");
   EXPECT_EQ(DescribePlace("mem://bucket/run/step-1", options).kind, PlaceKind::kCheckpoint);
   // What cannot be looked at may be there.
   EXPECT_EQ(text("mem://other/run"), "");

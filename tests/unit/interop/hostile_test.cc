@@ -49,7 +49,7 @@ std::string Told(const ForeignCheckpoint& found) {
 // Names and contents; a name that ends so is a link, and its content is where it leads.
 using Files = std::vector<std::pair<std::string, std::string>>;
 constexpr std::string_view kLink = "@";
-constexpr const char* kOut = "a symbolic link that leads out";
+constexpr const char* kOut = "a symbolic link out of the directory";
 
 struct Row {
   const char* name;
@@ -140,7 +140,7 @@ TEST(HostileFiles, OfOtherKinds) {
       {"gzip", File("\x1f\x8bxxxxxx"), kUnsupported, "gzip"},
       {"zstd", File("\x28\xb5\x2f\xfdxxxx"), kUnsupported, "zstd"},
       {"pickle", File(Pickle(Mapping(""))), kUnsupported, "a plain pickle"},
-      {"unfinished", {{"__0_0.distcp", ""}}, kNotACheckpoint, "did not end"},
+      {"unfinished", {{"__0_0.distcp", ""}}, kNotACheckpoint, "an unfinished save"},
       {"no iteration", {{many, "7x"}}, kCorrupt, "iteration '7x'"},
   });
 }
@@ -182,7 +182,7 @@ TEST(HostileTorch, Rows) {
   const std::string many = Int(1 << 30) + Int(1 << 30) + Int(1 << 30);
   const std::string unknown = Call(Global("x", "Y"), "");
   const std::string malformed = Call(Global("torch", "Size"), "");
-  const char* const no_set = "a set holds what no set can hold";
+  const char* const no_set = "unhashable value in a set";
   Check({
       {"no bytes of a number", Torch("\x8a\0"s), kOk, R"({"v": 0})"},
       {"turned", Torch(Float(Int(2) + Int(2), Int(1) + Int(2))), kOk, " v/[1, 2]"},
@@ -194,7 +194,7 @@ TEST(HostileTorch, Rows) {
       {"a set of a list", Torch(SetOf("]")), kCorrupt, no_set},
       {"a set of a mapping", Torch(SetOf("}")), kCorrupt, no_set},
       {"a set of a set", Torch(SetOf("\x8f")), kCorrupt, no_set},
-      {"a class", Torch(unknown), kOk, " ?values of 'x.Y' have no form in the format"},
+      {"a class", Torch(unknown), kOk, " ?values of 'x.Y' cannot be represented"},
       {"a class left out", Torch(unknown), kOk, "{} *v is left out: its class is x.Y", kDrops},
       {"malformed", Torch(malformed), kCorrupt, "torch.Size is malformed"},
       {"goes on", Torch(malformed), kOk, " ?an object of torch.Size is malformed", kGoesOn},
@@ -244,16 +244,16 @@ TEST(HostilePickles, Instructions) {
           {"\x8b\x01\x08\0\0"s + std::string(2049, 1), kLimitExceeded, "2049 bytes"},
           {"h\x05.", kCorrupt, "recalls value 5"},
           {"j\xff\xff\xff\xff.", kCorrupt, "recalls value 4294967295"},
-          {"Na.", kCorrupt, "ends too early, or takes"},
+          {"Na.", kCorrupt, "or pops an empty stack"},
           {"NNa.", kCorrupt, "appends to a NoneType"},
           {"NNNs.", kCorrupt, "sets items of a NoneType"},
           {"}(Nu.", kCorrupt, "sets items of a Dict, 1"},
           {"NNb.", kCorrupt, "sets the state of a NoneType"},
           {"N)R.", kCorrupt, "calls a NoneType with a tuple, expected a class"},
           {"N)\x81.", kCorrupt, "makes an object of a NoneType with a tuple, expected a class"},
-          {"u.", kCorrupt, "mark that it never set"},
-          {"(N(a.", kCorrupt, "never put down"},
-          {"NN\x93.", kCorrupt, "something else than strings"},
+          {"u.", kCorrupt, "pickle pops a mark that was never set"},
+          {"(N(a.", kCorrupt, "or pops an empty stack"},
+          {"NN\x93.", kCorrupt, "is not a string"},
           {"c" + std::string(5000, 'x'), kCorrupt, "name has no end"},
           {Text("\xff") + ".", kCorrupt, "expected UTF-8"},
           {"]q\0h\0a."s, kLimitExceeded, "in a cycle"},
@@ -261,10 +261,10 @@ TEST(HostilePickles, Instructions) {
           {"}q\0"s + Text("x") + "h\0s."s, kLimitExceeded, "in a cycle"},
           {"}](h\0e]s."s, kCorrupt, "recalls"},
           {"}]Ns.", kUnsupported, "a key is a list"},
-          {"}(]tNs.", kCorrupt, "a key holds what no key can hold"},
+          {"}(]tNs.", kCorrupt, "unhashable value in a key"},
           {"}" + Text("\xed\xa0\x80") + "Ns.", kUnsupported, "has surrogates"},
           {"}" + Text("x") + Text("\xed\xa0\x80") + "s.", kUnsupported, "has surrogates"},
-          {"}" + Text("x") + "K\x01Qs.", kCorrupt, "Persistent"},
+          {"}" + Text("x") + "K\x01Qs.", kCorrupt, "persistent id"},
       },
       [](const std::string& pickle) {
         return File(TorchSaved((pickle.starts_with('\x80') ? "" : "\x80\x02") + pickle));
@@ -300,7 +300,7 @@ TEST(HostilePickles, Objects) {
           {of("torch._utils", "_rebuild_parameter", Int(1)), kCorrupt, "without a tensor"},
           {of("_io", "BytesIO", "") + Tuple(Int(1) + Int(0) + "N") + "b", kCorrupt,
            "BytesIO is malformed"},
-          {"(]\x91", kCorrupt, "no set can hold"},
+          {"(]\x91", kCorrupt, "unhashable value in a set"},
           {Mapping(of("torch", "Size", Tuple(Int(1))) + "N"), kUnsupported, "a key is"},
       },
       Torch);
@@ -350,7 +350,7 @@ TEST(HostileLegacy, Rows) {
 TEST(HostileFolders, FilesBesideTheModel) {
   const std::string saved = Saved(Mapping(Text("k") + "N"));
   const std::pair<std::string, std::string> model = {"model.safetensors", Header("{}")};
-  const char* const other = " -f: of no kind that is read here";
+  const char* const other = " -f: of an unsupported kind";
   const auto with = [&](const std::string& content) { return Files{model, {"f", content}}; };
   Check({
       {"state", {model, {"a.pt", saved}}, kOk, R"(hf {"a": {"k": null}})"},
@@ -358,10 +358,10 @@ TEST(HostileFolders, FilesBesideTheModel) {
        {model, {"pytorch_model.bin", saved}},
        kOk,
        " -pytorch_model.bin: weights in another form"},
-      {"hidden", {model, {".x.pt", saved}}, kOk, " -.x.pt: of no kind"},
-      {"no name", {model, {"\xff.pt", saved}}, kOk, " -\xff.pt: of no kind"},
+      {"hidden", {model, {".x.pt", saved}}, kOk, " -.x.pt: of an unsupported kind"},
+      {"no name", {model, {"\xff.pt", saved}}, kOk, " -\xff.pt: of an unsupported kind"},
       {"named as state", {model, {"a.pt", "text"}}, kOk, " -a.pt: text"},
-      {"progress", {model, {"trainer_state.json", "\xff"}}, kOk, ": of no kind"},
+      {"progress", {model, {"trainer_state.json", "\xff"}}, kOk, ": of an unsupported kind"},
       {"cut", with(std::string(4093, 'a') + "\xf0\x9f\x98\x80"), kOk, " -f: text"},
       {"ends early", with("ab\xff"), kOk, other},
       {"broken within", with(std::string(2000, 'a') + "\xff" + std::string(3000, 'a')), kOk, other},
@@ -425,7 +425,7 @@ TEST(HostileDcp, Rows) {
                  {"__0.metadata", metadata("i")},
                  {"__1.metadata", metadata("j")}};
   };
-  const char* const differs = "Mismatch: rank 1 stored other bytes than a rank before it";
+  const char* const differs = "Mismatch: rank 1 stored different bytes than an earlier rank";
   Check({
       {"a list", planned(0), kOk, R"(dcp {"m": [{"a": 1}]})"},
       {"a mapping", planned(1), kOk, R"({"m": {"$": "dict", "items": [[1, {"a": 1}]]}})"},

@@ -7,9 +7,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "tests/support/layout/grid_regions.h"
+
 namespace sealpoint::internal::layout {
 namespace {
 
+using test::GridRegions;
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
@@ -29,25 +32,6 @@ Grid SampleGrid() {
   return Grid{.cuts = {{1}, {2, 5}}, .run_cuts = {{}, {1, 2}, {}, {}, {}, {11}}};
 }
 
-Code CheckedCode(const Shape& shape, const Grid& grid) { return CheckGrid(shape, grid).code(); }
-
-TEST(Grid, CountsCellsAndShards) {
-  EXPECT_EQ(GridCellCount(SampleGrid()), 6u);
-  EXPECT_EQ(GridShardCount(SampleGrid()), 9u);
-  EXPECT_EQ(GridCellCount(Grid{}), 1u);
-}
-
-TEST(Grid, NumbersCellsRowMajor) {
-  EXPECT_EQ(GridCell(kShape, SampleGrid(), 0), (Box{.offset = {0, 0}, .extent = {1, 2}}));
-  EXPECT_EQ(GridCell(kShape, SampleGrid(), 2), (Box{.offset = {0, 5}, .extent = {1, 4}}));
-  EXPECT_EQ(GridCell(kShape, SampleGrid(), 3), (Box{.offset = {1, 0}, .extent = {3, 2}}));
-}
-
-TEST(Grid, AScalarIsOneCell) {
-  EXPECT_EQ(CheckedCode({}, Grid{}), Code::kOk);
-  EXPECT_THAT(GridRegions({}, Grid{}), ElementsAre(Region::Whole({})));
-}
-
 TEST(Grid, ListsShardsByCellThenRun) {
   const auto regions = GridRegions(kShape, SampleGrid());
   ASSERT_THAT(regions, SizeIs(9));
@@ -56,63 +40,6 @@ TEST(Grid, ListsShardsByCellThenRun) {
   EXPECT_EQ(regions[2], WithRun(second, 1, 2));
   EXPECT_EQ(regions[3], WithRun(second, 2, 3));
   EXPECT_EQ(regions[8], WithRun(Plain({1, 5}, {3, 4}), 11, 12));
-}
-
-TEST(CheckGrid, TakesAGoodGrid) { EXPECT_EQ(CheckedCode(kShape, SampleGrid()), Code::kOk); }
-
-TEST(CheckGrid, RefusesAnotherNumberOfDimensions) {
-  const Grid grid{.cuts = {{1}, {2}}};
-  EXPECT_EQ(CheckedCode({4, 9}, grid), Code::kOk);
-  EXPECT_EQ(CheckedCode({4}, grid), Code::kInvalidArgument);
-  EXPECT_EQ(CheckedCode({4, 9, 1}, grid), Code::kInvalidArgument);
-}
-
-TEST(CheckGrid, RefusesACutAtZero) {
-  EXPECT_EQ(CheckedCode({4}, Grid{.cuts = {{0, 2}}}), Code::kInvalidArgument);
-}
-
-TEST(CheckGrid, RefusesACutAtTheEnd) {
-  EXPECT_EQ(CheckedCode({4}, Grid{.cuts = {{2, 4}}}), Code::kInvalidArgument);
-}
-
-TEST(CheckGrid, RefusesEqualCuts) {
-  EXPECT_EQ(CheckedCode({4}, Grid{.cuts = {{2, 2}}}), Code::kInvalidArgument);
-}
-
-TEST(CheckGrid, RefusesDescendingCuts) {
-  EXPECT_EQ(CheckedCode({4}, Grid{.cuts = {{3, 2}}}), Code::kInvalidArgument);
-}
-
-TEST(CheckGrid, RefusesRunCutsForSomeCellsOnly) {
-  Grid grid = SampleGrid();
-  grid.run_cuts.pop_back();
-  EXPECT_EQ(CheckedCode(kShape, grid), Code::kInvalidArgument);
-}
-
-TEST(CheckGrid, RefusesRunCutsForMoreCellsThanThereAre) {
-  Grid grid = SampleGrid();
-  grid.run_cuts.emplace_back();
-  EXPECT_EQ(CheckedCode(kShape, grid), Code::kInvalidArgument);
-}
-
-TEST(CheckGrid, RefusesARunCutAtTheEndOfItsCell) {
-  Grid grid = SampleGrid();
-  grid.run_cuts[5] = {12};
-  EXPECT_EQ(CheckedCode(kShape, grid), Code::kInvalidArgument);
-}
-
-TEST(CheckGrid, RefusesEqualRunCuts) {
-  Grid grid = SampleGrid();
-  grid.run_cuts[1] = {1, 1};
-  EXPECT_EQ(CheckedCode(kShape, grid), Code::kInvalidArgument);
-}
-
-TEST(CheckGrid, RefusesAnEmptyTensor) {
-  EXPECT_EQ(CheckedCode({0}, Grid{.cuts = {{}}}), Code::kInvalidArgument);
-}
-
-TEST(CheckGrid, RefusesAShapeWhoseElementCountDoesNotFit) {
-  EXPECT_EQ(CheckedCode({1ull << 32, 1ull << 32}, Grid{.cuts = {{}, {}}}), Code::kLimitExceeded);
 }
 
 TEST(MatchGrid, FindsTheGridOfAWholeTensor) {
@@ -149,7 +76,6 @@ TEST(MatchGrid, FindsFiveDimensions) {
 TEST(MatchGrid, WorksBeyond32Bits) {
   const Shape shape = {1ull << 33, 1ull << 30};
   const Grid grid{.cuts = {{1ull << 31, 1ull << 32}, {}}, .run_cuts = {{}, {(1ull << 60) + 1}, {}}};
-  EXPECT_EQ(CheckedCode(shape, grid), Code::kOk);
   EXPECT_EQ(MatchGrid(shape, GridRegions(shape, grid))->grid, grid);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sealpoint/mesh.h"
-
 #include <gmock/gmock.h>
+
+#include "sealpoint/placement.h"
 
 namespace sealpoint {
 namespace {

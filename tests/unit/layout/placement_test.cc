@@ -138,8 +138,9 @@ TEST(Placement, FlatRangesRunThroughSeveralRowBoxes) {
 
 TEST(Placement, ReplicasAreTheRanksAlongReplicatedAxes) {
   const Mesh mesh = MeshOf({{"replica", 2}, {"pipeline", 2}, {"shard", 2}});
-  const auto layout = PlaceTensor(
-      mesh, 3, {4}, {Replicate{"replica"}, HoldHere{"pipeline"}, Shard{.dim = 0, .axis = "shard"}});
+  const auto layout =
+      PlaceTensor(mesh, 3, {4},
+                  {Replicate{"replica"}, LocalOnly{"pipeline"}, Shard{.dim = 0, .axis = "shard"}});
   EXPECT_THAT(Parts(layout), ElementsAre("[2:4] at 0"));
   EXPECT_THAT(layout->replicas, ElementsAre(3, 7));
 }
@@ -160,7 +161,7 @@ TEST(Placement, EmptyTensorsHaveNoParts) {
 TEST(Placement, RefusesAForgottenOrUnknownOrRepeatedAxis) {
   EXPECT_THAT(ErrorOf({4}, {Replicate{"x"}}), HasSubstr("no rule names mesh axis y"));
   EXPECT_THAT(ErrorOf({4}, {Replicate{"z"}}), HasSubstr("no axis z"));
-  EXPECT_THAT(ErrorOf({4}, {Replicate{"x"}, HoldHere{"x"}}), HasSubstr("named twice"));
+  EXPECT_THAT(ErrorOf({4}, {Replicate{"x"}, LocalOnly{"x"}}), HasSubstr("named twice"));
 }
 
 TEST(Placement, RefusesRulesThatDoNotFitTheTensor) {
@@ -180,7 +181,7 @@ TEST(Placement, RefusesRulesThatDoNotFitTheTensor) {
   EXPECT_THAT(ErrorOf({4}, {Pad{.dim = 0, .size = 3}, Replicate{"x"}, rest}),
               HasSubstr("expected at least the extent"));
   EXPECT_THAT(ErrorOf({4}, {Shard{.dim = 0, .axis = "x"}, Pad{.dim = 0, .size = 8}, rest}),
-              HasSubstr("after a cut"));
+              HasSubstr("padding after a rule that splits the same"));
   EXPECT_THAT(ErrorOf({4}, {ShardFlat{.axes = {}}, Replicate{"x"}, rest}),
               HasSubstr("0 axes and unit 1"));
 }
@@ -267,7 +268,7 @@ TEST(Placement, RefusesFlatRangesBehindPadding) {
 TEST(Placement, RulesAreWrittenAsProvenance) {
   EXPECT_THAT(
       ToStrings({Shard{.dim = 1, .axis = "tensor", .unit = 4}, Replicate{"data"},
-                 HoldHere{"pipeline"}, Pad{.dim = 0, .size = 9},
+                 LocalOnly{"pipeline"}, Pad{.dim = 0, .size = 9},
                  StridedShard{.dim = 0, .axis = "x", .split_factor = 2},
                  ShardSections{.dim = 0, .axis = "y", .sections = {4, 2}},
                  ShardFlat{.axes = {"a", "b"}, .unit = 2}}),
@@ -305,32 +306,6 @@ TEST(PlaceBucket, RefusesMembersThatOverlapOrPass) {
   EXPECT_THAT(message({none}, 8, 0), HasSubstr("no elements"));
   EXPECT_THAT(message({odd}, 8, 0), HasSubstr("extents"));
   EXPECT_THAT(message({one}, 8, 2), HasSubstr("is 2, expected below 2"));
-}
-
-TEST(PlaceFused, FindsQueryKeyAndValueInTheirGroups) {
-  // 4 groups of 2 q rows, 1 k row, 1 v row; this rank has groups 2 and 3.
-  const std::vector<std::uint64_t> rows = {2, 1, 1};
-  const auto parts = PlaceFused(rows, {5}, 2, 2);
-  ASSERT_THAT(parts.value(), SizeIs(3));
-  EXPECT_EQ((*parts)[0][1].region.ToString(), "[6:8, 0:5]");
-  EXPECT_EQ((*parts)[0][1].local_offset, 20u);
-  EXPECT_EQ((*parts)[1][0].region.ToString(), "[2:3, 0:5]");
-  EXPECT_EQ((*parts)[1][0].local_offset, 10u);
-  EXPECT_EQ((*parts)[2][1].region.ToString(), "[3:4, 0:5]");
-  EXPECT_EQ((*parts)[2][1].local_offset, 35u);
-}
-
-TEST(PlaceFused, RefusesTensorsWithoutElementsAndHugeOnes) {
-  EXPECT_EQ(PlaceFused(std::vector<std::uint64_t>{2, 0}, {5}, 0, 1).error().code(),
-            Code::kInvalidArgument);
-  EXPECT_EQ(PlaceFused(std::vector<std::uint64_t>{2}, {0}, 0, 1).error().code(),
-            Code::kInvalidArgument);
-  EXPECT_EQ(PlaceFused(std::vector<std::uint64_t>{~0ull, 2}, {5}, 0, 1).error().code(),
-            Code::kLimitExceeded);
-  EXPECT_EQ(PlaceFused(std::vector<std::uint64_t>{2}, {5}, ~0ull, 1).error().code(),
-            Code::kLimitExceeded);
-  EXPECT_EQ(PlaceFused(std::vector<std::uint64_t>{1ull << 40}, {1ull << 20}, 0, 16).error().code(),
-            Code::kLimitExceeded);
 }
 
 TEST(LocalPart, ViewsPointIntoTheLocalTensor) {

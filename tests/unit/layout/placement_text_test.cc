@@ -23,7 +23,7 @@ std::string ErrorOf(std::string_view text) {
 TEST(PlacementText, IsReadBackRuleByRule) {
   const Placement placement = {
       Replicate{"data"},
-      HoldHere{"pipeline"},
+      LocalOnly{"pipeline"},
       Shard{.dim = 1, .axis = "tensor", .rule = SplitRule::kEven, .unit = 128},
       ShardSections{.dim = 0, .axis = "tensor", .sections = {4096, 1024, 1024}},
       StridedShard{.dim = 0, .axis = "data", .split_factor = 2},

@@ -79,6 +79,28 @@ TEST_F(BlocksTest, InPlace) {
   EXPECT_THAT(LastReads(4), ElementsAre(kBlock, kBlock, kBlock, 1000 * kWidth - 3 * kBlock));
 }
 
+// Such copies from the page cache are slow. The detour leaves the bytes around the target alone.
+TEST_F(BlocksTest, NoLargeReadGoesToMemoryThatIsSlow) {
+  for (const std::uint64_t chunk_rows : {512u, 8u}) {
+    OpenRows(1000, chunk_rows);
+    const Region whole = Region::Whole(shape_);
+    for (const std::size_t shift : {0u, 1u, 16u, 31u, 32u}) {
+      storage_->ClearLog();
+      Bytes memory(bytes_.size() + 8192, std::byte{0xAB});
+      const std::size_t begin =
+          4096 - reinterpret_cast<std::uintptr_t>(memory.data()) % 4096 + shift;
+      ReadRequest request;
+      request.Add("w", whole,
+                  MutableMemoryView::Host(MutableByteSpan(memory).subspan(begin, bytes_.size())));
+      ASSERT_TRUE(checkpoint_->Load(request, LoadContract::Partial()).ok());
+      Bytes expected(memory.size(), std::byte{0xAB});
+      std::copy(bytes_.begin(), bytes_.end(), expected.begin() + static_cast<long>(begin));
+      EXPECT_EQ(memory, expected);
+      EXPECT_LT(storage_->log().skewed_bytes, 64 * kKiB);  // tables
+    }
+  }
+}
+
 TEST_F(BlocksTest, SmallChunksInPlace) {
   OpenRows(300, 8);
   const Region whole = Region::Whole(shape_);

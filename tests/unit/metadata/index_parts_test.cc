@@ -276,6 +276,7 @@ Status DecodeEntry(const Numbers& boxes, const Numbers& runs) {
   Bytes bytes;
   WireWriter out(bytes);
   out.PutAll(Numbers{1, 1, 12});  // dtype, element size, logarithm of the chunk size
+  out.PutAll(Numbers{0, 0, 0});   // no fingerprint
   out.Put(Numbers{8, 8});         // the shape
   out.PutAll(Numbers{0, 0});      // texts of the placement, the blob
   out.Put(boxes);

@@ -33,7 +33,7 @@ inline Status Check(const testing::HostileMetadata& index, const Limits& limits 
 // The same if the header of the file has a compat bit that nobody knows here.
 inline Status CheckAnnounced(const testing::HostileMetadata& index) {
   const auto owner = std::make_shared<const Bytes>(testing::EncodeHostileIndex(index));
-  return Metadata::Decode(MetadataKind::kIndex, owner, ByteSpan(*owner), {}, UnknownFields::kSkip)
+  return Metadata::Decode(MetadataKind::kIndex, owner, ByteSpan(*owner), {}, {.unknown = true})
       .status();
 }
 

@@ -181,10 +181,14 @@ TEST(MetadataRules, R_IDX_03_AnnouncedFieldIsSkippedOutsideOfGeometry) {
 }
 
 TEST(MetadataRules, R_IDX_03_AnUnknownCompatBitAnnouncesFields) {
-  EXPECT_EQ(UnknownFieldsUnder({.compat = 0, .incompat = 0}), UnknownFields::kRefuse);
-  for (const int bit : {0, 5, 63}) {
-    EXPECT_EQ(UnknownFieldsUnder({.compat = std::uint64_t{1} << bit, .incompat = 0}),
-              UnknownFields::kSkip);
+  EXPECT_FALSE(AnnouncedBy({.compat = 0, .incompat = 0}).unknown);
+  EXPECT_FALSE(AnnouncedBy({.compat = 1, .incompat = 0}).unknown);
+  EXPECT_TRUE(AnnouncedBy({.compat = 3, .incompat = 0}).fingerprints);
+  for (const int bit : {1, 5, 63}) {
+    const AnnouncedFields announced =
+        AnnouncedBy({.compat = std::uint64_t{1} << bit, .incompat = 0});
+    EXPECT_TRUE(announced.unknown);
+    EXPECT_FALSE(announced.fingerprints);
   }
 }
 

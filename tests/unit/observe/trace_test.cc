@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The cases that tests/examples/trace_test.py does not cover with the saves of a real training.
-#include "sealpoint/trace.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -14,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "sealpoint/phases.h"
 #include "tests/support/process/in_child.h"
 
 namespace sealpoint {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "sealpoint/bytes.h"
-#include "sealpoint/threads.h"
+#include "sealpoint/limits.h"
 
 namespace sealpoint::internal::pipeline {
 namespace {

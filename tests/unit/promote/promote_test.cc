@@ -57,7 +57,7 @@ class PromoteTest : public ::testing::Test {
     options.from_storage = from_;
     if (!options.to_storage) options.to_storage = to_;
     options.memory_budget_bytes = 2 * 4096;  // a page for each thread
-    return Promote("local", "run/final", options);
+    return Promote({.from = "local", .to = "run/final"}, options);
   }
   std::map<std::string, Bytes> Files(const Storage& storage, const std::string& path) const {
     std::map<std::string, Bytes> files;
@@ -119,7 +119,8 @@ TEST_F(PromoteTest, TakesSideFilesAlong) {
 TEST_F(PromoteTest, GoesToAnObjectStoreWhateverRequestHasTrouble) {
   const auto promote_to = [&](const std::shared_ptr<MemoryObjectStore>& store) {
     const std::shared_ptr<Storage> objects = ObjectStorage(store).value();
-    return Promote("local", "mem://bucket/run", {.from_storage = from_, .to_storage = objects});
+    return Promote({.from = "local", .to = "mem://bucket/run"},
+                   {.from_storage = from_, .to_storage = objects});
   };
   const auto whole = std::make_shared<MemoryObjectStore>();
   ASSERT_TRUE(promote_to(whole).ok());
@@ -157,8 +158,9 @@ TEST_F(PromoteTest, LooksAtManyBlobsAtOnce) {
     StoreFiles(*from_, "local", BuildMini(spec).files);
     const auto store = std::make_shared<MemoryObjectStore>();
     const std::shared_ptr<Storage> objects = ObjectStorage(store).value();
-    ASSERT_TRUE(
-        Promote("local", "mem://bucket/run", {.from_storage = from_, .to_storage = objects}).ok());
+    ASSERT_TRUE(Promote({.from = "local", .to = "mem://bucket/run"},
+                        {.from_storage = from_, .to_storage = objects})
+                    .ok());
     looks.push_back(store->count(Request::kHead) + store->count(Request::kGet) +
                     store->count(Request::kList));
   }
@@ -395,8 +397,8 @@ TEST_F(PromoteTest, PublishesWhenTheBlobsOfAllNodesAreThere) {
   auto files = good_.files;
   files.erase(good_.blobs.at(0).name);
   StoreFiles(*second_node, "local", files);
-  const auto second =
-      Promote("local", "run/final", {.from_storage = second_node, .to_storage = to_});
+  const auto second = Promote({.from = "local", .to = "run/final"},
+                              {.from_storage = second_node, .to_storage = to_});
   node.join();
   ASSERT_TRUE(second.ok()) << second.error().ToString();
   ASSERT_TRUE(first.ok()) << first.error().ToString();
@@ -415,7 +417,9 @@ TEST_F(PromoteTest, WhoWaitsIsToldOfAFailureElsewhere) {
   StoreFiles(*other_node, "local", good_.files);
   ReplaceFile(*other_node, "local", mine, nullptr);
   const auto other_runs = [&] {
-    return Promote("local", "run/final", {.from_storage = other_node, .to_storage = to_}).status();
+    return Promote({.from = "local", .to = "run/final"},
+                   {.from_storage = other_node, .to_storage = to_})
+        .status();
   };
   Bytes damaged = good_.blob(1);
   damaged[5000] ^= std::byte{1};
@@ -500,7 +504,7 @@ TEST_F(PromoteTest, TakesGivenFilesOnlyOfACommittedCheckpoint) {
                                  .to_storage = to_,
                                  .blobs = std::vector{good_.blobs.at(0).id, good_.blobs.at(1).id}};
     return internal::promote::PromoteGiven(
-               "local", "run/final", options,
+               {.from = "local", .to = "run/final"}, options,
                internal::container::GivenFiles{.marker = marker, .index = good_.index()})
         .status();
   };
@@ -521,7 +525,8 @@ TEST_F(PromoteTest, RefusesOptionsThatMeanNothing) {
   EXPECT_FALSE(IsCommitted());
   EXPECT_TRUE(Run({.threads = kThreadsAuto, .deadline = kForever}).ok());
   EXPECT_THAT(
-      Promote("local", "local/final", {.from_storage = from_, .to_storage = from_}).status(),
+      Promote({.from = "local", .to = "local/final"}, {.from_storage = from_, .to_storage = from_})
+          .status(),
       FailsRule(Code::kInvalidArgument, "R-STG-12"));
 }
 
@@ -639,7 +644,7 @@ class PromoteKilledTest : public PromoteTest, public ::testing::WithParamInterfa
   bool Run(KillingPlace& place, int node, std::uint64_t nth = ~std::uint64_t{0}) {
     return place.IsKilled(
         [&](const std::shared_ptr<Storage>& storage) {
-          static_cast<void>(Promote("local", place.path(),
+          static_cast<void>(Promote({.from = "local", .to = place.path()},
                                     {.from_storage = nodes_[node],
                                      .to_storage = storage,
                                      .threads = 1,

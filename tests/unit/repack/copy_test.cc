@@ -58,7 +58,7 @@ class CopyTest : public RepackTest {
 
   Result<RepackReport> Copy(CopyOptions options = {}, const std::string& to = "to") const {
     options.repack = Small(options.repack);
-    return CopyCheckpoint("from", to, options);
+    return CopyCheckpoint({.from = "from", .to = to}, options);
   }
   MiniContainer source_ = BuildMini(SourceSpec());
 };
@@ -78,6 +78,27 @@ TEST_F(CopyTest, IsTheSameCheckpointIfNothingIsChosen) {
 }
 
 // Others may prune meanwhile. A promotion would wait for what is gone, until its deadline.
+TEST_F(CopyTest, FingerprintsAreKept) {
+  MiniSpec spec = SourceSpec();
+  spec.has_fingerprints = true;
+  StoreFiles(*storage_, "with", BuildMini(spec).files);
+  const auto source = Checkpoint::Open("with", {.storage = storage_}).value();
+  for (const bool is_chosen : {false, true}) {
+    CopyOptions options{.repack = Small({})};
+    if (is_chosen) options.drop = {"opt.*"};
+    const std::string to = is_chosen ? "some" : "all";
+    ASSERT_TRUE(CopyCheckpoint({.from = "with", .to = to}, options).ok());
+    const auto copy = Checkpoint::Open(to, {.storage = storage_}).value();
+    for (const TensorInfo& tensor : copy->tensors()) {
+      ASSERT_TRUE(tensor.fingerprint.has_value()) << tensor.name;
+      EXPECT_EQ(tensor.fingerprint, source->FindTensor(tensor.name)->fingerprint);
+    }
+  }
+  ASSERT_TRUE(Copy({.drop = {"opt.*"}}).ok());  // of a source without
+  const auto copy = Checkpoint::Open("to", {.storage = storage_}).value();
+  EXPECT_FALSE(copy->FindTensor("large")->fingerprint.has_value());
+}
+
 TEST_F(CopyTest, WhatIsDeletedMeanwhileIsNotWaitedFor) {
   const auto seen = std::make_shared<FailingStorage>(storage_);
   seen->SetHook([&](StorageOp op, std::string_view) {
@@ -95,7 +116,7 @@ TEST_F(CopyTest, AnEmptyCheckpointHasACopy) {
     const std::string to = is_coded ? "coded" : "same";
     CopyOptions options{.repack = Small()};
     if (is_coded) options.repack.codec = Codec::kZstd;
-    const auto copied = CopyCheckpoint("nothing", to, options);
+    const auto copied = CopyCheckpoint({.from = "nothing", .to = to}, options);
     ASSERT_TRUE(copied.ok()) << copied.error().ToString();
     EXPECT_EQ(copied->is_identical, !is_coded);
     EXPECT_EQ(Open(to)->tensor_count(), 0u);
@@ -179,7 +200,7 @@ TEST_F(CopyTest, ReadsNoChunkTwice) {
     CopyOptions options{.match = {"large"}, .repack = Small({.chunk_size_bytes = chunk_size})};
     options.repack.from_storage = reading;
     options.repack.memory_budget_bytes += 40000;
-    ASSERT_TRUE(CopyCheckpoint("from", to, options).ok());
+    ASSERT_TRUE(CopyCheckpoint({.from = "from", .to = to}, options).ok());
     std::uint64_t read = 0;
     for (const ReadCall& call : reading->log().reads) {
       if (call.name.ends_with(".blob")) read += call.size;
@@ -199,8 +220,9 @@ TEST_F(CopyTest, ReadsChunksThatAreLargerThanItsMemory) {
   StoreFiles(*storage_, "other", BuildMini(spec).files);
   for (const int threads : {1, 4}) {
     const std::string to = "copy" + std::to_string(threads);
-    const auto copied = CopyCheckpoint(
-        "other", to, {.repack = Small({.chunk_size_bytes = 4096, .threads = threads})});
+    const auto copied =
+        CopyCheckpoint({.from = "other", .to = to},
+                       {.repack = Small({.chunk_size_bytes = 4096, .threads = threads})});
     ASSERT_TRUE(copied.ok()) << copied.error().ToString();
     EXPECT_EQ(ContentOf(*Open(to)), ContentOf(*Open("other")));
   }
@@ -232,7 +254,8 @@ TEST_F(CopyTest, TakesTensorsAndObjectsByTheirNames) {
   CopyOptions none{.match = {"coded"}};
   none.repack.from_storage = seen;
   none.repack.threads = -1;
-  EXPECT_THAT(CopyCheckpoint("from", "none", none).status(), HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(CopyCheckpoint({.from = "from", .to = "none"}, none).status(),
+              HasCode(Code::kInvalidArgument));
   EXPECT_TRUE(seen->calls().empty()) << "before it is opened";
   EXPECT_THAT(error({.repack = {.blob_size_max_bytes = 5000}}).message(),
               HasSubstr("blob_size_max_bytes is 5000"));
@@ -240,7 +263,8 @@ TEST_F(CopyTest, TakesTensorsAndObjectsByTheirNames) {
   EXPECT_EQ(FileNames(*storage_, "none"), std::vector<std::string>());
   CopyOptions little{.repack = Small()};
   little.repack.memory_budget_bytes = kMiB;
-  EXPECT_THAT(CopyCheckpoint("from", "none", little).status(), HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(CopyCheckpoint({.from = "from", .to = "none"}, little).status(),
+              HasCode(Code::kInvalidArgument));
 }
 
 // Every byte of a chunk is verified, and a copy that fails leaves nothing.
@@ -358,7 +382,7 @@ TEST_F(CopyTest, PartsOfUploadsAreBesideTheBudget) {
   const auto store = std::make_shared<MemoryObjectStore>();
   store->part_size = 32 * kMiB;
   const auto copied = CopyCheckpoint(
-      "from", "mem://bucket/run",
+      {.from = "from", .to = "mem://bucket/run"},
       {.drop = {"large"}, .repack = Small({.to_storage = ObjectStorage(store).value()})});
   EXPECT_TRUE(copied.ok()) << copied.error().ToString();
 }
@@ -369,7 +393,7 @@ TEST_F(CopyTest, GoesToAnObjectStoreWhateverRequestHasTrouble) {
     const CopyOptions options{
         .drop = {"large"},
         .repack = Small({.to_storage = ObjectStorage(store).value(), .threads = 1})};
-    return CopyCheckpoint("from", "mem://bucket/run", options);
+    return CopyCheckpoint({.from = "from", .to = "mem://bucket/run"}, options);
   };
   const auto whole = std::make_shared<MemoryObjectStore>();
   ASSERT_TRUE(copy_to(whole).ok());

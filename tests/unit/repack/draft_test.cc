@@ -52,7 +52,7 @@ class DraftTest : public RepackTest {
   }
   Result<RepackReport> Copy(const std::string& from = "from", CopyOptions options = {}) const {
     options.repack = Small(options.repack);
-    return CopyCheckpoint(from, "to", options);
+    return CopyCheckpoint({.from = from, .to = "to"}, options);
   }
   // What a copy of the draft says once this was done to its files.
   Status CopyOf(const std::function<void(std::map<std::string, Bytes>&)>& change) const {
@@ -89,11 +89,13 @@ TEST_F(DraftTest, NothingElseReadsIt) {
   const auto is_refused = [](const Status& status) {
     EXPECT_THAT(status, BreaksRule(Code::kUnsupported, "R-HDR-05", HeaderFields::kVersion.at));
     EXPECT_THAT(status.message(), AllOf(HasSubstr("format version is 0, this build reads 1"),
-                                        HasSubstr("`ckpt copy` of the releases 1.0.x")));
+                                        HasSubstr("x converts it to version 1")));
   };
   is_refused(Checkpoint::Open("from", {.storage = storage_}).status());
   is_refused(MergeCheckpoints({"from"}, "to", {.repack = Small()}).status());
-  is_refused(Promote("from", "to", {.from_storage = storage_, .to_storage = storage_}).status());
+  is_refused(
+      Promote({.from = "from", .to = "to"}, {.from_storage = storage_, .to_storage = storage_})
+          .status());
 }
 
 TEST_F(DraftTest, ADryRunWritesNothing) {
@@ -105,14 +107,14 @@ TEST_F(DraftTest, ADryRunWritesNothing) {
 TEST_F(DraftTest, AThinnedOneIsOfThisVersion) {
   StoreFiles(*storage_, "run/4", source_.files);
   const ThinOptions options{.drop = {"rng"}, .remove_source = true, .repack = Small()};
-  EXPECT_THAT(ThinCheckpoint("run/4", "", options).status(),
+  EXPECT_THAT(ThinCheckpoint({.from = "run/4", .to = ""}, options).status(),
               FailsRule(Code::kInvalidArgument, "R-SER-05"));
   MiniSpec newer = DraftSpec();
   newer.attempt = MiniSpec::MakeId(0x77);
   newer.parent = MiniSpec::MakeId(0x66);
   newer.sequence = 5;
   StoreFiles(*storage_, "run/5", BuildMini(newer).files);
-  const auto thinned = ThinCheckpoint("run/4", "", options);
+  const auto thinned = ThinCheckpoint({.from = "run/4", .to = ""}, options);
   ASSERT_TRUE(thinned.ok()) << thinned.error().ToString();
   EXPECT_TRUE(thinned->is_source_removed);
   EXPECT_EQ(Open("run/4-thin")->sequence(), 4u);

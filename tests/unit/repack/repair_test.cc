@@ -47,7 +47,7 @@ class RepairTest : public RepackTest {
     options.from_storage = storage_;
     if (!options.to_storage) options.to_storage = storage_;
     options.memory_budget_bytes = 2 * 4096;
-    return RepairCheckpoint("damaged", replicas, to, options);
+    return RepairCheckpoint({.damaged = "damaged", .replicas = replicas, .to = to}, options);
   }
   std::map<std::string, Bytes> Files(const std::string& path) const {
     std::map<std::string, Bytes> files;
@@ -245,10 +245,12 @@ TEST_F(RepairTest, WhatIsThereAlreadyIsSyncedAgain) {
     RepairOptions options{
         .from_storage = storage_, .to_storage = failing, .rebuild_index = rebuild};
     options.memory_budget_bytes = 2 * 4096;
-    const RepairReport first = RepairCheckpoint("damaged", {"first", "second"}, to, options);
+    const RepairReport first = RepairCheckpoint(
+        {.damaged = "damaged", .replicas = {"first", "second"}, .to = to}, options);
     EXPECT_THAT(first.status, HasCode(Code::kIo)) << rebuild;
     ASSERT_TRUE(Repair({.rebuild_index = rebuild}, to).status.ok());
-    const RepairReport again = RepairCheckpoint("damaged", {"first", "second"}, to, options);
+    const RepairReport again = RepairCheckpoint(
+        {.damaged = "damaged", .replicas = {"first", "second"}, .to = to}, options);
     EXPECT_THAT(again.status, HasCode(Code::kIo)) << rebuild;
   }
 }

@@ -24,7 +24,7 @@ class ThinTest : public RepackTest {
   }
   Result<ThinReport> Thin(const std::string& path, bool remove_source, const std::string& to = "",
                           const Strings& drop = {"optimizer.*"}) const {
-    return ThinCheckpoint(path, to,
+    return ThinCheckpoint({.from = path, .to = to},
                           {.drop = drop, .remove_source = remove_source, .repack = Small()});
   }
   Strings Names() const {
@@ -39,7 +39,7 @@ class ThinTest : public RepackTest {
 TEST_F(ThinTest, ADryRunRemovesNothing) {
   ThinOptions options{.drop = {"optimizer.*"}, .remove_source = true, .repack = Small()};
   options.repack.dry_run = true;
-  EXPECT_FALSE(ThinCheckpoint("run/2", "", options).value().is_source_removed);
+  EXPECT_FALSE(ThinCheckpoint({.from = "run/2", .to = ""}, options).value().is_source_removed);
   EXPECT_EQ(Names(), Strings({"3", "2", "1"}));
 }
 
@@ -98,7 +98,8 @@ TEST_F(ThinTest, LooksForALaterOneAgainBeforeItRemovesTheSource) {
       if (name.ends_with(".blob")) ReplaceFile(*storage_, "run/3", name, nullptr);
     }
   };
-  EXPECT_THAT(ThinCheckpoint("run/2", "", options).status(), HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(ThinCheckpoint({.from = "run/2", .to = ""}, options).status(),
+              HasCode(Code::kInvalidArgument));
   EXPECT_THAT(Names(), ::testing::UnorderedElementsAre("3", "2-thin", "2", "1"));
 }
 

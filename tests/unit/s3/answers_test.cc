@@ -56,7 +56,8 @@ TEST(S3Listing, Pages) {
       {"<Contents><Key>k</Key></Contents>", "size \"nothing\""},
       {"<Contents><Key>k</Key><Size>-1</Size></Contents>", "size \"-1\""},
       {"<Contents><Key>k</Key><Size>99999999999999999999</Size></Contents>", "expected a number"},
-      {"<IsTruncated>true</IsTruncated>", "expected NextContinuationToken"},
+      {"<IsTruncated>true</IsTruncated>",
+       "ListObjectsV2 answered IsTruncated without NextContinuationToken"},
   };
   for (const Row& row : rows) {
     const auto bad =

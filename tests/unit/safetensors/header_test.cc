@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 
 #include "lib/safetensors/dtype_name.h"
@@ -53,14 +54,16 @@ TEST(SafetensorsHeader, MayHaveNoTensors) {
 }
 
 TEST(SafetensorsHeader, KnowsEveryDTypeThatTheFormatShares) {
-  for (const DTypeInfo& info : RegisteredDTypes()) {
-    const std::string_view name = SafetensorsDTypeName(info.dtype);
-    if (info.dtype == DType::kComplex128 || info.dtype == DType::kComplex32) {
-      EXPECT_EQ(name, "");
-      continue;
-    }
-    EXPECT_EQ(DTypeOfSafetensors(name), info.dtype) << info.name;
+  std::set<DType> known;
+  for (const char* const name :
+       {"BOOL",    "I8",      "I16",         "I32",         "I64",     "U8",  "U16",
+        "U32",     "U64",     "F16",         "BF16",        "F32",     "F64", "C64",
+        "F8_E4M3", "F8_E5M2", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "F8_E8M0", "F4"}) {
+    known.insert(DTypeOfSafetensors(name));
   }
+  EXPECT_FALSE(known.contains(DType::kNone));
+  // Not complex128 and complex32.
+  EXPECT_EQ(known.size(), RegisteredDTypes().size() - 2);
 }
 
 TEST(SafetensorsHeader, CountsF4InSingleElements) {
@@ -91,7 +94,7 @@ TEST(SafetensorsHeader, RefusesAKeyThatComesTwice) {
         OneTensor(R"({"dtype":"U8","shape":[4],"shape":[4],"data_offsets":[0,4]})")}) {
     const Status error = HeaderErrorOf(text);
     EXPECT_EQ(error.code(), Code::kCorrupt) << text;
-    EXPECT_THAT(error.message(), HasSubstr("twice")) << text;
+    EXPECT_THAT(error.message(), HasSubstr("duplicate key")) << text;
   }
 }
 
@@ -196,25 +199,6 @@ TEST(SafetensorsHeader, SaysTheFirstError) {
   EXPECT_EQ(HeaderErrorOf("{\"a\":" + bad_dtype + ",\"__metadata__\":1}").code(), Code::kCorrupt);
   EXPECT_EQ(HeaderErrorOf("{\"a\":" + bad_dtype + ",\"b\":1}").code(), Code::kUnsupported);
   EXPECT_EQ(HeaderErrorOf("{\"b\":1,\"a\":" + bad_dtype + "}").code(), Code::kCorrupt);
-}
-
-TEST(SafetensorsHeader, EncodesWhatItDecodes) {
-  const StringPairs metadata = {{"format", "pt"}, {"key", "a \"value\""}};
-  const std::vector<HeaderTensor> tensors = {{"w\u00e9", DType::kF32, {2, 3}, 0, 24},
-                                             {"q", DType::kF4E2M1X2, {2, 2}, 24, 28},
-                                             {"s", DType::kBool, {}, 28, 29}};
-  const std::string bytes = EncodeSafetensorsHeader(metadata, tensors);
-  EXPECT_EQ(bytes.size() % 8, 0);
-  EXPECT_EQ(bytes.substr(8, 20), R"({"__metadata__":{"fo)");
-  EXPECT_THAT(bytes, HasSubstr(R"("q":{"dtype":"F4","shape":[2,4],"data_offsets":[24,28]})"));
-  EXPECT_EQ(static_cast<unsigned char>(bytes[0]) + 256 * static_cast<unsigned char>(bytes[1]),
-            static_cast<int>(bytes.size()) - 8);
-  const auto header = DecodeSafetensorsHeader(std::string_view(bytes).substr(8), 29);
-  ASSERT_TRUE(header.ok()) << header.error().ToString();
-  EXPECT_EQ(header->metadata, metadata);
-  EXPECT_EQ(header->tensors, tensors);
-  EXPECT_EQ(EncodeSafetensorsHeader({}, {}),
-            std::string("\x18\0\0\0\0\0\0\0", 8) + R"({"__metadata__":{}})" + "     ");
 }
 
 }  // namespace

@@ -107,7 +107,7 @@ TEST_F(SafetensorsModelTest, TheHeaderLiesInTheFile) {
   file[0] = 3;
   Write("d/y", file);
   EXPECT_EQ(Open("d/y").status().code(), Code::kIncomplete);
-  EXPECT_THAT(Open("d/y").status().message(), HasSubstr("file has 10 bytes, its header alone 3"));
+  EXPECT_THAT(Open("d/y").status().message(), HasSubstr("file has 10 bytes, but its header has 3"));
 }
 
 TEST_F(SafetensorsModelTest, OpensADirectoryWithAnIndex) {
@@ -168,7 +168,7 @@ TEST_F(SafetensorsModelTest, TheIndexIsRight) {
   Status error = error_of(R"("a":"one.safetensors","b":"one.safetensors")");
   EXPECT_EQ(error.code(), Code::kCorrupt);
   EXPECT_EQ(error.place().tensor, "b");
-  EXPECT_THAT(error.message(), HasSubstr("one.safetensors, no file that it names has it"));
+  EXPECT_THAT(error.message(), HasSubstr("one.safetensors, but no file has it"));
   error = error_of(R"("c":"one.safetensors")");
   EXPECT_EQ(error.place().tensor, "c");
   for (const char* const missing : {"two.safetensors", "sub/two.safetensors"}) {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/saver/fast_check_declarations.h"
+#include "lib/saver/check_declarations.h"
 #include "tests/support/ranks/forged_communicator.h"
 #include "tests/support/ranks/with_ranks.h"
 #include "tests/support/state/saved_state.h"

@@ -55,7 +55,7 @@ class DeviceSaveTest : public ::testing::Test {
         content);
   }
 
-  void Add(HeldTensor held, MemoryView view, Bytes content) {
+  void Add(DeclaredTensor held, MemoryView view, Bytes content) {
     names.push_back(held.tensor.name);
     contents.push_back(std::move(content));
     views.push_back(std::move(view));
@@ -148,25 +148,26 @@ TEST_F(DeviceSaveTest, AnyStrides) {
       {"mirrored", {kRow, -4}, kRow - 4},
       {"repeated", {0, 4}, 0},
   };
-  for (const Case& one : cases) {
+  for (const Case& layout_case : cases) {
     auto& memory = memories.emplace_back(device->Allocate(0, kRows * (kColumns * 4 + 20)));
     const Bytes noise = NoiseBytes(cases.size(), memory->contents().size());
     std::copy(noise.begin(), noise.end(), memory->contents().begin());
     Bytes wanted;
     for (std::uint64_t row = 0; row < kRows; ++row) {
       for (std::uint64_t column = 0; column < kColumns; ++column) {
-        const std::int64_t at = one.begin + static_cast<std::int64_t>(row) * one.strides[0] +
-                                static_cast<std::int64_t>(column) * one.strides[1];
+        const std::int64_t at = layout_case.begin +
+                                static_cast<std::int64_t>(row) * layout_case.strides[0] +
+                                static_cast<std::int64_t>(column) * layout_case.strides[1];
         wanted.insert(wanted.end(), noise.begin() + at, noise.begin() + at + 4);
       }
     }
-    const TensorSpec tensor{.name = one.name,
+    const TensorSpec tensor{.name = layout_case.name,
                             .dtype = DType::kF32,
                             .shape = {kRows, kColumns},
                             .chunk_size_bytes = kChunkSizeMinBytes};
     Add({.tensor = tensor},
-        MemoryView::Cuda(memory->addresses(), 0, nullptr, one.strides,
-                         static_cast<std::size_t>(one.begin)),
+        MemoryView::Cuda(memory->addresses(), 0, nullptr, layout_case.strides,
+                         static_cast<std::size_t>(layout_case.begin)),
         wanted);
   }
   ExpectSaved();

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/saver/fast_check_declarations.h"
-
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -9,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/saver/check_declarations.h"
 #include "tests/support/ranks/with_ranks.h"
 #include "tests/support/state/saved_state.h"
 
@@ -48,7 +47,7 @@ bool HalvesSumUp(const TensorSpec& tensor, const std::function<void(TensorSpec&)
   });
 }
 
-Declare Both(std::function<HeldTensor(int rank)> held) {
+Declare Both(std::function<DeclaredTensor(int rank)> held) {
   return [held = std::move(held)](int rank, Declaration& declaration) {
     declaration.Add(held(rank)).value();
   };
@@ -74,14 +73,15 @@ TEST(FastCheckDeclarations, NotWhereSpecsDiffer) {
 TEST(FastCheckDeclarations, NotWithAHoleOrAnOverlap) {
   for (const Region& region : {Slice(6, 10), Slice(4, 10)}) {
     EXPECT_FALSE(AddsUp(Both([&](int rank) {
-      return HeldTensor{.tensor = ByteTensor("t", 10), .region = rank == 0 ? Slice(0, 5) : region};
+      return DeclaredTensor{.tensor = ByteTensor("t", 10),
+                            .region = rank == 0 ? Slice(0, 5) : region};
     })));
   }
 }
 
 TEST(FastCheckDeclarations, NotWhereAHolderListsAnother) {
   EXPECT_TRUE(AddsUp(
-      Both([](int) { return HeldTensor{.tensor = ByteTensor("t", 9), .replicas = {0, 1}}; })));
+      Both([](int) { return DeclaredTensor{.tensor = ByteTensor("t", 9), .replicas = {0, 1}}; })));
   EXPECT_FALSE(AddsUp([](int rank, Declaration& declaration) {
     if (rank == 0) declaration.Add({.tensor = ByteTensor("t", 9), .replicas = {0, 1}}).value();
   }));
@@ -111,10 +111,10 @@ TEST(FastCheckDeclarations, NotWhereANameComesTwice) {
     EXPECT_TRUE(declaration.AddObject({.name = "o", .media_type = "t"}).ok());
   }));
   EXPECT_FALSE(AddsUp(Both([](int rank) {
-    return HeldTensor{.tensor = ByteTensor("t", rank == 0 ? 10 : 20)};
+    return DeclaredTensor{.tensor = ByteTensor("t", rank == 0 ? 10 : 20)};
   }))) << "each is whole";
   EXPECT_FALSE(AddsUp(Both([](int rank) {
-    return HeldTensor{.tensor = ByteTensor("t", rank == 0 ? 10 : 0)};
+    return DeclaredTensor{.tensor = ByteTensor("t", rank == 0 ? 10 : 0)};
   }))) << "whole here, empty there";
 }
 
@@ -123,7 +123,7 @@ TEST(FastCheckDeclarations, WithEmptyTensorsThatAreAlike) {
     return Both([=](int rank) {
       TensorSpec tensor = ByteTensor("e", 0);
       if (rank == 1) tensor.dtype = of_rank_1;
-      return HeldTensor{.tensor = tensor};
+      return DeclaredTensor{.tensor = tensor};
     });
   };
   EXPECT_TRUE(AddsUp(empties(DType::kUInt8)));
@@ -160,8 +160,8 @@ TEST(FastCheckDeclarations, NotWithMoreCornersThanTheLimit) {
 // What ranks divide is written in runs, which have more corners than the box.
 TEST(FastCheckDeclarations, NotWhereTheRunsOfAReplicaMayHaveTooManyCorners) {
   const Declare replica = Both([](int) {
-    return HeldTensor{.tensor = {.name = "t", .dtype = DType::kUInt8, .shape = {2, 2}},
-                      .replicas = {0, 1}};
+    return DeclaredTensor{.tensor = {.name = "t", .dtype = DType::kUInt8, .shape = {2, 2}},
+                          .replicas = {0, 1}};
   });
   EXPECT_TRUE(AddsUp(replica, {}, {.tiling_corners_per_shard_max = 12}));
   EXPECT_FALSE(AddsUp(replica, {}, {.tiling_corners_per_shard_max = 11}));

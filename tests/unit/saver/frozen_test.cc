@@ -101,12 +101,12 @@ TEST_F(FrozenTest, WhatIsStoredOtherwiseIsWritten) {
 // One chunk is the same in chunks of any size, one rank's part in a tensor of any length, and equal
 // elements in any box and any run: what the index says of them differs.
 TEST_F(FrozenTest, WhatIsOtherwiseOnlyInTheIndexIsWritten) {
-  const auto save = [&](const std::vector<HeldTensor>& held, const SaveTarget& target) {
+  const auto save = [&](const std::vector<DeclaredTensor>& held, const SaveTarget& target) {
     const auto engine = SmallEngine(storage_, BufferCountForSaves(8));
     const auto comm = SelfCommunicator();
     const auto saver = Saver::Create(*engine, *comm, Options()).value();
     Declaration declaration;
-    for (const HeldTensor& one : held) declaration.Add(one).value();
+    for (const DeclaredTensor& declared_tensor : held) declaration.Add(declared_tensor).value();
     Sources sources(declaration);
     const Bytes zeros(kBaseSize);
     for (std::size_t i = 0; i < held.size(); ++i) {
@@ -135,9 +135,9 @@ TEST_F(FrozenTest, WhatIsOtherwiseOnlyInTheIndexIsWritten) {
   const auto run = [](std::uint64_t begin, std::uint64_t end) {
     return Region({{0, 0}, {2, 10}}, sealpoint::Run{begin, end});
   };
-  const std::vector<HeldTensor> runs = {{.tensor = tensor, .region = run(0, 10)},
-                                        {.tensor = tensor, .region = run(10, 20)}};
-  const std::vector<std::pair<std::vector<HeldTensor>, std::vector<HeldTensor>>> rows = {
+  const std::vector<DeclaredTensor> runs = {{.tensor = tensor, .region = run(0, 10)},
+                                            {.tensor = tensor, .region = run(10, 20)}};
+  const std::vector<std::pair<std::vector<DeclaredTensor>, std::vector<DeclaredTensor>>> rows = {
       {{{.tensor = tensor}}, {{.tensor = other_chunks}}},
       {runs,
        {{.tensor = tensor, .region = box(0, 2, 5)}, {.tensor = tensor, .region = box(5, 2, 5)}}},
@@ -192,11 +192,8 @@ TEST_F(FrozenTest, WhatCannotBeLinkedIsWritten) {
   expect_written("never to link", alone, SaveTarget::InSeries("run"));
   expect_written("a place of the parent that is not known", Options(),
                  SaveTarget::Directory("elsewhere", first.as_parent()));
-  SaveTarget gone = SaveTarget::Directory("gone", first.as_parent());
-  gone.parent_directory = "run/nothing";
-  expect_written("a parent that is gone", Options(), gone);
-  SaveTarget damaged = SaveTarget::Directory("short", first.as_parent());
-  damaged.parent_directory = first.directory;
+  expect_written("a parent that is gone", Options(),
+                 SaveTarget::Directory("gone", first.as_parent(), "run/nothing"));
   for (const std::string& name : Blobs(first)) {
     const Bytes content = ReadWholeFile(*memory_, first.directory, name);
     const auto directory = memory_->OpenDirectory(first.directory).value();
@@ -204,7 +201,8 @@ TEST_F(FrozenTest, WhatCannotBeLinkedIsWritten) {
     const auto file = directory->CreateExclusive(name, {}).value();
     ASSERT_TRUE(file->WriteAt(0, ByteSpan(content).first(content.size() - 4096)).ok());
   }
-  expect_written("a blob that lost its end", Options(), damaged);
+  expect_written("a blob that lost its end", Options(),
+                 SaveTarget::Directory("short", first.as_parent(), first.directory));
 }
 
 // R-CMT-35: whatever the file system answers, and whenever the parent goes.
@@ -326,7 +324,7 @@ TEST_F(FrozenTest, AFaultCostsNoOtherCheckpoint) {
       links_refused += second->reused_blob_count == 0 ? 1 : 0;
       ExpectLoads(*second, state);  // a probe may be left
     } else if (!OutcomeIsUnknown(second.error())) {
-      const SeriesListing listing = Series(target.path, memory_).List().value();
+      const SeriesListing listing = Series(target.path(), memory_).List().value();
       for (const SeriesEntry& entry : listing.entries) {
         EXPECT_EQ(entry.path, first.directory) << second.error().ToString();
       }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/saver/full_check_declarations.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "lib/saver/check_declarations.h"
 #include "lib/writer/declaration_codec.h"
 #include "tests/support/ranks/forged_communicator.h"
 #include "tests/support/state/saved_state.h"
@@ -45,11 +44,11 @@ TEST(FullCheckDeclarations, CountsTheShardsThatFormNoGrid) {
 }
 
 Bytes Encoded(std::size_t replica_count) {
-  HeldTensor held{.tensor = sealpoint::testing::ByteTensor("w", 8)};
+  DeclaredTensor held{.tensor = sealpoint::testing::ByteTensor("w", 8)};
   for (std::size_t i = 0; i < replica_count; ++i) held.replicas.push_back(static_cast<int>(8 * i));
   Bytes bytes;
   WireWriter out(bytes);
-  writer::EncodeHeldTensor(writer::ViewOf(held), out);
+  writer::EncodeDeclaredTensor(writer::ViewOf(held), out);
   return bytes;
 }
 
@@ -59,13 +58,13 @@ TEST(FullCheckDeclarations, ReplicasAtEqualStepsTakeTheSameRoomHoweverMany) {
   EXPECT_LE(Encoded(1000).size(), Encoded(10).size() + 8);
   const Bytes bytes = Encoded(1000);
   WireReader in(bytes);
-  EXPECT_EQ(writer::DecodeHeldTensor(in, 1000).value().replicas.back(), 8 * 999);
+  EXPECT_EQ(writer::DecodeDeclaredTensor(in, 1000).value().replicas.back(), 8 * 999);
 }
 
 TEST(FullCheckDeclarations, RefusesMoreReplicasThanThereAreRanks) {
   const Bytes bytes = Encoded(1000);
   WireReader in(bytes);
-  EXPECT_THAT(writer::DecodeHeldTensor(in, 999).status(), HasCode(Code::kComm));
+  EXPECT_THAT(writer::DecodeDeclaredTensor(in, 999).status(), HasCode(Code::kComm));
 }
 
 }  // namespace

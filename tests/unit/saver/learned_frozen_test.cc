@@ -24,13 +24,13 @@ class LearnedFrozenTest : public FrozenTest {
   static LoraState StateOf(int size) {
     LoraState state;
     for (auto& [name, tensor] : state.tensors) tensor.group.clear();
-    state.Add("base.large", kLearnedSizeMin * static_cast<std::uint64_t>(size), "");
+    state.Add("base.large", kLearnedGroupSizeMinBytes * static_cast<std::uint64_t>(size), "");
     return state;
   }
   // What each rank has of it.
   static void Train(LoraState& state) {
-    for (std::byte& one : state.contents["adapter"])
-      one = std::byte{static_cast<std::uint8_t>(std::to_integer<int>(one) + 1)};
+    for (std::byte& content : state.contents["adapter"])
+      content = std::byte{static_cast<std::uint8_t>(std::to_integer<int>(content) + 1)};
   }
 };
 
@@ -91,7 +91,7 @@ TEST_F(LearnedFrozenTest, WhatIsFrozenLaterIsFoundLater) {
   const auto engine = LargeEngine();
   const auto saver = Saver::Create(*engine, *comm, Learning()).value();
   LoraState state = StateOf(1);
-  state.Add("late", kLearnedSizeMin, "");
+  state.Add("late", kLearnedGroupSizeMinBytes, "");
   std::vector<std::uint64_t> reused;
   for (int save = 1; save <= 10; ++save) {
     Train(state);
@@ -111,7 +111,7 @@ TEST_F(LearnedFrozenTest, WhatTheCallerKnowsIsNotLearned) {
   options.learn_frozen = true;
   const auto saver = Saver::Create(*engine, *comm, options).value();
   LoraState state;
-  state.Add("more", kLearnedSizeMin - 1, "");
+  state.Add("more", kLearnedGroupSizeMinBytes - 1, "");
   for (int save = 1; save <= 4; ++save) {
     Train(state);
     const CommitInfo info = SaveOn(*comm, *saver, state, SaveTarget::InSeries("run")).value();

@@ -28,8 +28,8 @@ std::vector<std::string> PiecesOf(const Declaration& declaration, const SavePlan
   return shards;
 }
 
-HeldTensor InGroup(std::string name, std::string group) {
-  HeldTensor held{.tensor = ByteTensor(std::move(name), 4)};
+DeclaredTensor InGroup(std::string name, std::string group) {
+  DeclaredTensor held{.tensor = ByteTensor(std::move(name), 4)};
   held.tensor.group = std::move(group);
   return held;
 }
@@ -57,7 +57,7 @@ TEST(SavePlanTest, WhatRanksShareIsDividedInTheOrderOfTheNames) {
   const auto shards_of_rank = [](int rank, const std::vector<int>& writers) {
     Declaration declaration;
     for (const char* const name : {"c", "a", "b"}) {
-      HeldTensor held{.tensor = ByteTensor(name, 2 * kChunk), .replicas = {0, 1}};
+      DeclaredTensor held{.tensor = ByteTensor(name, 2 * kChunk), .replicas = {0, 1}};
       held.tensor.chunk_size_bytes = kChunk;
       declaration.Add(held).value();
     }

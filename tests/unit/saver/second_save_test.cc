@@ -6,7 +6,9 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 #include <vector>
 
 #include "sealpoint/saver.h"
@@ -118,6 +120,20 @@ TEST(SecondSaveTest, TheFirstOneMapsNothingEitherWhereTheMemoryIsMappedBefore) {
       saver->SaveAsync(SaveTarget::Directory("first"), {.step = 1}, sources).value();
   ASSERT_TRUE(pending->Wait().ok());
   EXPECT_EQ(engine->stats().mapping_count, before);
+}
+
+TEST(SecondSaveTest, MemoryIsMappedInTheBackgroundAndWithinTheBudget) {
+  const auto engine = SmallEngine(MemoryStorage(), 64, 16 * kKiB);
+  ASSERT_TRUE(engine->MapMemoryInBackground(std::uint64_t{1} << 60).ok());
+  ASSERT_TRUE(engine->MapMemoryInBackground(40 * 16 * kKiB).ok());  // instead of the first one
+  const auto begin = std::chrono::steady_clock::now();
+  while (engine->stats().mapped_bytes < 40 * 16 * kKiB &&
+         std::chrono::steady_clock::now() < begin + std::chrono::seconds(20)) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_GE(engine->stats().mapped_bytes, 40 * 16 * kKiB);
+  EXPECT_LE(engine->stats().mapped_bytes, 64 * 16 * kKiB);
+  ASSERT_TRUE(engine->MapMemoryInBackground(64 * 16 * kKiB).ok());  // ends with the engine
 }
 
 TEST(SecondSaveTest, MakesNoLargeAllocation) {

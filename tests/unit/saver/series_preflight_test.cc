@@ -115,6 +115,13 @@ TEST_F(SeriesPreflightTest, AStagedSaveOfASequenceThatCannotGoOnIsRefused) {
   EXPECT_THAT(memory_->OpenDirectory("other").status(), HasCode(Code::kNotFound));
 }
 
+// It would be a save without staging.
+TEST_F(SeriesPreflightTest, AStagedSaveNeedsALocalPlace) {
+  const SaveTarget target = SaveTarget::Staged("", SaveTarget::Directory("final"));
+  EXPECT_THAT(SaveTo(target, false).status(), HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(memory_->OpenDirectory("final").status(), HasCode(Code::kNotFound));
+}
+
 // Before a byte is written to the local place.
 TEST_F(SeriesPreflightTest, AStagedSaveLooksAtBothPlaces) {
   const SaveTarget target = SaveTarget::Staged("local", SaveTarget::Directory("final"));

@@ -130,8 +130,8 @@ TEST_F(PruneTest, GoesOnAlongTheLineageOfTheNewest) {
   const PruneReport report = series_.Prune({});
   EXPECT_TRUE(report.status.ok()) << report.status.ToString();
   std::vector<std::string> kept;
-  for (const PruneDecision& one : report.decisions) {
-    if (one.keep) kept.push_back(one.entry.name);
+  for (const PruneDecision& prune_decision : report.decisions) {
+    if (prune_decision.keep) kept.push_back(prune_decision.entry.name);
   }
   EXPECT_THAT(kept, ::testing::UnorderedElementsAre("6", "5", "fork", "on"));
   EXPECT_THAT(series_.Prune({.keep_last = 1}).status,

@@ -101,7 +101,7 @@ TEST_F(RetentionTest, OnlyWholeOnesCount) {
   AddOlder(2);
   AddOlder({.damage = "Corrupt: y"});
   EXPECT_THAT(Kept({.keep_last = 2}), ElementsAre("c9", "c8", "c7"));
-  EXPECT_THAT(ReasonsFor(1, {}), ElementsAre("not whole, and newer than the newest 2 whole ones: "
+  EXPECT_THAT(ReasonsFor(1, {}), ElementsAre("incomplete, and newer than the newest 2 whole ones: "
                                              "Incomplete: x"));
   EXPECT_THAT(ReasonsFor(4, {}), ElementsAre("no rule keeps it; not whole: Corrupt: y"));
 }
@@ -290,7 +290,8 @@ TEST_F(RetentionTest, WhatIsNotCommittedIsNeitherCountedNorDeleted) {
       {.name = "damaged", .verdict = Verdict::kCorrupt, .problem = Status(Code::kCorrupt, "bits")});
   EXPECT_THAT(Kept({}), ElementsAre("c9", "c8", "attempt", "damaged"));
   EXPECT_THAT(ReasonsFor(3, {}), ElementsAre("never committed"));
-  EXPECT_THAT(ReasonsFor(4, {}), ElementsAre(HasSubstr("does not say how new it is: bits")));
+  EXPECT_THAT(ReasonsFor(4, {}),
+              ElementsAre(HasSubstr("the sequence in its marker is unknown: bits")));
 }
 
 TEST(RetentionPolicyTest, AsksForAllSummariesOnlyIfItNeedsThem) {

@@ -21,7 +21,7 @@ class SeriesResumeTest : public SeriesTest {
 TEST_F(SeriesResumeTest, TakesTheNewest) {
   const ResumePoint point = series_.Newest().value();
   EXPECT_EQ(point.entry.name, "c");
-  EXPECT_THAT(point.passed_over, IsEmpty());
+  EXPECT_THAT(point.skipped, IsEmpty());
 }
 
 // From one look at the newest to the next its marker became that of a void directory.
@@ -60,10 +60,10 @@ TEST_F(SeriesResumeTest, RefusesADamagedNewestUnlessAsked) {
   EXPECT_THAT(series_.Newest().status(), HasCode(Code::kIncomplete));
   const ResumePoint point = series_.Newest({.allow_fallback = true}).value();
   EXPECT_EQ(point.entry.name, "b");
-  ASSERT_THAT(point.passed_over, SizeIs(1));
-  EXPECT_EQ(point.passed_over[0].name, "c");
-  EXPECT_EQ(point.passed_over[0].verdict, Verdict::kIncomplete);
-  EXPECT_THAT(point.passed_over[0].problem, HasCode(Code::kIncomplete));
+  ASSERT_THAT(point.skipped, SizeIs(1));
+  EXPECT_EQ(point.skipped[0].name, "c");
+  EXPECT_EQ(point.skipped[0].verdict, Verdict::kIncomplete);
+  EXPECT_THAT(point.skipped[0].problem, HasCode(Code::kIncomplete));
 }
 
 TEST_F(SeriesResumeTest, ADamagedIndexIsPassedOverTooIfAsked) {
@@ -85,8 +85,8 @@ TEST_F(SeriesResumeTest, OneThatCannotBeReadMayBeTheNewest) {
   storage_->Fail({.op = StorageOp::kOpenForRead, .path = "c/COMMIT", .nth = 0});
   const ResumePoint point = series_.Newest({.allow_fallback = true}).value();
   EXPECT_EQ(point.entry.name, "b");
-  ASSERT_THAT(point.passed_over, SizeIs(1));
-  EXPECT_EQ(point.passed_over[0].name, "c");
+  ASSERT_THAT(point.skipped, SizeIs(1));
+  EXPECT_EQ(point.skipped[0].name, "c");
 }
 
 TEST_F(SeriesResumeTest, OneWhoseMarkerIsDamagedMayBeTheNewest) {
@@ -96,8 +96,8 @@ TEST_F(SeriesResumeTest, OneWhoseMarkerIsDamagedMayBeTheNewest) {
   EXPECT_THAT(series_.Newest().status(), HasCode(Code::kCorrupt));
   const ResumePoint point = series_.Newest({.allow_fallback = true}).value();
   EXPECT_EQ(point.entry.name, "b");
-  ASSERT_THAT(point.passed_over, SizeIs(1));
-  EXPECT_EQ(point.passed_over[0].name, "c");
+  ASSERT_THAT(point.skipped, SizeIs(1));
+  EXPECT_EQ(point.skipped[0].name, "c");
 }
 
 TEST_F(SeriesResumeTest, WhatTheFileSystemKeepsInItsRootIsNoCheckpoint) {
@@ -136,7 +136,7 @@ TEST_F(SeriesResumeTest, NothingLeftToFallBackToIsTheErrorOfTheNewest) {
   }
   const Status status = series_.Newest({.allow_fallback = true}).status();
   EXPECT_THAT(status, HasCode(Code::kIncomplete));
-  EXPECT_THAT(status.message(), ::testing::StartsWith("nothing to fall back to; c: "));
+  EXPECT_THAT(status.message(), ::testing::StartsWith("no checkpoint to fall back to; c: "));
 }
 
 TEST_F(SeriesResumeTest, UncommittedOnesDoNotCount) {

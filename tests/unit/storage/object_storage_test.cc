@@ -94,8 +94,8 @@ TEST_F(ObjectStorageTest, AnObjectIsThereWhenItIsComplete) {
   }
   EXPECT_EQ(store_->count(Request::kComplete), 3u) << "of those that fill a part";
   {
-    const auto given_up = root_->CreateExclusive("given up", {}).value();
-    ASSERT_TRUE(given_up->WriteAt(0, AsBytes(Text(200000))).ok());
+    const auto abandoned = root_->CreateExclusive("given up", {}).value();
+    ASSERT_TRUE(abandoned->WriteAt(0, AsBytes(Text(200000))).ok());
     EXPECT_EQ(store_->unfinished_uploads(), 1u);
   }
   EXPECT_EQ(store_->unfinished_uploads(), 0u);
@@ -215,7 +215,7 @@ TEST_F(ObjectStorageTest, OfTwoThatMakeAFixedNameOneIsTold) {
   EXPECT_EQ(store_->count(Request::kPut), 1u);
 }
 
-class CountedMemory final : public PartMemory {
+class CountedMemory final : public PartBudget {
  public:
   explicit CountedMemory(std::uint64_t max) : max_(max) {}
   bool TryTake(std::uint64_t bytes) override {
@@ -252,7 +252,7 @@ TEST_F(ObjectStorageTest, ManyFilesShareLittleMemory) {
     std::vector<std::unique_ptr<WritableFile>> files;
     for (std::size_t i = 0; i < kFiles; ++i) {
       files.push_back(root->CreateExclusive(std::to_string(i), {}).value());
-      if (is_counted) files.back()->CountPartsIn(memory);
+      if (is_counted) files.back()->ChargePartsTo(memory);
     }
     std::atomic<std::size_t> next = 0;
     std::vector<std::thread> threads;
@@ -428,7 +428,8 @@ TEST_F(ObjectStorageTest, ProbeFindsTheConditionOrRefusesTheServer) {
   const Status refused = root_->Probe("probe").error();
   EXPECT_EQ(refused.code(), Code::kUnsupported);
   EXPECT_EQ(refused.place().rule, "R-CMT-04");
-  for (const char* const said : {"mem://bucket", "took a second put", "If-None-Match"}) {
+  for (const char* const said :
+       {"mem://bucket", "accepted a second put of the same key", "If-None-Match"}) {
     EXPECT_NE(refused.message().find(said), std::string::npos) << refused.ToString();
   }
   EXPECT_TRUE(Names(*root_).empty());

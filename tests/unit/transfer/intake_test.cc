@@ -49,7 +49,8 @@ struct Way {
   Codec codec = Codec::kNone;
   bool is_noise = true;
   bool is_on_device = false;
-  bool is_reversed = false;  // strided: from the last byte to the first
+  bool is_reversed = false;  // strided: from the last element to the first
+  std::uint32_t element_size = 1;
   StreamTarget target = StreamTarget::kDirectFile;
   bool checks_copies = false;
 };
@@ -66,6 +67,10 @@ class FakeTable final : public ChunkSink {
   void SetDigest(std::size_t record, const Digest& raw) override {
     chunks.at(record).raw_digest = raw;
   }
+  void AddFingerprint(std::uint32_t tensor, const Fingerprint& of_elements) override {
+    fingerprints.at(tensor) += of_elements;
+  }
+  std::array<Fingerprint, 3> fingerprints{};  // of the sources
   std::vector<StoredChunk> chunks;
 };
 
@@ -80,7 +85,11 @@ class Source {
       std::memcpy(bytes_.data() + i, &number, 8);
     }
     Bytes as_it_lies = bytes_;
-    if (way.is_reversed) std::ranges::reverse(as_it_lies);
+    if (way.is_reversed) {
+      for (std::size_t at = 0; at < way.size; at += way.element_size) {
+        std::copy_n(&bytes_[at], way.element_size, &as_it_lies[way.size - at - way.element_size]);
+      }
+    }
     if (way.is_on_device) {
       on_device_ = device.Allocate(0, way.size);
       std::ranges::copy(as_it_lies, on_device_->contents().begin());
@@ -88,16 +97,28 @@ class Source {
       on_host_ = std::move(as_it_lies);
     }
     std::vector<std::int64_t> strides;
-    if (way.is_reversed) strides = {-1};
-    const std::size_t origin = way.is_reversed ? way.size - 1 : 0;
+    if (way.is_reversed) strides = {-std::int64_t{way.element_size}};
+    const std::size_t origin = way.is_reversed ? way.size - way.element_size : 0;
     view_ = way.is_on_device
                 ? MemoryView::Cuda(on_device_->address(), way.size, 0, nullptr, strides, origin)
                 : MemoryView::Host(on_host_.data(), way.size, strides, origin);
   }
 
-  SourceReader Reader() const { return {Region::Whole({way_.size}), /*element_size=*/1, view_}; }
+  SourceReader Reader() const {
+    return {Region::Whole({way_.size / way_.element_size}), way_.element_size, view_};
+  }
   ShardEncoding encoding() const {
     return {.raw_size = way_.size, .chunk_size = way_.chunk_size, .codec = way_.codec};
+  }
+  // As the tensor of this number, with its fingerprint. Its elements have one byte, its rows ten.
+  ShardEncoding encoding_of(std::uint32_t tensor) const {
+    ShardEncoding encoding = this->encoding();
+    encoding.part = std::make_shared<fingerprint::Part>(shape(), 1, region());
+    encoding.tensor = tensor;
+    return encoding;
+  }
+  Fingerprint expected_fingerprint() const {
+    return ComputeFingerprint(shape(), 1, region(), MemoryView::Host(bytes_)).value();
   }
   const Bytes& bytes() const { return bytes_; }
   // Nobody may read it any more.
@@ -107,6 +128,9 @@ class Source {
   }
 
  private:
+  Shape shape() const { return {way_.size / 10 + 2, 10}; }
+  Region region() const { return {Region::Whole(shape()).box, Run{7, 7 + way_.size}}; }
+
   const Way way_;
   Bytes bytes_;
   Bytes on_host_;
@@ -140,8 +164,9 @@ class IntakeTest : public ::testing::TestWithParam<Way> {
     stream_->SetDrain([this] { return intakes_->CompleteOldest(); });
     for (Source& source : sources_) {
       SourceReader reader = source.Reader();
-      SEALPOINT_RETURN_IF_ERROR(
-          intakes_->Choose(reader, source.encoding()).Begin(reader, source.encoding()));
+      const auto number = static_cast<std::uint32_t>(&source - sources_.data());
+      const ShardEncoding encoding = source.encoding_of(number);
+      SEALPOINT_RETURN_IF_ERROR(intakes_->Choose(reader, encoding).Begin(reader, encoding));
     }
     return {};
   }
@@ -232,6 +257,9 @@ TEST_P(IntakeTest, BringsWhatTheSourcesHeldWhenTheyWereReleased) {
     }
   }
   EXPECT_EQ(chunk, table_.chunks.end());
+  for (std::size_t i = 0; i < sources_.size(); ++i) {
+    EXPECT_EQ(table_.fingerprints[i], sources_[i].expected_fingerprint()) << i;
+  }
   Stop();
   EXPECT_TRUE(HasAllBuffers());
 }
@@ -336,6 +364,8 @@ INSTANTIATE_TEST_SUITE_P(
         Way{.name = "Copied"}, Way{.name = "CopiedLarge", .size = kLarge},
         Way{.name = "CopiedWithoutAFile", .target = StreamTarget::kNone},
         Way{.name = "Gathered", .size = kLarge, .is_reversed = true},
+        // Buffers end within elements.
+        Way{.name = "GatheredWide", .size = kLarge, .is_reversed = true, .element_size = 256},
         Way{.name = "GatheredIntoBuffers",
             .size = kLarge,
             .is_reversed = true,

@@ -124,8 +124,8 @@ TEST_F(BlobLayoutTest, EndsInWhatASummaryIsMadeOf) {
   Add("a", 3 * kChunk);
   const auto object = layout_.AddShard({.raw_size = 9, .chunk_size = kChunk}).value();
   AddChunks(9);
-  layout_.DeclareObject("o", "text/plain", {.raw_size = 9, .chunk_size = kChunk},
-                        object.first_record);
+  layout_.DeclareObject({.name = "o", .media_type = "text/plain"},
+                        {.raw_size = 9, .chunk_size = kChunk}, object.first_record);
   const std::uint64_t chunks_end = layout_.offset();
   const std::uint64_t projected = layout_.projected_size();
   End();

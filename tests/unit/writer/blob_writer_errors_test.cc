@@ -144,8 +144,9 @@ TEST_F(BlobWriterErrorsTest, RefusesBadRegionsAndMemory) {
 }
 
 TEST_F(BlobWriterErrorsTest, RefusesBadObjects) {
-  const auto add = [&](std::string_view name, std::string_view type, ByteSpan bytes, Codec codec) {
-    return Writer()->AddObject(name, type, bytes, codec);
+  const auto add = [&](const std::string& name, const std::string& type, ByteSpan bytes,
+                       Codec codec) {
+    return Writer()->AddObject({.name = name, .media_type = type, .codec = codec}, bytes);
   };
   const ByteSpan one = ByteSpan(bytes_).first(1);
   EXPECT_THAT(add("", "text/plain", one, Codec::kNone), HasCode(Code::kInvalidArgument));
@@ -157,9 +158,9 @@ TEST_F(BlobWriterErrorsTest, RefusesBadObjects) {
 
 TEST_F(BlobWriterErrorsTest, RefusesAnObjectTwiceAlsoInAnotherBlob) {
   const auto writer = Writer({.size_max_bytes = kMiB});
-  ASSERT_TRUE(writer->AddObject("o", "t", {}).ok());
-  ASSERT_TRUE(writer->AddObject("filler", "t", Bytes(kMiB)).ok());
-  const Status status = writer->AddObject("o", "t", {});
+  ASSERT_TRUE(writer->AddObject({.name = "o", .media_type = "t"}, {}).ok());
+  ASSERT_TRUE(writer->AddObject({.name = "filler", .media_type = "t"}, Bytes(kMiB)).ok());
+  const Status status = writer->AddObject({.name = "o", .media_type = "t"}, {});
   EXPECT_THAT(status, HasCode(Code::kInvalidArgument));
   EXPECT_EQ(status.place().object, "o");
 }
@@ -273,7 +274,7 @@ TEST_F(BlobWriterErrorsTest, RefusesMoreWritersAtATimeThanTheBudgetHasBuffersFor
 
 TEST_F(BlobWriterErrorsTest, FirstErrorSticks) {
   const auto writer = Writer();
-  const Status first = writer->AddObject("", "t", {});
+  const Status first = writer->AddObject({.name = "", .media_type = "t"}, {});
   EXPECT_EQ(AddWhole(*writer, ByteTensor("w", 10)), first);
   EXPECT_EQ(writer->AddEmpty(ByteTensor("e", 0)), first);
   EXPECT_EQ(writer->Finish().status(), first);
@@ -369,7 +370,8 @@ TEST_F(BlobWriterErrorsTest, RefusesUseAfterFinish) {
   const auto writer = Writer();
   ASSERT_TRUE(writer->Finish().ok());
   EXPECT_THAT(AddWhole(*writer, ByteTensor("w", 10)), HasCode(Code::kInvalidArgument));
-  EXPECT_THAT(writer->AddObject("o", "t", {}), HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(writer->AddObject({.name = "o", .media_type = "t"}, {}),
+              HasCode(Code::kInvalidArgument));
   EXPECT_THAT(writer->Finish().status(), HasCode(Code::kInvalidArgument));
 }
 

@@ -132,14 +132,19 @@ TEST_F(BlobWriterTest, OfARegionWithoutElementsNothingIsStored) {
 TEST_F(BlobWriterTest, ObjectsComeBack) {
   const Bytes large = NoiseBytes(5, 5 * kMiB);
   const auto writer = Writer();
-  ASSERT_TRUE(writer->AddObject("large", "application/octet-stream", large).ok());
-  ASSERT_TRUE(writer->AddObject("none", "text/plain", {}).ok());
   ASSERT_TRUE(
-      writer->AddObject("packed", "text/plain", AsBytes(std::string(90000, 'x')), Codec::kZstd)
-          .ok());
+      writer->AddObject({.name = "large", .media_type = "application/octet-stream"}, large).ok());
+  ASSERT_TRUE(writer->AddObject({.name = "none", .media_type = "text/plain"}, {}).ok());
+  ASSERT_TRUE(writer
+                  ->AddObject({.name = "packed", .media_type = "text/plain", .codec = Codec::kZstd},
+                              AsBytes(std::string(90000, 'x')))
+                  .ok());
   for (int i = 0; i < 500; ++i) {
     const std::string text = "value " + std::to_string(i);
-    ASSERT_TRUE(writer->AddObject("n" + std::to_string(i), "text/plain", AsBytes(text)).ok());
+    ASSERT_TRUE(writer
+                    ->AddObject({.name = "n" + std::to_string(i), .media_type = "text/plain"},
+                                AsBytes(text))
+                    .ok());
   }
   const auto checkpoint = FinishAndOpen(*writer);
   EXPECT_EQ(checkpoint->object_count(), 503u);
@@ -383,7 +388,10 @@ TEST_F(BlobWriterTest, SameStateGivesSameBytes) {
     TensorSpec tensor = ByteTensor("w", bytes.size());
     tensor.codec = Codec::kZstd;
     ASSERT_TRUE(writer->Add(tensor, Slice(0, bytes.size()), MemoryView::Host(bytes)).ok());
-    ASSERT_TRUE(writer->AddObject("o", "text/plain", AsBytes(std::string_view("text"))).ok());
+    ASSERT_TRUE(writer
+                    ->AddObject({.name = "o", .media_type = "text/plain"},
+                                AsBytes(std::string_view("text")))
+                    .ok());
     const BlobSummary summary = writer->Finish().value().at(0);
     Bytes file = ReadWholeFile(*storage_, kDir, summary.blob().ToHex() + ".blob");
     const std::size_t payload_end = file.size() - 256;
@@ -401,7 +409,8 @@ TEST_F(BlobWriterTest, ProgressCountsPayload) {
   options.on_bytes = [&](std::uint64_t done) { told.push_back(done); };
   const auto writer = Writer(std::move(options));
   ASSERT_TRUE(writer->Add(ByteTensor("a", 5000), Slice(0, 5000), MemoryView::Host(bytes)).ok());
-  ASSERT_TRUE(writer->AddObject("o", "text/plain", ByteSpan(bytes).first(10)).ok());
+  ASSERT_TRUE(
+      writer->AddObject({.name = "o", .media_type = "text/plain"}, ByteSpan(bytes).first(10)).ok());
   EXPECT_THAT(told, ElementsAre(5000, 5010));
 }
 

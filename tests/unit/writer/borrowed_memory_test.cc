@@ -66,7 +66,7 @@ TEST_F(BorrowedMemoryTest, OfAnObjectMayChangeAfterAddObject) {
   Bytes bytes = NoiseBytes(5, kBorrowedSize);
   const Bytes before = bytes;
   const auto writer = Writer();
-  ASSERT_TRUE(writer->AddObject("o", "text/plain", bytes, Codec::kNone).ok());
+  ASSERT_TRUE(writer->AddObject({.name = "o", .media_type = "text/plain"}, bytes).ok());
   std::ranges::fill(bytes, std::byte{0});
   sealpoint::Commit(*storage_, kDir, {}, writer->Finish().value()).value();
   EXPECT_EQ(OpenFrom(storage_, kDir)->ReadObject("o").value(), before);

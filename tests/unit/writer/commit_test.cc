@@ -41,9 +41,10 @@ class CommitTest : public ::testing::Test {
                     .ok());
     return writer->Finish().value().at(0);
   }
-  BlobSummary WriteObject(std::string_view name) {
+  BlobSummary WriteObject(const std::string& name) {
     const auto writer = BlobWriter::Create(*engine_, kDir).value();
-    EXPECT_TRUE(writer->AddObject(name, "t", ByteSpan(bytes_).first(3)).ok());
+    EXPECT_TRUE(
+        writer->AddObject({.name = name, .media_type = "t"}, ByteSpan(bytes_).first(3)).ok());
     return writer->Finish().value().at(0);
   }
   std::vector<BlobSummary> WriteTwoBlobs() {

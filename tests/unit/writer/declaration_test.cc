@@ -57,7 +57,7 @@ TEST(DeclarationTest, TensorsAreVisitedInTheOrderOfTheirNames) {
 TEST(DeclarationTest, RefusesWhatCannotBeHeld) {
   Declaration declaration;
   const TensorSpec w = ByteTensor("w", 10);
-  const auto add = [&](HeldTensor held) { return declaration.Add(std::move(held)).status(); };
+  const auto add = [&](DeclaredTensor held) { return declaration.Add(std::move(held)).status(); };
   EXPECT_THAT(add({.tensor = ByteTensor("", 10)}), HasCode(Code::kInvalidArgument));
   EXPECT_THAT(add({.tensor = w, .region = Slice(5, 11)}), HasCode(Code::kInvalidArgument));
   EXPECT_THAT(add({.tensor = w, .replicas = {1, 0}}), HasCode(Code::kInvalidArgument));
@@ -173,8 +173,9 @@ TEST(DeclarationTest, RegionsWithoutElementsAreHeldAsNothing) {
 }
 
 TEST(DeclarationTest, DigestFollowsEveryField) {
-  const HeldTensor base{.tensor = ByteTensor("w", 10), .region = Slice(0, 5), .replicas = {0, 1}};
-  const auto digest = [](const HeldTensor& held) {
+  const DeclaredTensor base{
+      .tensor = ByteTensor("w", 10), .region = Slice(0, 5), .replicas = {0, 1}};
+  const auto digest = [](const DeclaredTensor& held) {
     Declaration declaration;
     declaration.Add(held).value();
     return declaration.ComputeDigest();
@@ -182,30 +183,34 @@ TEST(DeclarationTest, DigestFollowsEveryField) {
   const Digest before = digest(base);
   EXPECT_EQ(digest(base), before);
   const auto differs = [&](auto change) {
-    HeldTensor held = base;
+    DeclaredTensor held = base;
     change(held);
     EXPECT_NE(digest(held), before);
   };
-  differs([](HeldTensor& h) { h.tensor.name = "x"; });
-  differs([](HeldTensor& h) { h.tensor.dtype = DType::kInt8; });
-  differs([](HeldTensor& h) { h.tensor.shape = {11}; });
-  differs([](HeldTensor& h) { h.tensor.element_size = 1; });
-  differs([](HeldTensor& h) { h.tensor.chunk_size_bytes = 8192; });
-  differs([](HeldTensor& h) { h.tensor.codec = Codec::kZstd; });
-  differs([](HeldTensor& h) { h.tensor.codec_level = 3; });
-  differs([](HeldTensor& h) { h.tensor.group = "g"; });
-  differs([](HeldTensor& h) { h.tensor.placement = {"p"}; });
-  differs([](HeldTensor& h) { h.region = Slice(0, 6); });
-  differs([](HeldTensor& h) { h.region.reset(); });
-  differs([](HeldTensor& h) { h.replicas = {0, 2}; });
-  Declaration with_object;
-  with_object.Add(base).value();
-  ASSERT_TRUE(with_object.AddObject({.name = "o", .media_type = "t"}).ok());
-  EXPECT_NE(with_object.ComputeDigest(), before);
+  differs([](DeclaredTensor& h) { h.tensor.name = "x"; });
+  differs([](DeclaredTensor& h) { h.tensor.dtype = DType::kInt8; });
+  differs([](DeclaredTensor& h) { h.tensor.shape = {11}; });
+  differs([](DeclaredTensor& h) { h.tensor.element_size = 1; });
+  differs([](DeclaredTensor& h) { h.tensor.chunk_size_bytes = 8192; });
+  differs([](DeclaredTensor& h) { h.tensor.codec = Codec::kZstd; });
+  differs([](DeclaredTensor& h) { h.tensor.codec_level = 3; });
+  differs([](DeclaredTensor& h) { h.tensor.group = "g"; });
+  differs([](DeclaredTensor& h) { h.tensor.placement = {"p"}; });
+  differs([](DeclaredTensor& h) { h.region = Slice(0, 6); });
+  differs([](DeclaredTensor& h) { h.region.reset(); });
+  differs([](DeclaredTensor& h) { h.replicas = {0, 2}; });
+  Declaration changed;  // after its digest was computed
+  changed.Add(base).value();
+  EXPECT_EQ(changed.ComputeDigest(), before);
+  ASSERT_TRUE(changed.AddObject({.name = "o", .media_type = "t"}).ok());
+  const Digest with_object = changed.ComputeDigest();
+  EXPECT_NE(with_object, before);
+  changed.Add({.tensor = ByteTensor("x", 10)}).value();
+  EXPECT_NE(changed.ComputeDigest(), with_object);
 }
 
 // Tensors that differ in one part only, and others that differ in all.
-std::vector<HeldTensor> VariousTensors() {
+std::vector<DeclaredTensor> VariousTensors() {
   const TensorSpec coded{.name = "coded",
                          .dtype = DType::kBf16,
                          .shape = {4, 6},
@@ -229,9 +234,9 @@ std::vector<HeldTensor> VariousTensors() {
           {.tensor = ByteTensor("x", 10), .region = Slice(0, 5)}};
 }
 
-Declaration DeclareAll(const std::vector<HeldTensor>& all) {
+Declaration DeclareAll(const std::vector<DeclaredTensor>& all) {
   Declaration declaration;
-  for (const HeldTensor& held : all) declaration.Add(held).value();
+  for (const DeclaredTensor& held : all) declaration.Add(held).value();
   return declaration;
 }
 
@@ -253,8 +258,9 @@ TEST(DeclarationTest, ACopyGoesItsOwnWay) {
   auto original = std::make_unique<Declaration>(DeclareAll(all));
   Declaration copy = *original;
   EXPECT_EQ(copy, *original);
-  const HeldTensor of_original{.tensor = ByteTensor("in.the.original", 3), .replicas = {4, 5}};
-  const HeldTensor of_copy{.tensor = {.name = "in.the.copy", .dtype = DType::kF64, .shape = {7}}};
+  const DeclaredTensor of_original{.tensor = ByteTensor("in.the.original", 3), .replicas = {4, 5}};
+  const DeclaredTensor of_copy{
+      .tensor = {.name = "in.the.copy", .dtype = DType::kF64, .shape = {7}}};
   original->Add(of_original).value();
   copy.Add(of_copy).value();
   EXPECT_EQ(original->tensors()[all.size()], of_original);

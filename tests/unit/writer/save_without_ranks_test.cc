@@ -38,7 +38,11 @@ std::vector<BlobSummary> WritePart(const std::string& directory, std::uint64_t p
       MemoryView::Host(std::span(all).subspan(part * kRows * kColumns * 4, kRows * kColumns * 4));
   const std::string rng = "state of " + std::to_string(part);
   if (!writer->Add(Matrix(), region, view).ok()) return {};
-  if (!writer->AddObject("rng." + std::to_string(part), "text/plain", AsBytes(rng)).ok()) return {};
+  if (!writer
+           ->AddObject({.name = "rng." + std::to_string(part), .media_type = "text/plain"},
+                       AsBytes(rng))
+           .ok())
+    return {};
   return writer->Finish().value();
 }
 
@@ -105,7 +109,8 @@ TEST(SaveWithoutRanksTest, SummariesTravelThroughPipes) {
   const TempDir dir;
   std::vector<BlobSummary> summaries;
   for (const Bytes& bytes : WriteInProcesses(dir.path())) {
-    for (BlobSummary& one : DeserializeSummaries(bytes).value()) summaries.push_back(one);
+    for (BlobSummary& blob_summary : DeserializeSummaries(bytes).value())
+      summaries.push_back(blob_summary);
   }
   EXPECT_EQ(Commit(*PosixStorage(), dir.path(), {}, summaries).value().blob_count, kProcesses);
   ExpectWhole(dir.path());

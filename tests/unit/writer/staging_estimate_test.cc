@@ -58,7 +58,9 @@ TEST(StagingEstimateTest, IsNeverTooSmallAndSeldomMuchTooLarge) {
     RandomState(seed).ForEach(
         [&](const TensorSpec& tensor, std::uint64_t size) { room.AddShard(tensor, size); },
         [&](const TensorSpec& tensor) { room.AddEmpty(tensor); },
-        [&](const std::string& name, std::uint64_t size) { room.AddObject(name, "a/b", size); });
+        [&](const std::string& name, std::uint64_t size) {
+          room.AddObject({.name = name, .media_type = "a/b"}, size);
+        });
     ASSERT_TRUE(InternalAccess::PartsOf(*engine).TryReserve(room.buffer_count()));
     StagedWriter writer(InternalAccess::PartsOf(*engine), room.buffer_count(),
                         {.size_max_bytes = kMiB});
@@ -71,7 +73,9 @@ TEST(StagingEstimateTest, IsNeverTooSmallAndSeldomMuchTooLarge) {
         [&](const TensorSpec& tensor) { ASSERT_TRUE(writer.AddEmptyTensor(tensor).ok()); },
         [&](const std::string& name, std::uint64_t size) {
           ASSERT_TRUE(
-              writer.AddNamedObject(name, "a/b", ByteSpan(memory).first(size), Codec::kNone).ok());
+              writer
+                  .AddNamedObject({.name = name, .media_type = "a/b"}, ByteSpan(memory).first(size))
+                  .ok());
         });
     const std::uint64_t used = engine->stats().mapped_bytes / kBufferSize;
     ASSERT_LE(used, room.buffer_count()) << "seed " << seed;

@@ -93,7 +93,8 @@ TEST(NullBytes, AreNoObject) {
   Sources sources(declaration);
   EXPECT_THAT(sources.BindObject("o", null), HasCode(Code::kInvalidArgument));
   const auto writer = BlobWriter::Create(*engine, "checkpoint").value();
-  EXPECT_THAT(writer->AddObject("o", "t", null), HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(writer->AddObject({.name = "o", .media_type = "t"}, null),
+              HasCode(Code::kInvalidArgument));
 }
 
 TEST(CommittedBlobs, AreThoseOfSummaries) {
@@ -108,7 +109,7 @@ class OneBlobOnDisk : public ::testing::Test {
   OneBlobOnDisk() {
     const auto engine = SmallEngine(PosixStorage());
     const auto writer = BlobWriter::Create(*engine, temp_.path()).value();
-    EXPECT_TRUE(writer->AddObject("o", "t", NoiseBytes(1, 100)).ok());
+    EXPECT_TRUE(writer->AddObject({.name = "o", .media_type = "t"}, NoiseBytes(1, 100)).ok());
     summaries_ = writer->Finish().value();
   }
 

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "sealpoint/checkpoint.h"
-#include "sealpoint/mesh.h"
 #include "sealpoint/placement.h"
 #include "tools/common/text.h"
 
@@ -229,7 +228,7 @@ void Chooser::CountTensors() {
     if (origin == Origin::kStrange) strange_.Count(name);
     for (const std::string& axis : missing_[number]) replicated_[axis].Count(name);
     const bool is_here = std::any_of(placement.begin(), placement.end(), [](const auto& rule) {
-      return std::holds_alternative<HoldHere>(rule);
+      return std::holds_alternative<LocalOnly>(rule);
     });
     if (is_here) here_.Count(name);
   }
@@ -241,8 +240,8 @@ void Chooser::AddNotes() {
     if (tally.count() > 0) chosen_.notes.push_back(fmt::format("{}: {}", what, tally.ToString()));
   };
   note(whole_, "no placement is stored, so whole on every rank");
-  note(strange_, "the placement is none of our rules, so whole on every rank");
-  note(here_, "hold_here does not say where, so counted on every rank");
+  note(strange_, "the stored placement is not a rule of Sealpoint, so whole on every rank");
+  note(here_, "hold_here does not name a coordinate, so counted on every rank");
   for (const auto& [axis, tally] : replicated_) {
     note(tally, fmt::format("replicated over {}, which no rule names", axis));
   }

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "sealpoint/checkpoint.h"
-#include "sealpoint/mesh.h"
 #include "sealpoint/placement.h"
 
 namespace sealpoint::tools::ls {

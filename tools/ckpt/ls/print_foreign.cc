@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sealpoint/text.h"
+#include "sealpoint/bytes.h"
 #include "tools/ckpt/ls/print.h"
 #include "tools/common/output.h"
 

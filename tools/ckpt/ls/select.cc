@@ -49,7 +49,7 @@ Result<std::vector<std::size_t>> SelectTensors(const Checkpoint& checkpoint,
         FindNumber(checkpoint, pattern), [&] { return checkpoint.MatchTensorNumbers({pattern}); },
         found);
     if (status.code() == Code::kNotFound && checkpoint.FindObject(pattern)) {
-      return Status(Code::kNotFound, "an object has this name, no tensor: use --object")
+      return Status(Code::kNotFound, "this is the name of an object, not of a tensor: use --object")
           .AtTensor(pattern);
     }
     if (!status.ok()) return status;
@@ -66,7 +66,8 @@ Result<std::vector<ObjectInfo>> SelectObjects(const Checkpoint& checkpoint,
     Status status = Append(
         checkpoint.FindObject(pattern), [&] { return checkpoint.MatchObjects({pattern}); }, found);
     if (status.code() == Code::kNotFound && checkpoint.FindTensor(pattern)) {
-      return Status(Code::kNotFound, "a tensor has this name, no object: use --tensor or --values")
+      return Status(Code::kNotFound,
+                    "this is the name of a tensor, not of an object: use --tensor or --values")
           .AtTensor(pattern);
     }
     if (!status.ok()) return status;

@@ -44,7 +44,7 @@ class CopyCommand final : public Command {
     ProgressLine line;
     options_.repack.limits = TypedLimits();
     options_.repack.on_progress = ProgressOn(line, "copy");
-    const Result<RepackReport> report = CopyCheckpoint(from_, to_, options_);
+    const Result<RepackReport> report = CopyCheckpoint({.from = from_, .to = to_}, options_);
     line.Clear();
     JsonWriter json;
     if (!report) {

@@ -10,7 +10,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "sealpoint/progress.h"
+#include "sealpoint/phases.h"
 #include "sealpoint/repack.h"
 #include "tools/common/exit_status.h"
 #include "tools/common/json.h"

@@ -36,7 +36,7 @@ class Repair {
                  const std::string& to, RepairOptions options) {
     ProgressLine line;
     options.on_progress = ProgressOn(line, "repair");
-    report_ = RepairCheckpoint(path, replicas, to, options);
+    report_ = RepairCheckpoint({.damaged = path, .replicas = replicas, .to = to}, options);
     line.Clear();
     is_json_ ? WriteReport(to) : PrintReport(to);
     if (!report_.status.ok()) {
@@ -61,8 +61,7 @@ class Repair {
       if (!report_.index_from.empty()) {
         Print("index: from {}\n", Printable(report_.index_from));
       } else if (report_.status.ok() && !report_.was_committed) {
-        Print("index: built anew, without mesh and provenance; attempt {}\n",
-              report_.attempt.ToHex());
+        Print("index: rebuilt, without mesh and provenance; attempt {}\n", report_.attempt.ToHex());
       }
     }
     for (const RepairedBlob& blob : report_.blobs) PrintBlob(blob);

@@ -46,7 +46,7 @@ class ThinCommand final : public Command {
     ProgressLine line;
     options_.repack.limits = TypedLimits();
     options_.repack.on_progress = ProgressOn(line, "thin");
-    const Result<ThinReport> report = ThinCheckpoint(from_, to_, options_);
+    const Result<ThinReport> report = ThinCheckpoint({.from = from_, .to = to_}, options_);
     line.Clear();
     JsonWriter json;
     if (!report) {

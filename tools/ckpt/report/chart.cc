@@ -281,8 +281,8 @@ Unit Bytes() {
     static constexpr auto kUnits = std::to_array<UnitName>(
         {{1, "B"}, {1e3, "kB"}, {1e6, "MB"}, {1e9, "GB"}, {1e12, "TB"}, {1e15, "PB"}});
     const UnitName* unit = kUnits.data();
-    for (const UnitName& one : kUnits) {
-      if (greatest >= one.size) unit = &one;
+    for (const UnitName& unit_name : kUnits) {
+      if (greatest >= unit_name.size) unit = &unit_name;
     }
     return InUnit(*unit, value, resolution);
   };

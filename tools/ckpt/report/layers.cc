@@ -17,7 +17,7 @@ constexpr std::size_t kLayersShown = 64;
 
 class Layers {
  public:
-  explicit Layers(const Facts& facts) : facts_(facts), columns_(facts.Columns()) {
+  explicit Layers(const ReportData& data) : data_(data), columns_(data.Columns()) {
     for (const Step* step : columns_) {
       if (step->values) {
         ++known_;
@@ -40,12 +40,12 @@ class Layers {
  private:
   static Html How() {
     return Markup(
-        "<code>ckpt report --norms</code> reads and stores what is missing of whole ones.");
+        "<code>ckpt report --norms</code> computes and stores them for complete checkpoints.");
   }
   Html Nothing() const {
     return Markup(
-        "<p class=\"dim\">Norms and values that are not finite are not known: no "
-        "statistics are stored beside the series. {}</p>\n",
+        "<p class=\"dim\">Norms and non-finite values are unknown: no statistics of the series are "
+        "stored. {}</p>\n",
         How());
   }
 
@@ -87,13 +87,14 @@ class Layers {
 
   Html Charts() const {
     const auto options = [&](const char* label, bool from_zero) {
-      return ChartOptions{.label = label, .steps = StepNames(facts_), .from_zero = from_zero};
+      return ChartOptions{.label = label, .steps = StepNames(data_), .from_zero = from_zero};
     };
-    Html figures = Figure("L2 norm of all values", "finite ones; of all tensors together",
+    Html figures = Figure("L2 norm of all values", "finite values of all tensors",
                           LineChart(options("Norm per step", false), AllNorms()));
     if (has_updates_) {
       figures += Figure("L2 norm of the update",
-                        "of the difference to the parent, or if that is gone to the one before",
+                        "of the difference to the parent, or to the preceding checkpoint if the "
+                        "parent was deleted",
                         LineChart(options("Update per step", true), AllUpdates()));
     }
     return Markup("<div class=\"figs\">\n{}</div>\n", figures);
@@ -163,20 +164,19 @@ class Layers {
     for (const std::string& name : names_) {
       if (shown++ < kLayersShown) rows += Row(name);
     }
-    const Html more = names_.size() <= kLayersShown
-                          ? Html()
-                          : Markup(
-                                " {} more are left out: a smaller <code>--depth</code> puts "
-                                "them together.",
-                                names_.size() - kLayersShown);
+    const Html more =
+        names_.size() <= kLayersShown
+            ? Html()
+            : Markup(" {} more are omitted: a smaller <code>--depth</code> groups them.",
+                     names_.size() - kLayersShown);
     return Markup(
-        "<p class=\"dim\">By layer: tensors that share the first {} of their names. Each "
-        "small line has a scale of its own.{}</p>\n<div class=\"scroll\">\n<table>\n{}"
+        "<p class=\"dim\">By layer: tensors that share the first {} of their names. Each small "
+        "chart has its own scale.{}</p>\n<div class=\"scroll\">\n<table>\n{}"
         "</table>\n</div>\n",
-        Text(FormatCount(facts_.depth, "part")), more, rows);
+        Text(FormatCount(data_.depth, "part")), more, rows);
   }
 
-  const Facts& facts_;
+  const ReportData& data_;
   const std::vector<const Step*> columns_;
   std::set<std::string> names_;
   std::size_t known_ = 0;
@@ -185,6 +185,6 @@ class Layers {
 
 }  // namespace
 
-Html NormsSection(const Facts& facts) { return Layers(facts).Make(); }
+Html NormsSection(const ReportData& data) { return Layers(data).Make(); }
 
 }  // namespace sealpoint::tools::report

@@ -8,11 +8,10 @@
 #include <utility>
 
 #include "sealpoint/checkpoint.h"
-#include "sealpoint/compare.h"
-#include "sealpoint/progress.h"
-#include "sealpoint/statistics.h"
+#include "sealpoint/content.h"
+#include "sealpoint/phases.h"
 #include "tools/ckpt/content.h"
-#include "tools/ckpt/report/gather.h"
+#include "tools/ckpt/report/collect.h"
 #include "tools/ckpt/report/stats_store.h"
 #include "tools/common/limits.h"
 
@@ -66,13 +65,13 @@ class Meter {
 
 class Norms {
  public:
-  Norms(const GatherOptions& options, Facts& facts)
-      : options_(options), facts_(facts), store_(StatsStore::OfSeries(options.series)) {}
+  Norms(const CollectOptions& options, ReportData& data)
+      : options_(options), data_(data), store_(StatsStore::OfSeries(options.series)) {}
 
   void Run() {
-    facts_.store = store_.path();
+    data_.store = store_.path();
     if (!options_.norms && !store_.exists()) return;
-    for (auto step = facts_.steps.rbegin(); step != facts_.steps.rend(); ++step) {
+    for (auto step = data_.steps.rbegin(); step != data_.steps.rend(); ++step) {
       if (step->has_place() && step->is_open && step->is_good()) steps_.push_back(&*step);
     }
     for (const Step* step : steps_) {
@@ -94,7 +93,7 @@ class Norms {
       step.norms_problem = checkpoint.error();
       return;
     }
-    if (options_.depth) facts_.depth = *options_.depth;
+    if (options_.depth) data_.depth = *options_.depth;
     if (!options_.depth && &step == steps_.front()) SetDepth();
     Opened opened{.key = ContentKey::Of(**checkpoint), .step = &step};
     opened.checkpoint = *std::move(checkpoint);
@@ -110,7 +109,7 @@ class Norms {
   // By the names of the newest one, which people know.
   void SetDepth() {
     const auto newest = Checkpoint::Open(steps_.back()->entry.path, {.limits = TypedLimits()});
-    if (newest) facts_.depth = DepthFor(**newest);
+    if (newest) data_.depth = DepthFor(**newest);
   }
 
   // Its parent first, then the others from the newest on.
@@ -139,7 +138,7 @@ class Norms {
     for (const TensorValues& tensor : *found) {
       if (!tensor.values) continue;
       const ValueStatistics& values = *tensor.values;
-      (*step.values)[PrefixOf(tensor.name, facts_.depth)].Add(
+      (*step.values)[PrefixOf(tensor.name, data_.depth)].Add(
           {.value_count = values.value_count,
            .nan_count = values.nan_count,
            .infinity_count = values.positive_infinity_count + values.negative_infinity_count,
@@ -178,7 +177,7 @@ class Norms {
     step.update_squares.emplace();
     step.update_since = before.step->entry.name;
     for (const TensorUpdate& tensor : tensors) {
-      (*step.update_squares)[PrefixOf(tensor.name, facts_.depth)] += tensor.l2 * tensor.l2;
+      (*step.update_squares)[PrefixOf(tensor.name, data_.depth)] += tensor.l2 * tensor.l2;
     }
   }
 
@@ -195,8 +194,9 @@ class Norms {
       return std::nullopt;
     }
     std::map<std::string_view, const TensorDifference*> differences;
-    for (const TensorDifference& one : report->tensors) {
-      if (one.change != ContentChange::kNone) differences[one.second_name] = &one;
+    for (const TensorDifference& tensor_difference : report->tensors) {
+      if (tensor_difference.change != ContentChange::kNone)
+        differences[tensor_difference.second_name] = &tensor_difference;
     }
     std::vector<TensorUpdate> all;
     for (std::size_t i = 0; i < opened.checkpoint->tensor_count(); ++i) {
@@ -223,11 +223,11 @@ class Norms {
     ++step.violation_count;
   }
   void NoteStored(const Status& status) {
-    if (facts_.store_problem.ok()) facts_.store_problem = status;
+    if (data_.store_problem.ok()) data_.store_problem = status;
   }
 
-  const GatherOptions& options_;
-  Facts& facts_;
+  const CollectOptions& options_;
+  ReportData& data_;
   const StatsStore store_;
   Meter meter_;
   std::vector<Step*> steps_;    // the oldest first
@@ -236,6 +236,6 @@ class Norms {
 
 }  // namespace
 
-void GatherNorms(const GatherOptions& options, Facts& facts) { Norms(options, facts).Run(); }
+void CollectNorms(const CollectOptions& options, ReportData& data) { Norms(options, data).Run(); }
 
 }  // namespace sealpoint::tools::report

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "sealpoint/text.h"
+#include "sealpoint/bytes.h"
 #include "sealpoint/version.h"
 #include "tools/ckpt/report/chart.h"
 #include "tools/ckpt/report/style.h"
@@ -28,23 +28,23 @@ std::string LastPart(std::string_view path) {
 
 class Page {
  public:
-  Page(const Facts& facts, bool all) : facts_(facts), all_(all), columns_(facts.Columns()) {}
+  Page(const ReportData& data, bool all) : data_(data), all_(all), columns_(data.Columns()) {}
 
   std::string Make() {
     Html body = Head();
-    body += Attention(facts_);
-    if (!facts_.steps.empty()) body += Cards();
+    body += Attention(data_);
+    if (!data_.steps.empty()) body += Cards();
     if (!columns_.empty()) {
       body += Strips();
       body += Sizes();
       body += Times();
       body += Metrics();
-      body += NormsSection(facts_);
+      body += NormsSection(data_);
     }
     body += Retention();
-    body += CheckpointTable(facts_, all_);
-    body += AttemptTable(facts_);
-    body += Details(facts_);
+    body += CheckpointTable(data_, all_);
+    body += AttemptTable(data_);
+    body += Details(data_);
     body += Foot();
     std::string page(kPageBegin);
     // Whatever is in a name: no script runs, and nothing is fetched.
@@ -52,7 +52,7 @@ class Page {
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
         "'unsafe-inline'\">\n<meta name=\"viewport\" content=\"width=device-width, "
         "initial-scale=1\">\n";
-    page += Markup("<title>{}: checkpoints</title>\n", Text(LastPart(facts_.path))).text();
+    page += Markup("<title>{}: checkpoints</title>\n", Text(LastPart(data_.path))).text();
     page += fmt::format("<style>{}</style>\n", kStyle);
     return page + body.text() + "</html>\n";
   }
@@ -68,22 +68,22 @@ class Page {
     return std::ranges::any_of(values, [](const auto& value) { return value.has_value(); });
   }
   ChartOptions Chart(std::string label, Unit unit) const {
-    return {.label = std::move(label), .steps = StepNames(facts_), .unit = std::move(unit)};
+    return {.label = std::move(label), .steps = StepNames(data_), .unit = std::move(unit)};
   }
 
   Html Head() const {
     return Markup(
-        "<header>\n<h1>{}</h1>\n<p class=\"dim\">Checkpoints of <code>{}</code>, looked at on "
-        "{}</p>\n<p class=\"sum\">{}</p>\n</header>\n",
-        Text(LastPart(facts_.path)), Text(facts_.path), Text(FormatTime(facts_.made_unix_ns)),
+        "<header>\n<h1>{}</h1>\n<p class=\"dim\">Checkpoints of <code>{}</code> on {}</p>\n<p "
+        "class=\"sum\">{}</p>\n</header>\n",
+        Text(LastPart(data_.path)), Text(data_.path), Text(FormatTime(data_.made_unix_ns)),
         Summary());
   }
 
   Html Summary() const {
-    if (facts_.steps.empty()) return Markup("There is no checkpoint here yet.");
-    const std::size_t count = facts_.steps.size() - facts_.CountOf(Verdict::kUncommitted);
-    const std::uint64_t good = facts_.CountOf(Verdict::kCommitted);
-    const Html level = Text(VerifyLevelName(facts_.level));
+    if (data_.steps.empty()) return Markup("There is no checkpoint here yet.");
+    const std::size_t count = data_.steps.size() - data_.CountOf(Verdict::kUncommitted);
+    const std::uint64_t good = data_.CountOf(Verdict::kCommitted);
+    const Html level = Text(VerifyLevelName(data_.level));
     if (count == 0) return Markup("No checkpoint was committed yet.");
     if (good == count) {
       return Markup(
@@ -104,21 +104,21 @@ class Page {
 
   Html Cards() const {
     Html cards;
-    if (const Step* newest = facts_.NewestWhole()) {
+    if (const Step* newest = data_.NewestWhole()) {
       cards += Card("Newest whole checkpoint", "step " + FormatStep(newest->entry.step),
                     newest->entry.name);
     } else {
       cards += Card("Newest whole checkpoint", "none", "");
     }
-    const std::uint64_t attempts = facts_.CountOf(Verdict::kUncommitted);
+    const std::uint64_t attempts = data_.CountOf(Verdict::kUncommitted);
     cards +=
-        Card("Checkpoints", fmt::format("{}", facts_.steps.size() - attempts),
+        Card("Checkpoints", fmt::format("{}", data_.steps.size() - attempts),
              attempts == 0 ? "" : "and " + FormatCount(attempts, "attempt") + " without a commit");
-    const std::uint64_t distinct = facts_.distinct_bytes();
+    const std::uint64_t distinct = data_.distinct_bytes();
     cards += Card("On disk", BytesText(distinct),
-                  distinct == facts_.size_bytes()
+                  distinct == data_.size_bytes()
                       ? "nothing is shared"
-                      : BytesText(facts_.size_bytes()) + " if shared files counted each time");
+                      : BytesText(data_.size_bytes()) + " if shared files were counted each time");
     std::uint64_t first = 0;
     std::uint64_t last = 0;
     for (const Step* step : columns_) {
@@ -140,7 +140,7 @@ class Page {
   Html OneStrip(std::string_view name, const std::vector<StripState>& states,
                 std::string_view words) const {
     return Markup("<span>{}</span>{}<small>{}</small>\n", Text(name),
-                  Strip(name, StepNames(facts_), states), Text(words));
+                  Strip(name, StepNames(data_), states), Text(words));
   }
 
   // Kinds of blocks: the greater, the more it matters.
@@ -176,7 +176,7 @@ class Page {
       words += fmt::format("{}{} {}", words.empty() ? "" : ", ", count, word);
     }
     return Markup("<span>{}</span>{}<small>{}</small>\n", Text(name),
-                  Strip(name, StepNames(facts_), states), Text(words));
+                  Strip(name, StepNames(data_), states), Text(words));
   }
 
   Html Strips() const {
@@ -184,7 +184,7 @@ class Page {
     const bool is_known =
         std::ranges::any_of(columns_, [](const Step* step) { return step->values.has_value(); });
     if (is_known) strips += OneStrip("Finite", FiniteState);
-    if (facts_.has_rules && facts_.retention_problem.ok()) {
+    if (data_.has_rules && data_.retention_problem.ok()) {
       strips += OneStrip("Retention", FateState);
     }
     return Markup("<div class=\"strips\">\n{}</div>\n", strips);
@@ -197,17 +197,17 @@ class Page {
         [](const Step& step) { return std::optional(static_cast<double>(step.added_bytes)); });
     Html figures;
     if (size == added) {
-      figures = Figure("Size of each checkpoint", "on disk; nothing is shared between them",
+      figures = Figure("Size of each checkpoint", "on disk; no files are shared",
                        BarChart(Chart("Size per step", Bytes()), size));
     } else {
       figures = Figure("Size of each checkpoint",
-                       "dark: new on disk; pale: files that an older one has as well",
+                       "dark: new on disk; pale: files shared with an older checkpoint",
                        BarChart(Chart("Size per step", Bytes()), size, added));
     }
     Values sum;
     double total = 0;
     for (const auto& one : added) sum.emplace_back(total += *one);
-    figures += Figure("On disk, all together", "files with several names counted once",
+    figures += Figure("Total size on disk", "linked files counted once",
                       LineChart(Chart("Sum of sizes", Bytes()), sum));
     return Section("Size", Markup("<div class=\"figs\">\n{}</div>\n", figures));
   }
@@ -218,18 +218,18 @@ class Page {
     Html figures;
     Html note;
     if (Has(save)) {
-      figures += Figure("Time of each save",
-                        "from the making of its directory to its marker, by the file system",
-                        BarChart(Chart("Time per save", Seconds()), save));
+      figures +=
+          Figure("Time of each save",
+                 "from the creation of its directory to that of its marker, by the file system",
+                 BarChart(Chart("Time per save", Seconds()), save));
     } else {
       note = Markup(
-          "<p class=\"dim\">How long a save took is not known: a checkpoint does not record it, "
-          "and "
-          "the times of its files do not say it here (they were copied, or the storage keeps no "
-          "time of birth).</p>\n");
+          "<p class=\"dim\">The duration of saves is unknown: checkpoints do not record it, and "
+          "the times of their files do not show it (the files were copied, or the storage has no "
+          "creation times).</p>\n");
     }
     if (Has(interval)) {
-      figures += Figure("Time between checkpoints", "from the one before to this one",
+      figures += Figure("Time between checkpoints", "since the preceding checkpoint",
                         BarChart(Chart("Interval", Seconds()), interval));
     }
     if (figures.empty()) return note.empty() ? Html() : Section("Time", note);
@@ -259,35 +259,35 @@ class Page {
       ChartOptions chart = Chart(key, Plain());
       chart.from_zero = false;
       if (Has(values))
-        figures += Figure(key, "as the training recorded it", LineChart(chart, values));
+        figures += Figure(key, "as recorded by the training", LineChart(chart, values));
     }
     if (figures.empty()) return {};
     return Section("Metrics", Markup("<div class=\"figs\">\n{}</div>\n", figures));
   }
 
   Html Retention() const {
-    if (!facts_.has_rules) return {};
-    if (!facts_.retention_problem.ok()) {
-      return Section("Retention", Markup("<p class=\"bad\">{}</p>\n",
-                                         Text(facts_.retention_problem.ToString())));
+    if (!data_.has_rules) return {};
+    if (!data_.retention_problem.ok()) {
+      return Section("Retention",
+                     Markup("<p class=\"bad\">{}</p>\n", Text(data_.retention_problem.ToString())));
     }
     const auto gone = static_cast<std::size_t>(std::ranges::count_if(
-        facts_.steps, [](const Step& step) { return !step.keep.value_or(true); }));
+        data_.steps, [](const Step& step) { return !step.keep.value_or(true); }));
     return Section("Retention",
                    Markup("<p><code>ckpt prune</code> with the same rules would delete {} of {}, "
                           "{}. Nothing was changed. The table says why.</p>\n",
                           gone, Text(FormatCount(columns_.size(), "checkpoint")),
-                          Text(BytesText(facts_.bytes_to_free))));
+                          Text(BytesText(data_.bytes_to_free))));
   }
 
   Html Foot() const {
     std::string_view checked;
-    switch (facts_.level) {
+    switch (data_.level) {
       case VerifyLevel::kFiles:
-        checked = "marker, index, and the length of each blob; no payload was read for it";
+        checked = "marker, index, and the length of each blob, without reading payload";
         break;
       case VerifyLevel::kStructure:
-        checked = "all but the payload";
+        checked = "everything except the payload";
         break;
       case VerifyLevel::kFull:
         checked = "every byte";
@@ -296,10 +296,10 @@ class Page {
     return Markup(
         "<footer>Checked at level <i>{}</i>: {}. Columns of charts are checkpoints in the order of "
         "the series, named by their steps. Made by ckpt report, sealpoint {}.</footer>\n",
-        Text(VerifyLevelName(facts_.level)), Text(checked), Text(VersionString()));
+        Text(VerifyLevelName(data_.level)), Text(checked), Text(VersionString()));
   }
 
-  const Facts& facts_;
+  const ReportData& data_;
   const bool all_;
   const std::vector<const Step*> columns_;
 };
@@ -315,9 +315,9 @@ Html Figure(std::string_view title, std::string_view note, const Html& chart) {
                 Text(note), chart);
 }
 
-std::vector<std::string> StepNames(const Facts& facts) {
+std::vector<std::string> StepNames(const ReportData& data) {
   std::vector<std::string> names;
-  for (const Step* step : facts.Columns()) names.push_back(FormatStep(step->entry.step));
+  for (const Step* step : data.Columns()) names.push_back(FormatStep(step->entry.step));
   return names;
 }
 
@@ -325,6 +325,6 @@ std::string VerdictWord(const Step& step) {
   return step.is_good() ? "valid" : std::string(VerdictName(step.verdict));
 }
 
-std::string MakePage(const Facts& facts, bool all) { return Page(facts, all).Make(); }
+std::string MakePage(const ReportData& data, bool all) { return Page(data, all).Make(); }
 
 }  // namespace sealpoint::tools::report

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "tools/ckpt/report/facts.h"
 #include "tools/ckpt/report/html.h"
+#include "tools/ckpt/report/report_data.h"
 
 namespace sealpoint::tools::report {
 
@@ -16,20 +16,20 @@ inline constexpr std::string_view kPageBegin =
     "<meta name=\"generator\" content=\"ckpt report\">\n";
 
 // One HTML page that needs nothing else. `all`: its table has every checkpoint, however many.
-std::string MakePage(const Facts& facts, bool all);
+std::string MakePage(const ReportData& data, bool all);
 
 // Sections of it.
-Html Attention(const Facts& facts);
-Html NormsSection(const Facts& facts);
-Html CheckpointTable(const Facts& facts, bool all);
-Html AttemptTable(const Facts& facts);
-Html Details(const Facts& facts);
+Html Attention(const ReportData& data);
+Html NormsSection(const ReportData& data);
+Html CheckpointTable(const ReportData& data, bool all);
+Html AttemptTable(const ReportData& data);
+Html Details(const ReportData& data);
 
 // How sections write alike.
 Html Section(std::string_view title, const Html& content);
 Html Figure(std::string_view title, std::string_view note, const Html& chart);
 // "100" of the columns.
-std::vector<std::string> StepNames(const Facts& facts);
+std::vector<std::string> StepNames(const ReportData& data);
 std::string VerdictWord(const Step& step);
 
 }  // namespace sealpoint::tools::report

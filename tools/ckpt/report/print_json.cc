@@ -59,30 +59,30 @@ Json ToJson(const Step& step) {
 
 }  // namespace
 
-void WriteJson(const Facts& facts, const std::string& out) {
+void WriteJson(const ReportData& data, const std::string& out) {
   JsonWriter json;
   json.BeginObject();
-  json.Field("path", facts.path);
+  json.Field("path", data.path);
   json.Field("out", out.empty() ? Json() : Json(out));
-  json.Field("level", VerifyLevelName(facts.level));
-  const Step* newest = facts.NewestWhole();
+  json.Field("level", VerifyLevelName(data.level));
+  const Step* newest = data.NewestWhole();
   json.Field("newest", newest == nullptr ? Json() : Json(newest->entry.name));
-  json.Field("size_bytes", facts.size_bytes());
-  json.Field("distinct_bytes", facts.distinct_bytes());
-  json.Field("depth", facts.depth);
-  json.Field("stats_path", facts.store.empty() ? Json() : Json(facts.store));
-  if (!facts.store_problem.ok()) json.Field("stats_error", StatusToJson(facts.store_problem));
-  if (facts.has_rules) {
-    json.Field("bytes_to_free", facts.bytes_to_free);
-    if (!facts.retention_problem.ok()) {
-      json.Field("retention_error", StatusToJson(facts.retention_problem));
+  json.Field("size_bytes", data.size_bytes());
+  json.Field("distinct_bytes", data.distinct_bytes());
+  json.Field("depth", data.depth);
+  json.Field("stats_path", data.store.empty() ? Json() : Json(data.store));
+  if (!data.store_problem.ok()) json.Field("stats_error", StatusToJson(data.store_problem));
+  if (data.has_rules) {
+    json.Field("bytes_to_free", data.bytes_to_free);
+    if (!data.retention_problem.ok()) {
+      json.Field("retention_error", StatusToJson(data.retention_problem));
     }
   }
   json.BeginArray("checkpoints");
-  for (const Step& step : facts.steps) json.Element(ToJson(step));
+  for (const Step& step : data.steps) json.Element(ToJson(step));
   json.End();
-  json.Field("foreign_count", facts.foreign_count);
-  json.Finish(facts.exit_status());
+  json.Field("foreign_count", data.foreign_count);
+  json.Finish(data.exit_status());
 }
 
 }  // namespace sealpoint::tools::report

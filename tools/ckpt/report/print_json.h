@@ -4,12 +4,12 @@
 
 #include <string>
 
-#include "tools/ckpt/report/facts.h"
+#include "tools/ckpt/report/report_data.h"
 
 namespace sealpoint::tools::report {
 
 // The document of --json (docs/reference/tools.md). `out`: path of the page; empty without one.
-void WriteJson(const Facts& facts, const std::string& out);
+void WriteJson(const ReportData& data, const std::string& out);
 
 }  // namespace sealpoint::tools::report
 

@@ -7,10 +7,10 @@
 #include <string>
 #include <string_view>
 
-#include "sealpoint/text.h"
+#include "sealpoint/bytes.h"
 #include "tools/ckpt/command.h"
 #include "tools/ckpt/content.h"
-#include "tools/ckpt/report/gather.h"
+#include "tools/ckpt/report/collect.h"
 #include "tools/ckpt/report/new_file.h"
 #include "tools/ckpt/report/page.h"
 #include "tools/ckpt/report/print_json.h"
@@ -32,7 +32,7 @@ constexpr const char* kFooter =
     "be written. For several, 1, 5, 4, 3, 2 win in this order.";
 
 struct ReportOptions {
-  GatherOptions gather;
+  CollectOptions collect;
   std::string out;
   bool all = false;
   bool force = false;
@@ -47,29 +47,29 @@ class Report {
   ExitStatus Run() {
     // Before the work of hours.
     if (const Status status = CheckOut(); !status.ok()) return End(status, Hint(status));
-    const Result<Facts> facts = Gather(options_.gather);
-    const std::string& series = options_.gather.series;
-    if (!facts) return End(facts.error(), HintForSeries(series, kSeriesAbove));
-    if (facts->steps.empty()) {
+    const Result<ReportData> data = CollectData(options_.collect);
+    const std::string& series = options_.collect.series;
+    if (!data) return End(data.error(), HintForSeries(series, kSeriesAbove));
+    if (data->steps.empty()) {
       const std::string hint = HintForSeries(series, kSeriesAbove);
       if (!hint.empty()) return End(NoSeries(series), hint);
     }
-    const std::string page = options_.out.empty() ? "" : MakePage(*facts, options_.all);
+    const std::string page = options_.out.empty() ? "" : MakePage(*data, options_.all);
     if (options_.out == kStandardOutput) {
       Write(page);
-      return facts->exit_status();
+      return data->exit_status();
     }
     if (!options_.out.empty()) {
       const Status written = WriteOut(page);
       if (!written.ok()) return End(written, Hint(written));
     }
     if (options_.json) {
-      WriteJson(*facts, options_.out);
+      WriteJson(*data, options_.out);
     } else {
-      Print("{}: {}, {}\n", Printable(options_.out), FormatCount(facts->steps.size(), "checkpoint"),
+      Print("{}: {}, {}\n", Printable(options_.out), FormatCount(data->steps.size(), "checkpoint"),
             BytesText(page.size()));
     }
-    return facts->exit_status();
+    return data->exit_status();
   }
 
  private:
@@ -87,7 +87,7 @@ class Report {
     const Result<std::string> begin = ReadBegin(options_.out, kPageBegin.size());
     // What has gone meanwhile is in nobody's way.
     if (begin.error().code() == Code::kNotFound || (begin && *begin == kPageBegin)) return {};
-    return Status(Code::kAlreadyExists, "this file is not a page of ckpt report")
+    return Status(Code::kAlreadyExists, "this file was not written by ckpt report")
         .AtPath(options_.out);
   }
 
@@ -120,22 +120,22 @@ class ReportCommand final : public Command {
   void Describe(CLI::App& app) override {
     app.description("Generates an HTML page about a series: sizes, times, norms, verdicts.");
     app.footer(kFooter);
-    GatherOptions& gather = options_.gather;
-    app.add_option("SERIES", gather.series, "Directory of checkpoints")->required()->type_name("");
+    CollectOptions& collect = options_.collect;
+    app.add_option("SERIES", collect.series, "Directory of checkpoints")->required()->type_name("");
     app.add_option("--out", options_.out, "Output file, such as report.html; - for standard output")
         ->type_name("PATH");
     AddLevel(app);
-    app.add_flag("--norms", gather.norms,
+    app.add_flag("--norms", collect.norms,
                  "Compute missing statistics from all values, and store\nthem");
     app.add_flag_callback(
-        "--no-store", [&gather] { gather.store = false; }, "Do not store statistics");
-    app.add_option("--depth", gather.depth,
+        "--no-store", [&collect] { collect.store = false; }, "Do not store statistics");
+    app.add_option("--depth", collect.depth,
                    "Group tensors into layers by the first N parts of their\n"
                    "names (default: at most 24 layers)")
         ->type_name("N")
         ->check(CLI::Range(1, 1024));
-    AddRetentionRules(app, gather.rules);
-    AddThreads(app, gather.threads);
+    AddRetentionRules(app, collect.rules);
+    AddThreads(app, collect.threads);
     app.add_flag(
         "--all", options_.all,
         "List every checkpoint in the table (default: beyond\n200, omit older unremarkable ones)");
@@ -158,7 +158,7 @@ class ReportCommand final : public Command {
                                                        {"full", VerifyLevel::kFull}};
     app.add_option_function<std::string>(
            "--level",
-           [this, levels](const std::string& level) { options_.gather.level = levels.at(level); },
+           [this, levels](const std::string& level) { options_.collect.level = levels.at(level); },
            "files (default), structure or full; see ckpt verify")
         ->type_name("LEVEL")
         ->check(CLI::IsMember({"files", "structure", "full"}));

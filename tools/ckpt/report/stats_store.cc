@@ -134,7 +134,7 @@ std::optional<std::vector<T>> Read(const std::string& store, const StoreFile& fi
     if (!tensors) return std::nullopt;
     std::vector<T> all;
     all.reserve(tensors->size());
-    for (const Json& one : *tensors) all.push_back(make(one));
+    for (const Json& json : *tensors) all.push_back(make(json));
     return all;
   } catch (const Json::exception&) {
     return std::nullopt;
@@ -143,7 +143,7 @@ std::optional<std::vector<T>> Read(const std::string& store, const StoreFile& fi
 
 Status Put(const std::string& store, const StoreFile& file, const std::string& text) {
   if (store.empty()) {
-    return {Code::kInvalidArgument, "there is no place for statistics beside this series"};
+    return {Code::kInvalidArgument, "statistics cannot be stored next to this series"};
   }
   if (Status status = DefaultStorage()->CreateDirectories(store); !status.ok()) return status;
   const std::string path = JoinPath(store, file.name);

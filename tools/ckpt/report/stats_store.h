@@ -8,9 +8,8 @@
 #include <vector>
 
 #include "sealpoint/checkpoint.h"
-#include "sealpoint/compare.h"
+#include "sealpoint/content.h"
 #include "sealpoint/id.h"
-#include "sealpoint/statistics.h"
 #include "sealpoint/status.h"
 
 namespace sealpoint::tools {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "sealpoint/text.h"
+#include "sealpoint/bytes.h"
 #include "tools/ckpt/report/chart.h"
 #include "tools/ckpt/report/page.h"
 #include "tools/common/text.h"
@@ -67,8 +67,8 @@ std::string NonfiniteWords(const Step& step) {
                      more == 0 ? "" : fmt::format(" and {} more", more));
 }
 
-void AddSteps(const Facts& facts, Items& items) {
-  for (const Step& step : facts.steps) {
+void AddSteps(const ReportData& data, Items& items) {
+  for (const Step& step : data.steps) {
     if (step.verdict != Verdict::kUncommitted && !step.is_good()) {
       items.Add(Markup("<b>{}: {}</b><br>{}", Text(StepText(step)), Text(VerdictWord(step)),
                        Violation(step)));
@@ -77,7 +77,7 @@ void AddSteps(const Facts& facts, Items& items) {
                        Text(step.norms_problem.ToString())));
     }
   }
-  for (const Step* step : facts.Columns()) {
+  for (const Step* step : data.Columns()) {
     if (step->nonfinite_count() > 0) {
       items.Add(Markup("<b>{}</b>: {}", Text(StepText(*step)), Text(NonfiniteWords(*step))));
     }
@@ -90,15 +90,15 @@ bool IsNotable(const Step& step) {
 
 class Rows {
  public:
-  Rows(const Facts& facts, bool all) {
-    for (const Step& step : facts.steps) {
+  Rows(const ReportData& data, bool all) {
+    for (const Step& step : data.steps) {
       if (step.verdict == Verdict::kUncommitted) continue;
       all_.push_back(&step);
       has_values_ |= step.values.has_value();
       has_save_ |= step.save_seconds.has_value();
       has_kept_ |= step.entry.is_kept;
     }
-    has_fates_ = facts.has_rules && facts.retention_problem.ok();
+    has_fates_ = data.has_rules && data.retention_problem.ok();
     for (std::size_t i = 0; i < all_.size(); ++i) {
       const bool is_edge = i < kNewestRows || i + 1 == all_.size();
       if (all || all_.size() <= kRowsMax || is_edge || IsNotable(*all_[i])) {
@@ -114,7 +114,7 @@ class Rows {
     const std::size_t left = all_.size() - shown_.size();
     const Html note = left == 0 ? Html()
                                 : Markup(
-                                      "<p class=\"dim\">{} without anything special are left out: "
+                                      "<p class=\"dim\">{} unremarkable ones are omitted: "
                                       "<code>--all</code> lists them.</p>\n",
                                       Text(FormatCount(left, "older checkpoint")));
     return Section("Checkpoints", Markup("<div class=\"scroll tall\">\n<table>\n{}</table>\n"
@@ -189,35 +189,35 @@ class Rows {
 
 }  // namespace
 
-Html Attention(const Facts& facts) {
+Html Attention(const ReportData& data) {
   Items items;
-  AddSteps(facts, items);
+  AddSteps(data, items);
   std::vector<std::string> forks;
-  for (const Step& step : facts.steps) {
+  for (const Step& step : data.steps) {
     if (step.is_fork) forks.push_back(step.entry.name);
   }
   if (!forks.empty()) {
-    items.Add(Markup("<b>A fork</b>: these share their parent, so two jobs wrote here: {}",
+    items.Add(Markup("<b>A fork</b>: these share a parent, so two jobs wrote into the series: {}",
                      Text(fmt::format("{}", fmt::join(forks, ", ")))));
   }
-  if (facts.gone_count > 0) {
-    items.Add(
-        Text(FormatCount(facts.gone_count, "checkpoint") + " went while the report was made"));
+  if (data.gone_count > 0) {
+    items.Add(Text(FormatCount(data.gone_count, "checkpoint") +
+                   " disappeared while the report was made"));
   }
-  if (!facts.store_problem.ok()) {
+  if (!data.store_problem.ok()) {
     items.Add(
-        Markup("The statistics could not be stored: {}", Text(facts.store_problem.ToString())));
+        Markup("The statistics could not be stored: {}", Text(data.store_problem.ToString())));
   }
   if (items.empty()) return {};
-  return Markup("<div class=\"note\"><h3>To look at</h3>\n{}</div>\n", items.List());
+  return Markup("<div class=\"note\"><h3>Findings</h3>\n{}</div>\n", items.List());
 }
 
-Html CheckpointTable(const Facts& facts, bool all) { return Rows(facts, all).Table(); }
+Html CheckpointTable(const ReportData& data, bool all) { return Rows(data, all).Table(); }
 
-Html AttemptTable(const Facts& facts) {
+Html AttemptTable(const ReportData& data) {
   Html rows = Markup("<tr><th>Directory</th><th class=\"n\">Size</th><th>State</th></tr>\n");
   std::size_t count = 0;
-  for (const Step& step : facts.steps) {
+  for (const Step& step : data.steps) {
     if (step.verdict != Verdict::kUncommitted) continue;
     ++count;
     rows += Markup("<tr><td><code>{}</code></td><td class=\"n\">{}</td><td>{}{}</td></tr>\n",
@@ -226,17 +226,16 @@ Html AttemptTable(const Facts& facts) {
                    step.entry.is_kept ? Markup(", pinned by KEEP") : Html());
   }
   if (count == 0) return {};
-  return Section(
-      "Attempts without a commit",
-      Markup("<p>A save that is under way, or what is left of one that died. "
-             "<code>ckpt clean</code> removes what is left.</p>\n<div class=\"scroll\">\n"
-             "<table>\n{}</table>\n</div>\n",
-             rows));
+  return Section("Attempts without a commit",
+                 Markup("<p>Running saves, and the remains of killed ones. <code>ckpt clean</code> "
+                        "removes the remains.</p>\n<div class=\"scroll\">\n"
+                        "<table>\n{}</table>\n</div>\n",
+                        rows));
 }
 
-Html Details(const Facts& facts) {
+Html Details(const ReportData& data) {
   Html content;
-  if (const Step* newest = facts.NewestWhole()) {
+  if (const Step* newest = data.NewestWhole()) {
     Html rows = Markup("<tr><td>tensors</td><td class=\"w\">{}, {}</td></tr>\n",
                        newest->tensor_count, Text(BytesText(newest->raw_bytes)));
     rows += Markup("<tr><td>blobs</td><td class=\"w\">{}</td></tr>\n", newest->blob_count);
@@ -249,11 +248,11 @@ Html Details(const Facts& facts) {
     }
     content += Markup("<div class=\"scroll\">\n<table>\n{}</table>\n</div>\n", rows);
   }
-  if (facts.foreign_count > 0) {
-    std::vector<std::string> names = facts.foreign;
+  if (data.foreign_count > 0) {
+    std::vector<std::string> names = data.foreign;
     names.resize(std::min(names.size(), kForeignMax));
-    const std::uint64_t more = facts.foreign_count - names.size();
-    content += Markup("<p class=\"dim\">Other names in the directory, not looked at: {}{}</p>\n",
+    const std::uint64_t more = data.foreign_count - names.size();
+    content += Markup("<p class=\"dim\">Other names in the directory, not examined: {}{}</p>\n",
                       Text(fmt::format("{}", fmt::join(names, ", "))),
                       more == 0 ? Html() : Markup(" and {} more", more));
   }

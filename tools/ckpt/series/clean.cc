@@ -95,7 +95,7 @@ class Cleaning {
       const auto& entries = listing.entries;
       const auto found = std::ranges::find(entries, name, &SeriesEntry::name);
       if (found != entries.end() && found->verdict != Verdict::kUncommitted) {
-        attempt.left = "it has a marker; the lifecycle rule of the bucket ends such uploads";
+        attempt.left = "it has a marker; a lifecycle rule of the bucket aborts such uploads";
       }
     }
   }
@@ -112,7 +112,7 @@ class Cleaning {
     if (done) {
       attempt.done = *std::move(done);
       if (attempt.is_void && IsThere(attempt.name)) {
-        attempt.left = "it holds files of other programs, and so the void marker stays";
+        attempt.left = "the void marker stays, because the directory has files of other programs";
       }
       return;
     }
@@ -160,7 +160,7 @@ class Cleaning {
       has_void |= is_done && !attempt.is_void;
     }
     if (!uploads_problem_.ok()) {
-      Print("note: unfinished uploads are not seen: {}\n", uploads_problem_.ToString());
+      Print("note: unfinished uploads cannot be listed: {}\n", uploads_problem_.ToString());
     }
     if (!has_work) {
       Print("nothing to clean\n");
@@ -168,8 +168,8 @@ class Cleaning {
       Print("{}\n", kDryRunHint);
     } else if (has_void) {
       Print(
-          "void markers are left; once no writer of these attempts is alive, the same again\n"
-          "removes them\n");
+          "void markers remain; once no writer of these attempts is alive, repeat the command\n"
+          "to remove them\n");
     }
   }
 

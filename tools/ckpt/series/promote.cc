@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "sealpoint/progress.h"
+#include "sealpoint/phases.h"
+#include "sealpoint/saver.h"
 #include "sealpoint/series.h"
-#include "sealpoint/staged_saves.h"
 #include "sealpoint/verify.h"
 #include "tools/ckpt/command.h"
 #include "tools/ckpt/content.h"
@@ -99,9 +99,9 @@ std::string TextOf(const Found& found) {
     case Outcome::kOlder:
       return "older than the newest in the series, not promoted";
     case Outcome::kWhole:
-      return "is whole here, would be promoted";
+      return "complete here, would be promoted";
     case Outcome::kPart:
-      return "a part is here, would be promoted together with those of other nodes";
+      return "one part is here, would be promoted together with the parts of other nodes";
     case Outcome::kFailed:
     case Outcome::kNotCommitted:
       break;
@@ -112,7 +112,8 @@ std::string TextOf(const Found& found) {
 // Where the copies of the series lie. Errors: InvalidArgument (the two places overlap; the copies
 // are not known to be of this series), NotFound.
 Result<std::string> PlaceOf(const Options& options) {
-  const Result<StagedCopies> copies = FindStagedCopies(options.local, options.final_series);
+  const Result<StagedCopies> copies =
+      FindStagedCopies({.local = options.local, .final_series = options.final_series});
   if (!copies) return copies.error();
   if (options.adopts) return options.local;
   if (copies->record == copies->series) return copies->folder;
@@ -120,15 +121,14 @@ Result<std::string> PlaceOf(const Options& options) {
   if (!listing) return listing.error();
   if (listing->entries.empty()) {
     return Status(Code::kNotFound,
-                  fmt::format("there are no copies of {}; of a series that was moved, give the "
-                              "folder of its copies and --adopt",
+                  fmt::format("there are no copies of {}; if the series was moved, pass the "
+                              "directory of its copies and --adopt",
                               copies->series))
         .AtPath(options.local);
   }
-  return Status(Code::kInvalidArgument,
-                fmt::format("the checkpoints here are not known to be copies of {}: they have no "
-                            "record of it; if they are, give --adopt",
-                            copies->series))
+  return Status(Code::kInvalidArgument, fmt::format("the checkpoints here have no record that they "
+                                                    "are copies of {}; if they are, pass --adopt",
+                                                    copies->series))
       .AtPath(options.local);
 }
 
@@ -160,7 +160,7 @@ class Promotions {
     if (!here) return here.error();
     if (here->entries.empty()) {
       return Status(Code::kNotFound,
-                    "there is no checkpoint, expected the local directory of a training")
+                    "no checkpoint is here, expected the local directory of a training")
           .AtPath(local_);
     }
     const Result<SeriesListing> there = Series(options_.final_series).List();
@@ -204,7 +204,7 @@ class Promotions {
     ProgressLine line;
     const std::uint64_t memory = static_cast<std::uint64_t>(options_.threads) * kMemoryPerThread;
     Result<PromoteReport> report = sealpoint::Promote(
-        found.entry.path, JoinPath(options_.final_series, found.entry.name),
+        {.from = found.entry.path, .to = JoinPath(options_.final_series, found.entry.name)},
         {.threads = options_.threads,
          .memory_budget_bytes = options_.memory_bytes != 0 ? options_.memory_bytes : memory,
          .deadline = std::chrono::milliseconds(

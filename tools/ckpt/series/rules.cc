@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "sealpoint/text.h"
+#include "sealpoint/bytes.h"
 #include "tools/ckpt/content.h"
 
 namespace sealpoint::tools {
@@ -33,8 +33,8 @@ Result<KeepBest> ParseBest(std::string_view text) {
   if (has_count) which = TakeLast(rest);
   if (rest.empty() || (which != "min" && which != "max")) {
     return Status(Code::kInvalidArgument,
-                  fmt::format("--keep-best {}: expected KEY:min or KEY:max, then :N if more than "
-                              "one is to stay, such as metric.loss:min:3",
+                  fmt::format("--keep-best {}: expected KEY:min or KEY:max, optionally with :N for "
+                              "the number to keep, such as metric.loss:min:3",
                               Printable(text)));
   }
   best.metric = rest;

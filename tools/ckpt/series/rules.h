@@ -7,7 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "sealpoint/retention.h"
+#include "sealpoint/series.h"
 #include "sealpoint/status.h"
 
 // Options that say which checkpoints of a series stay.

@@ -100,7 +100,11 @@ void CheckTogether(const Options& options) {
   if (!options.state.empty() && options.is_part_drawn) {
     throw CLI::ValidationError("--state", "continues the same part: expected --subset N/T, not P%");
   }
+  if (options.fingerprints && !options.part.is_whole()) {
+    throw CLI::ExcludesError("--fingerprints", "--subset");
+  }
   if (options.level == VerifyLevel::kFull) return;
+  if (options.fingerprints) throw CLI::RequiresError("--fingerprints", "--level full");
   if (!options.part.is_whole()) throw CLI::RequiresError("--subset", "--level full");
   if (!options.state.empty()) throw CLI::RequiresError("--state", "--level full");
 }
@@ -126,6 +130,10 @@ void AddOptions(CLI::App& app, Options& options) {
       ->check(CLI::IsMember({"files", "structure", "full"}));
   AddCronOptions(app, options);
   AddThreads(app, options.threads);
+  app.add_flag("--fingerprints", options.fingerprints,
+               "Also compute the fingerprints of the tensors and compare\n"
+               "them with those that the writer stored; reads all payload\n"
+               "once more");
   app.add_flag("--all", options.all, "List every violation and every note");
   app.add_flag("--json", options.json, "Print one JSON document, also after an error");
   app.add_flag("-q,--quiet", options.quiet, "Print violations only");

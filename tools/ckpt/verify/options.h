@@ -23,6 +23,7 @@ struct Options {
   std::string state;                       // path of a StateFile; may be empty
   std::uint64_t bytes_per_second_max = 0;  // 0: no limit
   int threads = 1;
+  bool fingerprints = false;
   bool all = false;
   bool json = false;
   bool quiet = false;

@@ -59,7 +59,7 @@ Since::Since(const SeriesListing& listing, std::optional<std::uint64_t> step) {
   status_ = Status(Code::kNotFound,
                    fmt::format("no checkpoint has reached step {}{}", *step,
                                newest == nullptr ? std::string()
-                                                 : fmt::format(", the newest is of step {}",
+                                                 : fmt::format(", the newest has step {}",
                                                                FormatStep(newest->step))));
 }
 

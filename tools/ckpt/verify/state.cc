@@ -35,10 +35,10 @@ Result<std::unique_ptr<StateFile>> StateFile::Open(const std::string& path) {
     auto decoded = VerifiedChunks::Decode(*text);
     if (decoded) {
       verified = *std::move(decoded);
-      note = fmt::format("goes on with the verification begun at {}",
+      note = fmt::format("continues the verification started at {}",
                          FormatTime(verified->begun_unix_s() * 1'000'000'000));
     } else if (decoded.error().code() == Code::kCorrupt) {
-      note = decoded.error().message() + "; the verification begins anew";
+      note = decoded.error().message() + "; the verification starts over";
     } else {
       return Status(decoded.error()).AtPath(path);
     }

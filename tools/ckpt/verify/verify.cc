@@ -8,7 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "sealpoint/progress.h"
+#include "sealpoint/checkpoint.h"
+#include "sealpoint/content.h"
+#include "sealpoint/phases.h"
 #include "sealpoint/series.h"
 #include "tools/ckpt/command.h"
 #include "tools/ckpt/verify/options.h"
@@ -83,7 +85,7 @@ class Verification {
     if (signal == 0) return;
     Flush();
     const Status status = state_->Save();
-    PrintError(program_, status.ok() ? "interrupted; the same command goes on from here"
+    PrintError(program_, status.ok() ? "interrupted; repeat the command to continue from here"
                                      : "interrupted; " + status.ToString());
     EndBySignal(signal);
   }
@@ -150,14 +152,45 @@ class Verification {
     } else {
       options.violations_per_file_max = kViolationsPerFileMax;
     }
-    const Result<VerifyReport> result = Verify(path, options);
-    if (result) return *result;
+    Result<VerifyReport> result = Verify(path, options);
+    if (result && options_.fingerprints && result->verdict == Verdict::kCommitted) {
+      CheckFingerprintsOf(path, options, *result);
+    }
+    if (result) return *std::move(result);
     line.Clear();
     EndIfInterrupted();
     if (options.on_violation) options.on_violation(result.error());
     VerifyReport report{.path = path, .level = options_.level, .violation_count = 1};
     report.violations.push_back(result.error());
     return report;
+  }
+
+  static void NoteWithoutFingerprint(const Checkpoint& checkpoint, VerifyReport& report) {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < checkpoint.tensor_count(); ++i) {
+      if (!checkpoint.tensor(i).fingerprint) ++count;
+    }
+    if (count == 0) return;
+    report.notes.push_back(
+        fmt::format("{} of {} tensors have no stored fingerprint", count, report.tensor_count));
+  }
+
+  // What is wrong becomes a violation of the report.
+  void CheckFingerprintsOf(const std::string& path, const VerifyOptions& options,
+                           VerifyReport& report) const {
+    const auto checkpoint = Checkpoint::Open(path, {.limits = TypedLimits()});
+    Result<std::vector<Status>> violations =
+        checkpoint ? CheckFingerprints(**checkpoint, {.threads = options_.threads,
+                                                      .on_progress = options.on_progress})
+                   : checkpoint.error();
+    if (!violations) violations = std::vector<Status>{violations.error()};
+    if (checkpoint) NoteWithoutFingerprint(**checkpoint, report);
+    for (Status& violation : *violations) {
+      report.verdict = VerdictOf(violation);
+      ++report.violation_count;
+      if (options.on_violation) options.on_violation(violation);
+      report.violations.push_back(std::move(violation));
+    }
   }
 
   void WriteReportJson(const VerifyReport& report) {

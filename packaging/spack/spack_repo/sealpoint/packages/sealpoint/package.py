@@ -36,7 +36,7 @@ class Sealpoint(CMakePackage):
     depends_on("flatbuffers", type="build")
     depends_on("xxhash@0.8:", type="build")
     depends_on("zstd")
-    # The adapter is a header: only programs that use it link an MPI.
+    # The adapter is compiled with the programs that use it; only they link an MPI.
     depends_on("mpi", when="+mpi")
     with when("+s3"):
         depends_on("curl@7.85:")

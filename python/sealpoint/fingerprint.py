@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fingerprints: proof that two programs hold the same tensors, whatever their layouts are.
+
+The fingerprint of a tensor is 16 bytes that depend on its elements and their indices only (spec/fingerprint.md in the sources).
+Parts add up: each rank computes the fingerprints of what it holds, so that the weights of a trainer on 4 ranks can be compared with
+those of an engine on 8 without gathering either.
+
+    saved = sealpoint.fingerprint.of_checkpoint("checkpoint")
+    held = sealpoint.torch.fingerprints({"model": model})  # all ranks
+    sealpoint.fingerprint.differences(saved, held)  # []
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from sealpoint import _sealpoint
+from sealpoint._arguments import Path, check
+from sealpoint._checkpoint import Checkpoint
+from sealpoint._checkpoint import open as open_checkpoint
+from sealpoint._sealpoint import Fingerprint as Fingerprint
+
+__all__ = ["Fingerprint", "TensorFingerprint", "differences", "of_array", "of_checkpoint"]
+
+
+class TensorFingerprint(NamedTuple):
+    """What identifies a tensor: its dtype (such as "bf16"), its shape, and the fingerprint of its elements."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    fingerprint: Fingerprint
+
+
+def of_array(array: Any, *, shape: Sequence[int] | None = None, offset: Sequence[int] | None = None) -> Fingerprint:
+    """Computes the fingerprint of an array, or of the box of a tensor that the array holds. Not collective. Reads the array once.
+
+    Args:
+        array: As for ``sealpoint.save``; in host memory, with any strides.
+        shape: Shape of the whole tensor. Default: the shape of the array.
+        offset: First index of the box in each dimension. Default: zeros.
+
+    Raises:
+        InvalidArgumentError: the box is not within the shape, or the memory is not host memory.
+
+    Examples:
+        >>> import numpy, sealpoint.fingerprint as fingerprint
+        >>> w = numpy.arange(6.0).reshape(2, 3)
+        >>> top = fingerprint.of_array(w[:1], shape=(2, 3))
+        >>> bottom = fingerprint.of_array(w[1:], shape=(2, 3), offset=(1, 0))
+        >>> top + bottom == fingerprint.of_array(w)
+        True
+    """
+    check(shape=shape, offset=offset)
+    return _sealpoint.array_fingerprint(
+        array, None if shape is None else list(shape), None if offset is None else list(offset)
+    )
+
+
+def of_checkpoint(checkpoint: Path | Checkpoint, patterns: Sequence[str] = ()) -> dict[str, TensorFingerprint]:
+    """Returns the fingerprints of the tensors of a checkpoint. Not collective.
+
+    Fingerprints that the writer stored (``fingerprints=True`` of a save) are taken from the index. If a tensor has none, the
+    tensors are read and verified to compute them.
+
+    Args:
+        checkpoint: Location or open checkpoint.
+        patterns: Patterns of tensor names (``*`` matches any characters). Default: all tensors.
+
+    Raises:
+        NotFoundError: the checkpoint does not exist, or a pattern matches no tensor.
+        CorruptError: a tensor that was read is damaged.
+
+    Examples:
+        >>> import numpy, sealpoint, sealpoint.fingerprint as fingerprint
+        >>> _ = sealpoint.save({"w": numpy.ones(2, "f4")}, "checkpoint", fingerprints=True)
+        >>> fingerprint.of_checkpoint("checkpoint")["w"].shape
+        (2,)
+    """
+    if not isinstance(checkpoint, Checkpoint):
+        with open_checkpoint(checkpoint) as opened:
+            return of_checkpoint(opened, patterns)
+    found = checkpoint.fingerprints(patterns)
+    tensors = {name: checkpoint[name] for name in found}
+    return {name: TensorFingerprint(tensor.dtype_name, tensor.shape, found[name]) for name, tensor in tensors.items()}
+
+
+def differences(first: Mapping[str, TensorFingerprint], second: Mapping[str, TensorFingerprint]) -> list[str]:
+    """Returns the names of the tensors that differ in dtype, shape or elements, or that only one side has. Sorted.
+
+    Examples:
+        >>> import numpy, sealpoint.fingerprint as fingerprint
+        >>> one, two = (
+        ...     {"w": fingerprint.TensorFingerprint("f32", (2,), fingerprint.of_array(numpy.full(2, x, "f4")))} for x in (1, 2)
+        ... )
+        >>> fingerprint.differences(one, two), fingerprint.differences(one, one)
+        (['w'], [])
+    """
+    return sorted(name for name in first.keys() | second.keys() if first.get(name) != second.get(name))

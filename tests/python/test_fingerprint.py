@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fingerprints of arrays and checkpoints in Python."""
+
+import copy
+import pickle
+
+import numpy
+import pytest
+import sealpoint
+from sealpoint import fingerprint
+from sealpoint.fingerprint import Fingerprint, TensorFingerprint
+
+
+@pytest.fixture
+def arrays():
+    random = numpy.random.default_rng(1)
+    return {
+        "w": random.normal(size=(37, 21)).astype("f4"),
+        "half": random.integers(0, 2**16, size=(5, 3, 7), dtype="u2"),
+        "bytes": random.integers(0, 256, size=11, dtype="u1"),
+        "scalar": numpy.array(1.5),
+        "empty": numpy.zeros((0, 4)),
+    }
+
+
+def test_parts_add_up(arrays):
+    w = arrays["w"]
+    corners = [(i, j) for i in range(0, 37, 10) for j in range(0, 21, 8)]
+    parts = [fingerprint.of_array(w[i : i + 10, j : j + 8], shape=w.shape, offset=(i, j)) for i, j in corners]
+    assert sum(parts, Fingerprint()) == fingerprint.of_array(w)
+    assert fingerprint.of_array(w) - parts[0] == sum(parts[1:], Fingerprint())
+    transposed = numpy.asfortranarray(w)
+    assert fingerprint.of_array(transposed) == fingerprint.of_array(w) != fingerprint.of_array(w.T)
+
+
+def test_is_a_value():
+    one = fingerprint.of_array(numpy.array([1.0], "f4"))
+    assert str(one) == "spf1:000000003f800000000000003f800000"
+    assert Fingerprint(str(one)) == one == eval(repr(one)) == pickle.loads(pickle.dumps(one)) == copy.copy(one)
+    assert len({one, Fingerprint(str(one)), Fingerprint()}) == 2
+    assert one != str(one)
+    with pytest.raises(sealpoint.InvalidArgumentError, match="expected .spf1:"):
+        Fingerprint("spf1:12")
+
+
+@pytest.mark.parametrize("shape, offset", [((2,), None), ((2, 2), (1, 0)), ((4,), (1,)), ((3, 2), (0,))])
+def test_refuses_a_box_outside_of_the_shape(shape, offset):
+    with pytest.raises(sealpoint.InvalidArgumentError):
+        fingerprint.of_array(numpy.zeros((2, 2)), shape=shape, offset=offset)
+
+
+def test_a_checkpoint_stores_them_if_asked(arrays, tmp_path):
+    sealpoint.save(arrays, tmp_path / "with", fingerprints=True)
+    sealpoint.save(arrays, tmp_path / "without", codec="bytesplit+zstd", stored_cuts={"w": (16, 0)})
+    with sealpoint.open(tmp_path / "with") as one, sealpoint.open(tmp_path / "without") as other:
+        assert one["w"].fingerprint == fingerprint.of_array(arrays["w"])
+        assert other["w"].fingerprint is None
+        stored, computed = fingerprint.of_checkpoint(one), fingerprint.of_checkpoint(other)
+        assert stored == computed
+        assert stored["scalar"] == TensorFingerprint("f64", (), fingerprint.of_array(arrays["scalar"]))
+        assert stored["empty"].fingerprint == Fingerprint()
+        assert fingerprint.of_checkpoint(one, ["h*"]).keys() == {"half"}
+        with pytest.raises(sealpoint.NotFoundError):
+            fingerprint.of_checkpoint(one, ["nothing"])
+    assert not fingerprint.differences(stored, fingerprint.of_checkpoint(tmp_path / "without"))
+    arrays["half"][1, 1, 1] ^= 1
+    del arrays["bytes"]
+    sealpoint.save(arrays, tmp_path / "changed", fingerprints=True)
+    assert fingerprint.differences(stored, fingerprint.of_checkpoint(tmp_path / "changed")) == ["bytes", "half"]
+    assert sealpoint.verify(tmp_path / "with").ok
