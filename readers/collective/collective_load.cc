@@ -65,7 +65,10 @@ std::uint64_t CollectiveLoad::EndOfShare(std::uint64_t end) {
     SharedChunk& shared = shared_[i];
     const transfer::PlanChunk& chunk = plan_.chunks[shared.chunk];
     if (shared.place.reader != comm_.rank()) {
-      if (!shared.parts) shared.parts = transfer::ChunkParts::NeededBy(plan_, chunk);
+      if (!shared.parts) {
+        shared.parts =
+            std::make_unique<transfer::ChunkParts>(transfer::ChunkParts::NeededBy(plan_, chunk));
+      }
       received += shared.parts->size_bytes();
     }
     chunk_bytes += chunk.raw_size;

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "lib/observe/phase_recorder.h"
@@ -45,8 +44,8 @@ class CollectiveLoad {
   struct SharedChunk {
     ReadingOrder::Place place;
     std::size_t chunk = 0;
-    std::size_t range = 0;                        // in ranges_.shared
-    std::optional<transfer::ChunkParts> parts{};  // that this rank needs; once they were looked for
+    std::size_t range = 0;                          // in ranges_.shared
+    std::unique_ptr<transfer::ChunkParts> parts{};  // that this rank needs; null until computed
   };
   // A window of the reading order.
   struct Window {
