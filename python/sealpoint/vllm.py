@@ -7,17 +7,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal
 
 import torch
+import torch.distributed as dist
 
 from sealpoint._checkpoint import Checkpoint, Path
 from sealpoint._checkpoint import open as open_checkpoint
 from sealpoint._errors import InvalidArgumentError, NotFoundError, UnsupportedError
 from sealpoint._patterns import pattern, renamer
+from sealpoint.fingerprint import TensorFingerprint
+from sealpoint.torch._arguments import check
+from sealpoint.torch._copies import Expected, Verification, check_verified, verify_copies
 from sealpoint.torch._dtypes import DTYPE_OF
+from sealpoint.torch._session import session_of, tells_other_ranks
 from sealpoint.torch._slices import SliceReport, load_slices, whole_tensors
 
 FORMAT = "sealpoint"
@@ -86,16 +92,108 @@ def load_weights(
     with open_checkpoint(path) as checkpoint:
         names = _checked_names(checkpoint, rename)
 
-        own = [*model.parameters(), *model.buffers()] if isinstance(model, torch.nn.Module) else []
-        before = [(item, item.data) for item in own]
+        return load_slices(model.load_weights, checkpoint, names, threads, _restorer(model))
 
-        def restore() -> bool:
-            kept = [(item, data) for item, data in before if _address_of(item) != _address_of(data)]
-            for element, data in kept:
-                element.data = data
-            return not kept
 
-        return load_slices(model.load_weights, checkpoint, names, threads, restore)
+def _restorer(model: Any) -> Callable[[], bool]:
+    """Returns a function that restores the memory of parameters and buffers, and tells whether it was unchanged."""
+    own = [*model.parameters(), *model.buffers()] if isinstance(model, torch.nn.Module) else []
+    before = [(item, item.data) for item in own]
+
+    def restore() -> bool:
+        kept = [(item, data) for item, data in before if _address_of(item) != _address_of(data)]
+        for element, data in kept:
+            element.data = data
+        return not kept
+
+    return restore
+
+
+@tells_other_ranks
+def verify(
+    model: Any, expected: Path | Checkpoint | Mapping[str, TensorFingerprint], *, rename: Mapping[str, str] | None = None,
+    unverified: Literal["error", "allow"] = "error", process_group: dist.ProcessGroup | None = None, no_dist: bool = False,
+) -> Verification:
+    """Proves that a model holds the expected weights, on any tensor-parallel ranks. Collective: all ranks call it.
+
+    ``model.load_weights`` is called with tensors that record the memory into which it copies each part of each tensor; nothing is
+    written. The fingerprints of these parts add up over the ranks, and their sums are compared with the expected fingerprints.
+    Fused, transposed and divided weights therefore need no mapping. Each rank reads its weights once; about 100 bytes per part are
+    exchanged. Replicas on several ranks are compared with each other.
+
+    Args:
+        model: Model with ``load_weights``, after its weights were loaded. Weights that were quantized or repacked after loading
+            differ, or are unverified.
+        expected: Checkpoint, or fingerprints such as the result of ``sealpoint.torch.fingerprints`` in the trainer, the same on all
+            ranks. Rank 0 reads a checkpoint without stored fingerprints, and tensors that the model holds in another dtype.
+        rename: As for ``weights``.
+        unverified: "error" raises an error if some tensor or parameter cannot be compared; "allow" returns the reasons.
+        process_group: Ranks that hold the model together. Default: all ranks.
+        no_dist: Verify the model of this process alone; other processes do not make the call.
+
+    Returns:
+        The same on all ranks.
+
+    Raises:
+        CorruptError: elements differ from those expected, or between ranks. The error names the tensors.
+        UnsupportedError: a tensor was not compared: the loader computes with it, drops some of its elements, or raises an error. Or
+            the loader copies nothing into a parameter.
+        Error: as for ``weights``.
+
+    Examples:
+        >>> import torch, sealpoint.torch as sp
+        >>> from sealpoint.vllm import verify
+        >>> class Model(torch.nn.Linear):
+        ...     def load_weights(self, weights):
+        ...         for name, tensor in weights:
+        ...             self.get_parameter(name).data.copy_(tensor)
+        >>> model = Model(4, 4)
+        >>> verify(model, sp.fingerprints(model.state_dict())).verified
+        ('bias', 'weight')
+    """
+    with contextlib.ExitStack() as opened, session_of(process_group, is_alone=no_dist).call("verify") as call:
+
+        def make() -> tuple[Expected, list[str]]:
+            check(unverified=unverified)
+            source = expected
+            if not isinstance(source, Mapping):
+                source = opened.enter_context(open_checkpoint(source))
+            return Expected(source, _names(list(source), rename)), [] if rename is None else list(rename)
+
+        own = dict(model.named_parameters()) if isinstance(model, torch.nn.Module) else {}
+        result, differing = verify_copies(call, make, lambda weights: model.load_weights(weights), own, _restorer(model))
+        check_verified(result, differing, allow_unverified=unverified == "allow")
+        return result
+
+
+class WorkerExtension:
+    """Adds ``sealpoint_verify`` to the workers of vLLM.
+
+        llm = LLM("model", worker_extension_cls="sealpoint.vllm.WorkerExtension")
+        llm.collective_rpc("sealpoint_verify", args=("run/step-1000", {"model.*": "*"}))
+
+    Examples:
+        >>> import torch, sealpoint.torch as sp
+        >>> from sealpoint.vllm import WorkerExtension
+        >>> class Model(torch.nn.Linear):
+        ...     def load_weights(self, weights):
+        ...         for name, tensor in weights:
+        ...             self.get_parameter(name).data.copy_(tensor)
+        >>> model = Model(4, 4)
+        >>> class Worker(WorkerExtension):  # made by vLLM
+        ...     def get_model(self):
+        ...         return model
+        >>> Worker().sealpoint_verify(sp.fingerprints(model.state_dict())).verified
+        ('bias', 'weight')
+    """
+
+    def sealpoint_verify(
+        self, expected: Path | Mapping[str, TensorFingerprint], rename: Mapping[str, str] | None = None,
+        unverified: Literal["error", "allow"] = "error",
+    ) -> Verification:
+        """Calls ``verify`` with the worker's model. All workers call it."""
+        worker: Any = self
+        return verify(worker.get_model(), expected, rename=rename, unverified=unverified)
 
 
 def _address_of(tensor: torch.Tensor) -> int:
@@ -180,4 +278,4 @@ def register() -> None:
                 model.load_weights(weights(path, **options))
 
 
-__all__ = ["FORMAT", "SliceReport", "load_weights", "register", "weights"]
+__all__ = ["FORMAT", "SliceReport", "Verification", "WorkerExtension", "load_weights", "register", "verify", "weights"]

@@ -30,9 +30,12 @@ from vllm.config import DeviceConfig, LoadConfig, ModelConfig, ParallelConfig, V
 from vllm.distributed import init_distributed_environment, initialize_model_parallel  # noqa: E402
 from vllm.model_executor.model_loader import get_model_loader  # noqa: E402
 from vllm.model_executor.models import llama, registry  # noqa: E402, F401
+from vllm.v1.worker.gpu_worker import Worker  # noqa: E402
 
 # As vLLM's own runner for the CPU does.
 torch.accelerator.empty_cache = lambda: None
+# Packed weights need kernels.
+torch.cpu._is_amx_tile_supported = lambda: False
 # What a model can do, it finds out in another process, which has no stand-ins.
 registry._run_in_subprocess = lambda function: function()
 
@@ -86,9 +89,25 @@ def run_rank(folder, rank):
     model = model_of(folder, "dummy", {})
     report = sealpoint.vllm.load_weights(model, folder / "checkpoint", rename={"state.*": "*"})
     assert all(torch.equal(value, expected[name]) for name, value in model.state_dict().items())
+    verify(model, folder / "checkpoint", rank)
     share = report.bytes_requested / report.bytes_offered
     assert share <= SHARE_MAX, share
     (folder / f"share{rank}").write_text(str(share))
+
+
+def verify(model, checkpoint, rank):
+    """The model of each rank holds the checkpoint's tensors, until one element of a fused weight changes on one rank."""
+    rename = {"state.*": "*"}
+    result = sealpoint.vllm.verify(model, checkpoint, rename=rename)
+    assert len(result.verified) == 3 + 9 * LAYERS and not result.unused and not result.unverified, result
+    fused = model.get_parameter("model.layers.1.mlp.gate_up_proj.weight").data
+    fused[-1, 7] += rank == 2
+    try:
+        sealpoint.vllm.verify(model, checkpoint, rename=rename)
+    except sealpoint.CorruptError as error:
+        assert error.tensor == "state.model.layers.1.mlp.up_proj.weight", error
+    else:
+        raise AssertionError("a wrong element was not seen")
 
 
 def main(folder):
@@ -106,6 +125,7 @@ def main(folder):
         assert "'path'" in str(error), error
     else:
         raise AssertionError("an option that is none")
+    assert callable(Worker.get_model) and not hasattr(Worker, "sealpoint_verify")  # for sealpoint.vllm.WorkerExtension
     docstring_examples.run(sealpoint.vllm, folder, only=["register"])
     shares = [float((folder / f"share{rank}").read_text()) for rank in range(SIZE)]
     print(f"vLLM {vllm.__version__}: Llama on {SIZE} tensor-parallel ranks; each read {max(shares):.3f} of the bytes at most")

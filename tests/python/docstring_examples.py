@@ -11,7 +11,7 @@ RETURNED = {
     "Blob", "Chunks", "CleanUp", "CommitInfo", "FileInfo", "Foreign", "Format", "HostCopy", "LeftOut", "LoadReport", "Newest",
     "ObjectPage", "ObjectStore", "ObjectUpload", "Objects", "Plan", "PlanSummary", "PruneDecision", "PruneReport", "RepackReport",
     "RepairReport", "RepairedBlob", "Report", "SaveFuture", "SentinelFinding", "SeriesEntry", "Shard", "SliceReport", "State",
-    "Status", "StoredObject", "Tensor", "ThinReport", "Unfinished", "UnfinishedUpload", "VerifyReport",
+    "Status", "StoredObject", "Tensor", "ThinReport", "Unfinished", "UnfinishedUpload", "Verification", "VerifyReport",
 }  # fmt: skip
 FLAGS = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
 

@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: see scripts
 import sealpoint  # noqa: E402
 import sealpoint.torch as sp  # noqa: E402
 import sealpoint.vllm  # noqa: E402
+from engine_layers import Layers, whole_state  # noqa: E402
 
 MODEL = {"model.a.weight": torch.arange(6.0).reshape(2, 3), "model.b": torch.ones(4, dtype=torch.bfloat16),
          "model.scalar": torch.tensor(3), "optimizer.exp_avg": torch.zeros(5)}
@@ -66,53 +67,6 @@ def test_what_is_wrong_is_said_before_the_first(path, monkeypatch):
 def test_without_vllm():
     with pytest.raises(ImportError, match="sealpoint.vllm needs vllm"):
         sealpoint.vllm.register()
-
-
-class Layers(torch.nn.Module):
-    """Of one of ``size`` tensor-parallel ranks, with weight loaders in the ways of vLLM's layers."""
-
-    def __init__(self, rank, size, odd=None):
-        super().__init__()
-        self.rank, self.size, self.odd = rank, size, odd
-        self.embed, self.up, self.down = (torch.nn.Parameter(torch.zeros(shape)) for shape in (
-            (64 // size, 8), (32 // size, 16), (16, 32 // size)))  # fmt: skip
-        self.qkv = torch.nn.Parameter(torch.zeros(3 * 16 // size, 16))
-        self.experts = torch.nn.Parameter(torch.zeros(4, 24 // size, 8))
-        self.norm = torch.nn.Parameter(torch.zeros(16, dtype=torch.bfloat16))
-        self.scale = torch.nn.Parameter(torch.zeros(1))
-
-    def rows(self, loaded):
-        count = loaded.shape[0] // self.size
-        return loaded.narrow(0, self.rank * count, count)
-
-    def load_weights(self, weights):
-        for name, loaded in weights:
-            if name in ("embed", "up"):
-                part = self.rows(loaded)
-                assert part.shape == getattr(self, name).shape
-                getattr(self, name).data.copy_(part)
-            elif name == "down":
-                self.down.data.copy_(loaded.t().chunk(self.size)[self.rank].t())
-            elif name in "qkv":
-                self.qkv.data.view(3, -1, 16)["qkv".index(name)].copy_(self.rows(loaded)[:])
-            elif name.startswith("expert"):
-                self.experts.data[int(name[6:])].copy_(self.rows(loaded))
-            elif name == "norm":
-                self.norm.data.copy_(loaded.to(torch.bfloat16))
-            elif name == "scale":
-                if self.rank == 0:
-                    self.scale.data.copy_(loaded.view(self.scale.shape))  # as vLLM's default_weight_loader for one element
-                else:
-                    self.scale.data.fill_(loaded.item())  # as SGLang's
-            if self.odd:
-                self.odd(self, name, loaded)
-
-
-def whole_state():
-    random = torch.Generator().manual_seed(5)
-    shapes = {"embed": (64, 8), "up": (32, 16), "down": (16, 32), "q": (16, 16), "k": (16, 16), "v": (16, 16), "norm": (16,),
-              "scale": (), **{f"expert{i}": (24, 8) for i in range(4)}}  # fmt: skip
-    return {name: torch.randn(shape, generator=random) for name, shape in shapes.items()}
 
 
 def parameters_of(model):
@@ -216,3 +170,194 @@ def test_whole_tensors_are_read_if_need_be(tmp_path, odd, why, caplog):
     same(parameters_of(found), parameters_of(expected))
     assert report.bytes_requested == report.bytes_offered and why in caplog.text
     assert all(type(parameter.data) is torch.Tensor for parameter in found.parameters())
+
+
+@pytest.fixture
+def engine(tmp_path):
+    """A model of one rank that was filled from a checkpoint, and the checkpoint's tensors."""
+    state = whole_state()
+    state["norm"] = state["norm"].to(torch.bfloat16)
+    sp.save(state, tmp_path / "c", fingerprints=True)
+    sp.save(state, tmp_path / "without")
+    model = Layers(0, 1)
+    sealpoint.vllm.load_weights(model, tmp_path / "c")
+    return model, state
+
+
+def test_a_model_is_verified_and_does_not_change(engine, tmp_path):
+    model, state = engine
+    before = parameters_of(model)
+    for expected in (tmp_path / "c", tmp_path / "without", sp.fingerprints(state), sealpoint.open(tmp_path / "c")):
+        assert sealpoint.vllm.verify(model, expected) == (tuple(sorted(state)), (), {})
+        same(parameters_of(model), before)
+
+
+def test_each_wrong_element_is_named(engine, tmp_path):
+    model, state = engine
+    expected = sp.fingerprints(state)
+    random = torch.Generator().manual_seed(1)
+    for name, parameter in model.named_parameters():
+        bits = parameter.data.view({2: torch.int16, 4: torch.int32}[parameter.element_size()]).view(-1)
+        for at in torch.randint(len(bits), (12,), generator=random).tolist():
+            bits[at] ^= 1
+            third = 3 * at // len(bits)
+            named = {"qkv": "qkv"[third], "experts": f"expert{4 * at // len(bits)}"}.get(name, name)
+            with pytest.raises(sealpoint.CorruptError, match="are not those expected") as caught:
+                sealpoint.vllm.verify(model, expected)
+            assert caught.value.tensor == named
+            bits[at] ^= 1
+    swapped = model.experts.data[[1, 0, 2, 3]]
+    model.experts.data.copy_(swapped)
+    with pytest.raises(sealpoint.CorruptError, match="expected; also expert1") as caught:
+        sealpoint.vllm.verify(model, expected)
+    assert caught.value.tensor == "expert0"
+
+
+def test_a_cast_is_verified_against_a_checkpoint(engine, tmp_path):
+    model, _ = engine
+    state = {**whole_state(), "more": torch.zeros(3)}
+    sp.save(state, tmp_path / "f32")
+    sealpoint.vllm.load_weights(model, tmp_path / "f32")
+    model.norm.data.copy_(state["norm"])
+
+    def load(weights):
+        for name, loaded in weights:
+            if name == "norm":
+                model.norm.data.copy_(loaded)
+            else:
+                Layers.load_weights(model, [(name, loaded)])
+
+    model.load_weights = load
+    result = sealpoint.vllm.verify(model, tmp_path / "f32")
+    assert "norm" in result.verified and result.unused == ("more",) and not result.unverified
+    with pytest.raises(sealpoint.UnsupportedError, match="as bf16, and the expected fingerprint is of f32") as caught:
+        sealpoint.vllm.verify(model, sp.fingerprints(state))
+    assert caught.value.tensor == "norm"
+    model.norm.data[3] += 1
+    with pytest.raises(sealpoint.CorruptError) as caught:
+        sealpoint.vllm.verify(model, tmp_path / "f32")
+    assert caught.value.tensor == "norm"
+
+
+class Odd(torch.nn.Module):
+    """Its loader treats each tensor as its function says."""
+
+    def __init__(self, **functions):
+        super().__init__()
+        self.functions = functions
+        for name in functions:
+            self.register_parameter(name, torch.nn.Parameter(torch.zeros(4, 6)))
+
+    def load_weights(self, weights):
+        for name, loaded in weights:
+            self.functions[name](self.get_parameter(name), loaded)
+
+
+def test_a_tensor_that_cannot_be_compared_has_a_reason():
+    half = torch.zeros(2, 6, dtype=torch.float16)
+
+    def copies(parameter, loaded):
+        parameter.data.copy_(loaded)
+
+    def through_memory_of_its_own(parameter, loaded):
+        parameter.data.copy_(torch.empty_like(loaded).copy_(loaded))
+
+    def raises(parameter, loaded):
+        raise KeyError("no such name")
+
+    def keeps(parameter, loaded):
+        parameter.data = loaded
+
+    def changes(parameter, loaded):
+        parameter.data.copy_(loaded.mul_(2))
+
+    def several(parameter, loaded):
+        parameter.data[:2].copy_(loaded[:2])
+        half.copy_(loaded[2:])
+
+    def drops(parameter, loaded):
+        parameter.data[:3].copy_(loaded[:3])
+
+    model = Odd(
+        copies=copies, clones=lambda parameter, loaded: parameter.data.copy_(loaded.clone()), raises=raises, keeps=keeps,
+        changes=changes, drops=drops, own=through_memory_of_its_own,
+        computes=lambda parameter, loaded: parameter.data.copy_(loaded * 2),
+        ignores=lambda parameter, loaded: None,
+        broadcasts=lambda parameter, loaded: parameter.data.copy_(loaded[:1]),
+        gathers=lambda parameter, loaded: parameter.data[:2].copy_(loaded[::2]),
+        repeats=lambda parameter, loaded: parameter.data.view(2, 2, 6).copy_(loaded[::3].unsqueeze(1).expand(2, 2, 6)),
+        rounds=lambda parameter, loaded: parameter.data.copy_(loaded.to(torch.float16)),
+        several=several,
+        transposes=lambda parameter, loaded: parameter.data.copy_(loaded.t()),
+        turns=lambda parameter, loaded: parameter.data.copy_(loaded.view(torch.int32)),
+        halves=lambda parameter, loaded: (parameter.data[:2].copy_(loaded[:2]), parameter.data[2:].copy_(loaded[2:])),
+    )  # fmt: skip
+    state = {name: torch.randn((6, 4) if name == "transposes" else (4, 6)) for name in model.functions}
+    for name in ("clones", "copies", "halves", "transposes"):
+        model.get_parameter(name).data.copy_(state[name].t() if name == "transposes" else state[name])
+    before = parameters_of(model)
+    addresses = {name: parameter.data_ptr() for name, parameter in model.named_parameters()}
+    with pytest.raises(sealpoint.UnsupportedError, match='not compared: .*; also .* and 4 more; unverified="allow"'):
+        sealpoint.vllm.verify(model, sp.fingerprints(state))
+    result = sealpoint.vllm.verify(model, sp.fingerprints(state), unverified="allow")
+    assert result.verified == ("clones", "copies", "halves", "transposes") and result.unused == ()
+    for name, reason in {
+        "own": "computes with it", "computes": "computes with it", "raises": "raised KeyError: 'no such name'",
+        "keeps": "no tensor is copied", "changes": "changes its elements", "drops": "hold 18 elements in different parts, exp",
+        "ignores": "rank 0: parameter into which no tensor is copied", "broadcasts": "broadcasts it",
+        "gathers": "not a box of the tensor", "turns": "torch.int32",
+        "repeats": "not a box of the tensor", "rounds": "computes with it", "several": "in several dtypes",
+    }.items():  # fmt: skip
+        assert reason in result.unverified.pop(name)
+    assert not result.unverified
+    for name, parameter in model.named_parameters():
+        assert parameter.data_ptr() == addresses[name]
+    same(parameters_of(model), before)
+    assert not half.any()
+
+
+def test_a_number_is_verified_if_memory_is_filled_with_it():
+    def load(fill):
+        model = Odd()
+        model.scale, model.count = (torch.nn.Parameter(torch.tensor(value), requires_grad=False) for value in ([2.5], 7))
+        model.functions = {name: fill for name in ("scale", "count")}
+        return model
+
+    expected = sp.fingerprints({"scale": torch.tensor(2.5), "count": torch.tensor(7)})
+    good = load(lambda parameter, loaded: parameter.data.fill_(loaded.item()))
+    assert sealpoint.vllm.verify(good, expected).verified == ("count", "scale")
+    good.count.data.fill_(8)
+    with pytest.raises(sealpoint.CorruptError) as caught:
+        sealpoint.vllm.verify(good, expected)
+    assert caught.value.tensor == "count"
+    doubled = load(lambda parameter, loaded: parameter.data.fill_(2 * loaded.item()))
+    assert sealpoint.vllm.verify(doubled, expected, unverified="allow").verified == ()
+    many = Odd(**{f"w{number:02}": lambda parameter, loaded: 1 / 0 for number in range(20)})
+    expected = sp.fingerprints({name: torch.zeros(4, 6) for name in many.functions})
+    result = sealpoint.vllm.verify(many, expected, unverified="allow")
+    assert "ZeroDivisionError" in result.unverified["w15"] and "raised for 16 tensors before" in result.unverified["w16"]
+
+
+def test_wrong_arguments_of_a_verification(engine, tmp_path):
+    model, state = engine
+    with pytest.raises(sealpoint.InvalidArgumentError, match="unverified is 'no', expected one of error, allow"):
+        sealpoint.vllm.verify(model, tmp_path / "c", unverified="no")
+    with pytest.raises(sealpoint.InvalidArgumentError, match="load_weights"):
+        sealpoint.vllm.verify(torch.nn.Linear(2, 2), tmp_path / "c")
+    with pytest.raises(sealpoint.NotFoundError, match="'none' matches no name"):
+        sealpoint.vllm.verify(model, tmp_path / "c", rename={"none": "x"})
+    with pytest.raises(sealpoint.NotFoundError):
+        sealpoint.vllm.verify(model, tmp_path / "none")
+    with pytest.raises(sealpoint.InvalidArgumentError, match="expected\\['w'\\] is 5, expected a TensorFingerprint"):
+        sealpoint.vllm.verify(model, {"w": 5})
+
+
+def test_workers_of_vllm_verify_their_model(engine, tmp_path):
+    model, state = engine
+    sp.save({"model": state}, tmp_path / "run")
+
+    class Worker(sealpoint.vllm.WorkerExtension):
+        def get_model(self):
+            return model
+
+    assert len(Worker().sealpoint_verify(str(tmp_path / "run"), {"model.*": "*"}).verified) == len(state)

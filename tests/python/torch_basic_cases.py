@@ -9,8 +9,10 @@ from unittest import mock
 
 import sealpoint
 import sealpoint.torch as sp
+import sealpoint.vllm
 import torch
 import torch.distributed as dist
+from engine_layers import Layers, whole_state
 from sealpoint import fingerprint
 from sealpoint._ranks.session import Session
 from sealpoint.torch._communicator import TorchCommunicator
@@ -64,6 +66,64 @@ def case_fingerprints_are_the_same_on_each_mesh(job):
         assert sp.fingerprints(state)["w"].fingerprint == expected
     assert sp.fingerprints({"w": tensor})["w"].fingerprint == expected
     assert sp.fingerprints({"w": tensor.t()})["w"].fingerprint != expected
+
+
+def case_an_engine_proves_that_it_holds_the_weights_of_a_trainer(job):
+    """Trained with FSDP on four ranks, run with tensor parallelism on four, or whole on each."""
+    mesh, state = init_device_mesh("cpu", (job.size,)), whole_state()
+    state["norm"] = state["norm"].to(torch.bfloat16)
+    sharded = {name: distribute_tensor(value, mesh, [Shard(0)]) if value.dim() else value for name, value in state.items()}
+    trained = sp.fingerprints(sharded)
+    model = Layers(job.rank, job.size)
+    model.load_weights(iter(state.items()))
+    result = sealpoint.vllm.verify(model, trained)
+    assert result == (tuple(sorted(state)), (), {}) and job.all_agree(result)
+    sp.save(sharded, job.path("c"))
+    with mock.patch("sealpoint.torch._copies.of_checkpoint", side_effect=fingerprint.of_checkpoint) as read:
+        assert sealpoint.vllm.verify(model, job.path("c")) == result and read.call_count == (job.rank == 0)
+    whole_model = Layers(0, 1)
+    whole_model.load_weights(iter(state.items()))
+    assert sealpoint.vllm.verify(whole_model, trained) == result
+    whole_model.down.data[1, 1] += job.rank == 3
+    try:
+        alone = sealpoint.vllm.verify(whole_model, trained, no_dist=True)
+    except sealpoint.CorruptError as error:
+        alone = error.tensor
+    assert alone == ("down" if job.rank == 3 else result)
+    error = job.raises(sealpoint.CorruptError, lambda: sealpoint.vllm.verify(whole_model, trained))
+    assert error.tensor == "down" and "3 against 0, 1, 2" in str(error)
+
+    for rank, name in enumerate(("embed", "qkv", "experts", "down")):
+        memory = model.get_parameter(name).data.view(-1)
+        if job.rank == rank:
+            memory[-1] += 1
+        error = job.raises(sealpoint.CorruptError, lambda: sealpoint.vllm.verify(model, trained))
+        assert error.tensor == {"qkv": "v", "experts": "expert3"}.get(name, name)
+        if job.rank == rank:
+            memory[-1] = {"embed": state["embed"][15, -1], "qkv": state["v"][7, -1], "experts": state["expert3"][17, -1],
+                          "down": state["down"][-1, -1]}[name]  # fmt: skip
+    assert sealpoint.vllm.verify(model, trained) == result
+
+
+def case_a_rank_whose_loader_raises_is_named(job):
+    """Also a rank that has no model, or other arguments."""
+    state = {"up": torch.ones(32, 16)}
+    expected, model = sp.fingerprints(state), Layers(job.rank, job.size)
+
+    def load(weights):
+        for name, loaded in weights:
+            if job.rank == 2:
+                raise KeyError(name)
+            model.up.data.copy_(model.rows(loaded))
+
+    model.load_weights = load
+    result = sealpoint.vllm.verify(model, expected, unverified="allow")
+    assert result.unverified["up"] == "rank 2: the model's loader raised KeyError: 'up'" and job.all_agree(result)
+    assert result.unverified["down"] == "rank 0: parameter into which no tensor is copied"
+    error = job.raises(sealpoint.Error, lambda: sealpoint.vllm.verify(None if job.rank == 1 else model, expected))
+    assert error.rank == 1
+    job.raises(sealpoint.Error, lambda: sealpoint.vllm.verify(model, expected, **({"renam": {}} if job.rank == 3 else {})))
+    assert sealpoint.vllm.verify(model, expected, unverified="allow") == result
 
 
 def case_fingerprints_name_ranks_with_other_elements(job):

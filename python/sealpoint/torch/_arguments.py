@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import torch.distributed as dist
 
 from sealpoint._ranks import arguments
-from sealpoint._rules import STRINGS, Rule, always, is_text, of_type, or_none
+from sealpoint._rules import STRINGS, Rule, always, is_text, of_type, or_none, words
 from sealpoint.torch._contract import Contract
 from sealpoint.torch._schedule import period_of
 
@@ -23,6 +23,7 @@ _RULES: dict[str, Rule] = {
     "paired": or_none(Rule(lambda value: callable(value) or isinstance(value, Mapping),
                            lambda value: callable(value) or all(map(is_text, (*value, *value.values()))),
                            "a mapping of names to names, or a function")),
+    "unverified": words("error", "allow"),
     "process_group": or_none(of_type(dist.ProcessGroup, ""), "a group of torch.distributed"),
 }
 check = functools.partial(arguments.check, _RULES)

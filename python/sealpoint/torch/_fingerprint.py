@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sealpoint import _sealpoint
 from sealpoint._errors import CorruptError, InvalidArgumentError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import torch.distributed as dist
 
 # Name, dtype, shape, region, number of elements, fingerprint.
-_Part = tuple[str, str, list[int], str, int, str]
+Part = tuple[str, str, list[int], str, int, str]
 
 
 @tells_other_ranks
@@ -55,13 +55,14 @@ def fingerprints(
         def make() -> tuple[None, bytes]:
             state = Collected(state_dict, call.rank, call.size, SaveOptions(), FirstNames(True), {})
             state.describe()
-            return None, json.dumps(_parts_of(state.slots)).encode()
+            return None, json.dumps(parts_of(state.slots)).encode()
 
         _, answers = call.agree(make, "compared the fingerprints that they hold")
     return _join([json.loads(answer) for answer in answers])
 
 
-def _parts_of(slots: list[_sealpoint.Slot]) -> list[_Part]:
+def parts_of(slots: list[_sealpoint.Slot]) -> list[Part]:
+    """Computes the fingerprints of parts in host memory."""
     parts = _sealpoint.part_fingerprints(slots)
     return [
         (slot.name, slot.dtype, list(slot.shape), part.region, part.element_count, str(part.fingerprint))
@@ -69,14 +70,33 @@ def _parts_of(slots: list[_sealpoint.Slot]) -> list[_Part]:
     ]
 
 
-def _join(parts_of_ranks: list[list[_Part]]) -> dict[str, TensorFingerprint]:
-    """Adds up the parts; replicas count once."""
-    joined: dict[str, TensorFingerprint] = {}
-    counts: dict[str, int] = {}
+def _join(parts_of_ranks: list[list[Part]]) -> dict[str, TensorFingerprint]:
+    joined = join(parts_of_ranks)
+    for name, text in joined.conflicts.items():
+        raise CorruptError(text, tensor=name)
+    for name, found in joined.tensors.items():
+        if (count := joined.element_counts[name]) != math.prod(found.shape):
+            raise InvalidArgumentError(
+                f"the parts of all ranks have {count} elements together, expected {math.prod(found.shape)}", tensor=name
+            )
+    return dict(sorted(joined.tensors.items()))
+
+
+class Joined(NamedTuple):
+    """The sums of the parts of all ranks, by tensor name."""
+
+    tensors: dict[str, TensorFingerprint]
+    element_counts: dict[str, int]
+    conflicts: dict[str, str]  # replicas that differ, described
+
+
+def join(parts_of_ranks: list[list[Part]]) -> Joined:
+    """Adds up the parts; replicas count once. Raises InvalidArgumentError if ranks disagree about dtype or shape."""
+    joined = Joined({}, {}, {})
     replicas: dict[tuple[str, str], list[tuple[int, str]]] = {}
     for rank, parts in enumerate(parts_of_ranks):
         for name, dtype, shape, region, count, value in parts:
-            known = joined.setdefault(name, TensorFingerprint(dtype, tuple(shape), Fingerprint()))
+            known = joined.tensors.setdefault(name, TensorFingerprint(dtype, tuple(shape), Fingerprint()))
             if (known.dtype, known.shape) != (dtype, tuple(shape)):
                 raise InvalidArgumentError(
                     f"dtype and shape are {dtype} {shape} on rank {rank}, and {known.dtype} {list(known.shape)} on another rank",
@@ -85,17 +105,12 @@ def _join(parts_of_ranks: list[list[_Part]]) -> dict[str, TensorFingerprint]:
             holders = replicas.setdefault((name, region), [])
             holders.append((rank, value))
             if len(holders) == 1:
-                counts[name] = counts.get(name, 0) + count
-                joined[name] = known._replace(fingerprint=known.fingerprint + Fingerprint(value))
+                joined.element_counts[name] = joined.element_counts.get(name, 0) + count
+                joined.tensors[name] = known._replace(fingerprint=known.fingerprint + Fingerprint(value))
     for (name, region), holders in replicas.items():
         if len({value for _, value in holders}) > 1:
-            raise CorruptError(differing(region, holders), tensor=name)
-    for name, found in joined.items():
-        if counts[name] != math.prod(found.shape):
-            raise InvalidArgumentError(
-                f"the parts of all ranks have {counts[name]} elements together, expected {math.prod(found.shape)}", tensor=name
-            )
-    return dict(sorted(joined.items()))
+            joined.conflicts.setdefault(name, differing(region, holders))
+    return joined
 
 
 def differing(region: str, holders: list[tuple[int, str]]) -> str:

@@ -46,7 +46,7 @@ class Part:
         """
         if view.numel() == 0:
             return
-        begin, end = self._box_of(view)
+        begin, end = self.box_of(view)
         if self.is_read:
             if self.begin is None or any(a < b for a, b in zip(begin, self.begin)) or any(
                 a > b for a, b in zip(end, self.end)
@@ -72,7 +72,7 @@ class Part:
             return 0
         return self.dtype.itemsize * count_of([b - a for a, b in zip(self.begin, self.end, strict=True)])
 
-    def _box_of(self, view: torch.Tensor) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def box_of(self, view: torch.Tensor) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Returns a box that contains all elements of a view, derived from the position of the view in the storage."""
         whole = (0,) * len(self.shape), self.shape
         if view.dtype != self.dtype or 0 in self.shape:
