@@ -55,6 +55,9 @@ struct RetentionPolicy {
   // determines its period; its sequence determines which checkpoint of a period is the newest.
   std::vector<KeepPerPeriod> keep_per_period{};
   std::optional<KeepBest> keep_best{};
+  // Keep this many of the newest intact checkpoints that are checked for silent data corruption
+  // (ResumeOptions::require_checked); 0: no such rule.
+  std::uint32_t keep_checked = 0;
   // Keep intact checkpoints that were created at most this long before the newest intact
   // checkpoint; 0: no such rule.
   std::chrono::seconds keep_within{0};
@@ -123,13 +126,18 @@ struct ResumeOptions {
   // skip directories whose marker cannot be read, although these directories may be newer. Skipped
   // entries are reported. If false, missing or damaged files and unreadable markers are errors.
   bool allow_fallback = false;
+  // Skip checkpoints that are not checked for silent data corruption (R-SER-27): their provenance
+  // has no {"sdc.state", "checked"}, or a newer checkpoint has {"sdc.state", "found"} and a smaller
+  // "sdc.upto" than their step. Skipped checkpoints are reported. If all are skipped, the error is
+  // InvalidArgument.
+  bool require_checked = false;
   Limits limits{};
 };
 
 struct ResumePoint {
   SeriesEntry entry{};
-  // Newer checkpoints that failed the file-level check, and directories whose marker cannot be
-  // read. The `problem` of each entry is set.
+  // Newer checkpoints that failed the file-level check or are not checked, and directories whose
+  // marker cannot be read. The `problem` of each entry is set.
   std::vector<SeriesEntry> skipped{};
 };
 
@@ -209,9 +217,10 @@ class SEALPOINT_EXPORT Series {
   // branch are also kept (R-SER-15). May run concurrently with savers, readers and other calls to
   // Prune for the series; files that another process removes meanwhile are ignored. Stops at the
   // first error and reports the deletions made before it. Errors: InvalidArgument (the policy;
-  // R-SER-14: also a metric that no checkpoint has, if any checkpoint would be deleted), those of
-  // List and Delete, and those of any checkpoint that the storage failed to read. In the last case
-  // nothing is deleted, because the unread checkpoint may be the newest or a better one.
+  // R-SER-14: also a metric that no checkpoint has, or no checked checkpoint, if any would be
+  // deleted), those of List and Delete, and those of any checkpoint that the storage failed to
+  // read. In the last case nothing is deleted, because the unread checkpoint may be the newest or a
+  // better one.
   PruneReport Prune(const RetentionPolicy& policy, const PruneOptions& options = {}) const;
 
   // Removes the files of an uncommitted attempt. The call first publishes a void marker, so that a

@@ -40,6 +40,7 @@ class Retention {
     KeepSteps();
     for (const KeepPerPeriod& periods : policy_.keep_per_period) KeepPeriods(periods);
     if (policy_.keep_best) KeepBestOnes(*policy_.keep_best);
+    KeepChecked();
     KeepWithin();
     KeepPinned();
     KeepCopies();
@@ -130,6 +131,16 @@ class Retention {
     }
   }
 
+  void KeepChecked() {
+    std::set<AttemptId> checked;
+    for (std::size_t i = 0; i < count_ && checked.size() < policy_.keep_checked; ++i) {
+      if (!is_whole(i) || !summaries_[i].is_checked) continue;
+      if (checked.insert(attempt(i)).second) {
+        Keep(i, StrCat("one of the newest ", policy_.keep_checked, " checked ones"));
+      }
+    }
+  }
+
   // Measured from the newest whole one and not from now: a training that stopped long ago loses
   // nothing, and a clock that was set back keeps more rather than less.
   void KeepWithin() {
@@ -180,7 +191,8 @@ class Retention {
   // of, right behind which it comes.
   void KeepWhatFits() {
     const bool is_only_rule = policy_.keep_every_n_steps == 0 && policy_.keep_per_period.empty() &&
-                              !policy_.keep_best && policy_.keep_within.count() == 0;
+                              !policy_.keep_best && policy_.keep_checked == 0 &&
+                              policy_.keep_within.count() == 0;
     DistinctBytes bytes;
     std::uint64_t total = 0;
     for (std::size_t i = 0; i < count_; ++i) {
@@ -260,7 +272,8 @@ std::optional<double> ParseMetric(std::string_view text) {
 
 bool NeedsAllSummaries(const RetentionPolicy& policy) {
   return !policy.keep_per_period.empty() || policy.keep_best.has_value() ||
-         policy.keep_within > std::chrono::seconds(0) || policy.max_bytes > 0;
+         policy.keep_checked > 0 || policy.keep_within > std::chrono::seconds(0) ||
+         policy.max_bytes > 0;
 }
 
 Status CheckSomeIsRanked(const RetentionPolicy& policy,
@@ -268,6 +281,13 @@ Status CheckSomeIsRanked(const RetentionPolicy& policy,
                          const std::vector<PruneDecision>& decisions) {
   const auto is_ranked = [](const CheckpointSummary& one) { return one.metric.has_value(); };
   const auto goes = [](const PruneDecision& one) { return !one.keep; };
+  const auto is_checked = [](const CheckpointSummary& one) { return one.is_checked; };
+  if (policy.keep_checked > 0 && std::none_of(summaries.begin(), summaries.end(), is_checked) &&
+      std::any_of(decisions.begin(), decisions.end(), goes)) {
+    return BadPolicy(
+        "no checkpoint is checked for silent data corruption (sdc.state in its provenance), so "
+        "none is deleted");
+  }
   if (!policy.keep_best || std::any_of(summaries.begin(), summaries.end(), is_ranked) ||
       std::none_of(decisions.begin(), decisions.end(), goes)) {
     return {};

@@ -22,6 +22,7 @@ struct CheckpointSummary {
   std::string damage{};   // if not whole
   std::uint64_t created_unix_ns = 0;
   std::optional<double> metric{};  // absent: never among the best
+  bool is_checked = false;         // for silent data corruption
   std::vector<EntryInfo> files{};  // of our names, if the policy bounds bytes
 };
 
@@ -32,7 +33,8 @@ std::optional<double> ParseMetric(std::string_view text);
 // are needed, until keep_last intact ones are found.
 bool NeedsAllSummaries(const RetentionPolicy& policy);
 
-// R-SER-14, of the decisions that were made by these summaries: a metric that none has ranks none.
+// R-SER-14, of the decisions that were made by these summaries: a metric that none has ranks none,
+// and without a checked checkpoint none is kept as such.
 Status CheckSomeIsRanked(const RetentionPolicy& policy,
                          const std::vector<CheckpointSummary>& summaries,
                          const std::vector<PruneDecision>& decisions);

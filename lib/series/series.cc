@@ -12,6 +12,7 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/container/open_checkpoint.h"
+#include "lib/series/checked.h"
 #include "lib/series/series_scan.h"
 #include "lib/storage/path.h"
 
@@ -34,10 +35,13 @@ Status AddDetails(const Directory& directory, const std::string& series, SeriesE
   return {};
 }
 
+// Also finds out whether the checkpoint is checked for silent data corruption.
 Status OpenAndCheck(const Storage& storage, const std::string& series, const Limits& limits,
-                    SeriesEntry& entry) {
+                    internal::series::CheckedHistory& history, SeriesEntry& entry,
+                    Status& checked) {
   SEALPOINT_ASSIGN_OR_RETURN(const auto opened,
                              internal::container::OpenCommitted(storage, entry.path, limits, true));
+  checked = history.Look(entry.step, opened.index.metadata);
   return AddDetails(*opened.directory, series, entry);
 }
 
@@ -93,10 +97,18 @@ Result<std::optional<ResumePoint>> FindNewest(const Storage& storage, const std:
     if (!options.allow_fallback) return NeverNotFound(entry.problem);
     point.skipped.push_back(entry);
   }
+  internal::series::CheckedHistory history;
   for (const SeriesEntry& entry : listing.entries) {
     if (!IsCommitted(entry)) break;
     point.entry = entry;
-    const Status status = OpenAndCheck(storage, path, options.limits, point.entry);
+    Status checked;
+    const Status status =
+        OpenAndCheck(storage, path, options.limits, history, point.entry, checked);
+    if (status.ok() && options.require_checked && !checked.ok()) {
+      point.entry.problem = checked;
+      point.skipped.push_back(point.entry);
+      continue;
+    }
     if (status.ok()) return std::optional(std::move(point));
     // A deletion takes the marker first: if that is gone, what is missing was deleted, not damaged.
     const auto series = storage.OpenDirectory(path);

@@ -6,6 +6,7 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/container/open_checkpoint.h"
+#include "lib/series/checked.h"
 #include "lib/series/distinct_bytes.h"
 #include "lib/series/retention.h"
 #include "lib/series/series_removal.h"
@@ -34,12 +35,14 @@ std::optional<double> FindMetric(const internal::metadata::Metadata& index,
 
 // Damage is a fact; what the storage failed to read is an error.
 Result<CheckpointSummary> Summarize(const Storage& storage, const SeriesEntry& entry,
-                                    const RetentionPolicy& policy, const Limits& limits) {
+                                    const RetentionPolicy& policy, const Limits& limits,
+                                    internal::series::CheckedHistory& history) {
   const auto opened = internal::container::OpenCommitted(storage, entry.path, limits, true);
   CheckpointSummary summaries{.is_whole = opened.ok()};
   if (opened.ok()) {
     summaries.created_unix_ns = opened->index.metadata.created_unix_ns();
     summaries.metric = FindMetric(opened->index.metadata, policy);
+    summaries.is_checked = history.Look(entry.step, opened->index.metadata).ok();
   }
   if (policy.max_bytes > 0) {
     auto files = internal::series::ListOurFiles(storage, entry);
@@ -63,11 +66,13 @@ Result<std::vector<CheckpointSummary>> SummarizeNewest(const Storage& storage,
                                                        const Limits& limits) {
   std::vector<CheckpointSummary> summaries;
   std::vector<AttemptId> whole;
+  internal::series::CheckedHistory history;
   const bool all = internal::series::NeedsAllSummaries(policy) || !listing.forks.empty();
   for (const SeriesEntry& entry : listing.entries) {
     const bool is_enough = !all && whole.size() >= policy.keep_last;
     if (entry.verdict != Verdict::kCommitted || is_enough) break;
-    SEALPOINT_ASSIGN_OR_RETURN(summaries.emplace_back(), Summarize(storage, entry, policy, limits));
+    SEALPOINT_ASSIGN_OR_RETURN(summaries.emplace_back(),
+                               Summarize(storage, entry, policy, limits, history));
     const bool is_copy = std::find(whole.begin(), whole.end(), entry.attempt) != whole.end();
     if (summaries.back().is_whole && !is_copy) whole.push_back(entry.attempt);
   }

@@ -159,6 +159,8 @@ _RULES: dict[str, Rule] = {
         lambda value: 1 <= value[0] < 2**63 and 1 <= value[1] <= U32_MAX,
         "pairs of (seconds, count), integers of at least 1",
     ),
+    "keep_checked": integer(0, U32_MAX),
+    "require": or_none(words("checked"), "checked"),
     "keep_best": or_none(
         Rule(
             _is_best,

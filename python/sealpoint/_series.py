@@ -92,37 +92,42 @@ class Series:
             found = _sealpoint.describe_place(self.path)
             raise InvalidArgumentError(f"expected a directory of checkpoints; {found}", path=self.path) from None
 
-    def newest(self, *, allow_fallback: bool = False) -> Newest | None:
+    def newest(self, *, allow_fallback: bool = False, require: Literal["checked"] | None = None) -> Newest | None:
         """Finds the newest committed checkpoint that has all its files. Returns None if no checkpoint was ever committed.
 
         Args:
             allow_fallback: If the newest checkpoint is damaged, return an older checkpoint and list the skipped checkpoints. If
                 False, the error of the newest checkpoint is raised.
+            require: "checked": skip and list checkpoints that are not checked for silent data corruption. A checkpoint is checked
+                if its provenance has "sdc.state": "checked" (``sealpoint.torch.Sentinel.provenance``), and if no newer checkpoint
+                has "sdc.state": "found" with an "sdc.upto" below its step.
 
         Raises:
             IoError: neither the series nor its parent directory exists, possibly because the file system is not mounted.
             InvalidArgumentError: the path is a checkpoint or a file. Without this error, a job would silently start a new training
-                run.
+                run. Also if all checkpoints are skipped because of ``require``.
             Error: as for ``sealpoint.open``.
         """
-        check(allow_fallback=allow_fallback)
+        check(allow_fallback=allow_fallback, require=require)
         with self._naming_files():
-            found = _sealpoint.series_newest(self.path, allow_fallback)
+            found = _sealpoint.series_newest(self.path, allow_fallback, require is not None)
         return None if found is None else Newest(*found)
 
-    def open_newest(self, *, allow_fallback: bool = False, **options: Any) -> _checkpoint.Checkpoint | None:
+    def open_newest(
+        self, *, allow_fallback: bool = False, require: Literal["checked"] | None = None, **options: Any
+    ) -> _checkpoint.Checkpoint | None:
         """Opens the checkpoint found by ``newest``.
 
         Returns None only if no checkpoint was ever committed. In this case a new training run can begin.
 
         Args:
-            allow_fallback: As for ``newest``.
+            allow_fallback, require: As for ``newest``.
             options: As for ``sealpoint.open``.
 
         Raises:
             Error: as for ``newest`` and ``sealpoint.open``.
         """
-        found = self.newest(allow_fallback=allow_fallback)
+        found = self.newest(allow_fallback=allow_fallback, require=require)
         return None if found is None else _checkpoint.open(found.entry.path, **options)
 
     def prune(
@@ -132,6 +137,7 @@ class Series:
         keep_every_n_steps: int = 0,
         keep_per_period: Iterable[tuple[int, int]] = (),
         keep_best: tuple[str, Literal["least", "greatest"], int] | None = None,
+        keep_checked: int = 0,
         keep_within: int | datetime.timedelta = 0,
         max_bytes: int = 0,
         dry_run: bool = False,
@@ -145,6 +151,8 @@ class Series:
                 last ``count`` periods.
             keep_best: (metric, "least" or "greatest", count): keep the ``count`` checkpoints with the best value of a provenance
                 entry such as "metric.loss".
+            keep_checked: Keep this many of the newest checkpoints that are checked for silent data corruption, as for ``newest``.
+                0: off.
             keep_within: Keep all checkpoints that are at most this much older than the newest checkpoint, in seconds or as a
                 timedelta. 0: off.
             max_bytes: Maximum total size. Keep the newest checkpoints that fit into this size, out of those that the other rules
@@ -156,7 +164,8 @@ class Series:
             A PruneReport with the decision for each checkpoint.
 
         Raises:
-            InvalidArgumentError: a rule is invalid, or the provenance of no checkpoint has the metric. Nothing was deleted.
+            InvalidArgumentError: a rule is invalid, the provenance of no checkpoint has the metric, or none is checked. Nothing was
+                deleted.
             IoError: the storage failed. The attribute ``report`` of the exception lists the deletions so far.
         """
         periods = listed("keep_per_period", keep_per_period)
@@ -167,11 +176,12 @@ class Series:
             keep_every_n_steps=keep_every_n_steps,
             keep_per_period=periods,
             keep_best=keep_best,
+            keep_checked=keep_checked,
             keep_within=keep_within,
             max_bytes=max_bytes,
             dry_run=dry_run,
         )
-        bounds = (keep_last, keep_every_n_steps, keep_within, max_bytes)
+        bounds = (keep_last, keep_every_n_steps, keep_within, max_bytes, keep_checked)
         report = _sealpoint.series_prune(self.path, bounds, periods, keep_best, dry_run)
         error = report.error
         if error is not None:

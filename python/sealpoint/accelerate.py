@@ -61,7 +61,8 @@ class AcceleratorCheckpointer(Checkpointer):
     Args:
         accelerator: An Accelerator with one process, DDP or FSDP2.
         directory: Directory or URL of the series, created if missing.
-        every, keep, keep_best, keep_every, wait, on_error, on_sigterm, options: As for ``sealpoint.torch.Checkpointer``.
+        every, keep, keep_best, keep_every, keep_checked, wait, on_error, on_sigterm, options: As for
+            ``sealpoint.torch.Checkpointer``.
 
     ``step``, ``save`` and ``resume`` accept a mapping with additional state, such as {"epoch": 3}; ``resume`` fills the mapping. If
     a job resumes with a different number of ranks, random generators and stateful data loaders keep their current state, and a
@@ -93,6 +94,7 @@ class AcceleratorCheckpointer(Checkpointer):
         keep: int | None = None,
         keep_best: tuple[str, Literal["least", "greatest"], int] | None = None,
         keep_every: int | None = None,
+        keep_checked: int = 0,
         wait: bool = False,
         on_error: Literal["raise", "warn"] = "raise",
         on_sigterm: Literal["exit", "save"] | None = "exit",
@@ -101,8 +103,8 @@ class AcceleratorCheckpointer(Checkpointer):
         if not isinstance(accelerator, _accelerate.Accelerator):
             raise InvalidArgumentError(f"accelerator is {accelerator!r:.80}, expected an Accelerator of accelerate")
         check_supported(accelerator)
-        super().__init__(directory, every=every, keep=keep, keep_best=keep_best, keep_every=keep_every, wait=wait,
-                         on_error=on_error, on_sigterm=on_sigterm, **options)
+        super().__init__(directory, every=every, keep=keep, keep_best=keep_best, keep_every=keep_every,
+                         keep_checked=keep_checked, wait=wait, on_error=on_error, on_sigterm=on_sigterm, **options)
         self._accelerator = accelerator
 
     def state(self, more: Any = None) -> dict[str, Any]:
@@ -136,18 +138,18 @@ class AcceleratorCheckpointer(Checkpointer):
         return super().save(step, self.state(state_dict), provenance=provenance)
 
     def resume(
-        self, state_dict: State | None = None, *, required: bool = False, allow_foreign: bool = False,
-        **options: Unpack[ResumeKeywords]
+        self, state_dict: State | None = None, *, required: bool = False, require: Literal["checked"] | None = None,
+        allow_foreign: bool = False, **options: Unpack[ResumeKeywords]
     ) -> int | None:
         """Loads the newest checkpoint, as ``sealpoint.torch.Checkpointer.resume`` does, and returns its step, or None.
 
         Args:
             state_dict: Additional state to fill.
-            required, allow_foreign, options: As for ``sealpoint.torch.Checkpointer.resume``.
+            required, require, allow_foreign, options: As for ``sealpoint.torch.Checkpointer.resume``.
         """
         state = self.state(state_dict)
         options.setdefault("contract", RESUME_CONTRACT)
-        step = super().resume(state, required=required, allow_foreign=allow_foreign, **options)
+        step = super().resume(state, required=required, require=require, allow_foreign=allow_foreign, **options)
         if step is not None:
             set_random_states(state["rng"].value)
         return step

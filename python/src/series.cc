@@ -41,9 +41,11 @@ FoundEntries List(nb::handle path) {
 }
 
 // The newest and what was passed over; nothing if none was ever committed.
-std::optional<std::pair<SeriesEntry, FoundEntries>> Newest(nb::handle path, bool allow_fallback) {
+std::optional<std::pair<SeriesEntry, FoundEntries>> Newest(nb::handle path, bool allow_fallback,
+                                                           bool require_checked) {
   const Series series(PathOf(path));
-  auto point = Unlocked([&] { return series.Newest({.allow_fallback = allow_fallback}); });
+  const ResumeOptions options{.allow_fallback = allow_fallback, .require_checked = require_checked};
+  auto point = Unlocked([&] { return series.Newest(options); });
   // This code says so, and nothing else.
   if (!point.ok() && point.error().code() == Code::kNotFound) return std::nullopt;
   ResumePoint found = Value(std::move(point));
@@ -79,12 +81,13 @@ std::vector<Unfinished> ListUnfinished(nb::handle path) {
   return Unlocked([&] { return TuplesOf(Value(series.ListUnfinished())); });
 }
 
-// (keep_last, keep_every_n_steps, keep_within in seconds, max_bytes)
-using Bounds = std::tuple<std::uint32_t, std::uint64_t, std::int64_t, std::uint64_t>;
+// (keep_last, keep_every_n_steps, keep_within in seconds, max_bytes, keep_checked)
+using Bounds = std::tuple<std::uint32_t, std::uint64_t, std::int64_t, std::uint64_t, std::uint32_t>;
 
 RetentionPolicy PolicyOf(const Bounds& bounds, const PerPeriod& per_period, const Best& best) {
   RetentionPolicy policy{.keep_last = std::get<0>(bounds),
                          .keep_every_n_steps = std::get<1>(bounds),
+                         .keep_checked = std::get<4>(bounds),
                          .keep_within = std::chrono::seconds(std::get<2>(bounds)),
                          .max_bytes = std::get<3>(bounds)};
   for (const auto& [seconds, count] : per_period) {
@@ -180,7 +183,8 @@ void BindSeries(nb::module_& m) {
   BindEntry(m);
   BindPrune(m);
   m.def("series_list", List, nb::arg("path"));
-  m.def("series_newest", Newest, nb::arg("path"), nb::arg("allow_fallback"));
+  m.def("series_newest", Newest, nb::arg("path"), nb::arg("allow_fallback"),
+        nb::arg("require_checked"));
   m.def("series_delete", Delete, nb::arg("path"), nb::arg("name"));
   m.def("series_clean", Clean, nb::arg("path"), nb::arg("name"),
         nb::sig("def series_clean(path: object, name: str)"

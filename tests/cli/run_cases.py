@@ -349,6 +349,7 @@ def run_cases(run):
     for name, arguments in {
         "prune-nothing": ["prune", "pruned"], "prune-usage": ["prune", "--keep-every", "-1", "pruned"],
         "prune-refused": ["prune", "--keep-last", "1", "--yes", "pruned"],
+        "prune-checked": ["prune", "--keep-checked", "1", "pruned"],
         "prune-best": ["prune", "--keep-best", "metric.loss:least", "pruned"],
         "prune-fork": ["prune", "--keep-last", "2", "forked"], "prune-checkpoint": ["prune", "--keep-last", "2", "good"],
         "prune-dry": ["prune", "--keep-last", "2", "pruned"], "keep": ["keep", OLDEST, "missing"],

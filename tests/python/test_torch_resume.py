@@ -150,6 +150,37 @@ def test_a_step_without_its_metric_deletes_nothing(tmp_path, caplog):
         sp.Checkpointer(tmp_path, keep=2, keep_best=("loss", "least", 1))
 
 
+def test_a_training_goes_on_before_a_silent_corruption(tmp_path, caplog):
+    def save(checkpoints, step, state, upto):
+        checkpoints.step(step, {"w": torch.full((2,), step)}, provenance={"sdc.state": state, "sdc.upto": str(upto)})
+
+    def resumed(**options):
+        state = {"w": torch.zeros(2, dtype=torch.int64)}
+        checkpoints = sp.Checkpointer(tmp_path / "run", keep=2, keep_checked=1)
+        step = checkpoints.resume(state, **options)
+        assert step is None or state["w"].tolist() == [step, step]
+        return checkpoints, step
+
+    assert resumed(require="checked")[1] is None
+    with sp.Checkpointer(tmp_path / "run", keep=2, keep_checked=1) as checkpoints:
+        for step, state, upto in ((1, "checked", 0), (2, "checked", 1), (3, "checked", 2), (4, "found", 2), (5, "found", 2)):
+            save(checkpoints, step, state, upto)
+    assert sorted(entry.step for entry in sealpoint.Series(tmp_path / "run").list()) == [2, 4, 5]
+    assert resumed()[1] == 5
+    checkpoints, step = resumed(require="checked")
+    assert step == 2 and caplog.text.count("not resumed from") == 2 and "R-SER-27" in caplog.text
+    with checkpoints:
+        save(checkpoints, 3, "checked", 2)  # although others are newer
+    assert resumed()[1] == resumed(require="checked")[1] == 3
+    sp.save({"w": torch.ones(2, dtype=torch.int64)}, tmp_path / "none", series=True, step=1)
+    with pytest.raises(sealpoint.InvalidArgumentError, match="has no sdc.state") as caught:
+        sp.Checkpointer(tmp_path / "none").resume({"w": torch.zeros(2, dtype=torch.int64)}, require="checked")
+    assert caught.value.rule == "R-SER-27"
+    with pytest.raises(sealpoint.InvalidArgumentError, match="require is 'verified', expected checked"):
+        resumed(require="verified")
+    assert sealpoint.Series(tmp_path / "run").open_newest(require="checked").step == 3
+
+
 class Model(torch.nn.Module):
     """With a frozen parameter, one that is used at two places, and a scalar."""
 

@@ -52,7 +52,7 @@ from sealpoint.torch._state import Gathered, agree, collect
 
 _log = logging.getLogger("sealpoint")
 # What a training has of its own, besides options of saves: the same on all ranks.
-_OWN = ("every", "keep", "keep_best", "keep_every", "wait", "on_error", "on_sigterm")
+_OWN = ("every", "keep", "keep_best", "keep_every", "keep_checked", "wait", "on_error", "on_sigterm")
 
 
 def _contents(place: str) -> str:
@@ -101,6 +101,8 @@ class Checkpointer:
             provenance entry such as "metric.loss"; see ``Series.prune``. A save whose provenance lacks this number is not ranked:
             no checkpoint is deleted after this save. The first such save is logged as a warning ("sealpoint").
         keep_every: In addition, keep the checkpoints of steps that are multiples of this number. Requires ``keep``.
+        keep_checked: In addition, keep this many of the newest checkpoints that are checked for silent data corruption, by the
+            ``provenance`` of a ``Sentinel``; see ``Series.newest``. 0: off.
         on_sigterm: Action of the next ``step`` on all ranks after a rank has received SIGTERM. "exit": save, wait for the save, and
             raise SystemExit(143). "save": save, and set ``is_ending``. None: SIGTERM ends the process. The signal handler is
             installed in the main thread by the first ``step``, until the ``with`` block ends, unless the program has its own
@@ -139,6 +141,7 @@ class Checkpointer:
         keep: int | None = None,
         keep_best: tuple[str, Literal["least", "greatest"], int] | None = None,
         keep_every: int | None = None,
+        keep_checked: int = 0,
         wait: bool = False,
         on_error: Literal["raise", "warn"] = "raise",
         on_sigterm: Literal["exit", "save"] | None = "exit",
@@ -150,15 +153,16 @@ class Checkpointer:
             unused = {"background_deadline"} if wait else ()
             known = [name for name in names_of(CheckpointerKeywords) if name not in unused]
             refuse_unknown("Checkpointer", options, [*_OWN, "process_group", "no_dist", *known])
-            check(directory=directory, every=every, keep=keep, keep_best=keep_best, keep_every=keep_every, wait=wait,
-                  on_error=on_error, on_sigterm=on_sigterm, process_group=process_group, no_dist=no_dist, **options)
+            check(directory=directory, every=every, keep=keep, keep_best=keep_best, keep_every=keep_every,
+                  keep_checked=keep_checked, wait=wait, on_error=on_error, on_sigterm=on_sigterm, process_group=process_group,
+                  no_dist=no_dist, **options)
             if not no_dist:
                 check_is_not_one_of_many(process_group)
             elif dist.is_available() and dist.is_initialized():
                 raise InvalidArgumentError("no_dist is True, and torch.distributed has a process group; expected a "
                                            "process_group of the ranks that have this series")
         self._directory, self._every, self._keep, self._wait = directory, every, keep, wait
-        self._keep_best, self._no_dist = keep_best, no_dist
+        self._keep_best, self._keep_checked, self._no_dist = keep_best, keep_checked, no_dist
         self._keep_every, self._on_error, self._on_sigterm = keep_every, on_error, on_sigterm
         self._period = period_of(every)
         self._steps = operator.index(every) if is_integer(every) else 0  # type: ignore[arg-type]
@@ -369,7 +373,8 @@ class Checkpointer:
         if self._keep is None or not self._is_ranked or session_of(self._group).rank != 0:
             return
         try:
-            Series(self._directory).prune(keep_last=self._keep, keep_every_n_steps=self._keep_every or 0, keep_best=self._keep_best)
+            Series(self._directory).prune(keep_last=self._keep, keep_every_n_steps=self._keep_every or 0,
+                                          keep_best=self._keep_best, keep_checked=self._keep_checked)
         except Error as error:
             _log.warning("old checkpoints were not deleted: %s", error)
 
@@ -386,14 +391,13 @@ class Checkpointer:
         path = self._ask("newest", find)
         return None if path is None else str(path)
 
-    def _find_to_resume(self, required: bool, allow_foreign: bool) -> tuple[str, int] | None:
-        """Returns the path of the newest checkpoint and its step, or None if a new training run begins. See ``resume``."""
+    def _find_to_resume(self, required: bool, require: Literal["checked"] | None, allow_foreign: bool) -> tuple[str, int] | None:
+        """Returns the path of the newest usable checkpoint and its step, or None if a new training run begins. See ``resume``."""
         place = path_of(self._directory)
-        attempt: str | None = None
+        attempts: list[str] = []
 
         def find() -> list[Any] | None:
-            nonlocal attempt
-            found = Series(self._directory).newest()
+            found = Series(self._directory).newest(require=require)
             if found is None:
                 other = "" if allow_foreign else _contents(place)
                 if other:
@@ -404,7 +408,9 @@ class Checkpointer:
                 if required:
                     raise NotFoundError("no checkpoint was ever committed here, and required is True", path=place)
                 return None
-            attempt = found.entry.attempt
+            for entry in found.skipped:
+                _log.warning("not resumed from %s: %s", entry.path, entry.problem)
+            attempts.extend(entry.attempt for entry in (found.entry, *found.skipped) if entry.attempt is not None)
             if found.entry.step is None:
                 raise InvalidArgumentError(
                     "the newest checkpoint has no step, so training cannot resume from it; sealpoint.torch.load(state, path) "
@@ -413,8 +419,8 @@ class Checkpointer:
             return [found.entry.path, found.entry.step]
 
         own = {name: getattr(self, f"_{name}") for name in _OWN} | {"every": str(self._every)}
-        found = self._ask("resume", find, required=required, allow_foreign=allow_foreign, **own)
-        self._lineage.begin(attempt)
+        found = self._ask("resume", find, required=required, require=require, allow_foreign=allow_foreign, **own)
+        self._lineage.begin(attempts)
         return None if found is None else (str(found[0]), int(found[1]))
 
     def note_begin(self) -> None:
@@ -462,8 +468,8 @@ class Checkpointer:
             return call.run_on_first(make)
 
     def resume(
-        self, state_dict: State, *, required: bool = False, allow_foreign: bool = False,
-        **options: Unpack[ResumeKeywords]
+        self, state_dict: State, *, required: bool = False, require: Literal["checked"] | None = None,
+        allow_foreign: bool = False, **options: Unpack[ResumeKeywords]
     ) -> int | None:
         """Loads the newest usable checkpoint into the state. Collective: all ranks call it.
 
@@ -471,6 +477,8 @@ class Checkpointer:
             state_dict: As for ``load``.
             required: Raise NotFoundError if there is no checkpoint. Use it in a restarted job, where an empty directory may mean
                 that the file system is not mounted.
+            require: "checked": load the newest checkpoint that is checked for silent data corruption, as for ``Series.newest``.
+                Newer ones are logged, and remain until they are pruned; the next save becomes the newest checkpoint.
             allow_foreign: Start a new training run even if the directory contains checkpoints of other programs.
             options: As for ``load``. Findings of the load (``LoadReport``) are logged to the logger ``sealpoint``.
 
@@ -480,16 +488,17 @@ class Checkpointer:
         Raises:
             NotFoundError: no checkpoint was ever saved, and ``required`` is true.
             InvalidArgumentError: the directory is not itself a series but a parent of series, or it holds other programs'
-                checkpoints; or the newest checkpoint has no step.
+                checkpoints; the newest checkpoint has no step; or none is as
+                ``require`` asks.
             IoError: neither the series nor its parent directory exists.
             Error: as for ``load``.
 
         Errors are the same on all ranks.
         """
         with errors_of_all("resume", self._group):
-            refuse_unknown("Checkpointer.resume", options, ["required", "allow_foreign", *names_of(ResumeKeywords)])
+            refuse_unknown("Checkpointer.resume", options, ["required", "require", "allow_foreign", *names_of(ResumeKeywords)])
         self._resume_promotions()
-        found = self._find_to_resume(required, allow_foreign)
+        found = self._find_to_resume(required, require, allow_foreign)
         if found is not None:
             log_findings(load(state_dict, found[0], process_group=self._group, **options))
         # An optimizer may have no state yet: the first step that does not save counts it.

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Iterable
 
 from sealpoint import _sealpoint
 from sealpoint._checkpoint import open_own
@@ -30,14 +31,14 @@ class Lineage:
         self._own: set[str] = set()  # attempts
         self._is_known = False
 
-    def begin(self, attempt: str | None) -> None:
-        """Begins the record at a resume. ``attempt``: id of the loaded checkpoint, or None if the series was empty."""
-        self._own, self._is_known = set() if attempt is None else {attempt}, True
+    def begin(self, attempts: Iterable[str]) -> None:
+        """Begins the record at a resume. ``attempts``: ids of the loaded checkpoint and of newer ones that were skipped."""
+        self._own, self._is_known = set(attempts), True
 
     def begin_at(self, directory: str) -> None:
         """Begins the record at the newest checkpoint, whether or not it was loaded. Raises the errors of ``Series``."""
         newest = _newest(directory)
-        self.begin(None if newest is None else newest.attempt)
+        self.begin(() if newest is None or newest.attempt is None else (newest.attempt,))
 
     def note(self, info: _sealpoint.CommitInfo) -> None:
         self._own.add(info.attempt)

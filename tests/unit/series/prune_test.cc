@@ -204,6 +204,27 @@ TEST_F(PruneTest, KeepsTheBestByWhatTheIndexSays) {
   EXPECT_THAT(Left(), ElementsAre("6", "8", "9"));
 }
 
+TEST_F(PruneTest, KeepsTheLastCheckedOneAndDeletesNothingWithoutOne) {
+  const auto put = [&](std::uint8_t attempt, const std::string& state, const std::string& upto) {
+    MiniSpec spec{.attempt = MiniSpec::MakeId(attempt),
+                  .parent = MiniSpec::MakeId(static_cast<std::uint8_t>(attempt - 1)),
+                  .sequence = attempt,
+                  .step = attempt};
+    spec.provenance = {{"sdc.state", state}, {"sdc.upto", upto}};
+    StoreFiles(*memory_, Path(std::to_string(attempt)), BuildMini(spec).files);
+  };
+  const RetentionPolicy checked{.keep_checked = 1};
+  const PruneReport refused = series_.Prune(checked);
+  EXPECT_THAT(refused.status, testing::FailsRule(Code::kInvalidArgument, "R-SER-14"));
+  EXPECT_THAT(refused.status.message(), HasSubstr("no checkpoint is checked"));
+  put(6, "checked", "5");
+  put(7, "checked", "6");
+  put(8, "found", "6");
+  put(9, "found", "6");
+  EXPECT_TRUE(series_.Prune(checked).status.ok());
+  EXPECT_THAT(Left(), ElementsAre("6", "8", "9"));
+}
+
 // The loop of a training: the newest three, and every hundredth step.
 TEST_F(PruneTest, ALoopThatSavesAndPrunesKeepsWhatItSays) {
   for (std::uint8_t i = 6; i <= 12; ++i) {

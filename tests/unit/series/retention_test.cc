@@ -294,10 +294,23 @@ TEST_F(RetentionTest, WhatIsNotCommittedIsNeitherCountedNorDeleted) {
               ElementsAre(HasSubstr("the sequence in its marker is unknown: bits")));
 }
 
+TEST_F(RetentionTest, KeepsTheNewestCheckedOnes) {
+  for (const bool is_checked : {false, false, true, false, true, true}) {
+    AddOlder({.is_whole = true, .is_checked = is_checked});
+  }
+  AddOlder({.damage = "Incomplete: x", .is_checked = true});
+  EXPECT_THAT(Kept({.keep_checked = 2}), ElementsAre("c9", "c8", "c7", "c5"));
+  EXPECT_THAT(ReasonsFor(4, {.keep_checked = 2}), ElementsAre("one of the newest 2 checked ones"));
+  EXPECT_THAT(Kept({.keep_checked = 9}), ElementsAre("c9", "c8", "c7", "c5", "c4"));
+  const RetentionPolicy bounded{.keep_checked = 2, .max_bytes = 1'000'000};
+  EXPECT_THAT(Kept(bounded), ElementsAre("c9", "c8", "c7", "c5"));
+}
+
 TEST(RetentionPolicyTest, AsksForAllSummariesOnlyIfItNeedsThem) {
   EXPECT_FALSE(NeedsAllSummaries({.keep_every_n_steps = 5}));
   EXPECT_TRUE(NeedsAllSummaries({.keep_per_period = {{std::chrono::hours(1), 1}}}));
   EXPECT_TRUE(NeedsAllSummaries({.keep_best = KeepBest{.metric = "metric.x"}}));
+  EXPECT_TRUE(NeedsAllSummaries({.keep_checked = 1}));
 }
 
 }  // namespace

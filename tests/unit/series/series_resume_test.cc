@@ -74,6 +74,78 @@ TEST_F(SeriesResumeTest, ADamagedIndexIsPassedOverTooIfAsked) {
   EXPECT_EQ(series_.Newest({.allow_fallback = true}).value().entry.name, "b");
 }
 
+class CheckedTest : public SeriesTest {
+ protected:
+  // The provenance entries sdc.state and sdc.upto; empty: without this entry.
+  // Returns the name of its index.
+  std::string PutChecked(std::uint8_t number, const std::string& state, const std::string& upto,
+                         std::uint64_t step) {
+    MiniSpec spec{.attempt = MiniSpec::MakeId(number),
+                  .parent = MiniSpec::MakeId(static_cast<std::uint8_t>(number - 1)),
+                  .sequence = number,
+                  .step = step};
+    if (!state.empty()) spec.provenance.emplace_back("sdc.state", state);
+    if (!upto.empty()) spec.provenance.emplace_back("sdc.upto", upto);
+    const MiniContainer made = BuildMini(spec);
+    StoreFiles(*memory_, Path(std::string(1, static_cast<char>('`' + number))), made.files);
+    return made.index_name;
+  }
+  std::string Checked() {
+    const Result<ResumePoint> point = series_.Newest({.require_checked = true});
+    return point ? point->entry.name : "";
+  }
+};
+
+TEST_F(CheckedTest, ResumesFromACheckedOneIfAsked) {
+  PutChecked(1, "checked", "8", 10);
+  PutChecked(2, "checked", "18", 20);
+  EXPECT_EQ(Checked(), "b");
+  PutChecked(3, "unchecked", "", 30);
+  EXPECT_EQ(series_.Newest().value().entry.name, "c");
+  const ResumePoint point = series_.Newest({.require_checked = true}).value();
+  EXPECT_EQ(point.entry.name, "b");
+  ASSERT_THAT(point.skipped, SizeIs(1));
+  EXPECT_EQ(point.skipped[0].name, "c");
+  EXPECT_EQ(point.skipped[0].verdict, Verdict::kCommitted);
+  EXPECT_THAT(point.skipped[0].problem, HasCode(Code::kInvalidArgument));
+  EXPECT_EQ(point.skipped[0].problem.place().rule, "R-SER-27");
+  // What was found later began after step 18: step 20 may have it.
+  PutChecked(4, "found", "18", 40);
+  EXPECT_EQ(Checked(), "a");
+  EXPECT_THAT(series_.Newest({.require_checked = true}).value().skipped, SizeIs(3));
+  // After the training went on from step 10.
+  PutChecked(5, "checked", "28", 30);
+  EXPECT_EQ(Checked(), "e");
+  PutChecked(6, "found", "30", 40);
+  EXPECT_EQ(Checked(), "e");
+  PutChecked(7, "found", "29", 40);
+  EXPECT_EQ(Checked(), "a");
+}
+
+TEST_F(CheckedTest, AFindingWithoutAGoodStepLeavesNothingChecked) {
+  for (const char* const upto : {"", "x", "-1", "5x", "18446744073709551615"}) {
+    PutChecked(1, "checked", "0", 0);
+    EXPECT_EQ(Checked(), "a");
+    PutChecked(2, "found", upto, 5);
+    const Status error = series_.Newest({.require_checked = true}).status();
+    EXPECT_THAT(error, HasCode(Code::kInvalidArgument)) << upto;
+    EXPECT_THAT(error.message(), ::testing::HasSubstr("sdc.state is found"));
+    EXPECT_EQ(series_.Newest().value().entry.name, "b");
+    ASSERT_TRUE(RemoveCheckpoint(*memory_, Path("b"), {.everything = true}).ok());
+  }
+  PutChecked(2, "found", "0", 5);
+  EXPECT_EQ(Checked(), "a");
+}
+
+TEST_F(CheckedTest, DamageOfTheNewestIsAnErrorOfItsOwn) {
+  PutChecked(1, "checked", "8", 10);
+  const std::string index = PutChecked(2, "checked", "18", 20);
+  ReplaceFile(*memory_, Path("b"), index, nullptr);
+  EXPECT_THAT(series_.Newest({.require_checked = true}).status(), HasCode(Code::kIncomplete));
+  EXPECT_EQ(series_.Newest({.allow_fallback = true, .require_checked = true}).value().entry.name,
+            "a");
+}
+
 TEST_F(SeriesResumeTest, OneThatCannotBeReadMayBeTheNewest) {
   for (const StorageOp op :
        {StorageOp::kOpenDirectory, StorageOp::kList, StorageOp::kOpenForRead, StorageOp::kRead}) {

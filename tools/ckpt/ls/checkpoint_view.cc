@@ -35,6 +35,22 @@ Result<CheckpointView> ViewCheckpoint(const std::string& path) {
   return view;
 }
 
+namespace {
+
+CorruptionState CorruptionStateOf(const SeriesEntry& entry) {
+  CorruptionState found;
+  if (entry.verdict != Verdict::kCommitted) return found;
+  const auto opened = Checkpoint::Open(entry.path, {.limits = TypedLimits(), .check_files = false});
+  if (!opened) return found;  // deleted meanwhile
+  for (const auto& [key, value] : (*opened)->provenance()) {
+    if (key == "sdc.state") found.state = value;
+    if (key == "sdc.upto") found.upto = value;
+  }
+  return found;
+}
+
+}  // namespace
+
 Result<SeriesView> ViewSeries(const std::string& path) {
   Result<SeriesListing> listing = Series(path).List();
   if (!listing) return std::move(listing).error();
@@ -46,6 +62,9 @@ Result<SeriesView> ViewSeries(const std::string& path) {
     if (!report) return report.error();
     entry.verdict = report->verdict;
     if (!report->violations.empty()) entry.problem = report->violations.front();
+  }
+  for (const SeriesEntry& entry : view.listing.entries) {
+    view.corruption.push_back(CorruptionStateOf(entry));
   }
   // Listing them may take a permission that reading does not.
   Result<std::vector<UnfinishedFile>> unfinished = Series(path).ListUnfinished();

@@ -27,10 +27,17 @@ struct CheckpointView {
 // Errors: those of Verify.
 Result<CheckpointView> ViewCheckpoint(const std::string& path);
 
+// Knowledge of silent data corruption when a checkpoint was saved, from its provenance.
+struct CorruptionState {
+  std::string state;  // "sdc.state"; empty: unknown
+  std::string upto;   // "sdc.upto"
+};
+
 // A series with each committed checkpoint checked at the level of files.
 struct SeriesView {
   std::string path;
   SeriesListing listing;
+  std::vector<CorruptionState> corruption;  // one per entry of the listing
   // Uploads to an object store; empty if they are not known, for this reason.
   std::vector<UnfinishedFile> unfinished;
   Status unfinished_problem;

@@ -95,7 +95,8 @@ void PrintSeriesJson(const SeriesView& view, JsonWriter& json) {
   json.BeginObject();
   json.Field("path", view.path);
   json.BeginArray("checkpoints");
-  for (const SeriesEntry& entry : view.listing.entries) {
+  for (std::size_t i = 0; i < view.listing.entries.size(); ++i) {
+    const SeriesEntry& entry = view.listing.entries[i];
     Json one = {{"name", entry.name},
                 {"verdict", std::string(VerdictName(entry.verdict))},
                 {"is_void", entry.is_void},
@@ -106,6 +107,9 @@ void PrintSeriesJson(const SeriesView& view, JsonWriter& json) {
                 {"parent", IdToJson(entry.parent)},
                 {"size_bytes", entry.size_bytes}};
     if (!entry.problem.ok()) one["error"] = StatusToJson(entry.problem);
+    const auto& [state, upto] = view.corruption[i];
+    if (!state.empty()) one["sdc_state"] = state;
+    if (!upto.empty()) one["sdc_upto"] = upto;
     json.Element(one);
   }
   json.End();

@@ -29,16 +29,23 @@ std::string CountsText(const SeriesListing& listing) {
   return text;
 }
 
-void PrintEntry(const SeriesEntry& entry) {
+// Such as " (sdc: checked, good up to step 4)".
+std::string CorruptionText(const CorruptionState& known) {
+  if (known.state.empty()) return "";
+  return fmt::format(" (sdc: {}{})", Printable(known.state),
+                     known.upto.empty() ? "" : ", good up to step " + Printable(known.upto));
+}
+
+void PrintEntry(const SeriesEntry& entry, const CorruptionState& known) {
   const bool has_marker = !entry.attempt.is_zero() && entry.sequence != 0;
   const std::string sequence = has_marker ? fmt::format("{}", entry.sequence) : "-";
   const std::string step =
       has_marker && entry.step != kNoStep ? fmt::format("{}", entry.step) : "-";
   // Padded before it is coloured: escape sequences have no width.
   const std::string verdict = fmt::format("{:<11}", VerdictName(entry.verdict));
-  Print("{:>5} {:>10} {:>9}  {}  {}{}{}\n", sequence, step, BytesText(entry.size_bytes),
+  Print("{:>5} {:>10} {:>9}  {}  {}{}{}{}\n", sequence, step, BytesText(entry.size_bytes),
         Coloured(verdict, entry.verdict), Printable(entry.name), entry.is_kept ? " (kept)" : "",
-        entry.is_void ? " (void)" : "");
+        entry.is_void ? " (void)" : "", CorruptionText(known));
   if (entry.verdict != Verdict::kCommitted && entry.verdict != Verdict::kUncommitted) {
     Print("      because: {}\n", entry.problem.ToString());
   }
@@ -58,7 +65,9 @@ void PrintSeries(const SeriesView& view) {
   Print("series {}: {}\n\n", Printable(view.path), CountsText(listing));
   Print("{}\n", Bold(fmt::format("{:>5} {:>10} {:>9}  {:<11}  {}", "seq", "step", "size", "verdict",
                                  "directory")));
-  for (const SeriesEntry& entry : listing.entries) PrintEntry(entry);
+  for (std::size_t i = 0; i < listing.entries.size(); ++i) {
+    PrintEntry(listing.entries[i], view.corruption[i]);
+  }
   for (const AttemptId& fork : listing.forks) {
     Print("fork: attempt {} shares its parent with another\n", fork.ToHex());
   }

@@ -48,6 +48,7 @@ Result<RetentionPolicy> PolicyOf(const RetentionRules& rules) {
   RetentionPolicy policy;
   if (rules.keep_last != 0) policy.keep_last = rules.keep_last;
   policy.keep_every_n_steps = rules.keep_every;
+  policy.keep_checked = rules.keep_checked;
   policy.keep_within = std::chrono::seconds(rules.keep_within_s);
   policy.max_bytes = rules.max_bytes;
   constexpr int kHoursOfDay = 24;
@@ -89,6 +90,8 @@ void AddRetentionRules(CLI::App& app, RetentionRules& rules) {
                  "The N (default: 1) with the lowest or highest value of\n"
                  "a provenance entry, such as metric.loss:min:3")
       ->type_name("KEY:min|max[:N]");
+  add("--keep-checked", rules.keep_checked, "N",
+      "The newest N that are checked for silent data corruption");
   app.add_option("--max-bytes", rules.max_bytes,
                  "Limit the kept checkpoints to the newest that fit, such\n"
                  "as 2TB or 2TiB; linked files count once. Alone,\n"

@@ -23,6 +23,7 @@ struct RetentionRules {
   std::uint32_t hourly = 0;
   std::uint32_t daily = 0;
   std::uint32_t weekly = 0;
+  std::uint32_t keep_checked = 0;
   std::string best;  // KEY:min|max[:N]
 
   bool any() const;
