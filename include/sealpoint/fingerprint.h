@@ -47,10 +47,11 @@ class SEALPOINT_EXPORT Fingerprint {
 };
 
 // Computes the fingerprint of the part `region` of a tensor of this shape, whose elements
-// `memory` holds: dense host memory, or strided (a transposed view, for example). The memory is
-// read once and not kept. An empty region has Fingerprint(). Thread-safe. Errors: InvalidArgument
-// (the region is not within the shape, the memory does not fit the region or is not the host's),
-// LimitExceeded (the element count of the shape does not fit in 64 bits).
+// `memory` holds: dense memory, or strided (a transposed view, for example). The memory is read
+// once and not kept; memory of a device is copied to the host in pieces. An empty region has
+// Fingerprint(). Thread-safe. Errors: InvalidArgument (the region is not within the shape, or the
+// memory does not fit the region), LimitExceeded (the element count of the shape does not fit in 64
+// bits), Device.
 SEALPOINT_EXPORT Result<Fingerprint> ComputeFingerprint(const Shape& shape,
                                                         std::uint32_t element_size,
                                                         const Region& region,

@@ -36,12 +36,12 @@ def of_array(array: Any, *, shape: Sequence[int] | None = None, offset: Sequence
     """Computes the fingerprint of an array, or of the box of a tensor that the array holds. Not collective. Reads the array once.
 
     Args:
-        array: As for ``sealpoint.save``; in host memory, with any strides.
+        array: As for ``sealpoint.save``, with any strides. Memory of a device is copied to the host in pieces.
         shape: Shape of the whole tensor. Default: the shape of the array.
         offset: First index of the box in each dimension. Default: zeros.
 
     Raises:
-        InvalidArgumentError: the box is not within the shape, or the memory is not host memory.
+        InvalidArgumentError: the box is not within the shape.
 
     Examples:
         >>> import numpy, sealpoint.fingerprint as fingerprint

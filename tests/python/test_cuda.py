@@ -6,6 +6,7 @@ import threading
 import numpy as np
 import pytest
 import sealpoint
+import sealpoint.fingerprint
 
 torch = pytest.importorskip("torch", reason="torch is not installed: see scripts/python_env.sh")
 import sealpoint.torch as sp  # noqa: E402
@@ -96,6 +97,23 @@ def test_a_flipped_bit_is_found_on_the_way_to_the_device(tmp_path):
     with pytest.raises(sealpoint.CorruptError, match="w"):
         sp.load({"w": torch.zeros(1 << 20, device="cuda")}, tmp_path / "c")
     assert info.raw_bytes >= 4 << 20
+
+
+def test_fingerprints_are_those_of_the_host(tmp_path):
+    state = new_state()
+    train(state, 2)
+    sp.save(state, tmp_path / "c", fingerprints=True)
+    found = sp.fingerprints(state)
+    assert not sealpoint.fingerprint.differences(found, sealpoint.fingerprint.of_checkpoint(tmp_path / "c"))
+    tensor = torch.randn(2000, 1500, device="cuda").t()
+    assert sealpoint.fingerprint.of_array(tensor) == sealpoint.fingerprint.of_array(tensor.cpu())
+    sentinel = sp.Sentinel(state)
+    sentinel.before_optimizer(1)
+    sentinel.end_of_step(1)
+    state["model"][0].weight.data[7, 9] += 1
+    sentinel.before_optimizer(2)
+    (finding,) = sentinel.findings
+    assert finding.tensor == "model.0.weight"
 
 
 def test_random_states_of_the_device(tmp_path):

@@ -27,7 +27,7 @@ Part = tuple[str, str, list[int], str, int, str]
 def fingerprints(
     state_dict: Any, *, process_group: dist.ProcessGroup | None = None, no_dist: bool = False
 ) -> dict[str, TensorFingerprint]:
-    """Computes the fingerprints of the tensors of a state in host memory, on any mesh. Collective: all ranks call it.
+    """Computes the fingerprints of the tensors of a state, on any mesh. Collective: all ranks call it.
 
     Each rank reads the parts that it holds once. About 100 bytes per part and rank are exchanged. The names are those that
     ``sealpoint.torch.save`` gives the tensors, so that the result can be compared with ``sealpoint.fingerprint.of_checkpoint``.
@@ -42,7 +42,7 @@ def fingerprints(
 
     Raises:
         CorruptError: ranks that hold the same part of a tensor hold different elements. The error names the tensor and the ranks.
-        InvalidArgumentError: parts overlap or leave holes, or memory is not host memory. The error names the tensor.
+        InvalidArgumentError: parts overlap or leave holes. The error names the tensor.
 
     Examples:
         >>> import torch, sealpoint.torch as sp
@@ -62,7 +62,7 @@ def fingerprints(
 
 
 def parts_of(slots: list[_sealpoint.Slot]) -> list[Part]:
-    """Computes the fingerprints of parts in host memory."""
+    """Computes the fingerprints of parts."""
     parts = _sealpoint.part_fingerprints(slots)
     return [
         (slot.name, slot.dtype, list(slot.shape), part.region, part.element_count, str(part.fingerprint))

@@ -178,7 +178,7 @@ class Sentinel:
     values. Collective: all ranks call all methods, in the same order.
 
     Args:
-        state: As for ``save``, in host memory; pass objects or live tensors. Optimizer state is named by the parameters of the
+        state: As for ``save``; pass objects or live tensors. Optimizer state is named by the parameters of the
             modules in the state, so that pipeline stages are told apart.
         every: Number of steps between checks.
         on_finding: Called on all ranks with each ``SentinelFinding``. If it raises, all ranks raise an error that names the rank.
@@ -193,7 +193,7 @@ class Sentinel:
         findings: All ``SentinelFinding``, oldest first.
 
     Raises:
-        InvalidArgumentError: an argument is invalid; in a check, memory is not host memory, or no rank has a name of ``paired``.
+        InvalidArgumentError: an argument is invalid; in a check, no rank has a name of ``paired``.
 
     Examples:
         >>> import torch, sealpoint.torch as sp

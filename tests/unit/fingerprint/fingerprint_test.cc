@@ -94,7 +94,7 @@ TEST(FingerprintTest, RefusesMemoryThatDoesNotFit) {
   EXPECT_EQ(code({3}, 0, Region::Whole({3})), Code::kInvalidArgument);
   EXPECT_EQ(code({3}, 4, Region::Whole({4})), Code::kInvalidArgument);
   EXPECT_EQ(code({3}, 4, Region()), Code::kInvalidArgument);
-  const auto of_device = ComputeFingerprint({3}, 4, Region::Whole({3}),
+  const auto of_device = ComputeFingerprint({4}, 4, Region::Whole({4}),
                                             MemoryView::Cuda(bytes.data(), 12, 0, nullptr));
   EXPECT_EQ(of_device.status().code(), Code::kInvalidArgument);
 }

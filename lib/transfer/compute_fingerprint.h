@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_TRANSFER_COMPUTE_FINGERPRINT_H_
+#define SEALPOINT_LIB_TRANSFER_COMPUTE_FINGERPRINT_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "lib/device/device_runtime.h"
+#include "sealpoint/fingerprint.h"
+#include "sealpoint/memory_view.h"
+#include "sealpoint/region.h"
+
+namespace sealpoint::internal::transfer {
+
+// ComputeFingerprint with the devices of `devices`.
+Result<Fingerprint> ComputeFingerprint(const Shape& shape, std::uint32_t element_size,
+                                       const Region& region, const MemoryView& memory,
+                                       std::shared_ptr<device::DeviceRuntime> devices);
+
+}  // namespace sealpoint::internal::transfer
+
+#endif  // SEALPOINT_LIB_TRANSFER_COMPUTE_FINGERPRINT_H_

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Fingerprints of device memory, of devices that are late.
+#include "lib/transfer/compute_fingerprint.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "tests/support/device/host_device.h"
+
+namespace sealpoint::testing {
+namespace {
+
+Bytes Noise(std::size_t size) {
+  std::mt19937 random(7);
+  Bytes bytes(size);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+  return bytes;
+}
+
+class DeviceFingerprintTest : public ::testing::Test {
+ protected:
+  DeviceFingerprintTest() : memory_(devices_->Allocate(1, bytes_.size())) {
+    std::ranges::copy(bytes_, memory_->contents().begin());
+  }
+  Result<Fingerprint> OfDevice(const Region& region, std::vector<std::int64_t> strides = {},
+                               std::size_t origin = 0, void* stream = nullptr) {
+    return internal::transfer::ComputeFingerprint(
+        shape_, 2, region,
+        MemoryView::Cuda(memory_->address(), bytes_.size(), 1, stream, std::move(strides), origin),
+        devices_);
+  }
+  Fingerprint OfHost(const Region& region, std::vector<std::int64_t> strides = {},
+                     std::size_t origin = 0) {
+    return ComputeFingerprint(
+               shape_, 2, region,
+               MemoryView::Host(bytes_.data(), bytes_.size(), std::move(strides), origin))
+        .value();
+  }
+
+  const Shape shape_ = {1500, 3000};  // three pieces, the last one short
+  const Bytes bytes_ = Noise(std::size_t{1500} * 3000 * 2);
+  const std::shared_ptr<HostDevice> devices_ =
+      std::make_shared<HostDevice>(HostDeviceOptions{.delay_max = std::chrono::microseconds(50)});
+  const std::unique_ptr<DeviceMemory> memory_;
+};
+
+TEST_F(DeviceFingerprintTest, IsThatOfTheSameElementsOnTheHost) {
+  const Region whole = Region::Whole(shape_);
+  EXPECT_EQ(OfDevice(whole).value(), OfHost(whole));
+  EXPECT_EQ(devices_->counters().bytes_to_host, bytes_.size());
+  const Region columns = Region::Of({{0, 100}, {1500, 700}});
+  EXPECT_EQ(OfDevice(columns, {6000, 2}, 200).value(), OfHost(columns, {6000, 2}, 200));
+  const Region run({{0, 0}, {1500, 3000}}, {5, 4'000'001});
+  EXPECT_EQ(OfDevice(run, {6000, 2}).value(), OfHost(run, {6000, 2}));
+}
+
+TEST_F(DeviceFingerprintTest, ComesAfterTheCallersStream) {
+  const std::unique_ptr<HostStream> stream = devices_->MakeStream();
+  stream->Run([&] { memory_->contents()[9] ^= std::byte{1}; });
+  const Region whole = Region::Whole(shape_);
+  const Fingerprint later = OfDevice(whole, {}, 0, stream.get()).value();
+  EXPECT_NE(later, OfHost(whole));
+}
+
+TEST_F(DeviceFingerprintTest, ACopyThatFailsIsAnError) {
+  devices_->FailCopyWhenRun(2);
+  EXPECT_EQ(OfDevice(Region::Whole(shape_)).status().code(), Code::kDevice);
+  devices_->FailCopyWhenQueued(3);
+  EXPECT_EQ(OfDevice(Region::Whole(shape_)).status().code(), Code::kDevice);
+}
+
+}  // namespace
+}  // namespace sealpoint::testing
