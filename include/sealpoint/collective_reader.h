@@ -31,6 +31,14 @@ struct CollectiveLoadOptions {
   // no chunk is sent. This is faster if the storage serves every rank at memory speed, for example
   // from a shared page cache. Must be the same on all ranks.
   bool share_chunks = true;
+  // After the load, compute the fingerprints of the destinations on all ranks, and compare their
+  // sums with the fingerprints that the checkpoint stores. This detects elements that changed, or
+  // went to a wrong place, between the verified chunk and the destination: in the network, in
+  // staging memory or on the way to a device. All requested tensors need stored fingerprints
+  // (SaverOptions::fingerprints), no steps and no conversion, and the ranks together must request
+  // each of their elements once; equal regions on several ranks are replicas. Must be the same on
+  // all ranks.
+  bool verify_arrival = false;
   PhaseCallback on_progress{};
 };
 
@@ -113,7 +121,8 @@ class SEALPOINT_EXPORT CollectiveReader {
   // together: a tensor is unexpected if no rank requests it, and covered if the ranks together
   // request all of its elements. All ranks pass the same contract; if they do not, all ranks get
   // InvalidArgument. After an error the content of destinations is unspecified. Errors: Comm,
-  // Timeout, and those of Checkpoint::Plan and Checkpoint::Read.
+  // Timeout, Unsupported (before anything is read) and Corrupt for
+  // CollectiveLoadOptions::verify_arrival, and those of Checkpoint::Plan and Checkpoint::Read.
   virtual Result<CollectiveLoadReport> Load(const ReadRequest& request,
                                             const LoadContract& contract = {},
                                             const CollectiveLoadOptions& options = {}) = 0;

@@ -353,6 +353,13 @@ OPTIONS: dict[str, Option] = {
         "all ranks.",
         is_same=True,
     ),
+    "verify_arrival": Option(
+        "bool", False, _rules.BOOL, "torch.load torch.Checkpointer.resume",
+        "After the load, compute the fingerprints of the tensors on all ranks, and compare their sums with the stored ones. "
+        "Detects elements that changed between the verified file and the memory of the state. Needs a save with "
+        "``fingerprints``, no conversion, and ranks that together fill each element once (replicas count once).",
+        is_same=True,
+    ),
     "deadline": Option(
         "float | None", DEADLINE_DEFAULT_SECONDS, _rules.SECONDS, f"torch.save store {_LOADS}",
         "Timeout in seconds for one exchange with the other ranks. None: no timeout.", "seconds", is_same=True,

@@ -74,12 +74,13 @@ class ReaderHandle {
   CollectiveLoadReport Load(const Slots& slots, const LoadContract& contract,
                             const std::optional<std::string>& convert, int threads,
                             std::uint64_t memory_budget_bytes, bool share_chunks,
-                            nb::handle progress) const {
+                            nb::handle progress, bool verify_arrival) const {
     const ReadRequest request = RequestOf(slots, RoundingOf(convert));
     Watch watch(progress, parts_->communicator->InterruptedBySignal());
     const CollectiveLoadOptions options{.memory_budget_bytes = memory_budget_bytes,
                                         .threads = threads,
                                         .share_chunks = share_chunks,
+                                        .verify_arrival = verify_arrival,
                                         .on_progress = watch.OnPhase()};
     return Value(watch.Run([&] { return parts_->reader->Load(request, contract, options); }));
   }
@@ -142,7 +143,7 @@ void BindCollectiveReader(nb::module_& m) {
       .def("read_object", &ReaderHandle::ReadObject, nb::arg("name"))
       .def("load", &ReaderHandle::Load, nb::arg("slots"), nb::arg("contract"),
            nb::arg("convert").none(), nb::arg("threads"), nb::arg("memory_budget_bytes"),
-           nb::arg("share_chunks"), nb::arg("progress").none());
+           nb::arg("share_chunks"), nb::arg("progress").none(), nb::arg("verify_arrival") = false);
 }
 
 }  // namespace sealpoint::python

@@ -11,6 +11,7 @@
 #include "lib/base/macros.h"
 #include "lib/base/wire.h"
 #include "lib/comm/agree.h"
+#include "readers/collective/region_wire.h"
 #include "readers/load/coverage.h"
 
 namespace sealpoint::internal::collective {
@@ -28,11 +29,7 @@ std::vector<Bytes> EncodeForOwners(const load::ResolvedRequest& request, int siz
     out.Put(std::uint64_t{item.tensor});
     out.Put(std::uint64_t{item.destination ? 1u : 0u});
     if (!item.destination) continue;
-    const Region& region = item.destination->region();
-    out.Put(region.box.offset);
-    out.Put(region.box.extent);
-    out.Put(region.run.begin);
-    out.Put(region.run.end);
+    PutRegion(out, item.destination->region());
   }
   return outgoing;
 }
@@ -40,23 +37,11 @@ std::vector<Bytes> EncodeForOwners(const load::ResolvedRequest& request, int siz
 Status DecodeFrom(ByteSpan bytes, const metadata::Metadata& index, RegionsByTensor& requested) {
   WireReader in(bytes);
   while (!in.at_end()) {
-    SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t tensor, in.Number());
+    SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t tensor, TakeTensor(in, index));
     SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t has_region, in.Number());
-    if (tensor >= index.tensor_count()) {
-      return MakeError(Code::kComm, "another rank requests tensor ", tensor, " of ",
-                       index.tensor_count());
-    }
     std::vector<Region>& regions = requested[tensor];
     if (has_region == 0) continue;
-    Region region;
-    SEALPOINT_ASSIGN_OR_RETURN(region.box.offset, in.Numbers());
-    SEALPOINT_ASSIGN_OR_RETURN(region.box.extent, in.Numbers());
-    SEALPOINT_ASSIGN_OR_RETURN(region.run.begin, in.Number());
-    SEALPOINT_ASSIGN_OR_RETURN(region.run.end, in.Number());
-    const Shape shape = index.tensor(tensor).shape();
-    if (!CheckRegion(shape, region).ok()) {
-      return MakeError(Code::kComm, "another rank requests a region outside of its tensor");
-    }
+    SEALPOINT_ASSIGN_OR_RETURN(Region region, TakeRegion(in, index.tensor(tensor).shape()));
     regions.push_back(std::move(region));
   }
   return {};

@@ -17,6 +17,7 @@
 #include "lib/comm/same_call.h"
 #include "lib/observe/phase_recorder.h"
 #include "lib/pipeline/load_threads.h"
+#include "readers/collective/arrival_check.h"
 #include "readers/collective/collective_contract.h"
 #include "readers/collective/collective_load.h"
 #include "readers/collective/open_together.h"
@@ -149,7 +150,8 @@ comm::CollectiveCall LoadCall(std::string_view kind, const std::string& path,
                         {"dtype", text(contract.dtype)},
                         {"shape", text(contract.shape)},
                         {"coverage", text(contract.coverage)},
-                        {"share_chunks", options.share_chunks ? "on" : "off"}}};
+                        {"share_chunks", options.share_chunks ? "on" : "off"},
+                        {"verify_arrival", options.verify_arrival ? "on" : "off"}}};
 }
 
 class CollectiveReaderImpl final : public CollectiveReader {
@@ -193,8 +195,13 @@ class CollectiveReaderImpl final : public CollectiveReader {
                                             const CollectiveLoadOptions& options,
                                             observe::PhaseRecorder& phases) {
     CollectiveLoadReport report;
-    SEALPOINT_ASSIGN_OR_RETURN(const ReadPlan plan,
-                               PlanTogether(request, contract, options, true, report.findings));
+    load::ResolvedRequest resolved_request;
+    SEALPOINT_ASSIGN_OR_RETURN(
+        const ReadPlan plan,
+        PlanTogether(request, contract, options, true, resolved_request, report.findings));
+    if (!options.verify_arrival) resolved_request = {};
+    const ArrivalCheck arrival(comm_, checkpoint_->index(), resolved_request);
+    if (options.verify_arrival) SEALPOINT_RETURN_IF_ERROR(arrival.CheckRegions());
     report.plan = plan.Summary();
     if (sharing_ranks_ == 0) {
       SEALPOINT_ASSIGN_OR_RETURN(sharing_ranks_, CountSharingRanks(comm_));
@@ -205,6 +212,10 @@ class CollectiveReaderImpl final : public CollectiveReader {
         pipeline::LoadThreads("threads", options.threads, sharing_ranks_, report.plan.bytes_read));
     CollectiveLoad load(comm_, *checkpoint_, InternalAccess::DataOf(plan), resolved);
     SEALPOINT_RETURN_IF_ERROR(load.Run(phases, report));
+    if (options.verify_arrival) {
+      SEALPOINT_RETURN_IF_ERROR(
+          arrival.CheckMemory(checkpoint_->devices()).AtPath(checkpoint_->path()));
+    }
     SEALPOINT_ASSIGN_OR_RETURN(report.all_bytes_read, SumOverRanks(comm_, report.bytes_read));
     report.phases = phases.report();
     return report;
@@ -213,8 +224,9 @@ class CollectiveReaderImpl final : public CollectiveReader {
   Result<CollectiveLoadPlan> PlanLoads(const ReadRequest& request, const LoadContract& contract,
                                        const CollectiveLoadOptions& options) {
     std::vector<LoadFinding> findings;
+    load::ResolvedRequest resolved;
     SEALPOINT_ASSIGN_OR_RETURN(const ReadPlan local_plan,
-                               PlanTogether(request, contract, options, false, findings));
+                               PlanTogether(request, contract, options, false, resolved, findings));
     CollectiveLoad load(comm_, *checkpoint_, InternalAccess::DataOf(local_plan), options);
     SEALPOINT_ASSIGN_OR_RETURN(const RankLoad rank_load, load.DryRun());
     SEALPOINT_ASSIGN_OR_RETURN(CollectiveLoadPlan plan, GatherLoads(comm_, rank_load));
@@ -242,9 +254,13 @@ class CollectiveReaderImpl final : public CollectiveReader {
   // This rank's plan, and the findings of all.
   Result<ReadPlan> PlanTogether(const ReadRequest& request, const LoadContract& contract,
                                 const CollectiveLoadOptions& options, bool is_to_be_read,
+                                load::ResolvedRequest& resolved,
                                 std::vector<LoadFinding>& findings) {
-    load::ResolvedRequest resolved;
     Result<ReadPlan> plan = PlanMine(*checkpoint_, request, contract, is_to_be_read, resolved);
+    if (plan && options.verify_arrival) {
+      const Status checked = ArrivalCheck(comm_, checkpoint_->index(), resolved).CheckItems();
+      if (!checked.ok()) plan = checked;
+    }
     const Result<int> threads = pipeline::LoadThreads("threads", options.threads, 1, 0);
     if (!threads) plan = threads.error();
     SEALPOINT_ASSIGN_OR_RETURN(const comm::CallFlags any,

@@ -70,6 +70,7 @@ class CheckpointImpl final : public Checkpoint {
 
   // Sets the devices; tests use it to install a fake before the first use.
   void UseDevices(std::shared_ptr<device::DeviceRuntime> devices) { devices_ = std::move(devices); }
+  const std::shared_ptr<device::DeviceRuntime>& devices() const { return devices_; }
 
   // The records of chunks of this index (BlobTables::Load), for digest comparisons.
   Result<std::vector<format::ChunkRecord>> ChunkRecords(const container::ShardChunks& chunks,

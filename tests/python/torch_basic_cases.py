@@ -68,6 +68,24 @@ def case_fingerprints_are_the_same_on_each_mesh(job):
     assert sp.fingerprints({"w": tensor.t()})["w"].fingerprint != expected
 
 
+def case_a_load_compares_what_arrived(job):
+    for mode in MODES:
+        training = Training(mode, job.size, seed=7)
+        sp.save(training.state(), job.path(mode), fingerprints=True)
+        other = Training(mode, job.size, seed=99)
+        state = other.state()
+        sp.load(state, job.path(mode), verify_arrival=True, share_chunks=True)
+        other.optimizer.load_state_dict(state["optimizer"])
+        assert_same(training.tensors(), other.tensors())
+    sp.save({"w": torch.arange(8.0)}, job.path("without"))
+    error = job.raises(sealpoint.UnsupportedError, lambda: sp.load({"w": torch.zeros(8)}, job.path("without"), verify_arrival=True))
+    assert error.tensor == "w" and "no stored fingerprint" in str(error)
+    error = job.raises(
+        sealpoint.InvalidArgumentError, lambda: sp.load({"w": torch.zeros(8)}, job.path("without"), verify_arrival=job.rank == 2)
+    )
+    assert "verify_arrival" in str(error)
+
+
 def case_an_engine_proves_that_it_holds_the_weights_of_a_trainer(job):
     """Trained with FSDP on four ranks, run with tensor parallelism on four, or whole on each."""
     mesh, state = init_device_mesh("cpu", (job.size,)), whole_state()

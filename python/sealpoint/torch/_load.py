@@ -90,6 +90,10 @@ def load(state_dict: State, path: Path, **options: Unpack[LoadKeywords]) -> Load
         share_chunks: True: one rank reads data that several ranks need and sends it to the other ranks. False: each
             rank reads all data that it needs, which is faster if the ranks share a page cache. None: True if the ranks
             span several hosts. Must be equal on all ranks.
+        verify_arrival: After the load, compute the fingerprints of the tensors on all ranks, and compare their sums
+            with the stored ones. Detects elements that changed between the verified file and the memory of the state.
+            Needs a save with ``fingerprints``, no conversion, and ranks that together fill each element once (replicas
+            count once).
         memory_budget_bytes: Maximum staging memory per rank. Default: 256 MiB.
         process_group, deadline: As for ``sealpoint.torch.save``.
         progress: As for ``sealpoint.Checkpoint.read``.
@@ -186,6 +190,7 @@ def _load(call: Call, state: State, path: Path, options: LoadOptions) -> tuple[L
         memory_budget_bytes=budget,
         share_chunks=call.spans_hosts() if options.share_chunks is None else options.share_chunks,
         progress=options.progress,
+        verify_arrival=options.verify_arrival,
     )
     if any(answer[0] for answer in answers):
         agree(call, lambda: (matching.destinations.compare(), b""), "compared the results of two loads")

@@ -80,6 +80,7 @@ class ResumeKeywords(ReaderKeywords, total=False):
 
     contract: Contract | None
     all_ranks: bool
+    verify_arrival: bool
 
 
 class LoadKeywords(ResumeKeywords, total=False):
@@ -116,6 +117,7 @@ class LoadOptions:
     rename: Mapping[str, str] | None = None
     threads: int | None = None
     share_chunks: bool | None = None
+    verify_arrival: bool = False
     deadline: float | None = 1800.0
     memory_budget_bytes: int = 256 << 20
     progress: Progress = None
