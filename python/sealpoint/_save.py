@@ -174,6 +174,7 @@ class BlobWriter:
         attempt: str | None = None,
         step: int | None = None,
         size_max_bytes: int = BLOB_SIZE_MAX_DEFAULT_BYTES,
+        fingerprints: bool = False,
         engine: _sealpoint.Engine | None = None,
     ) -> None:
         """Creates the writer.
@@ -183,12 +184,15 @@ class BlobWriter:
             attempt: Id from ``new_attempt`` that all writers and the commit share. None: not known yet.
             step: Training step.
             size_max_bytes: Maximum size of a blob. Default: 64 GiB.
+            fingerprints: Store the fingerprints of the tensors, as for ``save``.
             engine: Staging memory and threads. Default: shared by all saves of the process.
         """
-        check(attempt=attempt, step=step, size_max_bytes=size_max_bytes, engine=engine)
+        check(attempt=attempt, step=step, size_max_bytes=size_max_bytes, fingerprints=fingerprints, engine=engine)
         self._path = path_of(directory, "directory")
         _sealpoint.create_directories(self._path)
-        self._writer = _sealpoint.create_writer(engine or default_engine(), self._path, attempt, step, size_max_bytes)
+        self._writer = _sealpoint.create_writer(
+            engine or default_engine(), self._path, attempt, step, size_max_bytes, fingerprints
+        )
         self._is_finished = False
 
     def add(

@@ -19,7 +19,11 @@ from sealpoint import _sealpoint
 from sealpoint._arguments import Path, check
 from sealpoint._checkpoint import Checkpoint
 from sealpoint._checkpoint import open as open_checkpoint
+from sealpoint._errors import NotACheckpointError, NotFoundError
+from sealpoint._patterns import pattern
 from sealpoint._sealpoint import Fingerprint as Fingerprint
+from sealpoint.interop import open_source
+from sealpoint.interop._copy import fingerprints_of
 
 __all__ = ["Fingerprint", "TensorFingerprint", "differences", "of_array", "of_checkpoint"]
 
@@ -61,10 +65,10 @@ def of_checkpoint(checkpoint: Path | Checkpoint, patterns: Sequence[str] = ()) -
     """Returns the fingerprints of the tensors of a checkpoint. Not collective.
 
     Fingerprints that the writer stored (``fingerprints=True`` of a save) are taken from the index. If a tensor has none, the
-    tensors are read and verified to compute them.
+    tensors are read and verified to compute them. Tensors of other formats, such as safetensors, are always read.
 
     Args:
-        checkpoint: Location or open checkpoint.
+        checkpoint: Location or open checkpoint, or the location of a checkpoint of any format of ``sealpoint.interop``.
         patterns: Patterns of tensor names (``*`` matches any characters). Default: all tensors.
 
     Raises:
@@ -78,11 +82,40 @@ def of_checkpoint(checkpoint: Path | Checkpoint, patterns: Sequence[str] = ()) -
         (2,)
     """
     if not isinstance(checkpoint, Checkpoint):
-        with open_checkpoint(checkpoint) as opened:
+        try:
+            opened = open_checkpoint(checkpoint)
+        except (NotACheckpointError, NotFoundError):
+            if (of_other_format := _of_other_format(checkpoint, patterns)) is None:
+                raise
+            return of_other_format
+        with opened:
             return of_checkpoint(opened, patterns)
     found = checkpoint.fingerprints(patterns)
     tensors = {name: checkpoint[name] for name in found}
     return {name: TensorFingerprint(tensor.dtype_name, tensor.shape, found[name]) for name, tensor in tensors.items()}
+
+
+def _of_other_format(path: Path, patterns: Sequence[str]) -> dict[str, TensorFingerprint] | None:
+    """Returns None if there is no checkpoint of another format at this path."""
+    check(patterns=patterns)
+    try:
+        state = open_source(path, drop_unknown=True)
+    except (NotACheckpointError, NotFoundError):
+        return None
+    try:
+        if state.format == "sealpoint":  # the newest of a series
+            return None
+        fits = [pattern(text) for text in patterns]
+        for text, fit in zip(patterns, fits, strict=True):
+            if not any(map(fit.fullmatch, state.tensors)):
+                raise NotFoundError(f"{text!r} matches no name", path=state.path)
+        chosen = [tensor for name, tensor in state.tensors.items() if not fits or any(fit.fullmatch(name) for fit in fits)]
+        return {
+            tensor.name: TensorFingerprint(tensor.dtype, tuple(tensor.shape), found)
+            for tensor, found in zip(chosen, fingerprints_of(chosen), strict=True)
+        }
+    finally:
+        state.close()
 
 
 def differences(first: Mapping[str, TensorFingerprint], second: Mapping[str, TensorFingerprint]) -> list[str]:

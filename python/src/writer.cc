@@ -101,11 +101,12 @@ class WriterHandle {
 std::unique_ptr<WriterHandle> CreateWriter(const EngineHandle& engine, nb::handle directory,
                                            const std::optional<std::string>& attempt,
                                            std::optional<std::uint64_t> step,
-                                           std::uint64_t size_max_bytes) {
+                                           std::uint64_t size_max_bytes, bool fingerprints) {
   const std::string path = PathOf(directory);
   BlobWriterOptions options{.size_max_bytes = size_max_bytes,
                             .attempt = IdOf<AttemptId>(attempt),
                             .step = step.value_or(kNoStep),
+                            .fingerprints = fingerprints,
                             .on_bytes = {}};
   const std::shared_ptr<Engine> kept = engine.engine;
   const GilRelease released;
@@ -163,7 +164,8 @@ void BindWriter(nb::module_& m) {
       .def("finish", &WriterHandle::Finish)
       .def("abandon", &WriterHandle::Abandon);
   m.def("create_writer", CreateWriter, nb::arg("engine"), nb::arg("directory"),
-        nb::arg("attempt").none(), nb::arg("step").none(), nb::arg("size_max_bytes"));
+        nb::arg("attempt").none(), nb::arg("step").none(), nb::arg("size_max_bytes"),
+        nb::arg("fingerprints"));
   m.def("commit", CommitBlobs, nb::arg("directory"), nb::arg("summaries"),
         nb::arg("attempt").none(), nb::arg("step").none(), nb::arg("parent").none(),
         nb::arg("mesh"), nb::arg("provenance"), nb::arg("allow_empty"), nb::arg("progress").none());

@@ -9,6 +9,8 @@ import pytest
 import sealpoint
 from sealpoint import fingerprint
 from sealpoint.fingerprint import Fingerprint, TensorFingerprint
+from sealpoint.interop import convert
+from sealpoint.interop._sealpoint_source import SealpointTensor
 
 
 @pytest.fixture
@@ -68,3 +70,52 @@ def test_a_checkpoint_stores_them_if_asked(arrays, tmp_path):
     sealpoint.save(arrays, tmp_path / "changed", fingerprints=True)
     assert fingerprint.differences(stored, fingerprint.of_checkpoint(tmp_path / "changed")) == ["bytes", "half"]
     assert sealpoint.verify(tmp_path / "with").ok
+
+
+def test_other_formats_have_the_same_fingerprints(tmp_path):
+    arrays = {
+        "w": numpy.arange(60_000.0).reshape(200, 300), "half": numpy.arange(7).astype("f2"), "scalar": numpy.array(3.5),
+        "flag": numpy.array(True), "empty": numpy.zeros((0, 3), "f4"), "bytes": numpy.arange(256, dtype="u1").reshape(2, 128),
+    }  # fmt: skip
+    sealpoint.save(arrays, tmp_path / "c", fingerprints=True)
+    expected = fingerprint.of_checkpoint(tmp_path / "c")
+    for name, to in (("model.safetensors", "safetensors"), ("model.pt", "torch"), ("hf", "hf"), ("dcp", "dcp")):
+        convert(tmp_path / "c", tmp_path / name, to=to)
+        assert fingerprint.of_checkpoint(tmp_path / name) == expected
+        convert(tmp_path / name, tmp_path / f"back-{to}", fingerprints=True, verify=True)
+        with sealpoint.open(tmp_path / f"back-{to}") as back:
+            assert {tensor.name: tensor.fingerprint for tensor in back.values()} == {
+                name: value.fingerprint for name, value in expected.items()
+            }
+    assert fingerprint.of_checkpoint(tmp_path / "model.safetensors", ["half", "s*"]).keys() == {"half", "scalar"}
+    with pytest.raises(sealpoint.NotFoundError, match="'none' matches no name"):
+        fingerprint.of_checkpoint(tmp_path / "model.safetensors", ["none"])
+    data = bytearray((tmp_path / "model.safetensors").read_bytes())
+    data[-1] ^= 1
+    (tmp_path / "model.safetensors").write_bytes(data)
+    assert len(fingerprint.differences(expected, fingerprint.of_checkpoint(tmp_path / "model.safetensors"))) == 1
+    (tmp_path / "nothing").write_bytes(b"no format")
+    sealpoint.save(arrays, tmp_path / "run", series=True, step=1)
+    for name in ("nothing", "absent", "run"):
+        with pytest.raises((sealpoint.NotFoundError, sealpoint.NotACheckpointError)):
+            fingerprint.of_checkpoint(tmp_path / name)
+
+
+def test_a_conversion_is_verified_by_stored_fingerprints(tmp_path, monkeypatch):
+    arrays = {"w": numpy.arange(60_000.0).reshape(200, 300), "v": numpy.ones(5)}
+    sealpoint.save(arrays, tmp_path / "c", fingerprints=True)
+    read, sizes = SealpointTensor.read, []
+
+    def counted(self, box, out):
+        sizes.append(len(out))
+        read(self, box, out)
+
+    monkeypatch.setattr(SealpointTensor, "read", counted)
+    report = convert(tmp_path / "c", tmp_path / "m.safetensors", verify=True)
+    assert sum(sizes) == report.raw_bytes == report.verified_bytes, "the source is read once"
+    renamed = convert(tmp_path / "c", tmp_path / "renamed", rename=[("w", "x")], verify=True, fingerprints=True)
+    assert renamed.verified_bytes == report.raw_bytes
+    monkeypatch.setattr(sealpoint.Tensor, "fingerprint", Fingerprint())
+    with pytest.raises(sealpoint.CorruptError, match="fingerprint differs from the one stored in the source"):
+        convert(tmp_path / "c", tmp_path / "bad.safetensors", verify=True)
+    assert not (tmp_path / "bad.safetensors").exists()

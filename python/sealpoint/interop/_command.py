@@ -108,6 +108,7 @@ def make_parser() -> Parser:
         metavar="SIZE",
         help="maximum size of a file with --to hf (default: 5GB)",
     )
+    parser.add_argument("--fingerprints", action="store_true", help="store fingerprints with --to sealpoint")
     parser.add_argument("--codec", choices=("none", "zstd", "bytesplit+zstd"), default="none", help="codec with --to sealpoint")
     parser.add_argument("-j", "--threads", type=int, help=f"threads that copy (default: all CPUs, at most {THREADS_DEFAULT})")
     parser.add_argument(
@@ -199,6 +200,7 @@ def run_convert(parser: Parser, words: list[str]) -> int:
         metadata_memory_bytes=args.metadata_memory,
         max_shard_bytes=args.max_shard_size,
         codec=args.codec,
+        fingerprints=args.fingerprints,
         threads=args.threads,
         memory_bytes=args.memory,
         verify=args.verify,

@@ -113,6 +113,7 @@ def convert(
     metadata_memory_bytes: int | None = None,
     max_shard_bytes: int = _safetensors_write.SHARD_BYTES_DEFAULT,
     codec: Codec = "none",
+    fingerprints: bool = False,
     threads: int | None = None,
     memory_bytes: int = _copy.MEMORY_DEFAULT_BYTES,
     verify: bool = False,
@@ -156,10 +157,12 @@ def convert(
             contain these, plus 64 MiB.
         max_shard_bytes: Maximum size of a file of the format "hf". A larger tensor gets its own file.
         codec: Codec for the format "sealpoint".
+        fingerprints: Store the fingerprints of the tensors, for the format "sealpoint".
         threads: Number of threads that copy. By default, the number of CPUs, but at most 4; 8 for object stores.
         memory_bytes: Maximum memory for the tensor data that all threads process at a time. Small values, names and the reader of
             Sealpoint checkpoints need some additional memory.
-        verify: Read source and destination again and compare them.
+        verify: Read source and destination again and compare them. Tensors of the source with a stored fingerprint are not read
+            again: the fingerprint of the destination is compared.
         dry_run: Report the expected result without writing. Checks the destination and its free space.
         progress: Function called with (text, bytes done, total bytes) from time to time, on any thread.
 
@@ -184,7 +187,7 @@ def convert(
     if to is None:
         to = _format_of(path_of(destination, "destination"))
     check(to=to, match=match, drop=drop, rename=rename, mapping_back=mapping_back, tensors_only=tensors_only, dtype=dtype,
-          max_shard_bytes=max_shard_bytes, codec=codec,
+          max_shard_bytes=max_shard_bytes, codec=codec, fingerprints=fingerprints,
           threads=THREADS_DEFAULT if threads is None else threads, memory_bytes=memory_bytes, verify=verify,
           dry_run=dry_run)  # fmt: skip
     if progress is not None and not callable(progress):
@@ -214,7 +217,7 @@ def convert(
             state = cast(state, dtype)
         _check_objects(state, to)
         try:
-            written = _write(state, target, to, work, codec, max_shard_bytes, verify, dry_run)
+            written = _write(state, target, to, work, codec, fingerprints, max_shard_bytes, verify, dry_run)
         except OSError as error:
             if isinstance(error, Error):
                 raise
@@ -270,7 +273,8 @@ def _check_objects(state: State, to: str) -> None:
 
 
 def _write(
-    state: State, path: str, to: str, work: _copy.Work, codec: Codec, max_shard_bytes: int, verify: bool, dry_run: bool
+    state: State, path: str, to: str, work: _copy.Work, codec: Codec, fingerprints: bool, max_shard_bytes: int, verify: bool,
+    dry_run: bool,
 ) -> _Written:
     is_sealpoint = to == "sealpoint"
     # A layout is not made of what cannot be written: a tensor whose elements share their place may have any size.
@@ -281,7 +285,7 @@ def _write(
     files = [] if layout is None else [FileInfo(*file, "") for file in zip(layout.names, layout.sizes, strict=True)]
     if dry_run:
         return _Written(files, needed_bytes, None)
-    with _writing(state, path, layout, to, work, codec) as written:
+    with _writing(state, path, layout, to, work, codec, fingerprints) as written:
         if not verify and not is_sealpoint:
             return _Written(files, needed_bytes, None)
         with open_source(written) as made:
@@ -291,20 +295,20 @@ def _write(
 
 @contextlib.contextmanager
 def _writing(
-    state: State, path: str, layout: Layout | None, to: str, work: _copy.Work, codec: Codec
+    state: State, path: str, layout: Layout | None, to: str, work: _copy.Work, codec: Codec, fingerprints: bool
 ) -> Iterator[str]:
     """Writes the output and yields its path. If the block succeeds, the output becomes the destination; if not, it is removed."""
     is_directory = layout is None or to in _DIRECTORIES
     if _paths.is_local(path):
         with _destination.publishing(path, is_directory, may_be_empty=layout is None) as temporary:
             if layout is None:
-                _write_sealpoint(state, temporary, work, codec)
+                _write_sealpoint(state, temporary, work, codec, fingerprints)
             else:
                 paths = [os.path.join(temporary, name) for name in layout.names] if is_directory else [temporary]
                 _copy.write_files(layout, _copy.LocalOutput(paths, layout.sizes), work)
             yield temporary
     elif layout is None:  # which is not there before its marker is
-        _write_sealpoint(state, path, work, codec)
+        _write_sealpoint(state, path, work, codec, fingerprints)
         yield path
     else:
         with _destination.storing(path, layout.names, is_directory) as files:
@@ -312,10 +316,10 @@ def _writing(
             yield path
 
 
-def _write_sealpoint(state: State, path: str, work: _copy.Work, codec: Codec) -> None:
+def _write_sealpoint(state: State, path: str, work: _copy.Work, codec: Codec, fingerprints: bool) -> None:
     # But for what the library itself says.
     kept = {key: value for key, value in state.provenance.items() if not key.startswith("sealpoint.")}
-    _copy.write_sealpoint(state, path, work, codec, {**kept, "convert.from": state.format})
+    _copy.write_sealpoint(state, path, work, codec, fingerprints, {**kept, "convert.from": state.format})
     if state.format == "megatron":  # the file by which Megatron knows a checkpoint, and sealpoint.megatron what loads it
         config = json.dumps({"sharded_backend": "sealpoint", "sharded_backend_version": 1}).encode()
         _sealpoint.write_file(os.path.join(path, MARKER), config)

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 
 from sealpoint._errors import CancelledError, CorruptError, Error
 from sealpoint._save import BlobWriter, Codec, commit
-from sealpoint._sealpoint import CommitInfo, NewFile, NewFiles, sync_all
+from sealpoint._sealpoint import CommitInfo, Fingerprint, NewFile, NewFiles, array_fingerprint, sync_all
 from sealpoint._tree import MEDIA_TYPE, OBJECT, dump
 from sealpoint.interop import _boxes
 from sealpoint.interop._dtypes import ITEM_SIZE
@@ -114,7 +114,9 @@ def buffer_for(tensor: Tensor, boxes: Sequence[_boxes.Box], work: Work) -> memor
 # Into Sealpoint.
 
 
-def write_sealpoint(state: State, path: str, work: Work, codec: Codec, provenance: dict[str, str]) -> CommitInfo:
+def write_sealpoint(
+    state: State, path: str, work: Work, codec: Codec, fingerprints: bool, provenance: dict[str, str]
+) -> CommitInfo:
     """Writes a checkpoint into a new directory.
 
     Raises the errors of the sources and of ``sealpoint.commit``. The caller cleans up after an error.
@@ -125,7 +127,7 @@ def write_sealpoint(state: State, path: str, work: Work, codec: Codec, provenanc
 
     def writer() -> BlobWriter:
         if not hasattr(writers, "own"):
-            writers.own = BlobWriter(path, step=state.step)
+            writers.own = BlobWriter(path, step=state.step, fingerprints=fingerprints)
             with lock:
                 all_writers.append(writers.own)
         made: BlobWriter = writers.own
@@ -432,8 +434,33 @@ def _write_parts(parts: list[Part], filling: _Filling, output: Output, work: Wor
     reader.finish()
 
 
+def fingerprint_of(tensor: Tensor, work: Work) -> Fingerprint:
+    """Reads a tensor, and computes its fingerprint."""
+    reader, whole = tensor.reader(work.reader_bytes), _boxes.whole(tensor.shape)
+    buffer, found = buffer_for(tensor, [whole], work), Fingerprint()
+    for slab in work.slabs(tensor, whole, work.file_slab_bytes):
+        part = buffer[: slab.size * ITEM_SIZE[tensor.dtype]]
+        reader.read(slab, part)
+        size = ITEM_SIZE[tensor.dtype]
+        array = part.cast("B", (*slab.extent, size) if size > 1 else tuple(slab.extent))
+        found += array_fingerprint((array, tensor.dtype), list(tensor.shape), list(slab.offset))
+        work.add(len(part))
+    reader.finish()
+    return found
+
+
+def fingerprints_of(tensors: Sequence[Tensor]) -> list[Fingerprint]:
+    """Reads tensors on several threads, and computes their fingerprints."""
+    work = Work(os.cpu_count() or 1, MEMORY_DEFAULT_BYTES, None)
+    found: dict[int, Fingerprint] = {}
+    work.run(lambda number: found.update({number: fingerprint_of(tensors[number], work)}), range(len(tensors)))
+    return [found[number] for number in range(len(tensors))]
+
+
 def compare(source: State, target: State, work: Work) -> int:
-    """Reads two tensors and compares every element. Returns the compared size in bytes.
+    """Compares every element of all tensors. Returns the compared size in bytes.
+
+    Reads the tensors of the target, and those of the source that have no stored fingerprint.
 
     Raises CorruptError, which names the tensor.
     """
@@ -451,6 +478,10 @@ def _compare(a: Tensor, b: Tensor, path: str, work: Work) -> None:
         raise CorruptError(
             f"destination has {b.dtype} {list(b.shape)}, expected {a.dtype} {list(a.shape)}", path=path, tensor=a.name
         )
+    if (stored := getattr(a, "fingerprint", None)) is not None:
+        if fingerprint_of(b, work) != stored:
+            raise CorruptError("its fingerprint differs from the one stored in the source", path=path, tensor=a.name)
+        return
     readers = [item.reader(work.reader_bytes) for item in (a, b)]
     whole = _boxes.whole(a.shape)
     buffers = [buffer_for(a, [whole], work) for _ in readers]

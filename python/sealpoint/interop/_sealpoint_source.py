@@ -25,6 +25,7 @@ class SealpointTensor:
         self._stored, self._checkpoint = stored, checkpoint
         self.name, self.dtype = stored.name, stored.dtype_name
         self.shape: Extents = stored.shape
+        self.fingerprint = stored.fingerprint
 
     @property
     def boxes(self) -> Sequence[Box]:
