@@ -7,6 +7,7 @@ import contextlib
 import mmap
 import operator
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from types import EllipsisType, TracebackType
@@ -638,8 +639,8 @@ class Checkpoint(Mapping[str, Tensor]):
         chosen = listed("patterns", patterns)
         check(patterns=chosen)
         infos = self._handle.match(chosen or ["*"])
-        is_missing = any(info.fingerprint is None for info in infos)
-        computed = dict(_sealpoint.content_fingerprints(self._handle, chosen)) if is_missing else {}
+        missing = [re.sub(r"[\\*?]", r"\\\g<0>", info.name) for info in infos if info.fingerprint is None]
+        computed = dict(_sealpoint.content_fingerprints(self._handle, missing)) if missing else {}
         return {info.name: info.fingerprint or computed[info.name] for info in infos}
 
     def chunks(self, name: str) -> Chunks:

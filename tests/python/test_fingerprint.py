@@ -119,3 +119,21 @@ def test_a_conversion_is_verified_by_stored_fingerprints(tmp_path, monkeypatch):
     with pytest.raises(sealpoint.CorruptError, match="fingerprint differs from the one stored in the source"):
         convert(tmp_path / "c", tmp_path / "bad.safetensors", verify=True)
     assert not (tmp_path / "bad.safetensors").exists()
+
+
+def test_only_tensors_without_a_stored_fingerprint_are_read(tmp_path):
+    stored, computed = numpy.arange(9.0), {r"a*b?c\d": numpy.ones(3), r"a\*": numpy.zeros(2), "aXbYcZ": numpy.full(4, 2.0)}
+    attempt = sealpoint.new_attempt()
+    first = sealpoint.BlobWriter(tmp_path / "c", attempt=attempt, fingerprints=True)
+    first.add("a", stored)
+    summaries = first.finish()
+    (blob,) = (tmp_path / "c").glob("*.blob")
+    second = sealpoint.BlobWriter(tmp_path / "c", attempt=attempt)
+    for name, array in computed.items():
+        second.add(name, array)
+    sealpoint.commit(tmp_path / "c", [*summaries, *second.finish()], attempt=attempt)
+    data = bytearray(blob.read_bytes())
+    data[data.index(stored.tobytes())] ^= 1
+    blob.write_bytes(data)
+    found = {name: value.fingerprint for name, value in fingerprint.of_checkpoint(tmp_path / "c").items()}
+    assert found == {name: fingerprint.of_array(array) for name, array in {"a": stored, **computed}.items()}
