@@ -22,8 +22,6 @@ from sealpoint._checkpoint import open as open_checkpoint
 from sealpoint._errors import NotACheckpointError, NotFoundError
 from sealpoint._patterns import pattern
 from sealpoint._sealpoint import Fingerprint as Fingerprint
-from sealpoint.interop import open_source
-from sealpoint.interop._copy import fingerprints_of
 
 __all__ = ["Fingerprint", "TensorFingerprint", "differences", "of_array", "of_checkpoint"]
 
@@ -97,6 +95,10 @@ def of_checkpoint(checkpoint: Path | Checkpoint, patterns: Sequence[str] = ()) -
 
 def _of_other_format(path: Path, patterns: Sequence[str]) -> dict[str, TensorFingerprint] | None:
     """Returns None if there is no checkpoint of another format at this path."""
+    # Imported here, because converters take a quarter of the time to import sealpoint.torch.
+    from sealpoint.interop import open_source
+    from sealpoint.interop._copy import fingerprints_of
+
     check(patterns=patterns)
     try:
         state = open_source(path, drop_unknown=True)
