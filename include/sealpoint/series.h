@@ -126,7 +126,7 @@ struct ResumeOptions {
   // skip directories whose marker cannot be read, although these directories may be newer. Skipped
   // entries are reported. If false, missing or damaged files and unreadable markers are errors.
   bool allow_fallback = false;
-  // Skip checkpoints that are not checked for silent data corruption (R-SER-27): their provenance
+  // Skip checkpoints that are not checked for silent data corruption (R-FPR-04): their provenance
   // has no {"sdc.state", "checked"}, or a newer checkpoint has {"sdc.state", "found"} and a smaller
   // "sdc.upto" than their step. Skipped checkpoints are reported. If all are skipped, the error is
   // InvalidArgument.
@@ -217,7 +217,7 @@ class SEALPOINT_EXPORT Series {
   // branch are also kept (R-SER-15). May run concurrently with savers, readers and other calls to
   // Prune for the series; files that another process removes meanwhile are ignored. Stops at the
   // first error and reports the deletions made before it. Errors: InvalidArgument (the policy;
-  // R-SER-14: also a metric that no checkpoint has, or no checked checkpoint, if any would be
+  // R-SER-14: a metric that no checkpoint has; R-FPR-04: no checked checkpoint, if any would be
   // deleted), those of List and Delete, and those of any checkpoint that the storage failed to
   // read. In the last case nothing is deleted, because the unread checkpoint may be the newest or a
   // better one.

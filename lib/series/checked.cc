@@ -22,7 +22,7 @@ std::uint64_t StepsUpTo(std::string_view text) {
 }
 
 Status NotChecked(std::string_view reason) {
-  return RuleError(Code::kInvalidArgument, "R-SER-27",
+  return RuleError(Code::kInvalidArgument, "R-FPR-04",
                    StrCat("not checked for silent data corruption: ", reason));
 }
 

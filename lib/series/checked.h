@@ -10,7 +10,7 @@
 
 namespace sealpoint::internal::series {
 
-// Tells which checkpoints of a series are checked for silent data corruption (R-SER-27). Not
+// Tells which checkpoints of a series are checked for silent data corruption (R-FPR-04). Not
 // thread-safe.
 class CheckedHistory {
  public:

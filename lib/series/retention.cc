@@ -284,9 +284,9 @@ Status CheckSomeIsRanked(const RetentionPolicy& policy,
   const auto is_checked = [](const CheckpointSummary& one) { return one.is_checked; };
   if (policy.keep_checked > 0 && std::none_of(summaries.begin(), summaries.end(), is_checked) &&
       std::any_of(decisions.begin(), decisions.end(), goes)) {
-    return BadPolicy(
-        "no checkpoint is checked for silent data corruption (sdc.state in its provenance), so "
-        "none is deleted");
+    return RuleError(Code::kInvalidArgument, "R-FPR-04",
+                     "no checkpoint is checked for silent data corruption (sdc.state in its "
+                     "provenance), so none is deleted");
   }
   if (!policy.keep_best || std::any_of(summaries.begin(), summaries.end(), is_ranked) ||
       std::none_of(decisions.begin(), decisions.end(), goes)) {

@@ -33,8 +33,8 @@ std::optional<double> ParseMetric(std::string_view text);
 // are needed, until keep_last intact ones are found.
 bool NeedsAllSummaries(const RetentionPolicy& policy);
 
-// R-SER-14, of the decisions that were made by these summaries: a metric that none has ranks none,
-// and without a checked checkpoint none is kept as such.
+// R-SER-14 and R-FPR-04, of the decisions that were made by these summaries: a metric that none has
+// ranks none, and without a checked checkpoint none is kept as such.
 Status CheckSomeIsRanked(const RetentionPolicy& policy,
                          const std::vector<CheckpointSummary>& summaries,
                          const std::vector<PruneDecision>& decisions);

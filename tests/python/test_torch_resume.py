@@ -168,14 +168,14 @@ def test_a_training_goes_on_before_a_silent_corruption(tmp_path, caplog):
     assert sorted(entry.step for entry in sealpoint.Series(tmp_path / "run").list()) == [2, 4, 5]
     assert resumed()[1] == 5
     checkpoints, step = resumed(require="checked")
-    assert step == 2 and caplog.text.count("not resumed from") == 2 and "R-SER-27" in caplog.text
+    assert step == 2 and caplog.text.count("not resumed from") == 2 and "R-FPR-04" in caplog.text
     with checkpoints:
         save(checkpoints, 3, "checked", 2)  # although others are newer
     assert resumed()[1] == resumed(require="checked")[1] == 3
     sp.save({"w": torch.ones(2, dtype=torch.int64)}, tmp_path / "none", series=True, step=1)
     with pytest.raises(sealpoint.InvalidArgumentError, match="has no sdc.state") as caught:
         sp.Checkpointer(tmp_path / "none").resume({"w": torch.zeros(2, dtype=torch.int64)}, require="checked")
-    assert caught.value.rule == "R-SER-27"
+    assert caught.value.rule == "R-FPR-04"
     with pytest.raises(sealpoint.InvalidArgumentError, match="require is 'verified', expected checked"):
         resumed(require="verified")
     assert sealpoint.Series(tmp_path / "run").open_newest(require="checked").step == 3

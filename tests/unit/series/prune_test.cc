@@ -215,7 +215,7 @@ TEST_F(PruneTest, KeepsTheLastCheckedOneAndDeletesNothingWithoutOne) {
   };
   const RetentionPolicy checked{.keep_checked = 1};
   const PruneReport refused = series_.Prune(checked);
-  EXPECT_THAT(refused.status, testing::FailsRule(Code::kInvalidArgument, "R-SER-14"));
+  EXPECT_THAT(refused.status, testing::FailsRule(Code::kInvalidArgument, "R-FPR-04"));
   EXPECT_THAT(refused.status.message(), HasSubstr("no checkpoint is checked"));
   put(6, "checked", "5");
   put(7, "checked", "6");

@@ -108,7 +108,7 @@ TEST_F(CheckedTest, ResumesFromACheckedOneIfAsked) {
   EXPECT_EQ(point.skipped[0].name, "c");
   EXPECT_EQ(point.skipped[0].verdict, Verdict::kCommitted);
   EXPECT_THAT(point.skipped[0].problem, HasCode(Code::kInvalidArgument));
-  EXPECT_EQ(point.skipped[0].problem.place().rule, "R-SER-27");
+  EXPECT_EQ(point.skipped[0].problem.place().rule, "R-FPR-04");
   // What was found later began after step 18: step 20 may have it.
   PutChecked(4, "found", "18", 40);
   EXPECT_EQ(Checked(), "a");
