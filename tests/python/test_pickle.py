@@ -85,7 +85,7 @@ def test_reports(saved, weights, tmp_path):
         load = checkpoint.read({"w": numpy.empty((8, 12), "f4"), "none": bytearray(4)}, missing="report")
         plan = checkpoint.plan()
     bad = sealpoint.verify(infos[0].directory)
-    refused = sealpoint._sealpoint.series_prune(series.path, (1, 0, 0, 0), [], None, False)
+    refused = sealpoint._sealpoint.series_prune(series.path, (1, 0, 0, 0, 0), [], None, False)
     reports = [infos[2], load, plan.summary, bad, sealpoint.verify(infos[1].directory, "files"), *series.list(),
                series.prune(dry_run=True), series.prune(dry_run=True).decisions[0], refused]
     assert bad.violations and load.findings and refused.error is not None and series.list()[-1].problem is not None
