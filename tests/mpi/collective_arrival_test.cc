@@ -188,6 +188,11 @@ TEST(CollectiveArrivalTest, WhatCannotBeComparedIsRefusedBeforeItIsRead) {
       EXPECT_THAT(job.Load(comm.rank() == 0 ? TopRows(0, 24) : TopRows(10, 34)),
                   HasCode(Code::kUnsupported));
     }
+    // All elements, some of them in two regions.
+    if (comm.size() > 1) {
+      const Region whole = Region::Whole({kArrivalRows, kArrivalColumns});
+      EXPECT_THAT(job.Load(comm.rank() == 0 ? whole : TopRows(0, 24)), HasCode(Code::kUnsupported));
+    }
     Bytes bytes(kArrivalBytes * 2);
     ReadRequest request;
     request.Add("w", MutableMemoryView::Host(bytes));
