@@ -58,13 +58,16 @@ def final_state_in(output):
     return re.search(r"^step +\d+  state (\S+)  done$", output, re.MULTILINE)[1]
 
 
-def run(command, **options):
+def run(command, env=None, **options):
     command = [str(part) for part in command]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_MAX, check=False,
-                              errors="replace", **options)
-    except subprocess.TimeoutExpired as late:
-        raise AssertionError(f"still running after {SECONDS_MAX} s: {command}: {late.stdout}") from None
+    # Open MPI's jobs of one user make and remove one folder in /tmp; one that starts while another ends may find it gone.
+    with tempfile.TemporaryDirectory(prefix="mpi-") as session:
+        env = {**(env or os.environ), "OMPI_MCA_orte_tmpdir_base": session}
+        try:
+            return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_MAX, check=False,
+                                  errors="replace", env=env, **options)
+        except subprocess.TimeoutExpired as late:
+            raise AssertionError(f"still running after {SECONDS_MAX} s: {command}: {late.stdout}") from None
 
 
 def lines_of_json(text):
