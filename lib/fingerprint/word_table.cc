@@ -19,6 +19,9 @@ namespace {
 constexpr std::size_t kWordSize = 4;
 // Words that the vector instructions take in one step.
 constexpr std::size_t kStep = 8;
+// Sums of memory outside of the cache wait for it if the processor alone decides what to fetch.
+constexpr std::size_t kLineWords = 16;  // of the cache
+constexpr std::size_t kPrefetchBytes = 2048;
 // Below this number of words the sums of a step cost more than they save.
 constexpr std::size_t kVectorWordsMin = 64;
 
@@ -75,6 +78,8 @@ __attribute__((target("avx2"))) Pair WordTable::SumInSteps(const std::byte* word
   for (__m256i& sum : sums) sum = _mm256_setzero_si256();
   for (std::size_t i = 0; i < count; i += kStep) {
     const auto* const data = reinterpret_cast<const __m256i*>(words + i * kWordSize);
+    // The memory may end before: then nothing is fetched.
+    if (i % kLineWords == 0) __builtin_prefetch(words + i * kWordSize + kPrefetchBytes);
     const __m256i even = _mm256_loadu_si256(data);  // of each 64 bits the low half counts
     const __m256i odd = _mm256_srli_epi64(even, 32);
     for (std::size_t part = 0; part < parts_.size(); ++part) {
