@@ -70,10 +70,10 @@ class SEALPOINT_EXPORT Engine {
   // InvalidArgument (in a child after fork).
   Status MapMemory();
   // Starts to map memory for a save of `size_bytes` of tensors, at most memory_budget_bytes, on a
-  // thread of the engine, and returns. If it is called some time before the first SaveAsync, for
-  // example once the model and the optimizer exist, that call need not wait for the memory. A later
-  // call replaces an earlier one; mapped memory stays mapped. Errors: InvalidArgument (in a child
-  // after fork).
+  // thread of the engine, and returns. Call it some time before the first SaveAsync, for example
+  // after the model and the optimizer are created; SaveAsync then does not wait for the memory. A
+  // later call replaces an earlier one; mapped memory stays mapped. Errors: InvalidArgument (in a
+  // child after fork).
   Status MapMemoryInBackground(std::uint64_t size_bytes);
 
   Storage& storage() const;

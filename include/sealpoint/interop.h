@@ -300,8 +300,8 @@ class SEALPOINT_EXPORT NewFiles {
   // that ignores conditions), Io.
   static Result<std::unique_ptr<NewFiles>> Create(Directory& directory,
                                                   std::vector<std::string> names);
-  // Returns, in ascending order, the names of the files that killed programs left and that Create
-  // would remove. Errors: the errors of Directory::List, Io.
+  // Returns the names of the files that Create would remove, in ascending order. Killed programs
+  // leave such files. Errors: the errors of Directory::List, Io.
   static Result<std::vector<std::string>> Left(const Directory& directory);
   // Removes the files of this set unless Publish succeeded.
   virtual ~NewFiles() = default;

@@ -129,8 +129,8 @@ class SEALPOINT_EXPORT WritableFile {
   // True if direct I/O is used.
   virtual bool is_direct() const = 0;
   // Makes the file reserve its upload memory from `memory`, and release the memory after the data
-  // is sent. The file does not reserve one of its parts (Storage::part_size_bytes), because the
-  // caller has already reserved that part. Call this function before the first write. When the file
+  // is sent. The file reserves one part (Storage::part_size_bytes) less, because the caller has
+  // already reserved it. Call this function before the first write. When the file
   // is destroyed, it releases all its reservations; `memory` must outlive the file. Does nothing on
   // a file system.
   virtual void ChargePartsTo(PartBudget& /*memory*/) {}

@@ -111,11 +111,11 @@ struct VerifyReport {
   std::vector<Status> violations{};
   std::vector<OmittedViolations> omitted{};  // in the same order
   std::uint64_t violation_count = 0;         // listed and omitted
-  // Notes on leftovers, foreign names, files of kinds that a later version defines, and ignored
-  // compat features. Notes do not affect the verdict. For each kind of note, the first 1000 names
+  // Notes on leftovers, foreign names, files of kinds from later versions, and ignored compat
+  // features. Notes do not affect the verdict. For each kind of note, the first 1000 names
   // are listed; one more note gives the number of remaining names.
   std::vector<std::string> notes{};
-  // Size of leftovers and of files of kinds that a later version defines.
+  // Size of leftovers and of files of kinds from later versions.
   std::uint64_t leftover_bytes = 0;
 
   // Valid if the marker is intact.

@@ -15,7 +15,7 @@ from sealpoint._errors import InvalidArgumentError, IoError
 
 
 class Newest(NamedTuple):
-    """The newest usable checkpoint, and all newer checkpoints, each with the ``problem`` that makes it unusable."""
+    """The newest usable checkpoint, and the skipped newer ones. Each of these has a ``problem``, the reason why it was skipped."""
 
     entry: _sealpoint.SeriesEntry
     skipped: list[_sealpoint.SeriesEntry]

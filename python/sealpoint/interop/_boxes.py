@@ -102,7 +102,7 @@ def gap_of(boxes: Sequence[Box], shape: Extents) -> str | None:
 
 
 def _overlap_of(boxes: list[Box]) -> Extents | None:
-    """Returns an element that two boxes share, or None. Sweeps along the dimension with the most different offsets.
+    """Returns an element that two boxes share, or None. Sweeps along the dimension with the largest number of distinct offsets.
 
     Raises LimitExceededError if the search would take too long.
     """

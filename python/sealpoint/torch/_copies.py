@@ -84,7 +84,10 @@ class _Recording(Part):
 
 
 def _order_of(part: Part, view: torch.Tensor) -> list[int] | None:
-    """Returns the dimensions of a view in the order of the tensor, or None if its elements are not exactly those of a box."""
+    """Sorts the dimensions of a view by their order in the tensor.
+
+    Returns None if the elements of the view do not fill a box of the tensor.
+    """
     strides = view.stride()
     order = sorted(range(view.dim()), key=lambda dim: (-strides[dim], dim))
     reach = 0  # of the dimensions after this one

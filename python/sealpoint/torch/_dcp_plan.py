@@ -73,7 +73,7 @@ def _gives_state(planner: SavePlanner) -> bool:
 
 
 def _is_whole(items: list[WriteItem], boxes: list[_shards.LocalBox]) -> bool:
-    """Tells whether a rank has exactly one box of a tensor, and the plan contains that box."""
+    """Tells whether a rank has exactly one box of a tensor, and whether the plan contains this box."""
     data = items[0].tensor_data
     if len(boxes) != 1 or len(items) != 1 or data is None:
         return False

@@ -221,7 +221,7 @@ class Matching:
         self._loads.append((whole, live, holder))
 
     def _replace(self, put: Put, live: Any, node: Node, path: Path) -> None:
-        """Replaces a value without tensors, in any form."""
+        """Replaces a value that contains no tensors, whatever its form."""
         self._mark_matched(node, path)
         stored = entries_of(node)
         if isinstance(live, Mapping) and stored is not None and self._contract.missing != "allow":
