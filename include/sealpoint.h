@@ -16,7 +16,7 @@
 // Strings are UTF-8, passed and returned with pointer and length. A returned string belongs to the
 //   object it was obtained from and is valid as long as that object. A zero byte, which `size` does
 //   not include, follows every returned string except tensor names.
-// Structs begin with `struct_size`, which the caller sets to the sizeof in its own header. In all
+// Structs begin with `struct_size`, which the caller sets to the size of the struct. In all
 //   other fields, zero means the default. sealpoint_init sets the size and the zeros. An older
 //   program works with a newer library. A newer program works with an older library if it leaves
 //   zeros in fields unknown to that library; if not, it gets SEALPOINT_UNSUPPORTED. The library

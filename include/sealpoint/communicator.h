@@ -42,9 +42,9 @@ class SEALPOINT_EXPORT BackgroundCommunicator {
   // False if the background thread's calls complete without Progress, for example because ranks are
   // threads, or because any thread may communicate. The value is the same on all ranks.
   virtual bool needs_progress() const { return true; }
-  // Local. Makes the background thread's current call and all later calls return `reason`. The code
-  // of `reason` must be kComm or kTimeout, because the ranks may no longer be in step. Other ranks
-  // notice the interruption when their deadline expires, or earlier if the implementation can
+  // Local. Ends the current call of the background thread, and all later calls, with `reason`. The
+  // code of `reason` must be kComm or kTimeout, because the ranks may no longer be in step. Other
+  // ranks notice the interruption when their deadline expires, or earlier if the implementation can
   // notify them.
   virtual void Interrupt(const Status& reason) = 0;
 

@@ -322,8 +322,8 @@ class SEALPOINT_EXPORT Saver {
 
   // Saves the data bound to `sources`, after all pending saves. Before the first payload byte is
   // written, every rank knows that the declarations agree and that every element is held by exactly
-  // one rank or one group of replicas. Errors: Sources::failure() of any rank; those of Commit and
-  // BlobWriter; InvalidArgument, also if ranks disagree on target, step or declaration; Comm,
+  // one rank or one group of replicas. Errors: Sources::failure() of any rank; the errors of Commit
+  // and BlobWriter; InvalidArgument, also if ranks disagree on target, step or declaration; Comm,
   // Timeout. Durability: if the call succeeds on any rank, the checkpoint survives a crash.
   virtual Result<CommitInfo> Save(const SaveTarget& target, const SaveOptions& options,
                                   const Sources& sources) = 0;

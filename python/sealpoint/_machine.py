@@ -16,8 +16,8 @@ _LOCAL_SIZES = ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRAN
 def ranks_here(hosts: list[bytes], host: bytes, world_size: int) -> int:
     """Estimates how many of the ``world_size`` ranks of the job run on this machine.
 
-    ``hosts`` lists the hosts of some ranks. The result is never too small if the ranks in ``hosts`` are distributed over the hosts
-    in the same way as all ranks. ``host`` is the host of this rank.
+    ``hosts`` lists the hosts of some ranks. If these ranks are distributed over the hosts as all ranks are, the result is not too
+    small. ``host`` is the host of this rank.
     """
     counted = -(-hosts.count(host) * world_size // len(hosts))
     told = next((count for name in _LOCAL_SIZES if (count := _count_of(os.environ.get(name, ""))) > 0), None)

@@ -128,9 +128,9 @@ def save(state_dict: Any, path: Path, **options: Unpack[SaveKeywords]) -> _sealp
 def save_async(state_dict: Any, path: Path, **options: Unpack[SaveAsyncKeywords]) -> SaveFuture:
     """Saves as ``save`` does, but returns once the state is copied, so that training can change the state immediately.
 
-    Collective: all ranks call it. If the copy does not fit into ``memory_budget_bytes``, the function returns only after the last
-    byte of the state was copied and its write has started. Saves run one after another. Invalid arguments and disagreements between
-    ranks are raised by this function; all other errors are raised by the future.
+    Collective: all ranks call it. If the copy does not fit into ``memory_budget_bytes``, the function returns after the last byte
+    of the state was copied and the write of this byte has started. Saves run one after another. Invalid arguments and disagreements
+    between ranks are raised by this function; all other errors are raised by the future.
 
     Args:
         state_dict, path, further options: As for ``save``.
