@@ -137,22 +137,13 @@ Status ArrivalCheck::CheckItems() const {
   return {};
 }
 
-Status ArrivalCheck::CheckRegions() const {
-  std::vector<Bytes> outgoing(static_cast<std::size_t>(comm_.size()));
-  for (const load::ResolvedItem& item : local_request_.items) {
-    if (!item.destination) continue;
-    WireWriter out(outgoing[item.tensor % outgoing.size()]);
-    out.Put(std::uint64_t{item.tensor});
-    PutRegion(out, item.destination->region());
-  }
-  return Exchange(std::move(outgoing), false);
-}
+Status ArrivalCheck::CheckRegions() const { return Exchange(Stage::kRegions, {}); }
 
 Status ArrivalCheck::CheckMemory(std::shared_ptr<device::DeviceRuntime> devices) const {
-  std::vector<Bytes> outgoing(static_cast<std::size_t>(comm_.size()));
+  std::vector<Fingerprint> fingerprints;
   Status status;
   for (const load::ResolvedItem& item : local_request_.items) {
-    if (!item.destination || !status.ok()) continue;
+    if (!item.destination) continue;
     const metadata::TensorView tensor = index_.tensor(item.tensor);
     const load::Destination& destination = *item.destination;
     const auto value =
@@ -160,18 +151,25 @@ Status ArrivalCheck::CheckMemory(std::shared_ptr<device::DeviceRuntime> devices)
                                      ViewOf(destination), devices);
     if (!value) {
       status = Status(value.error()).AtTensor(tensor.name());
-      continue;
+      break;
     }
-    WireWriter out(outgoing[item.tensor % outgoing.size()]);
-    out.Put(std::uint64_t{item.tensor});
-    PutRegion(out, destination.region());
-    out.PutAll(value->values());
+    fingerprints.push_back(*value);
   }
   SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, status));
-  return Exchange(std::move(outgoing), true);
+  return Exchange(Stage::kMemory, fingerprints);
 }
 
-Status ArrivalCheck::Exchange(std::vector<Bytes> outgoing, bool has_values) const {
+Status ArrivalCheck::Exchange(Stage stage, const std::vector<Fingerprint>& fingerprints) const {
+  const bool has_values = stage == Stage::kMemory;
+  std::vector<Bytes> outgoing(static_cast<std::size_t>(comm_.size()));
+  auto fingerprint = fingerprints.begin();
+  for (const load::ResolvedItem& item : local_request_.items) {
+    if (!item.destination) continue;
+    WireWriter out(outgoing[item.tensor % outgoing.size()]);
+    out.Put(std::uint64_t{item.tensor});
+    PutRegion(out, item.destination->region());
+    if (has_values) out.PutAll((fingerprint++)->values());
+  }
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> incoming,
                              comm_.AllToAll(std::move(outgoing)));
   const auto held = Decode(incoming, index_, has_values);

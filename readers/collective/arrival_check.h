@@ -3,11 +3,13 @@
 #define SEALPOINT_READERS_COLLECTIVE_ARRIVAL_CHECK_H_
 
 #include <memory>
+#include <vector>
 
 #include "lib/device/device_runtime.h"
 #include "lib/metadata/metadata.h"
 #include "readers/load/contract.h"
 #include "sealpoint/communicator.h"
+#include "sealpoint/fingerprint.h"
 #include "sealpoint/status.h"
 
 namespace sealpoint::internal::collective {
@@ -32,9 +34,10 @@ class ArrivalCheck {
   Status CheckMemory(std::shared_ptr<device::DeviceRuntime> devices) const;
 
  private:
-  class Owned;
-  // Sends the rows of each tensor to its owner, which examines them.
-  Status Exchange(std::vector<Bytes> outgoing, bool has_values) const;
+  enum class Stage { kRegions, kMemory };
+  // Sends the regions of this rank to the owners of their tensors, which examine them.
+  // `fingerprints`: of the destinations, in the order of the items; empty in the stage kRegions.
+  Status Exchange(Stage stage, const std::vector<Fingerprint>& fingerprints) const;
 
   Communicator& comm_;
   const metadata::Metadata& index_;
