@@ -12,6 +12,7 @@
 
 #include "tests/support/device/host_device.h"
 #include "tests/support/device/use_devices.h"
+#include "tests/support/ranks/forwarding_communicator.h"
 #include "tests/support/state/collective_load_job.h"
 #include "tests/support/state/saved_state.h"
 
@@ -44,25 +45,15 @@ MiniContainer StoredMatrix(bool has_fingerprints = true) {
   return BuildMini(spec);
 }
 
-// Flips a bit of the last long message that arrives in an exchange.
-class FlippingCommunicator final : public Communicator {
+// Flips a bit of the first long message that arrives in an exchange.
+class FlippingCommunicator final : public ForwardingCommunicator {
  public:
-  explicit FlippingCommunicator(Communicator& comm) : comm_(comm) {}
+  using ForwardingCommunicator::ForwardingCommunicator;
   void FlipOnce() { is_flipping_ = true; }
 
-  int rank() const override { return comm_.rank(); }
-  int size() const override { return comm_.size(); }
-  const std::string& host() const override { return comm_.host(); }
-  void set_deadline(std::chrono::milliseconds deadline) override { comm_.set_deadline(deadline); }
-  Status Barrier() override { return comm_.Barrier(); }
-  Status Broadcast(Bytes& bytes, int root) override { return comm_.Broadcast(bytes, root); }
-  Result<std::vector<Bytes>> Gather(ByteSpan bytes, int root) override {
-    return comm_.Gather(bytes, root);
-  }
-  Result<std::vector<Bytes>> AllGather(ByteSpan bytes) override { return comm_.AllGather(bytes); }
   Result<std::vector<Bytes>> AllToAll(std::vector<Bytes> outgoing) override {
     constexpr std::size_t kLong = 500;  // longer than a request
-    auto incoming = comm_.AllToAll(std::move(outgoing));
+    auto incoming = ForwardingCommunicator::AllToAll(std::move(outgoing));
     if (!incoming.ok() || !is_flipping_) return incoming;
     for (Bytes& message : *incoming) {
       if (message.size() < kLong || !std::exchange(is_flipping_, false)) continue;
@@ -70,13 +61,8 @@ class FlippingCommunicator final : public Communicator {
     }
     return incoming;
   }
-  Result<std::vector<std::uint64_t>> AllReduceMax(
-      const std::vector<std::uint64_t>& values) override {
-    return comm_.AllReduceMax(values);
-  }
 
  private:
-  Communicator& comm_;
   bool is_flipping_ = false;
 };
 

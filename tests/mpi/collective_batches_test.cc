@@ -18,6 +18,7 @@
 
 #include "sealpoint/collective_reader.h"
 #include "tests/support/container/mini_container.h"
+#include "tests/support/ranks/forwarding_communicator.h"
 #include "tests/support/state/collective_load_job.h"
 #include "tests/support/state/saved_state.h"
 
@@ -39,39 +40,25 @@ const MiniContainer& ReplicaContainer() {
 }
 
 // Measures the messages that are exchanged and can intervene before it.
-class MeasuringCommunicator final : public Communicator {
+class MeasuringCommunicator final : public ForwardingCommunicator {
  public:
-  explicit MeasuringCommunicator(Communicator& inner) : inner_(inner) {}
+  using ForwardingCommunicator::ForwardingCommunicator;
 
   std::function<void(std::uint64_t sent_bytes)> before_exchange{};
   bool loses_payload = false;  // what others send of chunks does not arrive
   std::uint64_t sent_max_bytes = 0;
   std::uint64_t received_max_bytes = 0;
 
-  int rank() const override { return inner_.rank(); }
-  int size() const override { return inner_.size(); }
-  const std::string& host() const override { return inner_.host(); }
-  void set_deadline(std::chrono::milliseconds deadline) override { inner_.set_deadline(deadline); }
-  Status Barrier() override { return inner_.Barrier(); }
-  Status Broadcast(Bytes& bytes, int root) override { return inner_.Broadcast(bytes, root); }
-  Result<std::vector<Bytes>> Gather(ByteSpan bytes, int root) override {
-    return inner_.Gather(bytes, root);
-  }
-  Result<std::vector<Bytes>> AllGather(ByteSpan bytes) override { return inner_.AllGather(bytes); }
   Result<std::vector<Bytes>> AllToAll(std::vector<Bytes> outgoing) override {
     const std::uint64_t sent = SizeOf(outgoing);
     if (before_exchange) before_exchange(sent);
-    auto incoming = inner_.AllToAll(std::move(outgoing));
+    auto incoming = ForwardingCommunicator::AllToAll(std::move(outgoing));
     sent_max_bytes = std::max(sent_max_bytes, sent);
     if (incoming.ok()) received_max_bytes = std::max(received_max_bytes, SizeOf(*incoming));
     if (incoming.ok() && loses_payload && SizeOf(*incoming) >= kChunkBytes) {
       std::fill(incoming->begin(), incoming->end(), Bytes());
     }
     return incoming;
-  }
-  Result<std::vector<std::uint64_t>> AllReduceMax(
-      const std::vector<std::uint64_t>& values) override {
-    return inner_.AllReduceMax(values);
   }
 
  private:
@@ -80,8 +67,6 @@ class MeasuringCommunicator final : public Communicator {
     for (const Bytes& message : messages) size += message.size();
     return size;
   }
-
-  Communicator& inner_;
 };
 
 // A rank that wants all of "w", as all do.
