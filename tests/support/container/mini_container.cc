@@ -341,18 +341,6 @@ void ReplaceFile(Storage& storage, const std::string& directory, const std::stri
   SEALPOINT_CHECK(file->WriteAt(0, *bytes).ok() && file->Close().ok());
 }
 
-Bytes NoiseBytes(std::uint64_t seed, std::uint64_t size) {
-  Bytes bytes(size);
-  // splitmix64, by Sebastiano Vigna (public domain).
-  for (std::byte& byte : bytes) {
-    std::uint64_t z = (seed += 0x9e3779b97f4a7c15u);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    byte = static_cast<std::byte>((z ^ (z >> 31)) & 0xffu);
-  }
-  return bytes;
-}
-
 Bytes ExtractRegion(const Bytes& tensor, const Shape& shape, std::uint32_t element_size,
                     const Region& region) {
   Bytes out(region.element_count() * element_size);

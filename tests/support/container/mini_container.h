@@ -20,6 +20,7 @@
 #include "sealpoint/id.h"
 #include "sealpoint/region.h"
 #include "sealpoint/storage.h"
+#include "tests/support/container/noise.h"
 
 // Whole checkpoints as bytes, made straight from the encoders of lib/format without the writer, so
 // that a test can damage each part and still have correct digests around it. Aborts if a part
@@ -132,8 +133,6 @@ void StoreFiles(Storage& storage, const std::string& directory,
 void ReplaceFile(Storage& storage, const std::string& directory, const std::string& name,
                  const Bytes* bytes);
 
-// `size` bytes that depend on the seed and look like noise.
-Bytes NoiseBytes(std::uint64_t seed, std::uint64_t size);
 // Elements of a region of a dense row-major tensor, in run order: the definition, row by row.
 Bytes ExtractRegion(const Bytes& tensor, const Shape& shape, std::uint32_t element_size,
                     const Region& region);

@@ -8,21 +8,14 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
-#include <random>
 #include <utility>
 #include <vector>
 
+#include "tests/support/container/noise.h"
 #include "tests/support/device/host_device.h"
 
 namespace sealpoint::testing {
 namespace {
-
-Bytes Noise(std::size_t size) {
-  std::mt19937 random(7);
-  Bytes bytes(size);
-  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
-  return bytes;
-}
 
 class DeviceFingerprintTest : public ::testing::Test {
  protected:
@@ -45,7 +38,7 @@ class DeviceFingerprintTest : public ::testing::Test {
   }
 
   const Shape shape_ = {1500, 3000};  // three pieces, the last one short
-  const Bytes bytes_ = Noise(std::size_t{1500} * 3000 * 2);
+  const Bytes bytes_ = NoiseBytes(7, 1500 * 3000 * 2);
   const std::shared_ptr<HostDevice> devices_ =
       std::make_shared<HostDevice>(HostDeviceOptions{.delay_max = std::chrono::microseconds(50)});
   const std::unique_ptr<DeviceMemory> memory_;
