@@ -63,7 +63,8 @@ def unpack(tmp_path):
 
     def call(name):
         with tarfile.open(archives / f"{name}.tar.gz") as archive:
-            archive.extractall(tmp_path, filter="data")
+            archive.extraction_filter = getattr(tarfile, "data_filter", None)  # not before Python 3.11.4
+            archive.extractall(tmp_path)
         return tmp_path / name
 
     return call

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checkpoints of four ranks, as DCP and Megatron made them: what disagrees or is malformed is refused by name."""
 
+import enum
 import pickle
 import shutil
 
@@ -68,6 +69,22 @@ def test_metadata_that_does_not_fit_the_items(unpack, tmp_path):
             contents(source)
         assert caught.value.code == code and name in (None, caught.value.tensor), (change, caught.value)
         shutil.rmtree(source)
+
+
+def test_metadata_of_python_3_11_0(unpack):
+    """Python 3.11.0 to 3.11.3 pickle members of enumerations by name."""
+    source = unpack("dcp")
+    expected = contents(source)
+
+    class ByName(pickle.Pickler):
+        def reducer_override(self, value):
+            return (getattr, (type(value), value.name)) if isinstance(value, enum.Enum) else NotImplemented
+
+    stored = pickle.loads((source / ".metadata").read_bytes())
+    with open(source / ".metadata", "wb") as file:
+        ByName(file, 4).dump(stored)
+    assert b"getattr" in (source / ".metadata").read_bytes()
+    assert contents(source) == expected
 
 
 @pytest.mark.parametrize("name", ["dcp", "dcp_per_rank"])

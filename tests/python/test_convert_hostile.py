@@ -367,6 +367,17 @@ def test_values_that_few_programs_write(tmp_path):
         assert b"cmegatron.core.x\nY\n" in archive.read("archive/data.pkl"), "as it was, for those who have the class"
 
 
+def test_enumerations_by_name(tmp_path):
+    """As Python 3.11.0 to 3.11.3 pickle them."""
+    member = called("builtins.getattr", b"cmegatron.core.x\nY\n", plain("A"))
+    tree, _ = contents(torch_file(tmp_path / "a", b"\x80\x04}(" + plain("v") + member + b"u.", STORAGE))
+    assert tree == {"v": {"$": "enum", "class": "megatron.core.x.Y", "name": "A"}}
+    for args in ((b"cos\nsystem\n", plain("A")), (b"cmegatron.core.x\nY\n", plain(1)), (plain("a"), plain("b"))):
+        path = torch_file(tmp_path / "b", b"\x80\x04}(" + plain("v") + called("builtins.getattr", *args) + b"u.", STORAGE)
+        with pytest.raises(sealpoint.UnsupportedError, match="os.system|builtins.getattr"):
+            contents(path)
+
+
 def saved_tree(path, node):
     sealpoint.save(
         {"w": numpy.ones(2)},

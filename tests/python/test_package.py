@@ -19,7 +19,7 @@ WHEEL_SIZE_MAX_BYTES = 10_000_000
 IMPORT_MAX_SECONDS = 0.15
 # Objects that another build has compiled come from the compiler cache if the folders lie to each other as there, and the
 # compiler is called by the same name.
-BUILD_FOLDER = "-Cbuild-dir=build/pip"
+BUILD_FOLDER = "--config-settings=build-dir=build/pip"
 COMPILER = {"CXX": "g++"} if shutil.which("g++") else {}
 
 

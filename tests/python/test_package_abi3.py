@@ -28,7 +28,8 @@ def test_one_wheel_for_later_pythons(clone, tmp_path):
     if builder is None:
         pytest.skip("no Python 3.12 with headers: the abi3 wheel is not built")
     python = package.empty_environment(tmp_path / "builder", builder)
-    package.with_pip(python, clone, "wheel", ".", "--no-deps", "-Cbuild-dir=build/abi3", "--wheel-dir", tmp_path / "wheels")
+    command = ["wheel", ".", "--no-deps", "--config-settings=build-dir=build/abi3"]
+    package.with_pip(python, clone, *command, "--wheel-dir", tmp_path / "wheels")
     (wheel,) = (tmp_path / "wheels").glob("*.whl")
     assert "-cp312-abi3-" in wheel.name
     package.check_content(wheel)

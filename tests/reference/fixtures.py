@@ -14,7 +14,8 @@ def unpack(archives, folder):
     found = {}
     for path in sorted(archives.glob("[0-9]*.tar.xz")):
         with tarfile.open(path) as archive:
-            archive.extractall(folder, filter="data")
+            archive.extraction_filter = getattr(tarfile, "data_filter", None)  # not before Python 3.11.4
+            archive.extractall(folder)
         top = pathlib.Path(folder) / path.name.removesuffix(".tar.xz")
         found |= {top / name: facts for name, facts in json.loads((top / "fixtures.json").read_text()).items()}
     return found

@@ -87,7 +87,8 @@ class FrozenTest(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(folder.cleanup)
         with tarfile.open(FIXTURES / f"corpus-{VERSION}.tar.xz") as archive:
-            archive.extractall(folder.name, filter="tar")
+            archive.extraction_filter = getattr(tarfile, "tar_filter", None)  # not before Python 3.11.4
+            archive.extractall(folder.name)
         cls.frozen = pathlib.Path(folder.name) / f"corpus-{VERSION}"
 
     def check_same(self, name, now):

@@ -177,7 +177,7 @@ def _load(call: Call, state: State, path: Path, options: LoadOptions) -> tuple[L
     if matching.stored and len(unmatched) == len(matching.stored):
         raise MismatchError(
             "the state and the checkpoint have no name in common, so nothing would be loaded; stored names are "
-            "{_some(matching.stored)}", path=path_of(path),
+            f"{_some(matching.stored)}", path=path_of(path),
         )
     if contract.unexpected == "report":
         matching.findings += [("unexpected", name, "no rank's state has it") for name in unmatched]

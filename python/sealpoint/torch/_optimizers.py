@@ -39,7 +39,7 @@ _WAYS_OUT = {
     "names": "the checkpoint has its state by parameter name, as get_state_dict() returns it: "
              f"{_GET_STATE.format('')}, then call set_state_dict() with it",
     "flat": "the checkpoint has its state by parameter name in one flat mapping: add its modules to the state, to provide the "
-            "names; or {_GET_STATE.format(_FLAT)}, then call set_state_dict() with it and these options",
+            f"names; or {_GET_STATE.format(_FLAT)}, then call set_state_dict() with it and these options",
 }  # fmt: skip
 # Group entries that a scheduler changes, by the entry that reveals it.
 _SCHEDULED = {"initial_lr": ("lr",), "max_momentum": ("momentum", "betas"), "base_momentum": ("momentum", "betas")}
