@@ -48,7 +48,8 @@ class SEALPOINT_EXPORT Fingerprint {
 
 // Computes the fingerprint of the part `region` of a tensor of this shape, whose elements
 // `memory` holds: dense memory, or strided (a transposed view, for example). The memory is read
-// once and not kept; memory of a device is copied to the host in pieces. An empty region has
+// once and not kept. Dense memory of a device is summed on the device if this build has kernels;
+// other memory of a device is copied to the host in pieces. An empty region has
 // Fingerprint(). Thread-safe. Errors: InvalidArgument (the region is not within the shape, or the
 // memory does not fit the region), LimitExceeded (the element count of the shape does not fit in 64
 // bits), Device.

@@ -13,11 +13,14 @@
 
 namespace sealpoint::internal::device {
 
-// The kernels of digest_kernels.cu, loaded into a context.
-struct DigestKernels {
+// The functions of kernels.cu, loaded into a context.
+struct CudaKernels {
   cuda::Function* sum_blocks = nullptr;
   cuda::Function* fold_chunks = nullptr;
   cuda::Function* finish_chunks = nullptr;
+  cuda::Function* store_factors = nullptr;
+  cuda::Function* sum_tiles = nullptr;
+  cuda::Function* fold_sums = nullptr;
 };
 
 // A device with a retained primary context. It stays retained until the process ends, because
@@ -31,7 +34,9 @@ struct CudaDevice {
 
   std::mutex mutex{};
   // Guarded: the kernels or the reason for their absence, once requested.
-  std::optional<Result<DigestKernels>> kernels{};
+  std::optional<Result<CudaKernels>> kernels{};
+  // Guarded: of fingerprints, once loaded.
+  cuda::Address coefficients = 0;
 
   // In a forked child the driver is in an unknown state and must not be called.
   Status CheckProcess() const {
@@ -44,10 +49,6 @@ struct CudaDevice {
     return cuda::ToStatus(driver, result, StrCat(call, " on CUDA device ", number));
   }
 };
-
-// The kernels of the device, loaded on first use. Errors, which are remembered: Device (this build
-// has no kernels, or the driver rejects them).
-Result<DigestKernels> LoadDigestKernels(CudaDevice& device);
 
 }  // namespace sealpoint::internal::device
 

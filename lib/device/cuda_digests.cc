@@ -1,68 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 // The digests of a CudaQueue.
 #include <algorithm>
-#include <array>
 
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
+#include "lib/device/cuda_kernels.h"
 #include "lib/device/cuda_queue.h"
-#include "lib/device/digest_image.h"
 #include "lib/device/digest_job.h"
 
 namespace sealpoint::internal::device {
 namespace {
 
-// The scratch memory of a queue, in this order: sums (a 16th of the payload), lanes and digests of
-// chunks. Device memory belongs to the training, so payload passes through in batches; each fills
-// the device all the same. A batch holds one chunk of the largest size that the format allows.
+// The scratch memory, in this order: sums (a 16th of the payload), lanes and digests of chunks.
+// Device memory belongs to the training, so payload passes through in batches; each fills the
+// device all the same. A batch holds one chunk of the largest size that the format allows.
 constexpr std::uint64_t kBatchBytes = 128 * kMiB;
 constexpr std::uint64_t kBatchChunksMax = 32768;  // of 4 KiB, the smallest chunks
 constexpr std::uint64_t kSumsBytes = kBatchBytes / xxh3::kBlockBytes * xxh3::kLanes * 8;
 constexpr std::uint64_t kLanesBytes = kBatchChunksMax * xxh3::kLanes * 8;
-constexpr std::uint64_t kScratchBytes = kSumsBytes + kLanesBytes + kBatchChunksMax * sizeof(Digest);
+static_assert(CudaQueue::kScratchBytes ==
+              kSumsBytes + kLanesBytes + kBatchChunksMax * sizeof(Digest));
 
 // Many threads of the first step, and few of the others, so that these spread over the device.
 constexpr unsigned kSumThreads = 256;
 constexpr unsigned kFoldThreads = 32;
 constexpr unsigned kFinishThreads = 32;
 
-Result<DigestKernels> Load(const CudaDevice& device) {
-  const ByteSpan image = DigestImage();
-  if (image.empty()) {
-    return MakeError(Code::kDevice, "this build has no kernels for digests on a device");
-  }
-  const cuda::CurrentContext current(device.driver, device.context);
-  SEALPOINT_RETURN_IF_ERROR(current.status());
-  cuda::Module* module = nullptr;  // stays loaded, as the context stays retained
-  SEALPOINT_RETURN_IF_ERROR(
-      device.Check(device.driver.module_load_data(&module, image.data()), "cuModuleLoadData"));
-  DigestKernels kernels;
-  const auto find = [&](cuda::Function** function, const char* name) {
-    return device.Check(device.driver.module_get_function(function, module, name),
-                        StrCat("cuModuleGetFunction of ", name));
-  };
-  SEALPOINT_RETURN_IF_ERROR(find(&kernels.sum_blocks, "sealpoint_sum_blocks"));
-  SEALPOINT_RETURN_IF_ERROR(find(&kernels.fold_chunks, "sealpoint_fold_chunks"));
-  SEALPOINT_RETURN_IF_ERROR(find(&kernels.finish_chunks, "sealpoint_finish_chunks"));
-  return kernels;
-}
-
-Status Launch(const CudaDevice& device, cuda::Function* kernel, std::uint64_t thread_count,
-              unsigned block_threads, DigestJob job, cuda::Stream* stream) {
-  if (thread_count == 0) return {};
-  const auto blocks = static_cast<unsigned>((thread_count + block_threads - 1) / block_threads);
-  std::array<void*, 1> parameters = {&job};
-  return device.Check(device.driver.launch_kernel(kernel, blocks, 1, 1, block_threads, 1, 1, 0,
-                                                  stream, parameters.data(), nullptr),
-                      "cuLaunchKernel");
-}
-
-template <typename T>
-T* DevicePointer(cuda::Address address) {
-  return reinterpret_cast<T*>(static_cast<std::uintptr_t>(address));  // NOLINT: an address
-}
-
-Status LaunchAll(const CudaDevice& device, const DigestKernels& kernels, const DigestJob& job,
+Status LaunchAll(const CudaDevice& device, const CudaKernels& kernels, const DigestJob& job,
                  cuda::Stream* stream) {
   const std::uint64_t chunks = DigestChunkCount(job);
   SEALPOINT_RETURN_IF_ERROR(
@@ -74,25 +38,13 @@ Status LaunchAll(const CudaDevice& device, const DigestKernels& kernels, const D
 
 }  // namespace
 
-Result<DigestKernels> LoadDigestKernels(CudaDevice& device) {
-  SEALPOINT_RETURN_IF_ERROR(device.CheckProcess());
-  const std::lock_guard lock(device.mutex);
-  if (!device.kernels) device.kernels = Load(device);
-  return *device.kernels;
-}
-
-Status CudaQueue::ReserveScratch() {
-  if (scratch_ != 0) return {};
-  return device_.Check(device_.driver.memory_allocate(&scratch_, kScratchBytes), "cuMemAlloc");
-}
-
 Status CudaQueue::QueueDigests(const DeviceChunks& chunks, std::span<Digest> to) {
   SEALPOINT_CHECK(chunks.chunk_size_bytes != 0 && to.size() == chunks.count());
   if (chunks.chunk_size_bytes > kBatchBytes) {
     return MakeError(Code::kDevice, "digests on a device support chunks up to ", kBatchBytes,
                      " bytes, not ", chunks.chunk_size_bytes);
   }
-  SEALPOINT_ASSIGN_OR_RETURN(const DigestKernels kernels, LoadDigestKernels(device_));
+  SEALPOINT_ASSIGN_OR_RETURN(const CudaKernels kernels, LoadKernels(device_));
   const cuda::CurrentContext current(device_.driver, device_.context);
   SEALPOINT_RETURN_IF_ERROR(current.status());
   SEALPOINT_RETURN_IF_ERROR(ReserveScratch());

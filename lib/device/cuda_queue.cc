@@ -162,6 +162,11 @@ Status CudaQueue::CopyToDevice(ByteSpan from, const MutableDeviceRows& to) {
   });
 }
 
+Status CudaQueue::ReserveScratch() {
+  if (scratch_ != 0) return {};
+  return device_.Check(device_.driver.memory_allocate(&scratch_, kScratchBytes), "cuMemAlloc");
+}
+
 Result<std::uint64_t> CudaQueue::Mark() {
   SEALPOINT_RETURN_IF_ERROR(device_.CheckProcess());
   const cuda::CurrentContext current(device_.driver, device_.context);

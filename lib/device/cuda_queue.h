@@ -40,6 +40,9 @@ class CudaEvents {
 // waited for.
 class CudaQueue final : public CopyQueue {
  public:
+  // Device memory for the steps of kernels, allocated at the first use.
+  static constexpr std::uint64_t kScratchBytes = 10 * kMiB + 512 * kKiB;
+
   // The device must outlive the queue.
   static Result<std::unique_ptr<CopyQueue>> Create(CudaDevice& device);
   ~CudaQueue() override;
@@ -49,6 +52,8 @@ class CudaQueue final : public CopyQueue {
   Status CopyToHost(const DeviceRows& from, MutableByteSpan to) override;
   Status CopyToDevice(ByteSpan from, const MutableDeviceRows& to) override;
   Status QueueDigests(const DeviceChunks& chunks, std::span<Digest> to) override;
+  Status QueueFingerprint(const fingerprint::Part& part, const std::byte* data,
+                          fingerprint::Pair& to) override;
   Result<std::uint64_t> Mark() override;
   Result<bool> IsDone(std::uint64_t ticket) override;
   Status Wait(std::uint64_t ticket) override;
@@ -57,7 +62,6 @@ class CudaQueue final : public CopyQueue {
   explicit CudaQueue(CudaDevice& device) : device_(device), events_(device) {}
 
   Status CheckNotCaptured(cuda::Stream* stream) const;
-  // Memory on the device for the steps between chunks and digests.
   Status ReserveScratch();
   // The event of a ticket, null if that is known to be done.
   std::shared_ptr<cuda::Event> EventOf(std::uint64_t ticket);

@@ -18,6 +18,7 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/device/cuda_device.h"
+#include "lib/device/cuda_kernels.h"
 #include "lib/device/cuda_queue.h"
 #include "lib/device/cufile_driver.h"
 #include "lib/device/device_runtime.h"
@@ -105,9 +106,9 @@ class CudaDevices final : public DeviceRuntime {
       : load_(std::move(load)), load_cufile_(std::move(load_cufile)) {}
 
   Status CheckAvailable(int device) override { return Open(device).status(); }
-  Status CheckDigests(int device) override {
+  Status CheckKernels(int device) override {
     SEALPOINT_ASSIGN_OR_RETURN(CudaDevice* const opened, Open(device));
-    return LoadDigestKernels(*opened).status();
+    return LoadKernels(*opened).status();
   }
   Result<std::unique_ptr<CopyQueue>> MakeQueue(int device) override {
     SEALPOINT_ASSIGN_OR_RETURN(CudaDevice* const opened, Open(device));

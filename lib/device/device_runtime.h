@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 
+#include "lib/fingerprint/part.h"
 #include "sealpoint/bytes.h"
 #include "sealpoint/id.h"
 #include "sealpoint/status.h"
@@ -49,7 +50,7 @@ struct DeviceChunks {
 // Pinned host memory (DeviceRuntime::Pin) makes copies asynchronous; pageable memory works, but the
 // queueing call may take as long as the copy.
 //
-// Threads: one thread at a time queues (WaitFor, Copy…, QueueDigests, Mark). Any number of other
+// Threads: one thread at a time queues (WaitFor, Copy…, Queue…, Mark). Any number of other
 // threads may call IsDone and Wait meanwhile.
 class CopyQueue {
  public:
@@ -70,9 +71,14 @@ class CopyQueue {
   virtual Status CopyToDevice(ByteSpan from, const MutableDeviceRows& to) = 0;
 
   // The digest (XXH3-128, as ComputeDigest) of each chunk, computed in device memory. `to` is host
-  // memory as that of a copy. Only if DeviceRuntime::CheckDigests succeeded.
+  // memory as that of a copy. Only if DeviceRuntime::CheckKernels succeeded.
   // Precondition: as many digests as chunks.
   virtual Status QueueDigests(const DeviceChunks& chunks, std::span<Digest> to) = 0;
+
+  // The sums of the fingerprint of dense device memory with the bytes of a part, computed on the
+  // device. `to` is host memory as that of a copy. Only if DeviceRuntime::CheckKernels succeeded.
+  virtual Status QueueFingerprint(const fingerprint::Part& part, const std::byte* data,
+                                  fingerprint::Pair& to) = 0;
 
   // A ticket, greater than all before, that is done when all that is queued so far is.
   virtual Result<std::uint64_t> Mark() = 0;
@@ -113,8 +119,8 @@ class DeviceRuntime {
 
   // Success if copies from and to the device can be queued; otherwise the reason.
   virtual Status CheckAvailable(int device) = 0;
-  // Success if queues of the device compute digests; otherwise the reason.
-  virtual Status CheckDigests(int device) = 0;
+  // Success if queues of the device compute digests and fingerprints; otherwise the reason.
+  virtual Status CheckKernels(int device) = 0;
   // The queue must not outlive the runtime.
   virtual Result<std::unique_ptr<CopyQueue>> MakeQueue(int device) = 0;
 

@@ -5,7 +5,7 @@
 #include "lib/device/xxh3_blocks.h"
 
 // The digests of many chunks in three steps, each of independent threads that store one number or
-// one digest. Plain C++17 for the host and for nvcc; digest_kernels.cu runs them on a device.
+// one digest. Plain C++17 for the host and for nvcc; kernels.cu runs them on a device.
 namespace sealpoint::internal::device {
 
 // All pointers are addresses of the device. Chunks as in DeviceChunks.

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "lib/base/on_both.h"
+
 // XXH3-128 with seed 0 and the default secret, as specified (doc/xxhash_spec.md of the xxHash
 // project), in pieces that many threads can compute. Plain C++17, for the host and for nvcc; only
 // for little-endian machines, like all that run CUDA.
@@ -13,12 +15,6 @@
 // lanes has an accumulator of 64 bits. The value that a stripe adds to it does not depend on the
 // accumulator, so the sum over a block can be computed without the preceding blocks. Only the
 // scramble between two blocks is serial.
-#if defined(__CUDACC__)
-#define SEALPOINT_ON_BOTH __host__ __device__ inline
-#else
-#define SEALPOINT_ON_BOTH inline
-#endif
-
 namespace sealpoint::internal::xxh3 {
 
 using U32 = std::uint32_t;

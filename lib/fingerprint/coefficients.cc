@@ -44,7 +44,7 @@ const Dimension& Dimension::FromLast(std::size_t d) {
     std::unique_ptr<const Dimension> dimension;
   };
   // Never destroyed: a save in the background may outlive static objects.
-  static auto& entries = *new std::array<Entry, 32>;
+  static auto& entries = *new std::array<Entry, kDimensions>;
   Entry& entry = entries[d];
   std::call_once(entry.once,
                  [&] { entry.dimension.reset(new Dimension(static_cast<std::uint32_t>(d))); });

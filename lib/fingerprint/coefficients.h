@@ -15,8 +15,10 @@ namespace sealpoint::internal::fingerprint {
 class Dimension {
  public:
   static constexpr std::uint64_t kBase = 32;  // of the digits
+  static constexpr std::size_t kDigits = 13;  // of 64 bits
+  static constexpr std::size_t kDimensions = 32;
 
-  // Built at the first use, and kept. Thread-safe. Precondition: d < 32.
+  // Built at the first use, and kept. Thread-safe. Precondition: d < kDimensions.
   static const Dimension& FromLast(std::size_t d);
   Dimension(const Dimension&) = delete;
   Dimension& operator=(const Dimension&) = delete;
@@ -28,11 +30,12 @@ class Dimension {
   // Its factors: of all digits but the last one, and of the last one.
   Pair OfHighDigits(std::uint64_t index) const;
   const Pair& OfLastDigit(std::uint64_t index) const { return digits_[0][index % kBase]; }
+  // The coefficients of the values of a digit, counted from the last one.
+  const std::array<Pair, kBase>& OfDigit(std::size_t digit) const { return digits_[digit]; }
 
  private:
   explicit Dimension(std::uint32_t d);
 
-  static constexpr std::size_t kDigits = 13;  // of 64 bits
   std::array<std::array<Pair, kBase>, kDigits> digits_{};
 };
 

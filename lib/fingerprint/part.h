@@ -21,6 +21,8 @@ class Part {
   // Preconditions: CheckRegion, and the bytes of the tensor fit 64 bits.
   Part(const Shape& shape, std::uint32_t element_size, const Region& region);
 
+  // The last dimension of box and run in bytes. At least one dimension.
+  const Region& region() const { return region_; }
   // The fingerprint of the bytes of the region from `begin` on in row-major (run) order, which may
   // begin and end within an element.
   Fingerprint Of(std::uint64_t begin, ByteSpan bytes) const;

@@ -79,7 +79,7 @@ Status DeviceDigester::Digest(Item& item) {
   const int device = item.source.view.device;
   SEALPOINT_RETURN_IF_ERROR(copies_.FollowStream(device, item.source.view.stream));
   transfer::SourceReader reader = ReaderOf(item);
-  if (!reader.is_dense() || !engine_.device->CheckDigests(device).ok()) {
+  if (!reader.is_dense() || !engine_.device->CheckKernels(device).ok()) {
     return DigestCopies(item, reader);
   }
   const device::DeviceChunks chunks{.data = reader.position(),

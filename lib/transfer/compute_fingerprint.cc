@@ -29,16 +29,38 @@ Fingerprint OfHost(const fingerprint::Part& part, SourceReader source) {
   return sum;
 }
 
-// One piece is copied while the one before it is summed.
-Result<Fingerprint> OfDevice(const fingerprint::Part& part, SourceReader source,
-                             std::uint64_t piece_size,
-                             std::shared_ptr<device::DeviceRuntime> devices) {
+// The queues of a call.
+struct Devices {
+  const std::shared_ptr<device::DeviceRuntime>& runtime;
+  device::QueuePool* idle_queues = nullptr;
+};
+
+// Dense memory of a device with kernels.
+Result<Fingerprint> OfKernels(const fingerprint::Part& part, const SourceReader& source,
+                              const Devices& devices) {
+  fingerprint::Pair sum{};
+  device::DeviceCopies copies(devices.runtime, {.idle_queues = devices.idle_queues});
+  const MemoryView& view = source.view();
+  SEALPOINT_RETURN_IF_ERROR(copies.FollowStream(view.device, view.stream));
+  SEALPOINT_ASSIGN_OR_RETURN(
+      const device::DeviceCopies::Point arrived,
+      copies.Queue(view.device, source.remaining_bytes(), [&](device::CopyQueue& queue) {
+        return queue.QueueFingerprint(part, source.position(), sum);
+      }));
+  SEALPOINT_RETURN_IF_ERROR(copies.Wait(arrived));
+  return Fingerprint(sum);
+}
+
+// Any memory of a device. One piece is copied while the one before it is summed.
+Result<Fingerprint> OfCopies(const fingerprint::Part& part, SourceReader source,
+                             std::uint64_t piece_size, const Devices& devices) {
   struct Piece {
     Bytes bytes{};
     device::DeviceCopies::Point arrived{};
   };
   std::array<Piece, 2> pieces;
-  device::DeviceCopies copies(std::move(devices));  // destroyed first: it waits for the copies
+  // Destroyed first: it waits for the copies.
+  device::DeviceCopies copies(devices.runtime, {.idle_queues = devices.idle_queues});
   const int device = source.view().device;
   SEALPOINT_RETURN_IF_ERROR(copies.FollowStream(device, source.view().stream));
   const auto queue_next = [&](Piece& piece) -> Status {
@@ -66,7 +88,8 @@ Result<Fingerprint> OfDevice(const fingerprint::Part& part, SourceReader source,
 
 Result<Fingerprint> ComputeFingerprint(const Shape& shape, std::uint32_t element_size,
                                        const Region& region, const MemoryView& memory,
-                                       std::shared_ptr<device::DeviceRuntime> devices) {
+                                       const std::shared_ptr<device::DeviceRuntime>& devices,
+                                       device::QueuePool* idle_queues) {
   if (element_size == 0) return InvalidArgument("the element size is 0");
   SEALPOINT_ASSIGN_OR_RETURN(const bool has_elements, HasElements(shape, region));
   if (!has_elements) return Fingerprint();
@@ -74,16 +97,23 @@ Result<Fingerprint> ComputeFingerprint(const Shape& shape, std::uint32_t element
   const fingerprint::Part part(shape, element_size, region);
   const SourceReader source(region, element_size, memory);
   if (memory.is_host()) return OfHost(part, source);
-  return OfDevice(part, source, kPieceBytes / element_size * element_size, std::move(devices));
+  const Devices used{.runtime = devices, .idle_queues = idle_queues};
+  if (source.is_dense() && devices->CheckKernels(memory.device).ok()) {
+    return OfKernels(part, source, used);
+  }
+  return OfCopies(part, source, kPieceBytes / element_size * element_size, used);
 }
 
 }  // namespace internal::transfer
 
 Result<Fingerprint> ComputeFingerprint(const Shape& shape, std::uint32_t element_size,
                                        const Region& region, const MemoryView& memory) {
-  return internal::transfer::ComputeFingerprint(
-      shape, element_size, region, memory,
-      memory.is_host() ? nullptr : internal::device::CudaRuntime());
+  using internal::transfer::ComputeFingerprint;
+  if (memory.is_host())
+    return ComputeFingerprint(shape, element_size, region, memory, nullptr, nullptr);
+  static auto& idle_queues = *new internal::device::QueuePool;  // lives as long as CudaRuntime
+  return ComputeFingerprint(shape, element_size, region, memory, internal::device::CudaRuntime(),
+                            &idle_queues);
 }
 
 }  // namespace sealpoint

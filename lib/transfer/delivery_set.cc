@@ -13,7 +13,7 @@ namespace {
 
 Status CheckDigests(const DeliveryContext& context) {
   for (const PlanStream& stream : context.plan.streams) {
-    const Status offered = context.devices->CheckDigests(stream.device);
+    const Status offered = context.devices->CheckKernels(stream.device);
     if (offered.ok()) continue;
     return context.plan.AtItem(
         stream.name,

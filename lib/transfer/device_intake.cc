@@ -100,7 +100,7 @@ Result<bool> DeviceIntake::CompleteOldest() {
 Result<const Digest*> DeviceIntake::QueueDigests(const SourceReader& source,
                                                  const ShardEncoding& encoding) {
   if (!context_.checks_copies || !source.is_dense()) return nullptr;
-  const Status offered = context_.engine.device->CheckDigests(source.view().device);
+  const Status offered = context_.engine.device->CheckKernels(source.view().device);
   if (!offered.ok()) {
     return MakeError(Code::kUnsupported, "copies cannot be checked: ", offered.message());
   }

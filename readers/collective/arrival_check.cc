@@ -139,8 +139,9 @@ Status ArrivalCheck::CheckItems() const {
 
 Status ArrivalCheck::CheckRegions() const { return Exchange(Stage::kRegions, {}); }
 
-Status ArrivalCheck::CheckMemory(std::shared_ptr<device::DeviceRuntime> devices) const {
+Status ArrivalCheck::CheckMemory(const std::shared_ptr<device::DeviceRuntime>& devices) const {
   std::vector<Fingerprint> fingerprints;
+  device::QueuePool queues;
   Status status;
   for (const load::ResolvedItem& item : local_request_.items) {
     if (!item.destination) continue;
@@ -148,7 +149,7 @@ Status ArrivalCheck::CheckMemory(std::shared_ptr<device::DeviceRuntime> devices)
     const load::Destination& destination = *item.destination;
     const auto value =
         transfer::ComputeFingerprint(tensor.shape(), destination.element_size, destination.region(),
-                                     ViewOf(destination), devices);
+                                     ViewOf(destination), devices, &queues);
     if (!value) {
       status = Status(value.error()).AtTensor(tensor.name());
       break;

@@ -31,7 +31,7 @@ class ArrivalCheck {
   // ranks: Unsupported, Comm, Timeout.
   Status CheckRegions() const;
   // Compares the memory. Collective. Errors, the same on all ranks: Corrupt, Device, Comm, Timeout.
-  Status CheckMemory(std::shared_ptr<device::DeviceRuntime> devices) const;
+  Status CheckMemory(const std::shared_ptr<device::DeviceRuntime>& devices) const;
 
  private:
   enum class Stage { kRegions, kMemory };

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lib/device/staging_pool.h"
+#include "lib/fingerprint/part.h"
 #include "sealpoint/digest.h"
 #include "tests/cuda/cuda_fixture.h"
 
@@ -171,7 +172,7 @@ class CudaDigestTest : public CudaDeviceTest {
   void SetUp() override {
     CudaDeviceTest::SetUp();
     if (IsSkipped()) return;
-    const Status offered = runtime_->CheckDigests(0);
+    const Status offered = runtime_->CheckKernels(0);
     if (!offered.ok()) GTEST_SKIP() << offered.ToString();
   }
   void ExpectEqualToTheHosts(const Memory& memory, ByteSpan content, std::size_t shift,
@@ -218,6 +219,36 @@ TEST_F(CudaDigestTest, AreThoseOfTheHostForManyBatches) {
   Write(content, memory->address());
   for (const std::uint64_t chunk_size : {4 * kKiB, 4 * kMiB, 128 * kMiB}) {
     ExpectEqualToTheHosts(*memory, content, 0, chunk_size);
+  }
+}
+
+class CudaFingerprintTest : public CudaDigestTest {
+ protected:
+  void ExpectEqualToTheHosts(const Shape& shape, std::uint32_t element_size, const Region& region,
+                             std::size_t shift) {
+    const std::uint64_t size = region.run.size() * element_size;
+    const Bytes content = RandomBytes(shift + size, 10);
+    const auto memory = Allocate(content.size());
+    Write(content, memory->address());
+    const internal::fingerprint::Part part(shape, element_size, region);
+    internal::fingerprint::Pair sum{};
+    const auto queue = MakeQueue();
+    const Status status = queue->QueueFingerprint(part, memory->address() + shift, sum);
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    Complete(*queue);
+    EXPECT_EQ(Fingerprint(sum), part.Of(0, ByteSpan(content).subspan(shift)))
+        << region.ToString() << " at " << shift;
+  }
+};
+
+TEST_F(CudaFingerprintTest, AreThoseOfTheHost) {
+  const Shape large = {5000, 30011};
+  for (const std::size_t shift : {0U, 1U, 2U, 4U, 8U, 13U}) {
+    ExpectEqualToTheHosts({}, 8, Region::Whole({}), shift);
+    ExpectEqualToTheHosts({7}, 2, Region::Whole({7}), shift);
+    ExpectEqualToTheHosts({9, 11, 4096}, 2, Region::Of({{3, 5, 100}, {4, 6, 3000}}), shift);
+    ExpectEqualToTheHosts({400'000, 6}, 2, Region::Whole({400'000, 6}), shift);
+    ExpectEqualToTheHosts(large, 2, Region({{0, 0}, large}, {777, 150'000'001}), shift);
   }
 }
 

@@ -107,7 +107,7 @@ TEST_F(CudaLoadRateTest, LoadsAtTheRateOfTheSlowerOfLinkAndStorage) {
 
 // Printed only: digests take device memory's own bandwidth.
 TEST_F(CudaLoadRateTest, LoadsAndVerifiesOnTheDevice) {
-  const Status offered = runtime_->CheckDigests(0);
+  const Status offered = runtime_->CheckKernels(0);
   if (!offered.ok()) GTEST_SKIP() << offered.ToString();
   EXPECT_GT(MedianRatio(true), 0);
 }

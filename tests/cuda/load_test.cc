@@ -67,7 +67,7 @@ class CudaLoadTest : public CudaFixture {
 };
 
 TEST_F(CudaLoadTest, ADenseTensorIsLoadedAndVerifiedOnTheDevice) {
-  const bool verify = runtime_->CheckDigests(0).ok();
+  const bool verify = runtime_->CheckKernels(0).ok();
   for (const int threads : {1, 3}) {
     LoadReport report;
     EXPECT_EQ(Load({}, kBytes, {.threads = threads, .verify_on_device = verify}, report), state_);
@@ -91,7 +91,7 @@ TEST_F(CudaLoadTest, RowsApartAndTransposed) {
 // Why a device cannot read this checkpoint's blob by itself, or success.
 Status CheckDirectReads(internal::device::DeviceRuntime& runtime, const Directory& directory) {
   const auto queue = runtime.MakeQueue(0).value();
-  SEALPOINT_RETURN_IF_ERROR(runtime.CheckDigests(0));
+  SEALPOINT_RETURN_IF_ERROR(runtime.CheckKernels(0));
   SEALPOINT_RETURN_IF_ERROR(runtime.CheckFiles());
   for (const EntryInfo& entry : directory.List().value()) {
     if (!entry.name.ends_with(".blob")) continue;

@@ -15,6 +15,7 @@
 
 #include "lib/base/macros.h"
 #include "lib/device/digest_job.h"
+#include "lib/device/fingerprint_job.h"
 
 namespace sealpoint::testing {
 
@@ -439,23 +440,39 @@ int ModuleGetFunction(cuda::Function** function, cuda::Module* /*module*/, const
   return cuda::kSuccess;
 }
 
-// The kernels of digest_kernels.cu.
-template <void (*kRun)(const device::DigestJob&, std::uint64_t),
-          std::uint64_t (*kCount)(const device::DigestJob&)>
-std::function<void()> DigestKernel(void** parameters, std::uint64_t thread_count) {
-  const device::DigestJob job = *static_cast<const device::DigestJob*>(parameters[0]);
+// The kernels of kernels.cu.
+template <typename Job, void (*kRun)(const Job&, std::uint64_t), auto kCount>
+std::function<void()> KernelOf(void** parameters, std::uint64_t thread_count) {
+  const Job job = *static_cast<const Job*>(parameters[0]);
   return [=] {
-    for (std::uint64_t t = 0; t < std::min(thread_count, kCount(job)); ++t) kRun(job, t);
+    for (std::uint64_t t = 0; t < std::min<std::uint64_t>(thread_count, kCount(job)); ++t) {
+      kRun(job, t);
+    }
   };
 }
+template <void (*kRun)(const device::DigestJob&, std::uint64_t),
+          std::uint64_t (*kCount)(const device::DigestJob&)>
+constexpr FakeKernel kDigestKernel = KernelOf<device::DigestJob, kRun, kCount>;
+template <void (*kRun)(const device::FingerprintJob&, std::uint64_t),
+          std::uint64_t device::FingerprintJob::* kCount>
+constexpr FakeKernel kFingerprintKernel =
+    KernelOf<device::FingerprintJob, kRun,
+             [](const device::FingerprintJob& job) { return job.*kCount; }>;
 std::uint64_t FoldThreadCount(const device::DigestJob& job) {
   return DigestChunkCount(job) * internal::xxh3::kLanes;
 }
-[[maybe_unused]] const bool kDigestKernelsAdded =
-    AddFakeKernel("sealpoint_sum_blocks", DigestKernel<device::SumBlock, device::DigestSumCount>) &&
-    AddFakeKernel("sealpoint_fold_chunks", DigestKernel<device::FoldChunk, FoldThreadCount>) &&
+[[maybe_unused]] const bool kKernelsAdded =
+    AddFakeKernel("sealpoint_sum_blocks",
+                  kDigestKernel<device::SumBlock, device::DigestSumCount>) &&
+    AddFakeKernel("sealpoint_fold_chunks", kDigestKernel<device::FoldChunk, FoldThreadCount>) &&
     AddFakeKernel("sealpoint_finish_chunks",
-                  DigestKernel<device::FinishChunk, device::DigestChunkCount>);
+                  kDigestKernel<device::FinishChunk, device::DigestChunkCount>) &&
+    AddFakeKernel("sealpoint_store_factors",
+                  kFingerprintKernel<device::StoreFactor, &device::FingerprintJob::tile_count>) &&
+    AddFakeKernel("sealpoint_sum_tiles",
+                  kFingerprintKernel<device::SumTiles, &device::FingerprintJob::thread_count>) &&
+    AddFakeKernel("sealpoint_fold_sums",
+                  KernelOf<device::FingerprintFold, device::FoldSums, device::FoldedCount>);
 
 int LaunchKernel(cuda::Function* handle, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                  unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,

@@ -139,6 +139,8 @@ class HostDevice::Queue final : public CopyQueue {
   Status CopyToHost(const DeviceRows& from, MutableByteSpan to) override;
   Status CopyToDevice(ByteSpan from, const MutableDeviceRows& to) override;
   Status QueueDigests(const DeviceChunks& chunks, std::span<Digest> to) override;
+  Status QueueFingerprint(const internal::fingerprint::Part& part, const std::byte* data,
+                          internal::fingerprint::Pair& to) override;
   Result<std::uint64_t> Mark() override;
   Result<bool> IsDone(std::uint64_t ticket) override;
   Status Wait(std::uint64_t ticket) override;
@@ -312,7 +314,7 @@ Status HostDevice::Queue::QueueDigests(const DeviceChunks& chunks, std::span<Dig
   const Turn turn(queueing_);
   SEALPOINT_CHECK(chunks.chunk_size_bytes != 0 && to.size() == chunks.count());
   SEALPOINT_RETURN_IF_ERROR(state_->Check(device_));
-  if (!state_->options.computes_digests) return DeviceError(device_, "computes no digests");
+  if (!state_->options.has_kernels) return DeviceError(device_, "has no kernels");
   const auto contents = state_->addresses->Find(device_, chunks.data, chunks.size_bytes);
   if (!contents) return DeviceError(device_, "not memory of the device");
   Push([this, contents = *contents, size = chunks.chunk_size_bytes, to] {
@@ -322,6 +324,21 @@ Status HostDevice::Queue::QueueDigests(const DeviceChunks& chunks, std::span<Dig
     }
     const std::lock_guard lock(state_->mutex);
     state_->counters.digests += to.size();
+  });
+  return Status();
+}
+
+Status HostDevice::Queue::QueueFingerprint(const internal::fingerprint::Part& part,
+                                           const std::byte* data, internal::fingerprint::Pair& to) {
+  const Turn turn(queueing_);
+  SEALPOINT_RETURN_IF_ERROR(state_->Check(device_));
+  if (!state_->options.has_kernels) return DeviceError(device_, "has no kernels");
+  const auto contents = state_->addresses->Find(device_, data, part.region().run.size());
+  if (!contents) return DeviceError(device_, "not memory of the device");
+  Push([this, contents = *contents, &part, &to] {
+    to = part.Of(0, contents).values();
+    const std::lock_guard lock(state_->mutex);
+    ++state_->counters.fingerprints;
   });
   return Status();
 }
@@ -446,9 +463,9 @@ Result<std::unique_ptr<device::DeviceFile>> HostDevice::OpenFile(int descriptor)
 
 Status HostDevice::CheckAvailable(int device) { return state_->Check(device); }
 
-Status HostDevice::CheckDigests(int device) {
+Status HostDevice::CheckKernels(int device) {
   SEALPOINT_RETURN_IF_ERROR(state_->Check(device));
-  return state_->options.computes_digests ? Status() : DeviceError(device, "computes no digests");
+  return state_->options.has_kernels ? Status() : DeviceError(device, "has no kernels");
 }
 
 Result<std::unique_ptr<CopyQueue>> HostDevice::MakeQueue(int device) {

@@ -24,7 +24,7 @@ struct HostDeviceOptions {
   std::uint64_t piece_bytes_max = 64 * kKiB;
   // The rate of the link of each device, which its queues share; 0: as fast as memory.
   double link_bytes_per_second = 0;
-  bool computes_digests = true;
+  bool has_kernels = true;
   bool reads_files = false;
 };
 
@@ -37,6 +37,7 @@ struct HostDeviceCounters {
   std::uint64_t bytes_to_device = 0;
   std::uint64_t bytes_pageable = 0;  // from or to host memory that was not pinned
   std::uint64_t digests = 0;
+  std::uint64_t fingerprints = 0;
   std::uint64_t pinned_bytes = 0;  // now
   std::uint64_t pins = 0;          // successful calls
 };
@@ -88,7 +89,7 @@ class HostDevice final : public internal::device::DeviceRuntime {
   HostDeviceFiles& files() const;
 
   Status CheckAvailable(int device) override;
-  Status CheckDigests(int device) override;
+  Status CheckKernels(int device) override;
   Result<std::unique_ptr<internal::device::CopyQueue>> MakeQueue(int device) override;
   Status Pin(MutableByteSpan host) override;
   void Unpin(MutableByteSpan host) override;

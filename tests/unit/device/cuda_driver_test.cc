@@ -138,7 +138,7 @@ TEST_F(CudaAnswers, AChildOfAUserIsRefusedAndDestroysNothing) {
   EXPECT_TRUE(HoldsInChild([&] {
     bool refused = runtime_->CheckAvailable(0).code() == Code::kDevice &&
                    runtime_->CheckAvailable(1).code() == Code::kDevice &&
-                   runtime_->CheckDigests(0).code() == Code::kDevice &&
+                   runtime_->CheckKernels(0).code() == Code::kDevice &&
                    runtime_->MakeQueue(0).status().code() == Code::kDevice &&
                    runtime_->Pin(other).code() == Code::kDevice &&
                    queue->WaitFor(nullptr).code() == Code::kDevice &&

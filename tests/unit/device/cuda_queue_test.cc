@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "lib/device/cuda_runtime.h"
-#include "lib/device/digest_image.h"
+#include "lib/device/kernel_image.h"
+#include "lib/fingerprint/part.h"
 #include "sealpoint/digest.h"
 #include "tests/support/device/fake_cuda_driver.h"
 #include "tests/support/process/in_child.h"
@@ -319,17 +321,94 @@ TEST_F(CudaQueueTest, PinsForAllDevicesOnceOneIsUsed) {
   EXPECT_EQ(fake_.RegisteredBytes(), 0U);
 }
 
-class CudaDigestsTest : public CudaQueueTest {
+class CudaKernelsTest : public CudaQueueTest {
  protected:
   void SetUp() override {
-    if (device::DigestImage().empty()) {
-      GTEST_SKIP() << "built without the CUDA Toolkit: " << runtime_->CheckDigests(0).ToString();
+    if (device::KernelImage().empty()) {
+      GTEST_SKIP() << "built without the CUDA Toolkit: " << runtime_->CheckKernels(0).ToString();
     }
   }
 };
 
+class CudaDigestsTest : public CudaKernelsTest {};
+class CudaFingerprintsTest : public CudaKernelsTest {
+ protected:
+  // Of the bytes of the region, which begin at an address of any alignment.
+  void ExpectThatOfTheHost(device::CopyQueue& queue, const Shape& shape, std::uint32_t element_size,
+                           const Region& region) {
+    const internal::fingerprint::Part part(shape, element_size, region);
+    const Bytes memory = Pattern(region.run.size() * element_size + 3);
+    for (const std::size_t shift : {0U, 1U, 3U}) {
+      const ByteSpan bytes = ByteSpan(memory).subspan(shift, region.run.size() * element_size);
+      internal::fingerprint::Pair sum{};
+      ASSERT_TRUE(queue.QueueFingerprint(part, bytes.data(), sum).ok());
+      Complete(queue);
+      EXPECT_EQ(Fingerprint(sum), part.Of(0, bytes)) << region.ToString() << " at " << shift;
+    }
+  }
+};
+
+TEST_F(CudaFingerprintsTest, AreThoseOfTheHost) {
+  const auto queue = MakeQueue();
+  ExpectThatOfTheHost(*queue, {}, 4, Region::Whole({}));
+  ExpectThatOfTheHost(*queue, {5}, 1, Region::Whole({5}));
+  ExpectThatOfTheHost(*queue, {70000}, 2, Region::Whole({70000}));
+  ExpectThatOfTheHost(*queue, {3, 40, 50000}, 2, Region::Of({{1, 7, 12345}, {2, 3, 30001}}));
+  ExpectThatOfTheHost(*queue, {200, 3000}, 8, Region::Of({{100, 510}, {40, 5}}));
+  ExpectThatOfTheHost(*queue, {9000, 7}, 16, Region({{0, 0}, {9000, 7}}, {11, 62990}));
+}
+
+TEST_F(CudaFingerprintsTest, AreThoseOfTheHostForAnyRegion) {
+  std::mt19937_64 random(44);
+  const auto draw = [&](std::uint64_t max) { return random() % max; };
+  const auto queue = MakeQueue();
+  for (int round = 0; round < 300; ++round) {
+    Shape shape(1 + draw(4));
+    Box box{.offset = shape, .extent = shape};
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      box.extent[d] = 1 + draw(d + 1 == shape.size() ? 1 + draw(3000) : 1 + draw(12));
+      box.offset[d] = draw(draw(2) == 0 ? 3 : 3000);
+      shape[d] = box.offset[d] + box.extent[d] + draw(3);
+    }
+    Region region = Region::Of(box);
+    const std::uint64_t count = region.run.end;
+    region.run.begin = draw(count);
+    region.run.end = region.run.begin + 1 + draw(count - region.run.begin);
+    ExpectThatOfTheHost(*queue, shape, std::uint32_t{1} << draw(5), region);
+  }
+}
+
+// More tiles than the scratch memory has room for.
+TEST_F(CudaFingerprintsTest, PassThroughTheScratchMemoryInBatches) {
+  const Shape shape = {300'000, 3};
+  ExpectThatOfTheHost(*MakeQueue(), shape, 1, Region::Whole(shape));
+}
+
+TEST_F(CudaFingerprintsTest, CoefficientsAreLoadedOncePerDevice) {
+  for (int i = 0; i < 2; ++i) ExpectThatOfTheHost(*MakeQueue(), {5}, 1, Region::Whole({5}));
+  EXPECT_EQ(fake_.Calls("copy_to_device"), 1U);
+}
+
+TEST_F(CudaFingerprintsTest, EachCallMayFail) {
+  const internal::fingerprint::Part part({100, 5000}, 1, Region::Whole({100, 5000}));
+  const Bytes device = Pattern(500'000);
+  internal::fingerprint::Pair sum{};
+  for (const char* call : {"context_push", "memory_allocate", "copy_to_device",
+                           "stream_synchronize", "launch_kernel", "copy_to_host"}) {
+    const auto queue = MakeQueue();
+    for (std::uint64_t nth = 1; nth <= 2; ++nth) {
+      const std::uint64_t before = fake_.Calls(call);
+      fake_.Fail(call, kCudaOutOfMemory, nth);
+      const Status status = queue->QueueFingerprint(part, device.data(), sum);
+      fake_.Fail(call, 0, 0);
+      if (fake_.Calls(call) < before + nth) continue;
+      EXPECT_EQ(status.code(), Code::kDevice) << call << " " << nth;
+    }
+  }
+}
+
 TEST_F(CudaDigestsTest, AreThoseOfTheHost) {
-  ASSERT_TRUE(runtime_->CheckDigests(0).ok());
+  ASSERT_TRUE(runtime_->CheckKernels(0).ok());
   const Bytes device = Pattern(300001);
   const auto queue = MakeQueue();
   for (const std::uint64_t chunk_size : {4096U, 65536U, 1048576U}) {
@@ -361,16 +440,16 @@ TEST_F(CudaDigestsTest, PassThroughTheScratchMemoryInBatches) {
 }
 
 TEST_F(CudaDigestsTest, KernelsAreLoadedOncePerDevice) {
-  ASSERT_TRUE(runtime_->CheckDigests(0).ok());
-  ASSERT_TRUE(runtime_->CheckDigests(0).ok());
+  ASSERT_TRUE(runtime_->CheckKernels(0).ok());
+  ASSERT_TRUE(runtime_->CheckKernels(0).ok());
   EXPECT_EQ(fake_.Calls("module_load_data"), 1U);
-  ASSERT_TRUE(runtime_->CheckDigests(1).ok());
+  ASSERT_TRUE(runtime_->CheckKernels(1).ok());
   EXPECT_EQ(fake_.Calls("module_load_data"), 2U);
 }
 
 TEST_F(CudaDigestsTest, AreNotOfferedWhereTheDriverTakesNoImage) {
   fake_.Fail("module_load_data", kCudaInvalidValue);
-  EXPECT_EQ(runtime_->CheckDigests(0).code(), Code::kDevice);
+  EXPECT_EQ(runtime_->CheckKernels(0).code(), Code::kDevice);
   EXPECT_TRUE(runtime_->CheckAvailable(0).ok());
 }
 
@@ -389,7 +468,7 @@ TEST_F(CudaDigestsTest, EachCallMayFail) {
 TEST_F(CudaDigestsTest, EachCallNeedsItsContext) {
   const Bytes device = Pattern(5000);
   std::vector<Digest> digests(2);
-  ASSERT_TRUE(runtime_->CheckDigests(1).ok()) << "loads the kernels of one device";
+  ASSERT_TRUE(runtime_->CheckKernels(1).ok()) << "loads the kernels of one device";
   for (const int number : {0, 1}) {
     const auto queue = MakeQueue(number);
     fake_.Fail("context_push", kCudaIllegalAddress);
@@ -401,7 +480,7 @@ TEST_F(CudaDigestsTest, EachCallNeedsItsContext) {
 }
 
 TEST_F(CudaDigestsTest, AChildOfAUserIsRefused) {
-  ASSERT_TRUE(runtime_->CheckDigests(0).ok());
+  ASSERT_TRUE(runtime_->CheckKernels(0).ok());
   const Bytes device = Pattern(5000);
   std::vector<Digest> digests(2);
   const auto queue = MakeQueue();

@@ -193,7 +193,7 @@ TEST(HostDevice, DigestsAreThoseOfTheHost) {
   const auto memory = device.Allocate(0, 10000);
   Fill(*memory, Pattern(10000));
   const auto queue = device.MakeQueue(0).value();
-  ASSERT_TRUE(device.CheckDigests(0).ok());
+  ASSERT_TRUE(device.CheckKernels(0).ok());
   const DeviceChunks chunks{memory->address() + 1, 9999, 4096};
   std::vector<Digest> digests(chunks.count());
   ASSERT_TRUE(queue->QueueDigests(chunks, digests).ok());
@@ -204,14 +204,18 @@ TEST(HostDevice, DigestsAreThoseOfTheHost) {
   EXPECT_EQ(digests[2], ComputeDigest(bytes.subspan(8192)));
 }
 
-TEST(HostDevice, SaysWhereDigestsAreNotComputed) {
-  HostDevice device({.computes_digests = false});
-  EXPECT_EQ(device.CheckDigests(0).code(), Code::kDevice);
+TEST(HostDevice, SaysWhereThereAreNoKernels) {
+  HostDevice device({.has_kernels = false});
+  EXPECT_EQ(device.CheckKernels(0).code(), Code::kDevice);
   const auto memory = device.Allocate(0, 1);
   Digest digest;
   EXPECT_EQ(
       device.MakeQueue(0).value()->QueueDigests({memory->address(), 1, 1}, {&digest, 1}).code(),
       Code::kDevice);
+  const internal::fingerprint::Part part({1}, 1, Region::Whole({1}));
+  internal::fingerprint::Pair sum{};
+  EXPECT_EQ(device.MakeQueue(0).value()->QueueFingerprint(part, memory->address(), sum).code(),
+            Code::kDevice);
 }
 
 TEST(HostDevice, KnowsItsDevices) {

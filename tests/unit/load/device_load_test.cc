@@ -270,7 +270,7 @@ TEST_F(DeviceLoadTest, NorIsOneElementThatIsConverted) {
 }
 
 TEST_F(DeviceLoadTest, ADeviceWithoutDigestsVerifiesNothingAndReadsNothing) {
-  OpenFiles({}, {.computes_digests = false, .reads_files = true});
+  OpenFiles({}, {.has_kernels = false, .reads_files = true});
   const auto memory = Allocate(kMatrixBytes);
   const ReadPlan plan = checkpoint_->Plan(Whole(*memory)).value();
   storage_->ClearLog();

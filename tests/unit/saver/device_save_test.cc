@@ -389,7 +389,7 @@ TEST_F(StallTest, IsTheTimeOfTheCopy) {
 
 class NoDigestsTest : public DeviceSaveTest {
  protected:
-  NoDigestsTest() : DeviceSaveTest({.computes_digests = false}) {}
+  NoDigestsTest() : DeviceSaveTest({.has_kernels = false}) {}
 };
 
 // What is frozen is copied to be digested, before it is written; the digest of what did not arrive

@@ -99,12 +99,12 @@ TEST_F(ReplicaDigestsTest, OfStridedMemoryIsThatOfDenseMemory) {
 }
 
 TEST_F(ReplicaDigestsTest, OfADeviceIsThatOfTheHost) {
-  for (const bool computes_digests : {true, false}) {
-    Use({.computes_digests = computes_digests});
+  for (const bool has_kernels : {true, false}) {
+    Use({.has_kernels = has_kernels});
     const auto dense = OnDevice(content);
     const auto wide = OnDevice(Wide());
     EXPECT_EQ(Of(MemoryView::Cuda(dense->addresses(), 0, nullptr)), Of(MemoryView::Host(content)));
-    EXPECT_EQ(device->counters().digests > 0, computes_digests);
+    EXPECT_EQ(device->counters().digests > 0, has_kernels);
     EXPECT_EQ(Of(MemoryView::Cuda(wide->addresses(), 0, nullptr, strides)),
               Of(MemoryView::Host(content)));
   }
@@ -112,8 +112,8 @@ TEST_F(ReplicaDigestsTest, OfADeviceIsThatOfTheHost) {
 
 // Also if the caller's stream is still writing the content when the ranks begin to compare.
 TEST_F(ReplicaDigestsTest, OfADeviceIsTakenBehindTheCallersStream) {
-  for (const bool computes_digests : {true, false}) {
-    Use({.computes_digests = computes_digests});
+  for (const bool has_kernels : {true, false}) {
+    Use({.has_kernels = has_kernels});
     const auto memory = OnDevice(Bytes(content.size()));
     const auto stream = device->MakeStream();
     stream->Run([&] {

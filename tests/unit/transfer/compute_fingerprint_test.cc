@@ -22,12 +22,16 @@ class DeviceFingerprintTest : public ::testing::Test {
   DeviceFingerprintTest() : memory_(devices_->Allocate(1, bytes_.size())) {
     std::ranges::copy(bytes_, memory_->contents().begin());
   }
+  static std::shared_ptr<HostDevice> MakeDevices(bool has_kernels) {
+    return std::make_shared<HostDevice>(
+        HostDeviceOptions{.delay_max = std::chrono::microseconds(50), .has_kernels = has_kernels});
+  }
   Result<Fingerprint> OfDevice(const Region& region, std::vector<std::int64_t> strides = {},
                                std::size_t origin = 0, void* stream = nullptr) {
     return internal::transfer::ComputeFingerprint(
         shape_, 2, region,
         MemoryView::Cuda(memory_->address(), bytes_.size(), 1, stream, std::move(strides), origin),
-        devices_);
+        devices_, &queues_);
   }
   Fingerprint OfHost(const Region& region, std::vector<std::int64_t> strides = {},
                      std::size_t origin = 0) {
@@ -39,15 +43,25 @@ class DeviceFingerprintTest : public ::testing::Test {
 
   const Shape shape_ = {1500, 3000};  // three pieces, the last one short
   const Bytes bytes_ = NoiseBytes(7, 1500 * 3000 * 2);
-  const std::shared_ptr<HostDevice> devices_ =
-      std::make_shared<HostDevice>(HostDeviceOptions{.delay_max = std::chrono::microseconds(50)});
-  const std::unique_ptr<DeviceMemory> memory_;
+  std::shared_ptr<HostDevice> devices_ = MakeDevices(true);
+  internal::device::QueuePool queues_;
+  std::unique_ptr<DeviceMemory> memory_;
+};
+
+class DeviceWithoutKernelsTest : public DeviceFingerprintTest {
+ protected:
+  DeviceWithoutKernelsTest() {
+    devices_ = MakeDevices(false);
+    memory_ = devices_->Allocate(1, bytes_.size());
+    std::ranges::copy(bytes_, memory_->contents().begin());
+  }
 };
 
 TEST_F(DeviceFingerprintTest, IsThatOfTheSameElementsOnTheHost) {
   const Region whole = Region::Whole(shape_);
   EXPECT_EQ(OfDevice(whole).value(), OfHost(whole));
-  EXPECT_EQ(devices_->counters().bytes_to_host, bytes_.size());
+  EXPECT_EQ(devices_->counters().fingerprints, 1U);
+  EXPECT_EQ(devices_->counters().bytes_to_host, 0U);
   const Region columns = Region::Of({{0, 100}, {1500, 700}});
   EXPECT_EQ(OfDevice(columns, {6000, 2}, 200).value(), OfHost(columns, {6000, 2}, 200));
   const Region run({{0, 0}, {1500, 3000}}, {5, 4'000'001});
@@ -62,7 +76,24 @@ TEST_F(DeviceFingerprintTest, ComesAfterTheCallersStream) {
   EXPECT_NE(later, OfHost(whole));
 }
 
-TEST_F(DeviceFingerprintTest, ACopyThatFailsIsAnError) {
+TEST_F(DeviceFingerprintTest, QueuesAreUsedAgain) {
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(OfDevice(Region::Whole(shape_)).ok());
+  EXPECT_EQ(devices_->counters().queues, 1U);
+}
+
+TEST_F(DeviceFingerprintTest, AKernelThatFailsIsAnError) {
+  devices_->LoseDevice(1);
+  EXPECT_EQ(OfDevice(Region::Whole(shape_)).status().code(), Code::kDevice);
+}
+
+TEST_F(DeviceWithoutKernelsTest, MemoryIsCopied) {
+  const Region run({{0, 0}, {1500, 3000}}, {5, 4'000'001});
+  EXPECT_EQ(OfDevice(run, {6000, 2}).value(), OfHost(run, {6000, 2}));
+  EXPECT_EQ(devices_->counters().fingerprints, 0U);
+  EXPECT_EQ(devices_->counters().bytes_to_host, run.run.size() * 2);
+}
+
+TEST_F(DeviceWithoutKernelsTest, ACopyThatFailsIsAnError) {
   devices_->FailCopyWhenRun(2);
   EXPECT_EQ(OfDevice(Region::Whole(shape_)).status().code(), Code::kDevice);
   devices_->FailCopyWhenQueued(3);

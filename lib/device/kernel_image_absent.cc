@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/device/digest_image.h"
+#include "lib/device/kernel_image.h"
 
 namespace sealpoint::internal::device {
 
-ByteSpan DigestImage() { return {}; }
+ByteSpan KernelImage() { return {}; }
 
 }  // namespace sealpoint::internal::device
