@@ -9,20 +9,13 @@
 namespace sealpoint::internal::collective {
 namespace {
 
-// Memory is used again, and may have had another size. It is replaced, not grown, where it is too
-// small, since growing copies what is not needed, and it is not kept where it is much too large.
-void SetSize(Bytes& message, std::uint64_t size) {
-  if (message.capacity() < size || message.capacity() / 2 > size) message = Bytes();
-  message.resize(size);
-}
-
 // Which parts of which chunks a batch sends, and their places in its messages.
 struct Packing {
   std::vector<transfer::SendDelivery::Chunk> chunks{};
   std::vector<transfer::SendDelivery::Part> parts{};
 
   Packing(const std::vector<ChunkToRead>& to_read, const ReadingBatch& batch,
-          std::size_t rank_count, std::vector<Bytes>& messages) {
+          std::size_t rank_count, Outbox& outbox) {
     std::vector<std::uint64_t> sizes(rank_count);
     std::vector<std::size_t> ranks;  // of each part
     for (std::size_t i = batch.begin.chunk; i < to_read.size() && i <= batch.end.chunk; ++i) {
@@ -36,9 +29,7 @@ struct Packing {
       }
       chunks.back().part_count = parts.size() - chunks.back().first_part;
     }
-    messages.resize(rank_count);
-    for (std::size_t rank = 0; rank < rank_count; ++rank) SetSize(messages[rank], sizes[rank]);
-    std::vector<MutableByteSpan> rest(messages.begin(), messages.end());
+    std::vector<MutableByteSpan> rest = outbox.Allot(sizes);
     for (std::size_t i = 0; i < parts.size(); ++i) {
       MutableByteSpan& message = rest[ranks[i]];
       parts[i].to = message.first(parts[i].parts->size_bytes());
@@ -58,7 +49,7 @@ BatchReader::BatchReader(const load::CheckpointImpl& checkpoint, const load::Rea
 
 Status BatchReader::Read(const std::vector<ChunkToRead>& to_read, const ReadingBatch& batch,
                          load::RangesAhead& ahead, BatchData& data) {
-  Packing packing(to_read, batch, rank_count_, data.messages);
+  Packing packing(to_read, batch, rank_count_, data.outbox);
   data.bytes_read = 0;
   std::size_t chunk_count = 0;
   for (const transfer::PlanRange& range : batch.ranges) {

@@ -10,6 +10,7 @@
 
 #include "lib/transfer/host_delivery.h"
 #include "readers/collective/chunk_request.h"
+#include "readers/collective/host_memory.h"
 #include "readers/collective/reading_batch.h"
 #include "readers/load/checkpoint_impl.h"
 #include "readers/load/run_plan.h"
@@ -25,7 +26,7 @@ struct BatchData {
     std::size_t chunk = 0;  // in this rank's plan
     Bytes raw{};            // empty: it was read in place
   };
-  std::vector<Bytes> messages{};  // the requested parts, by rank, in the order of the chunks
+  Outbox outbox;                  // the requested parts, by rank, in the order of the chunks
   std::vector<HeldChunk> held{};  // none if chunks were delivered while they were read
   std::uint64_t bytes_read = 0;   // stored
 };

@@ -83,6 +83,14 @@ std::uint64_t CollectiveLoad::BatchSizeMax() const {
   return std::min(share(), std::max(kExchangeSizeMin, of_ranks));
 }
 
+std::uint64_t CollectiveLoad::ChunkSizeMax() const {
+  std::uint64_t size = 0;
+  for (const SharedChunk& shared : shared_) {
+    size = std::max<std::uint64_t>(size, plan_.chunks[shared.chunk].raw_size);
+  }
+  return size;
+}
+
 // The largest window in which no rank receives more than its share of memory, except for a single
 // chunk that is larger. Every rank proposes where its own share ends; the least counts.
 Result<std::shared_ptr<CollectiveLoad::Window>> CollectiveLoad::AgreeOnWindow(std::uint64_t begin,
@@ -183,8 +191,7 @@ Status CollectiveLoad::Exchange(SharedBatch& current, CollectiveLoadReport& repo
       return transfer::DeliverParts(plan_, chunk, expected.parts, packed, unpacked_, *delivery_);
     });
   };
-  const auto received =
-      ExchangeChunks(comm_, current.data.messages, current.window->expected, take);
+  const auto received = ExchangeChunks(comm_, current.data.outbox, current.window->expected, take);
   CompleteDelivery();
   SEALPOINT_RETURN_IF_ERROR(received.status());
   report.bytes_received += *received;
@@ -238,8 +245,12 @@ Status CollectiveLoad::ReadShared(const ReadingOrder& order, observe::PhaseRecor
   delivered_ = OpenDelivery();
   bytes_done_ = report.bytes_read;
   BatchReader reader(checkpoint_, plan_, options_.threads, comm_.size());
-  SharedBatch current;  // is exchanged while `next` is read
-  SharedBatch next;
+  // All messages of a batch for this host; a chunk that is larger than a batch has one of its own.
+  const std::uint64_t outbox_size = std::max(BatchSizeMax(), ChunkSizeMax());
+  SEALPOINT_ASSIGN_OR_RETURN(const auto memory, HostMemory::Create(comm_, 2 * outbox_size));
+  // Is exchanged while `next` is read. All ranks have read its messages when they agree.
+  SharedBatch current{.data = {.outbox = Outbox(memory.get(), 0, outbox_size)}};
+  SharedBatch next{.data = {.outbox = Outbox(memory.get(), outbox_size, outbox_size)}};
   BackgroundJob job;
   for (std::uint64_t begin = 0;;) {
     SEALPOINT_ASSIGN_OR_RETURN(const bool reads, AdvanceTo(next, current, begin, order.end()));

@@ -59,9 +59,9 @@ class CollectiveLoad {
   };
   // A batch that is read, and then exchanged.
   struct SharedBatch {
+    BatchData data;
     std::shared_ptr<Window> window{};  // null: none
     std::size_t number = 0;            // in the window
-    BatchData data{};
 
     ReadingBatch batch() const {
       return number < window->batches.size() ? window->batches[number] : ReadingBatch();
@@ -82,6 +82,7 @@ class CollectiveLoad {
   Result<std::shared_ptr<Window>> AgreeOnWindow(std::uint64_t begin, std::uint64_t end);
   std::uint64_t EndOfShare(std::uint64_t end);
   std::uint64_t BatchSizeMax() const;
+  std::uint64_t ChunkSizeMax() const;
   Result<bool> AdvanceTo(SharedBatch& next, const SharedBatch& last, std::uint64_t& begin,
                          std::uint64_t end);
   Status AskReaders(Window& window);

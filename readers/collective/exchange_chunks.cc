@@ -37,9 +37,9 @@ Status ExpectedChunks::CheckAllArrived() const {
   return {};
 }
 
-Result<std::uint64_t> ExchangeChunks(Communicator& comm, std::vector<Bytes>& messages,
-                                     ExpectedChunks& expected, const ExpectedChunks::Take& take) {
-  SEALPOINT_ASSIGN_OR_RETURN(messages, comm.AllToAll(std::move(messages)));
+Result<std::uint64_t> ExchangeChunks(Communicator& comm, Outbox& outbox, ExpectedChunks& expected,
+                                     const ExpectedChunks::Take& take) {
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<ByteSpan> messages, outbox.Exchange(comm));
   std::uint64_t received = 0;
   for (std::size_t rank = 0; rank < messages.size(); ++rank) {
     received += messages[rank].size();

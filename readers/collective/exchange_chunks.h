@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/transfer/chunk_parts.h"
+#include "readers/collective/host_memory.h"
 #include "sealpoint/bytes.h"
 #include "sealpoint/communicator.h"
 #include "sealpoint/status.h"
@@ -43,11 +44,10 @@ class ExpectedChunks {
   std::uint64_t size_bytes_ = 0;
 };
 
-// Sends each rank its message and receives the others. `messages` is replaced by the received
-// messages; their memory can be reused. Collective. Returns the bytes sent by other ranks. Errors:
-// Comm, Timeout; the messages are then lost.
-Result<std::uint64_t> ExchangeChunks(Communicator& comm, std::vector<Bytes>& messages,
-                                     ExpectedChunks& expected, const ExpectedChunks::Take& take);
+// Sends each rank its message and takes the chunks of the others. Collective. Returns the bytes
+// sent by other ranks. Errors: Comm, Timeout; the messages are then lost.
+Result<std::uint64_t> ExchangeChunks(Communicator& comm, Outbox& outbox, ExpectedChunks& expected,
+                                     const ExpectedChunks::Take& take);
 
 }  // namespace sealpoint::internal::collective
 

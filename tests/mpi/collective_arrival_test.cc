@@ -12,7 +12,7 @@
 
 #include "tests/support/device/host_device.h"
 #include "tests/support/device/use_devices.h"
-#include "tests/support/ranks/forwarding_communicator.h"
+#include "tests/support/ranks/on_own_host.h"
 #include "tests/support/state/collective_load_job.h"
 #include "tests/support/state/saved_state.h"
 
@@ -46,14 +46,14 @@ MiniContainer StoredMatrix(bool has_fingerprints = true) {
 }
 
 // Flips a bit of the first long message that arrives in an exchange.
-class FlippingCommunicator final : public ForwardingCommunicator {
+class FlippingCommunicator final : public OnOwnHost {
  public:
-  using ForwardingCommunicator::ForwardingCommunicator;
+  using OnOwnHost::OnOwnHost;
   void FlipOnce() { is_flipping_ = true; }
 
   Result<std::vector<Bytes>> AllToAll(std::vector<Bytes> outgoing) override {
     constexpr std::size_t kLong = 500;  // longer than a request
-    auto incoming = ForwardingCommunicator::AllToAll(std::move(outgoing));
+    auto incoming = OnOwnHost::AllToAll(std::move(outgoing));
     if (!incoming.ok() || !is_flipping_) return incoming;
     for (Bytes& message : *incoming) {
       if (message.size() < kLong || !std::exchange(is_flipping_, false)) continue;

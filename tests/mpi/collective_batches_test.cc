@@ -18,7 +18,7 @@
 
 #include "sealpoint/collective_reader.h"
 #include "tests/support/container/mini_container.h"
-#include "tests/support/ranks/forwarding_communicator.h"
+#include "tests/support/ranks/on_own_host.h"
 #include "tests/support/state/collective_load_job.h"
 #include "tests/support/state/saved_state.h"
 
@@ -40,9 +40,9 @@ const MiniContainer& ReplicaContainer() {
 }
 
 // Measures the messages that are exchanged and can intervene before it.
-class MeasuringCommunicator final : public ForwardingCommunicator {
+class MeasuringCommunicator final : public OnOwnHost {
  public:
-  using ForwardingCommunicator::ForwardingCommunicator;
+  using OnOwnHost::OnOwnHost;
 
   std::function<void(std::uint64_t sent_bytes)> before_exchange{};
   bool loses_payload = false;  // what others send of chunks does not arrive
@@ -52,7 +52,7 @@ class MeasuringCommunicator final : public ForwardingCommunicator {
   Result<std::vector<Bytes>> AllToAll(std::vector<Bytes> outgoing) override {
     const std::uint64_t sent = SizeOf(outgoing);
     if (before_exchange) before_exchange(sent);
-    auto incoming = ForwardingCommunicator::AllToAll(std::move(outgoing));
+    auto incoming = OnOwnHost::AllToAll(std::move(outgoing));
     sent_max_bytes = std::max(sent_max_bytes, sent);
     if (incoming.ok()) received_max_bytes = std::max(received_max_bytes, SizeOf(*incoming));
     if (incoming.ok() && loses_payload && SizeOf(*incoming) >= kChunkBytes) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -173,8 +174,9 @@ Status PassToSelf(const Bytes& message, int expected_count, std::uint64_t size =
   for (int i = 0; i < expected_count; ++i)
     expected.Add(0, {.chunk = 0, .parts = transfer::ChunkParts(size)});
   const auto take = [](const ExpectedChunk&, ByteSpan packed) { EXPECT_EQ(packed.size(), 4u); };
-  std::vector<Bytes> messages = {message};
-  const auto received = ExchangeChunks(*comm, messages, expected, take);
+  Outbox outbox(nullptr, 0, 0);
+  std::ranges::copy(message, outbox.Allot({message.size()}).front().begin());
+  const auto received = ExchangeChunks(*comm, outbox, expected, take);
   return received.ok() ? expected.CheckAllArrived() : received.error();
 }
 

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/collective/host_memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "lib/base/checked_math.h"
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/base/wire.h"
+#include "lib/storage/posix_fd.h"
+#include "sealpoint/id.h"
+
+namespace sealpoint::internal::collective {
+namespace {
+
+// A part begins with the id by which other ranks know that they opened the right memory.
+constexpr std::uint64_t kHeadBytes = 4096;
+
+// Where a rank's part is. The other ranks open it as a file of the process.
+struct Description {
+  std::string host{};
+  std::uint64_t process = 0;
+  std::uint64_t descriptor = 0;
+  std::uint64_t size_bytes = 0;  // 0: it has none
+  Id128 id{};
+};
+
+Bytes Encode(const Description& part) {
+  Bytes bytes;
+  WireWriter out(bytes);
+  out.Put(part.host);
+  out.PutAll(std::vector{part.process, part.descriptor, part.size_bytes});
+  out.Put(part.id);
+  return bytes;
+}
+
+Result<Description> Decode(ByteSpan bytes) {
+  WireReader in(bytes);
+  Description part;
+  SEALPOINT_ASSIGN_OR_RETURN(part.host, in.Text());
+  SEALPOINT_ASSIGN_OR_RETURN(part.process, in.Number());
+  SEALPOINT_ASSIGN_OR_RETURN(part.descriptor, in.Number());
+  SEALPOINT_ASSIGN_OR_RETURN(part.size_bytes, in.Number());
+  SEALPOINT_ASSIGN_OR_RETURN(part.id, in.Id<Id128>());
+  return part;
+}
+
+MutableByteSpan Map(int descriptor, std::uint64_t size_bytes, int protection, int flags) {
+  void* const at = mmap(nullptr, size_bytes, protection, MAP_SHARED | flags, descriptor, 0);
+  if (at == MAP_FAILED) return {};
+  return {static_cast<std::byte*>(at), static_cast<std::size_t>(size_bytes)};
+}
+
+void Unmap(ByteSpan memory) {
+  if (!memory.empty()) munmap(const_cast<std::byte*>(memory.data()), memory.size());
+}
+
+// This rank's part with its head, present in memory: a write to it cannot fail later.
+struct OwnPart {
+  storage::UniqueFd file{};
+  MutableByteSpan memory{};
+  Id128 id{};
+};
+OwnPart MakeOwnPart(std::uint64_t size_bytes) {
+  OwnPart part;
+  const Result<Id128> id = Id128::Random();
+  part.file = storage::UniqueFd(memfd_create("sealpoint", MFD_CLOEXEC));
+  const auto size = static_cast<off_t>(size_bytes);
+  if (!id || !part.file.is_open() || fallocate(part.file.get(), 0, 0, size) != 0) return part;
+  part.id = *id;
+  part.memory = Map(part.file.get(), size_bytes, PROT_READ | PROT_WRITE, MAP_POPULATE);
+  if (!part.memory.empty()) std::memcpy(part.memory.data(), &part.id, sizeof(part.id));
+  return part;
+}
+
+// Empty if it cannot be mapped, or is another one: processes of another container have the same
+// numbers.
+ByteSpan MapPart(const Description& part) {
+  const std::string path = StrCat("/proc/", part.process, "/fd/", part.descriptor);
+  const auto file = storage::OpenAt(AT_FDCWD, path, O_RDONLY, 0, path);
+  if (!file || lseek(file->get(), 0, SEEK_END) != static_cast<off_t>(part.size_bytes)) return {};
+  const ByteSpan memory = Map(file->get(), part.size_bytes, PROT_READ, MAP_POPULATE);
+  if (memory.empty() || std::memcmp(memory.data(), &part.id, sizeof(part.id)) == 0) return memory;
+  Unmap(memory);
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<HostMemory>> HostMemory::Create(Communicator& comm,
+                                                       std::uint64_t size_bytes) {
+  OwnPart own = MakeOwnPart(kHeadBytes + size_bytes);
+  std::unique_ptr<HostMemory> memory(new HostMemory(static_cast<std::size_t>(comm.size())));
+  if (!own.memory.empty()) memory->own_ = own.memory.subspan(kHeadBytes);
+  const Description described{.host = comm.host(),
+                              .process = static_cast<std::uint64_t>(getpid()),
+                              .descriptor = static_cast<std::uint64_t>(own.file.get()),
+                              .size_bytes = own.memory.size(),
+                              .id = own.id};
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm.AllGather(Encode(described)));
+  std::uint64_t has_failed = own.memory.empty() ? 1 : 0;
+  std::uint64_t has_others = 0;
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (rank == static_cast<std::size_t>(comm.rank())) continue;
+    const Result<Description> part = Decode(all[rank]);
+    if (!part.ok()) has_failed = 1;
+    if (!part.ok() || part->host != comm.host()) continue;
+    has_others = 1;
+    const ByteSpan mapped = part->size_bytes < kHeadBytes ? ByteSpan() : MapPart(*part);
+    if (mapped.empty()) has_failed = 1;
+    if (!mapped.empty()) memory->of_ranks_[rank] = mapped.subspan(kHeadBytes);
+  }
+  // Until all have opened it, the file stays open.
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> agreed,
+                             comm.AllReduceMax({has_failed, has_others}));
+  if (agreed[0] != 0 || agreed[1] == 0) memory.reset();
+  return memory;
+}
+
+HostMemory::~HostMemory() {
+  const auto unmap = [](ByteSpan part) {
+    if (part.data() != nullptr) Unmap({part.data() - kHeadBytes, part.size() + kHeadBytes});
+  };
+  unmap(own_);
+  for (const ByteSpan part : of_ranks_) unmap(part);
+}
+
+namespace {
+
+// Memory is used again, and may have had another size. It is replaced, not grown, where it is too
+// small, since growing copies what is not needed, and it is not kept where it is much too large.
+void SetSize(Bytes& message, std::uint64_t size) {
+  if (message.capacity() < size || message.capacity() / 2 > size) message = Bytes();
+  message.resize(size);
+}
+
+}  // namespace
+
+std::vector<MutableByteSpan> Outbox::Allot(const std::vector<std::uint64_t>& sizes) {
+  messages_.resize(sizes.size());
+  std::vector<MutableByteSpan> spans(sizes.size());
+  std::uint64_t used = 0;
+  for (std::size_t rank = 0; rank < sizes.size(); ++rank) {
+    if (memory_ == nullptr || !memory_->Reaches(rank)) {
+      SetSize(messages_[rank], sizes[rank]);
+      spans[rank] = messages_[rank];
+      continue;
+    }
+    SEALPOINT_CHECK(sizes[rank] <= size_ - used);
+    spans[rank] = memory_->own().subspan(begin_ + used, sizes[rank]);
+    messages_[rank].clear();
+    WireWriter(messages_[rank]).PutAll(std::vector{begin_ + used, sizes[rank]});
+    used += sizes[rank];
+  }
+  return spans;
+}
+
+Result<std::vector<ByteSpan>> Outbox::Exchange(Communicator& comm) {
+  std::atomic_thread_fence(std::memory_order_release);
+  SEALPOINT_ASSIGN_OR_RETURN(messages_, comm.AllToAll(std::move(messages_)));
+  std::atomic_thread_fence(std::memory_order_acquire);
+  std::vector<ByteSpan> arrived(messages_.begin(), messages_.end());
+  for (std::size_t rank = 0; rank < arrived.size(); ++rank) {
+    if (memory_ == nullptr || !memory_->Reaches(rank)) continue;
+    WireReader place(messages_[rank]);
+    SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t begin, place.Number());
+    SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t size, place.Number());
+    if (!RangeFits(begin, size, memory_->Of(rank).size())) return MalformedMessage();
+    arrived[rank] = memory_->Of(rank).subspan(begin, size);
+  }
+  return arrived;
+}
+
+}  // namespace sealpoint::internal::collective
