@@ -6,32 +6,32 @@
 // header and one library, libsealpoint_c.so. docs/guides/c.md has programs in C, Rust and Go.
 //
 // These rules apply to all functions:
-// Errors. A function that can fail returns a code (enum below; 0 is success). Its last parameter is
-//   the address of a pointer, or NULL. On success the function sets the pointer to NULL; on failure
-//   it sets the pointer to an error object, which the caller owns and frees with
-//   sealpoint_error_free. C++ exceptions become SEALPOINT_INTERNAL.
+// Errors. A function that can fail returns an error code (enum below; 0 is success). Its last
+//   parameter is the address of an error pointer, or NULL. On success, the function sets the
+//   pointer to NULL. On failure, it sets the pointer to an error object, which the caller owns and
+//   frees with sealpoint_error_free. C++ exceptions become SEALPOINT_INTERNAL.
 // Outputs. `T** out` receives a new object, which the caller owns and frees with the type's `_free`
-//   function; on failure it receives NULL. Only functions of the library free objects of the
-//   library. The library never frees or keeps objects of the caller.
-// Strings are UTF-8, passed and returned with pointer and length. A returned string belongs to the
-//   object it was obtained from and is valid as long as that object. A zero byte, which `size` does
-//   not include, follows every returned string except tensor names.
-// Structs begin with `struct_size`, which the caller sets to the size of the struct. In all
-//   other fields, zero means the default. sealpoint_init sets the size and the zeros. An older
-//   program works with a newer library. A newer program works with an older library if it leaves
-//   zeros in fields unknown to that library; if not, it gets SEALPOINT_UNSUPPORTED. The library
-//   writes output structs only up to `struct_size`. NULL options, where allowed, mean the defaults.
-// NULL. Freeing NULL does nothing. If any other required pointer is NULL, a function returns
-//   SEALPOINT_INVALID_ARGUMENT, or an empty result if it returns no code.
+//   function. On failure, `*out` is set to NULL. Free objects of the library only with functions of
+//   the library. The library never frees or keeps objects of the caller.
+// Strings are UTF-8 and are passed and returned as a pointer and a length. A returned string
+//   belongs to the object that returned it, and is valid as long as that object exists. Every
+//   returned string except tensor names is followed by a zero byte, which `size` does not count.
+// Structs begin with `struct_size`, which the caller sets to the size of the struct. In all other
+//   fields, zero means the default. sealpoint_init sets `struct_size` and zeroes the rest. Old
+//   programs work with newer libraries. New programs work with older libraries if fields unknown to
+//   the library are zero; otherwise they get SEALPOINT_UNSUPPORTED. The library writes at most
+//   `struct_size` bytes of an output struct. Where allowed, NULL `options` mean the defaults.
+// NULL. Freeing NULL does nothing. If a required pointer is NULL, the function returns
+//   SEALPOINT_INVALID_ARGUMENT. A function that returns no code returns an empty result instead.
 // Lifetimes. Objects keep their parents alive: an engine, a communicator or a checkpoint may be
 //   freed while objects created from it are still in use. Each function documents how long it
 //   borrows tensor memory.
-// Threads. Functions on different objects may run concurrently. On one object, functions with a
-//   const parameter may run on any number of threads; other functions need exclusive access.
+// Threads. Functions on different objects may run concurrently. Functions that take an object as
+//   const may use it on any number of threads; other functions need exclusive access to the object.
 // Callbacks receive the `user` pointer that was registered with them. They must return to the
-//   library (no longjmp, no exception) and must not call functions of the object that calls them.
+//   library (no longjmp, no exception), and must not use the object that called them.
 // Growth. Later versions may add functions and fields, but do not change or remove existing ones.
-//   SEALPOINT_C_1 is the version of the exported symbols.
+//   All exported symbols have the symbol version SEALPOINT_C_1.
 
 #include <stdint.h>
 
@@ -55,19 +55,19 @@ enum {
   SEALPOINT_CORRUPT = 7,           // the bytes differ from the committed ones
   SEALPOINT_UNSUPPORTED = 8,       // valid, but not supported by this build
   SEALPOINT_LIMIT_EXCEEDED = 9,    // a limit of spec/limits.md was exceeded
-  SEALPOINT_MISMATCH = 10,         // the checkpoint does not fulfil the load's contract
+  SEALPOINT_MISMATCH = 10,         // the checkpoint does not satisfy the load's contract
   SEALPOINT_IO = 11,               // the storage reported an error
   SEALPOINT_NO_SPACE = 12,         // the storage is full
   SEALPOINT_DEVICE = 13,           // a CUDA call failed
-  SEALPOINT_COMM = 14,             // the communicator failed or another rank left
+  SEALPOINT_COMM = 14,             // the communicator failed, or another rank left the job
   SEALPOINT_TIMEOUT = 15,          // a deadline passed
   SEALPOINT_CANCELLED = 16,        // the caller cancelled the operation
   SEALPOINT_INTERNAL = 17,         // a bug in this library, or out of memory
 };
 
-// Element types. The values are those of the file format.
+// Element types. The file format uses the same values.
 enum {
-  SEALPOINT_DTYPE_NONE = 0,  // raw bytes, where a dtype is optional
+  SEALPOINT_DTYPE_NONE = 0,  // raw bytes; allowed only where a dtype is optional
   SEALPOINT_DTYPE_BOOL = 1,
   SEALPOINT_DTYPE_INT8 = 2,
   SEALPOINT_DTYPE_INT16 = 3,
@@ -92,19 +92,19 @@ enum {
   SEALPOINT_DTYPE_COMPLEX32 = 22,
 };
 
-// Encoding of a tensor's chunks. The values are those of the file format.
+// Encoding of a tensor's chunks. The file format uses the same values.
 enum { SEALPOINT_CODEC_NONE = 0, SEALPOINT_CODEC_ZSTD = 1, SEALPOINT_CODEC_BYTE_SPLIT_ZSTD = 2 };
 
 enum {
   SEALPOINT_ABI_VERSION = 1,
   SEALPOINT_NDIM_MAX = 32,            // a limit of the file format
   SEALPOINT_ID_TEXT_SIZE = 32,        // hexadecimal digits
-  SEALPOINT_DIRECTORY_NAME_SIZE = 64  // enough for sealpoint_series_directory_name
+  SEALPOINT_DIRECTORY_NAME_SIZE = 64  // bytes; enough for sealpoint_series_directory_name
 };
 
-// "No step" in output structs: a checkpoint that belongs to no training step.
+// The value of `step` in output structs if there is no training step.
 static const uint64_t SEALPOINT_NO_STEP = UINT64_MAX;
-static const int64_t SEALPOINT_FOREVER = -1;  // as a deadline: no limit
+static const int64_t SEALPOINT_FOREVER = -1;  // a deadline that never passes
 
 typedef struct sealpoint_string {
   const char* data;  // may be NULL if size is 0
@@ -116,7 +116,7 @@ typedef struct sealpoint_bytes {
   uint64_t size;
 } sealpoint_bytes;
 
-// A random id of an attempt or a blob. If all bytes are zero, there is no id.
+// A random id of an attempt or a blob. Sixteen zero bytes mean that there is no id.
 typedef struct sealpoint_id {
   uint8_t bytes[16];
 } sealpoint_id;
@@ -127,12 +127,12 @@ typedef struct sealpoint_error sealpoint_error;
 SEALPOINT_C_API uint32_t sealpoint_abi_version(void);
 // Returns the version of the loaded library, such as "1.0.0". The string is valid forever.
 SEALPOINT_C_API sealpoint_string sealpoint_version(void);
-// Fills a struct with zeros and sets its struct_size, as in sealpoint_init(&options, sizeof
-// options). Does nothing if the pointer is NULL or the size is less than 4.
+// Fills a struct with zeros and sets its struct_size, for example sealpoint_init(&options, sizeof
+// options). Does nothing if the pointer is NULL or the size is less than 4 bytes.
 SEALPOINT_C_API void sealpoint_init(void* sized_struct, uint32_t size_bytes);
 
 // Return names ("Corrupt", "f32"), the size of a dtype, or the dtype with a given name. The strings
-// are valid forever. For an unknown argument, return "Unknown" (codes), "unknown" or 0.
+// are valid forever. Unknown arguments give "Unknown" (codes), "unknown" (other names) or 0.
 SEALPOINT_C_API sealpoint_string sealpoint_code_name(int32_t code);
 SEALPOINT_C_API sealpoint_string sealpoint_dtype_name(uint32_t dtype);
 SEALPOINT_C_API uint32_t sealpoint_dtype_size_bytes(uint32_t dtype);
@@ -141,7 +141,7 @@ SEALPOINT_C_API sealpoint_string sealpoint_verdict_name(uint32_t verdict);
 
 // Creates a random id. Errors: Io.
 SEALPOINT_C_API int32_t sealpoint_id_random(sealpoint_id* out, sealpoint_error** error);
-// Writes SEALPOINT_ID_TEXT_SIZE lower-case hexadecimal digits and no terminating zero byte.
+// Writes SEALPOINT_ID_TEXT_SIZE lower-case hexadecimal digits without a terminating zero byte.
 SEALPOINT_C_API void sealpoint_id_to_text(const sealpoint_id* id, char* out);
 // Parses an id. Errors: InvalidArgument (`text` is not exactly 32 lower-case hexadecimal digits).
 SEALPOINT_C_API int32_t sealpoint_id_from_text(sealpoint_string text, sealpoint_id* out,
@@ -155,29 +155,29 @@ SEALPOINT_C_API int32_t sealpoint_error_code(const sealpoint_error* error);
 // Returns one printable line with code, message and location, for people and logs.
 SEALPOINT_C_API sealpoint_string sealpoint_error_text(const sealpoint_error* error);
 SEALPOINT_C_API sealpoint_string sealpoint_error_message(const sealpoint_error* error);
-// Parts of the error's location, empty if unknown: the rule of the specification ("R-HDR-03"), the
-// file, the tensor, the object, and the host where the error occurred.
+// Return a part of the error's location, or an empty string if it is unknown. The parts are the
+// violated rule of the specification ("R-HDR-03"), file, tensor, object, and host of the error.
 SEALPOINT_C_API sealpoint_string sealpoint_error_rule(const sealpoint_error* error);
 SEALPOINT_C_API sealpoint_string sealpoint_error_path(const sealpoint_error* error);
 SEALPOINT_C_API sealpoint_string sealpoint_error_tensor(const sealpoint_error* error);
 SEALPOINT_C_API sealpoint_string sealpoint_error_object(const sealpoint_error* error);
 SEALPOINT_C_API sealpoint_string sealpoint_error_host(const sealpoint_error* error);
-// Byte offset in the file, and rank where the error occurred. If the number is known, return 1 and
-// set *out; if not, return 0 and leave *out unchanged.
+// Set *out to the byte offset in the file, or to the rank where the error occurred, and return 1.
+// If this number is unknown, return 0 and leave *out unchanged.
 SEALPOINT_C_API int32_t sealpoint_error_offset(const sealpoint_error* error, uint64_t* out);
 SEALPOINT_C_API int32_t sealpoint_error_rank(const sealpoint_error* error, int32_t* out);
-// Returns 1 if the commit may have taken effect: delete nothing until the directory is inspected.
+// Returns 1 if the commit may have taken effect: inspect the directory before deleting anything.
 SEALPOINT_C_API int32_t sealpoint_error_outcome_is_unknown(const sealpoint_error* error);
 
 // ---- Regions and memory -------------------------------------------------------------------------
 
-// A part of a tensor, in elements: a box, or a run of the box's elements in row-major order.
+// A part of a tensor: a box, or a run of the box in row-major order. All numbers count elements.
 typedef struct sealpoint_region {
   uint32_t struct_size;
-  uint32_t ndim;  // of the tensor
+  uint32_t ndim;  // number of dimensions of the tensor
   const uint64_t* offset;
   const uint64_t* extent;  // if an extent is 0, the region has no elements and needs no memory
-  uint64_t run_begin;      // if run_begin and run_end are 0: the whole box
+  uint64_t run_begin;      // if run_begin and run_end are both 0, the region is the whole box
   uint64_t run_end;
 } sealpoint_region;
 
@@ -186,12 +186,12 @@ enum { SEALPOINT_MEMORY_HOST = 0, SEALPOINT_MEMORY_CUDA = 1 };
 // Borrowed memory that receives elements. If there are no strides, elements are in row-major order
 // without gaps. With strides (one per dimension, in bytes), element (i0, i1, …) of the box is at
 // data + origin_bytes + i0*strides[0] + …; strides may be negative. For device memory, `data` is a
-// device address; every access waits for work queued on `stream` before the call.
+// device address, and accesses wait for work that was queued on `stream` before the call.
 typedef struct sealpoint_destination {
   uint32_t struct_size;
-  uint32_t dtype;  // of the elements; 0: raw bytes, which any dtype accepts
+  uint32_t dtype;  // dtype of the elements; 0: raw bytes, compatible with any dtype
   void* data;
-  uint64_t size_bytes;           // from `data` on, including gaps
+  uint64_t size_bytes;           // size of the memory at `data`, including gaps
   const int64_t* strides_bytes;  // stride_count entries
   uint64_t origin_bytes;
   uint32_t stride_count;  // one per dimension of the region; 0: dense
@@ -201,7 +201,7 @@ typedef struct sealpoint_destination {
   void* stream;     // cudaStream_t
 } sealpoint_destination;
 
-// Borrowed memory that elements are read from; fields as in sealpoint_destination.
+// Borrowed memory from which elements are read. For the fields, see sealpoint_destination.
 typedef struct sealpoint_source {
   uint32_t struct_size;
   uint32_t dtype;
@@ -216,10 +216,10 @@ typedef struct sealpoint_source {
   void* stream;
 } sealpoint_source;
 
-// DLPack structs, which every array library can provide without a copy. To use DLPack's own types,
-// include dlpack.h (version 1.x) before this header. The definitions below, for all other programs,
-// have the layout of version 1. Supported: CPU, CUDA, CUDA host and CUDA managed memory; any
-// strides; 1 lane (2 for pairs of f4). Everything else is SEALPOINT_UNSUPPORTED.
+// DLPack structs, which array libraries provide without a copy. To use DLPack's own types, include
+// dlpack.h (version 1.x) before this header; otherwise the types below are defined, with the layout
+// of version 1. Arrays may be in CPU, CUDA, CUDA host or CUDA managed memory, with any strides and
+// 1 lane (2 for pairs of f4). All other arrays are SEALPOINT_UNSUPPORTED.
 #ifdef DLPACK_DLPACK_H_
 #if !defined(DLPACK_MAJOR_VERSION) || DLPACK_MAJOR_VERSION != 1
 #error "sealpoint.h needs dlpack.h of version 1; include it after sealpoint.h, or not at all"
@@ -266,10 +266,10 @@ SEALPOINT_C_API void sealpoint_buffer_free(sealpoint_buffer* buffer);
 typedef struct sealpoint_progress {
   uint32_t struct_size;
   uint32_t reserved;
-  sealpoint_string phase;  // "write blobs", …; valid forever
-  uint64_t bytes_done;     // moved by this process in this phase
+  sealpoint_string phase;  // for example "write blobs"; valid forever
+  uint64_t bytes_done;     // bytes that this process moved in this phase
   uint64_t bytes_total;    // 0 if unknown, or if the phase moves no payload
-  uint64_t step;           // of a save; SEALPOINT_NO_STEP in other operations
+  uint64_t step;           // training step of a save; SEALPOINT_NO_STEP in other operations
 } sealpoint_progress;
 
 // Called from any thread, but never by two threads at the same time. Return 0 to continue; any
@@ -283,7 +283,7 @@ typedef int32_t (*sealpoint_progress_function)(void* user, const sealpoint_progr
 SEALPOINT_C_API int32_t sealpoint_create_directories(sealpoint_string path,
                                                      sealpoint_error** error);
 
-// Empty fields get their values from the environment or profile (docs/guides/object-stores.md).
+// If a field is empty, the environment or the profile sets it (docs/guides/object-stores.md).
 typedef struct sealpoint_s3_options {
   uint32_t struct_size;
   uint32_t no_retries;  // 1: never retry requests
@@ -292,14 +292,14 @@ typedef struct sealpoint_s3_options {
   sealpoint_string profile;
 } sealpoint_s3_options;
 
-// Enables s3:// paths. `options` may be NULL. Errors: Unsupported (a library built without S3).
+// Enables s3:// paths. `options` may be NULL. Errors: Unsupported (library built without S3).
 SEALPOINT_C_API int32_t sealpoint_register_s3(const sealpoint_s3_options* options,
                                               sealpoint_error** error);
 
 // ---- Reading ------------------------------------------------------------------------------------
 
-// A committed checkpoint, open for reading. Opening it verifies the marker and the index; reading
-// verifies the payload. Immutable; thread-safe.
+// A committed checkpoint, open for reading. Opening a checkpoint verifies the marker and the index;
+// reads verify the payload. Immutable; thread-safe.
 typedef struct sealpoint_checkpoint sealpoint_checkpoint;
 
 typedef struct sealpoint_open_options {
@@ -324,7 +324,7 @@ SEALPOINT_C_API int32_t sealpoint_checkpoint_open_from(
     const sealpoint_open_options* options, sealpoint_checkpoint** out, sealpoint_error** error);
 SEALPOINT_C_API void sealpoint_checkpoint_free(sealpoint_checkpoint* checkpoint);
 
-// Return the verified files and the path. They are valid as long as the checkpoint exists.
+// Return the verified marker and index, and the path. All are valid while the checkpoint exists.
 SEALPOINT_C_API sealpoint_bytes sealpoint_checkpoint_marker(const sealpoint_checkpoint* checkpoint);
 SEALPOINT_C_API sealpoint_bytes sealpoint_checkpoint_index(const sealpoint_checkpoint* checkpoint);
 SEALPOINT_C_API sealpoint_string sealpoint_checkpoint_path(const sealpoint_checkpoint* checkpoint);
@@ -334,10 +334,10 @@ typedef struct sealpoint_checkpoint_info {
   uint32_t reserved;
   sealpoint_id attempt;
   sealpoint_id parent;  // zero if none
-  uint64_t sequence;    // position in the lineage
-  uint64_t step;        // SEALPOINT_NO_STEP if it belongs to no training step
+  uint64_t sequence;    // greater than the sequence of the parent
+  uint64_t step;        // SEALPOINT_NO_STEP if the checkpoint belongs to no training step
   uint64_t created_unix_ns;
-  uint64_t raw_bytes;  // of tensors and objects
+  uint64_t raw_bytes;  // total size of tensors and objects
   uint64_t tensor_count;
   uint64_t object_count;
   uint64_t blob_count;
@@ -352,7 +352,7 @@ typedef struct sealpoint_tensor_info {
   uint32_t struct_size;
   uint32_t dtype;  // may be a value that is not listed above; element_size is valid for any value
   sealpoint_string name;      // valid as long as the checkpoint exists
-  uint64_t index;             // position among the tensors in order of name
+  uint64_t index;             // position in the list of tensors, which is sorted by name
   uint32_t element_size;      // bytes
   uint32_t ndim;              // at most SEALPOINT_NDIM_MAX
   uint64_t chunk_size_bytes;  // the unit of verification
@@ -369,11 +369,11 @@ SEALPOINT_C_API int32_t sealpoint_checkpoint_find_tensor(const sealpoint_checkpo
                                                          sealpoint_string name,
                                                          sealpoint_tensor_info* out,
                                                          sealpoint_error** error);
-// Finds the tensors whose entire name matches at least one pattern. In a pattern, `*` matches any
-// characters, `?` matches one character, and a backslash quotes the next character. Writes at most
-// `capacity` positions of these tensors to `indices`, in ascending order, and the number of
-// matching tensors to *count. A capacity of tensor_count is always enough. Errors: NotFound (a
-// pattern matches nothing), InvalidArgument (a pattern ends with a backslash).
+// Finds the tensors that match at least one pattern; a pattern must match the entire name. In a
+// pattern, `*` matches any characters, `?` matches one character, and a backslash quotes the next
+// character. Sets *count to the number of matching tensors. Writes their positions to `indices` in
+// ascending order, but at most `capacity` positions. A capacity of tensor_count is always enough.
+// Errors: NotFound (a pattern matches nothing), InvalidArgument (a pattern ends with a backslash).
 SEALPOINT_C_API int32_t sealpoint_checkpoint_match_tensors(const sealpoint_checkpoint* checkpoint,
                                                            const sealpoint_string* patterns,
                                                            uint64_t pattern_count,
@@ -402,8 +402,8 @@ SEALPOINT_C_API int32_t sealpoint_checkpoint_read_object(const sealpoint_checkpo
                                                          sealpoint_buffer** out,
                                                          sealpoint_error** error);
 
-// Return an entry of the writer's provenance, and an axis of the writer's mesh. The strings are
-// valid as long as the checkpoint exists. Errors: InvalidArgument (`index` is too large).
+// Return one entry of the provenance, or one axis of the mesh, that the writer stored. The strings
+// are valid as long as the checkpoint exists. Errors: InvalidArgument (`index` is too large).
 SEALPOINT_C_API int32_t sealpoint_checkpoint_provenance(const sealpoint_checkpoint* checkpoint,
                                                         uint64_t index, sealpoint_string* key,
                                                         sealpoint_string* value,
@@ -412,15 +412,15 @@ SEALPOINT_C_API int32_t sealpoint_checkpoint_mesh_axis(const sealpoint_checkpoin
                                                        uint64_t index, sealpoint_string* name,
                                                        uint32_t* size, sealpoint_error** error);
 
-// Requests to plan and read together. Destinations are borrowed until the read returns.
+// A list of regions to read. The memory of destinations is borrowed until the read returns.
 typedef struct sealpoint_read_request sealpoint_read_request;
 
 enum { SEALPOINT_ROUND_EXACT = 0, SEALPOINT_ROUND_NEAREST_EVEN = 1 };
 
 typedef struct sealpoint_item_options {
   uint32_t struct_size;
-  uint32_t expected_dtype;  // the contract says how to treat a difference; 0: not checked
-  // of the tensor; the contract says how to treat a difference; NULL: not checked
+  uint32_t expected_dtype;  // if the stored dtype differs, the contract applies; 0: not checked
+  // expected shape; if the stored shape differs, the contract applies; NULL: not checked
   const uint64_t* expected_shape;
   uint32_t expected_ndim;
   uint32_t convert_to;  // dtype of the destination; 0: the stored dtype
@@ -431,7 +431,7 @@ typedef struct sealpoint_item_options {
 SEALPOINT_C_API int32_t sealpoint_read_request_create(sealpoint_read_request** out,
                                                       sealpoint_error** error);
 SEALPOINT_C_API void sealpoint_read_request_free(sealpoint_read_request* request);
-// Adds a region (NULL: the whole tensor). `options` may be NULL. Planning checks later whether the
+// Adds a region (NULL: the whole tensor). `options` may be NULL. Only planning checks whether the
 // request fits the checkpoint. Errors: InvalidArgument (arguments that are always wrong).
 SEALPOINT_C_API int32_t sealpoint_read_request_add(sealpoint_read_request* request,
                                                    sealpoint_string tensor,
@@ -439,9 +439,9 @@ SEALPOINT_C_API int32_t sealpoint_read_request_add(sealpoint_read_request* reque
                                                    const sealpoint_destination* destination,
                                                    const sealpoint_item_options* options,
                                                    sealpoint_error** error);
-// Adds a region with a DLPack array as its destination. The array must have the shape of the region
-// (for a run: one dimension). The structs are read during the call; the memory is borrowed until
-// the read returns. For device memory, `stream` is a cudaStream_t.
+// Adds a region with a DLPack array as its destination. The array must have the shape of the
+// region; for a run, it must have one dimension. The call reads the structs. The memory of the
+// array is borrowed until the read returns. For device memory, `stream` is a cudaStream_t.
 SEALPOINT_C_API int32_t sealpoint_read_request_add_dlpack(
     sealpoint_read_request* request, sealpoint_string tensor, const sealpoint_region* region,
     const sealpoint_dl_tensor* destination, void* stream, const sealpoint_item_options* options,
@@ -465,8 +465,8 @@ typedef struct sealpoint_contract {
   uint32_t struct_size;
   uint32_t missing;     // a requested tensor is not stored; default ERROR
   uint32_t unexpected;  // a stored tensor is not requested; default ERROR
-  uint32_t dtype;       // expected_dtype differs; default ERROR
-  uint32_t shape;       // expected_shape differs; default ERROR
+  uint32_t dtype;       // stored dtype differs from expected_dtype; default ERROR
+  uint32_t shape;       // stored shape differs from expected_shape; default ERROR
   uint32_t coverage;    // a tensor is requested only in part; default ALLOW
 } sealpoint_contract;
 
@@ -489,10 +489,10 @@ typedef struct sealpoint_plan_summary {
   uint32_t reserved;
   uint64_t item_count;
   uint64_t bytes_requested;
-  uint64_t bytes_read;  // of whole chunks, even where only parts of them are requested
+  uint64_t bytes_read;  // includes the unrequested parts of chunks, which are read whole
   uint64_t table_bytes_read;
   uint64_t file_count;
-  uint64_t request_count;  // file ranges to read
+  uint64_t request_count;  // number of file ranges to read
   uint64_t chunk_count;
   uint64_t finding_count;
 } sealpoint_plan_summary;
@@ -503,7 +503,7 @@ SEALPOINT_C_API int32_t sealpoint_read_plan_summary(const sealpoint_read_plan* p
 SEALPOINT_C_API int32_t sealpoint_read_plan_explain(const sealpoint_read_plan* plan,
                                                     sealpoint_buffer** out,
                                                     sealpoint_error** error);
-// Returns a difference that the contract reports. The strings are valid as long as the plan.
+// Returns one finding of the contract. The strings are valid as long as the plan exists.
 SEALPOINT_C_API int32_t sealpoint_read_plan_finding(const sealpoint_read_plan* plan, uint64_t index,
                                                     sealpoint_string* tensor,
                                                     sealpoint_string* detail,
@@ -518,9 +518,9 @@ typedef struct sealpoint_read_options {
   void* user;
 } sealpoint_read_options;
 
-// Executes a plan of this checkpoint. Success means that all requested data is verified and in
-// place. After an error the content of destinations is unspecified, but with `isolate` it is never
-// unverified data. `options` may be NULL. Errors: Corrupt, Incomplete, Io, Device, Cancelled, …
+// Executes a plan of this checkpoint. After success, all requested data is verified and in its
+// destination. After an error, destinations may contain anything, but with `isolate` no unverified
+// data. `options` may be NULL. Errors: Corrupt, Incomplete, Io, Device, Cancelled, …
 SEALPOINT_C_API int32_t sealpoint_checkpoint_read(const sealpoint_checkpoint* checkpoint,
                                                   const sealpoint_read_plan* plan,
                                                   const sealpoint_read_options* options,
@@ -533,9 +533,9 @@ SEALPOINT_C_API int32_t sealpoint_checkpoint_read_tensor(const sealpoint_checkpo
                                                          const sealpoint_destination* destination,
                                                          const sealpoint_read_options* options,
                                                          sealpoint_error** error);
-// Reads into new host memory, aligned to 256 bytes, and returns it as a DLPack array that the
-// caller owns (flag 2). The array's deleter may run on any thread, even after the checkpoint is
-// freed. Further errors: Unsupported (DLPack has no such dtype).
+// Reads a region into new host memory, aligned to 256 bytes. Returns this memory as a DLPack array
+// that the caller owns (flag 2). The array's deleter may run on any thread, even after the
+// checkpoint is freed. Further errors: Unsupported (DLPack has no such dtype).
 SEALPOINT_C_API int32_t sealpoint_checkpoint_read_dlpack(const sealpoint_checkpoint* checkpoint,
                                                          sealpoint_string tensor,
                                                          const sealpoint_region* region,
@@ -547,7 +547,7 @@ SEALPOINT_C_API int32_t sealpoint_checkpoint_read_dlpack(const sealpoint_checkpo
 
 // Result of examining a directory.
 enum {
-  SEALPOINT_VERDICT_COMMITTED = 0,  // valid at the level that was checked
+  SEALPOINT_VERDICT_COMMITTED = 0,  // valid according to all checks that were made
   SEALPOINT_VERDICT_UNCOMMITTED = 1,
   SEALPOINT_VERDICT_INCOMPLETE = 2,
   SEALPOINT_VERDICT_CORRUPT = 3,
@@ -557,20 +557,20 @@ enum {
 
 enum {
   SEALPOINT_VERIFY_DEFAULT = 0,  // full
-  SEALPOINT_VERIFY_FILES = 1,    // marker, index, and that every blob exists with the right length
+  SEALPOINT_VERIFY_FILES = 1,    // marker, index, existence and length of every blob
   SEALPOINT_VERIFY_STRUCTURE = 2,
-  SEALPOINT_VERIFY_FULL = 3,  // also every chunk
+  SEALPOINT_VERIFY_FULL = 3,  // SEALPOINT_VERIFY_STRUCTURE and every chunk
 };
 
 typedef struct sealpoint_verify_options {
   uint32_t struct_size;
   uint32_t level;
-  uint32_t threads;                         // 0: 1
+  uint32_t threads;                         // 0: 1 thread
   uint32_t buffered_io;                     // 1: use the page cache
   uint64_t violations_per_file_max;         // maximum number of listed violations; 0: 1000
   sealpoint_progress_function on_progress;  // may be NULL
-  // Called for every violation as soon as it is found, from any thread, but never by two threads at
-  // the same time. The error is valid only during the callback. May be NULL.
+  // Called for every violation as soon as the violation is found. Any thread may make the call, but
+  // never two threads at the same time. The error is valid only during the callback. May be NULL.
   void (*on_violation)(void* user, const sealpoint_error* violation);
   void* user;  // for both callbacks
 } sealpoint_verify_options;
@@ -588,15 +588,15 @@ SEALPOINT_C_API void sealpoint_verify_report_free(sealpoint_verify_report* repor
 typedef struct sealpoint_verify_info {
   uint32_t struct_size;
   uint32_t verdict;
-  uint64_t violation_count;         // listed or not
-  uint64_t listed_violation_count;  // available from sealpoint_verify_report_violation
+  uint64_t violation_count;         // number of all violations, listed or not
+  uint64_t listed_violation_count;  // returned by sealpoint_verify_report_violation
   uint64_t note_count;
   uint64_t leftover_bytes;
-  sealpoint_id attempt;  // this field to `step`: valid if the marker is intact
+  sealpoint_id attempt;  // the fields from here to `step` are valid if the marker is intact
   sealpoint_id parent;
   uint64_t sequence;
   uint64_t step;
-  uint64_t tensor_count;  // this field to `chunk_count`: valid if the index is intact
+  uint64_t tensor_count;  // the fields from here to `chunk_count` are valid if the index is intact
   uint64_t object_count;
   uint64_t blob_count;
   uint64_t chunk_count;
@@ -606,10 +606,10 @@ typedef struct sealpoint_verify_info {
 SEALPOINT_C_API int32_t sealpoint_verify_report_get_info(const sealpoint_verify_report* report,
                                                          sealpoint_verify_info* out,
                                                          sealpoint_error** error);
-// Do not free the violation; the report owns it. NULL if `index` is too large.
+// Returns a violation, which the report owns, or NULL if `index` is too large.
 SEALPOINT_C_API const sealpoint_error* sealpoint_verify_report_violation(
     const sealpoint_verify_report* report, uint64_t index);
-// A note about a leftover, a foreign name or an ignored feature. Empty if `index` is too large.
+// Returns a note on a leftover, foreign name or ignored feature; empty if `index` is too large.
 SEALPOINT_C_API sealpoint_string sealpoint_verify_report_note(const sealpoint_verify_report* report,
                                                               uint64_t index);
 
@@ -621,7 +621,7 @@ typedef struct sealpoint_series sealpoint_series;
 typedef struct sealpoint_series_entry {
   uint32_t struct_size;
   uint32_t verdict;       // based on the marker alone
-  sealpoint_string name;  // directory name; like `path`, valid as long as the series object
+  sealpoint_string name;  // directory name; strings are valid as long as the series object exists
   sealpoint_string path;
   uint32_t is_void;
   uint32_t is_kept;
@@ -629,18 +629,18 @@ typedef struct sealpoint_series_entry {
   sealpoint_id parent;
   uint64_t sequence;
   uint64_t step;
-  uint64_t size_bytes;             // of all Sealpoint files in the directory
-  const sealpoint_error* problem;  // why it is not committed, or NULL; owned by the series object
+  uint64_t size_bytes;             // total size of all Sealpoint files in the directory
+  const sealpoint_error* problem;  // reason if not committed, else NULL; owned by the series object
 } sealpoint_series_entry;
 
-// Lists all directories: first the committed checkpoints, beginning with the newest, then the other
-// directories by name. A series whose directory does not exist is empty. Errors: Io.
+// Lists all directories of a series: first the committed checkpoints (newest first), then the other
+// directories by name. If the series directory does not exist, the list is empty. Errors: Io.
 SEALPOINT_C_API int32_t sealpoint_series_list(sealpoint_string path, sealpoint_series** out,
                                               sealpoint_error** error);
 // Finds the newest committed checkpoint, checks its marker, its index and the lengths of its blobs,
-// and returns it as entry 0. If `allow_fallback` is 1, skips damaged checkpoints and returns them
-// as further entries. Errors: NotFound (no checkpoint was ever committed in the series),
-// InvalidArgument, Io, and the errors of opening the newest checkpoint.
+// and returns this checkpoint as entry 0. If `allow_fallback` is 1, damaged checkpoints are skipped
+// and returned as further entries. Errors: NotFound (no checkpoint was ever committed in the
+// series), InvalidArgument, Io, and the errors of opening the newest checkpoint.
 SEALPOINT_C_API int32_t sealpoint_series_newest(sealpoint_string path, int32_t allow_fallback,
                                                 sealpoint_series** out, sealpoint_error** error);
 SEALPOINT_C_API void sealpoint_series_free(sealpoint_series* series);
@@ -648,30 +648,30 @@ SEALPOINT_C_API uint64_t sealpoint_series_count(const sealpoint_series* series);
 SEALPOINT_C_API int32_t sealpoint_series_get_entry(const sealpoint_series* series, uint64_t index,
                                                    sealpoint_series_entry* out,
                                                    sealpoint_error** error);
-// Writes a name such as "step-000000000042-1f2e3d4c" and a zero byte. SEALPOINT_DIRECTORY_NAME_SIZE
-// bytes always suffice. Errors: InvalidArgument (the buffer is too small).
+// Writes a directory name, such as "step-000000000042-1f2e3d4c", and a zero byte. Errors:
+// InvalidArgument (the buffer is too small; SEALPOINT_DIRECTORY_NAME_SIZE bytes always suffice).
 SEALPOINT_C_API int32_t sealpoint_series_directory_name(uint64_t step, const sealpoint_id* attempt,
                                                         char* out, uint64_t out_size,
                                                         sealpoint_error** error);
 
 // ---- Writing without a communicator -------------------------------------------------------------
 
-// Resources shared by saves: staging memory and threads. Create one per process.
+// Resources that saves share: staging memory and threads. Create one engine per process.
 typedef struct sealpoint_engine sealpoint_engine;
 
 typedef struct sealpoint_engine_options {
   uint32_t struct_size;
-  uint32_t io_threads;                 // 0: 1
+  uint32_t io_threads;                 // 0: 1 thread
   uint64_t memory_budget_bytes;        // staging memory; 0: 256 MiB
-  uint64_t staging_buffer_size_bytes;  // a multiple of 4096; 0: 4 MiB
-  uint32_t snapshot_threads;           // 0: 2
+  uint64_t staging_buffer_size_bytes;  // a multiple of 4096 bytes; 0: 4 MiB
+  uint32_t snapshot_threads;           // 0: 2 threads
   uint32_t buffered_io;                // 1: write through the page cache
 } sealpoint_engine_options;
 SEALPOINT_C_API int32_t sealpoint_engine_create(const sealpoint_engine_options* options,
                                                 sealpoint_engine** out, sealpoint_error** error);
 SEALPOINT_C_API void sealpoint_engine_free(sealpoint_engine* engine);
 
-// A global tensor. All writers of a checkpoint pass the same values for tensors of the same name.
+// Describes a global tensor. All writers of this tensor pass the same description.
 typedef struct sealpoint_tensor_spec {
   uint32_t struct_size;
   uint32_t dtype;
@@ -686,8 +686,8 @@ typedef struct sealpoint_tensor_spec {
 } sealpoint_tensor_spec;
 
 // Writes tensors and objects of one process into blobs in an existing directory, which any number
-// of writers may share. One call at a time. After the first error every call returns that error. A
-// child process cannot use a writer that was created before the fork.
+// of writers may share. Only one call may run at a time. After the first error, every call returns
+// this error. A child process cannot use a writer that was created before the fork.
 typedef struct sealpoint_blob_writer sealpoint_blob_writer;
 
 typedef struct sealpoint_blob_writer_options {
@@ -707,11 +707,11 @@ SEALPOINT_C_API int32_t sealpoint_blob_writer_create(const sealpoint_engine* eng
                                                      const sealpoint_blob_writer_options* options,
                                                      sealpoint_blob_writer** out,
                                                      sealpoint_error** error);
-// Frees the writer. Removes its files unless it was finished.
+// Frees the writer. If the writer was not finished, removes its files.
 SEALPOINT_C_API void sealpoint_blob_writer_free(sealpoint_blob_writer* writer);
-// Stores a region (NULL: the whole tensor) from `source`. The memory may change after the call. For
-// an empty tensor or region (an extent of 0), `source` may be NULL. Errors: InvalidArgument (the
-// message names the tensor, the actual value and the expected value), NoSpace, Io.
+// Stores a region (NULL: the whole tensor) from `source`. The memory may change after the call. If
+// the tensor or the region is empty (an extent is 0), `source` may be NULL. Errors: InvalidArgument
+// (the message names the tensor, the actual value and the expected value), NoSpace, Io.
 SEALPOINT_C_API int32_t sealpoint_blob_writer_add(sealpoint_blob_writer* writer,
                                                   const sealpoint_tensor_spec* tensor,
                                                   const sealpoint_region* region,
@@ -729,17 +729,17 @@ SEALPOINT_C_API int32_t sealpoint_blob_writer_add_object(sealpoint_blob_writer* 
                                                          sealpoint_bytes bytes, uint32_t codec,
                                                          sealpoint_error** error);
 
-// Summaries of finished blobs, small compared to the payload, for the process that commits.
+// Summaries of finished blobs, for the process that commits. Small compared to the payload.
 typedef struct sealpoint_summaries sealpoint_summaries;
 
 // Makes all blobs durable: they survive a crash, but only sealpoint_commit makes them a checkpoint.
-// Afterwards call only sealpoint_blob_writer_abandon and sealpoint_blob_writer_free.
+// Afterwards, only sealpoint_blob_writer_abandon and sealpoint_blob_writer_free may be called.
 SEALPOINT_C_API int32_t sealpoint_blob_writer_finish(sealpoint_blob_writer* writer,
                                                      sealpoint_summaries** out,
                                                      sealpoint_error** error);
-// Removes the files. May be called after finish if the attempt failed in a different process. Keeps
-// files that a checkpoint may need: after finish the call returns SEALPOINT_INVALID_ARGUMENT if the
-// attempt was committed, or if its commit is still running or has an unknown outcome.
+// Removes the writer's files. May be called after sealpoint_blob_writer_finish if the attempt
+// failed in another process. If the attempt may have been committed, or its commit is still
+// running, the call keeps the files and returns SEALPOINT_INVALID_ARGUMENT.
 SEALPOINT_C_API int32_t sealpoint_blob_writer_abandon(sealpoint_blob_writer* writer,
                                                       sealpoint_error** error);
 
@@ -747,8 +747,8 @@ SEALPOINT_C_API int32_t sealpoint_summaries_create(sealpoint_summaries** out,
                                                    sealpoint_error** error);
 SEALPOINT_C_API void sealpoint_summaries_free(sealpoint_summaries* summaries);
 SEALPOINT_C_API uint64_t sealpoint_summaries_count(const sealpoint_summaries* summaries);
-// Returns a blob's id, the size of its file, and its tensor and object bytes. Each pointer may be
-// NULL. Errors: InvalidArgument (`index` is too large).
+// Returns the id of a blob, the size of its file, and the size of its tensors and objects. Each of
+// these pointers may be NULL. Errors: InvalidArgument (`index` is too large).
 SEALPOINT_C_API int32_t sealpoint_summaries_get(const sealpoint_summaries* summaries,
                                                 uint64_t index, sealpoint_id* blob,
                                                 uint64_t* file_size_bytes, uint64_t* raw_bytes,
@@ -757,9 +757,9 @@ SEALPOINT_C_API int32_t sealpoint_summaries_get(const sealpoint_summaries* summa
 SEALPOINT_C_API int32_t sealpoint_summaries_serialize(const sealpoint_summaries* summaries,
                                                       sealpoint_buffer** out,
                                                       sealpoint_error** error);
-// Append serialized summaries, or the summary of a finished blob, after verifying them (for a blob:
-// header, trailer and manifest). Append nothing on failure. Errors: Corrupt, Unsupported,
-// LimitExceeded; for a blob also NotFound, Incomplete, NotACheckpoint, Io.
+// Verify serialized summaries, or the header, trailer and manifest of a finished blob, and append
+// the summaries. On failure, nothing is appended. Errors: Corrupt, Unsupported, LimitExceeded; for
+// a blob also NotFound, Incomplete, NotACheckpoint, Io.
 SEALPOINT_C_API int32_t sealpoint_summaries_append(sealpoint_summaries* summaries,
                                                    sealpoint_bytes serialized,
                                                    sealpoint_error** error);
@@ -808,9 +808,9 @@ typedef struct sealpoint_commit_info {
   uint64_t index_bytes;
 } sealpoint_commit_info;
 
-// Commits the blobs of these summaries as one checkpoint, or changes nothing. Exactly one process
-// commits, after all blobs are finished. `out` may be NULL. After success the checkpoint survives a
-// crash. Errors: InvalidArgument (holes, overlaps, conflicting declarations), AlreadyExists,
+// Commits the blobs of these summaries atomically as one checkpoint. Exactly one process calls this
+// function, after all blobs are finished. `out` may be NULL. After success, the checkpoint survives
+// a crash. Errors: InvalidArgument (holes, overlaps, conflicting declarations), AlreadyExists,
 // Incomplete, Unsupported, LimitExceeded, NoSpace, Io; see sealpoint_error_outcome_is_unknown.
 SEALPOINT_C_API int32_t sealpoint_commit(sealpoint_string directory,
                                          const sealpoint_commit_options* options,
@@ -821,49 +821,49 @@ SEALPOINT_C_API int32_t sealpoint_commit(sealpoint_string directory,
 
 // One call to a communicator callback. Valid until the callback returns.
 typedef struct sealpoint_call sealpoint_call;
-// Returns a buffer for the `size_bytes` bytes from rank `source` (0 for a broadcast); fill the
-// buffer before the callback returns. Call this once per source. Returns NULL if memory is
-// exhausted or `source` is invalid; the callback must then return SEALPOINT_COMM.
+// Returns a buffer for the `size_bytes` bytes that rank `source` sent (for a broadcast, pass 0).
+// Fill the buffer before the callback returns. Call this function once per source. Returns NULL if
+// memory is exhausted or `source` is invalid; the callback must then return SEALPOINT_COMM.
 SEALPOINT_C_API void* sealpoint_call_receive(sealpoint_call* call, int32_t source,
                                              uint64_t size_bytes);
 // Sets the message of the error that the callback is about to return. The message is copied.
 SEALPOINT_C_API void sealpoint_call_set_message(sealpoint_call* call, sealpoint_string message);
 
-// A group of processes for collective saves, for example on MPI, a store or sockets. It transfers
-// metadata, never payload. Functions with a `call` parameter are collective: all ranks call them in
-// the same order. They return SEALPOINT_OK, SEALPOINT_TIMEOUT or SEALPOINT_COMM (any other value
-// counts as COMM) within the deadline. After an error the library does not use the communicator
-// again. Messages may exceed 2 GiB. The library calls one function at a time, on the thread that
-// called the library. A function may be NULL only if its comment says so.
+// Connects the processes of a collective save, for example over MPI, a key-value store or sockets.
+// Transfers metadata, never payload. Functions with a `call` parameter are collective: all ranks
+// call them in the same order. Within the deadline, they return SEALPOINT_OK, SEALPOINT_TIMEOUT or
+// SEALPOINT_COMM; any other value counts as SEALPOINT_COMM. After an error the library does not use
+// the communicator again. Messages may exceed 2 GiB. The library calls one function at a time, on
+// the thread that called the library. A function may be NULL only if its comment says so.
 typedef struct sealpoint_communicator_table {
   uint32_t struct_size;
   int32_t rank;
   int32_t size;
-  uint32_t needs_progress;  // for a duplicate: 1 if its calls complete only inside `progress`
+  uint32_t needs_progress;  // in a duplicate: 1 if calls complete only inside `progress`
   sealpoint_string host;    // host name of this rank; copied
   void* user;
   int32_t (*barrier)(void* user, sealpoint_call* call);
-  // Sends `bytes` from rank `root`. The other ranks receive them from source 0.
+  // Sends the `bytes` of rank `root`. The other ranks receive these bytes from source 0.
   int32_t (*broadcast)(void* user, sealpoint_call* call, sealpoint_bytes bytes, int32_t root);
-  // gather: `root` receives from every rank, including itself. all_gather: every rank does.
+  // gather: `root` receives from all ranks and itself. all_gather: all ranks receive from all.
   int32_t (*gather)(void* user, sealpoint_call* call, sealpoint_bytes bytes, int32_t root);
   int32_t (*all_gather)(void* user, sealpoint_call* call, sealpoint_bytes bytes);
-  // `outgoing` has one entry per destination. All ranks receive from all ranks.
+  // `outgoing` has one entry per destination rank. All ranks receive from all ranks.
   int32_t (*all_to_all)(void* user, sealpoint_call* call, const sealpoint_bytes* outgoing);
-  // Element-wise maximum over the ranks, in place. MPICH 4.0 compares MPI_UINT64_T as signed in
-  // MPI_MAX; the first collective call detects this (SEALPOINT_COMM). See docs/guides/c.md.
+  // Replaces `values` with the element-wise maximum over all ranks. MPI_MAX of MPICH 4.0 compares
+  // MPI_UINT64_T as signed: the first collective call returns SEALPOINT_COMM (docs/guides/c.md).
   int32_t (*all_reduce_max)(void* user, sealpoint_call* call, uint64_t* values, uint64_t count);
-  // Sets the maximum duration of a collective call, or SEALPOINT_FOREVER. Default: 30 minutes.
+  // Sets the time limit of a collective call (SEALPOINT_FOREVER: no limit). Default: 30 minutes.
   void (*set_deadline)(void* user, int64_t milliseconds);
   // Collective. Fills *out (struct_size is already set) with a second communicator of the same
   // ranks for background saves. Messages of the two communicators must never mix. A thread of the
-  // library calls the functions of *out. If the library rejects *out, `release` is called before
-  // sealpoint_saver_save_async returns. NULL: sealpoint_saver_save_async is Unsupported.
+  // library calls the functions of *out. If the library rejects *out, it calls out->release before
+  // sealpoint_saver_save_async returns. Without `duplicate`, that function is Unsupported.
   int32_t (*duplicate)(void* user, sealpoint_call* call, struct sealpoint_communicator_table* out);
-  // Advances, without waiting, the call that the library's thread is making on a duplicate. Called
-  // on the program's own thread. Returns 1 if there was progress. Required if needs_progress is 1.
+  // Advances the current call of the library's thread on a duplicate, without waiting. Called on
+  // the program's own thread. Returns 1 if the call made progress. Required if needs_progress is 1.
   int32_t (*progress)(void* user);
-  // Makes the current call on a duplicate and all later ones return `code` soon. Called from any
+  // Makes the current call and all later calls on a duplicate return `code` soon. Called from any
   // thread. Required in a duplicate and in a table with `duplicate`.
   void (*interrupt)(void* user, int32_t code);
   // Called once, when the library no longer needs `user`. May be NULL.
@@ -871,7 +871,7 @@ typedef struct sealpoint_communicator_table {
 } sealpoint_communicator_table;
 
 typedef struct sealpoint_communicator sealpoint_communicator;
-// Copies the table. On failure, does not call `release`. Errors: InvalidArgument.
+// Copies the table. If the call fails, `release` is not called. Errors: InvalidArgument.
 SEALPOINT_C_API int32_t sealpoint_communicator_create(const sealpoint_communicator_table* table,
                                                       sealpoint_communicator** out,
                                                       sealpoint_error** error);
@@ -882,15 +882,15 @@ SEALPOINT_C_API int32_t sealpoint_communicator_threads(int32_t size, sealpoint_c
                                                        sealpoint_error** error);
 SEALPOINT_C_API void sealpoint_communicator_free(sealpoint_communicator* communicator);
 
-// The tensors and objects that this rank holds, but not their memory. Create a declaration once per
-// training run. After an add function has failed, every save of the declaration fails.
+// Lists the tensors and objects of this rank, without their memory. Create a declaration once per
+// training run. If an add function fails, every later save of the declaration fails.
 typedef struct sealpoint_declaration sealpoint_declaration;
 SEALPOINT_C_API int32_t sealpoint_declaration_create(sealpoint_declaration** out,
                                                      sealpoint_error** error);
 SEALPOINT_C_API void sealpoint_declaration_free(sealpoint_declaration* declaration);
-// Adds a region (NULL: the whole tensor) held by this rank, or by `replica_count` ranks listed in
-// ascending order, including this rank. *slot is the number to bind memory to; `slot` may be NULL.
-// Errors: InvalidArgument (wrong arguments, or sources of this declaration exist).
+// Adds a region (NULL: the whole tensor) of this rank. If several ranks hold the region, `replicas`
+// lists them in ascending order, including this rank. *slot receives the number for binding memory;
+// `slot` may be NULL. Errors: InvalidArgument (wrong arguments; sources of this declaration exist).
 SEALPOINT_C_API int32_t sealpoint_declaration_add(sealpoint_declaration* declaration,
                                                   const sealpoint_tensor_spec* tensor,
                                                   const sealpoint_region* region,
@@ -930,44 +930,44 @@ typedef struct sealpoint_saver_options {
 } sealpoint_saver_options;
 
 // Collective saves. All ranks make the same calls in the same order. If one rank fails, all ranks
-// return the same error, which names the rank where it occurred.
+// return the same error, which names the failed rank.
 typedef struct sealpoint_saver sealpoint_saver;
 SEALPOINT_C_API int32_t sealpoint_saver_create(const sealpoint_engine* engine,
                                                const sealpoint_communicator* communicator,
                                                const sealpoint_saver_options* options,
                                                sealpoint_saver** out, sealpoint_error** error);
-// Collective. Before this call, wait for all background saves and free them.
+// Collective. Before this call, wait for all background saves and free their handles.
 SEALPOINT_C_API void sealpoint_saver_free(sealpoint_saver* saver);
 
 typedef struct sealpoint_save_options {
   uint32_t struct_size;
   uint32_t in_series;     // 1: `path` is a series; the save creates a new directory in it
-  sealpoint_string path;  // of the series or of the checkpoint, according to in_series
+  sealpoint_string path;  // of the series if in_series is 1, otherwise of the checkpoint
   uint32_t has_step;      // 1: `step` is set; must be 1 in a series
   uint32_t allow_empty;
   uint64_t step;
-  sealpoint_id parent;  // preceding checkpoint, if not in a series; zero: none
+  sealpoint_id parent;  // preceding checkpoint; used only if in_series is 0; zero: none
   uint64_t parent_sequence;
   const sealpoint_mesh_axis* mesh_axes;
   uint64_t mesh_axis_count;
   const sealpoint_key_value* provenance;
   uint64_t provenance_count;
-  // 1: save even if a marker in the series is damaged or has a different format version and may be
-  // the newest. 0: such a marker is an error, SEALPOINT_CORRUPT or SEALPOINT_UNSUPPORTED.
+  // If a marker that may be the newest is damaged or has a different format version: 1: save
+  // anyway; 0: fail with SEALPOINT_CORRUPT or SEALPOINT_UNSUPPORTED.
   uint32_t allow_fallback;
   uint32_t reserved;
 } sealpoint_save_options;
 
-// Saves the data bound to `sources`. `out` and `directory` (receives the checkpoint's path) may be
-// NULL. Errors: those of sealpoint_commit and of a blob writer; InvalidArgument (wrong arguments of
-// any rank, or ranks that disagree; a NULL saver is detected only on its own rank), Comm, Timeout.
+// Saves the data bound to `sources`. `out` and `directory` (the checkpoint's path) may be NULL.
+// Errors: the errors of sealpoint_commit and of a blob writer; Comm, Timeout; InvalidArgument
+// (wrong arguments on any rank; ranks disagree). Only its own rank reports a NULL saver.
 SEALPOINT_C_API int32_t sealpoint_saver_save(sealpoint_saver* saver,
                                              const sealpoint_save_options* options,
                                              const sealpoint_sources* sources,
                                              sealpoint_commit_info* out,
                                              sealpoint_buffer** directory, sealpoint_error** error);
 
-// Saves in the background. After the call returns, the memory of the sources may change.
+// A background save. When the call that starts it returns, the memory of the sources may change.
 typedef struct sealpoint_pending_save sealpoint_pending_save;
 SEALPOINT_C_API int32_t sealpoint_saver_save_async(sealpoint_saver* saver,
                                                    const sealpoint_save_options* options,
@@ -990,7 +990,7 @@ SEALPOINT_C_API int32_t sealpoint_pending_save_wait(sealpoint_pending_save* pend
                                                     sealpoint_error** error);
 // Local; thread-safe. Asks the save to end with SEALPOINT_CANCELLED on all ranks.
 SEALPOINT_C_API void sealpoint_pending_save_cancel(sealpoint_pending_save* pending);
-// Frees the handle. A save that is still running is abandoned.
+// Frees the handle. If the save is still running, it is cancelled.
 SEALPOINT_C_API void sealpoint_pending_save_free(sealpoint_pending_save* pending);
 
 #ifdef __cplusplus

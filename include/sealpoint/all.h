@@ -2,8 +2,8 @@
 #ifndef SEALPOINT_ALL_H_
 #define SEALPOINT_ALL_H_
 
-// Includes all that a typical program needs to declare and save its state, find the newest
-// checkpoint, load it and verify it.
+// Includes the headers that a typical program needs to declare and save its state, and to find,
+// load and verify the newest checkpoint.
 
 #include "sealpoint/checkpoint.h"         // IWYU pragma: export
 #include "sealpoint/collective_reader.h"  // IWYU pragma: export

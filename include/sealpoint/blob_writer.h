@@ -23,30 +23,30 @@ namespace sealpoint {
 
 class InternalAccess;  // internal to the library
 
-// A global tensor. All writers of a checkpoint pass the same values for tensors of the same name.
+// Describes a global tensor. All writers of this tensor pass the same description.
 struct TensorSpec {
   std::string name{};          // 1 to 1024 bytes of UTF-8 without control characters
   DType dtype = DType::kNone;  // required
   Shape shape{};
-  // Bytes per element. 0: the size of the dtype. Required if the dtype's id is not registered.
+  // Bytes per element. 0: the size of the dtype. Required if the dtype is not registered.
   std::uint32_t element_size = 0;
-  // Size of the chunks that are digested and encoded separately: a power of two, at least 4 KiB,
-  // and at most 128 MiB (16 MiB if a codec is set).
+  // Size of a chunk. Each chunk is digested and encoded separately. The size is a power of two from
+  // 4 KiB to 128 MiB, or to 16 MiB if a codec is set.
   std::uint64_t chunk_size_bytes = kChunkSizeDefaultBytes;
   Codec codec = Codec::kNone;
   int codec_level = 1;  // zstd level
-  // Extents of the boxes in which the tensor is stored, one per dimension; 0: the whole dimension.
-  // Regions are cut at the multiples of these extents, counted from the start of the tensor, so all
-  // writers cut at the same positions. Each box is a shard with its own chunks, so reading a part
-  // of the tensor reads only the boxes that it touches. Empty (the default): a region is one shard
-  // in row-major order. Set it for tensors that are read in planes, columns or blocks. Boxes much
-  // smaller than a chunk cost one chunk record each. Boxes cut from runs seldom form a grid, so
-  // Limits::box_list_shard_count_max applies to them.
+  // Extents of the boxes in which the tensor is stored, one extent per dimension; 0: the whole
+  // dimension. All writers cut regions at multiples of these extents, counted from the start of the
+  // tensor. Each box is a shard with its own chunks. A read of a part of the tensor therefore reads
+  // only the boxes that overlap this part. Empty (the default): a region is one shard in row-major
+  // order. Set this option for tensors that are read in planes, columns or blocks. A box much
+  // smaller than a chunk still needs its own chunk record. Boxes cut from runs rarely form a grid,
+  // so Limits::box_list_shard_count_max limits their number.
   std::vector<std::uint64_t> stored_cuts{};
   // Tensors of different groups, for example weights and optimizer state, are stored in different
   // blobs.
   std::string group{};
-  // Placement of the tensor on the writer's mesh. Provenance only.
+  // Placement of the tensor on the writer's mesh. Stored only as provenance.
   std::vector<std::string> placement{};
   friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
 };
@@ -64,7 +64,7 @@ class BlobSummary;
 SEALPOINT_EXPORT bool operator==(const BlobSummary& a, const BlobSummary& b);
 
 // Summary of a finished blob: header, trailer and manifest. It is small compared to the payload.
-// Send the summary to the process that commits, by any means.
+// Send the summary to the process that commits; any transport is suitable.
 class SEALPOINT_EXPORT BlobSummary {
  public:
   // Creates an empty summary, which Commit refuses.
@@ -73,7 +73,8 @@ class SEALPOINT_EXPORT BlobSummary {
   BlobId blob() const;
   std::uint64_t file_size_bytes() const;
   std::uint64_t raw_bytes() const;
-  // The manifest as the blob stores it. Valid while this summary or a copy of the summary exists.
+  // The bytes of the manifest in the blob. Valid while this summary or a copy of the summary
+  // exists.
   ByteSpan manifest() const&;
   ByteSpan manifest() const&& = delete;
 
@@ -99,17 +100,17 @@ SEALPOINT_EXPORT Result<std::vector<BlobSummary>> DeserializeSummaries(ByteSpan 
                                                                        const Limits& limits = {});
 
 struct BlobWriterOptions {
-  // Maximum size of a blob in bytes, at least 1 MiB. The writer starts a new blob before the
-  // current blob would exceed the maximum. Shards larger than the maximum are split into runs at
-  // chunk boundaries. A blob exceeds the maximum only if a single chunk or object does not fit into
-  // it.
+  // Maximum size of a blob in bytes, at least 1 MiB. If more data would make the current blob
+  // exceed the maximum, the writer starts a new blob. Shards larger than the maximum are split into
+  // runs at chunk boundaries. A blob exceeds the maximum only if a single chunk or object is too
+  // large.
   std::uint64_t size_max_bytes = 64 * kGiB;
-  // The attempt that the blobs belong to; zero if it is unknown.
+  // The attempt that the blobs belong to; zero if the attempt is unknown.
   AttemptId attempt{};
   std::uint64_t step = kNoStep;
   Limits limits{};
-  // Store the fingerprint of each tensor (fingerprint.h), computed in the pass that copies and
-  // hashes. Readers of release 1.0.0 ignore it.
+  // Store the fingerprint of each tensor (fingerprint.h). Fingerprints are computed in the same
+  // pass as copies and digests. Readers of release 1.0.0 ignore fingerprints.
   bool fingerprints = false;
   // Called on the thread that calls the writer, with the number of payload bytes staged so far.
   std::function<void(std::uint64_t bytes)> on_bytes;
@@ -119,11 +120,11 @@ struct BlobWriterOptions {
 // communicator. Any number of writers may use the same directory simultaneously.
 //
 // Thread safety: one call at a time for each writer; different writers are independent. After the
-// first error every call returns that error. If a writer was created before a fork, its calls
+// first error, every call returns this error. If a writer was created before a fork, its calls
 // return InvalidArgument in the child process.
 class SEALPOINT_EXPORT BlobWriter {
  public:
-  // Creates a writer. The writer creates no file before the first byte is added. Errors:
+  // Creates a writer. The first file is created when the first byte is added. Errors:
   // InvalidArgument, NotFound, Io.
   static Result<std::unique_ptr<BlobWriter>> Create(Engine& engine, const std::string& directory,
                                                     BlobWriterOptions options = {});
@@ -132,30 +133,30 @@ class SEALPOINT_EXPORT BlobWriter {
   BlobWriter(const BlobWriter&) = delete;
   BlobWriter& operator=(const BlobWriter&) = delete;
 
-  // Stores `region` of the tensor from `source`. The bytes are copied during the call; the source
-  // may change afterwards. If the region has no elements, nothing is stored and `source` is
-  // ignored. To declare a tensor that has no elements (an extent is 0), call AddEmpty, or Add with
-  // an empty region. Errors: InvalidArgument (region; name; memory that is null or of the wrong
-  // size or dtype; a dtype, shape, chunk size or placement that differs from an earlier call; more
-  // groups than the engine's staging buffers allow), NoSpace, Io. This call does not detect regions
-  // that repeat or overlap: Finish detects a region that occurs twice in one blob, and Commit
-  // detects all holes and overlaps.
+  // Stores a region of the tensor. `source` holds the elements of the region. The bytes are copied
+  // during the call, so the source may change afterwards. If the region has no elements, nothing is
+  // stored and `source` is ignored. To declare a tensor that has no elements (an extent is 0), call
+  // AddEmpty, or Add with an empty region. Errors: InvalidArgument (region; name; memory that is
+  // null or of the wrong size or dtype; a dtype, shape, chunk size or placement that differs from
+  // an earlier call; more groups than the engine's staging buffers allow), NoSpace, Io. Add does
+  // not detect repeated or overlapping regions. Finish detects a region that occurs twice in one
+  // blob, and Commit detects all holes and overlaps.
   virtual Status Add(const TensorSpec& tensor, const Region& region, const MemoryView& source) = 0;
   virtual Status AddEmpty(const TensorSpec& tensor) = 0;
   // Stores an object in the blob of group "". The bytes are copied during the call. Errors:
   // InvalidArgument (name, media type, null memory, an object that was already added), NoSpace, Io.
   virtual Status AddObject(const ObjectSpec& object, ByteSpan bytes) = 0;
 
-  // Makes all blobs durable: writes tables, manifests and trailers, syncs and closes the files (the
-  // result of close is checked), and syncs the directory. Returns one summary per blob, in the
-  // order in which the blobs were created, or an empty list if nothing was added. After this call,
-  // only Abandon may be called. Durability: after success the blobs survive a crash, but only
+  // Makes all blobs durable: writes tables, manifests and trailers, syncs and closes the files, and
+  // syncs the directory. The call also reports errors of close. Returns one summary per blob, in
+  // the order in which the blobs were created, or an empty list if nothing was added. After this
+  // call, only Abandon may be called. Durability: after success the blobs survive a crash, but only
   // Commit makes them a checkpoint.
   virtual Result<std::vector<BlobSummary>> Finish() = 0;
-  // Removes the files. May be called after Finish if the attempt failed in a different process.
-  // Files that a checkpoint may need are kept: after Finish, this call removes nothing and returns
-  // InvalidArgument (R-CMT-15) if the directory has a marker that may belong to this attempt, or
-  // has files of an unfinished commit of this attempt.
+  // Removes the writer's files. May be called after Finish if the attempt failed in a different
+  // process. After Finish, the call removes nothing and returns InvalidArgument (R-CMT-15) if a
+  // checkpoint may need the files. This is the case if the directory has a marker that may belong
+  // to this attempt, or files of an unfinished commit of this attempt.
   virtual Status Abandon() = 0;
 
  protected:

@@ -30,16 +30,17 @@ inline std::string_view AsText(ByteSpan bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Makes any text, such as untrusted names in checkpoints and directories, safe to print as one line
-// on a terminal. Escapes all characters that could hide or move other text. ASCII controls, and
-// bytes that are not valid UTF-8, become \xNN. Other controls, bidirectional controls, line
-// separators and all default-ignorable Unicode characters (zero-width characters, fillers,
-// variation selectors, tags) become \u{NNNN}. Everything else, including backslashes, is unchanged,
-// so a second call does not change the result of the first. The result is at most eight times as
-// long as `text`. Thread-safe.
+// Returns `text` as one line that is safe to print on a terminal. Use this function for untrusted
+// names in checkpoints and directories. It escapes all characters that could hide or move other
+// text. ASCII controls, and bytes that are not valid UTF-8, become \xNN. Other controls,
+// bidirectional controls, line separators and all default-ignorable Unicode characters (zero-width
+// characters, fillers, variation selectors, tags) become \u{NNNN}. All other characters, including
+// backslashes, are unchanged. A second call therefore does not change the result of the first call.
+// The result is at most eight times as long as `text`. Thread-safe.
 SEALPOINT_EXPORT std::string Printable(std::string_view text);
 
-// Returns a size in decimal units, which disks use: "512 B", "15.4 MB". Thread-safe.
+// Formats a size in decimal units, as disk vendors do, for example "512 B" or "15.4 MB".
+// Thread-safe.
 SEALPOINT_EXPORT std::string BytesText(std::uint64_t bytes);
 
 }  // namespace sealpoint

@@ -34,7 +34,7 @@ struct TensorInfo {
   std::uint64_t raw_bytes = 0;
   std::uint64_t shard_count = 0;
   std::vector<std::string> placement{};  // provenance
-  // Nothing if the writer stored none; see BlobWriterOptions::fingerprints.
+  // Empty if the writer stored no fingerprint; see BlobWriterOptions::fingerprints.
   std::optional<Fingerprint> fingerprint{};
   friend bool operator==(const TensorInfo&, const TensorInfo&) = default;
 };
@@ -45,7 +45,7 @@ struct ShardInfo {
   friend bool operator==(const ShardInfo&, const ShardInfo&) = default;
 };
 
-// How the chunks of a tensor are stored.
+// Summary of the stored chunks of a tensor.
 struct StoredChunks {
   struct CodecCount {
     Codec codec{};
@@ -76,12 +76,12 @@ struct BlobInfo {
 struct OpenOptions {
   std::shared_ptr<Storage> storage{};  // DefaultStorage() if null
   Limits limits{};
-  // Check on opening that every blob exists with the right length, so that an incomplete copy is
-  // detected.
+  // When the checkpoint is opened, check that every blob exists and has the right length. This
+  // detects incomplete copies.
   bool check_files = true;
-  // Bypass the page cache when reading payload, if the file system supports it.
+  // Read payload without the page cache, if the file system supports direct I/O.
   bool direct_io = false;
-  // Staging memory for reads, at least 64 KiB. Each thread may always use memory for one chunk,
+  // Staging memory for reads in bytes, at least 64 KiB. Each thread may use memory for one chunk
   // even if the threads together then exceed this budget.
   std::uint64_t memory_budget_bytes = 256 * kMiB;
 };
@@ -89,27 +89,28 @@ struct OpenOptions {
 struct ReadOptions {
   int threads = kThreadsAuto;  // number of threads that read and verify
   // Write only verified data to destinations. If false, chunks that belong entirely to a dense
-  // destination are read directly into its memory, and after an error the content of destinations
-  // is unspecified. For device memory, this option is always on, because data is verified on the
-  // host before it is copied to the device; the only exception is data read through
-  // gpudirect_storage.
+  // destination are read directly into its memory. In this case, the content of destinations is
+  // unspecified after an error. For device memory, this option is always on, because data is
+  // verified on the host before it is copied to the device. The only exception is data that is read
+  // through gpudirect_storage.
   bool isolate = false;
   // Verify data again on the device, after it was copied to device memory. The verification costs
   // one pass over the device memory. It covers every chunk that is requested whole, is not
-  // converted, and is copied to one contiguous range of memory, in a destination that is dense or
-  // has dense rows. LoadReport::bytes_verified_on_device counts the bytes of these chunks. Errors:
+  // converted, and is copied to one contiguous range of memory. The destination must be dense or
+  // have dense rows. LoadReport::bytes_verified_on_device counts the bytes of these chunks. Errors:
   // Device (the data on the device differs from the data verified on the host; the error has
   // tensor, file and offset), Unsupported (a device of the plan cannot compute digests; this is
   // detected before anything is read).
   bool verify_on_device = false;
   // Let devices read directly from storage through NVIDIA's GPUDirect Storage, and verify the data
   // in device memory. The GPUDirect library is loaded at run time. The option applies to ranges of
-  // whole chunks that are stored without a codec and are read into dense memory of a device that
-  // can compute digests. All other data is read without GPUDirect, as is data that this machine,
-  // its GPUDirect library or its file system cannot read directly.
-  // LoadReport::bytes_by_gpudirect_storage counts the bytes read directly. These bytes reach the
-  // destination before they are verified, so `isolate` disables this option. Further errors: Device
-  // (the data in device memory differs from the file). Not yet tested on a real device.
+  // whole chunks that are stored without a codec and are read into dense memory of a device. The
+  // device must be able to compute digests. All other data is read without GPUDirect. GPUDirect is
+  // also not used for data that this machine, its GPUDirect library or its file system cannot read
+  // directly. LoadReport::bytes_by_gpudirect_storage counts the bytes read directly. These bytes
+  // reach the destination before they are verified, so `isolate` disables this option. Further
+  // errors: Device (the data in device memory differs from the file). This option has not been
+  // tested on a real device.
   bool gpudirect_storage = false;
   PhaseCallback on_progress{};
 };
@@ -124,7 +125,7 @@ class SEALPOINT_EXPORT Checkpoint {
   static Result<std::unique_ptr<Checkpoint>> Open(const std::string& path,
                                                   OpenOptions options = {});
   // Like Open, but the caller passes the bytes of the marker and the index, for example bytes that
-  // another process sent. The call verifies them in the same way.
+  // another process sent. OpenFrom verifies these bytes as Open does.
   static Result<std::unique_ptr<Checkpoint>> OpenFrom(const std::string& path, Bytes marker,
                                                       Bytes index, OpenOptions options = {});
   virtual ~Checkpoint() = default;
@@ -150,21 +151,22 @@ class SEALPOINT_EXPORT Checkpoint {
   // all descriptions.
   virtual std::size_t tensor_count() const = 0;
   virtual TensorInfo tensor(std::size_t i) const = 0;
-  // Name of tensor(i), without a copy. Valid while the checkpoint exists.
+  // Returns the name of tensor(i) without copying it. Valid while the checkpoint exists.
   virtual std::string_view tensor_name(std::size_t i) const = 0;
   std::vector<TensorInfo> tensors() const;
   virtual std::optional<TensorInfo> FindTensor(std::string_view name) const = 0;  // O(log n)
   // Returns the tensors with names that begin with `prefix`. O(log n + matches).
   virtual std::vector<TensorInfo> TensorsWithPrefix(std::string_view prefix) const = 0;
-  // Returns each tensor whose entire name matches at least one pattern, once. In a pattern, `*`
-  // matches any number of any characters, including dots and slashes; `?` matches one character; a
-  // backslash quotes the next character. Only names that begin with the text before the pattern's
-  // first wildcard are compared, so the cost is proportional to the number of these names. Errors:
-  // NotFound (a pattern matches nothing), InvalidArgument (a pattern ends with a backslash).
+  // Returns the tensors that match at least one pattern, each tensor once. A pattern must match the
+  // entire name. In a pattern, `*` matches any sequence of characters, including dots and slashes;
+  // `?` matches one character; a backslash quotes the next character. A pattern is compared only
+  // with names that begin with the text before its first wildcard. The cost is proportional to the
+  // number of these names. Errors: NotFound (a pattern matches nothing), InvalidArgument (a pattern
+  // ends with a backslash).
   virtual Result<std::vector<TensorInfo>> MatchTensors(
       const std::vector<std::string>& patterns) const = 0;
-  // Like MatchTensors, but returns the positions of the tensors in ascending order, for callers
-  // that process one tensor after the other.
+  // Like MatchTensors, but returns the positions of the tensors in ascending order. Use this
+  // function to process the tensors one by one.
   virtual Result<std::vector<std::size_t>> MatchTensorNumbers(
       const std::vector<std::string>& patterns) const = 0;
   virtual std::size_t object_count() const = 0;
@@ -174,27 +176,27 @@ class SEALPOINT_EXPORT Checkpoint {
   // Like MatchTensors, but for objects. Compares every object name with the patterns.
   virtual Result<std::vector<ObjectInfo>> MatchObjects(
       const std::vector<std::string>& patterns) const = 0;
-  // Returns the codecs and the stored size of a tensor. Reads the records of the tensor's chunks
-  // (64 bytes each, verified against the index) but no payload. Errors: NotFound; if a table cannot
-  // be read or is damaged, any error that Open returns for a file.
+  // Returns the codecs and the stored size of a tensor. Reads and verifies the chunk records of the
+  // tensor (64 bytes per chunk) but reads no payload. Errors: NotFound; if a table is damaged or
+  // cannot be read, any error that Open reports for a file.
   virtual Result<StoredChunks> TensorChunks(std::string_view tensor) const = 0;
   // Returns the shards of a tensor in the order in which they are stored. Errors: NotFound.
   virtual Result<std::vector<ShardInfo>> Shards(std::string_view tensor) const = 0;
   // Like Shards, but passes the shards to `visit` one at a time. Use this function for tensors with
-  // many shards, because the list that Shards returns may need far more memory than the index.
+  // many shards, because a list of all shards may need far more memory than the index.
   virtual Status ForEachShard(std::string_view tensor,
                               const std::function<void(const ShardInfo&)>& visit) const = 0;
 
-  // Computes the file ranges that a request needs. Reads the records of the needed chunks, which
-  // are verified against the index. Errors: Mismatch (contract), InvalidArgument (a region outside
-  // the shape; a destination that is null or has the wrong size or dtype); if a table cannot be
-  // read or is damaged, any error that Open returns for a file.
+  // Computes the file ranges that a request needs. Reads the records of the needed chunks, and
+  // verifies these records against the index. Errors: Mismatch (contract), InvalidArgument (a
+  // region outside the shape; a destination that is null or has the wrong size or dtype); if a
+  // table is damaged or cannot be read, any error that Open reports for a file.
   virtual Result<ReadPlan> Plan(const ReadRequest& request,
                                 const LoadContract& contract = {}) const = 0;
-  // Executes a plan that was made for this checkpoint. Success means that all requested data is
-  // verified and in its destination. When the call returns, even with an error, it has left no work
-  // on the streams of device destinations. Chunks outside the plan are not read, so damage in them
-  // is not detected. Errors: Corrupt, Incomplete, Io, Device, …
+  // Executes a plan that was made for this checkpoint. After success, all requested data is
+  // verified and in its destination. When the call returns, even with an error, no work of this
+  // call is pending on the streams of device destinations. Chunks outside the plan are not read, so
+  // damage in them is not detected. Errors: Corrupt, Incomplete, Io, Device, …
   virtual Result<LoadReport> Read(const ReadPlan& plan, const ReadOptions& options = {}) const = 0;
   // Calls Plan and then Read.
   Result<LoadReport> Load(const ReadRequest& request, const LoadContract& contract = {},

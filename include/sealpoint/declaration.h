@@ -28,8 +28,8 @@ namespace sealpoint {
 // One region held by this rank.
 struct DeclaredTensor {
   TensorSpec tensor{};
-  // Absent: the whole tensor. A region without elements needs no memory; other ranks must then hold
-  // the elements of the tensor, if it has any.
+  // Absent: the whole tensor. A region without elements needs no memory. If the tensor itself has
+  // elements, other ranks must then hold these elements.
   std::optional<Region> region{};
   // All ranks that hold exactly this region, including this rank, in ascending order. Every listed
   // rank declares the same list. The saver divides the bytes among the listed ranks, so that each
@@ -42,9 +42,10 @@ struct DeclaredTensor {
 class Declaration;
 class InternalAccess;  // internal to the library
 
-// The tensors of a declaration, by slot. A declaration stores tensors in a compact form. Each
-// DeclaredTensor is created when it is accessed, so the range returns values, not references. Valid
-// until the declaration is changed, moved or destroyed. Thread safety: as a const object.
+// The tensors of a declaration as a range, indexed by slot. A declaration stores tensors in a
+// compact form. Each DeclaredTensor is created when it is accessed, so the range returns values,
+// not references. The range is valid until the declaration is changed, moved or destroyed. Thread
+// safety: concurrent reads are safe.
 class SEALPOINT_EXPORT DeclaredTensors {
  public:
   using value_type = DeclaredTensor;
@@ -101,14 +102,13 @@ class SEALPOINT_EXPORT DeclaredTensors {
   const Declaration* declaration_;
 };
 
-// The tensors and objects that this rank holds, but not their memory. Create a declaration once per
+// Lists the tensors and objects of this rank, without their memory. Create a declaration once per
 // run, so that later saves reuse the cached plan. The cache identifies a plan by the digest of its
 // declaration, so a save with a changed declaration never uses an outdated plan. A value type.
 //
 // If a call fails, the declaration records the first error (failure()), and every save of the
-// declaration fails with this error on all ranks. A rank on which Add failed must therefore still
-// call Save: if it returned early, the other ranks would wait for it. Replace a failed declaration
-// with a new one.
+// declaration fails with this error on all ranks. A rank on which Add failed must still call Save,
+// because the other ranks wait for this rank. Replace a failed declaration with a new one.
 class SEALPOINT_EXPORT Declaration {
  public:
   Declaration();
@@ -119,16 +119,16 @@ class SEALPOINT_EXPORT Declaration {
   Declaration(Declaration&& other) noexcept;
   Declaration& operator=(Declaration&& other) noexcept;
 
-  // Adds a region and returns its slot, the number to bind memory to. A tensor may be added several
-  // times, with different regions. An empty tensor may be added with or without a region. Errors:
-  // InvalidArgument (name, dtype, shape, region, chunk size, codec level, replicas; overlap with
-  // one of the last 128 regions added for the same tensor). The save detects overlaps with older
-  // regions.
+  // Adds a region and returns its slot, the number that Sources::Bind takes. A tensor may be added
+  // several times, with different regions. An empty tensor may be added with or without a region.
+  // Errors: InvalidArgument (name, dtype, shape, region, chunk size, codec level, replicas; overlap
+  // with one of the last 128 regions added for the same tensor). The save detects overlaps with
+  // older regions.
   Result<std::size_t> Add(const DeclaredTensor& held);
-  // Adds the parts that a split rule assigns to this rank (PlaceTensor), with the layout's
-  // replicas. Returns one slot per part, in the order of the parts. For an empty tensor, returns
-  // one slot without a region. If this rank has no elements of the tensor, returns no slot. Errors:
-  // those of the function above; on an error no part is added.
+  // Adds the parts of the tensor that `layout` assigns to this rank (PlaceTensor), with the
+  // replicas of the layout. Returns one slot per part, in the order of the parts. For an empty
+  // tensor, returns one slot without a region. If this rank has no elements of the tensor, returns
+  // no slot. Errors: the errors of the function above. If an error occurs, no part is added.
   Result<std::vector<std::size_t>> Add(const TensorSpec& tensor, const LocalLayout& layout);
   // Adds a named byte string. Only one rank may declare an object with a given name, unless the
   // saver detects replicas (SaverOptions::find_replicas). Errors: InvalidArgument (name, media
@@ -140,7 +140,7 @@ class SEALPOINT_EXPORT Declaration {
   std::vector<DeclaredTensor> tensors() const&&;
   std::vector<ObjectSpec> objects() && { return std::move(objects_); }
   // Returns the slots of a tensor in ascending order, or an empty span if the tensor is not
-  // declared. Valid until the next Add. O(log n).
+  // declared. The span is valid until the next Add. O(log n).
   std::span<const std::size_t> SlotsOf(std::string_view tensor) const&;
   std::span<const std::size_t> SlotsOf(std::string_view tensor) const&& = delete;
   // Returns the position of an object in objects(). O(log n).
@@ -150,10 +150,10 @@ class SEALPOINT_EXPORT Declaration {
   Digest ComputeDigest() const;
 
   // The first error of Add, AddObject and NoteFailure, or success. Copies of the declaration have
-  // the same error; operator== and the digest ignore it.
+  // the same error; operator== and the digest ignore the error.
   const Status& failure() const { return failure_; }
-  // Records an error that the caller had while creating this declaration, as if a call to the
-  // declaration had failed.
+  // Records an error that occurred in the caller's code while it created this declaration. The
+  // declaration then behaves as after a failed call.
   void NoteFailure(Status failure);
 
   friend bool operator==(const Declaration& a, const Declaration& b) {
@@ -175,24 +175,24 @@ class SEALPOINT_EXPORT Declaration {
 };
 
 // Memory bound to a declaration for one save. Sources borrow the memory and the declaration;
-// neither may change until the save returns. Binding is local. Save returns the error of a missing
-// binding or a failed call (failure()) on all ranks. A rank on which Bind failed must therefore
-// still call Save, as all other ranks do. If Bind failed for a slot and succeeds later, the slot's
-// error is cleared.
+// neither may change until the save returns. Binding is local. If a binding is missing or a call
+// failed (failure()), Save returns this error on all ranks. A rank on which Bind failed must
+// therefore still call Save, as all other ranks do. If a later Bind for the same slot succeeds, the
+// slot's error is cleared.
 class SEALPOINT_EXPORT Sources {
  public:
   explicit Sources(const Declaration& declaration);
   explicit Sources(const Declaration&&) = delete;  // because the declaration is borrowed
 
   // Binds memory to a slot, or to the tensor with this name if the tensor has exactly one slot.
-  // Errors: InvalidArgument (unknown slot or name, more than one slot, null data, memory of the
-  // wrong size or dtype, a wrong number of strides, strides that reach beyond the memory, a slot
-  // that is already bound).
+  // Errors: InvalidArgument (unknown slot or name, a tensor with more than one slot, null data,
+  // memory of the wrong size or dtype, a wrong number of strides, strides that reach beyond the
+  // memory, a slot that is already bound).
   Status Bind(std::size_t slot, MemoryView view);
   Status Bind(std::string_view tensor, MemoryView view);
   // Binds the slots that Add returned for a layout to the parts of one dense local tensor. The
-  // local tensor has the layout's shape and is in host or device memory. Errors: those of the
-  // functions above; InvalidArgument if `local` has strides.
+  // local tensor has the shape of the layout and is in host or device memory. Errors: the errors of
+  // the functions above; InvalidArgument if `local` has strides.
   Status Bind(std::span<const std::size_t> slots, const LocalLayout& layout,
               const MemoryView& local);
   // Binds all slots of the tensor with this name. The declaration must contain only this layout of
@@ -204,9 +204,9 @@ class SEALPOINT_EXPORT Sources {
     requires(std::ranges::range<Range> && !std::ranges::borrowed_range<Range>)
   Status BindObject(std::string_view object, Range&& bytes) = delete;
 
-  // Returns the error of the declaration if it has one; if not, the first error that does not
-  // belong to a slot; if there is none, the error of the lowest slot that has an error. Returns
-  // success if there is no error.
+  // Returns the error of the declaration if it has one. Otherwise returns the first error that does
+  // not belong to a slot. If there is no such error either, returns the error of the lowest slot
+  // with an error, or success if no slot has an error.
   const Status& failure() const;
   // Records an error, as Declaration::NoteFailure does. If a slot is passed, the error is recorded
   // as if Bind had failed for that slot.

@@ -15,10 +15,10 @@
 namespace sealpoint {
 
 // Element types. These values are frozen in the file format (spec/registries.md). A file may
-// contain other values; elements of these unknown types can still be copied, because the file also
-// stores the element size.
+// contain other values; elements of unknown types can still be copied, because the file also stores
+// the element size.
 enum class DType : std::uint16_t {
-  // No dtype. Refused wherever a dtype is required, and never stored.
+  // No dtype. Not allowed where a dtype is required, and never stored in a file.
   kNone = 0,
   kBool = 1,
   kInt8 = 2,
@@ -55,7 +55,7 @@ struct DTypeInfo {
 // Returns all registered dtypes in ascending order of their ids.
 SEALPOINT_EXPORT std::span<const DTypeInfo> RegisteredDTypes();
 
-// Returns the dtype with this id or name; empty if it is not registered.
+// Returns the dtype with this id or name, or an empty optional if it is not registered.
 SEALPOINT_EXPORT std::optional<DTypeInfo> FindDType(DType dtype);
 SEALPOINT_EXPORT std::optional<DTypeInfo> FindDType(std::string_view name);
 
@@ -66,15 +66,15 @@ SEALPOINT_EXPORT std::string_view DTypeName(DType dtype);
 SEALPOINT_EXPORT std::uint32_t DTypeSizeBytes(DType dtype);
 
 // True for integer types that have a dtype: signed char, short, int, long, long long and the
-// unsigned variants of these types, but not bool and character types.
+// unsigned variants of these types. False for bool and character types.
 template <typename T>
 inline constexpr bool kIsIntegerElement =
     std::is_integral_v<T> && sizeof(T) <= 8 &&
     !(std::is_same_v<T, bool> || std::is_same_v<T, char> || std::is_same_v<T, wchar_t> ||
       std::is_same_v<T, char8_t> || std::is_same_v<T, char16_t> || std::is_same_v<T, char32_t>);
 
-// The dtype of elements of a C++ type; kNone if the type has no dtype, such as std::byte. Programs
-// may specialise kDTypeOf for their own types that have the same representation as a dtype:
+// The dtype of a C++ element type. kNone if the type has no dtype, as is the case for std::byte.
+// Programs may specialize kDTypeOf for their own types with the same representation as a dtype:
 //   template <>
 //   inline constexpr DType sealpoint::kDTypeOf<__nv_bfloat16> = DType::kBf16;
 template <typename T>
@@ -100,13 +100,13 @@ inline constexpr DType kDTypeOf = [] {
 
 // How a conversion treats values that the destination's dtype cannot represent.
 enum class Rounding : std::uint8_t {
-  // Fails, with an error that names the element. If the conversion succeeds, converting the result
-  // back gives the original values; a NaN remains a NaN.
+  // The conversion fails with an error that names the element. If a conversion succeeds, it is
+  // reversible: converting the result back gives the original values, and a NaN remains a NaN.
   kExact,
   // Rounds to the nearest value of a floating-point dtype, with ties to even. As in torch, values
   // that are out of range become infinity, or NaN if the dtype has no infinity. The parts of
-  // complex numbers are rounded in the same way. Conversions to integers and to f8_e8m0fnu must
-  // still be exact.
+  // complex numbers are rounded in the same way. Conversions to integers and to f8_e8m0fnu never
+  // round: they must be exact.
   kNearestEven,
 };
 
@@ -125,7 +125,7 @@ enum class Codec : std::uint16_t {
   kZstd = 1,
   // Groups the bytes of elements by significance (all first bytes, then all second bytes, …) and
   // then applies zstd. Level 1 is a preset for floating-point data: it is faster than the other
-  // levels, and its output is smaller.
+  // levels and produces smaller output.
   kByteSplitZstd = 2,
 };
 

@@ -15,7 +15,7 @@
 
 namespace sealpoint {
 
-// 128 bits, which are printed as 32 lower-case hexadecimal digits in byte order.
+// A 128-bit value. The text form of an id is 32 lower-case hexadecimal digits, first byte first.
 struct SEALPOINT_EXPORT Id128 {
   std::array<std::byte, 16> bytes{};
 
@@ -29,8 +29,8 @@ struct SEALPOINT_EXPORT Id128 {
   friend auto operator<=>(const Id128&, const Id128&) = default;
 };
 
-// 128 bits with one meaning. Values with different meanings cannot be converted or compared to each
-// other.
+// An Id128 for one kind of value, such as the id of an attempt. Values of different kinds cannot be
+// assigned to each other or compared.
 template <typename Meaning>
 struct TypedId128 : Id128 {
   TypedId128() = default;
@@ -57,14 +57,14 @@ bool operator==(const TypedId128<A>&, const TypedId128<B>&) = delete;
 using AttemptId = TypedId128<struct AttemptMeaning>;
 // The random id of one blob.
 using BlobId = TypedId128<struct BlobMeaning>;
-// The value of a digest, which does not record its algorithm. XXH3-128 is stored in its canonical
-// (big-endian) form, so that its hexadecimal digits equal the output of `xxhsum -H2`.
+// The value of a digest, without the name of the digest algorithm. An XXH3-128 digest is stored in
+// its canonical (big-endian) form, so that its hexadecimal digits equal the output of `xxhsum -H2`.
 using Digest = TypedId128<struct DigestMeaning>;
 
-// "No step", for example for an imported checkpoint that belongs to no training step.
+// Means "no step". An imported checkpoint, for example, may belong to no training step.
 inline constexpr std::uint64_t kNoStep = ~std::uint64_t{0};
 
-// The committed checkpoint that precedes a new one.
+// The parent of a new checkpoint, which is an earlier committed checkpoint.
 struct ParentRef {
   AttemptId attempt{};
   std::uint64_t sequence = 0;

@@ -22,25 +22,25 @@
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
 
-// Checkpoints in foreign formats: their contents, and where the bytes of each tensor are stored.
+// Describes checkpoints in foreign formats: their contents and the location of each tensor's bytes.
 
 namespace sealpoint {
 
-// A value in a foreign checkpoint: a node as described in spec/tree.md, that is, JSON with ordered
-// members. Not copyable.
+// A value in a foreign checkpoint. The value is a node of spec/tree.md: a JSON value with ordered
+// object members. Not copyable.
 class SEALPOINT_EXPORT ForeignNode {
  public:
   struct Member;
   using List = std::vector<ForeignNode>;
   using Members = std::vector<Member>;
-  // Stands in for a node that could not be read. `position` is an index of
+  // Placeholder for a node that could not be read. `position` is an index into
   // ForeignCheckpoint::unread.
   struct Unread {
     std::uint32_t position = 0;
   };
 
   ForeignNode();  // null
-  // NOLINTBEGIN(google-explicit-constructor): as JSON is written
+  // NOLINTBEGIN(google-explicit-constructor): so that nodes can be written like JSON
   ForeignNode(std::nullptr_t);
   ForeignNode(bool value);
   ForeignNode(std::int64_t value);
@@ -58,7 +58,7 @@ class SEALPOINT_EXPORT ForeignNode {
   ForeignNode& operator=(ForeignNode&& other) noexcept;
 
   bool is_null() const { return std::holds_alternative<std::monostate>(value_); }
-  // Null if the node has a different type.
+  // The functions if_… return null if the node has a different type.
   const bool* if_bool() const { return std::get_if<bool>(&value_); }
   const std::int64_t* if_int() const { return std::get_if<std::int64_t>(&value_); }
   const double* if_float() const { return std::get_if<double>(&value_); }
@@ -90,7 +90,8 @@ struct ForeignNode::Member {
   mutable ForeignNode value{};  // mutable so that it can be moved out of an initializer list
 };
 
-// Defined after Member is complete: from C++23 on, the bodies need the destructor of its vector.
+// The constructors are defined here, after Member is complete. Since C++23, the constructor bodies
+// need the destructor of a vector of Member.
 inline ForeignNode::ForeignNode() = default;
 inline ForeignNode::ForeignNode(std::nullptr_t) {}
 inline ForeignNode::ForeignNode(bool value) : value_(value) {}
@@ -102,7 +103,8 @@ inline ForeignNode::ForeignNode(std::string_view text) : ForeignNode(std::string
 inline ForeignNode::ForeignNode(const char* text) : ForeignNode(std::string(text)) {}
 inline ForeignNode::ForeignNode(Unread unread) : value_(unread) {}
 
-// Names of a dtype in torch and numpy. A name is empty if the library has no such dtype.
+// Names of a dtype in torch, numpy and ml_dtypes. `torch_storage` is empty if torch has no such
+// storage class, and `numpy_code` is empty if numpy has no such dtype.
 struct ForeignDType {
   DType dtype = DType::kNone;
   std::string_view name{};           // name in torch, numpy and ml_dtypes: "bfloat16"
@@ -115,45 +117,47 @@ SEALPOINT_EXPORT std::span<const ForeignDType> ForeignDTypes();
 
 struct ForeignOptions {
   std::shared_ptr<Storage> storage{};  // DefaultStorage() if null
-  // Leave out values of classes that no node can represent, and DCP and Megatron tensors with a
-  // dtype that Sealpoint does not have; a note names each of them. If false, these values and
-  // tensors become Unread.
+  // If true, leave out values of classes that no node can represent. Also leave out DCP and
+  // Megatron tensors with a dtype that Sealpoint does not have. A note names each omitted value or
+  // tensor. If false, such values become Unread, and such tensors count as entries that cannot be
+  // read (see `goes_on`).
   bool drop_unknown = false;
-  // If an entry of a directory, or of a mapping in a pickle, cannot be read, continue and make the
-  // entry Unread, so that the caller can leave it out. If false, an unreadable entry is an error.
+  // If true, reading continues after an entry of a directory, or of a mapping in a pickle, that
+  // cannot be read. The entry becomes Unread, so that the caller can leave the entry out. If false,
+  // an unreadable entry is an error.
   bool goes_on = false;
-  // For DCP directories with per-rank metadata: patterns (Checkpoint::MatchTensors) of names that
-  // have a separate value for each rank. All other names must have the same value on all ranks.
+  // For DCP directories with per-rank metadata: patterns (Checkpoint::MatchTensors) for the names
+  // with a separate value for each rank. All other names must have the same value on all ranks.
   std::vector<std::string> per_rank{};
-  // If the file is one of several parts of a state (consolidated.00.pth, mp_rank_00), read only
-  // this file and leave out the other parts. If false, a file that is only one part is Unsupported.
+  // If true, a file that is one of several parts of a state (consolidated.00.pth, mp_rank_00) is
+  // read without the other parts. If false, such a file is Unsupported.
   bool allow_part = false;
-  // Patterns for the names of tensors that may be missing: if an index lists such a tensor but no
-  // file has it, the tensor is reported in ForeignCheckpoint::missing. If any other tensor is
-  // missing, reading fails with Corrupt, or with Incomplete if its file is missing.
+  // Patterns for the names of tensors that may be missing. If an index lists a tensor with such a
+  // name but no file has the tensor, ForeignCheckpoint::missing reports it. If any other tensor is
+  // missing, reading fails with Corrupt, or with Incomplete if the tensor's file is missing.
   std::vector<std::string> allow_missing{};
   // Maximum memory in bytes for the description of the checkpoint. Default: 64 MiB plus 16 times
   // the size of the files.
   std::optional<std::uint64_t> metadata_memory_bytes{};
 };
 
-// Where a file stores the elements of one box of a tensor.
+// The place in a file where the elements of one box of a tensor are stored.
 struct ForeignPart {
   Box box{};
-  std::size_t file = 0;           // index of ForeignCheckpoint::paths
+  std::size_t file = 0;           // index into ForeignCheckpoint::paths
   std::uint64_t entry_begin = 0;  // byte offset of the entry (a contiguous range) in the file
   std::uint64_t entry_size = 0;
   std::string entry_name{};
   std::optional<std::uint32_t> crc{};  // CRC-32 of the entry
   std::uint64_t begin = 0;             // byte offset of the first element in the entry
-  std::optional<Shape> strides{};      // of the box, in elements; absent: dense in row-major order
-  // Half-open range of the elements of the dense box. Absent: all elements.
+  std::optional<Shape> strides{};      // strides of the box in elements; absent: dense, row-major
+  // Half-open range of element numbers in the dense box. Absent: all elements.
   std::optional<std::pair<std::uint64_t, std::uint64_t>> run{};
-  // The file stores the elements with the opposite sign. For a complex dtype, only the imaginary
-  // part has the opposite sign.
+  // If true, the file stores the elements with the opposite sign. For a complex dtype, only the
+  // imaginary part has the opposite sign.
   bool flips_sign = false;
-  // The entry is itself a torch.save file that contains the part; ResolveParts finds the part's
-  // elements in this inner file.
+  // If true, the entry is itself a torch.save file that contains the part. ResolveParts finds the
+  // part's elements in this inner file.
   bool is_item = false;
 };
 
@@ -162,8 +166,8 @@ struct ForeignTensor {
   Shape shape{};
   // The parts tile the tensor. If the tensor is empty, there are no parts.
   std::vector<ForeignPart> parts{};
-  // If set, the boxes of parts with is_item are boxes of a tensor of this shape. Set only for state
-  // that an old version of Megatron flattened.
+  // If set, the tensor is stored with this shape, and the boxes of parts with is_item refer to this
+  // shape. Set only for state that an old version of Megatron flattened.
   std::optional<Shape> flattened_shape{};
 };
 
@@ -179,8 +183,8 @@ struct ForeignFile {
 };
 
 // A file that is not part of the format and was not read. `may_hold_state` is false only if the
-// file clearly holds no state, for example because it is a text file (a configuration) or is left
-// over from a different save.
+// file clearly holds no state. Text files (such as a configuration) and files left over from a
+// different save, for example, hold no state.
 struct ForeignLeftOut {
   std::string name{};
   std::uint64_t size_bytes = 0;
@@ -199,7 +203,7 @@ struct ForeignValue {
   std::string brief{};
 };
 
-// Keeps directories open, because opening a directory in an object store costs a listing.
+// Keeps directories open, because opening a directory in an object store costs a listing request.
 class ForeignDirectories;
 
 // The contents of a checkpoint in a foreign format.
@@ -227,23 +231,23 @@ struct ForeignCheckpoint {
 };
 
 // Reads the description of a file or directory in the format of safetensors, torch.save,
-// torch.distributed.checkpoint or Megatron-core. Finds where tensor data is stored but does not
-// read it. Pickles are never executed. ForeignOptions::metadata_memory_bytes limits the memory. If
-// the path has no known format, returns an empty value, which is not an error. Errors: defects in a
-// checkpoint of a known format; Unsupported (a known format or variant that cannot be read; the
-// message suggests how to make it readable).
+// torch.distributed.checkpoint or Megatron-core. Finds where tensor data is stored, but does not
+// read the data. Pickles are never executed. ForeignOptions::metadata_memory_bytes limits the
+// memory use. Returns an empty value, not an error, if the path has no known format. Errors: errors
+// for defects in a checkpoint of a known format; Unsupported (a known format or variant that cannot
+// be read; the message suggests a remedy).
 SEALPOINT_EXPORT Result<std::optional<ForeignCheckpoint>> ReadForeign(
     const std::string& path, const ForeignOptions& options = {});
 
-// The kind of a foreign file or directory, such as "a file of torch.save". It is determined from
-// file names and the first bytes of files.
+// The kind of a foreign file or directory, such as "a file of torch.save". The kind is determined
+// from file names and the first bytes of files.
 struct ForeignKind {
   std::string what{};
-  bool is_read = false;  // true if ReadForeign supports it; if false, `what` is the error message
+  bool is_read = false;  // ReadForeign supports this kind; if false, `what` is the error message
 };
 
 // Determines the kind of a path. Returns an empty value if the path has no known format. Errors:
-// those of the object store if it cannot be read.
+// the errors of the object store, if the store cannot be read.
 SEALPOINT_EXPORT Result<std::optional<ForeignKind>> KindOfForeign(
     const std::string& path, const ForeignOptions& options = {});
 
@@ -251,7 +255,7 @@ enum class PlaceKind : std::uint8_t { kUnknown, kMissing, kCheckpoint, kSeries, 
 
 struct PlaceDescription {
   PlaceKind kind = PlaceKind::kUnknown;
-  std::string text{};  // without a full stop; empty if there is nothing to say
+  std::string text{};  // without a full stop; may be empty
 };
 
 struct DescribeOptions {
@@ -260,15 +264,15 @@ struct DescribeOptions {
 };
 
 // Describes a path where no checkpoint was found, and suggests a remedy. For example, the text
-// names an existing path with a similar name, or says that the path is a series, a foreign
-// checkpoint, or a folder of foreign checkpoints. Examines a limited number of names. Never fails,
-// because the text is meant for an error message. Thread-safe.
+// names an existing path with a similar name. The text may also say that the path is a series, a
+// foreign checkpoint, or a folder of foreign checkpoints. Examines a limited number of names. Never
+// fails, because the text is meant for an error message. Thread-safe.
 SEALPOINT_EXPORT PlaceDescription DescribePlace(const std::string& path,
                                                 const DescribeOptions& options = {});
 
-// If the path is a folder of Megatron iterations, returns the directory of the iteration named in
-// Megatron's tracker file; if not, returns an empty value. ReadForeign calls this function itself.
-// Errors: Corrupt (the tracker file names no iteration), Io.
+// If the path is a folder of Megatron iterations, returns the directory of the iteration that
+// Megatron's tracker file names. For any other path, returns an empty value. ReadForeign calls this
+// function itself. Errors: Corrupt (the tracker file names no iteration), Io.
 SEALPOINT_EXPORT Result<std::optional<std::string>> NewestMegatronIteration(
     const std::string& path);
 
@@ -279,7 +283,7 @@ SEALPOINT_EXPORT Result<std::vector<ForeignValue>> ForeignValues(
 
 // Returns the parts of a tensor. Each part that is an item (ForeignPart::is_item) is replaced with
 // the parts found in the item. ForeignCheckpoint::paths does not change. Errors: NotFound (there is
-// no such tensor), Corrupt (an item has different contents than expected), and errors from reading
+// no such tensor), Corrupt (the contents of an item are not as expected), and errors from reading
 // the items. Thread-safe.
 SEALPOINT_EXPORT Result<std::vector<ForeignPart>> ResolveParts(const ForeignCheckpoint& checkpoint,
                                                                const std::string& tensor,
@@ -288,16 +292,16 @@ SEALPOINT_EXPORT Result<std::vector<ForeignPart>> ResolveParts(const ForeignChec
 // Publishes a set of new files in one directory. The last file of the set (such as an index)
 // appears last, for readers that open this file first. On a file system, all files have temporary
 // names until Publish. In an object store, each file appears when it is closed. If the set has
-// several files, an object in the store lists them until Publish; the name of this object is
+// several files, an object in the store lists these files until Publish. The name of this object is
 // `.partial-` followed by eight hexadecimal digits. If a program is killed before Publish, the next
-// Create for several files finds this object and removes the listed files. Two programs must
-// therefore not write to the same directory simultaneously: the second program would make the first
-// program fail. Thread safety: several threads may begin and write files.
+// call to Create with several names finds this object and removes the listed files. Two programs
+// must therefore not write to the same directory simultaneously: the second program would make the
+// first program fail. Thread safety: several threads may begin and write files.
 class SEALPOINT_EXPORT NewFiles {
  public:
   // Borrows the directory. No file in `names` may exist in the directory, except files that Left
-  // returns. Errors: Unsupported (the storage cannot publish exclusively, or it is an object store
-  // that ignores conditions), Io.
+  // returns. Errors: Unsupported (the storage cannot publish exclusively, or is an object store
+  // that ignores the conditions of requests), Io.
   static Result<std::unique_ptr<NewFiles>> Create(Directory& directory,
                                                   std::vector<std::string> names);
   // Returns the names of the files that Create would remove, in ascending order. Killed programs
@@ -309,8 +313,8 @@ class SEALPOINT_EXPORT NewFiles {
   NewFiles& operator=(const NewFiles&) = delete;
 
   // Creates the file `names[number]`. Create the last file only after all others are closed. The
-  // file borrows this object. Errors: AlreadyExists, Io (also if a different program has started to
-  // write to the directory).
+  // returned file borrows this NewFiles object. Errors: AlreadyExists, Io (also if a different
+  // program has started to write to the directory).
   virtual Result<std::unique_ptr<WritableFile>> Begin(std::size_t number) = 0;
   // Gives all files their final names, in order, and makes the names durable. Precondition: all
   // files are synced and closed. Errors: AlreadyExists (one of the names exists), Io.

@@ -11,9 +11,9 @@
 
 namespace sealpoint {
 
-// Limits on the parts of a checkpoint. A reader enforces them before it allocates memory, and a
-// writer enforces them before it commits. A checkpoint that exceeds a limit is refused with
-// LimitExceeded. The defaults are defined in spec/limits.md; callers may raise them.
+// Limits on the parts of a checkpoint. A reader enforces the limits before it allocates memory, and
+// a writer enforces them before it commits. A checkpoint that exceeds a limit is refused with
+// LimitExceeded. The defaults are defined in spec/limits.md; callers may raise the limits.
 struct Limits {
   std::uint64_t index_size_max_bytes = 1 * kGiB;
   std::uint64_t manifest_size_max_bytes = 1 * kGiB;
@@ -23,12 +23,12 @@ struct Limits {
   std::uint64_t shard_count_max = std::uint64_t{1} << 26;
   // Total number of records in all blobs. A check of the index needs one bit of memory per record.
   std::uint64_t record_count_max = std::uint64_t{1} << 28;
-  // Number of shards in one box list, and number of corners in the tiling check of that list
-  // (2^ndim per box).
+  // Number of shards in one box list.
   std::uint64_t box_list_shard_count_max = std::uint64_t{1} << 16;
+  // Number of corners in the tiling check of one box list (2^ndim corners per box).
   std::uint64_t tiling_corner_count_max = std::uint64_t{1} << 20;
-  // Number of corners per shard. This limit keeps the work of the tiling check linear in the size
-  // of the index.
+  // Number of corners per shard in the tiling check. This limit keeps the work of the tiling check
+  // linear in the size of the index.
   std::uint64_t tiling_corners_per_shard_max = std::uint64_t{1} << 10;
   std::uint64_t blob_size_max_bytes = std::uint64_t{1} << 50;
   friend bool operator==(const Limits&, const Limits&) = default;
@@ -58,8 +58,8 @@ inline constexpr std::uint64_t kMediaTypeSizeMaxBytes = 255;
 inline constexpr std::uint64_t kProvenanceValueSizeMaxBytes = 64 * kKiB;
 inline constexpr std::uint64_t kChunkSizeMinBytes = 4 * kKiB;
 inline constexpr std::uint64_t kChunkSizeMaxBytes = 128 * kMiB;
-// Maximum size of a chunk with a codec. It is smaller than kChunkSizeMaxBytes because a reader can
-// decode a chunk only as a whole.
+// Maximum size of a chunk with a codec. This limit is smaller than kChunkSizeMaxBytes, because a
+// reader can decode a chunk only as a whole.
 inline constexpr std::uint64_t kCodedChunkSizeMaxBytes = 16 * kMiB;
 inline constexpr std::uint64_t kChunkSizeDefaultBytes = 4 * kMiB;
 
@@ -67,19 +67,20 @@ inline constexpr std::uint64_t kChunkSizeDefaultBytes = 4 * kMiB;
 inline constexpr int kThreadsMax = 1024;
 
 // Default of all thread options: the library chooses the number of threads. The comment of each
-// option documents this number. For loads, it is the number of CPUs available to this process (its
-// affinity mask), divided by the number of ranks that share these CPUs; it is at most 16, and at
-// most one thread per 4 MiB to read. A collective call counts the ranks on the same host that have
-// the same affinity mask. Other calls use the number of ranks per host that the job's launcher sets
-// in the environment (Open MPI, MPICH, Slurm, torchrun). These calls assume one rank if the
-// environment has no such number, or if the affinity mask is so small that each rank can have its
-// own CPUs.
+// option documents the chosen number. For loads, the library divides the number of CPUs available
+// to this process (its affinity mask) by the number of ranks that share these CPUs. A load uses at
+// most 16 threads, and at most one thread per 4 MiB to read. A collective call counts the ranks on
+// the same host that have the same affinity mask. Other calls use the number of ranks per host that
+// the job's launcher sets in the environment (Open MPI, MPICH, Slurm, torchrun). Such calls assume
+// one rank if the environment has no such number. They also assume one rank if the affinity mask is
+// so small that each rank can have its own CPUs.
 //
 // This value is 0 in C and None in Python.
 inline constexpr int kThreadsAuto = 0;
 
-// A deadline that never passes. If storage or another rank hangs, the program hangs, too. Any other
-// deadline must be above zero. This value is SEALPOINT_FOREVER in C and None in Python.
+// A deadline that never passes. With this deadline, the program hangs if storage or another rank
+// hangs. Every other deadline must be above zero. This value is SEALPOINT_FOREVER in C and None in
+// Python.
 inline constexpr std::chrono::milliseconds kForever = std::chrono::milliseconds::max();
 
 // Default deadline for one collective call. The first rank that finishes writing waits until the
@@ -88,12 +89,12 @@ inline constexpr std::chrono::milliseconds kForever = std::chrono::milliseconds:
 inline constexpr std::chrono::milliseconds kDefaultDeadline = std::chrono::minutes(30);
 
 // Default deadline for a complete background save (SaverOptions::background_deadline) and for a
-// promotion. It is longer than the usual interval between two checkpoints.
+// promotion. This deadline is longer than the usual interval between two checkpoints.
 inline constexpr std::chrono::milliseconds kDefaultBackgroundDeadline = std::chrono::hours(2);
 
 // Maximum part of a gap that counts toward the deadlines of a background save. A gap is the time
-// between two calls that advance the save (Poll, Wait, calls to the saver). A program that trains
-// for an hour between two calls therefore does not exceed a deadline.
+// between two calls that advance the save (Poll, Wait, calls to the saver). If a program trains for
+// an hour between two calls, only one minute of this hour counts.
 inline constexpr std::chrono::milliseconds kPollGapMax = std::chrono::minutes(1);
 
 // A deadline for work that advances only when the program polls. A value type with the thread
@@ -106,7 +107,7 @@ class PolledDeadline {
       : limit_(limit), last_poll_(now) {}
 
   // Adds the time since the last poll, but at most kPollGapMax. Returns true once the sum has
-  // reached the limit; for kForever, it never returns true.
+  // reached the limit. If the limit is kForever, never returns true.
   bool IsOver(Clock::time_point now = Clock::now()) {
     counted_ += std::clamp<Clock::duration>(now - last_poll_, Clock::duration(0), kPollGapMax);
     last_poll_ = now;

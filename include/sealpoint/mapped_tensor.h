@@ -48,14 +48,15 @@ class SEALPOINT_EXPORT MappedTensor {
   MappedTensor& operator=(const MappedTensor&) = delete;
 
   virtual const TensorInfo& info() const = 0;
-  // In stored order, like Checkpoint::Shards.
+  // Returns the shards in stored order, like Checkpoint::Shards.
   virtual std::span<const MappedShard> shards() const = 0;
   // Returns all bytes in row-major order if a single shard covers the tensor, and an empty span if
   // the tensor is empty. Returns nullopt if the tensor has several shards.
   std::optional<ByteSpan> whole() const;
-  // Returns the file descriptor of a host copy's sealed memory; nullopt if this is not a host copy.
-  // The descriptor stays open as long as this object exists. To map the memory in another process,
-  // send the descriptor via SCM_RIGHTS or open /proc/PID/fd/N there, and then call MapSealed.
+  // Returns the file descriptor of a host copy's sealed memory; nullopt if this object is not a
+  // host copy. The descriptor stays open as long as this object exists. To map the memory in
+  // another process, send the descriptor to that process via SCM_RIGHTS, or open /proc/PID/fd/N in
+  // that process. Then call MapSealed in that process.
   virtual std::optional<int> descriptor() const = 0;
 
  protected:
@@ -65,15 +66,15 @@ class SEALPOINT_EXPORT MappedTensor {
 // Maps a tensor. Reads and verifies all bytes of the tensor; for a host copy, verifies the copied
 // bytes. `checkpoint` must come from Checkpoint::Open. Single process.
 //
-// Errors: NotFound (no such tensor); Unsupported (if host_copy is false: the tensor has chunks with
-// a codec, or the storage has no file descriptors, for example an object store; read the tensor
-// instead); Corrupt; Incomplete (also if the file became shorter while it was mapped; before Linux
-// 5.14, this causes SIGBUS instead); Io; InvalidArgument (options).
+// Errors: NotFound (no such tensor); Unsupported (only if host_copy is false: the tensor has chunks
+// with a codec, or the storage has no file descriptors, as in an object store; read the tensor
+// instead); Corrupt; Incomplete (also if the file becomes shorter during the call; before Linux
+// 5.14, this raises SIGBUS instead); Io; InvalidArgument (options).
 SEALPOINT_EXPORT Result<std::shared_ptr<const MappedTensor>> MapTensor(
     const Checkpoint& checkpoint, std::string_view name, const MapOptions& options = {});
 
-// Maps the host copy of this tensor that MapTensor made in another process, from the same
-// checkpoint. Does not verify the bytes, but trusts the other process to have verified them.
+// Maps a host copy of this tensor. MapTensor must have made the copy from the same checkpoint, in
+// another process. The other process has verified the bytes; MapSealed does not verify them again.
 // `descriptor` may be closed after the call. Errors: NotFound (no such tensor), InvalidArgument
 // (the memory is not sealed, or does not have this tensor's size), Io.
 SEALPOINT_EXPORT Result<std::shared_ptr<const MappedTensor>> MapSealed(const Checkpoint& checkpoint,

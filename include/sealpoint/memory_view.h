@@ -18,9 +18,9 @@ namespace sealpoint {
 // The device number of host memory.
 inline constexpr int kHostDevice = -1;
 
-// An lvalue container, an array or a span. Its elements must have a dtype (kDTypeOf), or must be
-// std::byte, which stands for raw bytes of any dtype. Temporary containers are excluded, because
-// the view would outlive them.
+// An lvalue container, an array or a span. Its elements must have a dtype (kDTypeOf) or be of type
+// std::byte, which means raw bytes of any dtype. Temporary containers are excluded, because the
+// view would outlive them.
 template <typename Range>
 concept ElementRange = std::ranges::contiguous_range<Range> && std::ranges::sized_range<Range> &&
                        std::ranges::borrowed_range<Range> &&
@@ -37,10 +37,10 @@ concept MutableElementRange =
 // is borrowed: each function that accepts a view documents how long the caller must keep the memory
 // alive and, for a source, unchanged. A value type; the functions below never fail.
 //
-// Even if a thread or device work changes a source concurrently, the checkpoint cannot become
+// Concurrent changes to a source, by a thread or by work on a device, cannot make the checkpoint
 // corrupt. Each byte is first copied, and only the copy is digested, encoded and stored, so digests
-// always match the stored data. However, the stored tensor may mix old and new values, and the
-// library cannot detect this.
+// always match the stored data. However, the stored tensor may then contain a mix of old and new
+// values. The library cannot detect such a mix.
 //
 // Before any byte is moved, the library checks the following conditions; a violation is
 // InvalidArgument with the tensor's name. If the view has a dtype, it must be the tensor's dtype
@@ -48,20 +48,21 @@ concept MutableElementRange =
 // Each element of a strided view must be within the view's `size_bytes`, and elements of a strided
 // destination must not overlap.
 //
-// If the view has no strides, the elements of the region are dense and start at `data`, in
-// row-major order (in run order if the region is a run). If it has strides (one per dimension, in
-// bytes), element (i0, i1, …) of the region's *box* is at data + origin_bytes + i0*strides[0] +
-// i1*strides[1] + …, even if the region is only a run of the box. Strides may be negative. A
-// strided destination must be a plain box, and its elements must not overlap: if the strides of all
-// extents above 1 are sorted by absolute value, each stride must be at least the span of the
-// elements with smaller strides. Any alignment is allowed.
+// If the view has no strides, the elements of the region start at `data` and are dense, in the
+// row-major order of the region's box. If the view has strides, there is one stride in bytes per
+// dimension. Element (i0, i1, …) of the region's *box* is then at data + origin_bytes +
+// i0*strides[0] + i1*strides[1] + …. Strides refer to the box even if the region is only a run of
+// the box. Strides may be negative. The region of a strided destination must be a plain box, and
+// elements of the destination must not overlap. To detect overlap, the library sorts the strides of
+// all dimensions with an extent above 1 by absolute value. Each stride must be at least the span in
+// bytes of the dimensions with smaller strides. Any alignment is allowed.
 //
 // Device memory: `data` is an address on `device`; the host never dereferences it. Memory and
 // stream must belong to the device's primary context, which is the context of the CUDA runtime API.
-// - Synchronization: the library accesses the memory after all work that was queued on `stream`
-//   before the call. The call waits for no other work. If other streams write the memory of a
-//   source, or access the memory of a destination, first make `stream` wait for the events of these
-//   streams, or synchronize with these streams.
+// - Synchronization: the library accesses the memory only after the completion of all work that was
+//   queued on `stream` before the call. The library waits for no other work. If other streams write
+//   to a source or access a destination, first make `stream` wait for events of these streams, or
+//   synchronize these streams.
 // - Completion: once the call that reads a source has returned, any stream may overwrite the
 //   source. Once the call that fills a destination has returned, any stream may read the data. The
 //   call leaves no work on `stream`.
@@ -78,8 +79,8 @@ struct BasicMemoryView {
   // Dtype of the elements. kNone means raw bytes, which are accepted for any dtype.
   DType dtype = DType::kNone;
   std::vector<std::int64_t> strides_bytes{};  // empty: dense
-  // Offset of element (0, 0, …) of the box from `data`; nonzero if a stride is negative. Ignored if
-  // the view is dense.
+  // Offset in bytes from `data` to element (0, 0, …) of the box; nonzero if a stride is negative.
+  // Ignored if the view is dense.
   std::size_t origin_bytes = 0;
   int device = kHostDevice;  // CUDA device number, from 0
   // The caller's cudaStream_t or CUstream; null means the (legacy) default stream of the device's
@@ -111,7 +112,7 @@ struct BasicMemoryView {
             .origin_bytes = origin_bytes};
   }
   // Like Host, for memory of a CUDA device. The host takes the address of the elements but never
-  // reads them.
+  // reads the elements.
   template <ElementRange Range>
     requires(std::is_const_v<Byte> || MutableElementRange<Range>)
   static BasicMemoryView Cuda(Range&& elements, int device, void* stream,
@@ -176,14 +177,15 @@ using MutableMemoryView = BasicMemoryView<std::byte>;  // a destination of a loa
 // A DLPack dtype. The fields have the same values as in DLDataType; these values are stable.
 struct DlpackDType {
   std::uint8_t code = 0;
-  std::uint8_t bits = 0;  // of one lane
+  std::uint8_t bits = 0;  // bits of one lane
   std::uint16_t lanes = 0;
   bool operator==(const DlpackDType&) const = default;
 };
 
-// Every registered dtype has a DLPack dtype. Returns nullopt if `dtype` is not registered.
+// Returns the DLPack dtype for a dtype; every registered dtype has one. Returns nullopt if `dtype`
+// is not registered.
 SEALPOINT_EXPORT std::optional<DlpackDType> DlpackOf(DType dtype);
-// Returns nullopt if Sealpoint's format has no such dtype.
+// Returns the dtype for a DLPack dtype; nullopt if Sealpoint's format has no such dtype.
 SEALPOINT_EXPORT std::optional<DType> DTypeOfDlpack(DlpackDType dtype);
 
 // Values of DLDeviceType, which are stable.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The functions of MpiCommunicator. Exactly one source file of a program includes this header; the
-// CMake target sealpoint::mpi already contains such a file.
+// The functions of MpiCommunicator. Include this header in exactly one source file of a program.
+// The CMake target sealpoint::mpi already contains such a file.
 #ifndef SEALPOINT_MPI_COMMUNICATOR_IMPL_H_
 #define SEALPOINT_MPI_COMMUNICATOR_IMPL_H_
 
@@ -68,17 +68,18 @@ class CommunicatorImpl final : public MpiCommunicator {
     }
   };
 
-  // In every collective call that moves bytes, the first message has the same size on all ranks:
-  // this head, followed by as many bytes as fit. If all bytes fit, no second message is sent.
+  // Head of the first message in every collective call that moves bytes. As many bytes as fit
+  // follow the head. If all bytes fit, no second message is sent. In an MPI collective, the first
+  // message has the same size on all ranks.
   struct FirstHead {
-    std::uint64_t size = 0;  // of the whole message, in bytes
+    std::uint64_t size = 0;  // size of the whole message in bytes
   };
 
-  // Instead of a rank, in an exchange between pairs of ranks.
+  // Values used instead of a rank number in an exchange between pairs of ranks.
   static constexpr int kAllRanks = -1;
   static constexpr int kNoRank = -2;
 
-  // One operation in progress, with all memory that MPI may access until it completes.
+  // One operation in progress, with all memory that MPI may access until the operation completes.
   struct Operation {
     std::vector<MPI_Request> requests = {MPI_REQUEST_NULL};
     Bytes send;
@@ -91,7 +92,7 @@ class CommunicatorImpl final : public MpiCommunicator {
     MPI_Comm duplicate = MPI_COMM_NULL;
 
     MPI_Request* request() { return requests.data(); }
-    std::uint64_t size_bytes() const;  // sent and received
+    std::uint64_t size_bytes() const;  // bytes to send and to receive
   };
 
   CommunicatorImpl(MPI_Comm comm, MpiCommunicatorOptions options);
@@ -191,7 +192,7 @@ CommunicatorImpl::CommunicatorImpl(MPI_Comm comm, MpiCommunicatorOptions options
 }
 
 CommunicatorImpl::~CommunicatorImpl() {
-  // If an operation is in progress, MPI_Comm_free would wait for ranks that left.
+  // If an operation is in progress, MPI_Comm_free would wait for ranks that have already exited.
   const bool is_quiet = broken_.ok() && !(handover_ && handover_->is_interrupted());
   if (is_quiet && MayCallMpi()) MPI_Comm_free(&comm_);
 }
@@ -242,7 +243,7 @@ Status CommunicatorImpl::CheckRoot(int root) {
       Code::kComm, "there is no rank " + std::to_string(root) + " among " + std::to_string(size_)));
 }
 
-// All steps of one call share its deadline.
+// All steps of one call share the deadline of the call.
 void CommunicatorImpl::StartClock() {
   call_began_ = Clock::now();
   if (handover_) handover_->StartClock(deadline_);
@@ -261,9 +262,10 @@ void CommunicatorImpl::KeepForEver(std::unique_ptr<Operation> operation) {
   kept->push_back(std::move(operation));
 }
 
-// An MPI library without a thread of its own transfers bytes only during calls. As long as this
-// operation probably transfers bytes, the thread therefore only yields the CPU. After that time the
-// thread probably waits for a late rank, so it sleeps for increasing times, up to 200 µs each.
+// An MPI library without its own thread transfers bytes only during MPI calls. While the operation
+// is probably still transferring bytes, this function therefore only yields the CPU. Later, the
+// operation is probably waiting for a late rank. The function then sleeps, longer with each call,
+// up to 200 µs.
 void CommunicatorImpl::Pause(int tests, bool is_moving) {
   constexpr int kYields = 200;
   constexpr std::int64_t kLongestSleepUs = 200;
@@ -282,8 +284,8 @@ std::uint64_t CommunicatorImpl::Operation::size_bytes() const {
   return size;
 }
 
-// Starts an operation and tests it until it completes. The operation owns its memory, because after
-// a timeout the caller may free its own memory while MPI still writes.
+// Starts an operation and tests it until it completes. The operation owns its memory: after a
+// timeout, MPI may still write, although the caller may have freed its own memory.
 template <typename Start>
 Result<std::unique_ptr<CommunicatorImpl::Operation>> CommunicatorImpl::Run(
     std::string_view name, std::unique_ptr<Operation> operation, Start start) {
@@ -333,10 +335,10 @@ Status CommunicatorImpl::Barrier() {
       .status();
 }
 
-// Flips the highest bit of each number and reduces the results as signed numbers; their signed
-// order is the unsigned order of the original numbers. The maximum of unsigned numbers is wrong in
-// MPICH 4.0 (pmodels/mpich#6083) and, for unsigned long, in Open MPI 4.1 (open-mpi/ompi#10525),
-// because these versions compare the numbers as signed.
+// Flips the highest bit of each number and reduces the results as signed numbers. The signed order
+// of the results is the unsigned order of the original numbers. MPICH 4.0 (pmodels/mpich#6083)
+// computes a wrong maximum of unsigned numbers, because it compares the numbers as signed numbers.
+// Open MPI 4.1 (open-mpi/ompi#10525) has the same error for unsigned long.
 Result<CommunicatorImpl::Numbers> CommunicatorImpl::AllReduceMax(const Numbers& values) {
   if (!broken_.ok()) return broken_;
   StartClock();
@@ -364,9 +366,9 @@ Result<CommunicatorImpl::Numbers> CommunicatorImpl::AllReduceMax(const Numbers& 
   return greatest;
 }
 
-// MPI_Finalize must not meet a background thread that calls MPI. It begins by deleting the
-// attributes of MPI_COMM_SELF (MPI 3.1, section 8.7.1), and the attribute of this class then
-// interrupts the thread.
+// A background thread must not call MPI during MPI_Finalize. MPI_Finalize first deletes the
+// attributes of MPI_COMM_SELF (MPI 3.1, section 8.7.1). When the attribute of this class is
+// deleted, its callback interrupts the background thread.
 class CommunicatorImpl::InBackground final : public BackgroundCommunicator {
  public:
   InBackground(std::unique_ptr<CommunicatorImpl> communicator, bool is_multiple)

@@ -58,16 +58,16 @@ class SEALPOINT_EXPORT ObjectUpload {
   ObjectUpload& operator=(const ObjectUpload&) = delete;
 
   // Appends a part. Every part except the last must have the size that the store's
-  // part_size_bytes() returns. May return before the part is sent; waits if too many parts are in
-  // flight. `part` must remain unchanged until the upload calls `released`. The upload calls
-  // `released` once per part, on any thread, even after an error. After the first failure, every
-  // call returns the error of that failure.
+  // part_size_bytes() returns. The call may return before the part is sent, and waits if too many
+  // parts are in flight. `part` must remain unchanged until the upload calls `released`. The upload
+  // calls `released` once per part, on any thread, even after an error. After the first failure,
+  // every call returns the error of that failure.
   virtual Status Append(ByteSpan part, std::function<void()> released) = 0;
-  // Waits for all parts. After success the object exists and is durable. After an error the object
-  // may also exist, because the store's reply may have been lost; the caller must check whether the
-  // object exists, or stop using its key.
+  // Waits for all parts. After success the object exists and is durable. The object may also exist
+  // after an error, because the store's reply may have been lost. After an error, the caller must
+  // therefore check whether the object exists, or stop using its key.
   virtual Status Complete() = 0;
-  // Aborts the upload. If the store responds, this frees the parts that were sent.
+  // Aborts the upload. If the store responds, it frees the parts that were sent.
   virtual void Abort() = 0;
 
  protected:
@@ -94,16 +94,17 @@ class SEALPOINT_EXPORT ObjectStore {
   // Creates an object in one request. If the key exists, the store refuses the request, and the
   // error is AlreadyExists. If an error leaves the outcome unknown, the client does not repeat the
   // request; the caller must check whether the object exists (R-CMT-06). Further errors: Io,
-  // Unsupported (the store reports that it does not support the condition).
+  // Unsupported (the store reports that it does not support conditional requests).
   virtual Status PutIfAbsent(const std::string& key, ByteSpan content) = 0;
   // Errors: Io.
   virtual Result<std::unique_ptr<ObjectUpload>> StartUpload(const std::string& key) = 0;
 
-  // Creates `to` as a copy of `from`, an object in the same bucket, or replaces `to` with the copy.
-  // The store itself copies the data. The copy is durable after success. If `from.etag` is not
-  // empty and the store supports conditions on etags, the call succeeds only if `from` still has
-  // that etag. Returns the etag of the copy, or "" if it is unavailable. Errors: NotFound, Io;
-  // Unsupported (the client or the store cannot copy, or cannot copy an object of this size).
+  // Copies the object `from` to the key `to` in the same bucket. An existing object `to` is
+  // replaced. The store itself copies the data. The copy is durable after success. If `from.etag`
+  // is not empty and the store supports conditions on etags, the call succeeds only if `from` still
+  // has that etag. Returns the etag of the copy, or "" if this etag is unavailable. Errors:
+  // NotFound, Io; Unsupported (the client or the store cannot copy, or cannot copy an object of
+  // this size).
   virtual Result<std::string> Copy(const StoredObject& from, const std::string& to);
 
   // Reads the first `size_max` bytes of an object into `out`, or all bytes if the object is
@@ -111,23 +112,24 @@ class SEALPOINT_EXPORT ObjectStore {
   // NotFound, Io.
   virtual Result<StoredObject> GetFirst(const std::string& key, std::size_t size_max,
                                         Bytes& out) const = 0;
-  // Fills all ranges, with concurrent requests of a suitable size. If `object.etag` is not empty
-  // and the store supports conditions on etags, the requests succeed only if the object still has
-  // that etag. Errors: NotFound, Incomplete (the object ends before the end of a range), Io (also
-  // if the object was replaced).
+  // Reads all ranges into memory, with concurrent requests of a suitable size. If `object.etag` is
+  // not empty and the store supports conditions on etags, the requests succeed only if the object
+  // still has that etag. Errors: NotFound, Incomplete (the object ends before the end of a range),
+  // Io (also if the object was replaced).
   virtual Status GetRanges(const StoredObject& object,
                            std::span<const ObjectRange> ranges) const = 0;
   // Errors: NotFound, Io.
   virtual Result<StoredObject> Head(const std::string& key) const = 0;
   // Returns one page of the objects and prefixes directly below `prefix` ("" or "…/"), sorted by
-  // key. `next` is empty for the first page; for each further page it is ObjectPage::next of the
+  // key. `next` is empty for the first page; for each further page, it is ObjectPage::next of the
   // previous page. Errors: Io.
   virtual Result<ObjectPage> List(const std::string& prefix, const std::string& next) const = 0;
 
-  // Removes objects. Missing objects are ignored. Errors: Io (names the first object that remains).
+  // Removes objects. Missing objects are ignored. Errors: Io (the error names the first object that
+  // remains).
   virtual Status Delete(std::span<const std::string> keys) = 0;
   // Lists uploads below `prefix` that were neither completed nor aborted. Errors: Io; Unsupported
-  // (the client cannot list them).
+  // (the client cannot list uploads).
   virtual Result<std::vector<UnfinishedUpload>> ListUploads(const std::string& prefix) const = 0;
   // Aborts an upload and frees its parts. Succeeds if the upload was already completed or no longer
   // exists. Errors: Io, Unsupported.
@@ -138,23 +140,25 @@ class SEALPOINT_EXPORT ObjectStore {
 };
 
 struct ObjectStorageOptions {
-  // Total memory for the upload parts of all files that no Engine writes (promotions, indexes). A
-  // value below two parts counts as two parts. In addition to this total, each of these files may
-  // use one part. Blobs of an Engine use EngineOptions::memory_budget_bytes instead.
+  // Total memory for the upload parts of all files that are not written by an Engine, such as
+  // promoted blobs and indexes. A value below the size of two parts counts as two parts. In
+  // addition to this total, each file may use memory for one part. Blobs of an Engine use
+  // EngineOptions::memory_budget_bytes instead.
   std::uint64_t upload_memory_bytes = 256 * kMiB;
 };
 
 // Returns a Storage for the objects of `store`. Paths are `<store.uri()>/<prefix>`. A directory
-// exists if an object has its prefix, or if CreateDirectories was called for it. Publication uses
-// PutIfAbsent. Errors: InvalidArgument.
+// exists if an object has the directory's prefix, or if CreateDirectories was called for the
+// directory. Publication uses PutIfAbsent. Errors: InvalidArgument.
 SEALPOINT_EXPORT Result<std::shared_ptr<Storage>> ObjectStorage(std::shared_ptr<ObjectStore> store,
                                                                 ObjectStorageOptions options = {});
 
-// A cache for blocks of remote files. With this cache, many small reads need few round trips. One
-// cache serves all files of a reader. All functions are thread-safe.
+// A cache for blocks of remote files. With this cache, many small reads need only a few round
+// trips. A reader uses one cache for all its files. All functions are thread-safe.
 class SEALPOINT_EXPORT BlockCache {
  public:
-  // The cache keeps at most `block_count_max` blocks, plus one block per thread that is reading.
+  // The cache keeps at most `block_count_max` blocks, and one more block for each thread that is
+  // reading.
   static std::shared_ptr<BlockCache> Create(std::uint64_t block_size_bytes,
                                             std::size_t block_count_max);
   virtual ~BlockCache() = default;
@@ -162,9 +166,9 @@ class SEALPOINT_EXPORT BlockCache {
   BlockCache& operator=(const BlockCache&) = delete;
 
   // Returns a file that serves reads of less than half a block from the cache, and passes larger
-  // reads and direct I/O to `file`. If `file` has a descriptor, returns `file` itself, because the
-  // operating system already caches its data. If the file changes, cached blocks are not reloaded.
-  // The returned file keeps the cache alive.
+  // reads and direct I/O to `file`. If `file` has a file descriptor, returns `file` itself, because
+  // the operating system already caches its data. If the file changes, cached blocks are not
+  // reloaded. The returned file keeps the cache alive.
   virtual std::unique_ptr<ReadableFile> Wrap(std::unique_ptr<ReadableFile> file) = 0;
 
  protected:

@@ -18,8 +18,8 @@
 
 namespace sealpoint {
 
-// Phases of a save and of a load, in execution order; only a background save begins with kPlan and
-// kSnapshot. The spec uses the same names (spec/commit.md).
+// Phases of a save and of a load, in execution order. A background save differs: it runs kPlan and
+// kSnapshot before kPreflight. The spec uses the same names (spec/commit.md).
 enum class Phase : std::uint8_t {
   // A save.
   kPreflight,   // directory, capabilities, same file system on all ranks
@@ -38,13 +38,13 @@ enum class Phase : std::uint8_t {
   kOpen,  // verify marker and index; stat blobs
   kPlanRead,
   kRead,  // read, verify, copy
-  // Operations that consist of one phase. They send only kProgress.
+  // Operations that consist of one phase. Such operations send only events of kind kProgress.
   kVerify,
   kCompare,  // comparison, content digest, statistics
   kCopy,     // copy, merge, thin, repair, promotion
 };
 
-// "write blobs", …
+// Returns the name of a phase, for example "write blobs".
 SEALPOINT_EXPORT std::string_view PhaseName(Phase phase);
 
 // An event that is sent at the beginning and at the end of every phase, and periodically during
@@ -54,13 +54,13 @@ struct PhaseEvent {
   enum class Kind : std::uint8_t { kBegin, kProgress, kEnd } kind = Kind::kBegin;
   std::uint64_t bytes_done = 0;   // of this process, in this phase
   std::uint64_t bytes_total = 0;  // 0 if unknown or if no payload is moved
-  // Step of the save, to tell concurrent saves apart. kNoStep in a load.
+  // Step of the save, to distinguish concurrent saves. kNoStep in a load.
   std::uint64_t step = kNoStep;
 };
 
-// Type of every option `on_progress`. Called on the thread that runs the phase; for events of kind
-// kProgress, called on any thread, but one call at a time. The function must return soon and must
-// not call the object that sends the event. If it throws, the operation is cancelled
+// Type of every option `on_progress`. Called on the thread that runs the phase. Events of kind
+// kProgress may come from any thread, one call at a time. The function must return soon and must
+// not call the object that sends the event. If the function throws, the operation is cancelled
 // (Code::kCancelled).
 using PhaseCallback = std::function<void(const PhaseEvent&)>;
 
@@ -76,16 +76,16 @@ struct SEALPOINT_EXPORT PhaseReport {
   std::vector<PhaseTime> phases{};
 
   double total_seconds() const;
-  // 0 if the phase did not run.
+  // Returns 0 if the phase did not run.
   double seconds(Phase phase) const;
-  // One line per phase: name, seconds, bytes, rate.
+  // Returns one line per phase: name, seconds, bytes, rate.
   std::string ToString() const;
 };
 
 // Human-readable progress of a save or load.
 struct ProgressFigures {
   std::string what{};             // "write blobs", "verify", …; empty if idle
-  std::uint64_t step = kNoStep;   // of a save
+  std::uint64_t step = kNoStep;   // step of the save
   std::uint64_t bytes_done = 0;   // of this process
   std::uint64_t bytes_total = 0;  // 0 if unknown or if no payload is moved
   double bytes_per_second = 0;    // over the last few seconds; 0 if unknown
@@ -95,23 +95,23 @@ struct ProgressFigures {
 
 enum class BarStyle : std::uint8_t { kAscii, kUtf8 };
 
-// Renders one line of at most `width` columns without control characters. After the name of the
-// phase, the line shows a bar, the percentage, bytes, rate and time left, or as many of these as
-// fit. Returns an empty string if idle.
+// Renders one line of at most `width` columns without control characters. The line begins with the
+// name of the phase. A bar, the percentage, bytes, rate and time left follow, as far as they fit.
+// Returns an empty string if idle.
 SEALPOINT_EXPORT std::string RenderProgress(const ProgressFigures& figures, int width,
                                             BarStyle style);
 
 // Computes progress figures from events. If saves overlap, the figures show the phase that started
-// last; when that phase ends, they show the next phase that sends an event.
+// last. When that phase ends, the figures switch to the next phase that sends an event.
 //
 // Thread-safe.
 class SEALPOINT_EXPORT Progress {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // For a PhaseCallback.
+  // Call this function from a PhaseCallback.
   void OnPhase(const PhaseEvent& event, Clock::time_point now = Clock::now());
-  // For operations without phases, such as a verification.
+  // Sets the progress of an operation without phases, such as a verification.
   void Set(std::string_view what, std::uint64_t bytes_done, std::uint64_t bytes_total,
            Clock::time_point now = Clock::now());
   void Reset();
@@ -135,8 +135,8 @@ class SEALPOINT_EXPORT Progress {
 };
 
 // Keeps one line of a terminal up to date. If the file descriptor is not a terminal, nothing is
-// drawn, so a program can use this class unconditionally. Drawing begins only some time after an
-// operation has begun, because the line of a short operation would only flicker.
+// drawn, so a program can use this class unconditionally. Drawing begins some time after the start
+// of an operation, because a line for a short operation would only flicker.
 //
 // Thread-safe.
 class SEALPOINT_EXPORT ProgressLine {
@@ -179,12 +179,12 @@ struct TraceOptions {
 // Writes the phases of one process's saves and loads to a file in Chrome's trace event format (an
 // array of complete events). To view the file, open it in https://ui.perfetto.dev or
 // chrome://tracing. In the file, the process id is the rank. Thread 0 is the thread that creates
-// the trace (the training thread); thread 1 stands for the threads of a saver. In addition to the
-// events of single phases, an event "save" spans all phases of a save on one thread, and an event
-// "load" spans all phases of a load. Times are from the system clock, so that traces of several
-// ranks can be merged (docs/guides/tracing.md).
+// the trace (the training thread); thread 1 stands for the threads of a saver. Each phase is an
+// event in the file. In addition, an event "save" spans all phases of a save on one thread, and an
+// event "load" spans all phases of a load. Times are from the system clock, so that traces of
+// several ranks can be merged (docs/guides/tracing.md).
 //
-// If a process dies, its file is still readable: each event is written when its phase ends, and the
+// If a process dies, its file is still readable. Each event is written when its phase ends, and the
 // format does not require the closing bracket of the array. An I/O error ends the trace but does
 // not affect the save or load; Close returns the error.
 //
@@ -198,7 +198,7 @@ class SEALPOINT_EXPORT Trace {
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
 
-  // For a PhaseCallback.
+  // Call this function from a PhaseCallback.
   virtual void OnPhase(const PhaseEvent& event) = 0;
   // Ends the array; later events are ignored. Returns the first write error.
   virtual Status Close() = 0;

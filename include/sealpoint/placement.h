@@ -19,7 +19,7 @@
 
 // Placement rules describe how a tensor is distributed over a mesh, and generate the tensor's
 // regions. A save declares and checks only these regions; it stores the rules only as provenance.
-// Every rank evaluates the rules locally, without communication. The time of an evaluation does not
+// Every rank evaluates the rules locally, without communication. The evaluation time does not
 // depend on the number of ranks, except for the time to list the replicas.
 
 namespace sealpoint {
@@ -37,8 +37,8 @@ class SEALPOINT_EXPORT Mesh {
 
   // Errors: InvalidArgument (an empty or repeated name, a size of 0, more than 2^31 - 1 ranks).
   static Result<Mesh> Create(MeshAxes axes);
-  // Parses the command-line form "data=2,tensor=4". Errors: those of Create, and InvalidArgument
-  // for text in any other form.
+  // Parses the command-line form "data=2,tensor=4". Errors: the errors of Create, and
+  // InvalidArgument for text in any other form.
   static Result<Mesh> Parse(std::string_view text);
 
   const MeshAxes& axes() const { return axes_; }
@@ -65,7 +65,7 @@ enum class SplitRule : std::uint8_t {
   // As in torch.chunk, DTensor and FSDP2: pieces have ceil(n / k) positions; the last pieces may be
   // shorter or empty.
   kCeilChunk,
-  // The sizes of the pieces differ by at most one; the longer pieces come first.
+  // The lengths of the pieces differ by at most one position; the longer pieces come first.
   kEven,
 };
 
@@ -75,29 +75,30 @@ struct Replicate {
   friend bool operator==(const Replicate&, const Replicate&) = default;
 };
 
-// Only ranks with the caller's coordinate on the axis hold the tensor. Use it for a tensor that
-// belongs to one pipeline stage or to one expert.
+// Only ranks with the caller's coordinate on the axis hold the tensor. Use this rule for a tensor
+// that belongs to one pipeline stage or to one expert.
 struct LocalOnly {
   std::string axis{};
   friend bool operator==(const LocalOnly&, const LocalOnly&) = default;
 };
 
-// Divides the part that earlier rules left, along dimension `dim`, into one piece per rank of the
-// axis. Several rules may split the same dimension, for example for tensor parallelism followed by
-// FSDP, which is [_StridedShard, Shard] in DTensor.
+// Divides the tensor, or the part of it that earlier rules selected, along dimension `dim` into one
+// piece per rank of the axis. Several rules may split the same dimension, for example a rule for
+// tensor parallelism and a later rule for FSDP. DTensor expresses this combination as
+// [_StridedShard, Shard].
 struct Shard {
   int dim = 0;
   std::string axis{};
   SplitRule rule = SplitRule::kCeilChunk;
   // Number of adjacent positions to keep together, such as the rows of an attention head or of a
-  // query group. Must divide the dimension.
+  // query group. The number of positions to split must be a multiple of `unit`.
   std::uint64_t unit = 1;
   friend bool operator==(const Shard&, const Shard&) = default;
 };
 
-// Splits each section of the dimension separately, for example q, k and v, or gate and up.
-// `sections` has the length of each section. The local tensor of a rank has its pieces one after
-// the other, as several boxes.
+// Splits each section of the dimension separately. Examples of sections are q, k and v, or gate and
+// up. `sections` has the length of each section. The local tensor of a rank contains the rank's
+// pieces one after another, as several boxes.
 struct ShardSections {
   int dim = 0;
   std::string axis{};
@@ -107,7 +108,7 @@ struct ShardSections {
 };
 
 // DTensor's _StridedShard: divides the dimension into `split_factor` chunks and splits each chunk
-// along the axis. The local tensor of a rank has its pieces one after the other.
+// along the axis. The local tensor of a rank contains the rank's pieces one after another.
 struct StridedShard {
   int dim = 0;
   std::string axis{};
@@ -115,19 +116,20 @@ struct StridedShard {
   friend bool operator==(const StridedShard&, const StridedShard&) = default;
 };
 
-// Pads the dimension to `size` positions, for example a vocabulary that is padded for tensor
-// parallelism. Padding is never stored. This rule must precede the rules that split.
+// Pads the dimension to `size` positions, for example to pad a vocabulary for tensor parallelism.
+// Padding is never stored. This rule must precede the rules that split.
 struct Pad {
   int dim = 0;
   std::uint64_t size = 0;
   friend bool operator==(const Pad&, const Pad&) = default;
 };
 
-// Flattens the part that earlier rules left and splits it over all ranks of these axes; the
-// coordinate on the last axis changes fastest. Each range has ceil(elements / ranks) elements,
-// rounded up to a multiple of `unit`. ZeRO, FSDP1 and Megatron's distributed optimizer divide
-// tensors in this way. This rule must be the last rule that splits. In each dimension other than
-// the first, the part that earlier rules left must be a single unpadded piece.
+// Flattens the tensor, or the part of it that earlier rules selected, and splits the result over
+// all ranks of these axes. The coordinate on the last axis changes fastest. Each range has
+// ceil(elements / ranks) elements, rounded up to a multiple of `unit`. ZeRO, FSDP1 and Megatron's
+// distributed optimizer divide tensors in this way. This rule must be the last rule that splits. In
+// every dimension except the first, the part that earlier rules selected must be a single unpadded
+// piece.
 struct ShardFlat {
   std::vector<std::string> axes{};
   std::uint64_t unit = 1;
@@ -155,8 +157,9 @@ SEALPOINT_EXPORT Result<Placement> ParsePlacement(std::span<const std::string> t
 // A region of the global tensor and its position in the local tensor.
 struct LocalPart {
   Region region{};
-  // Number of elements from the start of the local tensor to the first element of the region's box
-  // or, if there are no strides, to the first element of its run.
+  // Position of the region in the local tensor, in elements from the start. If there are strides,
+  // the offset is the position of the first element of the region's box. If there are no strides,
+  // the offset is the position of the first element of the run.
   std::uint64_t local_offset = 0;
   // Strides in elements, one per dimension. Empty if the run is dense.
   std::vector<std::uint64_t> local_strides{};
@@ -165,35 +168,35 @@ struct LocalPart {
 
 // Layout of one tensor on one rank.
 struct LocalLayout {
-  // Extents of the local tensor, including padding. The local tensor is row-major and dense; if it
-  // is flat, it has one dimension.
+  // Extents of the local tensor, including padding. The local tensor is row-major and dense. A flat
+  // local tensor has one dimension.
   Shape shape{};
-  // In the order of the local tensor; empty if this rank has no elements.
+  // Parts in the order of the local tensor; empty if this rank has no elements.
   std::vector<LocalPart> parts{};
   // All ranks that have exactly these parts, including this rank, in ascending order.
   std::vector<int> replicas{};
   friend bool operator==(const LocalLayout&, const LocalLayout&) = default;
 };
 
-// Computes the layout that a tensor of this shape has on one rank. Local; the results of all ranks
-// are consistent. Errors: InvalidArgument (a rule does not fit the tensor or the mesh: an unknown
-// or repeated axis, no such dimension, sections that do not add up, a unit that does not divide the
-// dimension, padding below the extent, a flat split of non-contiguous elements), LimitExceeded
-// (sizes beyond 64 bits).
+// Computes the layout that a tensor of this shape has on one rank. Local, without communication.
+// The results of all ranks are consistent. Errors: InvalidArgument (a rule does not fit the tensor
+// or the mesh: an unknown or repeated axis, no such dimension, sections that do not add up, a unit
+// that does not divide the dimension, padding below the extent, a flat split of non-contiguous
+// elements), LimitExceeded (sizes beyond 64 bits).
 SEALPOINT_EXPORT Result<LocalLayout> PlaceTensor(const Mesh& mesh, int rank, const Shape& shape,
                                                  const Placement& placement);
 
-// Returns the memory of one part of the dense local tensor `local`, for Sources::Bind and
-// ReadRequest::Add. If the part extends beyond the end of `local`, the returned memory is too small
-// for the part, so Bind or Plan refuses it.
+// Returns a view of the memory of one part of the dense local tensor `local`, for Sources::Bind and
+// ReadRequest::Add. If the part extends beyond the end of `local`, the view is too small for the
+// part, so Bind or Plan refuses the view.
 SEALPOINT_EXPORT MemoryView SourceOf(const LocalPart& part, const MemoryView& local,
                                      std::uint32_t element_size_bytes);
 SEALPOINT_EXPORT MutableMemoryView DestinationOf(const LocalPart& part,
                                                  const MutableMemoryView& local,
                                                  std::uint32_t element_size_bytes);
 
-// One member of a flat bucket: a whole tensor, or the tensor-parallel part of one. `box` starts
-// `offset` elements after the start of the bucket.
+// One member of a flat bucket: a whole tensor, or the tensor-parallel part of a tensor. `box`
+// starts `offset` elements after the start of the bucket.
 struct BucketMember {
   Box box{};
   std::uint64_t offset = 0;
@@ -208,9 +211,9 @@ struct BucketPart {
 };
 
 // Splits a bucket, a flat buffer of `size` elements for several tensors, into `count` equal ranges
-// of ceil(size / count) elements. Returns the part of each member that lies in the range numbered
-// `index`. Elements outside the members are padding. Errors: InvalidArgument (members that overlap,
-// are empty or extend beyond `size`; `index` is not below `count`).
+// of ceil(size / count) elements. Returns the part of each member in range number `index`. Elements
+// outside the members are padding. Errors: InvalidArgument (members that overlap, are empty or
+// extend beyond `size`; `index` is not below `count`).
 SEALPOINT_EXPORT Result<std::vector<BucketPart>> PlaceBucket(std::span<const BucketMember> members,
                                                              std::uint64_t size,
                                                              std::uint64_t count,

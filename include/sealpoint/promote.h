@@ -54,17 +54,18 @@ struct PromoteReport {
 //
 // Any number of processes may promote the same checkpoint simultaneously, without a communicator.
 // Each process copies the blobs in its own `from`. The first process that finds all blobs in `to`
-// publishes the marker; the other processes then find this marker. Each call returns once `to` is
-// durably committed, after it has removed the files that crashed calls left in `to`.
+// publishes the marker; the other processes then find this marker. Each call removes the files that
+// crashed calls left in `to`, and returns once `to` is durably committed.
 //
-// Errors: those of Checkpoint::Open for `from`, except for missing blobs; Corrupt (a blob is
-// damaged, and the error has rule and offset; or `to` has a different file under a blob's name),
-// AlreadyExists (`to` has a different marker, possibly a void one), Incomplete (R-STG-10: another
-// process could not copy a blob and recorded the reason; the blobs that this process copied are
-// kept), Timeout (blobs of other processes are missing; names the first missing blob), Unsupported
-// (the destination has no exclusive publication), NoSpace, Io, Cancelled, InvalidArgument (options;
-// R-STG-12: `from` and `to` are the same directory, or one contains the other). If publication
-// fails, OutcomeIsUnknown may be true; call again to find out.
+// Errors: the errors of Checkpoint::Open for `from`, except the errors about missing blobs; Corrupt
+// (a blob is damaged, and the error names the rule and the offset; or `to` has a different file
+// under a blob's name), AlreadyExists (`to` has a different marker, possibly a void marker),
+// Incomplete (R-STG-10: another process could not copy a blob and recorded the reason; the blobs
+// that this process copied are kept), Timeout (blobs of other processes are missing; the error
+// names the first missing blob), Unsupported (the destination has no exclusive publication),
+// NoSpace, Io, Cancelled, InvalidArgument (options; R-STG-12: `from` and `to` are the same
+// directory, or one contains the other). If publication fails, OutcomeIsUnknown may be true; call
+// again to find out.
 SEALPOINT_EXPORT Result<PromoteReport> Promote(const CopyPaths& paths,
                                                const PromoteOptions& options = {});
 

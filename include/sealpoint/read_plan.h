@@ -26,23 +26,25 @@ struct Slice {
   std::uint64_t step = 1;  // at least 1
 };
 
-// A request for elements of a stored tensor, and their destination.
+// A request to read elements of a stored tensor into a destination.
 struct ReadItem {
   std::string tensor{};
   // Absent: the whole tensor. If the region has no elements, nothing is read and the destination is
-  // ignored, but for the contract the item counts as a request for the tensor.
+  // ignored. The LoadContract still treats the tensor as requested.
   std::optional<Region> region{};
-  // If not empty, one number per dimension, at least 1: in dimension d, the item is for every
-  // steps[d]-th position of the region, from its first on. The region must then be a plain box, and
-  // `destination` has exactly the selected elements. Only chunks with selected elements are read.
-  // Coverage cannot be checked for such items (LoadContract::coverage).
+  // Empty, or one step (at least 1) per dimension. In dimension d, the item selects every
+  // steps[d]-th position of the region, starting with the first position. An item with steps must
+  // have a plain box as its region, and `destination` must have exactly the selected elements. Only
+  // chunks with selected elements are read. Coverage cannot be checked for items with steps
+  // (LoadContract::coverage).
   std::vector<std::uint64_t> steps{};
   MutableMemoryView destination{};
   // If present, `destination` is a dense local tensor (PlaceTensor), and `part` is the position of
   // the region in this local tensor. Absent: the region fills the whole destination, which is dense
   // or strided. Copies of the request share this object.
   std::shared_ptr<const LocalPart> part{};
-  // Expected dtype and shape. If present, they are checked as the LoadContract specifies.
+  // Expected dtype and shape. If present, dtype and shape are checked as the LoadContract
+  // specifies.
   std::optional<DType> dtype{};
   std::optional<Shape> shape{};
   // If present, elements are converted from the stored dtype to the destination's dtype, after
@@ -52,9 +54,9 @@ struct ReadItem {
 
 // Items that are planned and read together. The destinations are borrowed until the read returns.
 // Two destinations must not share a byte (InvalidArgument). Strided destinations may interleave if
-// they are boxes of one array, for example columns of a matrix. All other strided destinations
-// whose address ranges interleave, for example one column of every row and a different column of
-// every second row, count as overlapping.
+// they are boxes of one array, for example columns of a matrix. All other strided destinations with
+// interleaving address ranges count as overlapping. An example is one column of every row and a
+// different column of every second row.
 struct SEALPOINT_EXPORT ReadRequest {
   std::vector<ReadItem> items{};
 
@@ -63,7 +65,7 @@ struct SEALPOINT_EXPORT ReadRequest {
   void Add(std::string_view tensor, MutableMemoryView destination);  // the whole tensor
   void Add(std::string_view tensor, Region region, MutableMemoryView destination);
   void Add(std::string_view tensor, Box box, MutableMemoryView destination);
-  // Adds the elements with a position of slices[d] in each dimension d.
+  // Adds the elements at the positions that slices[d] selects in each dimension d.
   void AddSlices(std::string_view tensor, const std::vector<Slice>& slices,
                  MutableMemoryView destination);
   // Adds the parts of the dense local tensor `local` (PlaceTensor), which is in host or device
@@ -77,7 +79,7 @@ struct SEALPOINT_EXPORT ReadRequest {
 enum class OnMismatch : std::uint8_t { kError, kReport, kAllow };
 
 // Reactions to each kind of difference, strict by default. A load that continues despite a
-// difference never guesses, and converts elements only if ReadItem::convert is set.
+// difference never guesses values. Elements are converted only if ReadItem::convert is set.
 struct LoadContract {
   // Reaction if a requested tensor is not stored. If the load continues, the destination is left
   // unchanged.
@@ -89,8 +91,8 @@ struct LoadContract {
   // Different element sizes are always an error. If ReadItem::convert is set, any stored dtype is
   // accepted.
   OnMismatch dtype = OnMismatch::kError;
-  // Reaction if ReadItem::shape is not the stored shape. If the load continues, the region is read;
-  // it must be within the stored shape.
+  // Reaction if ReadItem::shape is not the stored shape. If the load continues, ReadItem::region is
+  // read. This region must be within the stored shape.
   OnMismatch shape = OnMismatch::kError;
   // Reaction if the items of a requested tensor do not cover all its elements. Allowed by default,
   // so that a load may read only parts of a tensor.
@@ -124,10 +126,9 @@ struct SEALPOINT_EXPORT PlanSummary {
 
 class InternalAccess;  // internal to the library
 
-// An immutable list of coalesced reads, and of the memory copies that fill the destinations. If a
-// ReadPlan object is copied, both objects share this list. A plan holds the addresses of the
-// destinations, and is valid as long as the checkpoint that made it exists. All functions may be
-// called from any thread.
+// An immutable list of coalesced reads and of memory copies that fill the destinations. Copies of a
+// ReadPlan object share this list. A plan holds the addresses of the destinations, and is valid as
+// long as the checkpoint that made it exists. All functions may be called from any thread.
 class SEALPOINT_EXPORT ReadPlan {
  public:
   PlanSummary Summary() const;
@@ -150,7 +151,8 @@ struct LoadReport {
   std::vector<LoadFinding> findings{};
   // Bytes verified in device memory (ReadOptions::verify_on_device or gpudirect_storage).
   std::uint64_t bytes_verified_on_device = 0;
-  // Number of these bytes that GPUDirect Storage read. The host did not verify these bytes.
+  // Number of bytes in bytes_verified_on_device that GPUDirect Storage read. The host did not
+  // verify these bytes.
   std::uint64_t bytes_by_gpudirect_storage = 0;
   PhaseReport phases{};
 };

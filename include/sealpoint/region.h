@@ -18,8 +18,8 @@ namespace sealpoint {
 // with an extent of 0 is legal and empty; its regions have no elements.
 using Shape = std::vector<std::uint64_t>;
 
-// An axis-aligned part of a tensor. In each dimension, it covers the half-open interval [offset,
-// offset + extent), in elements. Both vectors have one entry per dimension of the tensor.
+// An axis-aligned part of a tensor. In each dimension, the box covers the half-open interval
+// [offset, offset + extent), in elements. Both vectors have one entry per dimension of the tensor.
 struct Box {
   std::vector<std::uint64_t> offset{};
   std::vector<std::uint64_t> extent{};
@@ -42,7 +42,7 @@ struct SEALPOINT_EXPORT Region {
   Box box{};
   Run run{};
 
-  // An empty region of a 0-d tensor. Every function that expects a region refuses it.
+  // An empty region of a 0-d tensor. Every function that expects a region refuses this value.
   Region() = default;
   Region(Box full_box);  // NOLINT(google-explicit-constructor): as Of
   Region(Box part_of, Run elements) : box(std::move(part_of)), run(elements) {}
@@ -67,12 +67,12 @@ struct SEALPOINT_EXPORT Region {
 // LimitExceeded (the product does not fit in 64 bits).
 SEALPOINT_EXPORT Result<std::uint64_t> ElementCount(const Shape& shape);
 
-// Checks a region of a tensor. Accepts any values, including hostile ones. Returns false for a
-// valid but empty region (an extent or run of 0). An empty region is neither stored nor loaded, so
-// ranks and tensors without elements need no special case. Errors: InvalidArgument (the box does
-// not have the ndim of the shape or is not within the shape, the run is not within the box, or the
-// region of a 0-d tensor is Region()), LimitExceeded (the element count of the shape does not fit
-// in 64 bits).
+// Checks a region of a tensor. Any values are safe to check, including hostile values. Returns true
+// if the region has elements, and false if it is valid but empty (an extent or the size of the run
+// is 0). An empty region is neither stored nor loaded, so ranks and tensors without elements need
+// no special case. Errors: InvalidArgument (the box does not have the ndim of the shape or is not
+// within the shape, the run is not within the box, or the region of a 0-d tensor is Region()),
+// LimitExceeded (the element count of the shape does not fit in 64 bits).
 SEALPOINT_EXPORT Result<bool> HasElements(const Shape& shape, const Region& region);
 
 // Like HasElements, but an empty region is InvalidArgument.

@@ -16,8 +16,8 @@
 #include "sealpoint/object_store.h"
 #include "sealpoint/status.h"
 
-// Storage in S3-compatible buckets. This code is in a separate library, which links libcurl: the
-// target sealpoint::s3 (docs/start/install.md). docs/guides/object-stores.md describes the
+// Storage in S3-compatible buckets. This code is in a separate library, the target sealpoint::s3,
+// which links libcurl (docs/start/install.md). docs/guides/object-stores.md describes the
 // environment variables and errors.
 
 namespace sealpoint {
@@ -30,20 +30,21 @@ struct S3Credentials {
   friend bool operator==(const S3Credentials&, const S3Credentials&) = default;
 };
 
-// A function that returns credentials, for programs that use their own SDK. The library calls it
-// when a store is created, again before the credentials expire, and once more if the store refuses
-// a request because of expired credentials. Calls may come from any thread, one call at a time. If
-// the function returns an error, the request fails.
+// A function that returns credentials, for programs that use their own SDK. The library calls the
+// function when a store is created, and again before the credentials expire. The library also calls
+// the function if the store refuses a request because of expired credentials. Calls may come from
+// any thread, one call at a time. If the function returns an error, the request fails.
 using CredentialsProvider = std::function<Result<S3Credentials>()>;
 
-// An empty field gets its value from the environment. If the environment does not set it either,
-// the value comes from the profile AWS_PROFILE (or "default") in ~/.aws/config and
-// ~/.aws/credentials, as in other S3 clients.
+// An empty field gets its value from the environment, or, if the environment has no value, from a
+// profile. The profile is AWS_PROFILE (or "default") in ~/.aws/config and ~/.aws/credentials, as in
+// other S3 clients.
 struct S3Options {
-  std::string
-      endpoint{};        // "http://127.0.0.1:8333"; else AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, AWS
-  std::string region{};  // else AWS_REGION, AWS_DEFAULT_REGION, "us-east-1"
-  std::string profile{};  // else AWS_PROFILE, "default"
+  // URL, for example "http://127.0.0.1:8333". Default: AWS_ENDPOINT_URL_S3, then AWS_ENDPOINT_URL,
+  // then the endpoint of AWS.
+  std::string endpoint{};
+  std::string region{};   // default: AWS_REGION, then AWS_DEFAULT_REGION, then "us-east-1"
+  std::string profile{};  // default: AWS_PROFILE, then "default"
   // Put the bucket name in the path instead of the host name. Default: true for endpoints other
   // than AWS, and for buckets with a '.' in their name.
   std::optional<bool> path_style{};
@@ -51,20 +52,20 @@ struct S3Options {
   // Default: AWS_CA_BUNDLE, then `ca_bundle` of the profile. The server's certificate and host name
   // are always verified.
   std::string ca_file{};
-  // "http://host:port". Default: HTTPS_PROXY, or http_proxy (only in lower case) for http://
-  // endpoints. Hosts in NO_PROXY are contacted directly.
+  // URL of a proxy, "http://host:port". Default: HTTPS_PROXY, or http_proxy (only in lower case)
+  // for http:// endpoints. Hosts in NO_PROXY are contacted directly.
   std::string proxy{};
   CredentialsProvider credentials{};  // default: the chain in docs/guides/object-stores.md
 
   // Size of each upload part except the last, from 5 MiB to 5 GiB. An object can have at most
   // 10,000 parts. EngineOptions::memory_budget_bytes must have room for one part per blob.
   std::uint64_t part_size_bytes = 32 * kMiB;
-  // A longer range is read in pieces of this size.
+  // Size of one read request. A longer range is read in pieces of this size.
   std::uint64_t get_size_bytes = 8 * kMiB;
-  std::size_t requests_in_flight_max = 64;  // per store; each has its own connection
-  // Maximum duration of one attempt of a request. A request is not retried once 2 ×
-  // `request_deadline` has passed since its first attempt started. An attempt is also aborted if
-  // its speed stays below `low_speed_bytes_per_s` for `low_speed_time`.
+  std::size_t requests_in_flight_max = 64;  // per store; each request has its own connection
+  // Maximum duration of one attempt of a request. A request is not retried if more than 2 ×
+  // `request_deadline` has passed since the start of its first attempt. An attempt is also aborted
+  // if its speed stays below `low_speed_bytes_per_s` for `low_speed_time`.
   std::chrono::milliseconds request_deadline = std::chrono::minutes(5);
   std::uint64_t low_speed_bytes_per_s = 1024;
   std::chrono::seconds low_speed_time = std::chrono::seconds(30);
@@ -81,7 +82,8 @@ SEALPOINT_EXPORT Result<std::shared_ptr<ObjectStore>> S3Store(std::string_view b
                                                               S3Options options = {});
 
 // Calls RegisterStorage("s3", …). Paths that begin with s3:// then use ObjectStorage on
-// S3Store(bucket, options), which is created when the bucket is first used. Thread-safe.
+// S3Store(bucket, options). The library creates this store when the bucket is first used.
+// Thread-safe.
 SEALPOINT_EXPORT Status RegisterS3Storage(S3Options options = {});
 
 }  // namespace sealpoint

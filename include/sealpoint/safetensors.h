@@ -30,9 +30,10 @@ struct SafetensorsOptions {
   // tensor_count_max limits the number of tensors in a model; blob_count_max limits its number of
   // files.
   Limits limits{};
-  // Patterns (as in Checkpoint::MatchTensors) for tensors that may be listed in the index although
-  // no file has them; missing() returns these tensors. If the index lists any other tensor that no
-  // file has, Open returns Corrupt, or Incomplete if a file is missing.
+  // Patterns (as in Checkpoint::MatchTensors) for the names of tensors that may be missing: the
+  // index lists them, but no file has them. SafetensorsModel::missing() returns the names of these
+  // tensors. If any other tensor of the index is missing, Open returns Corrupt, or Incomplete if a
+  // file is missing.
   std::vector<std::string> allow_missing{};
   // Maximum memory in bytes for the headers. Default: 64 MiB plus 16 times the size of the files.
   std::optional<std::uint64_t> metadata_memory_bytes{};
@@ -41,7 +42,7 @@ struct SafetensorsOptions {
 // Location of one box of a tensor. The elements of the box are dense and in row-major order.
 struct SafetensorsPart {
   std::size_t file = 0;      // position in SafetensorsModel::files()
-  std::uint64_t offset = 0;  // in the file, in bytes
+  std::uint64_t offset = 0;  // byte offset in the file
   Box box{};
   friend bool operator==(const SafetensorsPart&, const SafetensorsPart&) = default;
 };
@@ -49,8 +50,8 @@ struct SafetensorsPart {
 struct SafetensorsTensor {
   std::string name{};
   DType dtype = DType::kNone;
-  // Extents in elements of `dtype`. Two F4 elements share a byte, so the last extent of an F4
-  // tensor is half of the last extent in the file's header.
+  // Extents in elements of `dtype`. For F4, one element of `dtype` is a byte with two F4 values.
+  // The last extent of an F4 tensor is therefore half of the last extent in the file's header.
   Shape shape{};
   std::uint64_t raw_bytes = 0;
   // Parts that tile the tensor. A tensor has one part, unless several ranks wrote the model with
@@ -60,13 +61,13 @@ struct SafetensorsTensor {
 };
 
 struct SafetensorsFile {
-  std::string name{};  // as in the index or the directory
+  std::string name{};  // name in the index or in the directory
   std::uint64_t size_bytes = 0;
   std::vector<std::pair<std::string, std::string>> metadata{};  // __metadata__, sorted by key
   friend bool operator==(const SafetensorsFile&, const SafetensorsFile&) = default;
 };
 
-// A tensor that also exists in a file other than the file that the index lists for it.
+// A second copy of a tensor. `file` is not the file that the index lists for this tensor.
 struct SafetensorsDuplicate {
   std::string tensor{};
   std::string file{};
@@ -74,18 +75,18 @@ struct SafetensorsDuplicate {
   friend bool operator==(const SafetensorsDuplicate&, const SafetensorsDuplicate&) = default;
 };
 
-// A safetensors file, or a directory of such files, open for reading. Open checks the headers and
-// the index: names are unique, dtypes are known, shapes match the sizes of their ranges, ranges
-// cover each file without gaps, and the index is consistent. The format has no digests, so damage
-// to elements cannot be detected. Immutable. All functions are thread-safe.
+// A safetensors file, or a directory of such files, open for reading. Open checks the headers:
+// names are unique, dtypes are known, shapes match the sizes of their byte ranges, and the ranges
+// cover each file without gaps. Open also checks that the index is consistent. The format has no
+// digests, so damage to elements cannot be detected. Immutable. All functions are thread-safe.
 class SEALPOINT_EXPORT SafetensorsModel {
  public:
   // `path` is a file or a directory. If the directory has an index (*.safetensors.index.json), the
-  // index lists the model's files and the file of each tensor. If it has none, the model consists
-  // of all *.safetensors files in the directory. Errors: NotFound; NotACheckpoint (the file is too
-  // short for a header, or the directory has no safetensors file), Incomplete (a file is truncated,
-  // or a file of the index or of a numbered set is missing), Corrupt, Unsupported (a dtype that
-  // this build does not support, several indices), LimitExceeded, Io.
+  // index lists the model's files and the file of each tensor. If the directory has no index, the
+  // model consists of all *.safetensors files in the directory. Errors: NotFound; NotACheckpoint
+  // (the file is too short for a header, or the directory has no safetensors file), Incomplete (a
+  // file is truncated, or a file of the index or of a numbered set is missing), Corrupt,
+  // Unsupported (a dtype that this build does not support, several indices), LimitExceeded, Io.
   static Result<std::unique_ptr<SafetensorsModel>> Open(const std::string& path,
                                                         SafetensorsOptions options = {});
   virtual ~SafetensorsModel() = default;
@@ -96,12 +97,12 @@ class SEALPOINT_EXPORT SafetensorsModel {
   virtual bool is_directory() const = 0;
   // Name of the index in the directory; empty if the model has no index.
   virtual const std::string& index_name() const = 0;
-  // Sorted by name.
+  // Files and tensors are sorted by name.
   virtual const std::vector<SafetensorsFile>& files() const = 0;
   virtual const std::vector<SafetensorsTensor>& tensors() const = 0;
   // Tensors that the index lists but no file has, as allow_missing permits.
   virtual const std::vector<std::string>& missing() const = 0;
-  // Tensors that are also in a second file. The copy in the second file is not read, because the
+  // Tensors that also exist in a second file. The copy in the second file is not read, because the
   // index determines the file of each tensor.
   virtual const std::vector<SafetensorsDuplicate>& duplicates() const = 0;
   // Returns null if there is no such tensor. O(log n).

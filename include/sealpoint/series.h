@@ -46,27 +46,29 @@ struct KeepBest {
 // and its copies count as one. A value type.
 struct RetentionPolicy {
   // Keep this many of the newest intact checkpoints, and also all damaged checkpoints that are
-  // newer than the oldest kept intact checkpoint. At least 2, because the newest checkpoint may
-  // never have been read: if it is bad, the one before it is the last good checkpoint.
+  // newer than the oldest of these intact checkpoints. The minimum is 2, because the newest
+  // checkpoint may never have been read. If the newest checkpoint is bad, the previous checkpoint
+  // is the last good one.
   std::uint32_t keep_last = 2;
   // Keep checkpoints with a step that is a multiple of this number; 0: no such rule.
   std::uint64_t keep_every_n_steps = 0;
   // Each entry of this list is a separate rule. The creation time in a checkpoint's index
-  // determines its period; its sequence determines which checkpoint of a period is the newest.
+  // determines the checkpoint's period. The newest checkpoint of a period is the one with the
+  // greatest sequence.
   std::vector<KeepPerPeriod> keep_per_period{};
   std::optional<KeepBest> keep_best{};
-  // Keep this many of the newest intact checkpoints that are checked for silent data corruption
+  // Keep this many of the newest intact checkpoints that were checked for silent data corruption
   // (ResumeOptions::require_checked); 0: no such rule.
   std::uint32_t keep_checked = 0;
   // Keep intact checkpoints that were created at most this long before the newest intact
   // checkpoint; 0: no such rule.
   std::chrono::seconds keep_within{0};
   // Maximum total size of the kept checkpoints in bytes; 0: no limit. A file that several
-  // checkpoints share by hard links counts once. Of the checkpoints that the rules above select,
-  // only the newest that fit into this size are kept. If no rule besides `keep_last` is set, the
-  // newest intact checkpoints that fit into this size are kept. The newest `keep_last` checkpoints
-  // and pinned checkpoints are always kept, regardless of their size. Uncommitted attempts are not
-  // counted.
+  // checkpoints share by hard links counts once. If the checkpoints that the rules above select are
+  // larger than this in total, only the newest of them that fit are kept. If `keep_last` is the
+  // only rule, the newest intact checkpoints that fit into this size are kept. The newest
+  // `keep_last` checkpoints and checkpoints with a KEEP file are always kept, regardless of their
+  // size. Uncommitted attempts do not count toward this size.
   std::uint64_t max_bytes = 0;
   friend bool operator==(const RetentionPolicy&, const RetentionPolicy&) = default;
 };
@@ -79,10 +81,10 @@ SEALPOINT_EXPORT std::string SeriesDirectoryName(std::uint64_t step, const Attem
 struct SeriesEntry {
   std::string name{};  // within the series
   std::string path{};
-  // Based on the marker alone: committed, uncommitted (no marker, or a void marker), corrupt,
-  // unsupported or unreadable.
+  // Verdict based on the marker alone: committed, uncommitted (no marker, or a void marker),
+  // corrupt, unsupported or unreadable.
   Verdict verdict = Verdict::kUncommitted;
-  Status problem{};  // reason if it is not committed
+  Status problem{};  // reason why the checkpoint is not committed
   bool is_void = false;
   bool is_kept = false;  // has a KEEP file
   bool is_link = false;  // a symbolic link to a directory; it is read but never removed
@@ -92,15 +94,15 @@ struct SeriesEntry {
   AttemptId parent{};
   std::uint64_t sequence = 0;
   std::uint64_t step = kNoStep;
-  std::uint64_t size_bytes = 0;  // of all Sealpoint files in the directory
+  std::uint64_t size_bytes = 0;  // total size of all Sealpoint files in the directory
 };
 
 // The directories of a series, as they were at one point in time.
 struct SEALPOINT_EXPORT SeriesListing {
   // Committed checkpoints by descending (sequence, attempt), then all other directories by name.
   std::vector<SeriesEntry> entries{};
-  // Committed attempts that have the same parent as another committed attempt, because two jobs
-  // wrote to the series simultaneously.
+  // Committed attempts that have the same parent as another committed attempt. Such forks arise if
+  // two jobs write to the series simultaneously.
   std::vector<AttemptId> forks{};
   // Names of entries that are not checkpoint directories; the library never changes these entries.
   // `foreign` has the first kForeignNamesMax names in ascending order, and `foreign_count` is the
@@ -109,35 +111,38 @@ struct SEALPOINT_EXPORT SeriesListing {
   std::vector<std::string> foreign{};
   std::uint64_t foreign_count = 0;
 
-  // Returns the committed entry with the greatest sequence. If a fork has several such entries,
-  // returns the entry with the greatest attempt id. Null if no checkpoint is committed.
+  // Returns the committed entry with the greatest sequence. If several entries have the greatest
+  // sequence because of a fork, returns the entry with the greatest attempt id. Returns null if no
+  // checkpoint is committed.
   const SeriesEntry* newest() const;
-  // Returns the first entry that the storage failed to read (Io). Null if all entries were read.
-  // The unread entry may be newer than newest().
+  // Returns the first entry that the storage failed to read (Io). Returns null if all entries were
+  // read. The unread entry may be newer than newest().
   const SeriesEntry* unread() const;
-  // Returns the committed attempts on other branches of forks than newest() (spec/series.md §7).
-  // All other committed attempts count as the lineage of newest(), even if some parents were
-  // deleted.
+  // If the series has forks, returns the committed attempts that are not on the branch of newest()
+  // (spec/series.md §7). All other committed attempts count as the lineage of newest(), even if
+  // some parents were deleted.
   std::set<AttemptId> branches() const;
 };
 
 struct ResumeOptions {
-  // Fall back to an older checkpoint if files of the newest checkpoint are missing or damaged. Also
-  // skip directories whose marker cannot be read, although these directories may be newer. Skipped
-  // entries are reported. If false, missing or damaged files and unreadable markers are errors.
+  // If true, fall back to an older checkpoint if files of the newest checkpoint are missing or
+  // damaged. Also skip directories with an unreadable marker, although such a directory may have a
+  // newer checkpoint. Skipped entries are reported. If false, missing or damaged files and
+  // unreadable markers are errors.
   bool allow_fallback = false;
-  // Skip checkpoints that are not checked for silent data corruption (R-FPR-04): their provenance
-  // has no {"sdc.state", "checked"}, or a newer checkpoint has {"sdc.state", "found"} and a smaller
-  // "sdc.upto" than their step. Skipped checkpoints are reported. If all are skipped, the error is
-  // InvalidArgument.
+  // Skip checkpoints that are not checked for silent data corruption (R-FPR-04). A checkpoint is
+  // not checked if its provenance has no {"sdc.state", "checked"}. A checkpoint also counts as not
+  // checked if a newer checkpoint has {"sdc.state", "found"} and an "sdc.upto" below the step of
+  // the older checkpoint. Skipped checkpoints are reported. If all checkpoints are skipped, the
+  // error is InvalidArgument.
   bool require_checked = false;
   Limits limits{};
 };
 
 struct ResumePoint {
   SeriesEntry entry{};
-  // Newer checkpoints that failed the file-level check or are not checked, and directories whose
-  // marker cannot be read. The `problem` of each entry is set.
+  // Newer checkpoints that failed the file-level check or are not checked for silent data
+  // corruption, and directories with an unreadable marker. The `problem` of each entry is set.
   std::vector<SeriesEntry> skipped{};
 };
 
@@ -150,32 +155,32 @@ struct PruneOptions {
 struct PruneDecision {
   SeriesEntry entry{};
   bool keep = true;
-  // Why the rules keep the directory ("one of the newest 2", "step 1000 is a multiple of 500", …),
-  // or why no rule keeps it. Never empty.
+  // Reasons why rules keep the directory, or why no rule keeps it. Examples: "one of the newest 2",
+  // "step 1000 is a multiple of 500". Never empty.
   std::vector<std::string> reasons{};
   bool is_deleted = false;  // deleted durably
 };
 
 struct [[nodiscard]] PruneReport {
-  // Success, or the error that stopped the deletions. The error may come before the first deletion
+  // Success, or the error that stopped the deletions. The error may occur before the first deletion
   // (no decision has is_deleted) or after some deletions.
   Status status{};
   // All directories of the series in the order of SeriesListing::entries. Empty if the series could
   // not be listed or the policy was refused.
   std::vector<PruneDecision> decisions{};
-  // Bytes that the deleted directories freed; in a dry run, bytes that their deletion would free. A
-  // file hard-linked from several directories of the series counts only once the last of them is
-  // deleted, because the earlier deletions free no space.
+  // Bytes that the deleted directories freed; in a dry run, bytes that their deletion would free.
+  // Several directories of the series may share a file by hard links. Such a file counts when the
+  // last of these directories is deleted, because earlier deletions free no space.
   std::uint64_t bytes_freed = 0;
 };
 
 struct [[nodiscard]] CleanUpReport {
-  std::uint64_t bytes_freed = 0;  // by files; stores do not report the size of unfinished uploads
+  std::uint64_t bytes_freed = 0;  // size of removed files; stores do not report the size of uploads
   // Aborted uploads to an object store, named as in Series::ListUnfinished.
   std::vector<UnfinishedFile> aborted{};
-  // Unsupported if the store's client cannot list uploads (for example obstore's client). In that
-  // case, a lifecycle rule of the bucket must remove any uploads of the attempt. Success in all
-  // other cases.
+  // Unsupported if the store's client cannot list uploads (for example obstore's client). If the
+  // client cannot list uploads, a lifecycle rule of the bucket must remove any unfinished uploads
+  // of the attempt. Success in all other cases.
   Status uploads{};
 };
 
@@ -195,48 +200,49 @@ class SEALPOINT_EXPORT Series {
   // Returns the newest committed checkpoint after checking its marker, its index and the lengths of
   // its blobs. Errors: NotFound (R-SER-20: only if no checkpoint was ever committed here), Io (also
   // if neither the series directory nor its parent directory exists), InvalidArgument (the path is
-  // the directory of a checkpoint; names its parent directory), those of List, and those of
-  // Checkpoint::Open for the newest checkpoint. If any checkpoint has a marker that is damaged,
-  // unreadable or of an unknown version, Newest returns that error, because this checkpoint may be
-  // newer.
+  // the directory of a checkpoint; the error names the parent directory), the errors of List, and
+  // the errors of Checkpoint::Open for the newest checkpoint. If the marker of any checkpoint is
+  // damaged, unreadable or of an unknown version, Newest returns the error of this marker. The
+  // reason is that such a checkpoint may be the newest. With ResumeOptions::allow_fallback, Newest
+  // skips such checkpoints instead.
   Result<ResumePoint> Newest(const ResumeOptions& options = {}) const;
 
   // Deletes a committed checkpoint. First, the call checks that at least one newer checkpoint
-  // passes the file-level check, and syncs that checkpoint; otherwise nothing is deleted. It then
-  // deletes in a safe order: marker, sync, other files, sync, directory, sync of the parent. Only
-  // Sealpoint files are removed; a directory with foreign files remains. Damaged checkpoints are
-  // deleted in the same way. Errors: InvalidArgument (the checkpoint is the newest, no newer
-  // checkpoint is intact, it has a KEEP file, it was never committed, it is a symbolic link),
-  // NotFound, Io (also if its marker or KEEP file cannot be examined, or if no newer checkpoint is
-  // intact and one of the newer checkpoints cannot be read).
+  // passes the file-level check, and syncs that checkpoint. If no newer checkpoint passes, nothing
+  // is deleted. The call then deletes in a safe order: marker, sync, other files, sync, directory,
+  // sync of the parent. Only Sealpoint files are removed; a directory with foreign files remains.
+  // Damaged checkpoints are deleted in the same way. Errors: InvalidArgument (the checkpoint is the
+  // newest, has a KEEP file, was never committed, or is a symbolic link; or no newer checkpoint is
+  // intact), NotFound, Io (also if the marker or KEEP file of the checkpoint cannot be examined, or
+  // if no newer checkpoint is intact and one of the newer checkpoints cannot be read).
   Status Delete(const std::string& name) const;
-  // Deletes the committed checkpoints that the policy does not keep, oldest first. Each deletion
-  // uses the order of Delete, and begins only after the call has checked that a newer checkpoint is
-  // intact and has synced that checkpoint. Uncommitted attempts and directories with a damaged
-  // marker are kept. If the series has a fork, all branches other than the newest checkpoint's
-  // branch are also kept (R-SER-15). May run concurrently with savers, readers and other calls to
-  // Prune for the series; files that another process removes meanwhile are ignored. Stops at the
-  // first error and reports the deletions made before it. Errors: InvalidArgument (the policy;
-  // R-SER-14: a metric that no checkpoint has; R-FPR-04: no checked checkpoint, if any would be
-  // deleted), those of List and Delete, and those of any checkpoint that the storage failed to
-  // read. In the last case nothing is deleted, because the unread checkpoint may be the newest or a
-  // better one.
+  // Deletes the committed checkpoints that the policy does not keep, oldest first. Before each
+  // deletion, the call checks that a newer checkpoint is intact, and syncs that checkpoint. Files
+  // are deleted in the same order as by Delete. Uncommitted attempts and directories with a damaged
+  // marker are kept. If the series has a fork, the call deletes checkpoints only on the branch of
+  // the newest checkpoint; all other branches are kept (R-SER-15). May run concurrently with
+  // savers, readers and other calls to Prune for the series; files that another process removes
+  // meanwhile are ignored. Stops at the first error and reports the deletions made before it.
+  // Errors: InvalidArgument (the policy; R-SER-14: a metric that no checkpoint has; R-FPR-04: no
+  // checked checkpoint, if any would be deleted), the errors of List and Delete, and the error of
+  // any checkpoint that the storage failed to read. If a checkpoint cannot be read, nothing is
+  // deleted, because this checkpoint may be the newest or a better one.
   PruneReport Prune(const RetentionPolicy& policy, const PruneOptions& options = {}) const;
 
   // Removes the files of an uncommitted attempt. The call first publishes a void marker, so that a
   // slow writer can no longer publish. The void marker and the directory remain: if this call
   // removed them, a slow writer could still publish. A second call removes the void marker and the
   // directory; make the second call only if no writer of the attempt is alive. In an object store,
-  // the call also aborts unfinished uploads of the attempt, after it has published the void marker;
-  // an attempt may consist of unfinished uploads alone. If the directory has foreign files, the
-  // void marker and the directory are never removed. Errors: InvalidArgument (the attempt is
-  // committed, has a KEEP file or is a symbolic link), NotFound, Io, NoSpace.
+  // the call also aborts unfinished uploads of the attempt, after it has published the void marker.
+  // An attempt in an object store may consist of unfinished uploads alone. If the directory has
+  // foreign files, the void marker and the directory are never removed. Errors: InvalidArgument
+  // (the attempt is committed, has a KEEP file or is a symbolic link), NotFound, Io, NoSpace.
   Result<CleanUpReport> RemoveUncommitted(const std::string& name) const;
   // Lists uploads below the series that were neither completed nor aborted, including uploads of
   // running saves. In a name such as "step-000000000042-1f2e3d4c/….blob", the part before '/' is
-  // the directory. If the directory is an uncommitted attempt, RemoveUncommitted with this part
-  // removes the upload. If the directory is committed, the upload is a leftover. On a file system,
-  // the list is empty. Errors: Io, Unsupported (see CleanUpReport::uploads).
+  // the directory. If the directory is an uncommitted attempt, RemoveUncommitted(directory) removes
+  // the upload. If the directory is committed, the upload is a leftover. On a file system, the list
+  // is empty. Errors: Io, Unsupported (see CleanUpReport::uploads).
   Result<std::vector<UnfinishedFile>> ListUnfinished() const;
 
  private:
@@ -246,26 +252,26 @@ class SEALPOINT_EXPORT Series {
 
 // Creates or removes the file KEEP in a checkpoint directory (spec/series.md section 6). A
 // directory with this file is neither deleted nor cleaned up. Returns true if the call created or
-// removed the file, and false if nothing had to change. In both cases the state is durable. Errors:
-// NotFound, Io, NoSpace.
+// removed the file, and false if no change was necessary. In both cases the state is durable.
+// Errors: NotFound, Io, NoSpace.
 SEALPOINT_EXPORT Result<bool> SetKept(Storage& storage, const std::string& directory, bool is_kept);
 
 // Additional files for RemoveCheckpoint to remove, by their names within the directory.
 struct RemovalOptions {
   std::vector<std::string> first{};  // removed before the marker, in this order, each durably
   std::vector<std::string> also{};   // removed after the marker
-  // Also remove everything else in the directory, and the directory itself. If the path is a file
-  // or a link, remove the file or link.
+  // If true, also remove everything else in the directory, and the directory itself. If the path is
+  // a file or a link, remove the file or link.
   bool everything = false;
 };
 
 // Removes the checkpoint from the directory `path`. The marker is removed before the other files of
-// the checkpoint (R-SER-06), so that no reader accepts the files that a crash leaves. Removes the
-// files whose names belong to the format and the files listed in the options; other files and the
+// the checkpoint (R-SER-06), so that no reader accepts files that remain after a crash. Removes all
+// files with names of the format, and the files listed in the options. Other files and the
 // directory remain, unless `options.everything` is set. Unlike Series::Delete, this function checks
 // neither KEEP files nor newer checkpoints. If the directory has no checkpoint, the function makes
-// this state durable and succeeds. Call it in one process. Errors: InvalidArgument (`path` is a
-// symbolic link and `options.everything` is not set), Io.
+// this state durable and succeeds. Call this function in one process only. Errors: InvalidArgument
+// (`path` is a symbolic link and `options.everything` is not set), Io.
 SEALPOINT_EXPORT Status RemoveCheckpoint(Storage& storage, const std::string& path,
                                          const RemovalOptions& options = {});
 

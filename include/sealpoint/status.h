@@ -26,7 +26,7 @@ enum class Code : std::uint8_t {
   kAlreadyExists = 3,
   // Not a Sealpoint checkpoint: wrong magic, or no Sealpoint file in the directory.
   kNotACheckpoint = 4,
-  // No commit marker, or a void one: the checkpoint does not exist.
+  // No commit marker, or a void marker: the checkpoint does not exist.
   kUncommitted = 5,
   // The marker is intact but a pinned file is missing or too short, for example after a partial
   // copy.
@@ -45,7 +45,7 @@ enum class Code : std::uint8_t {
   kNoSpace = 12,
   // A CUDA call failed.
   kDevice = 13,
-  // The communicator failed or another rank left.
+  // The communicator failed, or another rank exited.
   kComm = 14,
   // A deadline passed.
   kTimeout = 15,
@@ -87,7 +87,8 @@ class [[nodiscard]] SEALPOINT_EXPORT Status {
   bool is_out_of_files() const { return is_out_of_files_; }
 
   // The functions below add parts of the location to an error. A part that is already set is kept,
-  // because the innermost frame knows it best. These functions have no effect on a success Status.
+  // because the innermost frame knows the location best. These functions have no effect on a
+  // success Status.
   Status&& AtRule(std::string_view rule) &&;
   Status&& AtPath(std::string_view path) &&;
   Status&& AtOffset(std::uint64_t offset) &&;
@@ -98,10 +99,11 @@ class [[nodiscard]] SEALPOINT_EXPORT Status {
   Status&& AtRank(int rank, std::string_view host) &&;
   // Marks the error of an operation that may have taken effect despite the error.
   Status&& WithUnknownOutcome() &&;
-  // Marks an error that is caused by too many open files. The library then closes cached open files
-  // and retries the operation.
+  // Marks an error that is caused by too many open files. The library then closes the files that it
+  // keeps open for later use, and retries the operation.
   Status&& OutOfFiles() &&;
-  // Ignores this status, because a later call reports the error (Declaration, Sources).
+  // States that the caller ignores this status. Use this function if a later call reports the same
+  // error (Declaration, Sources).
   void IgnoreError() const {}
   // Puts "prefix: " before the message.
   Status&& Prefixed(std::string_view prefix) &&;
@@ -123,8 +125,9 @@ class [[nodiscard]] SEALPOINT_EXPORT Status {
 // Prints "sealpoint: value() of a failed Result: …" to stderr and aborts.
 [[noreturn]] SEALPOINT_EXPORT void AbortOnBadResultAccess(const Status& status);
 
-// A value, or the Status of its failure; similar to std::expected<T, Status>. Calling value() or
-// operator* on an error is a programming error: the program prints the status and aborts.
+// A value, or the error Status of a failed operation; similar to std::expected<T, Status>. Calling
+// value() or operator* on an error is a programming error: the program prints the status and
+// aborts.
 template <typename T>
 class [[nodiscard]] Result {
  public:
@@ -178,7 +181,7 @@ class [[nodiscard]] Result {
 // Result of examining a directory.
 enum class Verdict : std::uint8_t {
   kCommitted,    // valid at the level that was checked
-  kUncommitted,  // no marker, or a void one
+  kUncommitted,  // no marker, or a void marker
   kIncomplete,   // a pinned file is missing or short
   kCorrupt,
   kUnsupported,  // version, feature, id or limit beyond this build

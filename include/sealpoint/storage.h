@@ -15,9 +15,9 @@
 #include "sealpoint/export.h"
 #include "sealpoint/status.h"
 
-// Storage of checkpoints. Every storage operation of a commit (spec/commit.md) is a separate call,
-// so that a test can drop, delay, reorder or fail it. Paths are plain UTF-8 strings with '/' as
-// separator; names are single path components without '/'.
+// Storage of checkpoints. Every storage operation of a commit (spec/commit.md) is a separate call.
+// A test can therefore drop, delay or reorder an operation, or make it fail. Paths are plain UTF-8
+// strings with '/' as separator; names are single path components without '/'.
 //
 // Thread safety: const functions of one object may run concurrently. Functions of different objects
 // are independent. Several threads may call WritableFile::WriteAt for disjoint ranges.
@@ -46,7 +46,8 @@ struct EntryInfo {
 };
 
 // An upload to an object store that was neither completed nor aborted, for example because its
-// process died. Directory listings do not show the upload, but it costs as much as a file.
+// process died. Directory listings do not show the upload, but storing it costs as much as storing
+// a file.
 struct UnfinishedFile {
   std::string name{};  // intended name relative to the requested path; contains '/'
   std::string upload_id{};
@@ -55,8 +56,8 @@ struct UnfinishedFile {
 };
 
 struct SpaceInfo {
-  // Free space for this user. ~0 if the space is not limited, or if the file system does not report
-  // its size (it reports 0 blocks in total).
+  // Free space for this user. ~0 if the space is unlimited, or if the size of the file system is
+  // unknown (the file system reports 0 blocks in total).
   std::uint64_t free_bytes = 0;
   std::uint64_t free_inodes = 0;
 };
@@ -82,10 +83,10 @@ enum class IoMode : std::uint8_t { kBuffered, kDirect };
 
 struct CreateOptions {
   IoMode mode = IoMode::kBuffered;
-  // The caller promises that the name contains a 128-bit random id. Another process can then have
-  // the same name only if it writes a copy of the same file, with the same bytes. An object store
-  // therefore does not check whether the object exists, and replaces it if it does. A file system
-  // always refuses an existing name.
+  // If true, the caller promises that the name contains a 128-bit random id. Another process can
+  // then use the same name only for a copy of the same file, with the same bytes. An object store
+  // therefore does not check whether the object exists, and replaces an existing object. A file
+  // system always refuses an existing name.
   bool is_name_random = false;
 };
 
@@ -122,17 +123,17 @@ class SEALPOINT_EXPORT WritableFile {
   // Reserves space in advance, so that a full disk is detected early. Never changes the content. If
   // the file system cannot preallocate, the call succeeds without effect. Errors: NoSpace, Io.
   virtual Status Preallocate(std::uint64_t size_bytes) = 0;
-  // Makes data and length durable, provided that the device reports truthfully.
+  // Makes data and length durable, provided that the device does not falsely report success.
   virtual Status Sync() = 0;
   // Closes the file and returns the error of close(2). Must be the last call. Errors: Io, NoSpace.
   virtual Status Close() = 0;
   // True if direct I/O is used.
   virtual bool is_direct() const = 0;
   // Makes the file reserve its upload memory from `memory`, and release the memory after the data
-  // is sent. The file reserves one part (Storage::part_size_bytes) less, because the caller has
-  // already reserved it. Call this function before the first write. When the file
-  // is destroyed, it releases all its reservations; `memory` must outlive the file. Does nothing on
-  // a file system.
+  // is sent. The caller has already reserved memory for one part (Storage::part_size_bytes), so the
+  // file reserves memory only for additional parts. Call this function before the first write. When
+  // the file is destroyed, it releases all its reservations; `memory` must outlive the file. Does
+  // nothing on a file system.
   virtual void ChargePartsTo(PartBudget& /*memory*/) {}
 
  protected:
@@ -147,10 +148,10 @@ class SEALPOINT_EXPORT ReadableFile {
 
   // Length at the time of opening.
   virtual std::uint64_t size_bytes() const = 0;
-  // Fills all of `out` with the bytes from `offset` on; continues after short reads and EINTR. For
-  // direct I/O, the alignment rules of WriteAt apply, but a read may extend beyond the end of the
-  // file. Bytes after the end are then guaranteed to be zero only up to the next alignment
-  // boundary. Errors: Io; Incomplete (the file ends before the end of the range).
+  // Fills all of `out` with the bytes that start at `offset`; continues after short reads and
+  // EINTR. For direct I/O, the alignment rules of WriteAt apply, but a read may extend beyond the
+  // end of the file. Bytes after the end are then guaranteed to be zero only up to the next
+  // alignment boundary. Errors: Io; Incomplete (the file ends before the end of the range).
   virtual Status ReadAt(std::uint64_t offset, MutableByteSpan out) const = 0;
   // Hints that this range will be read soon, so that the system can prefetch it. Does not wait.
   // Does nothing in an object store, because prefetching would need memory beyond the load's
@@ -158,7 +159,7 @@ class SEALPOINT_EXPORT ReadableFile {
   virtual void WillRead(std::uint64_t /*offset*/, std::uint64_t /*size*/) const {}
   virtual bool is_direct() const = 0;
   // Returns the file descriptor, which is open as long as this object exists; nullopt if the file
-  // has none. Devices use the descriptor to read the file directly.
+  // has no descriptor. Devices use the descriptor to read the file directly.
   virtual std::optional<int> descriptor() const { return std::nullopt; }
 
  protected:
@@ -175,8 +176,8 @@ class SEALPOINT_EXPORT Directory {
   virtual const std::string& path() const = 0;
 
   // Creates a new file. Never opens, follows or truncates an existing file (O_EXCL, O_CLOEXEC,
-  // O_NOFOLLOW). In an object store, if two writers create the same name at the same time and one
-  // of the files is longer than an upload part, both writers may succeed; the file that is
+  // O_NOFOLLOW). In an object store, two writers can try to create the same name at the same time.
+  // If one of the files is longer than an upload part, both writers may succeed. The file that is
   // completed last is kept. Errors: AlreadyExists, NoSpace, Io.
   virtual Result<std::unique_ptr<WritableFile>> CreateExclusive(std::string_view name,
                                                                 CreateOptions options) = 0;
@@ -187,17 +188,17 @@ class SEALPOINT_EXPORT Directory {
   // Errors: NotFound, Io (also if the target of a link cannot be examined).
   virtual Result<EntryInfo> Stat(std::string_view name) const = 0;
   // Returns the result of Stat for each of `names`, in the order of `names`. A caller with many
-  // names may pass them in several calls and stop after any call. A file system examines only the
-  // requested names. An object store lists the directory once for all calls, but lists it again if
-  // a call requests a name that was requested before or was missing. A caller may therefore poll
-  // for a name. Errors: Io (no name can be examined).
+  // names may pass the names in several calls, and stop after any call. A file system examines only
+  // the requested names. An object store lists the directory once for all calls. The store lists
+  // the directory again if a call requests a name that was requested before or was missing. A
+  // caller may therefore poll for a name. Errors: Io (no name can be examined).
   virtual Result<std::vector<Result<EntryInfo>>> StatEach(std::span<const std::string> names) const;
   // Returns all entries except "." and "..", sorted bytewise by name. The size of a link is 0 if
   // its target cannot be examined.
   virtual Result<std::vector<EntryInfo>> List() const = 0;
-  // Calls visit(entry) for each entry, in any order, until it returns false. The default
+  // Calls visit(entry) for each entry, in any order, until `visit` returns false. The default
   // implementation uses List; override it if a directory may have more names than fit in memory.
-  // Errors: those of List.
+  // Errors: the errors of List.
   virtual Status ForEachEntry(const std::function<bool(const EntryInfo& entry)>& visit) const;
   // Reads the first `size_max` bytes of a file in a subdirectory, in as few round trips as
   // possible. Follows links. Errors: NotFound (no such subdirectory or file), Io (also if
@@ -215,27 +216,27 @@ class SEALPOINT_EXPORT Directory {
   virtual Status RemoveSubdirectory(std::string_view name) = 0;
   // Publishes the content of `from` as `to` in one step. If `to` exists, the call fails with
   // AlreadyExists and does not replace it. After success, `from` may still exist if `method` is
-  // kLink; it no longer exists if `method` is kRenameNoReplace. After any error other than
-  // AlreadyExists, the outcome is unknown until the caller reads `to` back. Not durable before
-  // Sync().
+  // kLink; it no longer exists if `method` is kRenameNoReplace. Errors except AlreadyExists leave
+  // the outcome unknown; the caller must then read `to` to find out. The publication is durable
+  // after the next Sync().
   virtual Status PublishExclusive(std::string_view from, std::string_view to,
                                   PublishMethod method) = 0;
   // Creates a file with this content in one step. If the name exists, the call fails with
-  // AlreadyExists. The file is durable after success. After any error other than AlreadyExists, the
-  // outcome is unknown until the caller reads `name` back. Further errors: Unsupported (the result
+  // AlreadyExists. The file is durable after success. Errors except AlreadyExists leave the outcome
+  // unknown; the caller must then read `name` to find out. Further errors: Unsupported (the result
   // of Probe is not kPutIfAbsent).
   virtual Status PutIfAbsent(std::string_view name, ByteSpan content);
-  // Creates the file `name` with this content in one step, or replaces the file of that name. The
-  // file is durable after success. Do not use this for checkpoint files, which are never replaced.
-  // Errors: Unsupported (the storage cannot replace files), NoSpace, Io.
+  // Creates the file `name` with this content in one step, or replaces an existing file of that
+  // name. The file is durable after success. Do not use this function for checkpoint files, which
+  // are never replaced. Errors: Unsupported (the storage cannot replace files), NoSpace, Io.
   virtual Status Replace(std::string_view name, ByteSpan content);
-  // Links the regular file `name` of `directory`, a different directory of this storage, into this
-  // directory under the same name (link(2)). Both names share the content; removing one name does
-  // not affect the other. Not durable before Sync(). An object store has no links: it copies the
-  // object on the server and replaces an existing object, so `name` must be random. Errors:
-  // Unsupported (the storage cannot link; or it cannot link this file, because the file is on a
-  // different file system, permission is missing, the file already has `name_count_max` names, or
-  // `name_count_max` is 1), NotFound, AlreadyExists, Io.
+  // Links the regular file `name` of `directory` into this directory under the same name (link(2)).
+  // `directory` must be a different directory of this storage. Both names share the content;
+  // removing one name does not affect the other. The link is durable after the next Sync(). An
+  // object store has no links: it copies the object on the server and replaces an existing object,
+  // so `name` must be random. Errors: Unsupported (the storage cannot link; or it cannot link this
+  // file, because the file is on a different file system, permission is missing, the file already
+  // has `name_count_max` names, or `name_count_max` is 1), NotFound, AlreadyExists, Io.
   virtual Status LinkFrom(std::string_view directory, std::string_view name,
                           std::uint64_t name_count_max);
   // Makes creations, removals, links and publications in this directory durable.
@@ -251,10 +252,10 @@ class SEALPOINT_EXPORT Directory {
 
 // Resolved location of a path.
 struct Location {
-  std::string path{};  // without links, "." and ".."
+  std::string path{};  // path without links, "." and ".."
   // Identities of the directory and of each of its ancestors, innermost first. If the first
-  // identities of two paths are equal, the paths denote the same directory, however they are
-  // spelled.
+  // identities of two paths are equal, both paths denote the same directory, even if their spelling
+  // differs.
   std::vector<std::string> identities{};
 };
 
@@ -271,18 +272,18 @@ class SEALPOINT_EXPORT Storage {
   virtual Result<std::unique_ptr<Directory>> OpenDirectory(std::string_view path) const = 0;
   // Creates the directory and missing parents, and syncs the parent of each new level, so that the
   // path is durable after success. Existing levels are accepted. Errors: Io, NoSpace and, for a
-  // path with a scheme, those of OpenDirectory.
+  // path with a scheme, the errors of OpenDirectory.
   virtual Status CreateDirectories(std::string_view path) = 0;
   // Lists unfinished uploads at any depth below `path`, including uploads to directories that do
   // not exist. Empty for file systems, where a file is visible from its first byte. Errors: Io;
-  // Unsupported (the store's client cannot list uploads; obstore's client cannot).
+  // Unsupported (the store's client cannot list uploads; this is the case for obstore's client).
   virtual Result<std::vector<UnfinishedFile>> ListUnfinished(std::string_view path) const;
-  // Aborts an unfinished upload and frees its parts; it never becomes a file. Succeeds if the
-  // upload was already completed or no longer exists. Errors: Io, Unsupported.
+  // Aborts an unfinished upload and frees its parts; the upload never becomes a file. Succeeds if
+  // the upload was already completed or no longer exists. Errors: Io, Unsupported.
   virtual Status AbortUnfinished(std::string_view path, const UnfinishedFile& file);
-  // Makes a file or directory of another program durable, including all content of the directory.
-  // Does not follow links in the directory. If files in this storage are durable once they are
-  // written, the call does nothing and succeeds. Errors: NotFound, Io.
+  // Makes a file or directory that another program wrote durable, including all content of the
+  // directory. Does not follow links in the directory. If files in this storage are durable once
+  // they are written, the call does nothing and succeeds. Errors: NotFound, Io.
   virtual Status SyncAll(std::string_view path);
   // Moves the file or directory `from` to the path `to` in one step, durably. A directory may
   // replace an empty directory; nothing else is replaced. Errors: AlreadyExists, NotFound,
@@ -290,10 +291,10 @@ class SEALPOINT_EXPORT Storage {
   // different file system).
   virtual Status Move(std::string_view from, std::string_view to);
   // Resolves a path, which need not exist. The default implementation is purely lexical. Errors: Io
-  // and, for a path with a scheme, those of OpenDirectory.
+  // and, for a path with a scheme, the errors of OpenDirectory.
   virtual Result<Location> Locate(std::string_view path) const;
-  // Minimum memory for each file that is being written below `path`: one part of its upload. 0 if
-  // writing needs no such memory, or if no storage is registered for the path.
+  // Minimum memory in bytes for each file that is being written below `path`: the size of one
+  // upload part. 0 if writing needs no such memory, or if no storage is registered for the path.
   virtual std::uint64_t part_size_bytes(std::string_view /*path*/) const { return 0; }
 
  protected:
@@ -315,15 +316,16 @@ using StorageFactory =
     std::function<Result<std::shared_ptr<Storage>>(std::string_view scheme_and_authority)>;
 
 // Registers a factory for paths that begin with `<scheme>://`. The factory creates one storage per
-// authority, which is kept until the process ends. If the scheme already has a factory, the new one
-// replaces it, and the storages of the old factory are forgotten. Errors: InvalidArgument ("file",
-// or not a scheme according to RFC 3986 section 3.1). Thread-safe.
+// authority, which is kept until the process ends. If the scheme already has a factory, the new
+// factory replaces it, and storages from the old factory are no longer returned. Errors:
+// InvalidArgument ("file", or not a scheme according to RFC 3986 section 3.1). Thread-safe.
 SEALPOINT_EXPORT Status RegisterStorage(std::string_view scheme, StorageFactory factory);
 
 // Returns the storage for a path. For a path without a scheme, this is PosixStorage(); for
 // "file:///…", a storage for the same file systems; and for any other scheme, the registered
 // storage. Pass the whole path, including its scheme, to the returned storage. Errors: Unsupported
-// (the scheme is not registered; the message tells how to register it), those of the factory.
+// (the scheme is not registered; the message tells how to register a storage), the errors of the
+// factory.
 SEALPOINT_EXPORT Result<std::shared_ptr<Storage>> StorageFor(std::string_view path);
 
 // Returns a storage that forwards each call to StorageFor(path). Functions use this storage if the
@@ -331,8 +333,8 @@ SEALPOINT_EXPORT Result<std::shared_ptr<Storage>> StorageFor(std::string_view pa
 SEALPOINT_EXPORT std::shared_ptr<Storage> DefaultStorage();
 
 // Returns the entry at a path, after following links; nullopt if the path does not exist. A link
-// that leads to neither a file nor a directory is kSymlink. Errors: those of the storage if it
-// cannot examine the path.
+// that leads to neither a file nor a directory is kSymlink. Errors: the errors of the storage, if
+// the storage cannot examine the path.
 SEALPOINT_EXPORT Result<std::optional<EntryInfo>> StatPath(const Storage& storage,
                                                            std::string_view path);
 

@@ -40,11 +40,12 @@ struct VerifyPart {
 
 // A record of the chunks that calls to Verify at full level found intact. Calls that share this
 // object do not read these chunks again. If several checkpoints share a file (hard links), the
-// intact chunks of the file are therefore read once; its damaged chunks are read for each
-// checkpoint, because each checkpoint reports them. The record also lets an interrupted
+// intact chunks of the file are therefore read once. Damaged chunks of the file are read for each
+// checkpoint, because the report of each checkpoint lists them. The record also lets an interrupted
 // verification continue. Each entry belongs to one path, attempt, marker and file, and also applies
-// to hard links of this file in other checkpoints. Copies of the file are read, and a file that was
-// replaced later is read again. Memory: about 50 bytes per run of intact chunks, at most 2^18 runs.
+// to hard links of this file in other checkpoints. An entry does not apply to copies of the file,
+// so copies are read. If the file is replaced later, the new file is read. Memory: about 50 bytes
+// per run of intact chunks, at most 2^18 runs.
 //
 // All functions are thread-safe, even while Verify is running.
 class SEALPOINT_EXPORT VerifiedChunks {
@@ -57,9 +58,9 @@ class SEALPOINT_EXPORT VerifiedChunks {
   // Restores the state of an earlier process from the output of Encode. Errors: InvalidArgument
   // (not the format of Encode), Unsupported (a later version), Corrupt (truncated or damaged).
   static Result<std::shared_ptr<VerifiedChunks>> Decode(std::string_view text);
-  // Serializes the state so that the caller can store it in a file; about 40 bytes per run of
-  // intact chunks. The state only records that the chunks were intact when they were read. Discard
-  // the state once the verification is complete.
+  // Serializes the state so that the caller can store it in a file; the text has about 40 bytes per
+  // run of intact chunks. The state only records that the chunks were intact when they were read.
+  // Discard the state once the verification is complete.
   virtual std::string Encode() const = 0;
   // Time of the call to Create.
   virtual std::uint64_t begun_unix_s() const = 0;
@@ -74,7 +75,8 @@ struct VerifyOptions {
   // At full level, bypass the page cache so that the disk is checked. Falls back to buffered I/O if
   // direct I/O is refused.
   bool direct_io = true;
-  // Verify the chunks of this part, and everything that level kStructure checks. Requires kFull.
+  // Verify only the chunks of this part, and everything that level kStructure checks. Requires
+  // level kFull.
   VerifyPart part{};
   // Maximum read rate of all threads of a call together. 0: no limit.
   std::uint64_t bytes_per_second_max = 0;
@@ -87,14 +89,15 @@ struct VerifyOptions {
   // Maximum number of violations that the report lists per file, ordered by offset. All violations
   // are counted.
   std::uint64_t violations_per_file_max = 1000;
-  // Called for every violation when it is found, in no particular order, from any thread, one call
-  // at a time. The number of calls is not limited, unlike the number of violations in the report.
+  // Called for every violation when the violation is found, in no particular order. Calls may come
+  // from any thread, one call at a time. The number of calls is not limited, unlike the number of
+  // violations in the report.
   std::function<void(const Status&)> on_violation{};
 };
 
 // Violations that a report counts but does not list.
 struct OmittedViolations {
-  std::string path{};  // of the file; of the checkpoint if several files are affected
+  std::string path{};  // path of the file, or of the checkpoint if several files are affected
   std::uint64_t count = 0;
   friend bool operator==(const OmittedViolations&, const OmittedViolations&) = default;
 };
@@ -104,33 +107,33 @@ struct VerifyReport {
   Verdict verdict = Verdict::kUnreadable;
   VerifyLevel level = VerifyLevel::kFull;
   VerifyPart part{};  // the verdict applies to this part of the chunks
-  // Violations in the order marker, index, blobs (by id), and by offset in each file. At most
-  // VerifyOptions::violations_per_file_max per file and 8 MiB in total. The verdict follows from
-  // all violations, listed or not: corrupt takes precedence over incomplete, incomplete over
-  // unreadable, and unreadable over unsupported.
+  // Violations, first of the marker, then of the index, then of the blobs (by id). Violations of
+  // one file are ordered by offset. At most VerifyOptions::violations_per_file_max per file and 8
+  // MiB in total. The verdict follows from all violations, listed or not: corrupt takes precedence
+  // over incomplete, incomplete over unreadable, and unreadable over unsupported.
   std::vector<Status> violations{};
-  std::vector<OmittedViolations> omitted{};  // in the same order
-  std::uint64_t violation_count = 0;         // listed and omitted
-  // Notes on leftovers, foreign names, files of kinds from later versions, and ignored compat
-  // features. Notes do not affect the verdict. For each kind of note, the first 1000 names
-  // are listed; one more note gives the number of remaining names.
+  std::vector<OmittedViolations> omitted{};  // in the order of `violations`
+  std::uint64_t violation_count = 0;         // number of listed and omitted violations
+  // Notes on leftovers, foreign names, files with types from later versions, and ignored compat
+  // features. Notes do not affect the verdict. For each kind of note, the first 1000 names are
+  // listed; one more note gives the number of remaining names.
   std::vector<std::string> notes{};
-  // Size of leftovers and of files of kinds from later versions.
+  // Total size of leftovers and of files with types from later versions.
   std::uint64_t leftover_bytes = 0;
 
-  // Valid if the marker is intact.
+  // The next four fields are valid if the marker is intact.
   AttemptId attempt{};
   AttemptId parent{};
   std::uint64_t sequence = 0;
   std::uint64_t step = kNoStep;
-  // Valid if the index is intact.
+  // The next four fields are valid if the index is intact.
   std::uint64_t tensor_count = 0;
   std::uint64_t object_count = 0;
   std::uint64_t blob_count = 0;
   std::uint64_t chunk_count = 0;
 
-  std::uint64_t total_bytes = 0;  // of marker, index and blobs
-  // Size of the blob files that `verified` already contained from earlier calls.
+  std::uint64_t total_bytes = 0;  // total size of marker, index and blobs
+  // Size of the blob files that VerifyOptions::verified already contained from earlier calls.
   std::uint64_t shared_bytes = 0;
 
   std::uint64_t bytes_checked = 0;  // bytes read and checked
@@ -141,9 +144,9 @@ struct VerifyReport {
 // Verifies a checkpoint directory and lists its violations. Damage is reported in the VerifyReport,
 // not in the Status. Single process; only reads. Even for hostile content, the time is linear in
 // the size of the content, and the memory is bounded. If the checkpoint is deleted during the call,
-// the report has a single violation, NotFound, and the verdict kUnreadable; on_violation may
-// already have been called for missing files. Errors: InvalidArgument (options); Cancelled
-// (on_progress threw).
+// the report has a single violation, NotFound, and the verdict kUnreadable. In this case,
+// on_violation may already have been called for missing files. Errors: InvalidArgument (options);
+// Cancelled (on_progress threw).
 SEALPOINT_EXPORT Result<VerifyReport> Verify(const std::string& path,
                                              const VerifyOptions& options = {});
 

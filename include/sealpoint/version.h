@@ -8,8 +8,8 @@
 #include "sealpoint/export.h"
 
 // Version of these headers. To compare versions, use SEALPOINT_VERSION, which is 10000 * major +
-// 100 * minor + patch: `#if SEALPOINT_VERSION >= 10000` is true for 1.0.0, its release candidates,
-// and later versions.
+// 100 * minor + patch. For example, `#if SEALPOINT_VERSION >= 10000` is true for 1.0.0, its release
+// candidates, and later versions.
 #define SEALPOINT_VERSION_MAJOR 1
 #define SEALPOINT_VERSION_MINOR 0
 #define SEALPOINT_VERSION_PATCH 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command ``ckpt``, also called ``sealpoint``: the native program and the commands written in Python."""
+"""The command ``ckpt`` (alias ``sealpoint``). It combines the native program with the commands written in Python."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sealpoint import _paths, _sealpoint
 from sealpoint._command import Parser, complete, run
 from sealpoint._errors import Error
 
-# Parser, and what runs by it.
+# (function that creates the parser of a command, function that runs the command).
 Command = tuple[Callable[[], Parser], Callable[[Parser, list[str]], int]]
 
 
@@ -29,7 +29,7 @@ def _command(name: str) -> Command:
 def _run_natively(words: list[str]) -> int | None:
     """Runs the native program and returns its exit status, or None if the words name a Python command."""
     for word in words:
-        with contextlib.suppress(Error):  # the program has its own words for a store that is not known
+        with contextlib.suppress(Error):  # the native program itself reports an unknown store
             _paths.resolve(word, "PATH")
     return _sealpoint.run_command([os.fsencode(word) for word in words])
 

@@ -38,16 +38,16 @@ from sealpoint._rules import (
 )
 
 Path = str | bytes | os.PathLike[str]
-# Values are stored as text, numbers as repr() writes them.
+# Values are stored as text. Numbers are converted by repr().
 Provenance = Mapping[str, str | float | bool]
 
 
 def path_of(path: Any, name: str = "path") -> str:
     """Returns a file system path with ``~`` expanded, or an object store URL.
 
-    Every path that a caller passes goes through this function.
+    Every path that a caller passes is converted by this function.
 
-    Raises ArgumentTypeError, InvalidArgumentError, and UnsupportedError if the scheme of a URL is not registered.
+    Raises ArgumentTypeError and InvalidArgumentError. Raises UnsupportedError if the scheme of a URL is not registered.
     """
     if not isinstance(path, (str, bytes, os.PathLike)):
         raise ArgumentTypeError(f"{name} is {brief(path)}, expected a path: str, bytes or os.PathLike")
@@ -93,7 +93,8 @@ _EXTENTS = or_none(sequence(is_integer, lambda value: 0 <= value <= U64_MAX, "a 
 _ON_MISMATCH = words("error", "report", "allow")
 _ID = Rule(is_string, is_attempt, "32 hexadecimal digits")
 
-# By the name of the argument, which means the same in all functions. A name that is neither here nor an option must be a bool.
+# Rules by argument name. A name has the same meaning in all functions. An argument that is neither listed here nor an option must
+# be a bool.
 _RULES: dict[str, Rule] = {
     "tensors": of_type(Mapping, "a mapping of names to arrays"),
     "objects": or_none(of_type(Mapping, "a mapping of names to bytes")),
@@ -178,13 +179,13 @@ _FORMS = {
 
 
 def option_rule(name: str) -> Rule | Parsed | None:
-    """Returns the rule for an option, or None if the option has no rule here because its framework checks the option."""
+    """Returns the rule for an option, or None if the framework checks the option itself."""
     rule = OPTIONS[name].rule if name in OPTIONS else None
     return _FORMS.get(rule) if isinstance(rule, str) else rule
 
 
 def rule_of(name: str) -> Rule | Parsed:
-    """Returns the rule for an argument of a function that one process calls."""
+    """Returns the rule for an argument of a single-process function."""
     return _RULES.get(name) or option_rule(name) or BOOL
 
 
@@ -204,7 +205,10 @@ def check(**arguments: Any) -> None:
 
 
 def provenance_of(provenance: Any) -> list[tuple[str, str]]:
-    """Returns pairs of strings. Numbers are converted by ``repr``. Raises ArgumentTypeError and InvalidArgumentError."""
+    """Returns the provenance as pairs of strings. Numbers are converted by ``repr``.
+
+    Raises ArgumentTypeError and InvalidArgumentError.
+    """
     if provenance is None:
         return []
     expected = "a mapping of strings to strings or numbers"
@@ -232,7 +236,7 @@ def _text_in(where: str, value: Any, expected: str) -> str:
 
 
 def mesh_of(mesh: Any) -> list[tuple[str, int]]:
-    """Returns pairs of name and size. Raises ArgumentTypeError and InvalidArgumentError."""
+    """Returns the mesh axes as (name, size) pairs. Raises ArgumentTypeError and InvalidArgumentError."""
     if mesh is None:
         return []
     expected = "a mapping of names to sizes"

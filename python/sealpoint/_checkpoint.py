@@ -39,7 +39,7 @@ Conversion = Literal["widen", "exact", "nearest"]
 if TYPE_CHECKING:
     from sealpoint._dtypes import Array
 
-    # Integers, slices and "...", alone or in a tuple.
+    # An integer, a slice, "...", or a tuple of these.
     Index = int | slice | EllipsisType | tuple[int | slice | EllipsisType, ...]
 
 _Out = TypeVar("_Out")
@@ -55,7 +55,7 @@ class Shard(NamedTuple):
 
 
 class Chunks(NamedTuple):
-    """How a tensor is stored. ``codecs`` maps each codec to its number of chunks."""
+    """Stored form of a tensor. ``codecs`` maps each codec to the number of chunks that use it."""
 
     chunk_count: int
     raw_bytes: int
@@ -83,9 +83,9 @@ class Plan(NamedTuple):
 
 
 class Tensor:
-    """A stored tensor, read when it is indexed: ``t[0:4, :]`` reads only the first four rows.
+    """A stored tensor. Indexing the tensor reads elements: ``t[0:4, :]`` reads only the first four rows.
 
-    Obtained from ``checkpoint[name]``. Every read verifies the chunks it touches. Thread-safe. No method is collective.
+    Use ``checkpoint[name]`` to get a Tensor. Every read verifies the chunks that it reads. Thread-safe. No method is collective.
     """
 
     __slots__ = ("_checkpoint", "_info", "shape")
@@ -133,7 +133,7 @@ class Tensor:
 
     @property
     def chunk_size_bytes(self) -> int:
-        """Size in bytes of the chunks that are digested and compressed separately."""
+        """Chunk size in bytes. Each chunk is digested and compressed separately."""
         return self._info.chunk_size_bytes
 
     @property
@@ -186,15 +186,15 @@ class Tensor:
         """Reads the tensor, or a box of the tensor, into ``out`` and returns ``out``.
 
         Args:
-            out: Writable numpy array, or object with the buffer protocol or ``__dlpack__``, with the shape of the box and the dtype
-                of the tensor. Any strides. A uint8 array may be flat, or may have the shape of the box plus a last axis of length
-                ``itemsize``. Default: a new array.
+            out: Writable numpy array, or an object that supports the buffer protocol or ``__dlpack__``. It must have the shape of
+                the box and the dtype of the tensor. Any strides are allowed. A uint8 array may be flat, or may have the shape of
+                the box plus a last axis of length ``itemsize``. Default: a new array.
             box: Index as for ``t[...]``, such as ``numpy.s_[::2, 3:10]``. Dimensions indexed by an integer are absent from ``out``.
             threads: Number of threads that read and verify. Default: the setting of the checkpoint.
-            convert: "exact" or "nearest" converts the elements to the dtype of ``out``. Default: the dtypes must be equal.
+            convert: If "exact" or "nearest", converts the elements to the dtype of ``out``. By default, the dtypes must be equal.
 
         Returns:
-            ``out``. If ``out`` is None, a new array, even for a single element.
+            ``out``, or a new array if ``out`` is None. The result is an array even for a single element.
 
         Raises:
             InvalidArgumentError: wrong dtype, shape or strides, or read-only memory. The error names the tensor. Nothing was read.
@@ -215,11 +215,11 @@ class Tensor:
     def map(self, *, threads: int | None = None) -> Array:
         """Reads and verifies all stored bytes of the tensor, and maps them as a read-only array without a copy.
 
-        Requires a tensor that is stored in one shard and not compressed. For several shards use ``read`` or ``map_shards``. The
-        mapping stays valid after the checkpoint is closed or deleted. The mapping is not protected from other programs: if a
-        program overwrites the blob in place, the array shows the new bytes; if a program truncates the blob, the next access kills
-        this process (SIGBUS). This library never modifies a blob. Use ``host_copy`` if other programs might modify it. If the blob
-        is already too short when the call is made, the call raises an error (Linux 5.14 or later).
+        The tensor must be stored in one shard and without compression. For several shards, use ``read`` or ``map_shards``. The
+        mapping stays valid after the checkpoint is closed or deleted. The mapping is not protected from other programs. If a
+        program overwrites the blob in place, the array shows the new bytes. If a program truncates the blob, the next access kills
+        this process (SIGBUS). This library never modifies a blob. Use ``host_copy`` if other programs might modify the blob. If the
+        blob is already too short at the time of the call, the call raises an error (Linux 5.14 or later).
 
         Args:
             threads: Number of threads that read and verify. Default: the setting of the checkpoint.
@@ -244,8 +244,8 @@ class Tensor:
     def host_copy(self, *, threads: int | None = None) -> HostCopy:
         """Reads and verifies the tensor once, and copies it into sealed memory (memfd).
 
-        No process can change the copy, and the processes of this host can share it via ``map_host_copy``. Works for any codec, and
-        for checkpoints in object stores. Returns a HostCopy, which owns the memory. ``threads`` is as for ``map``.
+        No process can change the copy, and the processes of this host can share it via ``map_host_copy``. This method supports
+        every codec, and checkpoints in object stores. Returns a HostCopy, which owns the memory. ``threads`` is as for ``map``.
 
         Raises:
             Error: as for ``map``.
@@ -311,14 +311,14 @@ class Tensor:
         """Exports the tensor via DLPack, for example to ``torch.from_dlpack``. Does not need numpy.
 
         Args:
-            copy: None or True reads into new memory, which the consumer owns. False exports the stored bytes as ``map`` does; the
-                mapping exists as long as the consumer needs it, and the consumer must not write to it. Some consumers, including
-                torch, ignore the read-only flag; if they write, the process is killed (SIGSEGV).
+            copy: None or True reads into new memory, which the consumer owns. False maps the stored bytes, as ``map`` does. The
+                mapping exists as long as the consumer needs it. The consumer must not write to the mapping. Some consumers,
+                including torch, ignore the read-only flag; if they write, the process is killed (SIGSEGV).
 
         Raises:
             Error: as for ``read`` or ``map``.
-            BufferError: a device other than the CPU was requested, or ``copy=False`` and the consumer does not support read-only
-                memory.
+            BufferError: the consumer requested a device other than the CPU, or requested ``copy=False`` but does not support
+                read-only memory.
         """
         request = _dlpack.request_of(stream, max_version, dl_device, copy)
         shape = list(self.shape)
@@ -347,7 +347,7 @@ class Tensor:
         shape = selection.shape
         try:
             array = aligned_array((*shape, self.itemsize), "uint8") if dtype is None else aligned_array(shape, dtype)
-        except ValueError as error:  # the product of extents is too large for it, though one of them is 0
+        except ValueError as error:  # numpy limits the product of the extents, even if one extent is 0
             raise LimitExceededError(f"numpy has no array of shape {list(shape)}: {error}", tensor=self.name) from None
         self._read_into(selection, array, threads=threads)
         return array if dtype is None else with_dlpack(array)
@@ -389,7 +389,7 @@ class Objects(Mapping[str, bytes]):
         return self._checkpoint._handle.object(name).media_type
 
     def size_bytes(self, name: str) -> int:
-        """Returns the length of the object ``name`` in bytes, without reading it. Raises NotFoundError."""
+        """Returns the length of the object ``name`` in bytes, without reading the object. Raises NotFoundError."""
         check(name=name)
         return self._checkpoint._handle.object(name).size_bytes
 
@@ -405,9 +405,9 @@ class Checkpoint(Mapping[str, Tensor]):
     """A committed checkpoint that is open for reading: an ordered mapping from names to lazy tensors.
 
     Opening verifies the marker and the index; reads verify the payload. The object keeps reading the same files even if the
-    directory is renamed or deleted. It is a context manager; ``close`` and garbage collection close its files. Thread-safe; no
-    method is collective. A forked child may continue to read from the object. Unpickling the object, for example in a spawned
-    worker, opens the path again, and raises MismatchError if the path now contains a different checkpoint.
+    directory is renamed or deleted. The object is a context manager. ``close`` and garbage collection close the files. Thread-safe;
+    no method is collective. A forked child may continue to read from the object. Unpickling the object, for example in a spawned
+    worker, opens the path again. If the path now contains a different checkpoint, unpickling raises MismatchError.
 
     Examples:
         >>> import numpy, sealpoint
@@ -422,11 +422,11 @@ class Checkpoint(Mapping[str, Tensor]):
     def __init__(self, handle: _sealpoint.Checkpoint, threads: int) -> None:
         self._handle = handle
         self._threads = threads
-        self._folder = ""  # in which a path that is not absolute is found
+        self._folder = ""  # folder to which a relative path refers
         with contextlib.suppress(OSError):
             self._folder = os.getcwd()
 
-    # The mapping.
+    # Methods of a mapping.
 
     def __getitem__(self, name: str) -> Tensor:
         """Returns a lazy tensor.
@@ -468,7 +468,7 @@ class Checkpoint(Mapping[str, Tensor]):
         check(patterns=patterns)
         return [Tensor(self, info) for info in self._handle.match(list(patterns))]
 
-    # Many tensors at once.
+    # Reads of several tensors.
 
     def read(
         self,
@@ -485,21 +485,21 @@ class Checkpoint(Mapping[str, Tensor]):
         """Reads many tensors together: adjacent byte ranges are read with one request, and each chunk is read only once.
 
         Args:
-            requests: ``{name: out}``, or (name, box, out) tuples to read parts of tensors; ``out`` and box as for ``Tensor.read``.
-                Destinations must not overlap.
+            requests: ``{name: out}``, or (name, box, out) tuples to read parts of tensors. ``out`` and ``box`` are as for
+                ``Tensor.read``. Destinations must not overlap.
             threads: Number of threads that read and verify. Default: the setting of the checkpoint.
-            missing: Action if a requested name is not stored. "report" and "allow" leave its ``out`` unchanged.
+            missing: Action if a requested name is not stored. "report" and "allow" leave the destination unchanged.
             unexpected: Action if a stored tensor is not requested.
             coverage: Action if the requested parts of a tensor do not cover the whole tensor.
             convert: As for ``Tensor.read``.
             isolate: Write to ``out`` only after verification. If False, the content of ``out`` is unspecified after an
                 error.
-            progress: True: show a progress line in a notebook, or if stderr is a terminal. A function: called with (text, bytes
-                done, total bytes) from time to time, on any thread; if it raises an exception, the read is cancelled and the
-                exception propagates.
+            progress: True: show a progress line in a notebook, or if stderr is a terminal. A function is called from time to time,
+                on any thread, with (text, bytes done, total bytes). If the function raises an exception, the read is cancelled and
+                the exception propagates.
 
         Returns:
-            A LoadReport with the numbers of bytes and requests, and the mismatches with the action "report".
+            A LoadReport with the number of bytes, the number of requests, and the mismatches with the action "report".
 
         Raises:
             MismatchError: a mismatch whose action is "error".
@@ -559,7 +559,7 @@ class Checkpoint(Mapping[str, Tensor]):
         rules = contract or _sealpoint.LoadContract()
         return _sealpoint.read(self._handle, items, rules, convert, count, isolate, progress)
 
-    # What else the index says.
+    # Further content of the index.
 
     @property
     def objects(self) -> Objects:
@@ -583,7 +583,7 @@ class Checkpoint(Mapping[str, Tensor]):
 
     @property
     def sequence(self) -> int:
-        """Position in the series: one more than the parent's sequence."""
+        """Position in the series: the sequence number of the parent plus 1."""
         return self._handle.sequence
 
     @property
@@ -598,7 +598,7 @@ class Checkpoint(Mapping[str, Tensor]):
 
     @property
     def created(self) -> datetime:
-        """Time when the writer built the index, in UTC, by the writer's clock."""
+        """UTC time when the writer built the index, according to the writer's clock."""
         return datetime.fromtimestamp(self._handle.created_unix_ns / 1e9, UTC)
 
     @property
@@ -634,7 +634,7 @@ class Checkpoint(Mapping[str, Tensor]):
 
         Raises:
             NotFoundError: a pattern matches no tensor.
-            CorruptError: a tensor that was read, because it has no stored fingerprint, is damaged.
+            CorruptError: a tensor has no stored fingerprint, and its bytes are damaged.
         """
         chosen = listed("patterns", patterns)
         check(patterns=chosen)
@@ -667,7 +667,7 @@ class Checkpoint(Mapping[str, Tensor]):
     def __reduce__(self) -> tuple[Any, ...]:
         return _open_again, (self.absolute_path, self.attempt, self._handle.options, self._threads)
 
-    # A mapping compares its values, which would read them all.
+    # The inherited __eq__ compares values, and would read all tensors.
     def __eq__(self, other: object) -> bool:
         return self is other
 
@@ -702,17 +702,17 @@ def open(
     memory_budget_bytes: int = 256 << 20,
     raise_limits: int = 1,
 ) -> Checkpoint:
-    """Opens a checkpoint for reading. Verifies its marker and index, and reads no payload. Not collective.
+    """Opens a checkpoint for reading. Verifies the marker and the index, but reads no payload. Not collective.
 
     Args:
         path: Directory (``~`` is expanded), or a URL (see ``sealpoint.storage``).
         check_files: Look up the size of every blob, to detect an incomplete copy immediately.
         direct_io: Bypass the page cache when reading payload, if the file system supports this.
         threads: Default number of threads that read and verify, 1 to 1024. None: the number of CPUs available to this
-            process, divided by the number of ranks on this host that share them, at most 16.
+            process, divided by the number of ranks on this host that share these CPUs, at most 16.
         memory_budget_bytes: Maximum staging memory of a read. At least 64 KiB and one chunk per thread.
         raise_limits: Factor from 1 to 1,000,000 by which the reader's limits (tensors, shards, boxes of a tensor, bytes
-            of the index) are multiplied. Raise it only for trusted checkpoints that otherwise cause a
+            of the index) are multiplied. Raise this factor only for trusted checkpoints that otherwise cause a
             LimitExceededError.
 
     Returns:
@@ -728,7 +728,7 @@ def open(
         UnsupportedError: the format version or a feature is unknown, or the scheme of the URL is unknown.
         LimitExceededError: a reader limit is exceeded.
         IoError: the storage failed.
-        MismatchError: the directory also has checkpoint files of torch.distributed.checkpoint or Megatron.
+        MismatchError: the directory also contains checkpoint files of torch.distributed.checkpoint or Megatron.
 
     Examples:
         >>> import sealpoint
@@ -751,7 +751,10 @@ def open_own(
     raise_limits: int = 1,
     must_be_alone: bool = False,
 ) -> Checkpoint:
-    """Opens a checkpoint as ``open`` does. If ``must_be_alone``, the directory must have no checkpoint of a different format."""
+    """Opens a checkpoint as ``open`` does.
+
+    If ``must_be_alone`` is true, a checkpoint of a different format in the same directory is an error.
+    """
     check(check_files=check_files, direct_io=direct_io, memory_budget_bytes=memory_budget_bytes, raise_limits=raise_limits)
     count = threads_of(threads)
     if must_be_alone:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared parts of the Python commands: arguments, output, exit status. They behave as in the native program (tools/common)."""
+"""Shared parts of the Python commands. Arguments, output and exit status are as in the native program (tools/common)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 from sealpoint._errors import Error
 from sealpoint._sealpoint import json_version, printable
 
-# Exit status of a conversion that completed but skipped possible state.
+# Exit status of a conversion that completed, but skipped items that may contain state.
 LEFT_OUT = 6
 _UNREADABLE, _USAGE, _INTERNAL, _OUTPUT, _INTERRUPTED = 4, 64, 70, 74, 130
 _STATUS_OF_CODE = {
@@ -31,7 +31,7 @@ def status_of(error: Error) -> int:
 
 
 class _SignalledError(BaseException):
-    """Raised when a signal is to end the program. The argument of the error is the signal number."""
+    """Raised when the program receives a signal that ends it. The argument of the error is the signal number."""
 
 
 class _OutputError(Exception):
@@ -39,7 +39,7 @@ class _OutputError(Exception):
 
 
 def write(text: str) -> None:
-    """Writes to standard output. All output goes through this function, because a failed write has its own exit status."""
+    """Writes to standard output. Write all output with this function, because a failed write has its own exit status."""
     try:
         if sys.stdout is None:  # closed before the process started
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
@@ -81,7 +81,7 @@ def _report(program: str, error: Error) -> int:
 def complete(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
     """Writes the completions of the last word, one per line, or ``:`` if the word is a file name.
 
-    Does the same as tools/ckpt/complete.cc.
+    tools/ckpt/complete.cc does the same for the native commands.
     """
     options = {name: action for action in parser._actions for name in action.option_strings}
     before = options.get(words[-2]) if len(words) > 1 else None
@@ -94,7 +94,7 @@ def complete(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
 
 
 def write_error(text: str) -> None:
-    """Writes to standard error. Ignores an error of the write itself."""
+    """Writes to standard error. Ignores errors of this write."""
     try:
         if sys.stderr is not None:
             sys.stderr.write(text)
@@ -104,7 +104,7 @@ def write_error(text: str) -> None:
 
 
 class Parser(argparse.ArgumentParser):
-    """Reports wrong usage in one line and with exit status 64. argparse's own status, 2, means uncommitted here."""
+    """Reports usage errors in one line, with exit status 64. argparse would use status 2, which here means "uncommitted"."""
 
     def error(self, message: str) -> NoReturn:
         write_error(f"{self.prog}: {printable(message)}; see --help\n")
@@ -141,7 +141,7 @@ def end_by_signals() -> None:
 
     def end(number: int, frame: object) -> None:
         for other in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(other, signal.SIG_IGN)  # no second signal interrupts the removal
+            signal.signal(other, signal.SIG_IGN)  # a second signal must not interrupt the removal
         raise _SignalledError(number)
 
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -162,7 +162,7 @@ def _finish(work: Callable[[], int], program: str) -> int:
         return 128 + int(ended.args[0])
     except _OutputError:
         raise
-    except Exception:  # Python's status 1 would mean corrupt
+    except Exception:  # Python would exit with status 1, which means "corrupt" here
         write_error(traceback.format_exc() + f"{program}: this is a bug; the checkpoint was not examined\n")
         return _INTERNAL
     finally:
@@ -187,7 +187,7 @@ def _open_standard_streams() -> None:
 
 
 def _give_up(stream: Any) -> None:
-    """Discards buffered output, because the interpreter would try to write it again at exit, and fail."""
+    """Discards buffered output. Otherwise, the interpreter would try to write this output again at exit, and fail."""
     if stream is None:
         return
     with contextlib.suppress(OSError):

@@ -14,9 +14,10 @@ from sealpoint._native import BACKEND, CONFIG, MARKER, backend_of, native_files
 
 _ATTEMPT_FILES = re.compile(r"[0-9a-f]{32}\.(blob|index|commit)")
 _PROBES = re.compile(r"[0-9a-f]{32}\.probe[a-z0-9.-]*")
-# Lists the checkpoints deleted to make room for a new one, until that is committed; see ``_replacement``.
+# File that lists the checkpoints deleted to make room for a new one. It exists until the new one is committed; see
+# ``_replacement``.
 NOTE = "replaced.sealpoint"
-# Written by Megatron next to a checkpoint if digests of its files are enabled.
+# File that Megatron writes next to a checkpoint if digests of the checkpoint's files are enabled.
 _INTEGRITY = "integrity.json"
 
 
@@ -44,13 +45,14 @@ def is_checkpoint(path: str | os.PathLike[str]) -> bool:
 
 
 def remove(path: str | os.PathLike[str], *, everything: bool = False) -> None:
-    """Removes the checkpoint in a directory, including a native checkpoint (see ``native_files``).
+    """Removes the checkpoint in a directory, whether it is a Sealpoint checkpoint or a native one (see ``native_files``).
 
     Does nothing if there is no checkpoint.
 
-    Removes the identifying files first (Megatron's metadata.json, the metadata of a native checkpoint, then the marker). The files
-    that remain after a crash can therefore not be loaded. Only files with names of these formats are removed; with ``everything``,
-    all files and the directory itself are removed. Raises InvalidArgumentError if the directory is a symbolic link, and IoError.
+    Removes the identifying files first: Megatron's metadata.json, the metadata of a native checkpoint, then the marker. If the
+    process crashes afterwards, the remaining files therefore cannot be loaded. By default, only files with names of these formats
+    are removed. If ``everything`` is true, all files and the directory itself are removed. Raises IoError. Raises
+    InvalidArgumentError if the directory is a symbolic link.
     """
     natives = native_files(path)
     if not everything and not natives and _paths.kind_of(os.path.join(path, MARKER)) is None:
@@ -61,10 +63,10 @@ def remove(path: str | os.PathLike[str], *, everything: bool = False) -> None:
 
 
 def remove_leftovers(path: str | os.PathLike[str]) -> None:
-    """Removes the files that killed attempts left in the directory, which are not in the committed checkpoint's index.
+    """Removes files that killed attempts left in the directory. The committed checkpoint does not contain these files.
 
-    One process calls it after the commit, because from then on no other attempt can be committed into this directory. Failures are
-    logged as warnings.
+    One process calls this function after the commit. From then on, no other attempt can be committed into this directory. Failures
+    are logged as warnings.
     """
     try:
         names = [name for name in _paths.list_names(os.fspath(path)) if _is_own(name) or name == NOTE]

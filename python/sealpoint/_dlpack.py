@@ -23,7 +23,7 @@ def request_of(
 ) -> Request:
     """Checks the arguments of ``__dlpack__``.
 
-    Raises InvalidArgumentError, ArgumentTypeError, and BufferError if the requested device is not the CPU.
+    Raises InvalidArgumentError and ArgumentTypeError. Raises BufferError if the requested device is not the CPU.
     """
     if stream is not None:
         raise InvalidArgumentError(f"stream is {stream!r:.80}, expected None: the memory is the host's")
@@ -46,8 +46,8 @@ def capsule(
 ) -> Any:
     """Creates a capsule for ``memory``, an object with a buffer or an address. The capsule keeps ``memory`` and ``owner`` alive.
 
-    ``shape`` is the shape of dense elements. If it is None, ``memory`` is an array, and its shape is used. Raises BufferError if
-    the memory is read-only and the consumer does not support read-only memory.
+    If ``shape`` is given, the elements are dense and have this shape. If ``shape`` is None, ``memory`` is an array, and the shape
+    of this array is used. Raises BufferError if the memory is read-only and the consumer does not support read-only memory.
     """
     if is_read_only and not request.is_versioned:
         raise BufferError(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays with dtypes of ml_dtypes. The module imports numpy, so import it only to create arrays."""
+"""Arrays with dtypes of ml_dtypes. This module imports numpy, so import this module only to create arrays."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sealpoint._dtypes import TO_NUMPY_CODE, name_of
 
 
 class DlpackArray(numpy.ndarray[Any, Any]):
-    """A numpy array that can export bfloat16 and 8-bit floats via DLPack, which numpy's own arrays cannot."""
+    """A numpy array that can export bfloat16 and 8-bit floats via DLPack. Plain numpy arrays cannot do so."""
 
     def __dlpack__(
         self, *, stream: Any = None, max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None,

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 _ROWS = foreign_dtypes()
 ITEM_SIZE = {name: size for name, size, *_ in _ROWS}
-# Names in the module torch.
+# Dtype names in the module torch.
 TO_TORCH = {name: torch_name for name, _, torch_name, _, _ in _ROWS}
 OF_TORCH = {torch_name: name for name, torch_name in TO_TORCH.items()}
-# Classes of storages in the module torch; other dtypes have untyped ones.
+# Storage classes in the module torch. Dtypes that are not listed have untyped storages.
 TO_STORAGE = {name: storage for name, _, _, storage, _ in _ROWS if storage}
-# Dtypes of numpy.
+# Dtypes that numpy provides.
 TO_NUMPY_CODE = {name: code for name, _, _, _, code in _ROWS if code}
-# Dtypes of ml_dtypes. Arrays of f4_e2m1x2, and of complex32, which ml_dtypes added recently, are bytes.
+# Dtypes that ml_dtypes provides. Arrays of f4_e2m1x2 and complex32 are bytes; ml_dtypes added complex32 only recently.
 _OF_ML_DTYPES = TO_TORCH.keys() - TO_NUMPY_CODE.keys() - {"c32", "f4_e2m1x2"}
 
 

@@ -21,8 +21,8 @@ class Error(Exception):
         offset: Byte offset in ``path``, or None.
         tensor, object: Name of the affected tensor or object, or None.
         rank, host: Rank and host on which the error first occurred, or None.
-        unknown_outcome: True if the save may or may not have taken effect. Check the directory later, and delete nothing until
-            then.
+        unknown_outcome: True if it is unknown whether the save was committed. Check the directory later. Delete nothing before this
+            check.
     """
 
     code: ClassVar[str] = "Internal"
@@ -139,7 +139,7 @@ class DeviceError(Error):
 
 
 class CommError(Error):
-    """The communicator failed, or another rank left the call."""
+    """The communicator failed, or another rank abandoned the collective call."""
 
     code = "Comm"
 
@@ -163,7 +163,7 @@ class InternalError(Error):
 
 
 def _with_place(message: str, path: str) -> str:
-    """Returns the message after a description of the content at the path."""
+    """Prepends a description of the content at the path to the message."""
     from sealpoint import _sealpoint
 
     found = _sealpoint.describe_place(path)

@@ -7,7 +7,7 @@ import difflib
 from collections import Counter
 from collections.abc import Collection, Iterable, Set
 
-_COMPARED_MAX = 1000  # each costs about 20 microseconds
+_COMPARED_MAX = 1000  # each comparison takes about 20 microseconds
 _LOOKED_AT_MAX = 10_000
 _PARTS_MAX = 3
 

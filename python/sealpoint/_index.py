@@ -14,7 +14,7 @@ class Selection(NamedTuple):
     extent: tuple[int, ...]
     # False for dimensions removed by an integer index.
     kept: tuple[bool, ...]
-    # One per dimension. 1 selects every position of the box.
+    # One step per dimension. Step 1 selects every position of the box.
     steps: tuple[int, ...]
 
     @property

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options. Public functions accept options as keywords; functions within the package pass them on as one dataclass."""
+"""Options. Public functions accept options as keywords; internal functions pass all options as one dataclass."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sealpoint._hints import nearest
 
 # Former names of keywords.
 _RENAMED = {"pass_on": "share_chunks"}
-# Options of other libraries, with our equivalents and usage. The first equivalent that a function has is suggested.
+# Options of other libraries, with our equivalents and usage. The error suggests the first equivalent that the function accepts.
 _ELSEWHERE = {
     "strict": [("contract", 'contract=Contract.partial() loads a part of a checkpoint, and contract=Contract(missing="allow") '
                             "keeps what the checkpoint does not have")],
@@ -40,7 +40,7 @@ def names_of(keywords: Any) -> list[str]:
 
 
 def takes(keywords: Any, options: Any) -> Callable[[F], F]:
-    """Makes ``help()`` and ``inspect.signature`` show each keyword of a function, with the default of the option of that name."""
+    """Makes ``help()`` and ``inspect.signature`` show each keyword of a function with its default."""
 
     def set_signature(function: F) -> F:
         signature = inspect.signature(function)

@@ -7,8 +7,9 @@ import os
 import pathlib
 from collections.abc import Iterator
 
-# Number of ranks on this host, as set by torchrun, Open MPI, MPICH and its descendants, and Slurm (whose text may be
-# "8(x2)": for the first host). lib/pipeline/load_threads.cc has the equivalents for processors.
+# Environment variables with the number of ranks on this host. They are set by torchrun, Open MPI, MPICH and its
+# derivatives, and Slurm. Slurm's value may be "8(x2)", which means 8 ranks on each of 2 hosts.
+# lib/pipeline/load_threads.cc has the equivalents for processors.
 _LOCAL_SIZES = ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_TASKS_PER_NODE",
                 "SLURM_NTASKS_PER_NODE")  # fmt: skip
 
@@ -21,7 +22,7 @@ def ranks_here(hosts: list[bytes], host: bytes, world_size: int) -> int:
     """
     counted = -(-hosts.count(host) * world_size // len(hosts))
     told = next((count for name in _LOCAL_SIZES if (count := _count_of(os.environ.get(name, ""))) > 0), None)
-    # A nested launcher may have started more ranks than the outer one reports.
+    # A nested launcher may have started more ranks than the outer launcher reports.
     return counted if told is None else max(told, hosts.count(host))
 
 
@@ -63,20 +64,20 @@ def _groups(proc: pathlib.Path) -> Iterator[tuple[str, str]]:
 
 
 def _limits_of(mount: pathlib.Path, root: str, group: str, name: str) -> Iterator[int]:
-    """Returns the limits of a control group and of those ancestors that are mounted."""
+    """Returns the limits of a control group and of its mounted ancestors."""
     below = os.path.relpath(group, root)
-    here = mount if below.startswith("..") else mount / below  # a group outside is not to be seen: only the mounted ones
+    here = mount if below.startswith("..") else mount / below  # a group outside the mount is not visible
     for directory in (here, *here.parents):
         try:
             yield int((directory / name).read_text())
-        except (OSError, ValueError):  # the root has no limit; "max"
+        except (OSError, ValueError):  # the root has no limit; a limit may be "max"
             pass
         if directory == mount:
             return
 
 
 def _unescaped(path: str) -> str:
-    """Decodes a path in mountinfo, where a space is written as \\040."""
+    """Decodes a path from the file mountinfo, which writes a space as \\040."""
     for code, char in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
         path = path.replace(code, char)
     return path

@@ -20,8 +20,8 @@ _ALIGNMENT = 64  # one cache line, in bytes
 def aligned_array(shape: tuple[int, ...], dtype: Any) -> Any:
     """Allocates an array aligned to 64 bytes.
 
-    numpy allocates memory that is misaligned by 16 bytes. The system needs twice as long to copy file bytes into such memory, and
-    the CPU client of JAX cannot use it without a copy.
+    numpy allocates memory that is misaligned by 16 bytes. The system takes twice as long to copy file bytes into misaligned memory.
+    The CPU client of JAX cannot use misaligned memory without a copy.
     """
     size = math.prod(shape) * numpy().dtype(dtype).itemsize
     memory = numpy().empty(size + _ALIGNMENT, dtype="uint8")
@@ -31,7 +31,7 @@ def aligned_array(shape: tuple[int, ...], dtype: Any) -> Any:
 
 def with_dlpack(array: Any) -> Any:
     """Returns the array, or a view of the array whose ``__dlpack__`` supports the dtype."""
-    if array.dtype.kind in "biufc":  # numpy exports these; ml_dtypes adds others
+    if array.dtype.kind in "biufc":  # numpy can export these kinds, but not those of ml_dtypes
         return array
     return array.view(importlib.import_module("sealpoint._dlpack_array").DlpackArray)
 

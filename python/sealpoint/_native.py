@@ -18,7 +18,7 @@ _NAMES_MAX = 3
 
 
 def backend_of(path: Path) -> str | None:
-    """Returns the name of the backend in Megatron's metadata.json, or None."""
+    """Returns the backend that Megatron's metadata.json names, or None."""
     text = _sealpoint.read_file(os.path.join(os.fsdecode(path), CONFIG), _CONFIG_SIZE_MAX_BYTES + 1)
     if text is None or len(text) > _CONFIG_SIZE_MAX_BYTES:
         return None
@@ -31,9 +31,10 @@ def backend_of(path: Path) -> str | None:
 
 
 def native_files(path: Path) -> list[str]:
-    """Returns the sorted file names of a native checkpoint in a directory.
+    """Returns the sorted names of the files in a directory that belong to a native checkpoint.
 
-    Includes metadata.json if metadata.json names a backend other than Sealpoint.
+    A native checkpoint is in Megatron's or DCP's own format. The result includes metadata.json if metadata.json names a backend
+    other than Sealpoint.
     """
     names = _paths.list_names(os.fsdecode(path))
     found = [name for name in names if _NATIVE.fullmatch(name)]

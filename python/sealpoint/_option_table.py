@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """All options of saves and loads, one row per option.
 
-``scripts/options.py`` generates from this table the keywords and dataclasses of each face, the docstrings,
-docs/reference/options.md, the binding of a saver's options, and comments of the C header. Argument checks and the comparison
-between ranks read the table at run time.
+From this table, ``scripts/options.py`` generates the keywords and dataclasses for each framework, the docstrings, and
+docs/reference/options.md. It also generates the binding of a saver's options, and comments of the C header. Argument checks and the
+comparison between ranks read the table at run time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LOAD_BUDGET_DEFAULT_BYTES = 256 << 20
 
 
 class Own(NamedTuple):
-    """Values that replace the values of the row for one call. Empty: the value of the row applies."""
+    """Values that replace the values of the row for one call. If a field is empty, the value of the row applies."""
 
     text: str = ""
     type: str = ""
@@ -77,7 +77,7 @@ class Call(NamedTuple):
     Attributes:
         place: Module and name, such as ``torch/_save.py:save``. The docstring of the function or class lists the options.
         keywords: Module and name of the TypedDict with the call's options; empty if the call has explicit parameters.
-        base: Call with options that this call accepts, too.
+        base: Name of another call. This call also accepts all options of that call.
     """
 
     place: str = ""
@@ -115,7 +115,7 @@ def _patterns(value: Any) -> Any:
 
 
 def cuts_of(value: Mapping[str, Any] | None) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """Returns the pairs of ``stored_cuts``."""
+    """Converts ``stored_cuts`` to (pattern, cuts) pairs."""
     return tuple((pattern, tuple(map(int, cuts))) for pattern, cuts in (value or {}).items())
 
 
@@ -134,24 +134,24 @@ OPTIONS: dict[str, Option] = {
     ),
     "chunk_size_bytes": Option(
         "int", CHUNK_SIZE_DEFAULT_BYTES, _rules.BYTES, "save store",
-        "Size of the chunks that are digested and compressed separately: a power of two from 4 KiB to 128 MiB, or 16 MiB "
-        "with a codec.", "bytes",
+        "Chunk size: a power of two from 4 KiB to 128 MiB. With a codec, at most 16 MiB. Each chunk is digested and "
+        "compressed separately.", "bytes",
         c=(C("sealpoint_tensor_spec", "chunk_size_bytes"),),
     ),
     "stored_cuts": Option(
         "Mapping[str, Sequence[int]] | None", None, _rules.CUTS, "save store",
-        'Boxes in which tensors are stored: maps patterns of names (``*`` matches any characters) to the extents of the boxes, '
-        'one per dimension, 0 for the whole dimension: ``{"grid.*": (64, 64, 64)}``. The first pattern that matches a tensor '
-        "applies. Regions are cut at multiples of the extents, and each box has its own chunks, so a read of a plane or a block "
-        "reads only the boxes that it touches. A pattern that matches no tensor, or a tensor with a different number of "
-        "dimensions, is an error. Default: each region is stored in row-major order.",
+        'Boxes in which tensors are stored, such as ``{"grid.*": (64, 64, 64)}``. Maps patterns of names (``*`` matches any '
+        "characters) to the extents of the boxes, one extent per dimension. Extent 0 means the whole dimension. The first "
+        "pattern that matches a tensor applies. Regions are cut at multiples of the extents. Each box has its own chunks, so a "
+        "read of a plane or a block reads only the boxes that overlap with it. A pattern is an error if it matches no tensor, "
+        "or a tensor with a different number of dimensions. Default: each region is stored in row-major order.",
         is_same=True, compared=lambda value: [[pattern, list(cuts)] for pattern, cuts in cuts_of(value)],
         saver=Saver("stored_cuts", cuts_of),
     ),
     "fingerprints": Option(
         "bool", False, _rules.BOOL, "save store",
-        "Store the fingerprint of each tensor, see ``sealpoint.fingerprint``. Costs one more pass of the processor over the "
-        "tensors. Readers of release 1.0.0 ignore fingerprints.", is_same=True,
+        "Store the fingerprint of each tensor; see ``sealpoint.fingerprint``. This costs one more pass of the processor over "
+        "the tensors. Readers of release 1.0.0 ignore fingerprints.", is_same=True,
         saver=Saver("fingerprints"),
     ),
     "blob_size_max_bytes": Option(
@@ -173,7 +173,7 @@ OPTIONS: dict[str, Option] = {
     ),
     "provenance": Option(
         "Provenance | None", None, "provenance", f"{_SAVES} torch.dcp.StorageWriter",
-        'Additional facts to store, such as {"metric.loss": 1.25}. They are stored as strings; numbers are converted by '
+        'Additional facts to store, such as {"metric.loss": 1.25}. Values are stored as strings; numbers are converted by '
         "``repr``.",
     ),
     "allow_empty": Option(
@@ -181,34 +181,35 @@ OPTIONS: dict[str, Option] = {
     ),
     "allow_fallback": Option(
         "bool", False, _rules.BOOL, _SAVES,
-        "Save into the series even if the marker of an existing checkpoint is damaged or has a different format version. That "
-        "checkpoint might be newer than all readable ones; the new checkpoint follows the readable ones. If False, such a "
-        "marker raises its error.", is_same=True,
+        "Save into the series even if the marker of an existing checkpoint is damaged or has a different format "
+        "version. The new checkpoint then follows the newest readable checkpoint, although the unreadable one "
+        "might be newer. If False, such a marker is an error.", is_same=True,
     ),
     "process_group": Option(
         "dist.ProcessGroup | None", None, "framework", "torch.save torch.dcp.StorageWriter torch.load",
         "Ranks that save together. Default: all ranks. Messages use a private gloo group.",
-        own={"torch.dcp.StorageWriter": Own("As passed to DCP. Default: all ranks.")},
+        own={"torch.dcp.StorageWriter": Own("Must be the group passed to DCP. Default: all ranks.")},
     ),
     "no_dist": Option(
         "bool", False, _rules.BOOL, "torch.save torch.dcp.StorageWriter",
-        "Save the state of this process alone; other processes do not make the call.",
-        own={"torch.dcp.StorageWriter": Own("As passed to DCP: this process saves alone.")},
+        "Save only the state of this process. Other processes do not call the function.",
+        own={"torch.dcp.StorageWriter": Own("Must be equal to ``no_dist`` passed to DCP. If True, this process saves alone.")},
     ),
     "compare_replicas": Option(
         "bool", True, _rules.BOOL, "torch.save store torchtitan",
-        "Compare digests of replicated values. If False, the copy of the first rank is stored without comparison, which saves "
+        "Compare digests of replicated values. If False, the copy of the first rank is stored without comparison, which avoids "
         "one pass over the memory of these values.", is_same=True, saver=Saver("compare_replicas"),
         c=(C("sealpoint_saver_options", "compare_replicas", "require replicas to hold the same bytes"),),
         own={"megatron.enable": Own(
-            "Compare all replicas of a tensor, and let the ranks that hold them each write a part. If False, the main "
-            "replicas are stored.")},
+            "Compare all replicas of a tensor, and divide the writing among the ranks that have a replica. If False, only "
+            "the main replica of each tensor is stored, without comparison.")},
     ),
     "first_rank": Option(
         "Sequence[str]", (), _rules.PATTERNS, "torch.save torch.Checkpointer",
-        'Patterns (``*`` matches any characters) of tensors that may differ between ranks, such as "*.running_mean". For each of '
-        "these tensors, the copy of the first rank that has it is stored without comparison. Buffers of DistributedDataParallel "
-        "modules passed as objects are treated the same way, because torch lets them differ between forward passes.",
+        'Patterns (``*`` matches any characters) of tensors that may differ between ranks, such as "*.running_mean". For each '
+        "of these tensors, the copy of the first rank that has it is stored without comparison. If a DistributedDataParallel "
+        "module is passed as an object, its buffers are treated in the same way, because torch lets buffers differ between "
+        "forward passes.",
         is_same=True, compared=list,
     ),
     "allow_pickle": Option(
@@ -228,11 +229,12 @@ OPTIONS: dict[str, Option] = {
         Rule(_is_frozen, lambda value: not isinstance(value, str) or value == "learned",
              "a sequence of patterns of names, or 'learned'"),
         "torch.save store torchtitan",
-        "Patterns (``*`` matches any characters) of tensors that rarely change, such as an untrained base model. A tensor that "
-        "is equal to the one in the preceding checkpoint is linked from that checkpoint instead of being written. In a series, "
-        "the preceding checkpoint is the newest one; outside a series, it is the checkpoint passed as ``parent``, which must "
-        'include the location. "learned" detects unchanged tensors by comparing digests at saves 1, 2, 4, 8 and so on of this '
-        "process; each comparison costs one pass over the memory. See docs/reference/durability.md.",
+        "Patterns (``*`` matches any characters) of tensors that rarely change, such as an untrained base model. If such a "
+        "tensor is equal to the tensor in the preceding checkpoint, the save links the stored tensor instead of writing it "
+        "again. In a series, the preceding checkpoint is the newest one. Outside a series, it is the checkpoint passed as "
+        '``parent``, which must then include the directory. "learned" detects unchanged tensors by comparing digests. The '
+        "comparison runs at saves 1, 2, 4, 8 and so on of this process, and costs one pass over the memory each time. See "
+        "docs/reference/durability.md.",
         is_same=True, compared=_patterns, saver=Saver("learn_frozen", lambda value: value == "learned"),
         own={
             "torch.dcp.StorageWriter": Own(
@@ -253,19 +255,20 @@ OPTIONS: dict[str, Option] = {
     ),
     "staged": Option(
         "Path | None", None, "path", f"{_STAGED} megatron.enable torchtitan",
-        "Directory on a node-local disk; may differ between ranks. The save is committed there, across the disks of all nodes, "
-        "and then copied to ``path`` in the background. See ``wait_for_promotions`` and ``resume_promotions``.",
+        "Directory on a node-local disk; may differ between ranks. The save is first committed across the local disks of all "
+        "nodes, and then copied to ``path`` in the background. See ``wait_for_promotions`` and ``resume_promotions``.",
         is_same=True, compared=lambda value: value is not None,
         own={
             "megatron.enable": Own(
-                "Directory on a node-local disk; may differ between ranks. A save is committed there, in a subdirectory for its "
-                "run, and copied to Megatron's directory in the background. A load first finishes the promotions of an earlier "
-                "job, so all ranks must call it. If a promotion fails, the error is logged, and the next save tries the "
-                "promotion again."),
+                "Directory on a node-local disk; may differ between ranks. A save is first committed in this directory, in a "
+                "subdirectory for its run. It is then copied to Megatron's directory in the background. A load first finishes "
+                "the promotions of an earlier job, so all ranks must load. If a promotion fails, the error is logged, and the "
+                "next save tries the promotion again."),
             "torchtitan": Own(
-                "Directory on a node-local disk. A save is committed there, in a subdirectory for its folder, and then copied to "
-                "the folder in the background. ``load`` first finishes the promotions of an earlier job. If a promotion fails, "
-                "the error is logged, and the next save tries the promotion again.", "str | None"),
+                "Directory on a node-local disk. A save is first committed in this directory, in a subdirectory "
+                "for its folder. It is then copied to the folder in the background. ``load`` first finishes the "
+                "promotions of an earlier job. If a promotion fails, the error is logged, and the next save "
+                "tries the promotion again.", "str | None"),
         },
     ),
     "keep_local": Option(
@@ -274,14 +277,14 @@ OPTIONS: dict[str, Option] = {
     ),
     "unpromoted_max": Option(
         "int", 3, _rules.c_integer(1), _STAGED,
-        "Maximum number of staged saves awaiting promotion, including this save. When the limit is reached, the save waits up to "
-        "``unpromoted_wait`` seconds for a promotion to end (``save_async`` waits in the background). If none ends, the save "
-        "fails with NoSpaceError, which names the pending promotions, their age and their errors.",
+        "Maximum number of staged saves awaiting promotion, including this save. When the limit is reached, the save waits up "
+        "to ``unpromoted_wait`` seconds for a promotion to end (``save_async`` waits in the background). If no promotion ends, "
+        "the save fails with NoSpaceError. This error lists the pending promotions with their ages and errors.",
         is_same=True, saver=Saver("unpromoted_max"),
     ),
     "unpromoted_wait": Option(
         "float", 60.0, Rule(_rules.is_number, lambda value: 0 <= value < 1e9, "seconds of at least 0 and below 1e9"), _STAGED,
-        "Maximum time to wait at the limit ``unpromoted_max``, in seconds. At most half of ``deadline``.", "seconds",
+        "Maximum time in seconds that a save waits when ``unpromoted_max`` is reached. At most half of ``deadline``.", "seconds",
         is_same=True, compared=float,
         saver=Saver("unpromoted_wait"),
     ),
@@ -296,7 +299,7 @@ OPTIONS: dict[str, Option] = {
         "``Contract``.", is_same=True,
     ),
     "partial": Option(
-        "bool", False, _rules.BOOL, "jax.load", "Allow stored names that ``like`` does not have.", is_same=True,
+        "bool", False, _rules.BOOL, "jax.load", "Allow the checkpoint to have names that ``like`` does not have.", is_same=True,
     ),
     "optimizer_regions": Option(
         "bool", True, _rules.BOOL, "megatron.enable",
@@ -305,12 +308,13 @@ OPTIONS: dict[str, Option] = {
     ),
     "replace": Option(
         "bool", False, _rules.BOOL, "megatron.enable torchtitan",
-        "A save first removes an existing checkpoint from its directory, including a ``torch_dist`` checkpoint, unless a KEEP "
-        "file pins it. If False, a save removes only checkpoints that this run saved after the iteration in Megatron's tracker, "
-        "so that a killed or rolled back job can continue; any other checkpoint raises AlreadyExistsError.",
+        "If its directory already has a checkpoint, a save first removes this checkpoint, even in the format ``torch_dist``. A "
+        "checkpoint pinned by a KEEP file is not removed. If False, a save removes only checkpoints that this run saved after "
+        "the iteration in Megatron's tracker. A killed or rolled back job can thus continue. Any other checkpoint raises "
+        "AlreadyExistsError.",
         own={"torchtitan": Own(
-            "Replace an existing step, including a DCP checkpoint, unless a KEEP file pins it. If False, replace only steps that "
-            "follow the step from which this run resumed, for example after a rollback; any other step raises "
+            "Replace an existing step, including a DCP checkpoint, unless a KEEP file pins it. If False, replace only steps "
+            "that follow the step from which this run resumed, for example after a rollback. Any other existing step raises "
             "AlreadyExistsError.")},
     ),
     "convert": Option(
@@ -330,8 +334,8 @@ OPTIONS: dict[str, Option] = {
     ),
     "all_ranks": Option(
         "bool", False, _rules.BOOL, "torch.load torch.Checkpointer.resume",
-        "Fill each ``per_rank`` place with the list of the values of all ranks that saved, in rank order, regardless of the "
-        "number of loading ranks, so that the program can redistribute the values. Tensors in the list are new and on the CPU.",
+        "Fill each ``per_rank`` place with a list of the values of all ranks that saved, in rank order. The program can then "
+        "redistribute the values over any number of loading ranks. Tensors in the list are new and on the CPU.",
         is_same=True,
     ),
     "rename": Option(
@@ -355,29 +359,31 @@ OPTIONS: dict[str, Option] = {
     ),
     "verify_arrival": Option(
         "bool", False, _rules.BOOL, "torch.load torch.Checkpointer.resume",
-        "After the load, compute the fingerprints of the tensors on all ranks, and compare their sums with the stored ones. "
-        "Detects elements that changed between the verified file and the memory of the state. Needs a save with "
-        "``fingerprints``, no conversion, and ranks that together fill each element once (replicas count once).",
+        "After the load, compute the fingerprints of the tensors on all ranks, and compare their sums with the stored "
+        "fingerprints. This detects elements that changed between the verified file and the memory of the state. The save must "
+        "have used ``fingerprints``, and the load must not convert elements. The ranks together must fill each element once "
+        "(replicas count once).",
         is_same=True,
     ),
     "deadline": Option(
         "float | None", DEADLINE_DEFAULT_SECONDS, _rules.SECONDS, f"torch.save store {_LOADS}",
-        "Timeout in seconds for one exchange with the other ranks. None: no timeout.", "seconds", is_same=True,
+        "Timeout in seconds for each exchange with the other ranks. None: no timeout.", "seconds", is_same=True,
         compared=_seconds, saver=Saver("deadline"), c=(C("sealpoint_saver_options", "deadline_ms", "for one exchange"),),
     ),
     "background_deadline": Option(
         "float | None", BACKGROUND_DEADLINE_DEFAULT_SECONDS, _rules.SECONDS,
         "torch.save_async torch.Checkpointer jax.save_async megatron.enable",
-        "Timeout in seconds for the save after this call has returned. None: no timeout.", "seconds", is_same=True,
-        compared=_seconds, saver=Saver("background_deadline"),
+        "Timeout in seconds for the part of the save that runs after the call has returned. None: no timeout.", "seconds",
+        is_same=True, compared=_seconds, saver=Saver("background_deadline"),
         c=(C("sealpoint_saver_options", "background_deadline_ms", "for a background save"),),
     ),
     "memory_budget_bytes": Option(
         "int | None", None, _rules.or_none(_rules.SOME_BYTES, _rules.SOME_BYTES.expected), f"torch.save store torch.load {_LOADS}",
-        "Staging memory, fixed by the first save of this group. Default: at most a quarter of the memory available to this "
-        "process (on the machine or in its control group), divided by the number of ranks on the machine.", "bytes",
+        "Size of the staging memory. The first save of a group fixes this size. Default: at most a quarter of the "
+        "memory available to this process, divided by the number of ranks on the machine. A control group may limit "
+        "the available memory.", "bytes",
         own={
-            "torch.dcp.StorageWriter": Own("Staging memory, fixed by the first save of the process group."),
+            "torch.dcp.StorageWriter": Own("Size of the staging memory. The first save of the process group fixes this size."),
             "torch.load": Own("Maximum staging memory per rank. Default: 256 MiB.", "int", LOAD_BUDGET_DEFAULT_BYTES),
             "torch.dcp.StorageReader": Own("", "int", LOAD_BUDGET_DEFAULT_BYTES),
             "jax.load": Own("", "int", LOAD_BUDGET_DEFAULT_BYTES),

@@ -17,12 +17,12 @@ from sealpoint import _sealpoint
 from sealpoint._errors import UnsupportedError
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-# Also "simplecache::s3://…" of fsspec, and "s3:/…", which pathlib makes of "s3://…".
+# Also matches "simplecache::s3://…" of fsspec, and "s3:/…", the form to which pathlib changes "s3://…".
 _URL = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]+::)*([A-Za-z][A-Za-z0-9+.-]+):/")
-# What sealpoint/storage/obstore.py is registered for.
+# URL schemes for which sealpoint/storage/obstore.py is registered.
 OBSTORE_SCHEMES = ("s3", "gs", "az", "abfs", "abfss")
 _registered: set[str] = set()
-# Register the stores of those, once obstore is there.
+# Functions that register the stores of these schemes, if obstore can be imported.
 default_stores: list[Callable[[], None]] = []
 
 
@@ -90,7 +90,7 @@ def sizes_of(path: str) -> dict[str, int]:
 
 
 def kind_of(path: str) -> str | None:
-    """Returns "file", "directory", "link" (its target does not exist) or "other", or None if the path does not exist."""
+    """Returns "file", "directory", "link" (a link without a target) or "other", or None if the path does not exist."""
     found = _sealpoint.stat_path(path)
     return None if found is None else found[0]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Progress line for notebooks, in which stderr is not a terminal but the user sees it."""
+"""Progress line for notebooks. In a notebook, stderr is not a terminal, but the user sees its output."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 
 def line_of_notebook() -> Callable[[str, int, int], None] | None:
-    """Returns a callback that writes a progress line in a notebook, or None outside of notebooks."""
+    """Returns a callback that writes a progress line in a notebook. Returns None outside of notebooks."""
     stream = sys.stderr
     if stream is None or not type(stream).__module__.startswith("ipykernel."):
         return None

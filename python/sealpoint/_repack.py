@@ -28,7 +28,7 @@ class RepackReport(NamedTuple):
     raw_bytes: int
     total_bytes: int  # total size of the blobs
     is_identical: bool  # a byte-identical copy, not a new checkpoint
-    was_committed: bool  # an earlier call had already made it
+    was_committed: bool  # an earlier call had already committed the checkpoint
 
 
 class ThinReport(NamedTuple):
@@ -40,7 +40,7 @@ class ThinReport(NamedTuple):
 
 
 class RepairedBlob(NamedTuple):
-    """The repair of one blob: the location with an intact copy, or None, and the errors of the locations tried before it."""
+    """Result for one blob: the location of an intact copy, or None, and the errors of the locations that were tried first."""
 
     id: str
     size_bytes: int
@@ -77,7 +77,7 @@ class FormKeywords(TypedDict, total=False):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Form:
-    """The form of a new checkpoint, as one value."""
+    """The keywords of ``FormKeywords`` as one value."""
 
     codec: Codec | None = None
     codec_level: int = 1
@@ -114,10 +114,10 @@ def copy(
 ) -> RepackReport:
     """Copies a checkpoint from any storage to any other. Every chunk is verified when it is read.
 
-    If the call neither selects nor re-encodes anything, the copy is the same checkpoint, byte for byte. If it selects or
-    re-encodes, the copy is a new attempt with the selected content, the same step and sequence, and ``repack.from`` in its
+    If the call neither selects nor re-encodes anything, the copy is the same checkpoint, byte for byte. Otherwise, the copy is a
+    new attempt with the selected content. It has the step and the sequence of the source, and the entry ``repack.from`` in its
     provenance. Do not put such a copy into the series of its source, because this would create a fork. The copy appears atomically.
-    If the process is killed, repeat the call: it resumes or starts again. One process calls it.
+    If the process is killed, repeat the call; the repeated call resumes or restarts the copy. One process calls this function.
 
     Args:
         source: Directory of a checkpoint, as for ``sealpoint.open``.
@@ -172,27 +172,27 @@ def merge(
     provenance: Provenance | None = None,
     **form: Unpack[FormKeywords],
 ) -> RepackReport:
-    """Merges checkpoints with any layouts into one checkpoint, with the weighted averages or the union of their tensors.
+    """Merges checkpoints into one checkpoint, which contains the weighted averages or the union of their tensors.
 
-    One process calls it. Returns a RepackReport.
+    The checkpoints may have any layouts. One process calls this function. Returns a RepackReport.
 
     Args:
         sources: Directories of checkpoints.
         destination: Directory of the new checkpoint, created if missing.
         mode: "average" requires the same tensors in all sources. Floating-point and complex tensors are averaged; all other tensors
             must be equal. "union" takes all tensors. A tensor that is in several sources must be equal in these sources.
-        weights: One weight per source. The weights are not normalized. Default: 1/n each, for n sources.
+        weights: One weight per source. The weights are not normalized. Default: 1/n for each of n sources.
         accumulate: Dtype of the sum w[0] * x[0] + w[1] * x[1] + …. The sum is computed from left to right, and then rounded to the
             dtype of the tensor. f64 and c128 are always summed in f64.
         first_objects: Take each object from the first source that has the object. If False, an object that differs between sources
             is an error.
         step: Training step. Default: the step of the first source.
-        provenance: As for ``save``. ``repack.from`` names the sources.
+        provenance: As for ``save``. The additional entry ``repack.from`` names the sources.
         form: ``codec``, ``codec_level``, ``chunk_size_bytes``, ``blob_count``, ``blob_size_max_bytes``, ``threads``,
             ``memory_budget_bytes``, ``dry_run`` and ``progress`` as for ``copy``.
 
     Raises:
-        MismatchError: a tensor or object differs between sources. The error names it.
+        MismatchError: a tensor or object differs between sources. The error names the tensor or object.
         Error: as for ``copy``.
 
     Examples:
@@ -226,15 +226,15 @@ def thin(
     remove_source: bool = False,
     **form: Unpack[FormKeywords],
 ) -> ThinReport:
-    """Makes a new checkpoint without some tensors and objects of a checkpoint. Optionally deletes the source.
+    """Copies a checkpoint without some of its tensors and objects. Optionally deletes the source.
 
-    One process calls it. Returns a ThinReport with the path of the new checkpoint.
+    One process calls this function. Returns a ThinReport with the path of the new checkpoint.
 
     Args:
         path: Directory of a checkpoint.
         drop: Patterns of names, such as "optimizer.*".
         destination: Directory of the new checkpoint. Default: next to the source, with the suffix "-thin".
-        remove_source: Delete the source once the new checkpoint is durable, as ``Series.delete`` does. The newest
+        remove_source: Delete the source after the new checkpoint is durable, as ``Series.delete`` does. The newest
             checkpoint of a series cannot be deleted.
         form: ``codec``, ``codec_level``, ``chunk_size_bytes``, ``blob_count``, ``blob_size_max_bytes``, ``threads``,
             ``memory_budget_bytes``, ``dry_run`` and ``progress`` as for ``copy``.
@@ -267,13 +267,13 @@ def repair(
 ) -> RepairReport:
     """Builds an intact checkpoint from a damaged one and its copies.
 
-    Each file is taken from the first location that has it intact.
+    Each file is taken from the first location that has an intact copy of the file.
 
     The damaged checkpoint and its copies are not changed.
 
     Args:
         path: Directory of the damaged checkpoint.
-        replicas: Other directories with some of the checkpoint's files. They need not be complete checkpoints.
+        replicas: Other directories with some files of the checkpoint. These directories need not be complete checkpoints.
         destination: New directory. If a blob is lost, the directory receives all other blobs, and a later call with an additional
             replica resumes the repair.
         rebuild_index: If no location has the index, rebuild the index from the blobs. This requires that all blobs of the attempt

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints that may be replaced, in directories with names that a framework chooses.
+"""Decides which checkpoints may be replaced, if a framework chooses the directory names.
 
-A training job saves to the same directories again if it was rolled back, or if it was killed after a commit but before the
-framework recorded the checkpoint. The job may replace its own checkpoints in these directories if they follow the checkpoint from
-which it resumed.
+After a rollback, a training job saves to the same directories again. The same happens if a job was killed after a commit, but
+before the framework recorded the checkpoint. The resumed job may replace its own checkpoints in these directories, if they follow
+the checkpoint from which it resumed.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from sealpoint._errors import AlreadyExistsError, Error
 from sealpoint._native import MARKER, native_files, some
 from sealpoint._series import Series
 
-# Provenance entry with the replaced checkpoints of a checkpoint and its predecessors, as "attempt:parent", newest first.
-# Successors of a replaced checkpoint are thereby still known to belong to this training.
+# Provenance entry that lists the checkpoints that a checkpoint and its predecessors replaced, as "attempt:parent", newest first.
+# With this entry, successors of a replaced checkpoint are still recognized as checkpoints of this training run.
 REPLACED = "lineage.replaced"
 _REPLACED_MAX = 256
 _NOTE_SIZE_MAX_BYTES = _REPLACED_MAX * 66
@@ -32,7 +32,7 @@ class Run:
         self.resumed: tuple[str, int] | None = None
         self.loaded: set[str] = set()
         self.saved: set[str] = set()
-        self.on_their_way: set[str] = set()  # directories with a checkpoint committed on local disks
+        self.on_their_way: set[str] = set()  # directories of staged checkpoints that are not promoted yet
 
     def note_load(self, attempt: str, sequence: int, directory: str) -> None:
         self.latest, self.resumed = (attempt, sequence, directory), (attempt, sequence)
@@ -49,7 +49,7 @@ def removal_of(directory: str) -> str:
 
 
 def remove_replaceable(directory: str, run: Run, *, replace: bool, obstacle: str | None, way_out: str) -> list[str]:
-    """Removes the checkpoint in a directory if it may be replaced. One process calls it.
+    """Removes the checkpoint in a directory if the checkpoint may be replaced. One process calls this function.
 
     Args:
         replace: Remove any checkpoint, including a native checkpoint, unless a KEEP file pins it.
@@ -88,7 +88,7 @@ def remove_replaceable(directory: str, run: Run, *, replace: bool, obstacle: str
         )
     entry = found[0]
     replaced = [f"{entry.attempt}:{entry.parent or ''}", *before.get(str(entry.attempt), [])][:_REPLACED_MAX]
-    # The only record of the removed checkpoint if the process is killed before the next commit.
+    # If the process is killed before the next commit, this file is the only record of the removed checkpoint.
     _sealpoint.write_file(f"{directory}/{_directories.NOTE}", " ".join(replaced).encode())
     _directories.remove(directory)
     return replaced
@@ -108,8 +108,8 @@ def _why_not(
 ) -> str | None:
     """Explains why a checkpoint must be kept.
 
-    Returns None if the checkpoint may be replaced, because it follows the checkpoint from which this run resumed, in the same
-    lineage.
+    Returns None if the checkpoint may be replaced. In this case it follows, in the same lineage, the checkpoint from which this run
+    resumed.
     """
     if entry.verdict != "committed":
         return "its marker is void" if entry.is_void else f"its marker is {entry.verdict}"
@@ -134,7 +134,8 @@ def _why_not_of_the_run(
 ) -> str | None:
     """Explains why a run that has resumed or saved must not replace a checkpoint.
 
-    It must follow the checkpoint from which the run resumed, and another complete checkpoint must remain.
+    Returns None if the checkpoint follows one that the run resumed from or saved, and if another complete checkpoint of the run
+    remains.
     """
     def pairs(attempt: str) -> list[tuple[str, str | None]]:
         return [(item.partition(":")[0], item.partition(":")[2] or None) for item in before.get(attempt, [])]
@@ -142,7 +143,7 @@ def _why_not_of_the_run(
     parents = dict(pair for attempt in before for pair in pairs(attempt))
     parents.update({str(item.attempt): item.parent for item in entries if item.verdict == "committed"})
     known = run.saved if run.resumed is None else run.saved | {run.resumed[0]}
-    # Successors of a checkpoint that a known one replaced also count as successors of the known one.
+    # A known checkpoint may have replaced another one. Successors of the replaced one count as successors of the known one.
     roots = known | {attempt for item in known for attempt, _ in pairs(item)}
     at, seen = entry.attempt, set[str]()
     while at is not None and at not in roots and at not in seen:
@@ -161,7 +162,7 @@ def _why_not_of_the_run(
         except Error as error:
             problems.append(str(error))
     if not stays and run.resumed is None:
-        return None  # the only one saved by this run
+        return None  # this is the only checkpoint that this run saved
     return "no other checkpoint that this run resumed from or saved is complete" + "".join(f": {problem}" for problem in problems)
 
 
@@ -175,7 +176,7 @@ def _replaced_before(entries: list[_sealpoint.SeriesEntry]) -> dict[str, list[st
             with open_checkpoint(entry.path, check_files=False) as checkpoint:
                 found[str(entry.attempt)] = checkpoint.provenance.get(REPLACED, "").split()
         except Error:
-            continue  # a damaged one proves nothing
+            continue  # a damaged checkpoint proves nothing
     return found
 
 

@@ -70,7 +70,7 @@ class Rule(NamedTuple):
 
 
 class Parsed(NamedTuple):
-    """The rule for a value whose form is checked by the function that parses it."""
+    """Rule for a value that is checked by the function that parses it."""
 
     parse: Callable[[str, Any], Any]
 

@@ -17,16 +17,19 @@ from sealpoint._option_table import BLOB_SIZE_MAX_DEFAULT_BYTES, CHUNK_SIZE_DEFA
 Codec = Literal["none", "zstd", "bytesplit+zstd"]
 # Patterns of tensors that rarely change, or "learned" to detect them.
 Frozen = Sequence[str] | Literal["learned"]
-# The preceding checkpoint: the object, the result of its save, or (attempt, sequence[, directory]).
+# The preceding checkpoint: a Checkpoint object, the result of a save, or (attempt, sequence[, directory]).
 Parent = Checkpoint | _sealpoint.CommitInfo | tuple[str, int] | tuple[str, int, str] | None
 
 _engine: tuple[int, _sealpoint.Engine] | None = None
 
 
 def default_engine() -> _sealpoint.Engine:
-    """Returns the engine (threads and at most 256 MiB of staging memory) that all saves of this process share. Created lazily."""
+    """Returns the engine that all saves of this process share. The first call creates it.
+
+    The engine has threads and at most 256 MiB of staging memory.
+    """
     global _engine
-    if _engine is None or _engine[0] != os.getpid():  # a forked child creates its own
+    if _engine is None or _engine[0] != os.getpid():  # a forked child creates its own engine
         _engine = (os.getpid(), _sealpoint.Engine())
     return _engine[1]
 
@@ -67,38 +70,38 @@ def save(
 
     Args:
         tensors: Maps names to numpy arrays, or to objects with the buffer protocol or ``__dlpack__``, such as torch
-            tensors. Any strides. Other threads must not change the arrays during the call, or the checkpoint may mix
-            old and new values. If the array type lacks a dtype such as bf16, pass (array, name of the dtype in the
-            specification); the array then has integers of the same size, or bytes with an additional last axis of that
-            size.
+            tensors. Any strides are allowed. Other threads must not change the arrays during the call, because the
+            checkpoint could then mix old and new values. If the array type lacks a dtype such as bf16, pass (array,
+            name of the dtype in the specification). Such an array contains integers of the same size as the dtype, or
+            bytes with an additional last axis of this size.
         path: Directory of the new checkpoint, created if missing. With ``series``, directory of the series. ``~`` is
             expanded; URLs are not supported.
         objects: Maps names to bytes, or to (bytes, media type).
-        mesh: Names and sizes of mesh axes. Provenance only.
-        engine: Staging memory and threads. Default: shared by all saves of the process.
+        mesh: Names and sizes of mesh axes. They are only recorded, and have no effect on the save.
+        engine: Staging memory and threads. Default: the engine that all saves of the process share.
         codec: Compression: "none", "zstd" or, for floating-point numbers, "bytesplit+zstd".
         codec_level: Compression level of zstd.
-        chunk_size_bytes: Size of the chunks that are digested and compressed separately: a power of two from 4 KiB to
-            128 MiB, or 16 MiB with a codec.
-        stored_cuts: Boxes in which tensors are stored: maps patterns of names (``*`` matches any characters) to the
-            extents of the boxes, one per dimension, 0 for the whole dimension: ``{"grid.*": (64, 64, 64)}``. The first
-            pattern that matches a tensor applies. Regions are cut at multiples of the extents, and each box has its own
-            chunks, so a read of a plane or a block reads only the boxes that it touches. A pattern that matches no
-            tensor, or a tensor with a different number of dimensions, is an error. Default: each region is stored in
-            row-major order.
-        fingerprints: Store the fingerprint of each tensor, see ``sealpoint.fingerprint``. Costs one more pass of the
-            processor over the tensors. Readers of release 1.0.0 ignore fingerprints.
+        chunk_size_bytes: Chunk size: a power of two from 4 KiB to 128 MiB. With a codec, at most 16 MiB. Each chunk is
+            digested and compressed separately.
+        stored_cuts: Boxes in which tensors are stored, such as ``{"grid.*": (64, 64, 64)}``. Maps patterns of names
+            (``*`` matches any characters) to the extents of the boxes, one extent per dimension. Extent 0 means the
+            whole dimension. The first pattern that matches a tensor applies. Regions are cut at multiples of the
+            extents. Each box has its own chunks, so a read of a plane or a block reads only the boxes that overlap with
+            it. A pattern is an error if it matches no tensor, or a tensor with a different number of dimensions.
+            Default: each region is stored in row-major order.
+        fingerprints: Store the fingerprint of each tensor; see ``sealpoint.fingerprint``. This costs one more pass of
+            the processor over the tensors. Readers of release 1.0.0 ignore fingerprints.
         blob_size_max_bytes: Maximum size of a file. Default: 64 GiB.
         step: Training step. Required if ``series`` is true.
         series: Save into a new subdirectory ``step-...`` of this series. The newest checkpoint in the series becomes
             the parent.
         parent: Preceding checkpoint, if the new checkpoint is not saved into a series.
-        provenance: Additional facts to store, such as {"metric.loss": 1.25}. They are stored as strings; numbers are
+        provenance: Additional facts to store, such as {"metric.loss": 1.25}. Values are stored as strings; numbers are
             converted by ``repr``.
         allow_empty: Allow a checkpoint without tensors and objects.
         allow_fallback: Save into the series even if the marker of an existing checkpoint is damaged or has a different
-            format version. That checkpoint might be newer than all readable ones; the new checkpoint follows the
-            readable ones. If False, such a marker raises its error.
+            format version. The new checkpoint then follows the newest readable checkpoint, although the unreadable one
+            might be newer. If False, such a marker is an error.
         progress: As for ``sealpoint.Checkpoint.read``.
 
     Raises:
@@ -154,9 +157,9 @@ def save(
 class BlobWriter:
     """Writes tensors and objects of one process into blobs, without a communicator.
 
-    Send the summaries that ``finish`` returns to one process, by any means; that process calls ``commit``. As a context manager,
-    the writer removes its files if the block raises an exception or did not call ``finish``, unless a checkpoint might need the
-    files. A call during a call of another thread raises InvalidArgumentError. A writer cannot be used in a forked child.
+    Send the summaries that ``finish`` returns to one process, by any means. This process then calls ``commit``. The writer is a
+    context manager. If the block raises an exception or does not call ``finish``, the writer removes its files, unless a checkpoint
+    might need them. Concurrent calls from several threads raise InvalidArgumentError. A writer cannot be used in a forked child.
 
     Examples:
         >>> import numpy, sealpoint
@@ -181,11 +184,11 @@ class BlobWriter:
 
         Args:
             directory: Created if missing.
-            attempt: Id from ``new_attempt`` that all writers and the commit share. None: not known yet.
+            attempt: Id from ``new_attempt`` that all writers and the commit share. None: the id is not known yet.
             step: Training step.
             size_max_bytes: Maximum size of a blob. Default: 64 GiB.
             fingerprints: Store the fingerprints of the tensors, as for ``save``.
-            engine: Staging memory and threads. Default: shared by all saves of the process.
+            engine: Staging memory and threads. Default: the engine that all saves of the process share.
         """
         check(attempt=attempt, step=step, size_max_bytes=size_max_bytes, fingerprints=fingerprints, engine=engine)
         self._path = path_of(directory, "directory")
@@ -212,7 +215,7 @@ class BlobWriter:
     ) -> None:
         """Stores a tensor, or the part of a tensor that this process holds. Not collective.
 
-        The array may change after the call.
+        The caller may change the array after the call.
 
         Args:
             name: Name of the tensor.
@@ -223,10 +226,10 @@ class BlobWriter:
             run: (begin, end): the array contains only these elements of the box, in row-major order. Default: all
                 elements of the box.
             codec, codec_level, chunk_size_bytes: As for ``save``.
-            group: Tensors of different groups go into different blobs.
-            placement: Placement of the tensor on the mesh. Provenance only.
+            group: Tensors of different groups are stored in different blobs.
+            placement: Placement of the tensor on the mesh. It is only recorded, and has no effect on the save.
 
-        ``commit`` detects holes and overlaps.
+        ``commit`` detects holes and overlaps between the parts of a tensor.
 
         Raises:
             InvalidArgumentError: an argument is invalid.
@@ -253,7 +256,7 @@ class BlobWriter:
         self._writer.add(name, array, where, encoding, group, labels)
 
     def add_object(self, name: str, value: Any, *, codec: Codec = "none") -> None:
-        """Stores an object. Exactly one of a checkpoint's writers must store it.
+        """Stores an object. Exactly one writer of a checkpoint must store the object.
 
         Args:
             name: Name of the object.
@@ -313,7 +316,7 @@ def commit(
     allow_empty: bool = False,
     progress: Progress = None,
 ) -> _sealpoint.CommitInfo:
-    """Commits the blobs with these summaries as one checkpoint. Atomic. Exactly one process calls it.
+    """Commits the blobs with these summaries as one checkpoint. The commit is atomic. Exactly one process calls this function.
 
     Args:
         directory: Directory of the blobs.
@@ -322,15 +325,16 @@ def commit(
         step, parent, provenance, mesh, allow_empty, progress: As for ``save``.
 
     Raises:
-        InvalidArgumentError: the parts of a tensor leave holes or overlap, or its descriptions differ. The error names the tensor.
+        InvalidArgumentError: the parts of a tensor leave holes or overlap, or the writers describe the tensor differently. The
+            error names the tensor.
         AlreadyExistsError: the directory already has a checkpoint.
         IncompleteError: a blob is missing or too short.
         CorruptError: a summary is damaged.
         NoSpaceError: the storage is full.
         IoError: the storage failed.
 
-    Returns a CommitInfo. After an error the checkpoint does not exist, unless the error's ``unknown_outcome`` is true. The blobs
-    are kept.
+    Returns a CommitInfo. After an error the checkpoint does not exist, unless the error's ``unknown_outcome`` is true. An error
+    leaves the blobs in place.
 
     Examples:
         >>> import numpy, sealpoint
@@ -398,7 +402,7 @@ def list_blobs(directory: Path) -> list[str]:
 def new_attempt() -> str:
     """Returns a new random attempt id of 32 hexadecimal digits.
 
-    One process calls it and sends the id to the other processes. Raises nothing.
+    Call this function in one process, and send the id to the other processes. Raises nothing.
 
     Examples:
         >>> import sealpoint

@@ -21,11 +21,11 @@ _log = logging.getLogger("sealpoint")
 class SaveFuture(concurrent.futures.Future[_sealpoint.CommitInfo]):
     """A save that runs in the background, and completes without further calls.
 
-    ``result()`` waits, ``done()`` polls, and ``add_done_callback()`` calls back on a thread of this object. The outcome is the same
-    on all ranks, but may become known at a different time on each rank. Training can continue after a failed save. At normal exit
-    the process waits for the save. If no call reported the error of a failed save, the error is logged (logger "sealpoint", level
-    ERROR) when the object is garbage-collected or the process exits. No method is collective. In a forked child all methods raise
-    InvalidArgumentError.
+    ``result()`` waits, ``done()`` polls, and ``add_done_callback()`` runs a callback on a thread of this object. The outcome is the
+    same on all ranks, but may become known at a different time on each rank. Training can continue after a failed save. At normal
+    exit the process waits for the save. If no call has reported the error of a failed save, the error is logged (logger
+    "sealpoint", level ERROR). This happens when the object is garbage-collected or the process exits. No method is collective. In a
+    forked child all methods raise InvalidArgumentError.
     """
 
     def __init__(
@@ -44,11 +44,11 @@ class SaveFuture(concurrent.futures.Future[_sealpoint.CommitInfo]):
         super().__init__()
         self.set_running_or_notify_cancel()
         self._pending: _sealpoint.PendingSave | None = pending
-        self._saver: _sealpoint.Saver | None = saver  # cancels pending saves when deleted
+        self._saver: _sealpoint.Saver | None = saver  # deleting this object cancels pending saves
         self._text, self._on_end, self._pid = text, on_end, os.getpid()
         self._is_observed = False
         _unobserved.add(self)
-        # Not a daemon, so the interpreter waits at exit for this thread, and thereby for the save.
+        # The thread is not a daemon. At exit, the interpreter therefore waits for this thread, and thereby for the save.
         threading.Thread(target=self._watch, name="sealpoint-save", daemon=False).start()
 
     def _watch(self) -> None:
@@ -100,7 +100,7 @@ class SaveFuture(concurrent.futures.Future[_sealpoint.CommitInfo]):
         return super().running()
 
     def add_done_callback(self, fn: Callable[[concurrent.futures.Future[_sealpoint.CommitInfo]], Any]) -> None:
-        """Calls ``fn`` with this future once the save ends, on a thread of this object.
+        """Calls ``fn`` with this future when the save ends. The call runs on a thread of this object.
 
         If the save has already ended, ``fn`` is called immediately.
         """
@@ -110,7 +110,7 @@ class SaveFuture(concurrent.futures.Future[_sealpoint.CommitInfo]):
     def cancel(self) -> bool:
         """Asks all ranks to cancel the save. Returns False if the save has already ended.
 
-        ``result()`` tells whether it was cancelled.
+        ``result()`` tells whether the save was cancelled.
         """
         self._check_process()
         pending = self._pending
@@ -141,6 +141,6 @@ _unobserved: weakref.WeakSet[SaveFuture] = weakref.WeakSet()
 
 @atexit.register
 def _say_all_unobserved() -> None:
-    """At exit, after the interpreter has waited for all threads, logs the failures that no call has reported."""
+    """Logs the failures that no call has reported. Runs at exit, after the interpreter has waited for all threads."""
     for future in list(_unobserved):
         future._log_unobserved()

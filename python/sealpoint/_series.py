@@ -15,7 +15,7 @@ from sealpoint._errors import InvalidArgumentError, IoError
 
 
 class Newest(NamedTuple):
-    """The newest usable checkpoint, and the skipped newer ones. Each of these has a ``problem``, the reason why it was skipped."""
+    """The newest usable checkpoint, and the newer checkpoints that were skipped. ``problem`` of a skipped entry is the reason."""
 
     entry: _sealpoint.SeriesEntry
     skipped: list[_sealpoint.SeriesEntry]
@@ -69,7 +69,7 @@ class Series:
         self.path: str = path_of(path)
 
     def list(self) -> list[_sealpoint.SeriesEntry]:
-        """Returns all committed checkpoints, newest first, followed by all other entries, by name.
+        """Returns all committed checkpoints, newest first, and then all other entries in the order of their names.
 
         The list is empty if the directory does not exist.
 
@@ -98,14 +98,15 @@ class Series:
         Args:
             allow_fallback: If the newest checkpoint is damaged, return an older checkpoint and list the skipped checkpoints. If
                 False, the error of the newest checkpoint is raised.
-            require: "checked": skip and list checkpoints that are not checked for silent data corruption. A checkpoint is checked
-                if its provenance has "sdc.state": "checked" (``sealpoint.torch.Sentinel.provenance``), and if no newer checkpoint
-                has "sdc.state": "found" with an "sdc.upto" below its step.
+            require: "checked": skip checkpoints that are not checked for silent data corruption, and list them as skipped. The
+                provenance of a checked checkpoint has "sdc.state": "checked" (``sealpoint.torch.Sentinel.provenance``). In
+                addition, no newer checkpoint may have "sdc.state": "found" with an "sdc.upto" below the step of the checked
+                checkpoint.
 
         Raises:
             IoError: neither the series nor its parent directory exists, possibly because the file system is not mounted.
-            InvalidArgumentError: the path is a checkpoint or a file. Without this error, a job would silently start a new training
-                run. Also if all checkpoints are skipped because of ``require``.
+            InvalidArgumentError: the path is a checkpoint or a file, so that a job would silently start a new training run. Also
+                raised if ``require`` skips all checkpoints.
             Error: as for ``sealpoint.open``.
         """
         check(allow_fallback=allow_fallback, require=require)
@@ -142,7 +143,7 @@ class Series:
         max_bytes: int = 0,
         dry_run: bool = False,
     ) -> _sealpoint.PruneReport:
-        """Deletes the committed checkpoints that none of the rules keeps, the oldest first.
+        """Deletes the committed checkpoints that no rule keeps, oldest first.
 
         Args:
             keep_last: Number of checkpoints to keep, counted from the newest. At least 2.
@@ -151,21 +152,21 @@ class Series:
                 last ``count`` periods.
             keep_best: (metric, "least" or "greatest", count): keep the ``count`` checkpoints with the best value of a provenance
                 entry such as "metric.loss".
-            keep_checked: Keep this many of the newest checkpoints that are checked for silent data corruption, as for ``newest``.
-                0: off.
-            keep_within: Keep all checkpoints that are at most this much older than the newest checkpoint, in seconds or as a
-                timedelta. 0: off.
-            max_bytes: Maximum total size. Keep the newest checkpoints that fit into this size, out of those that the other rules
-                keep (out of all usable checkpoints if no other rule is set). A file that several checkpoints link counts once. The
-                newest ``keep_last`` checkpoints are always kept. 0: unlimited.
+            keep_checked: Number of checkpoints to keep, counted from the newest, that are checked for silent data corruption (see
+                ``newest``). 0: off.
+            keep_within: Maximum age of checkpoints to keep, relative to the newest checkpoint, in seconds or as a timedelta. 0:
+                off.
+            max_bytes: Maximum total size. Among the checkpoints that the other rules keep, only the newest ones that fit into this
+                size are kept. If no other rule is set, this applies to all usable checkpoints. A file that several checkpoints
+                share by links counts once. The newest ``keep_last`` checkpoints are always kept. 0: unlimited.
             dry_run: Report the decisions without deleting anything.
 
         Returns:
             A PruneReport with the decision for each checkpoint.
 
         Raises:
-            InvalidArgumentError: a rule is invalid, the provenance of no checkpoint has the metric, or none is checked. Nothing was
-                deleted.
+            InvalidArgumentError: a rule is invalid, no checkpoint has the metric of ``keep_best``, or no checkpoint is checked as
+                ``keep_checked`` requires. Nothing was deleted.
             IoError: the storage failed. The attribute ``report`` of the exception lists the deletions so far.
         """
         periods = listed("keep_per_period", keep_per_period)
@@ -203,8 +204,8 @@ class Series:
     def clean(self, name: str) -> CleanUp:
         """Removes the files of an uncommitted attempt and aborts its unfinished uploads.
 
-        The first call leaves a marker in the directory, which prevents a slow writer from committing. A second call also removes
-        the directory. Before the second call, make sure that no writer of this attempt is still running.
+        The first call leaves a marker in the directory. This marker prevents a slow writer from committing. A second call also
+        removes the directory. Before the second call, make sure that no writer of this attempt is still running.
 
         Args:
             name: Name of the directory in the series.
@@ -222,7 +223,7 @@ class Series:
         return CleanUp(freed, [Unfinished(*upload) for upload in aborted], problem)
 
     def unfinished(self) -> Sequence[Unfinished]:
-        """Returns the unfinished uploads in a series in an object store. Uploads of saves that are still running are included.
+        """Returns the unfinished uploads of a series in an object store. This includes uploads of saves that are still running.
 
         To remove an upload, pass the part of its name before the ``/`` to ``clean``. On a file system the list is
         empty.

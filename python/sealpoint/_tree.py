@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nested states stored without pickle (spec/tree.md). The module is independent of torch; sealpoint.torch registers its types."""
+"""Nested states stored without pickle (spec/tree.md). Independent of torch; sealpoint.torch registers the types of torch."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from sealpoint._dtypes import name_of, numpy, numpy_dtype
 from sealpoint._errors import ArgumentTypeError, CorruptError, Error, InvalidArgumentError, UnsupportedError
 
 OBJECT = "sealpoint.tree"
-# Objects next to a tree of torch states. sealpoint.torch uses them to load states that changed since. The tree is
-# complete without them.
+# Objects stored next to a tree of torch states. With these objects, sealpoint.torch can load the tree into a state that
+# has a changed form. The tree is complete without these objects.
 VERSIONS, PARAMETERS, UNITED = f"{OBJECT}.versions", f"{OBJECT}.parameters", f"{OBJECT}.united"
 MEDIA_TYPE = "application/vnd.sealpoint.tree+json"
 KIND = "$"
@@ -57,13 +57,13 @@ class PerRank(Generic[T]):
 class TensorParts:
     """A tensor composed of other tensors (spec/tree-additions.md).
 
-    A load of the whole state returns such an object for each tensor subclass.
+    A load of the whole state returns such an object for each tensor that is composed of other tensors.
 
     Attributes:
         class_name: Class of the saved tensor.
         shape: Shape of the whole saved tensor.
         context: Additional data from the class's ``__tensor_flatten__``.
-        parts: For each attribute name, the tensors by their box in the whole tensor ("" stands for the whole tensor).
+        parts: For each attribute name, maps a box of the whole tensor to the tensor of this box. The box "" is the whole tensor.
     """
 
     def __init__(self, class_name: str, shape: list[int], context: Node, parts: dict[str, dict[str, Any]]) -> None:
@@ -91,16 +91,16 @@ class Foreign:
 
 # Registered enumerations by their names in files.
 _enums: dict[str, type[enum.Enum]] = {}
-# Types registered by other modules: (predicate, encode), and decode by kind.
+# Types registered by other modules: a list of (predicate, encode), and the decode functions by kind.
 _encoders: list[tuple[Callable[[Any], bool], Callable[[Any], Node]]] = []
 _decoders: dict[str, Callable[[Node], Any]] = {}
 
 
 def register_enum(cls: type[enum.Enum]) -> type[enum.Enum]:
-    """Registers an enumeration, so that its members can be saved and loaded. This function can be used as a decorator.
+    """Registers an enumeration, so that its members can be saved and loaded. The function can be used as a decorator.
 
-    Files name a class as ``module.QualName``. Only registered classes are ever looked up. Call the function in each process before
-    saves and loads. Returns ``cls``.
+    A checkpoint stores the class as ``module.QualName``. A load looks up only registered classes. Call this function in each
+    process before saves and loads. Returns ``cls``.
 
     Args:
         cls: Class derived from ``enum.Enum``.
@@ -147,12 +147,12 @@ class Encoder:
     """Encodes a state as a node and collects its tensors.
 
     Args:
-        is_tensor: Tells whether a value becomes a tensor.
-        add_tensor: Called with the text of the path and the tensor. Returns the stored name.
+        is_tensor: Function that tells whether a value is stored as a tensor.
+        add_tensor: Function that is called with the text of the path and the tensor, and returns the stored name.
         rank, size: Rank of this process, and number of ranks.
         allow_pickle: Pickle values that have no node form. If False, such values are refused.
-        prepare: Called with each value whose type is not plain. Returns the value to encode instead of this value.
-        tensor_types: Types of values that are tensors and need no preparation.
+        prepare: Function that is called with each value of a type that is not plain. It returns the value to encode instead.
+        tensor_types: Types of tensors that need no preparation.
     """
 
     def __init__(
@@ -168,8 +168,8 @@ class Encoder:
         self._tensor_types = tensor_types
         self._is_tensor, self._add_tensor, self._prepare = is_tensor, add_tensor, prepare
         self._rank, self._size, self._allow_pickle = rank, size, allow_pickle
-        self.rank_values: dict[str, Node] = {}  # this rank's values by path: the content of its object
-        self.is_per_rank = False  # within per_rank
+        self.rank_values: dict[str, Node] = {}  # this rank's per_rank values by path; stored in one object
+        self.is_per_rank = False  # the current value is inside a per_rank value
         self._refused: list[Error] = []
 
     def encode(self, value: Any, path: Path = ()) -> Node:
@@ -306,7 +306,7 @@ def is_named_tuple(value: Any) -> bool:
 
 
 def _plain_value(value: Any) -> str | int | float | None:
-    """Converts an instance of a subclass of a plain type to the plain type, or a path to text.
+    """Converts an instance of a subclass of a plain type to the plain type. Converts a path to text.
 
     Returns None for any other value.
     """
@@ -369,9 +369,9 @@ def rank_object(rank: int) -> str:
 
 
 def merge(nodes: list[tuple[int, Node]]) -> Node:
-    """Merges the trees of several ranks.
+    """Merges the trees of several ranks into one tree.
 
-    If they contradict each other, raises InvalidArgumentError, which names a difference and its path.
+    If the trees contradict each other, raises InvalidArgumentError, which names a difference and its path.
     """
     (first, merged), *others = nodes
     for rank, node in others:
@@ -387,7 +387,7 @@ def united_paths(nodes: list[Node], path: Path = ()) -> Iterator[str]:
     keys = list(dict.fromkeys(key for member in members for key in member))
     if any(len(member) != len(keys) for member in members) and not any(nodes_of(nodes, ("tensor", _PARTS))):
         yield text_of(path)
-    if KIND not in nodes[0]:  # non-string keys belong to histories
+    if KIND not in nodes[0]:  # mappings with keys that are not strings are histories
         for key in keys:
             yield from united_paths([member[key] for member in members if key in member], (*path, key))
 
@@ -442,7 +442,7 @@ def _merge(a: Node, b: Node, ranks: tuple[int, int], path: Path) -> Node:
         for key, value in b.items():
             united[key] = _merge(a[key], value, ranks, (*path, key)) if key in a else value
         return united
-    if kinds == [_PARTS, _PARTS]:  # each rank has the parts of its boxes
+    if kinds == [_PARTS, _PARTS]:  # each rank has only the parts of its own boxes
         same = {key: _merge(a[key], b[key], ranks, (*path, key)) for key in ("class", "shape", "context")}
         return {KIND: _PARTS, **same, "parts": _merge(a["parts"], b["parts"], ranks, path)}
     if kinds == ["dict", "dict"]:
@@ -452,7 +452,7 @@ def _merge(a: Node, b: Node, ranks: tuple[int, int], path: Path) -> Node:
         for text, (node_of_key, value) in second.items():
             if text in first:
                 value = _merge(first[text][1], value, ranks, (*path, text))
-            elif (other := texts.get(_compared(node_of_key))) is not None:  # one key in Python, such as 1 and True
+            elif (other := texts.get(_compared(node_of_key))) is not None:  # equal keys in Python, such as 1 and True
                 raise InvalidArgumentError(
                     f"ranks differ: the key {other} on rank {ranks[0]}, {text} on rank {ranks[1]}; see per_rank",
                     object=text_of(path),

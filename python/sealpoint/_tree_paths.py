@@ -57,7 +57,7 @@ def entries_of(node: Node) -> dict[Any, Node] | None:
 
 
 def find(entries: Mapping[Any, Node], name: str) -> Node | None:
-    """Finds a name in a mapping whose keys may divide the name at different dots, or returns None.
+    """Finds a dotted name in nested mappings. Each key may stand for one or several parts of the name. Returns None if not found.
 
     The name "a" finds {"b": …} in {"a.b": …}; the name "a.b" finds the inner value in {"a": {"b": …}}.
     """
@@ -73,7 +73,7 @@ def find(entries: Mapping[Any, Node], name: str) -> Node | None:
 
 
 def flatten(node: Node, path: Path = ()) -> Iterator[tuple[Path, Node]]:
-    """Returns the leaves by their path as in DCP: all keys are strings, and a list that contains only plain values is one leaf."""
+    """Returns (path, leaf) pairs as in DCP: all keys are strings, and a list that contains only plain values is one leaf."""
     entries = entries_of(node)
     if entries is not None:
         for key, value in entries.items():

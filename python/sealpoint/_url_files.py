@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replacements for ``os``, ``open`` and ``pathlib`` in frameworks, so that directories may be object store URLs.
 
-Each of them replaces a module, function or class that a framework uses. For all paths that are not URLs, it calls the original.
+Each replacement takes the place of a module, function or class that a framework uses. The replacement passes paths that are not
+URLs to the original.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from sealpoint import _paths, _sealpoint
 from sealpoint._arguments import path_of
 from sealpoint._errors import UnsupportedError
 
-# Files of frameworks beside checkpoints: an iteration, a configuration.
+# Maximum size of small files that frameworks store next to checkpoints, such as an iteration number or a configuration.
 _SIZE_MAX_BYTES = 1 << 20
 
 
@@ -34,7 +35,7 @@ def is_file(path: Any) -> bool:
 
 
 def is_folder(path: Any) -> bool:
-    return bool(_sealpoint.list_directory(path_of(path)))  # some stores list an empty one
+    return bool(_sealpoint.list_directory(path_of(path)))  # some stores return an empty listing
 
 
 class Os:

@@ -20,7 +20,7 @@ def verify(
     raise_limits: int = 1,
     progress: Progress = None,
 ) -> _sealpoint.VerifyReport:
-    """Verifies a checkpoint and returns a report. Damage is reported, not raised as an error. One process calls it.
+    """Verifies a checkpoint and returns a report. Damage is reported, not raised as an error. One process calls this function.
 
     Args:
         path: As for ``sealpoint.open``.

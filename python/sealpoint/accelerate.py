@@ -27,7 +27,7 @@ try:
     _accelerate: Any = import_module("accelerate")
 except ImportError as error:
     raise ImportError(f"sealpoint.accelerate needs accelerate, which cannot be imported: {error}") from error
-# Per-rank values stay unchanged if another number of ranks saved them. Everything else must match.
+# Per-rank values stay unchanged if a different number of ranks saved them. Everything else must match.
 RESUME_CONTRACT = Contract(per_rank="report")
 
 
@@ -54,8 +54,8 @@ class AcceleratorCheckpointer(Checkpointer):
     Saves models, optimizers, schedulers, scaler, data loader positions, objects passed to ``register_for_checkpointing``, and
     the random generators of each rank.
 
-    Each rank saves its own part in the background. A job with any number of ranks can resume. Use it instead of
-    ``Accelerator.save_state``, which gathers or pickles the state before its hooks can save it. Collective: all ranks call all
+    Each rank saves its own part in the background. A job with any number of ranks can resume. Use this class instead of
+    ``Accelerator.save_state``, which gathers or pickles the state before a hook can save it. Collective: all ranks call all
     methods, after they have called ``prepare``.
 
     Args:

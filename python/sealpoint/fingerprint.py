@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fingerprints: proof that two programs hold the same tensors, whatever their layouts are.
+"""Fingerprints prove that two programs hold the same tensors, even in different layouts.
 
-The fingerprint of a tensor is 16 bytes that depend on its elements and their indices only (spec/fingerprint.md in the sources).
-Parts add up: each rank computes the fingerprints of what it holds, so that the weights of a trainer on 4 ranks can be compared with
-those of an engine on 8 without gathering either.
+The fingerprint of a tensor has 16 bytes, and depends only on the elements and their indices (spec/fingerprint.md in the sources).
+The fingerprints of parts can be added, so each rank computes the fingerprints of its own parts. For example, the weights of a
+trainer on 4 ranks can be compared with the weights of an engine on 8 ranks, without gathering any weights.
 
     saved = sealpoint.fingerprint.of_checkpoint("checkpoint")
     held = sealpoint.torch.fingerprints({"model": model})  # all ranks
@@ -27,7 +27,7 @@ __all__ = ["Fingerprint", "TensorFingerprint", "differences", "of_array", "of_ch
 
 
 class TensorFingerprint(NamedTuple):
-    """What identifies a tensor: its dtype (such as "bf16"), its shape, and the fingerprint of its elements."""
+    """Identity of a tensor: its dtype (such as "bf16"), its shape, and the fingerprint of its elements."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -38,7 +38,7 @@ def of_array(array: Any, *, shape: Sequence[int] | None = None, offset: Sequence
     """Computes the fingerprint of an array, or of the box of a tensor that the array holds. Not collective. Reads the array once.
 
     Args:
-        array: As for ``sealpoint.save``, with any strides. Memory of a device is copied to the host in pieces.
+        array: As for ``sealpoint.save``, with any strides. Device memory is copied to the host in pieces.
         shape: Shape of the whole tensor. Default: the shape of the array.
         offset: First index of the box in each dimension. Default: zeros.
 
@@ -62,11 +62,12 @@ def of_array(array: Any, *, shape: Sequence[int] | None = None, offset: Sequence
 def of_checkpoint(checkpoint: Path | Checkpoint, patterns: Sequence[str] = ()) -> dict[str, TensorFingerprint]:
     """Returns the fingerprints of the tensors of a checkpoint. Not collective.
 
-    Fingerprints that the writer stored (``fingerprints=True`` of a save) are taken from the index. If a tensor has none, the
-    tensors are read and verified to compute them. Tensors of other formats, such as safetensors, are always read.
+    Fingerprints that the writer stored (``fingerprints=True`` of a save) are taken from the index. A tensor without a stored
+    fingerprint is read and verified, and its fingerprint is computed. Tensors of other formats, such as safetensors, are always
+    read.
 
     Args:
-        checkpoint: Location or open checkpoint, or the location of a checkpoint of any format of ``sealpoint.interop``.
+        checkpoint: An open checkpoint, or the location of a checkpoint in any format that ``sealpoint.interop`` reads.
         patterns: Patterns of tensor names (``*`` matches any characters). Default: all tensors.
 
     Raises:
@@ -94,8 +95,8 @@ def of_checkpoint(checkpoint: Path | Checkpoint, patterns: Sequence[str] = ()) -
 
 
 def _of_other_format(path: Path, patterns: Sequence[str]) -> dict[str, TensorFingerprint] | None:
-    """Returns None if there is no checkpoint of another format at this path."""
-    # Imported here, because converters take a quarter of the time to import sealpoint.torch.
+    """Computes the fingerprints of a checkpoint in a different format. Returns None if there is no such checkpoint at this path."""
+    # Imported here, because the import of the converters takes a quarter of the import time of sealpoint.torch.
     from sealpoint.interop import open_source
     from sealpoint.interop._copy import fingerprints_of
 
@@ -105,7 +106,7 @@ def _of_other_format(path: Path, patterns: Sequence[str]) -> dict[str, TensorFin
     except (NotACheckpointError, NotFoundError):
         return None
     try:
-        if state.format == "sealpoint":  # the newest of a series
+        if state.format == "sealpoint":  # the newest checkpoint of a series
             return None
         fits = [pattern(text) for text in patterns]
         for text, fit in zip(patterns, fits, strict=True):
@@ -121,7 +122,7 @@ def _of_other_format(path: Path, patterns: Sequence[str]) -> dict[str, TensorFin
 
 
 def differences(first: Mapping[str, TensorFingerprint], second: Mapping[str, TensorFingerprint]) -> list[str]:
-    """Returns the names of the tensors that differ in dtype, shape or elements, or that only one side has. Sorted.
+    """Returns the sorted names of all tensors that differ in dtype, shape or elements, or that are in only one of the mappings.
 
     Examples:
         >>> import numpy, sealpoint.fingerprint as fingerprint

@@ -29,7 +29,7 @@ from sealpoint.torch._options import SaveKeywords
 from sealpoint.torch._save import save
 
 _log = logging.getLogger("sealpoint")
-# Lightning's AsyncCheckpointIO saves on a thread, while the trainer deletes what that may still be writing.
+# Lightning's AsyncCheckpointIO saves on a thread. Meanwhile, the trainer may delete a checkpoint that this thread is still writing.
 _turn = threading.RLock()
 os.register_at_fork(after_in_child=lambda: globals().update(_turn=threading.RLock()))
 
@@ -59,7 +59,7 @@ def _is_kept(path: str) -> bool:
 
 
 class SealpointCheckpointIO(_base()):  # type: ignore[misc]
-    """Saves the checkpoint dict of a Trainer as a Sealpoint checkpoint, which is a directory instead of Lightning's single file.
+    """Saves the checkpoint dict of a Trainer as a Sealpoint checkpoint: a directory instead of Lightning's single file.
 
     Paths may be URLs of object stores; Lightning lists their content via fsspec (docs/guides/frameworks.md). Strategies that shard
     checkpoints over ranks (``FSDPStrategy(state_dict_type="sharded")``, ``ModelParallelStrategy``) do not use CheckpointIO plugins.
@@ -92,12 +92,12 @@ class SealpointCheckpointIO(_base()):  # type: ignore[misc]
         check(frozen=frozen, full_every=full_every)
         self._replace, self._allow_pickle, self._codec, self._threads = replace, allow_pickle, codec, threads
         self._frozen, self._full_every = frozen, full_every
-        self._latest: tuple[str, int, str] | None = None  # what was last saved or loaded, if something is frozen
+        self._latest: tuple[str, int, str] | None = None  # the checkpoint last saved or loaded, if frozen is set
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
-        """Saves the checkpoint. One process calls it.
+        """Saves the checkpoint. One process calls this method.
 
-        Raises as ``sealpoint.torch.save`` does. After an error no new checkpoint exists.
+        Raises the errors of ``sealpoint.torch.save``. After an error no new checkpoint exists.
 
         Args:
             checkpoint: Checkpoint dict of the Trainer.
@@ -118,7 +118,7 @@ class SealpointCheckpointIO(_base()):  # type: ignore[misc]
 
     def _save(self, checkpoint: dict[str, Any], target: str, options: SaveKeywords) -> None:
         kind = _paths.kind_of(target)
-        # A store may list a directory whose last object went.
+        # An object store may still list a directory after its last object was deleted.
         if kind is None or (kind == "directory" and not _paths.is_local(target) and not _paths.list_names(target)):
             self._note(save(checkpoint, target, **options), target)
             return
@@ -129,17 +129,17 @@ class SealpointCheckpointIO(_base()):  # type: ignore[misc]
         beside = f"{target}.new-{secrets.token_hex(4)}"
         info = save(checkpoint, beside, **options)
         self._note(info, beside)
-        self.remove_checkpoint(target)  # after a crash here the new one has its other name
+        self.remove_checkpoint(target)  # after a crash here, the new checkpoint keeps its temporary name
         try:
             _sealpoint.publish(beside, target)
             self._note(info, target)
-        except UnsupportedError:  # an object store, in which nothing can be renamed
+        except UnsupportedError:  # an object store, which cannot rename directories
             options["parent"] = self._latest
             self._note(save(checkpoint, target, **options), target)
             self.remove_checkpoint(beside)
 
     def _note(self, checkpoint: Any, path: str) -> None:
-        """Records the checkpoint as the parent of the next save, which may link files from it."""
+        """Records the checkpoint as the parent of the next save. The next save may link files from this checkpoint."""
         if self._frozen:
             self._latest = (checkpoint.attempt, checkpoint.sequence, _paths.absolute(path))
 
@@ -174,7 +174,9 @@ class SealpointCheckpointIO(_base()):  # type: ignore[misc]
         return found
 
     def remove_checkpoint(self, path: Any) -> None:
-        """Waits for a running save, then removes a file, or a checkpoint starting with its marker. One process calls it.
+        """Waits for a running save, then removes a file or a checkpoint. One process calls this method.
+
+        The marker of a checkpoint is removed first.
 
         If a KEEP file pins the checkpoint, the checkpoint is not removed and a warning is logged. Raises IoError if the storage
         failed.

@@ -49,7 +49,8 @@ try:
 except ImportError as error:
     raise ImportError(f"sealpoint.transformers needs transformers, which cannot be imported: {error}") from error
 _log = logging.getLogger("sealpoint")
-# What the Trainer calls when it saves and resumes. One that lacks some of it would save and load by itself, unnoticed.
+# Methods that the Trainer calls when it saves and resumes. A Trainer without one of them would silently save and load in its own
+# way.
 _OVERRIDDEN = ("_save_checkpoint", "_load_from_checkpoint", "_load_optimizer_and_scheduler", "_load_rng_state",
                "_load_best_model", "_finalize_training", "_get_output_dir")  # fmt: skip
 _lacking = [name for name in _OVERRIDDEN if not hasattr(_transformers.Trainer, name)]
@@ -58,18 +59,18 @@ if _lacking:
         f"sealpoint.transformers needs a Trainer with {', '.join(_lacking)}, which transformers "
         f"{_transformers.__version__} does not have, expected 5.24 or one like it"
     )
-_STATE_NAME = "trainer_state.json"  # the file that the Trainer reads of a checkpoint by itself
-_TRAINING = "sealpoint_training"  # beside the Trainer's state: the id of a training, which a resume goes on with
+_STATE_NAME = "trainer_state.json"  # the file of a checkpoint that the Trainer itself reads
+_TRAINING = "sealpoint_training"  # entry in the Trainer's state: the id of the training run, which a resumed run keeps
 _KEEP_MIN = 2
-# For export_pretrained: decimal, as transformers writes it.
+# Default of export_pretrained, in decimal gigabytes, as in transformers.
 SHARD_SIZE_DEFAULT = "5GB"
 
 
 class _OfTrainer(Checkpointer):
     def _note_rank(self, step: int, provenance: Provenance | None) -> None:
-        """Treats every save as ranked.
+        """Treats every save as ranked by the metric.
 
-        A save without the metric is worse than an earlier one, because the Trainer has already compared them.
+        The Trainer itself has already compared the saves. A save without the metric is therefore worse than an earlier save.
         """
 
 
@@ -85,8 +86,8 @@ class SealpointTrainer(_transformers.Trainer):  # type: ignore[misc]
         resume_options: Options of ``sealpoint.torch.load``, such as ``contract`` and ``convert``.
         others: As for the class ``transformers.Trainer``.
 
-    If a save fails, its error is raised by the next save, or at the end of ``train``, which waits for all saves. With
-    ``on_error="warn"`` the error is only logged.
+    If a save fails, the next save raises the error. At its end, ``train`` waits for all saves and raises the error of a failed
+    save. With ``on_error="warn"``, errors of saves are only logged.
 
     Raises:
         UnsupportedError: the Trainer uses DeepSpeed, FSDP1 or XLA, or pushes checkpoints to the hub.
@@ -115,16 +116,16 @@ class SealpointTrainer(_transformers.Trainer):  # type: ignore[misc]
         self._resume_options: ResumeKeywords = {"contract": RESUME_CONTRACT, **(resume_options or {})}
         super().__init__(*args, **kwargs)
         self._training = ""
-        self._checkpoints = self._make_checkpoints(None)  # whose errors are those of the options
-        self._begin: tuple[str, str] | None = None  # what this resumes from, and the folder that stands for it
-        self._begin_best: str | None = None  # the best model of what this resumes from
-        self._loaded_best: str | None = None  # the checkpoint that the model is of, if the best was loaded at the end
+        self._checkpoints = self._make_checkpoints(None)  # created here to detect errors in the options
+        self._begin: tuple[str, str] | None = None  # checkpoint to resume from, and the folder passed to the Trainer
+        self._begin_best: str | None = None  # best checkpoint up to the checkpoint to resume from
+        self._loaded_best: str | None = None  # the best checkpoint, if it was loaded at the end
         self._resumed_random: Any = None
-        self._best: Any = None  # what the save of the best step so far returned, until the next one
+        self._best: Any = None  # result of the save of the best step so far, until the next save
 
     def _best_key(self) -> str:
-        # With the training: another one in the same series has metrics that are not to be compared with those of this one.
-        return f"metric.best.{self._training}" if self._training else "metric.best"  # as 1.0.0-rc2 named it
+        # The key contains the id of the training run, because metrics of different runs in a series cannot be compared.
+        return f"metric.best.{self._training}" if self._training else "metric.best"  # the name in 1.0.0-rc2
 
     def _make_checkpoints(self, trial: Any) -> Checkpointer:
         limit = self.args.save_total_limit
@@ -139,8 +140,8 @@ class SealpointTrainer(_transformers.Trainer):  # type: ignore[misc]
     def newest_checkpoint(self) -> str | None:
         """Returns the checkpoint from which ``train`` should resume, or None. Collective: all ranks call it.
 
-        The result is the newest usable checkpoint, or a checkpoint that a plain Trainer saved earlier. Raises as
-        ``Checkpointer.newest`` does.
+        The result is the newest usable checkpoint, or a checkpoint that a plain Trainer saved earlier. Raises the errors of
+        ``Checkpointer.newest``.
         """
         staged = self._checkpoint_options.get("staged")
         directory = self.args.output_dir if self._place is None else self._place
@@ -166,7 +167,7 @@ class SealpointTrainer(_transformers.Trainer):  # type: ignore[misc]
         Raises:
             NotFoundError: ``resume_from_checkpoint`` is True, but no checkpoint was ever saved.
             UnsupportedError: as for the class.
-            Error: as for ``sealpoint.torch.load``, and of a failed save.
+            Error: as for ``sealpoint.torch.load``, or the error of a failed save.
         """
         check_supported(self.accelerator)
         if self.args.push_to_hub and self.args.hub_strategy in ("every_save", "checkpoint", "all_checkpoints"):
@@ -230,7 +231,7 @@ class SealpointTrainer(_transformers.Trainer):  # type: ignore[misc]
         return json.dumps({**dataclasses.asdict(self.state), _TRAINING: self._training})
 
     def _note_best(self) -> None:
-        """Records the directory of the best checkpoint in the Trainer's state, once this checkpoint is committed."""
+        """Records the directory of the best checkpoint in the Trainer's state, after this checkpoint is committed."""
         saved, self._best = self._best, None
         if saved is not None and (not isinstance(saved, SaveFuture) or saved.exception() is None):
             info = saved.result() if isinstance(saved, SaveFuture) else saved
@@ -240,7 +241,7 @@ class SealpointTrainer(_transformers.Trainer):  # type: ignore[misc]
         return self._begin is not None and checkpoint == self._begin[1]
 
     def _load_from_checkpoint(self, resume_from_checkpoint: Any, model: Any = None) -> None:
-        if not self._is_begin(resume_from_checkpoint):  # else all is loaded together, when the optimizer is there
+        if not self._is_begin(resume_from_checkpoint):  # otherwise, everything is loaded when the optimizer exists
             super()._load_from_checkpoint(resume_from_checkpoint, model)
 
     def _load_optimizer_and_scheduler(self, checkpoint: Any) -> None:
@@ -254,7 +255,7 @@ class SealpointTrainer(_transformers.Trainer):  # type: ignore[misc]
             self._resumed_random = state["rng"].value
         best = self._begin_best
         if best is not None and _ask_first("look at", best, lambda: _directories.is_checkpoint(best)):
-            self.state.best_model_checkpoint = best  # the Trainer has looked for a folder, which a URL is not
+            self.state.best_model_checkpoint = best  # the Trainer looked for a local folder, and did not find a URL
         return None
 
     def _load_rng_state(self, checkpoint: Any) -> None:
@@ -266,7 +267,7 @@ class SealpointTrainer(_transformers.Trainer):  # type: ignore[misc]
     def _finalize_training(self, *args: Any, **kwargs: Any) -> Any:
         self._checkpoints.finish()
         self._note_best()
-        limit, self.args.save_total_limit = self.args.save_total_limit, None  # by which folders of the Trainer's would be deleted
+        limit, self.args.save_total_limit = self.args.save_total_limit, None  # with a limit, the Trainer would delete folders
         try:
             return super()._finalize_training(*args, **kwargs)
         finally:
@@ -286,9 +287,9 @@ class SealpointTrainer(_transformers.Trainer):  # type: ignore[misc]
 
         Arguments and errors are as for the function ``export_pretrained``.
 
-        Exports the best step if ``load_best_model_at_end`` is set. If it is not set, exports the last step, and first saves that
-        step if needed. Collective: all ranks call it, after ``train``. Also raises UncommittedError if the last step could not be
-        saved and the error of the save was only logged (``on_error``).
+        Exports the best step if ``load_best_model_at_end`` is set. Otherwise, exports the last step, which is saved first if
+        necessary. Collective: all ranks call it, after ``train``. Also raises UncommittedError if the last step could not be saved
+        and the error of the save was only logged (``on_error``).
         """
         source = self._loaded_best or self._newest_of_step()
         if source is None:
@@ -336,7 +337,7 @@ def _trainer_state(path: Any) -> dict[str, Any] | None:
             if not isinstance(text, str):
                 raise InvalidArgumentError("its value 'trainer' is not the state of a Trainer", path=place)
             state = json.loads(text)
-            if state["best_global_step"] == checkpoint.step is not None:  # of which nobody knew where it would be
+            if state["best_global_step"] == checkpoint.step is not None:  # its directory was not yet known when the state was saved
                 state["best_model_checkpoint"] = place
             return json.dumps(state)
 
@@ -362,15 +363,16 @@ def export_pretrained(model: Any, checkpoint: Path, directory: Path, *, part: st
                       max_shard_size: int | str = SHARD_SIZE_DEFAULT, threads: int | None = None) -> str:
     """Exports the weights of a checkpoint in the form of ``model.save_pretrained``, and returns the path of the new folder.
 
-    The folder contains the config, one or more safetensors files (with an index if there are several), and the other files of the
-    model and its tokenizer. The folder gets its name once it is complete and durable, and does not exist after an error. If an
-    export is killed, the next export to the same path removes its remains. Rank 0 reads and writes, and needs memory for all
-    weights; ``ckpt convert --to hf`` streams the weights instead. Collective: all ranks call it.
+    The folder contains the config, the safetensors files, and the other files of the model and its tokenizer. If there are several
+    safetensors files, the folder also contains an index. The folder gets its final name when it is complete and durable. After an
+    error, the folder does not exist. If an export is killed, the next export to the same path removes the files that it left. Rank
+    0 reads and writes all weights, and needs memory for all of them. In contrast, ``ckpt convert --to hf`` streams the weights.
+    Collective: all ranks call it.
 
     Args:
         model: PreTrainedModel, wrapped or not, on any device including "meta". The values of its parameters are not used.
         checkpoint: Checkpoint of a ``SealpointTrainer``, or any other checkpoint that stores the state of the model at ``part``.
-        directory: Path of the new folder. Must not exist, or be an empty directory.
+        directory: Path of the new folder. The path must not exist, or must be an empty directory.
         part: Name under which the checkpoint stores the model's state: "model" for a SealpointTrainer, "models.0" for an
             AcceleratorCheckpointer.
         processing_class: Tokenizer or processor to save with the model.
@@ -421,9 +423,9 @@ def export_pretrained(model: Any, checkpoint: Path, directory: Path, *, part: st
 
 
 def _weights_of(checkpoint: Checkpoint, part: str, threads: int | None) -> dict[str, Any]:
-    """Returns the weights in new tensors, read and verified.
+    """Reads and verifies the weights, and returns them in new tensors.
 
-    If the model has a weight at several places, all of them get the same tensor.
+    If the model has a weight at several places, all these places get the same tensor.
     """
     tensors: dict[str, torch.Tensor] = {}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights for vLLM, under Hugging Face names.
+"""Loads weights of checkpoints into vLLM, under Hugging Face names.
 
     sealpoint.vllm.register()
     LLM("model", load_format="sealpoint", model_loader_extra_config={"checkpoint": "run", "rename": {"model.*": "*"}})
@@ -38,7 +38,8 @@ def weights(
     Args:
         path: Directory or URL of a checkpoint.
         rename: Maps patterns of names to new names. A ``*`` in the new name stands for the text that the ``*`` of the
-            pattern matched. Names that match no pattern are skipped. Default: all tensors, under their stored names.
+            pattern matched. Stored names that match no pattern are skipped. Default: all tensors, under their stored
+            names.
         threads: Number of threads that read and verify. Default: as for ``sealpoint.open``.
 
     Raises:
@@ -67,9 +68,10 @@ def load_weights(
 
     If a tensor is split over tensor-parallel ranks, only this rank's part is read. Every byte read is verified.
     ``model.load_weights`` is called twice: first with tensors that record the copied parts and leave the model unchanged, then with
-    tensors that contain these parts. The function falls back to reading whole tensors, as ``weights`` does, and warns with the
-    reason, in two cases: the model uses the values of a tensor with several elements during the first call, or it copies different
-    elements in the second call than in the first call. Works for any engine whose models have this method, such as SGLang.
+    tensors that contain these parts. In two cases, this function reads whole tensors, as ``weights`` does, and logs the reason as a
+    warning. In the first case, the model uses the values of a tensor with several elements during the first call. In the second
+    case, the two calls copy different elements. The function works with any engine that has models with the method
+    ``load_weights``, such as SGLang.
 
     Args:
         model: Model with ``load_weights``.
@@ -96,7 +98,7 @@ def load_weights(
 
 
 def _restorer(model: Any) -> Callable[[], bool]:
-    """Returns a function that restores the memory of parameters and buffers, and tells whether it was unchanged."""
+    """Returns a function that restores the memory of parameters and buffers, and returns True if this memory was unchanged."""
     own = [*model.parameters(), *model.buffers()] if isinstance(model, torch.nn.Module) else []
     before = [(item, item.data) for item in own]
 
@@ -114,30 +116,31 @@ def verify(
     model: Any, expected: Path | Checkpoint | Mapping[str, TensorFingerprint], *, rename: Mapping[str, str] | None = None,
     unverified: Literal["error", "allow"] = "error", process_group: dist.ProcessGroup | None = None, no_dist: bool = False,
 ) -> Verification:
-    """Proves that a model holds the expected weights, on any tensor-parallel ranks. Collective: all ranks call it.
+    """Proves that a model holds the expected weights, with any tensor parallelism. Collective: all ranks call it.
 
-    ``model.load_weights`` is called with tensors that record the memory into which it copies each part of each tensor; nothing is
-    written. The fingerprints of these parts add up over the ranks, and their sums are compared with the expected fingerprints.
+    Calls ``model.load_weights`` with tensors that record the memory into which each part of a tensor is copied. The call writes
+    nothing. The fingerprints of these parts are summed over the ranks, and the sums are compared with the expected fingerprints.
     Fused, transposed and divided weights therefore need no mapping. Each rank reads its weights once; about 100 bytes per part are
     exchanged. Replicas on several ranks are compared with each other.
 
     Args:
-        model: Model with ``load_weights``, after its weights were loaded. Weights that were quantized or repacked after loading
-            differ, or are unverified.
-        expected: Checkpoint, or fingerprints such as the result of ``sealpoint.torch.fingerprints`` in the trainer, the same on all
-            ranks. Rank 0 reads a checkpoint without stored fingerprints, and tensors that the model holds in another dtype.
+        model: Model with ``load_weights``, after its weights were loaded. Weights that were quantized or repacked after loading are
+            reported as different or unverified.
+        expected: Checkpoint, or fingerprints such as the result of ``sealpoint.torch.fingerprints`` in the trainer. The value must
+            be the same on all ranks. Rank 0 reads tensors of a checkpoint that have no stored fingerprint, or that the model holds
+            in a different dtype.
         rename: As for ``weights``.
         unverified: "error" raises an error if some tensor or parameter cannot be compared; "allow" returns the reasons.
         process_group: Ranks that hold the model together. Default: all ranks.
-        no_dist: Verify the model of this process alone; other processes do not make the call.
+        no_dist: Verify only the model of this process. Other processes do not call the function.
 
     Returns:
-        The same on all ranks.
+        A Verification, which is the same on all ranks.
 
     Raises:
-        CorruptError: elements differ from those expected, or between ranks. The error names the tensors.
-        UnsupportedError: a tensor was not compared: the loader computes with it, drops some of its elements, or raises an error. Or
-            the loader copies nothing into a parameter.
+        CorruptError: elements differ from the expected elements, or differ between ranks. The error names the tensors.
+        UnsupportedError: a tensor was not compared, because the loader computes with the tensor, drops some of its elements, or
+            raises an error. Also raised if the loader copies nothing into a parameter.
         Error: as for ``weights``.
 
     Examples:
@@ -199,7 +202,7 @@ class WorkerExtension:
 def _address_of(tensor: torch.Tensor) -> int:
     try:
         return tensor.data_ptr()
-    except RuntimeError:  # it has no memory
+    except RuntimeError:  # the tensor has no memory
         return -1
 
 
@@ -231,7 +234,7 @@ def _names(stored: list[str], rename: Mapping[str, str] | None) -> dict[str, str
 
 
 def register() -> None:
-    """Registers the load format "sealpoint" with vLLM in this process. Call it in each process that loads a model.
+    """Registers the load format "sealpoint" with vLLM in this process. Call this function in each process that loads a model.
 
     Raises:
         ImportError: vllm cannot be imported.
@@ -253,9 +256,9 @@ def register() -> None:
     class SealpointModelLoader(loaders.BaseModelLoader):  # type: ignore[misc]
         """Loads a vLLM model from a checkpoint.
 
-        Members of model_loader_extra_config: ``checkpoint`` is the directory of the checkpoint, if it differs from the directory of
-        the model. ``rename`` and ``threads`` are as for ``weights``. ``slices``: True (default) reads only the parts that each rank
-        copies (see ``load_weights``); False reads whole tensors.
+        Members of model_loader_extra_config: ``checkpoint`` is the directory of the checkpoint. It is needed only if this directory
+        differs from the directory of the model. ``rename`` and ``threads`` are as for ``weights``. ``slices``: True (default) reads
+        only the parts that each rank copies (see ``load_weights``); False reads whole tensors.
         """
 
         def __init__(self, load_config: Any) -> None:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Messages that ranks exchange to agree on a call, for a language binding that exchanges these
-// messages itself. The Python package does so because it replaces its communicators between two
-// exchanges. Not for use by programs.
+// Messages that ranks exchange to agree on a call. These functions are for language bindings that
+// exchange the messages themselves. The Python package exchanges the messages itself, because it
+// replaces its communicators between two exchanges. Programs must not use these functions.
 #ifndef SEALPOINT_DETAIL_AGREEMENT_H_
 #define SEALPOINT_DETAIL_AGREEMENT_H_
 
@@ -18,7 +18,8 @@
 
 namespace sealpoint::detail {
 
-// A call that all ranks make together. `text` is its name in errors: "save of step 7 'runs/a'".
+// A call that all ranks make together. `text` is the name of the call in errors: "save of step 7
+// 'runs/a'".
 struct NamedCall {
   std::string text{};
   // Name and value of each argument that must be the same on all ranks. All ranks list the
@@ -34,7 +35,8 @@ SEALPOINT_EXPORT Bytes EncodeCall(const NamedCall& call, std::string_view host);
 // the call or the argument, both values and both ranks), Comm (a malformed message).
 SEALPOINT_EXPORT Status CompareCalls(std::span<const Bytes> calls);
 
-// Convert an error to bytes and back. If the bytes are malformed, DecodeError returns Comm.
+// The next two functions convert an error to bytes and back. If the bytes are malformed,
+// DecodeError returns Comm.
 SEALPOINT_EXPORT Bytes EncodeError(const Status& error);
 SEALPOINT_EXPORT Status DecodeError(ByteSpan bytes);
 

@@ -33,14 +33,14 @@ inline Status MpiError(std::string_view operation, int code) {
   return Status(Code::kComm, message.append(" (MPI error ") + std::to_string(code) + ")");
 }
 
-// Calls MPI_Test for each request; sets `done` to true if all are complete, and to false if not.
-// Returns the first error code. Does not use MPI_Testall, which may not report an error while
-// another request is pending, and which identifies the failed request only through individual
+// Calls MPI_Test for each request; sets `done` to true if all requests are complete, and to false
+// if not. Returns the first error code. Does not use MPI_Testall: this function may hide an error
+// while another request is pending, and identifies the failed request only through individual
 // statuses.
 inline int TestAll(std::span<MPI_Request> requests, bool& done) {
   done = true;
   for (MPI_Request& request : requests) {
-    int is_over = 1;  // also for a null request
+    int is_over = 1;  // MPI_Test also sets 1 for a null request
     const int code = MPI_Test(&request, &is_over, MPI_STATUS_IGNORE);
     if (code != MPI_SUCCESS) return code;
     done = done && is_over != 0;
@@ -48,10 +48,10 @@ inline int TestAll(std::span<MPI_Request> requests, bool& done) {
   return MPI_SUCCESS;
 }
 
-// The non-blocking operations of a background thread, one at a time. By default they are handed
-// over to the thread that may call MPI: only that thread makes MPI calls, in Progress, so
-// MPI_THREAD_FUNNELED is enough. With MPI_THREAD_MULTIPLE the background thread makes the calls
-// itself.
+// Runs the non-blocking operations of a background thread, one at a time. By default, the
+// background thread hands each operation over to the thread that may call MPI. Only that thread
+// makes MPI calls, in Progress, so MPI_THREAD_FUNNELED is enough. With MPI_THREAD_MULTIPLE, the
+// background thread makes the calls itself.
 class Handover {
  public:
   using Clock = std::chrono::steady_clock;
@@ -66,18 +66,19 @@ class Handover {
     // Success, an MPI error, the reason for an interruption, or Timeout if is_late is set.
     Status status{};
     bool is_late = false;  // the deadline passed
-    // MPI may access the operation's memory at any later time.
+    // True if MPI may still access the operation's memory, at any later time.
     bool is_under_way = false;
   };
 
-  // On the background thread: begins a call. All operations of the call share this deadline.
+  // On the background thread: begins a communicator call. All operations of this call share the
+  // deadline.
   void StartClock(std::chrono::milliseconds deadline) {
     const std::lock_guard lock(mutex_);
     deadline_ = PolledDeadline(deadline);
   }
 
   // On the background thread: waits until the operation is over. Only Advance checks the deadline,
-  // because the operation can only advance in this function.
+  // because the operation advances only in Advance.
   End Run(std::string_view name, const Start& start, std::span<MPI_Request> requests) {
     std::unique_lock lock(mutex_);
     if (!interrupted_.ok()) return {.status = interrupted_};
@@ -121,10 +122,10 @@ class Handover {
   bool IsOver() const {
     return state_ == State::kDone || state_ == State::kLate || !interrupted_.ok();
   }
-  // The mutex is held during each MPI call: nothing calls MPI after Interrupt has returned. The
-  // thread yields first, since most exchanges take less than a millisecond. After that a rank is
-  // probably late, and the thread sleeps for a sixteenth of the time that it has waited, up to 5
-  // ms.
+  // The mutex is held during each MPI call, so no MPI call is made after Interrupt has returned.
+  // The thread first yields, because most exchanges take less than 1 ms. If the exchange takes
+  // longer, a rank is probably late. Between tests, the thread then sleeps for 1/16 of the time
+  // that it has waited so far, up to 5 ms.
   void Drive(std::unique_lock<std::mutex>& lock) {
     constexpr int kYields = 200;
     constexpr std::chrono::microseconds kLongestSleep(5000);

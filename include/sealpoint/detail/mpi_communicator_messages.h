@@ -15,10 +15,11 @@
 
 namespace sealpoint::detail::mpi {
 
-// Number of bytes that fit into a first message after its head. With this number, all ranks
-// together send at most 64 KiB of payload to one rank in their first messages; up to that size, the
-// messages cost no more than empty messages. Between pairs of ranks, a first message has only the
-// length that it needs, and arrives without the receiver's help: MPI libraries send up to 4 KiB so.
+// Number of bytes that fit into a first message after its head. In their first messages, all ranks
+// together send at most 64 KiB of payload to one rank. Messages of this total size cost no more
+// than empty messages. In an exchange between pairs of ranks, a first message is only as long as
+// its content. Such a message arrives without action by the receiver, because MPI libraries send
+// messages of up to 4 KiB eagerly.
 std::size_t CommunicatorImpl::FirstRoom() const {
   constexpr std::size_t kRoomInPairs = 2048;
   if (handover_) return std::min(kRoomInPairs, options_.message_max_bytes);
@@ -51,9 +52,9 @@ bool CommunicatorImpl::Meets(int peers, int rank) const {
 }
 
 // Sends outgoing[i] to each rank i that `to` names, and receives from each rank that `from` names.
-// For background threads: if ranks make progress only now and then, each at its own time, this
-// exchange ends after each rank has made progress once. The trees of MPI's collectives need one
-// time per level.
+// Background threads use this exchange, because their ranks may make progress rarely and at
+// different times. The exchange ends after each rank has made progress once. MPI's collectives use
+// trees of ranks, and need a round of progress for each level of the tree.
 Result<std::vector<Bytes>> CommunicatorImpl::ExchangeInPairs(std::vector<Bytes> outgoing, int to,
                                                              int from) {
   constexpr int kTag = 0;
@@ -324,7 +325,7 @@ std::size_t CommunicatorImpl::CountRest(const Bytes& bytes) const {
   return (bytes.size() - FirstRoom() - 1) / options_.message_max_bytes + 1;
 }
 
-// Sender and receiver of a message know its length, so no other rank needs to know it. Nothing is
+// Only the sender and the receiver of a message need its length, and both know it. Nothing is
 // copied: a rank sends from the caller's memory and receives into the returned memory.
 Result<std::vector<Bytes>> CommunicatorImpl::ExchangeRest(std::vector<Bytes> outgoing,
                                                           std::vector<Bytes> incoming,

@@ -19,7 +19,7 @@ from sealpoint._rules import Parsed, Rule, or_none
 _SAVE_BUDGET_MIN_BYTES = 8 << 20  # two staging buffers
 COUNT = _rules.integer(1, _rules.U64_MAX)
 NO_RULES: Mapping[str, Rule] = MappingProxyType({})
-# Arguments of collective calls besides their options.
+# Rules for arguments of collective calls that are not in the option table.
 _RULES: dict[str, Rule] = {
     "keys": or_none(_rules.PATTERNS, _rules.PATTERNS.expected),
     "keep_every": or_none(COUNT),
@@ -58,7 +58,8 @@ def checked_call(
 ) -> Iterator[Call]:
     """Begins a collective call.
 
-    If an option is wrong on any rank, or if an option that must be the same on all ranks differs, the error is raised on all ranks.
+    If an option is wrong on any rank, the error is raised on all ranks. All ranks also raise an error if they disagree on an option
+    that must be the same on all ranks.
 
     Args:
         options: Dataclass of options in the option table, including ``deadline`` and ``memory_budget_bytes``.

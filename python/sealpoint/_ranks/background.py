@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class BackgroundCall(Generic[T]):
-    """A call on a dedicated thread, because a wait in C++ does not react to Ctrl-C or to a deadline.
+    """A call on a dedicated thread. Without this thread, a wait in C++ would ignore Ctrl-C and deadlines.
 
     If the caller stops waiting, the thread does not keep the process alive.
     """

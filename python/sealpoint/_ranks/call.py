@@ -18,10 +18,10 @@ from sealpoint._ranks.communicator import Communicator, Message
 from sealpoint._ranks.connection import Connection
 from sealpoint._ranks.rendezvous import Left, MovedError, seconds_of
 
-# Interval of checks, while a rank waits, whether another rank left.
+# A waiting rank checks at these intervals whether another rank has left.
 _LOOK_FIRST_SECONDS, _LOOK_MAX_SECONDS = 0.05, 1.0
-_WHY_MAX = 1000  # maximum characters of the reason sent to other ranks
-# Precedes the first message of a call: number of calls by this rank, and digests of the call and of its host.
+_WHY_MAX = 1000  # maximum number of characters of the reason sent to other ranks
+# Precedes the first message of a call: number of calls by this rank, digest of the call, and digest of the rank's host.
 _HEAD = struct.Struct("<Q16s16s")
 # First byte of an answer.
 _ERROR, _ANSWER = b"E", b"A"
@@ -36,9 +36,9 @@ class Call:
     """A collective call. Its first exchange is ``agree``.
 
     ``agree`` compares the calls of the ranks, so that the library does not need to compare them (see
-    ``Communicator::calls_are_compared``). It also reconnects if other ranks left the previous connections. If an exception occurs
-    only on this rank, it is sent to the other ranks immediately. Errors name the purpose of the failed exchange, such as "compared
-    what they save".
+    ``Communicator::calls_are_compared``). ``agree`` also reconnects the ranks if other ranks left the previous connections. If an
+    exception occurs only on this rank, it is sent to the other ranks immediately. Errors name the purpose of the failed exchange,
+    such as "compared what they save".
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Call:
         self.text = f"{kind}{'' if step is None else f' of step {step}'}{target}"
         self._same = [(name, repr(value)) for name, value in same.items()]
         self._has_begun = False
-        self._doing: str | None = None  # the current exchange; None: an exchange of the library, which names its own work
+        self._doing: str | None = None  # purpose of the current exchange; None: an exchange by the library
         self._calls: list[bytes] = []  # calls of all ranks, if they differ
         self._next_look, self._look_every = 0.0, _LOOK_FIRST_SECONDS
         self._looking: BackgroundCall[Left | None] | None = None
@@ -74,7 +74,7 @@ class Call:
         return communicator
 
     def agree(self, make: Callable[[], tuple[T, bytes]], what: str) -> tuple[T, list[bytes]]:
-        """Calls make() on each rank. Returns its first value on this rank, and its second values on all ranks. Collective.
+        """Calls make() on each rank. Returns the first value from this rank, and the second values from all ranks. Collective.
 
         If make() fails on one rank, all ranks raise the error, which names that rank. All ranks also raise an error if their calls
         differ.
@@ -84,7 +84,7 @@ class Call:
         try:
             made, answer = make()
             message = _ANSWER + answer
-        except Exception as failed:  # other ranks must not wait for this one, regardless of the error
+        except Exception as failed:  # other ranks must not wait for this rank, whatever the error
             error, message = failed, _ERROR + self._encoded(failed)
         answers = [bytes(item) for item in self.all_gather(message, what)]
         for item in answers:
@@ -95,7 +95,7 @@ class Call:
         return cast(T, made), [item[1:] for item in answers]
 
     def _encoded(self, raised: Exception) -> bytes:
-        """Encodes an error for other ranks. If it is not a sealpoint.Error, it comes from the caller's code or from a framework."""
+        """Encodes an error for other ranks. Errors from the caller's code or from a framework become InvalidArgumentError."""
         if not isinstance(raised, Error):
             text = f"{type(raised).__name__}: {' '.join(str(raised).split())}"
             raised = InvalidArgumentError(text.encode("utf-8", "backslashreplace").decode())
@@ -140,7 +140,7 @@ class Call:
             try:
                 answers = [bytes(answer) for answer in communicator.all_gather(message)]
                 heads = [_HEAD.unpack_from(answer) for answer in answers]
-                # Checked here, because an answer may belong to a call in which its rank left the group.
+                # Checked within this loop, because a rank may leave the group in the call to which its answer belongs.
                 if any(digest != named for _, digest, _ in heads):
                     own = _sealpoint.encode_call(self.text, self._same, self.host)
                     self._calls = [bytes(answer) for answer in communicator.all_gather(own)]
@@ -168,7 +168,7 @@ class Call:
         return left is not None
 
     def _look(self) -> None:
-        """Called from time to time while this rank waits for other ranks."""
+        """Checks whether another rank has left. Called from time to time while this rank waits."""
         now, rendezvous, generation = time.monotonic(), self._connection.rendezvous, self._connection.generation
         assert rendezvous is not None
         if self._looking is None:
@@ -177,7 +177,7 @@ class Call:
         elif self._looking.wait(0):
             looked, self._looking = self._looking, None
             self._next_look, self._look_every = now + self._look_every, min(2 * self._look_every, _LOOK_MAX_SECONDS)
-            with contextlib.suppress(RuntimeError):  # of the store, if its host is gone; the exchange detects that too
+            with contextlib.suppress(RuntimeError):  # the store's host is gone; the exchange detects this, too
                 left = looked.result()
                 if left is not None and left.call == self._key:
                     raise CommError(left.why)
@@ -197,7 +197,7 @@ class Call:
             left = self._connection.end_of_generation()
         except Error:
             can_tell = False
-        if left is not None and left.call == self._key and not (is_late and left.is_late):  # else both waited for a third rank
+        if left is not None and left.call == self._key and not (is_late and left.is_late):  # else, both waited for a third rank
             text = left.why  # the cause of this rank's error
         error.message, error.args = text, (text, *error.args[1:])
         if can_tell:

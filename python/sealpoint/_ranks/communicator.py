@@ -11,9 +11,11 @@ Message = bytes | bytearray | memoryview
 
 
 class Communicator(Protocol):
-    """A group of ranks that can exchange messages: metadata and, in a load, the parts of chunks that several ranks need.
+    """A group of ranks that can exchange messages.
 
-    All functions below ``set_deadline`` except ``interrupt`` are collective: all ranks call them in the same order. Each function
+    Messages contain metadata and, in a load, parts of chunks that several ranks need.
+
+    All functions after ``set_deadline`` except ``interrupt`` are collective: all ranks call them in the same order. Each function
     returns within the deadline. After an exception the group must not be used again. Only one thread at a time calls these
     functions, not necessarily the main thread. Messages may be empty, may differ in size between ranks, and may exceed 2 GiB. An
     argument is readable only during the call.

@@ -13,7 +13,7 @@ from sealpoint._ranks.background import run_with_deadline
 from sealpoint._ranks.communicator import Communicator, SelfCommunicator
 from sealpoint._ranks.rendezvous import Group, Left, Rendezvous
 
-# Maximum wait of a failing rank for the store, which has to take only a short message.
+# Maximum time for which a failing rank waits for the store. The store has to accept only a short message.
 _LEAVE_SECONDS = 2.0
 T = TypeVar("T")
 
@@ -25,7 +25,7 @@ class Connection:
     """
 
     def __init__(self, group: Group[Communicator] | None) -> None:
-        """Connects lazily. ``group`` is None for this process alone."""
+        """Connects lazily. ``group`` is None if this process is alone."""
         self.rank, self.size, self.host = 0, 1, SelfCommunicator().host
         self.rendezvous: Rendezvous[Communicator] | None = None
         if group is not None:
@@ -35,7 +35,7 @@ class Connection:
         self.call_count = 0
         self.hosts: list[bytes] = []  # digests of the host names of all ranks, known after the first call
         self.is_broken = False
-        self.memory: dict[str, Any] = {}  # what a call keeps for later calls of this group; local to this rank
+        self.memory: dict[str, Any] = {}  # values that a call keeps for later calls of this group, on this rank
 
     def _ask(self, question: Callable[[Rendezvous[Communicator]], T]) -> T | None:
         """Returns question(rendezvous). Raises TimeoutError and CommError if the store does not answer."""
@@ -49,7 +49,7 @@ class Connection:
             raise
 
     def end_of_generation(self) -> Left | None:
-        """Returns why another rank left this connection's generation, which ends it, or None if no rank has left.
+        """Returns why another rank left the generation of this connection, or None. A generation ends when a rank leaves it.
 
         Propagates TimeoutError and CommError from the store.
         """
@@ -79,6 +79,6 @@ class Connection:
 
     def leave(self, left: Left) -> None:
         """Closes the connections and tells other ranks the reason. Local."""
-        with contextlib.suppress(Error):  # ranks that cannot be told find out by the deadline
+        with contextlib.suppress(Error):  # unreachable ranks notice at their deadline
             self._ask(lambda rendezvous: rendezvous.leave(self.generation, left))
-        self.drop()  # now: other ranks notice closed connections immediately, and ask for the reason
+        self.drop()  # last, because other ranks notice closed connections immediately, and ask for the reason

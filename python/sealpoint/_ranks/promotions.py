@@ -20,7 +20,8 @@ from sealpoint._save_future import SaveFuture
 _log = logging.getLogger("sealpoint")
 _WAIT_SECONDS = 1.0
 _lock = threading.Lock()
-# Savers with running promotions, which they would cancel when deleted; and unobserved outcomes.
+# Savers with running promotions, because a deleted saver cancels its promotions; running staged saves; and outcomes that were not
+# requested.
 _savers: list[_sealpoint.Saver] = []
 _saves: list[SaveFuture] = []
 _over: list[tuple[str, BaseException | None]] = []
@@ -45,7 +46,7 @@ def _collect() -> bool:
     with _lock:
         _saves[:] = [save for save in _saves if not concurrent.futures.Future.done(save)]
         for saver in list(_savers):
-            is_over = saver.wait_for_promotions(0)  # before the outcomes are taken, so that none is missed
+            is_over = saver.wait_for_promotions(0)  # first, so that no outcome is missed
             _over.extend(saver.take_promotions())
             if is_over:
                 _savers.remove(saver)
@@ -90,7 +91,7 @@ def wait_for_promotions(timeout: float | None = None) -> bool:
     Returns:
         False if some promotions are still running.
 
-    If promotions failed, raises the error of the first one, with the path of its final directory as a note. The local copy of its
+    If promotions failed, raises the error of the first one, with the path of its final directory as a note. The local copy of the
     save is kept. The next staged save retries the promotion; in the next job, ``resume_promotions`` retries it.
 
     Examples:

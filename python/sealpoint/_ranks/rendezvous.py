@@ -14,7 +14,7 @@ from sealpoint._ranks.background import run_with_deadline
 from sealpoint._ranks.communicator import Communicator
 
 _FOREVER_SECONDS = 10 * 365 * 86400.0
-# Time that the store may take to answer, beyond a deadline.
+# Additional time after a deadline, for an answer of the store.
 STORE_SECONDS = 1.0
 C_co = TypeVar("C_co", bound=Communicator, covariant=True)
 
@@ -49,8 +49,8 @@ class Group(Protocol[C_co]):
     def connect(self, generation: int, end: float, check: Callable[[], None]) -> C_co:
         """Connects the ranks and returns the communicator of a generation. Collective. ``end``: time limit on the monotonic clock.
 
-        While a rank waits, it calls ``check`` from time to time. Raises the errors of check(), TimeoutError, which names the absent
-        ranks, CommError, and MovedError if the store still has the keys of an earlier job.
+        While a rank waits, it calls ``check`` from time to time. Raises the errors of check(), CommError, and TimeoutError, which
+        names the absent ranks. Raises MovedError if the store still has the keys of an earlier job.
         """
 
 
@@ -59,7 +59,7 @@ class Left(NamedTuple):
 
     call: str  # key of the call that a rank left; "": it left between calls
     why: str
-    is_late: bool  # that rank only waited too long
+    is_late: bool  # the rank left because its wait took too long
 
 
 class Rendezvous(Generic[C_co]):
@@ -84,7 +84,7 @@ class Rendezvous(Generic[C_co]):
             first = self.end_of(generation)
             if not left.call or first is None or first.call == left.call:
                 return
-            generation += 1  # it had ended before this call; ranks that make this call meet in the next one
+            generation += 1  # the generation ended before this call; ranks in this call meet in the next generation
 
     def current(self, generation: int, call: str) -> int:
         """Returns the first generation that has not ended, starting the search at ``generation``.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Saves of states, after the ranks have compared their states."""
+"""Functions that save states after the ranks have compared their states."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Held(Protocol):
     """The part of a state that a rank holds."""
 
     state: _sealpoint.RankState
-    # ``digest_of`` all ranks. None: unknown, so the library compares the declarations.
+    # Result of ``digest_of`` for all ranks. None: unknown; the library then compares the declarations.
     declarations: str | None
 
 
@@ -63,7 +63,7 @@ def _request(
 
 
 def save(session: Session, held: Held, path: Path, options: SaveOptions) -> _sealpoint.CommitInfo:
-    """Saves as part of ``call``, which has begun. Collective. Uses the memory of ``held`` until this function returns."""
+    """Saves within a collective call that has begun. Collective. Uses the memory of ``held`` until this function returns."""
     saver = session.saver(options)
     info = saver.save(*_request(held, path, options))
     if _staged(options) is not None:

@@ -21,7 +21,8 @@ from sealpoint._ranks.communicator import Communicator
 from sealpoint._ranks.connection import Connection
 from sealpoint._ranks.rendezvous import Group
 
-# Default staging memory of a rank. A background save holds the whole state in it, if it fits.
+# Default staging memory of all ranks on a machine, relative to the memory of the machine. A background save copies the complete
+# state into staging memory if the state fits.
 _MEMORY_SHARE = 0.25
 _MEMORY_MIN_BYTES = 64 << 20
 F = TypeVar("F", bound=Callable[..., Any])
@@ -47,7 +48,7 @@ class Session(Connection):
 
         Args:
             group: None for this process alone.
-            job_size: Returns the number of ranks in the job. It determines this rank's share of memory.
+            job_size: Returns the number of ranks in the job. This number determines this rank's share of memory.
         """
         super().__init__(group)
         self.pid = os.getpid()
@@ -109,7 +110,7 @@ class Session(Connection):
     def _engine_for(self, options: StoreOptions) -> _sealpoint.Engine:
         """Returns the engine. The first call creates it with the memory budget of these options."""
         if self._engine is None:
-            hosts = self.hosts or [b""]  # before the first call of a single rank
+            hosts = self.hosts or [b""]  # if a single rank has made no call yet
             here = ranks_here(hosts, hosts[self.rank], self._job_size())
             self._engine = _sealpoint.Engine(memory_budget_bytes=options.memory_budget_bytes or default_budget(here))
         return self._engine
@@ -157,7 +158,7 @@ class Sessions:
         self._job, self._hint = job, hint
         self._sessions: dict[Any, Session] = {}
         self._making = threading.RLock()
-        self._job_of_parent: Any = None  # a forked child must not use its connections or its rank
+        self._job_of_parent: Any = None  # a forked child must not use the parent's connections or rank
         os.register_at_fork(after_in_child=self._after_fork)
         _all.append(self)
 

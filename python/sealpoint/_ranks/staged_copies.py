@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Staged saves if the framework chooses the directory names. A local copy has the same name as its final directory."""
+"""Staged saves for frameworks that choose the directory names. A local copy has the same name as its final directory."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def remove_replaced(staged: Path | None, directory: str, replaced: list[str], is
     folder, name = _paths.split(directory)
     local = os.path.join(_sealpoint.find_staged_copies(path_of(staged, "staged"), folder)[0], name)
     attempts = {entry.partition(":")[0] for entry in replaced}
-    # The ranks of one node do the same concurrently.
+    # All ranks of a node make this call concurrently.
     if _directories.is_checkpoint(local) and (is_any or _attempt_of(local) in attempts):
         _directories.remove(local)
 
@@ -56,4 +56,4 @@ def _attempt_of(local: str) -> str | None:
         with open_own(local, check_files=False) as checkpoint:
             return str(checkpoint.attempt)
     except Error:
-        return None  # never committed, so it blocks nothing
+        return None  # never committed, so it blocks no save

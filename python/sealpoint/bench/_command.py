@@ -85,7 +85,7 @@ def make_parser() -> Parser:
 
 
 def _options(arguments: argparse.Namespace, parser: Parser) -> tuple[Options, dict[str, str]]:
-    """Returns the options, and for each peer that is left out, the reason.
+    """Returns the options, and the reason for each peer that is left out.
 
     Raises UnsupportedError and InvalidArgumentError.
     """
@@ -144,7 +144,7 @@ def run_bench(parser: Parser, words: list[str]) -> int:
             write_line(f"ckpt bench on {printable(place.path)}: {_words.size(options.size_bytes)} on "
                        f"{_words.ranks(options.ranks)}, {options.minutes:g} min; it writes only below "
                        f"{printable(os.path.basename(place.folder))}, which is removed at the end")  # fmt: skip
-            flush()  # output that cannot be written is known before anything is measured
+            flush()  # raises output errors before the measurements begin
         run = Run(options, place, progress)
         run.results.left_out.update(left_out)
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that read checkpoint files into the page cache, drop them from it, sync them to the disk, and flip single bits."""
+"""Functions that read files into the page cache, drop files from the page cache, sync files to the disk, and flip bits in files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def cool(path: str) -> None:
     for file in files_of(path):
         descriptor = os.open(file, os.O_RDONLY)
         try:
-            os.fsync(descriptor)  # what is not written yet stays
+            os.fsync(descriptor)  # unwritten pages would stay in the page cache
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
         finally:
             os.close(descriptor)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs each peer once per round, in an order that changes per round. Then flips bits and kills saves."""
+"""Runs each peer once per round, in an order that changes from round to round. Then flips bits and kills saves."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from sealpoint.bench._place import Place
 from sealpoint.bench._ranks import RankError, Ranks
 from sealpoint.bench._results import Figures, Results
 
-# Shares of the time, of the parts in their order.
+# Share of the time for each part of the run, in the order of the parts.
 _SHARES = {"big": 6.0, "small": 3.0, "others": 2.0, "bits": 1.5, "kills": 2.5}
-# A call that is under way when the time is over has this share of --minutes to come to its end.
+# If a call is still running when the time is over, it may take this additional share of --minutes.
 _GRACE, _GRACE_LEAST_SECONDS = 0.25, 30.0
 _SPARE_BYTES = 64 << 20
-# So many give a median that a single slow one does not move.
+# With this number of rounds, a single slow round does not change the median much.
 _ROUNDS_WANTED = 3
-# Imports of all peers, before the clock runs.
+# Timeout for the start of the ranks, which import all peers before the clock starts.
 _START_LIMIT_SECONDS = 300.0
 
 
@@ -74,7 +74,7 @@ class Clock:
         return time.monotonic() + seconds <= self.part_end
 
     def limit(self) -> float:
-        """Returns the time at which a call that is still running is ended."""
+        """Returns the number of seconds after which a call that is still running is ended."""
         return max(_GRACE_LEAST_SECONDS, self._end + self._grace - time.monotonic())
 
 
@@ -87,7 +87,7 @@ class Run:
         self.options, self.place, self.say = options, place, say
         self.results = Results()
         self.gpus: list[str] = []
-        self.kept: dict[str, str] = {}  # paths of checkpoints of the big state
+        self.kept: dict[str, str] = {}  # paths of checkpoints of the big state, by peer
         self._big = _state.big(options.size_bytes, options.rows_multiple())
 
     def all(self) -> None:
@@ -151,7 +151,7 @@ class Run:
             return None
 
 
-# The function of a rank, the size of what is saved, and where what came of it goes.
+# By part of the run: the rank function, the size of the saved state, and the place for the results.
 _MISHAPS: dict[str, tuple[str, int, Callable[[Results], dict[str, dict[str, int]]]]] = {
     "bits": ("flip_bits", 4 << 20, lambda results: results.bits),
     "kills": ("kill_saves", 64 << 20, lambda results: results.kills),
@@ -161,9 +161,8 @@ _MISHAPS: dict[str, tuple[str, int, Callable[[Results], dict[str, dict[str, int]
 def those_that_fit(took: dict[str, float], has: Callable[[float], bool]) -> list[str]:
     """Selects the peers for further rounds by the duration of their first round.
 
-    The slowest peer is dropped if it takes more than half of a round, and if ``_ROUNDS_WANTED`` rounds fit into the time only
-    without this peer. After that, the slowest peers are dropped until a round of the remaining peers fits. If only Sealpoint would
-    remain, no peer is returned.
+    The slowest peer is dropped if it takes more than half of a round, and if ``_ROUNDS_WANTED`` rounds fit only without this peer.
+    After that, the slowest remaining peers are dropped until a round fits. If only Sealpoint would remain, no peer is returned.
     """
     fit, total = sorted(took, key=lambda peer: (peer != OURS, took[peer])), sum(took.values())
     rest = total - took[fit[-1]] if fit else 0.0
@@ -197,7 +196,7 @@ class _Part:
                 began = time.monotonic()
                 if self._run.attempt(f"{self._name}: {peer}", functools.partial(self._one, peer, number)) is None:
                     self._peers.remove(peer)
-                    self._is_prepared = False  # the ranks are gone
+                    self._is_prepared = False  # the error has ended the ranks
                 took[peer] = time.monotonic() - began
             took = {peer: took[peer] for peer in self._peers}
             if number == 0:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts the outcomes of loads after a bit was flipped and after a save was killed.
+"""Counts the outcomes of loads after a bit was flipped or a save was killed.
 
 Every access to a checkpoint runs in a forked child, which can be killed. A child starts quickly because this process has imported
 all libraries. This process has no threads.
@@ -24,17 +24,17 @@ from sealpoint.bench import _disk
 from sealpoint.bench._peers import Peer, Side
 from sealpoint.bench._state import State, big
 
-# One child: a load, or a save.
+# Timeout for a child, which runs one load or one save.
 _LIMIT_SECONDS = 60.0
 _ERROR_MAX = 300
-# What is loaded; anything else is the text of an error.
+# Outcomes of a load. Any other outcome is the text of an error.
 STATES = ("old", "new", "mixed", "wrong")
 
 
 def one_line(error: BaseException) -> str:
     """Returns the library's own error in one line.
 
-    If the error combines the errors of several ranks, uses the first.
+    If the error combines the errors of several ranks, the first of these errors is used.
     """
     inner = getattr(error, "failures", None)  # of torch.distributed.checkpoint
     if inner:
@@ -136,7 +136,7 @@ def _spread(count: int) -> list[int]:
 
 
 def flip_bits(side: Side, peer: Peer, path: str, size_bytes: int, count: int, seconds: float) -> dict[str, int]:
-    """Counts the outcomes of loads. In each load a different bit of the whole checkpoint is flipped."""
+    """Counts the outcomes of loads. Before each load, a different bit of the checkpoint is flipped."""
     end, bench = time.monotonic() + seconds, _Bench(side, size_bytes)
     _do(lambda: peer.save(bench.state(1), path))
     tally: collections.Counter[str] = collections.Counter()
@@ -188,6 +188,6 @@ def kill_saves(side: Side, peer: Peer, path: str, size_bytes: int, count: int, s
         tally[bench.loaded(lambda state: peer.load_newest(state, path))] += 1
         if time.monotonic() > end:
             break
-    with contextlib.suppress(RuntimeError):  # the whole folder goes in the end
+    with contextlib.suppress(RuntimeError):  # the complete folder is removed at the end
         _do(lambda: _sealpoint.remove_path(path))
     return dict(tally)

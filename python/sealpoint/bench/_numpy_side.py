@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""numpy states in one process, for environments that have no torch."""
+"""Creates and saves numpy states in one process, for environments without torch."""
 
 from __future__ import annotations
 

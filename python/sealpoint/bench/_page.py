@@ -94,7 +94,7 @@ def _bar(row: Row, peer: str, longest: float) -> str:
 
 def _figure(row: Row, facts: dict[str, Any]) -> str:
     spreads = [figure.spread() for figure in row.figures.values()]
-    # A round that took much longer leaves the medians room to differ.
+    # Limits the scale, so that a single slow round does not hide the differences between the medians.
     longest = min(max(spread.greatest for spread in spreads), _SCALE_MAX * max(spread.median for spread in spreads)) or 1.0
     bars = "".join(_bar(row, peer, longest) for peer in INFOS if peer in row.figures)
     return (
@@ -146,7 +146,7 @@ def _details(facts: dict[str, Any]) -> str:
 
 
 class PageFile:
-    """The file to which the page is written. Replaces a page of an earlier run, but never a different file."""
+    """The file to which the page is written. Replaces a page of an earlier run, but no other file."""
 
     def __init__(self, path: str) -> None:
         """Checks the path, before the measurements begin.

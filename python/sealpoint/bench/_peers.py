@@ -62,7 +62,7 @@ class Peer(Protocol):
         """Loads into the memory of a state. ``saved_ranks`` is the number of ranks that saved the checkpoint."""
 
     def save_next(self, state: State, folder: str, step: int) -> None:
-        """Saves as a training loop does: next to the previous checkpoint, or over it."""
+        """Saves as a training loop does. Writes next to the previous checkpoint, or overwrites it."""
 
     def load_newest(self, state: State, folder: str) -> None:
         """Loads the checkpoint that ``save_next`` saved."""
@@ -79,7 +79,7 @@ def newest_in(folder: str) -> str:
 class Side(Protocol):
     """Creates states of torch or of numpy, and provides the peers that can save these states."""
 
-    #: Classes by name.
+    #: Peer classes, by name.
     peers: dict[str, Callable[[], Peer]]
 
     def make(self, spec: Any, rank: int, ranks: int, device: str, generation: int) -> State:

@@ -18,14 +18,14 @@ from sealpoint._command import write_error
 from sealpoint._errors import Error, InvalidArgumentError, IoError, NoSpaceError, NotFoundError
 from sealpoint._sealpoint import printable
 
-# Processes that were killed may be in their last call.
+# Killed processes may still complete their last system call, so the removal is retried.
 _TRIES, _WAIT_SECONDS = 20, 0.25
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextlib.contextmanager
 def _signals_wait() -> Iterator[None]:
-    """Delays signals whose handlers raise exceptions until the block ends.
+    """Delays signals with Python handlers until the block ends, because the handlers may raise exceptions.
 
     A signal mask would not delay the signals, because a mask applies to only one thread.
     """
@@ -46,7 +46,7 @@ class Place:
     """A context manager that removes ``folder`` if ``make`` created it."""
 
     def __init__(self, path: str, needed_bytes: int, size_option: str) -> None:
-        """Checks the place. ``size_option`` is the name of the option that determines the size, for messages.
+        """Checks the place. ``size_option`` is the option that determines the size, for error messages.
 
         Raises NotFoundError, InvalidArgumentError and UnsupportedError (a URL with an unknown scheme).
         """
@@ -70,7 +70,7 @@ class Place:
 
     def make(self) -> None:
         """Creates the folder. Raises IoError, NoSpaceError and the errors of the storage."""
-        with _signals_wait():  # until what is made is known
+        with _signals_wait():  # until the created folder is recorded
             self._make()
 
     def _make(self) -> None:
@@ -93,7 +93,7 @@ class Place:
             )
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        with _signals_wait():  # a second Ctrl-C does not stop it
+        with _signals_wait():  # a second Ctrl-C does not stop the removal
             if self.is_made:
                 self._remove()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rank processes, and simultaneous calls to all of these processes."""
+"""Starts the rank processes, and calls all of them simultaneously."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection, Pipe, wait
 from types import TracebackType
 from typing import Any
 
-# Ranks whose peer has failed may wait for it without end.
+# Time to wait for the other ranks after one rank has failed. They may wait for the failed rank forever.
 _GRACE_SECONDS = 5.0
 _CODE = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); " \
         "from sealpoint.bench._worker import serve; serve(int(sys.argv[2]), sys.argv[3])"  # fmt: skip
@@ -61,7 +61,7 @@ class Ranks:
         processes, self._processes = self._processes, []
         for process, connection in processes:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # and what it forked
+                os.killpg(process.pid, signal.SIGKILL)  # kills its forked processes, too
             connection.close()
         for process, _ in processes:
             process.wait()
@@ -70,20 +70,20 @@ class Ranks:
         ours, theirs = Pipe()
         environment = {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", **os.environ}
         command = [sys.executable, "-c", _CODE, json.dumps(sys.path), str(theirs.fileno()), self._side]
-        # In a session of its own, Ctrl-C does not reach it: this process ends it.
+        # The rank has its own session, so Ctrl-C does not reach it; this process ends the rank.
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                    pass_fds=[theirs.fileno()], start_new_session=True, env=environment)  # fmt: skip
         self._processes.append((process, ours))
         theirs.close()
 
     def _ask(self, name: str, arguments: list[dict[str, Any]], limit: float) -> list[Any]:
-        """Calls the first n ranks, where n is the number of arguments."""
+        """Calls the first n ranks, where n is the length of ``arguments``."""
         connections = [connection for _, connection in self._processes[: len(arguments)]]
         answers: dict[int, Any] = {}
         why: list[str] = []
         end = time.monotonic() + limit
         for connection, given in zip(connections, arguments, strict=True):
-            with contextlib.suppress(OSError):  # it died; that is found below
+            with contextlib.suppress(OSError):  # the rank died, which is detected below
                 connection.send_bytes(json.dumps({"call": name, **given}).encode())
         while len(answers) < len(connections) and (left := end - time.monotonic()) > 0:
             waiting = [item for number, item in enumerate(connections) if number not in answers]

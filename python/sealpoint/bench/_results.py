@@ -14,8 +14,8 @@ from sealpoint.bench._peers import INFOS, OURS
 class Operation(NamedTuple):
     """A row of the table.
 
-    ``text`` explains the row. In it, ``{ranks}`` stands for the number of saving ranks and ``{others}`` for the number of loading
-    ranks.
+    ``text`` explains the row. In this text, ``{ranks}`` is the number of saving ranks, and ``{others}`` is the number of ranks in
+    the second load.
     """
 
     title: str
@@ -50,7 +50,7 @@ class Figures:
     from_storage: dict[int, int | None] = dataclasses.field(default_factory=dict)
 
     def counted(self) -> list[int]:
-        """The rounds that count. Round 0 counts only if there is no other round."""
+        """Returns the rounds that count. Round 0 counts only if there is no other round."""
         return [number for number in self.seconds if number > 0] or list(self.seconds)
 
     def spread(self) -> Spread:
@@ -100,14 +100,14 @@ class Slower(NamedTuple):
 @dataclasses.dataclass
 class Results:
     rows: list[Row] = dataclasses.field(default_factory=list)
-    #: By peer, how often a load ended how.
+    #: Number of loads per outcome, by peer.
     bits: dict[str, dict[str, int]] = dataclasses.field(default_factory=dict)
     kills: dict[str, dict[str, int]] = dataclasses.field(default_factory=dict)
-    #: Peers, and parts of the run by "part" or "part: peer", and why they are missing.
+    #: Reasons for missing results. A key is the name of a peer, of a part of the run, or "part: peer".
     left_out: dict[str, str] = dataclasses.field(default_factory=dict)
     failed: dict[str, str] = dataclasses.field(default_factory=dict)
     notes: list[str] = dataclasses.field(default_factory=list)
-    #: What was loaded otherwise than it was saved, as "operation: peer", and in which round.
+    #: The last round in which a load returned wrong data, by "operation: peer".
     wrong: dict[str, int] = dataclasses.field(default_factory=dict)
 
     def row(self, operation: str, device: str, nbytes: int) -> Row:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The saved states: float32 matrices whose rows are divided over the ranks, or many small vectors, each on one rank."""
+"""The saved states: float32 matrices with rows divided over the ranks, or many small vectors, each on one rank."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Spec(NamedTuple):
 
 
 def big(size_bytes: int, rows_multiple: int) -> Spec:
-    """Specifies a state of about this size. Its number of rows is a multiple of ``rows_multiple``."""
+    """Specifies a state of about this size. The number of rows of each matrix is a multiple of ``rows_multiple``."""
     row_bytes = BIG_TENSORS * COLUMNS * _ELEMENT_BYTES
     return Spec("big", BIG_TENSORS, size_bytes // row_bytes // rows_multiple * rows_multiple, COLUMNS)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The style sheet of the page, in the colours of ``ckpt report``. The page never expresses a fact only by a colour."""
+"""The style sheet of the page, with the colors of ``ckpt report``. The page never expresses a fact by color alone."""
 
 STYLE = """
 :root{color-scheme:light dark;--bg:#fff;--fg:#1b1f24;--dim:#59636e;--line:#d9dee4;--card:#f5f7f9;--blue:#0067a5;--pale:#a6cde8;

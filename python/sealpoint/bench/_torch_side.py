@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch states, on a gloo group or in one process."""
+"""Creates and saves torch states, on the ranks of a gloo group or in one process."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Sealpoint:
 
 class Dcp:
     def __init__(self) -> None:
-        # Two threads on one group of gloo exchange each other's data.
+        # Two threads that share one gloo group would receive each other's data.
         self._group = dist.new_group(backend="gloo") if dist.is_initialized() else None
 
     def save(self, state: State, path: str) -> None:

@@ -63,7 +63,7 @@ HOW_TO_READ = (
     "nothing."
 )
 
-# What stands over the two rows that are no times, and what explains them.
+# Titles and explanations of the two results that are not times.
 BITS = ("One flipped bit", "One bit of the checkpoint is flipped, at a position spread evenly over all bytes. Then it is loaded.")
 KILLS = ("A killed save", "A second save is killed by SIGKILL at moments spread evenly over its duration. Then the newest "
          "checkpoint is loaded. Sealpoint saves the second checkpoint next to the first, in the same series; the other libraries "

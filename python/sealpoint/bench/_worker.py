@@ -15,7 +15,7 @@ from sealpoint.bench._mishaps import one_line
 from sealpoint.bench._peers import Peer, Side
 from sealpoint.bench._state import Spec, State
 
-# One that hangs is ended by who called it.
+# This timeout is long, because the parent ends a rank that hangs.
 _GROUP_LIMIT_SECONDS = 1800
 
 
@@ -37,7 +37,7 @@ class Rank:
         if self._is_torch:
             import torch
 
-            torch.set_num_threads(1)  # no other threads: _mishaps.py forks
+            torch.set_num_threads(1)  # no other threads, because _mishaps.py forks
         self._side = side_of(side)
         self._rank, self._ranks = 0, 1
         self._peers: dict[str, Peer] = {}
@@ -135,7 +135,7 @@ class Rank:
             dist.barrier()
 
     def _seconds(self, state: State, call: Callable[[], None]) -> float:
-        """Returns the seconds from the moment when all ranks have arrived until this rank is done."""
+        """Returns the number of seconds from the time when all ranks have arrived until this rank is done."""
         self._wait_for_others()
         began = time.perf_counter()
         call()
@@ -151,7 +151,7 @@ def serve(descriptor: int, side: str) -> None:
         try:
             request = json.loads(connection.recv_bytes())
         except (EOFError, OSError):
-            os._exit(0)  # threads of libraries may wait for other ranks
+            os._exit(0)  # exits despite library threads, which may wait for other ranks
         try:
             rank = rank or Rank(side)
             answer = {"done": getattr(rank, request.pop("call"))(**request)}

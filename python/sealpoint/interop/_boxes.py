@@ -60,13 +60,13 @@ def slabs(box: Box, count_max: int) -> Iterator[Box]:
 
 
 def run_of(slab: Box, outer: Box) -> tuple[int, int]:
-    """Returns the slab that contains the row-major elements [begin, end) of ``outer``."""
+    """Returns (begin, end): the range of the elements of ``slab`` within ``outer``, in row-major order."""
     begin = position(within(slab, outer).offset, outer.extent)
     return begin, begin + slab.size
 
 
 def position(index: Sequence[int], extent: Extents) -> int:
-    """Returns the coordinates of an element in row-major order."""
+    """Returns the row-major position of the element with this index."""
     at = 0
     for i, n in zip(index, extent, strict=True):
         at = at * n + i
@@ -90,7 +90,7 @@ def runs(local: Box, extent: Extents) -> Iterator[tuple[int, int]]:
 
 
 def gap_of(boxes: Sequence[Box], shape: Extents) -> str | None:
-    """Explains why these boxes do not tile a tensor of this shape (hole, overlap, box outside). Returns None if they do."""
+    """Explains why these boxes do not tile a tensor of this shape (hole, overlap, box outside). Returns None if they tile it."""
     for box in boxes:
         if len(box.offset) != len(shape) or any(x < 0 or n < 0 or x + n > m for x, n, m in zip(*box, shape, strict=True)):
             return f"box {list(box.extent)} at {list(box.offset)} lies outside of {list(shape)}"
@@ -129,7 +129,7 @@ def _overlap_of(boxes: list[Box]) -> Extents | None:
 
 
 def _is_grid(boxes: list[Box]) -> bool:
-    """Tells whether the boxes are the cells of a grid, each exactly once. This is the usual case."""
+    """Tells whether the boxes are the cells of a grid, each exactly once. Most tensors have such a grid."""
     if len({box.offset for box in boxes}) != len(boxes):
         return False
     ends: list[dict[int, int]] = [{} for _ in boxes[0].extent] if boxes else []

@@ -29,7 +29,7 @@ from sealpoint.interop._source import Reader, State, Tensor
 VERSION = 1
 _MEMBER = "sealpoint_buckets"
 _RUN_MEMBERS = {"tensor", "shape", "offset", "extent", "run", "at"}
-# Tensor of a bucket, by its kind of per-parameter state; and the other items of a data-parallel group.
+# Patterns of names: the tensors of a bucket, one per kind of optimizer state, and the other items of a data-parallel group.
 _TENSOR = re.compile(r"((?:.*\.)?optimizer\.distributed\.dp_group_idx_\d+\.gbuf_idx_\d+\..+)\.(\w+)", re.DOTALL)
 _OBJECT = re.compile(r"((?:.*\.)?)optimizer\.distributed\.dp_group_idx_(\d+)\.(\w+)/shard_0_1", re.DOTALL)
 _OF_BUCKETS, _OF_PARAMETERS = "dp_reshardable", "fully_reshardable"
@@ -252,7 +252,7 @@ def resolve(state: State, layout: Mapping[str, Bucket], memory_bytes: int) -> St
             del tree[name]
         elif found := _OBJECT.fullmatch(name):
             node = tree.pop(name)
-            if found[3] not in _SIZES and found[2] == "0":  # equal in all groups of ranks
+            if found[3] not in _SIZES and found[2] == "0":  # these values are equal in all groups of ranks
                 values.setdefault(found[1], {})[found[3]] = node
     if COMMON_KEY in tree:
         tree[COMMON_KEY] = _with_values(tree[COMMON_KEY], values)
@@ -260,7 +260,7 @@ def resolve(state: State, layout: Mapping[str, Bucket], memory_bytes: int) -> St
 
 
 def _with_values(node: Node, values: Mapping[str, Mapping[str, Node]]) -> Node:
-    """Returns the common state with the values of each optimizer inserted. Chained optimizers have numbers as keys."""
+    """Returns the common state with the values of each optimizer inserted. In chained optimizers, the keys are numbers."""
     entries = entries_of(node)
     if entries is None:
         return node

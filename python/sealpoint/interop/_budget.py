@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory limit for reading a checkpoint of another format, documented in docs/guides/convert.md. ``ckpt ls`` has the same limit."""
+"""Memory limit for reading a checkpoint of a different format, as in docs/guides/convert.md. ``ckpt ls`` has the same limit."""
 
 from __future__ import annotations
 

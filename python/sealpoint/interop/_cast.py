@@ -13,7 +13,7 @@ from sealpoint.interop._boxes import Box
 from sealpoint.interop._dtypes import ITEM_SIZE, OF_TORCH
 from sealpoint.interop._source import Reader, State, Tensor
 
-_BLOCK = 1 << 16  # elements cast at once, to bound temporary memory
+_BLOCK = 1 << 16  # elements that are cast together, to bound temporary memory
 _OF_NUMPY = {"f16": "f2", "f32": "f4", "f64": "f8"}
 # 8-bit dtypes: exponent bits, bias, and whether the only NaN takes the place of -0.
 _OF_8_BITS = {

@@ -32,7 +32,7 @@ from sealpoint.interop._source import FileInfo, LeftOut, State, size_of
 
 Format = Literal["sealpoint", "safetensors", "hf", "torch", "dcp", "megatron"]
 FORMATS: tuple[str, ...] = get_args(Format)
-# By the suffix of a destination, if no format is named; one without a suffix is a checkpoint of Sealpoint.
+# Format by the suffix of the destination, if the caller names no format. A destination without a suffix is a Sealpoint checkpoint.
 _OF_SUFFIX: dict[str, Format] = {
     ".safetensors": "safetensors", ".pt": "torch", ".pth": "torch", ".bin": "torch", ".ckpt": "torch",
 }  # fmt: skip
@@ -42,7 +42,7 @@ _NOT_WRITTEN = (
 _DIRECTORIES = ("hf", "dcp", "megatron")
 _PICKLED = ("torch", "dcp", "megatron")
 THREADS_DEFAULT = 4
-_THREADS_FAR = 8  # which wait for an object store, most of the time
+_THREADS_FAR = 8  # these threads mostly wait for the object store
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,8 +56,8 @@ class Report:
         files: Written files with their sizes. Empty for a dry run with the format "sealpoint".
         dropped: Names that were left out at the caller's request.
         notes: Sentences that describe how the result differs from the source.
-        source_digest: Kind of the digests by which the bytes of the source were verified.
-        unprotected_count: Number of source tensors that have no digest, so that they cannot be verified.
+        source_digest: Kind of the digests with which the bytes of the source were verified.
+        unprotected_count: Number of source tensors without a digest. The conversion cannot verify these tensors.
         verified_bytes: Number of bytes compared between source and destination. None if ``verify`` was not requested.
         needed_bytes: Required disk space in bytes, checked before writing.
         seconds: Duration of the conversion.
@@ -83,7 +83,7 @@ class Report:
 
     @property
     def is_whole(self) -> bool:
-        """Tells whether the result is complete: each item that was not read was excluded by the caller or cannot contain state."""
+        """Tells whether the result is complete: all items that were not read are excluded by the caller or contain no state."""
         return not any(entry.may_hold_state for entry in self.left_out)
 
 
@@ -120,17 +120,17 @@ def convert(
     dry_run: bool = False,
     progress: _copy.Progress = None,
 ) -> Report:
-    """Converts a checkpoint to a different format. Streams the data: memory does not depend on the size of the checkpoint.
+    """Converts a checkpoint to a different format. Data is streamed, so the memory does not depend on the size of the checkpoint.
 
-    One process calls it. Returns a Report. Runs no pickle, and needs neither torch nor a GPU. If the source format has digests, all
-    bytes read are verified. After an error the destination does not exist. Output goes to a temporary directory next to the
-    destination, named ``….partial-`` and eight digits. If a conversion is killed, the next call with the same destination removes
-    its temporary directory. In an object store, files are created under their final names, and the file that readers open first is
-    written last.
+    One process calls this function. Returns a Report. Runs no pickle, and needs neither torch nor a GPU. If the source format has
+    digests, all bytes read are verified. After an error the destination does not exist. The output is written to a temporary
+    directory next to the destination, with a name that ends in ``.partial-`` and eight digits. If a conversion is killed, the next
+    call with the same destination removes its temporary directory. In an object store, files are created under their final names,
+    and the file that readers open first is written last.
 
     Args:
-        source: Path or URL (``sealpoint.storage``): a directory written by Sealpoint, torch.distributed.checkpoint, Megatron
-            (torch_dist) or Hugging Face, or a safetensors or torch.save file.
+        source: Path or URL (``sealpoint.storage``). It is a safetensors or torch.save file, or a directory written by Sealpoint,
+            torch.distributed.checkpoint, Megatron (torch_dist) or Hugging Face.
         destination: New path in an existing directory. For the format "sealpoint", it may also be an empty directory.
         to: "sealpoint", "safetensors" (one file), "hf" (a directory of safetensors), "torch" (a torch.save file), "dcp" or
             "megatron". By default, the suffix of the destination determines the format (.safetensors means "safetensors"; .pt,
@@ -151,18 +151,18 @@ def convert(
         per_rank: Patterns of names whose values differ between ranks, in a DCP directory with metadata per rank.
         allow_part: Convert one file of a state that consists of several files (``consolidated.00.pth``, ``mp_rank_00``), and list
             the other files in ``left_out``. If False, such a file is an error.
-        allow_missing: Patterns of tensors that may be absent from the files although the source's index lists them. They are listed
-            in ``missing``. Any other absent tensor is an error.
+        allow_missing: Patterns of tensors that may be absent from the files although the source's index lists them. The absent
+            tensors are listed in ``missing``. Any other absent tensor is an error.
         metadata_memory_bytes: Maximum memory for names, values and tensor locations. Default: 16 times the size of the files that
-            contain these, plus 64 MiB.
+            contain this data, plus 64 MiB.
         max_shard_bytes: Maximum size of a file of the format "hf". A larger tensor gets its own file.
         codec: Codec for the format "sealpoint".
         fingerprints: Store the fingerprints of the tensors, for the format "sealpoint".
-        threads: Number of threads that copy. By default, the number of CPUs, but at most 4; 8 for object stores.
-        memory_bytes: Maximum memory for the tensor data that all threads process at a time. Small values, names and the reader of
-            Sealpoint checkpoints need some additional memory.
-        verify: Read source and destination again and compare them. Tensors of the source with a stored fingerprint are not read
-            again: the fingerprint of the destination is compared.
+        threads: Number of threads that copy. Default: the number of CPUs, at most 4; for object stores, 8.
+        memory_bytes: Maximum memory for the tensor data that all threads together process simultaneously. Small values, names and
+            the reader of Sealpoint checkpoints need some additional memory.
+        verify: Read source and destination again, and compare them. If a source tensor has a stored fingerprint, only the
+            destination is read again, and the fingerprints are compared.
         dry_run: Report the expected result without writing. Checks the destination and its free space.
         progress: Function called with (text, bytes done, total bytes) from time to time, on any thread.
 
@@ -277,7 +277,7 @@ def _write(
     dry_run: bool,
 ) -> _Written:
     is_sealpoint = to == "sealpoint"
-    # A layout is not made of what cannot be written: a tensor whose elements share their place may have any size.
+    # Checked before the layout is made, because a tensor with elements that share memory may have any size.
     _destination.check_room(path, sum(map(size_of, state.tensors.values())))
     layout = None if is_sealpoint else _lay_out(state, os.path.basename(path), to, max_shard_bytes)
     needed_bytes = _copy.sealpoint_bytes(state) if layout is None else layout.total_bytes
@@ -307,7 +307,7 @@ def _writing(
                 paths = [os.path.join(temporary, name) for name in layout.names] if is_directory else [temporary]
                 _copy.write_files(layout, _copy.LocalOutput(paths, layout.sizes), work)
             yield temporary
-    elif layout is None:  # which is not there before its marker is
+    elif layout is None:  # a checkpoint exists only when its marker exists
         _write_sealpoint(state, path, work, codec, fingerprints)
         yield path
     else:
@@ -317,10 +317,10 @@ def _writing(
 
 
 def _write_sealpoint(state: State, path: str, work: _copy.Work, codec: Codec, fingerprints: bool) -> None:
-    # But for what the library itself says.
+    # The entries that the library itself adds are left out.
     kept = {key: value for key, value in state.provenance.items() if not key.startswith("sealpoint.")}
     _copy.write_sealpoint(state, path, work, codec, fingerprints, {**kept, "convert.from": state.format})
-    if state.format == "megatron":  # the file by which Megatron knows a checkpoint, and sealpoint.megatron what loads it
+    if state.format == "megatron":  # Megatron recognizes a checkpoint, and its loader, by this file
         config = json.dumps({"sharded_backend": "sealpoint", "sharded_backend_version": 1}).encode()
         _sealpoint.write_file(os.path.join(path, MARKER), config)
 
@@ -340,7 +340,7 @@ def _verify(state: State, made: State, to: str, work: _copy.Work) -> int:
     if made.rank_values != state.rank_values:
         raise MismatchError("values of ranks in the destination differ from the values in the source", path=made.path)
     expected = dict(flatten(_as_pickled(state.tree) if to in _PICKLED else state.tree))
-    if to == "dcp":  # which stores a tensor of two names twice
+    if to == "dcp":  # DCP stores a tensor twice if it has two names
         places = [(path, node["name"]) for path, node in expected.items() if _is_tensor(node)]
         tensors = {text_of(path): state.tensors[name] for path, name in places}
         state = dataclasses.replace(state, tensors={**state.tensors, **tensors})
@@ -359,7 +359,7 @@ def _verify(state: State, made: State, to: str, work: _copy.Work) -> int:
 
 
 def _as_pickled(node: Node) -> Node:
-    """Returns a node as a pickle represents it.
+    """Returns a node in the form that a pickle can represent.
 
     For an enumeration member, a pickle contains the value but not the name of the member.
     """

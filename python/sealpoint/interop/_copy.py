@@ -27,12 +27,12 @@ from sealpoint.interop._source import State, Tensor, size_of
 MEMORY_DEFAULT_BYTES = 256 << 20
 _SLAB_BYTES_MAX = 16 << 20
 _SLAB_BYTES_MIN = 64 << 10
-# Between files slabs stay in the cache of a core from read to write.
+# In a copy between files, slabs of this size stay in the cache of a core from read to write.
 _FILE_SLAB_BYTES_MAX = 1 << 20
 _WRITEBACK_BYTES = 32 << 20
 _CALL_EVERY_SECONDS = 0.05
 _OPEN_FILES_MAX = 64
-_ALIGNMENT = 4096  # of the larger parts of a checkpoint
+_ALIGNMENT = 4096  # offset alignment of the larger parts of a checkpoint, in bytes
 T = TypeVar("T")
 Progress = Callable[[str, int, int], None] | None
 
@@ -47,7 +47,8 @@ class Work:
         """
         self.threads = threads
         self.stop = threading.Event()
-        # A slab, a second one if it is put together of parts or cast, a third for a strided source.
+        # Each thread has memory for up to three slabs: one for the data, one to join parts or to cast, and one for a strided
+        # source.
         self.slab_bytes = max(_SLAB_BYTES_MIN, min(_SLAB_BYTES_MAX, memory_bytes // (threads * 4)))
         self.file_slab_bytes = _SLAB_BYTES_MAX if is_far else _FILE_SLAB_BYTES_MAX
         self.reader_bytes = max(_SLAB_BYTES_MIN, memory_bytes // (threads * 2))
@@ -111,7 +112,7 @@ def buffer_for(tensor: Tensor, boxes: Sequence[_boxes.Box], work: Work) -> memor
     return memoryview(bytearray(min(largest, max(work.slab_bytes, ITEM_SIZE[tensor.dtype]))))
 
 
-# Into Sealpoint.
+# Writes into Sealpoint checkpoints.
 
 
 def write_sealpoint(
@@ -193,14 +194,14 @@ def _shaped(data: memoryview, dtype: str) -> Any:
     return data if size == 1 else data.cast("B", (len(data) // size, size))
 
 
-# Into files.
+# Writes into files.
 
 
 class Output(Protocol):
     """Output files, identified by number. Thread-safe.
 
-    If ``is_forward``, each write waits until all lower offsets were written. If not, the small byte strings of a file are written
-    last, so that an unfinished file is never mistaken for a complete one.
+    If ``is_forward`` is true, each write waits until all lower offsets were written. Otherwise, the small byte strings of a file
+    are written last, so that an unfinished file is never mistaken for a complete one.
     """
 
     is_forward: bool
@@ -231,7 +232,7 @@ class LocalOutput:
         self._paths, self._sizes = paths, sizes
         self._lock = threading.Lock()
         self._made = set[int]()
-        self._open = dict[int, int]()  # descriptors by file, the one that was used last at the end
+        self._open = dict[int, int]()  # descriptors by file, the most recently used one last
         self._users = Counter[int]()
         self._open_max = descriptors_for(_OPEN_FILES_MAX)
 
@@ -288,7 +289,7 @@ class LocalOutput:
             os.posix_fadvise(descriptor, offset, size, os.POSIX_FADV_DONTNEED)
 
     def complete(self, file: int) -> None:
-        """Syncs all files together."""
+        """Does nothing, because ``finish`` syncs all files together."""
 
     def finish(self) -> None:
         for file in sorted(self._open):
@@ -300,7 +301,7 @@ class LocalOutput:
 
 
 class StoredOutput:
-    """Files in an object store. Each file exists only once it is complete."""
+    """Files in an object store. Each file exists only after it is complete."""
 
     is_forward = True
 
@@ -314,14 +315,14 @@ class StoredOutput:
         self._open[file].write_at(offset, data)
 
     def written(self, file: int, offset: int, size: int) -> None:
-        """Uploads the bytes as they arrive."""
+        """Does nothing, because ``write`` already uploads the bytes."""
 
     def complete(self, file: int) -> None:
         self._open[file].close()
         del self._open[file]
 
     def finish(self) -> None:
-        """Returns once the files are durable."""
+        """Does nothing, because each complete file is already durable."""
 
     def close(self) -> None:
         self._open.clear()
@@ -330,17 +331,18 @@ class StoredOutput:
 class _Filling:
     """Writes each small byte string between the parts as soon as its content is known, and completes the files in order.
 
-    The lowest missing offset of a file can therefore always be written. Uploads need ascending offsets, so none waits for another.
+    The lowest missing offset of a file can therefore always be written. This prevents deadlocks of uploads, which need ascending
+    offsets.
     """
 
     def __init__(self, layout: Layout, output: Output) -> None:
         self._layout, self._output, self._lock = layout, output, threading.Lock()
         self._begun, self._completed = set[int](), set[int]()
         self._late: list[Small] = []
-        self._first: dict[int, list[Small]] = {}  # by file: what can be written at once
-        self._waiting: dict[int, list[Small]] = {}  # by the part that they wait for
-        self._needed: dict[int, int] = {}  # of each of those: parts that are missing
-        self._left = Counter(part.file for part in layout.parts if part.size > 0)  # by file: parts, and what waits
+        self._first: dict[int, list[Small]] = {}  # by file: strings that can be written at the beginning
+        self._waiting: dict[int, list[Small]] = {}  # by part: strings that wait for this part
+        self._needed: dict[int, int] = {}  # by waiting string: number of missing parts
+        self._left = Counter(part.file for part in layout.parts if part.size > 0)  # by file: number of missing parts and strings
         for small in layout.smalls:
             needs = small.needs
             if not needs:
@@ -460,7 +462,7 @@ def fingerprints_of(tensors: Sequence[Tensor]) -> list[Fingerprint]:
 def compare(source: State, target: State, work: Work) -> int:
     """Compares every element of all tensors. Returns the compared size in bytes.
 
-    Reads the tensors of the target, and those of the source that have no stored fingerprint.
+    Reads all tensors of the target. Reads only source tensors that have no stored fingerprint.
 
     Raises CorruptError, which names the tensor.
     """

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Destination of a conversion. It is checked first, then written under a temporary name, and finally published atomically.
+"""Destination of a conversion. It is checked, then written under a temporary name, and finally published atomically.
 
-Output goes to a directory next to the destination. The running program locks this directory, and renames it when the output is
-complete. If a conversion is killed, the next conversion to the same destination removes the temporary directory. In an object
-store, files have their final names from the start; the order in which they are written shows whether the output is complete
-(``NewFiles`` in sealpoint/interop.h).
+The output is written to a temporary directory next to the destination. The running program locks this directory. When the output is
+complete, the program renames it to the destination. If a conversion is killed, the next conversion to the same destination removes
+the temporary directory. In an object store, files have their final names from the start. The order of the writes shows whether the
+output is complete (``NewFiles`` in sealpoint/interop.h).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sealpoint._sealpoint import free_bytes as free_bytes_in
 from sealpoint.interop._files import attempt, io_error
 
 _SUFFIX = re.compile(r"\.partial-[0-9a-f]{8}")
-_NAMES_MAX = 16  # that are tried, if other programs take them
+_NAMES_MAX = 16  # maximum number of names to try, if other programs remove them
 _NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EINVAL, errno.ENOSYS, errno.EBADF)
 
 
@@ -33,7 +33,7 @@ def prepare(destination: str, may_be_empty: bool, is_directory: bool, is_dry_run
     """Returns the absolute path of the destination. ``may_be_empty`` allows an empty directory, which is then replaced.
 
     Also removes the temporary directories of killed conversions, unless this conversion is a dry run. Raises AlreadyExistsError,
-    NotFoundError (the parent directory), InvalidArgumentError and IoError.
+    NotFoundError (no parent directory), InvalidArgumentError and IoError.
     """
     if not _paths.is_local(destination):
         _check_stored(destination, is_directory)
@@ -42,7 +42,7 @@ def prepare(destination: str, may_be_empty: bool, is_directory: bool, is_dry_run
         path = os.path.abspath(destination)
         if may_be_empty and os.path.isdir(path):
             path = os.path.realpath(path)
-    except OSError as error:  # a working directory that was removed
+    except OSError as error:  # the working directory was removed
         raise io_error(error, destination) from error
     if not is_dry_run:
         _remove_left(path)
@@ -120,7 +120,7 @@ def _remove_left(path: str) -> None:
     folder, name = os.path.split(path)
     try:
         entries = os.listdir(folder)
-    except OSError:  # the check will say it
+    except OSError:  # the next check reports the error
         return
     for entry in entries:
         if entry.startswith(name) and _SUFFIX.fullmatch(entry, len(name)):
@@ -134,7 +134,8 @@ def _remove_unlocked(left: str, path: str) -> None:
         return
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Where locks do not reach other hosts, one that writes there still cannot give its name to the half of it.
+        # Locks may not be visible on other hosts. Because of this renaming, a conversion on another host cannot publish a
+        # half-removed directory.
         removed = _partial(path)
         publish(left, removed)
         remove_path(removed)
@@ -148,7 +149,7 @@ def _remove_unlocked(left: str, path: str) -> None:
 def publishing(path: str, is_directory: bool, may_be_empty: bool = False) -> Iterator[str]:
     """Yields a temporary path. If the block succeeds, the path is renamed to the destination; if not, it is removed."""
     _check(path, may_be_empty)
-    partials: list[str] = []  # each is here before it is made, so that no signal comes between
+    partials: list[str] = []  # a path is added before its directory is made, in case of a signal
     descriptor = None
     try:
         descriptor = _make_locked(path, partials)
@@ -169,7 +170,7 @@ def publishing(path: str, is_directory: bool, may_be_empty: bool = False) -> Ite
 
 @contextlib.contextmanager
 def storing(uri: str, names: Sequence[str], is_directory: bool) -> Iterator[NewFiles]:
-    """Yields new files with these names in an object store directory. They are removed unless the block succeeds."""
+    """Yields new files with these names in an object store directory. If the block fails, the files are removed."""
     files = NewFiles(uri if is_directory else _paths.split(uri)[0], list(names))
     try:
         yield files
@@ -185,7 +186,7 @@ def _make_locked(path: str, partials: list[str]) -> int:
         try:
             os.mkdir(partial)
         except OSError as error:
-            partials.pop()  # it may be another's
+            partials.pop()  # the directory may belong to another program
             raise io_error(error, path) from error
         descriptor = _lock(partial)
         if descriptor is not None:
@@ -208,7 +209,7 @@ def _lock(partial: str) -> int | None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        if error.errno in _NO_LOCKS:  # then nobody can lock it, and nobody removes it
+        if error.errno in _NO_LOCKS:  # without locks, no program removes the directory
             return descriptor
         os.close(descriptor)
         return None

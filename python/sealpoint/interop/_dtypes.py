@@ -9,7 +9,7 @@ from sealpoint._dtypes import TO_NUMPY_CODE as TO_NUMPY_CODE
 from sealpoint._dtypes import TO_STORAGE as _TO_STORAGE
 from sealpoint._dtypes import TO_TORCH as TO_TORCH
 
-# torch has no storage class for complex32, though older files name one.
+# torch has no storage class for complex32, although older files name such a class.
 TO_STORAGE = {name: storage for name, storage in _TO_STORAGE.items() if name != "c32"}
 
 OF_SAFETENSORS = {

@@ -20,7 +20,7 @@ from sealpoint._errors import (
 from sealpoint._sealpoint import SourceFile, SourceFiles
 
 _KEPT_OPEN_MAX = 256
-# What small reads of an object store fetch together, and how many of these blocks are kept.
+# Size of the blocks that small reads of an object store fetch, and maximum number of blocks that are kept.
 _BLOCK_BYTES, _BLOCKS_MAX = 16 << 20, 4
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""File layouts, which are fixed before the first write: tensors at offsets, and small byte strings between the tensors."""
+"""File layouts: tensors at offsets, and small byte strings between the tensors. A layout is complete before the first write."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ class Small:
 
     @property
     def needs(self) -> dict[int, Part]:
-        """The parts that must be written before this byte string, by their ``id()``."""
+        """The parts, by their ``id()``, that must be written before this byte string."""
         parts = [part for _, part in self.digests] + ([] if self.after is None else [self.after])
         return {id(part): part for part in parts if part.size > 0}
 
     def data(self) -> bytearray:
-        """Returns the bytes. Call it once all parts in ``needs`` are written."""
+        """Returns the bytes. Call this method after all parts in ``needs`` are written."""
         for at, part in self.digests:
             struct.pack_into("<I", self._data, at, part.crc)
         return self._data

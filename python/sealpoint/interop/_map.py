@@ -32,9 +32,9 @@ _MEMBERS = {"from", "to", "drop", "unstack", "split", "groups", "rows"}
 class Rule:
     """A rule for tensors with matching names.
 
-    ``to`` may contain ``{1}``, ``{2}``… for the text that each ``*`` of ``source`` matched, ``{layer}`` for the position along the
-    unstacked axis, and ``{part}`` for the name of a part of ``split``. The first axis consists of ``groups`` equal groups;
-    ``split`` divides each group among the parts, in proportion to their weights. ``rows``: number of rows that are kept if the
+    In ``to``, ``{1}``, ``{2}``… stand for the text that each ``*`` of ``source`` matched. ``{layer}`` stands for the position along
+    the unstacked axis, and ``{part}`` for the name of a part of ``split``. The first axis consists of ``groups`` equal groups;
+    ``split`` divides each group among the parts, in proportion to their weights. ``rows`` is the number of rows to keep if the
     tensor is padded.
     """
 
@@ -127,10 +127,10 @@ def _rule(one: Any) -> Rule:
 
 
 def apply_rules(state: State, rules: Sequence[Rule], dropped: list[str]) -> State:
-    """Returns a state with the tensors that the rules build and with all values under their existing names, in one mapping.
+    """Returns a state that is one mapping: the tensors that the rules build, and all values under their existing names.
 
-    Raises NotFoundError (a tensor has no rule, or a rule matches no tensor) and InvalidArgumentError (a shape does not fit a rule,
-    or two tensors get the same name).
+    Raises NotFoundError if a tensor has no rule, or if a rule matches no tensor. Raises InvalidArgumentError if a shape does not
+    fit a rule, or if two tensors get the same name.
     """
     compiled = [(rule, pattern(rule.source)) for rule in rules]
     unused = {rule.source for rule in rules}

@@ -21,7 +21,7 @@ from sealpoint.interop._source import Reader, State, Tensor
 
 @dataclasses.dataclass(frozen=True)
 class _Piece:
-    """A box of the joined tensor: the source box at ``offset``, with a one-element axis inserted at ``axis``."""
+    """A box of the joined tensor. It is the source box at ``offset``, with a one-element axis inserted at ``axis``."""
 
     box: Box
     source: Tensor
@@ -90,11 +90,11 @@ class _Group:
 
 
 def apply_back(state: State, rules: Sequence[Rule]) -> State:
-    """Returns a state with the tensors from which the rules would build the tensors of ``state``, in one mapping. Values are kept.
+    """Returns a state, in one mapping, from which the rules would build the tensors of ``state``. Values are kept.
 
-    Tensors and rows that the rules dropped are not restored. Raises NotFoundError (a tensor is built by no rule, a rule matches
-    none of the tensors, or a layer or part is missing) and InvalidArgumentError (shapes or dtypes are incompatible, or two tensors
-    get the same name).
+    Tensors and rows that the rules dropped are not restored. Raises NotFoundError if no rule builds a tensor, if a rule matches no
+    tensor, or if a layer or part is missing. Raises InvalidArgumentError if shapes or dtypes are incompatible, or if two tensors
+    get the same name.
     """
     compiled = [(rule, _pattern(rule)) for rule in rules if rule.to is not None]
     groups: dict[str, _Group] = {}

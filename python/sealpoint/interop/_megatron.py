@@ -4,5 +4,5 @@
 from __future__ import annotations
 
 MARKER, COMMON = "metadata.json", "common.pt"
-# The item of the common state since 0.19.
+# Name of the item that contains the common state, since Megatron-core 0.19.
 COMMON_KEY = "common_state/shard_0_1"

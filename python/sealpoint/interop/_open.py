@@ -26,7 +26,7 @@ class Reading(NamedTuple):
     """Options for reading a checkpoint that may have a different format.
 
     Attributes:
-        drop_unknown: Leave out values whose class cannot be stored as a node, and report them. If False, such values are errors.
+        drop_unknown: Leave out and report values of classes that cannot be stored as a node. If False, such values are errors.
         per_rank: Patterns of names whose values differ between ranks, in DCP directories with metadata per rank. All other values
             must be equal on all ranks.
         allow_part: Read one file of a state that consists of several files, and leave out the other files.
@@ -123,7 +123,10 @@ def open_unchecked(path: Path, reading: Reading, goes_on: bool) -> State:
 
 
 def check_read(state: State) -> State:
-    """Raises the error of the first unreadable value, except for values of unknown classes in sidecar files, which are left out."""
+    """Raises the error of the first unreadable value.
+
+    Values of unknown classes in sidecar files raise no error. They are left out.
+    """
     names: set[str] = set()
     for path, node in leaves(state.tree):
         for unread in unread_of(node):
@@ -172,7 +175,7 @@ def _open_directory(path: str, files: FileSet, read: Callable[[str], Foreign | N
     problem: Error | None = None
     try:
         foreign = read(path)
-    except (UnsupportedError, NotACheckpointError) as error:  # a series may have files of other programs beside
+    except (UnsupportedError, NotACheckpointError) as error:  # a series may contain files of other programs
         foreign, problem = None, error
     if foreign is not None:
         return _state_of(foreign, path, files)

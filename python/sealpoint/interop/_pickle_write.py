@@ -111,7 +111,7 @@ class NodePickler:
         self._tensor_of = tensor_of
 
     def dump(self, node: Node, path: Path) -> Raw:
-        """Pickles a node. Raises CorruptError, and UnsupportedError, which names the path, if a value has no plain form."""
+        """Pickles a node. Raises CorruptError. If a value has no plain form, raises UnsupportedError, which names the path."""
         try:
             return self._dump(node, path)
         except RecursionError:

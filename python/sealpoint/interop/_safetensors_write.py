@@ -15,7 +15,7 @@ from sealpoint.interop._dtypes import ITEM_SIZE, TO_SAFETENSORS
 from sealpoint.interop._layout import Layout, Part
 from sealpoint.interop._source import State, Tensor, flat_tree, size_of
 
-# Default of transformers for Hugging Face files: decimal.
+# Default file size in transformers, in decimal bytes.
 SHARD_BYTES_DEFAULT = 5_000_000_000
 # Limit of the format's own reader.
 HEADER_BYTES_MAX = 100_000_000

@@ -117,7 +117,7 @@ def tensors_of(node: Node) -> Iterator[str]:
 
 
 def _children(node: Node) -> dict[Any, Node] | None:
-    """Returns the children of a mapping, or of a list with more than plain values."""
+    """Returns the children of a mapping, or of a list that contains values other than plain values."""
     entries = entries_of(node)
     if (
         entries is None
@@ -141,7 +141,7 @@ _NOTHING = object()
 
 
 def _pruned(node: Node, path: Path, is_kept: Callable[[str, bool], bool], dropped: list[str]) -> Any:
-    """Returns the node with only the kept leaves, or _NOTHING if the node has leaves but none of them is kept."""
+    """Returns the node with only the kept leaves, or _NOTHING if the node has leaves but no kept leaf."""
     children = _children(node)
     if children is None:
         if is_kept(text_of(path), kind_of(node) == "tensor"):

@@ -44,7 +44,7 @@ class Tensor(Protocol):
     def boxes(self) -> Sequence[Box]: ...
     @property
     def is_protected(self) -> bool:
-        """Tells whether a digest protects the bytes of the tensor."""
+        """Tells whether the bytes of the tensor are protected by a digest."""
 
     def reader(self, memory_bytes: int) -> Reader: ...
 
@@ -66,8 +66,8 @@ class Entry(NamedTuple):
 class Portion(NamedTuple):
     """A box of a tensor in a file. ``begin``: byte offset within the entry.
 
-    ``strides`` are in elements; None means dense and row-major. ``run``: only these elements of the dense box are
-    stored. ``sign_mask``: the bits of each element that are flipped in the file, or None.
+    ``strides`` are in elements; None means dense and row-major. If ``run`` is set, only these elements of the dense box are stored.
+    ``sign_mask`` has the bits of each element that are flipped in the file, or is None.
     """
 
     box: Box
@@ -120,7 +120,7 @@ class ForeignTensor:
 
     @property
     def is_protected(self) -> bool:
-        """Tells whether the items of the tensor have digests. Until the first read this is not known, and the result is True."""
+        """Tells whether the items of the tensor have digests. Before the first read, this is unknown, and the result is True."""
         return (self._has_items and self._opened is None) or self._open().is_protected
 
     def reader(self, memory_bytes: int) -> Reader:
@@ -298,9 +298,9 @@ class FileInfo(NamedTuple):
 
 
 class Unread(dict[str, Node]):
-    """Placeholder for an unreadable value. An error is raised unless a selection leaves the value out.
+    """Placeholder for an unreadable value. If no selection leaves the value out, an error is raised.
 
-    ``is_beside``: the value is in a sidecar file. If such a value has an unknown class, it is left out.
+    ``is_beside``: the value is in a sidecar file. Values of unknown classes in sidecar files are left out.
     """
 
     def __init__(self, error: Error, is_beside: bool) -> None:
@@ -342,7 +342,7 @@ class State:
         objects: Additional objects: name -> (media type, bytes).
         notes: Sentences about facts that the source format could not express.
         digest: Description of the digests that protect the bytes of tensors.
-        left_out: Items found alongside the source that were not read.
+        left_out: Items next to the source that were not read.
         missing: Tensors that an index lists but no file contains.
         metadata_memory_bytes: Maximum memory for the metadata. None for Sealpoint checkpoints, because their reader has its own
             limits.

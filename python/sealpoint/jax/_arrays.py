@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Converts JAX arrays into slots of the library. A slot is a box on the devices of this process, and its memory."""
+"""Converts JAX arrays into slots of the library. A slot describes a box on the devices of this process, and its memory."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def is_key(value: Any) -> bool:
 
 
 def name_of_dtype(dtype: Any, key: str) -> str:
-    """Returns the specification's name for the dtype. Raises UnsupportedError."""
+    """Returns the name of the dtype in the format specification. Raises UnsupportedError."""
     name = name_of(np.dtype(dtype))
     if np.dtype(dtype).byteorder == ">":
         raise UnsupportedError(f"dtype is {np.dtype(dtype).str}, which is not little-endian", tensor=key)
@@ -60,8 +60,8 @@ def source_slots(value: Any, key: str, keep: Callable[[Any], None]) -> list[Slot
 
     Each box on this process's devices has exactly one slot, even if several devices have the box.
 
-    Waits for pending computations of the array. ``keep`` receives the memory, which must outlive the slots. Raises
-    UnsupportedError, which names the key.
+    Waits for pending computations of the array. ``keep`` is called with the memory of each slot; this memory must outlive the slot.
+    Raises UnsupportedError, which names the key.
     """
     shape, dtype = tuple(value.shape), name_of_dtype(value.dtype, key)
     if 0 in shape:
@@ -98,7 +98,7 @@ class Target(NamedTuple):
 
 
 def target_of(like: Any, key: str) -> tuple[Target, list[Slot]]:
-    """Returns the destination for an array like ``like``: an array or a jax.ShapeDtypeStruct. Raises UnsupportedError."""
+    """Returns the destination of an array like ``like``, which is an array or a jax.ShapeDtypeStruct. Raises UnsupportedError."""
     shape, dtype = tuple(like.shape), np.dtype(like.dtype)
     name = name_of_dtype(dtype, key)
     sharding = getattr(like, "sharding", None)
@@ -117,7 +117,7 @@ def target_of(like: Any, key: str) -> tuple[Target, list[Slot]]:
 
 
 def stored_like(shape: Numbers, dtype: str, key: str) -> Any:
-    """Returns the template for a stored tensor for which the caller passed no template. Raises MismatchError."""
+    """Returns the default template of a stored tensor, for callers that pass no template. Raises MismatchError."""
     found = numpy_dtype(dtype)
     if found is None:
         raise MismatchError(f"dtype is {dtype}, which JAX does not have", tensor=key)

@@ -14,9 +14,9 @@ from sealpoint._ranks.communicator import Message
 from sealpoint._ranks.rendezvous import seconds_of
 from sealpoint.jax._jax import distributed, jax
 
-# A value of the store is one gRPC message, so longer ones are split.
+# Each value in the store is one gRPC message. Longer values are split into parts of this size.
 _PART_BYTES = 4 << 20
-# Interval of checks whether a call was interrupted or another process left it.
+# A waiting process checks at this interval whether the call was interrupted or another process left the call.
 _LOOK_EVERY_SECONDS = 0.2
 STORE_NAME = "the store of jax.distributed"
 _LENGTH = struct.Struct("<Q")
@@ -41,11 +41,11 @@ def _unpack(data: bytes, count: int) -> list[bytes]:
 
 
 class JaxCommunicator:
-    """The processes of ``jax.distributed``, which exchange metadata through its key-value store.
+    """A communicator for the processes of ``jax.distributed``. They exchange metadata through its key-value store.
 
     The communicator uses neither devices nor JAX collectives, so training can continue. Each exchange takes some milliseconds.
-    Messages pass through the process that runs the coordination service, but payload never does. After an error the communicator
-    must not be used again.
+    Messages pass through the process that runs the coordination service; payload does not pass through this process. After an
+    error, the communicator must not be used again.
 
     Args:
         name: Prefix of all keys. Must be equal on all processes, and unique in this job.
@@ -66,8 +66,8 @@ class JaxCommunicator:
         self._interrupted: str | None = None
         self._call_count = 0
         self._duplicate_count = 0
-        # Keys set by this process in the current call, and since the last call in which all took part. Earlier keys are no
-        # longer needed.
+        # New keys: set by this process since the last call in which all processes took part. Old keys: set before that call, and
+        # deleted in the next such call.
         self._new_keys: list[str] = []
         self._old_keys: list[str] = []
         self.set_deadline(deadline)
@@ -163,7 +163,7 @@ class JaxCommunicator:
         return [message if rank == root else self._get(f"{key}/{rank}", rank) for rank in range(self.size)]
 
     def all_gather(self, message: Message) -> Sequence[Message]:
-        """Gathers the messages on rank 0, which sends them to all.
+        """Gathers the messages on rank 0, which sends them to all ranks.
 
         This needs two requests per process, not one per pair of processes.
         """

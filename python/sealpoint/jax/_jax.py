@@ -8,7 +8,7 @@ from typing import Any
 
 try:
     jax: Any = import_module("jax")
-    # The client of the coordination service has no public name yet. Orbax imports it from here, too.
+    # The client of the coordination service has no public name yet. Orbax also imports the client from this module.
     distributed: Any = import_module("jax._src.distributed")
 except ImportError as error:
     raise ImportError(f"sealpoint.jax needs JAX (pip install jax), which cannot be imported: {error}") from error

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loads of pytrees."""
+"""Functions that load pytrees."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def load(path: Path, like: Any, **options: Unpack[LoadKeywords]) -> Any:
 
     Args:
         path: Directory or URL of the checkpoint.
-        like: Pytree of arrays, ``jax.ShapeDtypeStruct`` with a sharding (from ``jax.eval_shape``, which needs no memory), numpy
-            arrays, keys, and values of the expected types. If a leaf has no sharding, its array is placed on the first device of
-            this process.
-        partial: Allow stored names that ``like`` does not have.
+        like: Pytree of the expected structure. Its leaves are JAX arrays, ``jax.ShapeDtypeStruct`` with a sharding, numpy arrays,
+            ``jax.random`` keys, and values of the expected types. ``jax.eval_shape`` creates such structs without memory for the
+            arrays. If a leaf has no sharding, its array is placed on the first device of this process.
+        partial: Allow the checkpoint to have names that ``like`` does not have.
         convert: "exact" converts elements to the dtype of ``like`` if this dtype represents each value; "nearest"
             rounds to nearest even. By default, a different dtype is an error.
         allow_pickle, deadline, memory_budget_bytes: As for ``sealpoint.torch.save``.

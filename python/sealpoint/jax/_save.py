@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Saves of pytrees."""
+"""Functions that save pytrees."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from sealpoint.jax._state import collect
 def save(state: Any, path: Path, **options: Unpack[SaveKeywords]) -> _sealpoint.CommitInfo:
     """Saves a pytree of all processes as one checkpoint. The checkpoint is durable when the function returns.
 
-    Collective: all processes of ``jax.distributed`` call it. If jax.distributed is not initialized, it saves the state of this
-    process.
+    Collective: all processes of ``jax.distributed`` call it. If jax.distributed is not initialized, the function saves the state of
+    this process.
 
     Args:
-        state: Pytree of JAX arrays with any sharding, numpy arrays, ``jax.random`` keys, numbers, strings and other small values,
-            with the same structure on all processes. Tensor names are the leaf paths joined by dots, as in ``sealpoint.torch``.
-            Replicated values are stored once; ``per_rank`` marks values that differ between processes. Arrays on GPUs and TPUs are
-            first copied to the host.
-        path: Directory of the new checkpoint, created if missing. With ``series``, directory of the series.
+        state: Pytree with the same structure on all processes. Its leaves are JAX arrays with any sharding, numpy arrays,
+            ``jax.random`` keys, numbers, strings and other small values. Tensor names are the leaf paths joined by dots, as in
+            ``sealpoint.torch``. Replicated values are stored once; ``per_rank`` marks values that differ between processes. Arrays
+            on GPUs and TPUs are first copied to the host.
+        path: Directory of the new checkpoint, created if missing. If ``series`` is true, directory of the series.
         codec, codec_level, chunk_size_bytes, stored_cuts, fingerprints, step, series, parent: As for
             ``sealpoint.save``.
         provenance, allow_empty, allow_fallback: As for ``sealpoint.save``.
@@ -46,7 +46,8 @@ def save(state: Any, path: Path, **options: Unpack[SaveKeywords]) -> _sealpoint.
         TimeoutError: a process did not answer within ``deadline``.
         CommError: the communication between processes failed.
 
-    Errors are the same on all processes. After an error the checkpoint does not exist, unless ``unknown_outcome`` is true.
+    Errors are the same on all processes. After an error, the checkpoint does not exist, unless ``unknown_outcome`` of the error is
+    true.
 
     Examples:
         >>> import jax.numpy, sealpoint.jax as sp

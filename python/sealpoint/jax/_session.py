@@ -47,7 +47,7 @@ class _Processes:
 
 
 def _job() -> Any:
-    """Returns an identifier of the job. Does not call JAX functions that would initialize devices."""
+    """Returns an identifier of the job, or None for a single process. Calls no JAX functions that would initialize devices."""
     return client_of_store() if (distributed.global_state.num_processes or 1) > 1 else None
 
 

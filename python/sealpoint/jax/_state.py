@@ -19,7 +19,7 @@ from sealpoint.jax._jax import jax
 from sealpoint.jax._options import LoadOptions
 
 _KEYS = jax.tree_util
-# jax.random keys are stored as their words, next to the name of the generator implementation.
+# An array of jax.random keys is stored as an array of integer words, together with the name of the generator implementation.
 KEY_DATA, KEY_IMPL = "key_data", "impl"
 _DECLARATION_BYTES = 16  # size of a digest
 
@@ -42,7 +42,7 @@ def path_of(keys: Any) -> Path:
 
 
 def leaves_of(state: Any) -> tuple[list[tuple[Path, Any]], Any]:
-    """Returns the leaves of a pytree by path, including leaves that are None, and the structure of the pytree."""
+    """Returns the leaves of a pytree with their paths, and the structure of the pytree. Leaves that are None are included."""
     found, structure = jax.tree_util.tree_flatten_with_path(
         state, is_leaf=lambda one: one is None or isinstance(one, _tree.PerRank)
     )
@@ -91,7 +91,7 @@ class Collected:
 def collect(state: Any, call: Call, options: SaveOptions) -> Collected:
     """Collects the state.
 
-    Collective. Raises InvalidArgumentError if the states of two processes differ in more than array elements.
+    Collective. Only the elements of arrays may differ between processes. Any other difference raises InvalidArgumentError.
     """
 
     def make() -> tuple[Collected, bytes]:
@@ -104,7 +104,7 @@ def collect(state: Any, call: Call, options: SaveOptions) -> Collected:
     trees = [answer[_DECLARATION_BYTES:] for answer in answers]
     if any(tree != trees[0] for tree in trees):
         nodes = [_tree.parse(bytes(answer)) for answer in call.all_gather(_tree.dump(collected.node), "compared what they save")]
-        _tree.merge(list(enumerate(nodes)))  # names the first value that differs
+        _tree.merge(list(enumerate(nodes)))  # raises an error that names the first value that differs
         other = next(rank for rank, tree in enumerate(trees) if tree != trees[0])
         raise InvalidArgumentError(f"rank {other} does not have the same names as rank 0", rank=other)
     collected.declarations = digest_of(answer[:_DECLARATION_BYTES] for answer in answers)
@@ -112,7 +112,7 @@ def collect(state: Any, call: Call, options: SaveOptions) -> Collected:
 
 
 def stored_leaves(node: Node, path: Path = ()) -> Iterator[tuple[str, Node]]:
-    """Returns all values of a tree by the text of their paths. Empty containers count as values."""
+    """Returns the text of the path and the value for each leaf of a tree. Empty containers are leaves."""
     items: Any = entries_of(node)
     if items is None and isinstance(node, list):
         items = dict(enumerate(node))
@@ -155,9 +155,9 @@ class Matched:
         return self._stored[text]
 
     def _match(self, leaf: Any, path: Path) -> Any:
-        """Matches leaves.
+        """Matches a leaf with the checkpoint.
 
-        The results, in ``arrays``, are a target, a function that builds the value from a target, or a value for each leaf.
+        Returns a function that returns the value of the leaf. Call this function after the load.
         """
         text = text_of(path)
         if _arrays.is_key(leaf):

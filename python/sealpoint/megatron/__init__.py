@@ -25,26 +25,27 @@ disable = _patch.disable
 def enable(**options: Unpack[EnableKeywords]) -> None:
     """Makes Megatron's ``torch_dist`` format write and read Sealpoint checkpoints in this process.
 
-    Redirects all saves, sync and async, with or without FullyParallelSave. Loads are redirected only if the directory contains a
-    Sealpoint checkpoint; otherwise Megatron loads as usual. Collective: all ranks call it with the same arguments. It may be called
-    again, and ``disable`` reverses it. Directories may be URLs of object stores (docs/guides/megatron.md).
+    All sync and async saves are redirected, with or without FullyParallelSave. Loads are redirected only if the directory contains
+    a Sealpoint checkpoint; otherwise Megatron loads as usual. Collective: all ranks call it with the same arguments. A second call
+    replaces the options of the first call. ``disable`` restores Megatron's own saves and loads. Directories may be URLs of object
+    stores (docs/guides/megatron.md).
 
     Args:
-        compare_replicas: Compare all replicas of a tensor, and let the ranks that hold them each write a part. If
-            False, the main replicas are stored.
+        compare_replicas: Compare all replicas of a tensor, and divide the writing among the ranks that have a replica.
+            If False, only the main replica of each tensor is stored, without comparison.
         frozen: As for ``sealpoint.torch.save``, with patterns of Megatron's keys. Unchanged tensors are linked from
             this run's last checkpoint in the folder.
-        staged: Directory on a node-local disk; may differ between ranks. A save is committed there, in a subdirectory
-            for its run, and copied to Megatron's directory in the background. A load first finishes the promotions of
-            an earlier job, so all ranks must call it. If a promotion fails, the error is logged, and the next save
-            tries the promotion again.
+        staged: Directory on a node-local disk; may differ between ranks. A save is first committed in this directory,
+            in a subdirectory for its run. It is then copied to Megatron's directory in the background. A load first
+            finishes the promotions of an earlier job, so all ranks must load. If a promotion fails, the error is
+            logged, and the next save tries the promotion again.
         optimizer_regions: Store the state of the distributed optimizer as parts of the model's parameters, regardless
             of ``distrib_optim_sharding_type``. Any load may then use a different parallelism, and no rank gathers
             state.
-        replace: A save first removes an existing checkpoint from its directory, including a ``torch_dist`` checkpoint,
-            unless a KEEP file pins it. If False, a save removes only checkpoints that this run saved after the
-            iteration in Megatron's tracker, so that a killed or rolled back job can continue; any other checkpoint
-            raises AlreadyExistsError.
+        replace: If its directory already has a checkpoint, a save first removes this checkpoint, even in the format
+            ``torch_dist``. A checkpoint pinned by a KEEP file is not removed. If False, a save removes only checkpoints
+            that this run saved after the iteration in Megatron's tracker. A killed or rolled back job can thus
+            continue. Any other checkpoint raises AlreadyExistsError.
         codec, codec_level, chunk_size_bytes, stored_cuts, fingerprints: As for ``sealpoint.save``.
         allow_pickle, full_every, keep_local, deadline, memory_budget_bytes: As for ``sealpoint.torch.save``.
         convert, threads: As for ``sealpoint.torch.load``.

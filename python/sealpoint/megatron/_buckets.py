@@ -27,7 +27,7 @@ def _buckets_of(optimizer: Any, prefix: str, metadata_of: dict[Any, Any]) -> Ite
                 if metadata is None:
                     raise InvalidArgumentError(f"a parameter of shape {list(parameter.shape)} is not in the model's state")
                 if any(tuple(metadata.replica_id)[:-1]):
-                    continue  # another group of ranks has it, too
+                    continue  # a different group of ranks lists this parameter
                 parts, views = parts_of(metadata, metadata.key)
                 for part, view in zip(parts, views, strict=True):
                     for _, run, begin in runs_of(view, 0, 0, end - start, metadata.key):

@@ -2,8 +2,9 @@
 """Optimizer state across a change of expert parallelism.
 
 If a job uses expert parallelism, Megatron creates a separate optimizer for expert parameters; if not, one optimizer has all
-parameters. Per-parameter state is stored in the same way in both cases. The parameter groups (learning rate, step, ...) are not:
-this module converts them, and identifies a group by its settings and by whether it contains expert parameters.
+parameters. Per-parameter state is stored in the same way in both cases. The parameter groups (learning rate, step, ...) are stored
+differently, so this module converts them. It identifies a group by its settings, regardless of whether the group contains expert
+parameters.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def _group(live: Any, groups: list[Any], count: int, stored: list[Any]) -> Any:
     if not found:
         settings = {key: live.get(key) for key in _mcore.group_keys()}
         raise _differs(count, stored, f"no parameter group of the checkpoint is that of {settings}")
-    # Separate groups of experts and of others are loaded into one optimizer: the others come first.
+    # If separate groups for experts and for other parameters match, the first match is the group for other parameters.
     return {**found[0], _IS_EXPERT: live.get(_IS_EXPERT)}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loads of sharded state dicts of Megatron-core."""
+"""Functions that load sharded state dicts of Megatron-core."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from sealpoint.torch._session import session_of
 from sealpoint.torch._shards import destination_of
 from sealpoint.torch._state import agree
 
-# The end of an object's unique key: its place among the shards, and how many there are.
+# The unique key of an object ends with the position of the object among the shards, and the number of shards.
 _OBJECT_KEY = re.compile(r".+/shard_[\d.]+_[\d.]+")
 
 
 class _Memory:
-    """Records memory, so that a read does not fill it twice."""
+    """Records the memory that a read fills, so that no memory is filled twice."""
 
     def __init__(self) -> None:
         self._ranges: list[tuple[int, int]] = []  # [begin, end) in bytes, ascending, disjoint
@@ -93,9 +93,9 @@ class _Request:
             sharded.init_data("cpu")
         data: torch.Tensor = sharded.data.detach()
         if (place := (name, id(sharded.data))) in self._placed:
-            return data  # one tensor in two places of the model
+            return data  # the model has this tensor in two places
         self._placed.add(place)
-        # Main parameters of 32 bits may be those of the model: one memory cannot be read into twice at a time.
+        # The main parameter of a 32-bit parameter may be the model's own tensor. One read must not fill the same memory twice.
         is_dense = data.is_contiguous() or not isinstance(sharded, RunTensor)
         memory = data if is_dense and self._memory.claim(data) else torch.empty_like(data)
         if memory is not data:

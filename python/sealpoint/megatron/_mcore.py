@@ -25,7 +25,7 @@ common: Any = import_module(f"{_PACKAGE}.strategies.common")
 torch_dist: Any = import_module(f"{_PACKAGE}.strategies.torch")
 fully_parallel: Any = import_module(f"{_PACKAGE}.strategies.fully_parallel")
 async_utils: Any = import_module(f"{_PACKAGE}.strategies.async_utils")
-# Until 0.17 strategies are looked up in a registry, with a separate one for the common state.
+# Versions before 0.17 look up strategies in a registry, and use a separate strategy for the common state.
 has_registry: bool = hasattr(serialization, "get_default_strategy")
 
 

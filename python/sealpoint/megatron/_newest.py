@@ -25,19 +25,20 @@ _NAME = re.compile(r"iter_0*(\d+)|release")
 def newest(
     run: Path, *, allow_fallback: bool = False, staged: Path | None = None, keep_local: int = 0
 ) -> str | None:
-    """Returns the directory of a run's newest checkpoint, or None, and writes its iteration into Megatron's tracker file.
+    """Returns the directory of a run's newest checkpoint, or None. Sets Megatron's tracker file to this checkpoint.
 
     Call it in the launch script, before the job starts. The job then resumes from the last checkpoint, even if the previous job was
     killed before the tracker recorded that checkpoint. The newest checkpoint is the last committed checkpoint that has all its
-    files, regardless of the tracker. If the tracker names a native checkpoint with a greater iteration, the native checkpoint is
-    the newest. A missing ``metadata.json`` is written. One process calls it while no job saves into the run.
+    files, regardless of the tracker. If the tracker names one of Megatron's own checkpoints with a greater iteration, that
+    checkpoint is the newest. A missing ``metadata.json`` is written. Unless ``staged`` is set, only one process calls this
+    function. Meanwhile, no job may save into the run.
 
     Args:
-        run: Parent of the directories ``iter_…``, as for ``--save``.
+        run: Directory that contains the directories ``iter_…``, as passed to ``--save``.
         allow_fallback: If the newest checkpoint is damaged, return an older checkpoint. If False, the error of the newest
             checkpoint is raised.
-        staged, keep_local: As for ``enable``. If ``staged`` is set, the call is collective, and newer complete checkpoints on local
-            disks are promoted first.
+        staged, keep_local: As for ``enable``. If ``staged`` is set, all ranks call this function, and newer complete checkpoints on
+            local disks are promoted first.
 
     Raises:
         MismatchError: the directory of the newest checkpoint also contains a native checkpoint.
@@ -86,7 +87,7 @@ def _find(folder: str, allow_fallback: bool) -> str | None:
 
 
 def _tracked_native(folder: str) -> str | None:
-    """Returns the directory of the native checkpoint that the tracker names, or None if it names no complete one."""
+    """Returns the directory of the native checkpoint in the tracker, or None if the tracker names no complete native checkpoint."""
     said = tracked(folder)
     if said is None or not (said == "release" or said.isdecimal()):
         return None

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The state of Megatron's distributed optimizer, as runs of the model's parameters.
 
-The main parameter and each moment of a parameter have a flattened local tensor, of which each data-parallel rank has one run. The
-runs are stored under the names that the format fully_reshardable uses for whole tensors. No rank gathers state, and a load on a
+Megatron flattens the main parameter and each moment of a parameter. Each data-parallel rank has one run of each flattened tensor.
+The runs are stored under the names that the format fully_reshardable uses for whole tensors. No rank gathers state, and a load on a
 different mesh can split the same tensors into different runs.
 """
 
@@ -18,16 +18,16 @@ from sealpoint.megatron import _mcore
 from sealpoint.megatron._tensors import Numbers, RunTensor
 
 _TYPE, OF_STATE = "distrib_optim_sharding_type", "param_state_sharding_type"
-# Checkpoints have the content of this Megatron format; only state dicts differ, and have this name.
+# Checkpoints have the content and the name of a Megatron format. State dicts have different content, and a different name.
 _STORED_AS, _FORMAT = "fully_reshardable", "sealpoint"
 _TAKEN_OVER = ("dp_reshardable", "fully_reshardable")
-# Marks, in the metadata of a loaded checkpoint, that only Megatron's own state dicts can be loaded from it.
+# Key in the metadata of a loaded checkpoint. If set, only Megatron's own state dicts can be loaded from this checkpoint.
 NATIVE = "sealpoint_native"
 _RUNS_MAX = 1 << 16
 
 
 class _Run(NamedTuple):
-    """The elements [begin, begin + length) of a parameter's flattened local tensor, as a run of the box of a part."""
+    """A run of the box of a part. Its elements are [begin, begin + length) of the parameter's flattened local tensor."""
 
     part: int
     run: tuple[int, int]
@@ -43,14 +43,14 @@ class FlatDestination:
     def fill(self, loaded: list[torch.Tensor]) -> torch.Tensor:
         for (begin, end), tensor in zip(self._places, loaded, strict=True):
             place = self._flat[begin:end]
-            if tensor.data_ptr() != place.data_ptr():  # within a wrapper of Megatron they come from another rank
+            if tensor.data_ptr() != place.data_ptr():  # a wrapper of Megatron loaded the run on another rank
                 place.copy_(tensor)
         return self._flat
 
 
 def runs_of(view: torch.Tensor, part: int, begin: int, end: int, key: str) -> Iterator[_Run]:
-    """Returns the parts of the elements [begin, end) of a contiguous tensor that a view of this tensor contains."""
-    block, dim = 1, view.dim()  # consecutive elements in both
+    """Returns runs of elements that are in [begin, end) of a contiguous tensor and also in a view of this tensor."""
+    block, dim = 1, view.dim()  # elements that are consecutive in both tensors
     while dim > 0 and (view.shape[dim - 1] == 1 or view.stride(dim - 1) == block):
         block *= view.shape[dim - 1]
         dim -= 1
@@ -72,7 +72,7 @@ def runs_of(view: torch.Tensor, part: int, begin: int, end: int, key: str) -> It
 
 
 def parts_of(metadata: Any, key: str) -> tuple[list[Any], list[torch.Tensor]]:
-    """Returns the ShardedTensors for a parameter, without memory, and the position of the elements of each."""
+    """Returns the ShardedTensors of a parameter, without memory, and for each of them a view with the positions of its elements."""
     whole = torch.empty(metadata.data.shape, dtype=metadata.data.dtype, device="meta")
     if not isinstance(metadata, _mcore.mapping.ShardedTensorFactory):
         return [metadata], [whole]
@@ -95,7 +95,7 @@ def _run_tensor(part: Any, key: str, run: tuple[int, int], memory: torch.Tensor,
     shape = tuple(part.global_shape)
     extent = (1,) * part.prepend_axis_num + tuple(part.local_shape)
     count = _linear(shape, tuple(size - 1 for size in shape)) + 1
-    # Megatron distinguishes runs by this position: first element of the box, first element of the run in the box.
+    # Megatron distinguishes runs by this position: the first element of the box, and the first element of the run in the box.
     place = (_linear(shape, tuple(part.global_offset)), run[0])
     return RunTensor(
         key=key, data=memory, dtype=memory.dtype, local_shape=tuple(memory.shape), global_shape=(count, count),
@@ -185,7 +185,7 @@ def is_in_runs(state: Any) -> bool:
 
 
 def patch(optimizer_class: Any) -> dict[str, Any]:
-    """Returns the replacement members of the class, which delegate to its current members."""
+    """Returns replacements for members of the class. The replacements call the current members."""
     make_native, load_native = optimizer_class.sharded_state_dict, optimizer_class.load_state_dict
 
     def sharded_state_dict(
@@ -199,7 +199,7 @@ def patch(optimizer_class: Any) -> dict[str, Any]:
         correct_order(self)
         state = self.state_dict()
         if is_loading:
-            self.load_state_dict(self.state_dict())  # creates the tensors that are read into
+            self.load_state_dict(self.state_dict())  # creates the destination tensors
         state["param_state"] = parameter_state(self, model_state)
         state[OF_STATE] = _FORMAT
         return state
@@ -220,7 +220,7 @@ def patch(optimizer_class: Any) -> dict[str, Any]:
 def stored(common: Any) -> Any:
     """Returns the stored form of a common state.
 
-    It names the stored items, so that Megatron itself can load an exported checkpoint.
+    The stored form has the name of a Megatron format, so that Megatron itself can load an exported checkpoint.
     """
     renamed = _renamed(common)
     metadata = renamed.get("content_metadata") if isinstance(renamed, dict) else None
@@ -242,7 +242,7 @@ def _has_runs(value: Any) -> bool:
 
 
 def mark(common: dict[str, Any], is_ours: bool) -> dict[str, Any]:
-    """Records, in the metadata of a loaded common state, whether the optimizer state can be loaded as runs of parameters."""
+    """Marks the metadata of a loaded common state if the optimizer state cannot be loaded as runs of parameters."""
     metadata = common.get("content_metadata")
     if isinstance(metadata, dict) and not (is_ours and metadata.get(_TYPE) == _STORED_AS):
         metadata[NATIVE] = True

@@ -23,16 +23,16 @@ from sealpoint.megatron._tensors import RunTensor
 _ENUMS = ("megatron.core.transformer.enums", "megatron.core.enums")
 _Save = Callable[[Any, Any], None]
 _undo: list[Callable[[], None]] = []
-_patched: list[tuple[Any, str, Any]] = []  # (owner, name, what is there instead)
+_patched: list[tuple[Any, str, Any]] = []  # (owner, name, replacement)
 _chosen: list[Options] = []
-# Rank 0's common state by directory, which versions with a registry hand over before the sharded one.
+# The common state of rank 0, by directory. Megatron versions with a registry pass the common state before the sharded state.
 _common: dict[str, Any] = {}
 
 
 def _set(owner: Any, name: str, value: Any) -> Any:
     """Replaces a member of ``owner`` and returns the previous member."""
     is_own = name in vars(owner)
-    before = getattr(owner, name, None)  # None: a builtin function
+    before = getattr(owner, name, None)  # None: the name is a builtin function
     _undo.append(lambda: setattr(owner, name, before) if is_own else delattr(owner, name))
     setattr(owner, name, value)
     _patched.append((owner, name, value))
@@ -40,7 +40,7 @@ def _set(owner: Any, name: str, value: Any) -> Any:
 
 
 def _with_common(state: Any, directory: Any) -> Any:
-    """Returns the state including the common state, which some Megatron versions do not pass with it."""
+    """Returns the state with the common state added. Some Megatron versions pass the two separately."""
     if (common := _common.pop(_save.path_of(directory), None)) is None:
         return state
     return {**state, _save.COMMON_KEY: _mcore.mapping.ShardedObject(_save.COMMON_KEY, common, (1,), (0,))}
@@ -48,7 +48,7 @@ def _with_common(state: Any, directory: Any) -> Any:
 
 def _request_class(strategy: str) -> Any:
     if strategy != "mcore" and hasattr(_mcore.torch_dist, "get_async_strategy"):
-        with contextlib.suppress(ModuleNotFoundError):  # without NVRx nobody has a queue of it
+        with contextlib.suppress(ModuleNotFoundError):  # without NVRx, no queue of NVRx exists
             return _mcore.torch_dist.get_async_strategy(strategy)[1]["AsyncRequest"]
     return _mcore.async_utils.AsyncRequest
 
@@ -76,12 +76,12 @@ def _patch_saving(options: Options) -> None:
 def _save_config(native: _Save, save_natively: _Save) -> _Save:
     """Returns the replacement of save_config, which Megatron calls on rank 0.
 
-    The replacement writes metadata.json, which names the backend for loads, in one atomic step.
+    The replacement writes metadata.json atomically. This file names the backend for loads.
     """
 
     def save_config(config: Any, checkpoint_dir: Any) -> None:
         if (common := _common.pop(_save.path_of(checkpoint_dir), None)) is not None:
-            save_natively(common, checkpoint_dir)  # for another strategy, which has saved the rest
+            save_natively(common, checkpoint_dir)  # a different strategy has saved the sharded state
         if not _save.is_ours_or_on_its_way(_save.path_of(checkpoint_dir)):
             return native(config, checkpoint_dir)
         config.sharded_backend, config.sharded_backend_version = BACKEND, VERSION
@@ -127,7 +127,7 @@ def _patch_loading(options: Options) -> None:
 
     def load_together(self: Any, sharded_state_dict: Any, checkpoint_dir: Any, *more: Any) -> Any:
         if isinstance(self.base_strategy, strategy) and _load.are_ours(checkpoint_dir, options):
-            return self.base_strategy.load(sharded_state_dict, checkpoint_dir)  # reads each byte once by itself
+            return self.base_strategy.load(sharded_state_dict, checkpoint_dir)  # this load reads each byte only once
         return together_native(self, sharded_state_dict, checkpoint_dir, *more)
 
     load_native = _set(strategy, "load", load)

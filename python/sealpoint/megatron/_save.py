@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Saves of sharded state dicts of Megatron-core."""
+"""Functions that save sharded state dicts of Megatron-core."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from sealpoint.torch._session import session_of
 from sealpoint.torch._state import Gathered, gather_agreed
 
 COMMON_KEY = "common_state"
-# The file in which Megatron notes the last iteration that is saved, and loads it by.
+# The file in which Megatron records the last saved iteration. Megatron loads this iteration.
 TRACKER = "latest_checkpointed_iteration.txt"
 _TRACKER_SIZE_MAX_BYTES = 64
 _TRAINING = "megatron.training.checkpointing"
@@ -42,8 +42,9 @@ _runs: dict[str, Run] = {}  # by folder of checkpoints
 class ShardedState(Gathered):
     """The part of a sharded state dict that one rank saves, as one flat mapping: tensors by key, objects by unique key.
 
-    If ``compare_replicas`` is set, each rank includes its replicas of tensors, so that replicas can be compared and their ranks can
-    share the writing; if not, a rank includes only main replicas. For objects, a rank always includes only main replicas.
+    If ``compare_replicas`` is set, each rank includes its replicas of tensors. The replicas are then compared, and their ranks
+    divide the writing. If not, a rank includes only main replicas of tensors. For objects, a rank always includes only main
+    replicas.
     """
 
     def __init__(self, state: Any, rank: int, size: int, options: Options, names: FirstNames) -> None:
@@ -86,13 +87,13 @@ class ShardedState(Gathered):
             regions.regions = [region]
         place = (sharded.key, region.offset, region.extent, region.run, region.tensor.data_ptr())
         if place in self._placed:
-            return  # in two places of the model
+            return  # the model has this tensor in two places
         self._placed.add(place)
         self.slots.extend(_shards.source_slots(regions, sharded.key, self.kept.append))
 
 
 def step_of(directory: str) -> int | None:
-    """Returns the step in the name of Megatron's directory. The name is the same on all ranks."""
+    """Returns the step in the name of Megatron's directory, or None. The name is the same on all ranks."""
     found = re.fullmatch(r"iter_0*(\d+)", _paths.split(directory)[1])
     return None if found is None else int(found[1])
 
@@ -106,7 +107,7 @@ def tracked(folder: str) -> str | None:
 def _obstacle(directory: str) -> str | None:
     """Explains why Megatron may still need a checkpoint.
 
-    Returns None if there is no tracker or the tracker's iteration is smaller; in this case, a save may replace the checkpoint.
+    Returns None if a save may replace the checkpoint, because there is no tracker or the tracker's iteration is smaller.
     """
     said, step = tracked(_folder_of(directory)), step_of(directory)
     if said is None or (said.isdecimal() and step is not None and step > int(said)):
@@ -128,14 +129,14 @@ def _gatherer(
 ) -> Callable[[Call], ShardedState]:
     """Returns the function that gathers the state of a save.
 
-    This function also removes the replaced checkpoints, and records them in the provenance of the new checkpoint.
+    The returned function also removes the replaced checkpoints, and records them in the provenance of the new checkpoint.
     """
 
     def gather(call: Call) -> ShardedState:
         rank, size = call.rank, call.size
         gathered = gather_agreed(lambda names: ShardedState(state, rank, size, options, names), call, options)
         staged_copies.log_failed_promotions(options.staged, _folder_of(directory))
-        # Only once no rank has anything against its state; and no rank writes before.
+        # The checkpoints are removed after all ranks have accepted their states, and before any rank writes.
         replaced = list(call.run_on_first(lambda: list(_remove_replaceable(directory, options))))
         staged_copies.remove_replaced(options.staged, directory, replaced, options.replace)
         provenance.update(provenance_of(replaced))
@@ -163,13 +164,13 @@ def _end(directory: str, info: _sealpoint.CommitInfo, options: Options) -> None:
     """Records the new checkpoint and removes files that killed attempts left. Each rank calls it after the commit."""
     run_of(directory).note_save(info.attempt, info.sequence, directory)
     if options.staged is not None:
-        run_of(directory).on_their_way.add(directory)  # a promotion cleans up by itself
+        run_of(directory).on_their_way.add(directory)  # the promotion removes such files
     elif session_of(None).rank == 0:
         _directories.remove_leftovers(directory)
 
 
 def is_ours_or_on_its_way(directory: str) -> bool:
-    """Tells whether the directory has a Sealpoint checkpoint, or this process is still promoting one to the directory."""
+    """Tells whether the directory has a Sealpoint checkpoint, or this process is still promoting a checkpoint to the directory."""
     return directory in run_of(directory).on_their_way or _directories.is_checkpoint(directory)
 
 
@@ -203,7 +204,7 @@ def save(state: Any, directory: str | os.PathLike[str], options: Options) -> _se
 
 
 def save_async(state: Any, directory: str | os.PathLike[str], options: Options) -> SaveFuture:
-    """Saves in the background. Returns once the state is copied. From then on, the state may change."""
+    """Saves in the background. Returns once the state is copied; the state may then change."""
     path, provenance = path_of(directory), dict[str, str]()
     return save_gathered_async(_gatherer(state, path, options, provenance), path, _of_save(path, options, provenance))
 

@@ -18,7 +18,7 @@ class Status:
         is_enabled: True between ``enable`` and ``disable``.
         megatron_version, sealpoint_version: Versions of the packages.
         patched: Replaced members of Megatron, sorted by name.
-        overwritten: Those members in ``patched`` that other code has replaced again.
+        overwritten: Members in ``patched`` that other code has replaced again.
         options: Options of ``enable``, or None if it was not called.
     """
 

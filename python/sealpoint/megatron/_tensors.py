@@ -17,11 +17,11 @@ Numbers = tuple[int, ...]
 
 @dataclass
 class RunTensor(_mcore.mapping.ShardedTensor):  # type: ignore[misc]
-    """A run of a model parameter's box, as a flat tensor of the distributed optimizer.
+    """A flat tensor of the distributed optimizer. It contains a run of a box of a model parameter.
 
-    Megatron sees the object as a part of a two-dimensional tensor with irregular part sizes, at a position that is unique to the
-    run. The additional members describe the real region. The key is the key of the parameter. It has no prefix of a chained
-    optimizer, because each parameter belongs to only one optimizer.
+    To Megatron, the object is a part of a two-dimensional tensor with parts of irregular sizes. The position of the part is unique
+    to the run. The additional members describe the real region. The key is the key of the parameter. The key has no prefix of a
+    chained optimizer, because each parameter belongs to only one optimizer.
 
     Args:
         tensor_shape: Shape of the whole tensor.
@@ -77,7 +77,7 @@ def regions_to_save(sharded: Any) -> Regions:
 
 
 def regions_to_load(sharded: Any, stored_shape: Numbers, memory: torch.Tensor) -> Regions:
-    """Returns the regions of a tensor to load. ``memory`` is the tensor's local data, or the memory that replaces it.
+    """Returns the regions of a tensor to load. ``memory`` is the tensor's local data, or temporary memory.
 
     If the tensor allows a shape mismatch, elements that the checkpoint lacks become zero. Raises MismatchError and
     UnsupportedError.
@@ -104,7 +104,7 @@ def _clip(region: Region, shape: Numbers) -> Region | None:
 
 
 def _clip_run(region: Region, shape: Numbers, key: str) -> Region | None:
-    """Clips a run as ``_clip`` clips a box. Only trailing rows may be missing, so the remaining elements keep their numbers."""
+    """Clips a run as ``_clip`` clips a box. Only the last rows may be missing, so the remaining elements keep their numbers."""
     assert region.extent is not None and region.run is not None
     extent, inner, is_row = list(region.extent), 1, True
     for dim in reversed(range(len(extent))):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checkpoints in object stores. Their paths, such as ``s3://bucket/run/step-1``, work wherever sealpoint accepts a path.
 
-``s3://``, ``gs://``, ``az://`` and ``abfs://`` need obstore (``pip install sealpoint[obstore]``), which looks for credentials in
+``s3://``, ``gs://``, ``az://`` and ``abfs://`` need obstore (``pip install sealpoint[obstore]``). obstore looks for credentials in
 the same places as the cloud providers' own tools. Register other stores, or a store with options:
 
     from obstore.store import S3Store
@@ -45,7 +45,7 @@ class StoredObject(NamedTuple):
 
 
 class ObjectPage(NamedTuple):
-    """Objects and prefixes (ending in ``/``) directly below a prefix; ``next`` is empty on the last page."""
+    """A page of a listing: objects and prefixes (ending in ``/``) directly below a prefix. ``next`` is empty on the last page."""
 
     objects: Sequence[StoredObject]
     prefixes: Sequence[str]
@@ -61,10 +61,10 @@ class UnfinishedUpload(NamedTuple):
 
 
 class ObjectUpload(Protocol):
-    """An object that is being written. It does not exist until ``complete`` returns. Not thread-safe."""
+    """An object that is being written. The object exists once ``complete`` has returned. Not thread-safe."""
 
     def append(self, part: bytes) -> None:
-        """Adds the next part. All parts except the last have ``part_size_bytes``.
+        """Adds the next part. All parts except the last have the size ``part_size_bytes``.
 
         The upload may keep a reference to the part. May block until pending parts were sent.
         """
@@ -85,9 +85,9 @@ class ObjectStore(abc.ABC):
     collective.
     """
 
-    #: What its paths begin with, such as ``s3://bucket``.
+    #: URL prefix of all paths in the store, such as ``s3://bucket``.
     uri: str
-    #: Size of each part of an upload but the last.
+    #: Size of each part of an upload, except the last part.
     part_size_bytes: int = 32 << 20
 
     @abc.abstractmethod
@@ -105,7 +105,7 @@ class ObjectStore(abc.ABC):
     def start_upload(self, key: str) -> ObjectUpload:
         """Starts an upload of an object of any size.
 
-        When the upload is complete, its object replaces any existing object ``key``.
+        When the upload is complete, the new object replaces an existing object ``key``.
         """
 
     def copy(self, stored: StoredObject, key: str) -> str:
@@ -122,7 +122,7 @@ class ObjectStore(abc.ABC):
 
     @abc.abstractmethod
     def get_ranges(self, stored: StoredObject, ranges: Sequence[tuple[int, memoryview]]) -> None:
-        """Fills each buffer with the bytes of the object that begin at the buffer's offset. Sends concurrent requests.
+        """Fills each buffer in ``ranges`` with the bytes of the object from the buffer's offset on. Sends concurrent requests.
 
         The buffers are valid only during the call.
 
@@ -211,7 +211,7 @@ def error_of(raised: BaseException, path: str) -> Error:
         >>> storage.error_of(FileNotFoundError("no key"), "s3://bucket/key")
         NotFoundError(...)
     """
-    if isinstance(raised, (CommError, TimeoutError)):  # which say that ranks lost each other
+    if isinstance(raised, (CommError, TimeoutError)):  # these classes would mean that ranks lost contact
         return IoError(f"{type(raised).__name__}: {one_line(raised)}", path=path)
     if isinstance(raised, Error):
         raised.path = raised.path or path

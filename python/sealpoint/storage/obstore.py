@@ -29,22 +29,22 @@ from sealpoint.storage import ObjectPage, ObjectStore, ObjectUpload, StoredObjec
 
 __all__ = ["ObstoreStore", "for_hosts", "register_all"]
 
-# A read asks for so much in a request, and so many are under way over all callers of a store.
+# Maximum size of one read request, and maximum number of concurrent read requests from all callers of a store.
 _READ_BYTES = 8 << 20
 _READS_MAX = 32
-# A deletion names so many objects in a request of S3.
+# Maximum number of objects in one deletion request to S3.
 _DELETE_MAX = 1000
 _END = object()
-# How long one listing may take. obstore goes through its pages by itself, also if a server has no last one.
+# Timeout for one listing. obstore itself requests one page after another, even if a faulty server never sends a last page.
 LISTING_SECONDS = 600.0
-# A proxy that is not there: nothing listens at the port "discard".
+# Address of a proxy that does not exist: no process listens on the port "discard".
 _NOWHERE = "127.0.0.1:9"
-# Requests that ask for credentials, not for an object: of the machine, of the container, of a token.
+# Requests for credentials instead of objects: from the machine, from the container, or with a token.
 _FOR_CREDENTIALS = re.compile(
     r"/latest/api/token|/latest/meta-data|https?://169\.254\.170\.|computeMetadata/|/metadata/identity|token request|"
     r"https://sts\.|Account must be specified"
 )
-# By scheme: what obstore looks for, each of it together; and last what it asks if there is none.
+# By scheme: groups of environment variables that give obstore credentials. All variables of a group must be set.
 _S3 = (
     ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), ("AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN"),
     ("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",), ("AWS_CONTAINER_CREDENTIALS_FULL_URI",),
@@ -58,7 +58,7 @@ _SOURCES = {
     "s3": _S3, "gs": (("GOOGLE_APPLICATION_CREDENTIALS",), ("GOOGLE_SERVICE_ACCOUNT",), ("GOOGLE_SERVICE_ACCOUNT_KEY",)),
     "az": _AZURE, "abfs": _AZURE, "abfss": _AZURE,
 }
-# What a person grants, on S3, Google Cloud Storage and Azure.
+# Names of the permissions that each action needs, on S3, Google Cloud Storage and Azure.
 _ACTIONS = {
     "write": "s3:PutObject and s3:AbortMultipartUpload, storage.objects.create, or blobs/write",
     "read": "s3:GetObject, storage.objects.get, or blobs/read",
@@ -96,7 +96,7 @@ class ObstoreStore(ObjectStore):
         self._reads = threading.BoundedSemaphore(_READS_MAX)
 
     def put(self, key: str, content: memoryview) -> None:
-        # A copy: a store in memory keeps what it is given.
+        # Makes a copy, because a store in memory keeps a reference to the content.
         with _permission("write", self.uri):
             obstore.put(self._store, key, bytes(content), use_multipart=False)
 
@@ -125,7 +125,7 @@ class ObstoreStore(ObjectStore):
             raise
         except Exception:
             stored = self.head(key)
-            if stored.size_bytes > 0:  # an empty one has no range
+            if stored.size_bytes > 0:  # an empty object has no range
                 raise
             return stored, b""
         return _stored(found.meta), memoryview(found.bytes())
@@ -150,7 +150,7 @@ class ObstoreStore(ObjectStore):
         if end > stored.size_bytes:
             raise IncompleteError(f"the object has {stored.size_bytes} bytes, expected at least {end}", offset=offset)
         options: Any = {"range": (offset, end)}
-        if stored.etag and not stored.etag.startswith("W/"):  # a weak one matches nothing
+        if stored.etag and not stored.etag.startswith("W/"):  # a weak ETag never matches
             options["if_match"] = stored.etag
         try:
             with self._reads, _permission("read", self.uri):
@@ -172,7 +172,7 @@ class ObstoreStore(ObjectStore):
         try:
             with _permission("list", self.uri):
                 found = self._list(prefix)
-        except FileNotFoundError as error:  # never taken for an empty one: a training would begin anew
+        except FileNotFoundError as error:  # must not look like an empty bucket, or training would start over
             raise IoError(f"the bucket cannot be listed, expected one that exists: {one_line(error)}") from error
         objects = [_stored(item) for item in found["objects"]]
         prefixes = [item.rstrip("/") + "/" for item in found["common_prefixes"]]
@@ -183,10 +183,10 @@ class ObstoreStore(ObjectStore):
 
         async def in_time() -> Any:
             listing = obstore.list_with_delimiter_async(self._store, prefix or None)
-            return await asyncio.wait_for(listing, LISTING_SECONDS)  # which ends it
+            return await asyncio.wait_for(listing, LISTING_SECONDS)  # cancels the listing
 
         try:
-            return _call_each([lambda: asyncio.run(in_time())])[0]  # the caller's thread may have a loop of asyncio
+            return _call_each([lambda: asyncio.run(in_time())])[0]  # the caller's thread may run an asyncio loop
         except TimeoutError as error:
             raise IoError(f"the listing did not end within {LISTING_SECONDS:.4g} s", path=f"{self.uri}/{prefix}") from error
 
@@ -196,14 +196,14 @@ class ObstoreStore(ObjectStore):
             try:
                 with _permission("delete", self.uri):
                     obstore.delete(self._store, batch)
-            except FileNotFoundError:  # by directories of this machine: the rest of the batch may still be there
+            except FileNotFoundError:  # raised by local stores; later objects may still exist
                 for key in batch:
                     with contextlib.suppress(FileNotFoundError):
                         obstore.delete(self._store, key)
 
 
 def _call_each(calls: Sequence[Callable[[], Any]]) -> list[Any]:
-    """Makes each call on a new thread and waits for all calls. If calls failed, raises the error of the first one.
+    """Makes the calls on new threads and waits for all calls. If calls failed, raises the error of the first failed call.
 
     Does not use a ThreadPoolExecutor, because executors refuse new work at interpreter exit, when background saves may still be
     running.
@@ -256,7 +256,7 @@ class _Upload:
             return
         except BaseException as error:
             self._failure = error
-            while not self._is_over(self._parts.get()):  # nobody is to wait for room
+            while not self._is_over(self._parts.get()):  # append() must not wait for space
                 pass
 
     def _take(self) -> Iterator[bytes]:
@@ -309,7 +309,7 @@ def _permission(action: str, uri: str) -> Iterator[None]:
                           "set the endpoint of the host that has the bucket") from error  # fmt: skip
         if _FOR_CREDENTIALS.search(text):
             raise IoError(_no_credentials(uri, text)) from error
-        if not isinstance(error, kinds) and " 403 " not in text and " 401 " not in text:  # listings say no more
+        if not isinstance(error, kinds) and " 403 " not in text and " 401 " not in text:  # errors of listings have only this number
             raise
         raise IoError(f"{text}; the credentials need {_ACTIONS[action]}") from error
 
@@ -345,9 +345,9 @@ def _stored(meta: Any) -> StoredObject:
 def for_hosts(*hosts: str) -> dict[str, Any]:
     """Returns ``client_options`` for an obstore store that contacts only these hosts and their subdomains.
 
-    If these options are not set, obstore follows redirects to any host, and sends the S3 session token to that host. The options
-    override a configured proxy: behind a proxy, omit them and let the proxy decide which hosts are allowed. Not collective. Raises
-    nothing.
+    If these options are not set, obstore follows redirects to any host, and sends the S3 session token to that host. These options
+    override a configured proxy. Behind a proxy, do not set them; let the proxy decide which hosts are allowed. Not collective.
+    Raises nothing.
 
     Args:
         hosts: Host names, such as "amazonaws.com".
@@ -362,18 +362,18 @@ def for_hosts(*hosts: str) -> dict[str, Any]:
     return {"proxy_url": f"http://{_NOWHERE}", "proxy_excludes": ",".join(hosts)}
 
 
-# What may say where a store of S3 is, or its credentials are.
+# Environment variables that may give the address of an S3 store, or of a service that issues credentials.
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AWS_ENDPOINT_URL_STS", "AWS_METADATA_ENDPOINT",
               "AWS_CONTAINER_CREDENTIALS_FULL_URI")  # fmt: skip
-_LINK_LOCAL = "169.254.0.0/16"  # credentials of machines and containers
+_LINK_LOCAL = "169.254.0.0/16"  # addresses of the services that issue credentials to machines and containers
 
 
-# By these a profile has credentials.
+# Settings that give a profile credentials.
 _OF_PROFILE = {"aws_access_key_id", "role_arn", "sso_session", "sso_start_url", "credential_process"}
 
 
 def _profile() -> dict[str, str]:
-    """Returns the settings of the profile AWS_PROFILE, or of the default profile, from the files that lib/s3 reads."""
+    """Returns the settings of the profile AWS_PROFILE, or of the default profile, from the same files as lib/s3."""
     parser = configparser.RawConfigParser(strict=False)
     names = ("AWS_CONFIG_FILE", "~/.aws/config"), ("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials")
     parser.read([os.environ.get(name) or os.path.expanduser(path) for name, path in names], encoding="utf-8")
@@ -388,8 +388,8 @@ def _options_of_profile() -> dict[str, Any]:
     """Returns options from the AWS profile (docs/guides/object-stores.md, "Credentials"), because obstore does not read profiles.
 
     The C++ client reads the same options. Environment variables take precedence. Raises InvalidArgumentError if the profile does
-    not exist, and UnsupportedError if the profile has credentials but boto3, which reads them, is not installed: Sealpoint does not
-    fall back to a different identity.
+    not exist. boto3 reads the credentials in a profile. If boto3 is not installed, raises UnsupportedError instead of using a
+    different identity.
     """
     profile, options = _profile(), dict[str, Any]()
     if "region" in profile and not {"AWS_REGION", "AWS_DEFAULT_REGION"} & os.environ.keys():
@@ -415,7 +415,7 @@ def _hosts_of_s3(endpoint: str | None) -> list[str]:
     if endpoint or any(os.environ.get(name) for name in _ENDPOINTS[:3]):
         region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
         hosts += ["sts.amazonaws.com", f"sts.{region}.amazonaws.com", f"sts.{region}.amazonaws.com.cn"]
-    else:  # its own hosts send clients to the region of a bucket
+    else:  # hosts of AWS redirect clients to the region of a bucket
         hosts += ["amazonaws.com", "amazonaws.com.cn"]
     return [*filter(None, hosts), _LINK_LOCAL]
 
@@ -427,14 +427,14 @@ def _has_proxy() -> bool:
 def _from_url(uri: str) -> ObjectStore:
     """Creates a store configured by the environment and the AWS profile.
 
-    ``http://`` endpoints are meant for tests and private networks.
+    Allows ``http://`` endpoints, for tests and private networks.
     """
     names = (*_ENDPOINTS[:3], "AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
     of_profile = _options_of_profile() if uri.startswith("s3://") else {}
     endpoint = of_profile.get("endpoint")
     is_plain = any(item.startswith("http://") for item in (endpoint or "", *(os.environ.get(name, "") for name in names)))
     options: Any = {"allow_http": is_plain}
-    # Credentials of the others are in headers that a request to another host loses anyway.
+    # Other stores send credentials in headers, which are removed from a request that is redirected to another host.
     if uri.startswith("s3://") and not _has_proxy():
         options.update(for_hosts(*_hosts_of_s3(endpoint)))
     with _permission("read", uri):

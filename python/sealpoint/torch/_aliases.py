@@ -19,9 +19,9 @@ Key = tuple[Any, ...]
 def memory_key(tensor: torch.Tensor) -> Key | None:
     """Returns a key that is equal for tensors with the same elements in the same memory.
 
-    The key is None if a tensor has no plain memory.
+    The key of a tensor without plain memory is None.
 
-    Valid during the lifetime of the tensors. Each empty tensor has its own key.
+    A key is valid during the lifetime of the tensors. Each empty tensor has its own key.
     """
     try:
         place = (tensor.untyped_storage()._cdata, tensor.storage_offset(), tuple(tensor.shape), tuple(tensor.stride()))
@@ -31,7 +31,7 @@ def memory_key(tensor: torch.Tensor) -> Key | None:
 
 
 def identity_of(value: Any) -> Key | None:
-    """Returns a key that is equal for tensors on this rank with the same memory and the same part of the whole tensor."""
+    """Returns a key. Tensors on this rank have equal keys if they share their memory and are the same part of the whole tensor."""
     if is_dtensor(value):
         local = memory_key(value.to_local())
         return local and ("mesh", tuple(value.shape), value.device_mesh, value.placements, local)
@@ -54,9 +54,9 @@ class FirstNames:
     """
 
     def __init__(self, is_used: bool, is_by_name: bool = False) -> None:
-        self.found = 0  # number of places of tensors already found elsewhere
+        self.found = 0  # number of places with a tensor that was already found at another place
         self.is_by_name = is_by_name
-        self.is_first = is_used and not is_by_name  # of the first of several tries
+        self.is_first = is_used and not is_by_name  # true only for the first pass over the state
         self._is_used = is_used
         self._names: dict[Key, str] = {}
 
@@ -108,8 +108,9 @@ def _span_of(memory: torch.Tensor) -> tuple[int, int]:
 class Destinations:
     """Destinations of tensors. If several places of the state share memory, the memory is filled only once.
 
-    If the checkpoint has separate tensors for these places, all tensors except the first are read into temporary memory, and
-    ``compare`` checks that they are equal to the first. Overlapping views, such as a weight and its transpose, are treated alike.
+    The checkpoint may have separate tensors for these places. In this case, all tensors except the first are read into temporary
+    memory, and ``compare`` checks that they are equal to the first. Overlapping views, such as a weight and its transpose, are
+    treated in the same way.
     """
 
     def __init__(self) -> None:
@@ -119,7 +120,7 @@ class Destinations:
         self._spans = _Spans()
         self._plain_names: list[str] = []
         self._plain: list[torch.Tensor] = []
-        self._placed: list[torch.Tensor] = []  # by place_plain, not in _spans
+        self._placed: list[torch.Tensor] = []  # tensors placed by place_plain; they are not in _spans
 
     @property
     def must_compare(self) -> bool:
@@ -149,12 +150,15 @@ class Destinations:
         self.slots.extend(_shards.part_slots(name, shape, part.box, memory, part.run))
 
     def add_plain(self, value: torch.Tensor, name: str) -> None:
-        """Adds a destination of the type Tensor or Parameter. It takes effect in ``place_plain``, which must follow."""
+        """Adds a destination of the type Tensor or Parameter. Call ``place_plain`` after all calls of this method."""
         self._plain_names.append(name)
         self._plain.append(value)
 
     def place_plain(self) -> None:
-        """Places all tensors of ``add_plain`` at once, if each is dense in host memory of its own; if not, one after the other."""
+        """Places the tensors passed to ``add_plain``.
+
+        If each tensor is dense and has its own host memory, all tensors are placed at once. Otherwise, they are placed one by one.
+        """
         slots = None if self.slots else _shards.plain_slots(self._plain_names, self._plain)
         if slots is not None:
             self.slots, self._placed = slots, self._plain
@@ -170,7 +174,7 @@ class Destinations:
     def compare(self) -> int:
         """Compares the temporary copies with the first tensors after the read. Returns the number of copies.
 
-        Raises MismatchError, which names the tensor, if two differ.
+        Raises MismatchError, which names the tensor, if a copy differs.
         """
         for name, memory, copy in self._others:
             placed = self._spans.over(memory)

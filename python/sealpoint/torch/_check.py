@@ -18,8 +18,9 @@ from sealpoint.torch._state import Collected
 def check(state_dict: Any, *, allow_pickle: bool = False) -> None:
     """Raises the error that ``save`` would raise for the values and tensors in this process's state.
 
-    Call it with the state to be saved, before training. It writes nothing. Not collective, so it cannot detect differences
-    between ranks. It also cannot check optimizer state that does not exist until the first step. The save checks both.
+    Call this function before training, with the state to be saved. It writes nothing. It is not collective, so it cannot detect
+    differences between ranks. It also cannot check optimizer state, if the first step has not created this state yet. A save
+    detects both problems.
 
     Args:
         state_dict, allow_pickle: As for ``save``.

@@ -51,14 +51,14 @@ from sealpoint.torch._staging import bytes_to_stage
 from sealpoint.torch._state import Gathered, agree, collect
 
 _log = logging.getLogger("sealpoint")
-# What a training has of its own, besides options of saves: the same on all ranks.
+# Arguments of a Checkpointer that are not options of saves. They must be the same on all ranks.
 _OWN = ("every", "keep", "keep_best", "keep_every", "keep_checked", "wait", "on_error", "on_sigterm")
 
 
 def _contents(place: str) -> str:
     """Describes the checkpoints of other programs in a directory.
 
-    Returns "" if there are none, or none of a known kind.
+    Returns "" if there is no such checkpoint of a known kind.
     """
     return "" if _sealpoint.list_directory(place) is None else _sealpoint.describe_place(place)
 
@@ -93,35 +93,36 @@ class Checkpointer:
 
     Args:
         directory: Directory of the series, created if missing.
-        every: Number of steps between saves, or the time between saves, as text ("30s", "10min", "2h") or a timedelta. If it is a
-            time, the first step after that time saves; all ranks agree on this step.
-        keep: Number of checkpoints to keep, counted from the newest. At least 2, because the newest may turn out to be bad. None:
-            keep all.
+        every: Number of steps between saves, or the time between saves, as text ("30s", "10min", "2h") or a timedelta. If a time is
+            given, the first step after this time saves; all ranks agree on this step.
+        keep: Number of checkpoints to keep, counted from the newest. At least 2, because the newest checkpoint may turn out to be
+            unusable. None: keep all.
         keep_best: (metric, "least" or "greatest", count): in addition, keep the ``count`` checkpoints with the best value of a
-            provenance entry such as "metric.loss"; see ``Series.prune``. A save whose provenance lacks this number is not ranked:
-            no checkpoint is deleted after this save. The first such save is logged as a warning ("sealpoint").
+            provenance entry such as "metric.loss". See ``Series.prune``. If the provenance of a save lacks this metric, the save is
+            not ranked, and no checkpoint is deleted after it. The first such save is logged as a warning ("sealpoint").
         keep_every: In addition, keep the checkpoints of steps that are multiples of this number. Requires ``keep``.
-        keep_checked: In addition, keep this many of the newest checkpoints that are checked for silent data corruption, by the
-            ``provenance`` of a ``Sentinel``; see ``Series.newest``. 0: off.
+        keep_checked: Number of checkpoints to keep in addition, counted from the newest, that are checked for silent data
+            corruption. ``Sentinel.provenance`` records the check; see ``Series.newest``. 0: off.
         on_sigterm: Action of the next ``step`` on all ranks after a rank has received SIGTERM. "exit": save, wait for the save, and
-            raise SystemExit(143). "save": save, and set ``is_ending``. None: SIGTERM ends the process. The signal handler is
-            installed in the main thread by the first ``step``, until the ``with`` block ends, unless the program has its own
+            raise SystemExit(143). "save": save, and set ``is_ending``. None: SIGTERM ends the process. The first ``step`` installs
+            the signal handler in the main thread, unless the program has its own handler. The end of the ``with`` block removes the
             handler.
         wait: Save synchronously instead of in the background.
         on_error: "raise": the next call raises the error of a failed save. "warn": the error is logged ("sealpoint"), and training
             continues without this checkpoint. Errors of ``resume``, ``newest`` and ``clean`` are always raised.
-        no_dist: This process saves alone, into its own series, although ``WORLD_SIZE`` says that the job has several processes.
+        no_dist: Save only the state of this process, into its own series, even if ``WORLD_SIZE`` says that the job has several
+            processes.
         process_group, options: As for ``save``; ``options`` are further keywords of ``save`` or ``save_async``. If ``staged`` is
             set, a save completes on local disks, and ``resume`` first finishes the promotions of an earlier job. The error of a
             failed promotion is raised by the next save, or at the end of the ``with`` block, which waits for all promotions.
 
-    A save raises AlreadyExistsError if a different job has saved into the series since this job resumed; the error names the host
-    and process of that job. Successful saves are logged at level INFO ("sealpoint").
+    A save raises AlreadyExistsError if a different job has saved into the series since this job resumed. The error names the host
+    and process of the different job. Successful saves are logged at level INFO ("sealpoint").
 
     Raises:
         InvalidArgumentError: an argument is invalid, or ``WORLD_SIZE`` is greater than 1 and torch.distributed has no process
             group.
-        TypeError: an option is unknown. The error suggests the nearest name.
+        TypeError: an option is unknown. The error suggests the most similar name.
 
     Examples:
         >>> import torch, sealpoint.torch as sp
@@ -167,15 +168,15 @@ class Checkpointer:
         self._period = period_of(every)
         self._steps = operator.index(every) if is_integer(every) else 0  # type: ignore[arg-type]
         self._clock, self._sigterm, self._lineage = Clock(self._period), Sigterm(), Lineage()
-        self._looked = 0  # steps between two looks
-        self._next_look = 0  # the step at which ranks look at the clock and at signals
-        self._is_within, self._pid = False, os.getpid()  # a with
+        self._looked = 0  # steps between two checks
+        self._next_look = 0  # the next step at which the ranks check the clock and signals
+        self._is_within, self._pid = False, os.getpid()  # inside a ``with`` block
         self.is_ending = False
         self._group, self._options = process_group, options
         self._pending: SaveFuture | None = None
-        self._saving = ""  # what is under way, for messages
-        self._is_ranked = True  # the save under way has the number of keep_best
-        self._has_warned = False  # that one has not
+        self._saving = ""  # description of the running save, for messages
+        self._is_ranked = True  # the running save has the metric of keep_best
+        self._has_warned = False  # the warning about a missing metric was logged
         self._has_mapped = False  # see _map_ahead
 
     def step(
@@ -193,7 +194,7 @@ class Checkpointer:
 
         Raises the error of the preceding save, unless ``on_error`` is "warn". Raises SystemExit as ``on_sigterm`` describes.
         """
-        if not is_integer(step):  # an error of save(), on all ranks
+        if not is_integer(step):  # save() raises the error, on all ranks
             return self.save(step, state_dict, provenance=provenance)
         is_due, is_told = self._look(step)
         if not is_due and not self._has_mapped:
@@ -209,7 +210,7 @@ class Checkpointer:
         return saved
 
     def _map_ahead(self, state: Any) -> bool:
-        """Starts to map the memory of the first background save. Returns False if it is too early. Local."""
+        """Starts to map the memory of the first background save. Returns False if it is too early to do so. Local."""
         if self._wait:
             return True
         session, options = session_of(self._group), SaveOptions(**self._options)
@@ -221,7 +222,7 @@ class Checkpointer:
     def _look(self, step: int) -> tuple[bool, bool]:
         """Returns whether a save is due, and whether a rank received SIGTERM.
 
-        Collective at some steps, which are the same on all ranks.
+        The call is collective only at some steps. These steps are the same on all ranks.
         """
         is_due = self._steps > 0 and step % self._steps == 0
         if self._on_sigterm is not None and self._is_within:
@@ -248,9 +249,9 @@ class Checkpointer:
     def save(
         self, step: int, state_dict: Mapping[Any, Any], *, provenance: Provenance | None = None
     ) -> SaveFuture | _sealpoint.CommitInfo | None:
-        """Saves now, after waiting for the preceding save, which has usually completed. Raises the error of that save.
+        """Saves now. First waits for the preceding save, which has usually completed, and raises the error of that save.
 
-        Collective: all ranks call it. Returns as ``step`` does.
+        Collective: all ranks call it. Returns the same values as ``step``.
 
         Args:
             step, state_dict: As for ``step``.
@@ -299,7 +300,7 @@ class Checkpointer:
             _log.info("saved step %s to %s: %.3g MB in %.1f s", info.step, info.directory, info.total_bytes / 1e6, seconds)
 
     def wait(self) -> None:
-        """Waits for the running save, raises the error of that save, and deletes old checkpoints. Collective: all ranks call it."""
+        """Waits for the running save, raises its error if it failed, and deletes old checkpoints. Collective: all ranks call it."""
         pending, self._pending = self._pending, None
         if pending is None:
             return
@@ -312,7 +313,7 @@ class Checkpointer:
             self._prune()
 
     def finish(self) -> None:
-        """Waits as ``wait`` does. If saves are staged, also waits for all promotions, and raises the error of a failed one.
+        """Waits as ``wait`` does. If saves are staged, also waits for all promotions, and raises the error of a failed promotion.
 
         Leaving the ``with`` block calls this method. Collective: all ranks call it.
         """
@@ -324,7 +325,7 @@ class Checkpointer:
         self._prune()
 
     def _raise_failed_promotion(self) -> None:
-        """Raises the first error of a failed promotion of any rank, on all ranks. Collective if saves are staged."""
+        """If a promotion failed on any rank, raises the first such error on all ranks. Collective if saves are staged."""
         if self._options.get("staged") is None:
             return
 
@@ -350,7 +351,7 @@ class Checkpointer:
         _log.warning("%s failed, and training continues without it: %s", self._saving, error)
 
     def _note_rank(self, step: int, provenance: Provenance | None) -> None:
-        """Records whether ``keep_best`` can rank the checkpoint, and warns about the first one that it cannot rank."""
+        """Records whether ``keep_best`` can rank the checkpoint, and warns about the first checkpoint that it cannot rank."""
         if self._keep_best is None:
             return
         metric = self._keep_best[0]
@@ -368,7 +369,7 @@ class Checkpointer:
     def _prune(self) -> None:
         """Deletes old checkpoints, on rank 0.
 
-        Errors are only logged, and the next save tries again.
+        Errors are only logged, and the next save tries the deletion again.
         """
         if self._keep is None or not self._is_ranked or session_of(self._group).rank != 0:
             return
@@ -381,7 +382,7 @@ class Checkpointer:
     def newest(self) -> str | None:
         """Returns the path of the newest committed checkpoint, or None if there is none. Collective: all ranks call it.
 
-        Raises as ``sealpoint.Series.newest`` does, on all ranks.
+        Raises the errors of ``sealpoint.Series.newest``, on all ranks.
         """
 
         def find() -> str | None:
@@ -424,21 +425,21 @@ class Checkpointer:
         return None if found is None else (str(found[0]), int(found[1]))
 
     def note_begin(self) -> None:
-        """Records the newest checkpoint. Call it when training resumes by means other than ``resume``.
+        """Records the newest checkpoint. Call this method if training resumes without a call of ``resume``.
 
-        The next save then fails if a different job has saved since this call. Each rank may call it. Raises nothing.
+        The next save then fails if a different job has saved since this call. Each rank may call this method. Raises nothing.
         """
         if session_of(self._group).rank == 0:
-            with contextlib.suppress(Error):  # the save will say what it is
+            with contextlib.suppress(Error):  # the next save reports the error
                 self._lineage.begin_at(path_of(self._directory))
 
     def clean(self) -> int:
         """Removes the files of uncommitted saves, such as saves of killed jobs, and returns the number of freed bytes.
 
-        Call it while no other job saves into the series, for example before ``resume``: a running save would fail. For each removed
-        attempt, the call leaves a marker that prevents slow writers from committing; the next call to ``clean`` removes the marker.
-        If saves are staged, complete local checkpoints are promoted first, because such a marker would prevent their promotion.
-        Collective: all ranks call it. Raises as ``sealpoint.Series.clean`` does.
+        Call this method only while no other job saves into the series, for example before ``resume``. Otherwise, the running save
+        of the other job fails. For each removed attempt, the call leaves a marker that prevents slow writers from committing; the
+        next call of ``clean`` removes the marker. If saves are staged, complete local checkpoints are promoted first, because such
+        a marker would prevent their promotion. Collective: all ranks call it. Raises the errors of ``sealpoint.Series.clean``.
         """
         self.wait()
         self._resume_promotions()
@@ -447,10 +448,10 @@ class Checkpointer:
             series = Series(self._directory)
             entries = series.list()
             attempts = {entry.name for entry in entries if entry.verdict == "uncommitted" and not entry.is_kept}
-            with contextlib.suppress(UnsupportedError):  # obstore's client cannot list them
+            with contextlib.suppress(UnsupportedError):  # obstore's client cannot list uploads
                 names = [upload.name for upload in series.unfinished() if upload.name.endswith((".blob", ".index"))]
                 begun = {name.partition("/")[0] for name in names if name.count("/") == 1}
-                attempts |= begun - {entry.name for entry in entries}  # who died in a first upload left nothing else
+                attempts |= begun - {entry.name for entry in entries}  # a job killed in its first upload left no other files
             return sum(series.clean(name).bytes_freed for name in sorted(attempts))
 
         return int(self._ask("clean", remove))
@@ -475,10 +476,11 @@ class Checkpointer:
 
         Args:
             state_dict: As for ``load``.
-            required: Raise NotFoundError if there is no checkpoint. Use it in a restarted job, where an empty directory may mean
-                that the file system is not mounted.
+            required: Raise NotFoundError if there is no checkpoint. Use this option in a restarted job, because an empty directory
+                may mean that the file system is not mounted.
             require: "checked": load the newest checkpoint that is checked for silent data corruption, as for ``Series.newest``.
-                Newer ones are logged, and remain until they are pruned; the next save becomes the newest checkpoint.
+                Newer checkpoints, which are not checked, are logged, and remain until they are pruned. The next save becomes the
+                newest checkpoint.
             allow_foreign: Start a new training run even if the directory contains checkpoints of other programs.
             options: As for ``load``. Findings of the load (``LoadReport``) are logged to the logger ``sealpoint``.
 
@@ -487,9 +489,8 @@ class Checkpointer:
 
         Raises:
             NotFoundError: no checkpoint was ever saved, and ``required`` is true.
-            InvalidArgumentError: the directory is not itself a series but a parent of series, or it holds other programs'
-                checkpoints; the newest checkpoint has no step; or none is as
-                ``require`` asks.
+            InvalidArgumentError: the directory is a parent of series instead of a series, or contains checkpoints of other
+                programs. Also raised if the newest checkpoint has no step, or if no checkpoint satisfies ``require``.
             IoError: neither the series nor its parent directory exists.
             Error: as for ``load``.
 
@@ -501,7 +502,7 @@ class Checkpointer:
         found = self._find_to_resume(required, require, allow_foreign)
         if found is not None:
             log_findings(load(state_dict, found[0], process_group=self._group, **options))
-        # An optimizer may have no state yet: the first step that does not save counts it.
+        # An optimizer may have no state yet. In this case, the first step without a save maps the memory.
         self._map_ahead(state_dict)
         return None if found is None else found[1]
 
@@ -516,12 +517,12 @@ class Checkpointer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if os.getpid() != self._pid:
-            return  # a child that was forked has no saves
+            return  # a forked child has no saves
         self._is_within = False
         self._sigterm.restore()
         if kind is None:
             self.finish()
         elif self._pending is not None:
             failure = self._pending.exception()
-            if failure is not None and not isinstance(failure, CancelledError):  # the error under way is the one to be seen
+            if failure is not None and not isinstance(failure, CancelledError):  # the exception of the block takes precedence
                 _log.error("%s failed: %s", self._saving, failure)

@@ -23,17 +23,18 @@ from sealpoint._ranks.rendezvous import Rendezvous, seconds_of
 from sealpoint.torch._links import Links, Run, make_links
 from sealpoint.torch._rendezvous import StoreOfRanks, WaitReports
 
-# Delay after which gloo gives up and closes connections, beyond the deadline of a call: others must first learn the reason.
+# Time by which gloo's own timeout exceeds the deadline of a call. Before gloo closes connections, other ranks must learn the
+# reason.
 _LATER = datetime.timedelta(seconds=10)
 # Interval of checks for interruption.
 _LOOK_EVERY = datetime.timedelta(milliseconds=50)
 _DEFAULT_SECONDS = 1800.0
-# Offset of unsigned 64-bit numbers: torch reduces only signed ones.
+# Offset that is subtracted from unsigned 64-bit numbers, because torch reduces only signed numbers.
 _SIGN = 1 << 63
-# Messages of different sizes are padded to the largest, unless padding would more than double the volume.
+# Messages of different sizes are padded to the size of the largest one, unless padding would more than double the volume.
 _PADDING_FREE_BYTES = 1 << 16
-# A first message has the same size on all ranks: two numbers, then as many payload bytes as fit. Small messages need
-# no second one. The first messages of all ranks add up to at most 64 KiB on one rank.
+# A first message has the same size on all ranks: two numbers, then as many payload bytes as fit. A small message needs
+# no second message. The first messages of all ranks add up to at most 64 KiB on one rank.
 _HEAD_BYTES = 16
 _ROOM_MAX_BYTES = 4096
 _ROOM_TOGETHER_BYTES = 1 << 16
@@ -54,7 +55,7 @@ def _view(tensor: torch.Tensor) -> memoryview:
     return memoryview(array)
 
 
-# Number of communicators made here for these ranks: the same on all of them.
+# Number of communicators that this process created for a set of ranks. The number is equal on all of these ranks.
 _counts: collections.Counter[tuple[str, str]] = collections.Counter()
 
 
@@ -84,9 +85,8 @@ class TorchCommunicator:
     """The ranks of a torch process group, connected by private gloo groups.
 
     Construction is collective over ``process_group`` (None: the default group). Afterwards ``process_group`` is never used,
-    regardless of its backend: if two threads used one group, their messages would be mixed up, and NCCL uses device memory. Any
-    thread may drive a gloo group, so background saves complete without polling. After an error the communicator must not be used
-    again.
+    regardless of its backend. Messages of two threads in one group would be mixed up, and NCCL would use device memory. Any thread
+    may drive a gloo group, so background saves complete without polling. After an error the communicator must not be used again.
 
     Args:
         process_group: Ranks to connect.
@@ -172,7 +172,7 @@ class TorchCommunicator:
         return exchange(lambda options, begin: self._run(options, begin, started))
 
     def _run(self, options: Any, begin: Callable[[Any], Any], started: float) -> None:
-        """Starts a collective and waits for it in short intervals, so that it notices signals, interrupt() and the deadline."""
+        """Starts a collective and waits for it. The wait has short intervals, to notice signals, interrupt() and the deadline."""
         if self._interrupted is not None:
             raise CommError(f"the communicator was interrupted: {self._interrupted}")
         work = None
@@ -185,7 +185,7 @@ class TorchCommunicator:
                     return
                 except RuntimeError:
                     if work.is_completed():
-                        work.wait()  # failed, or ended just after the slice
+                        work.wait()  # the collective failed, or ended just after the interval
                         return
                 self._reports.tell(self._exchange_count)
                 self._check()
@@ -218,7 +218,7 @@ class TorchCommunicator:
         self._do(lambda run: self._links.broadcast(run, tensor, root))
 
     def _first_message(self, messages: Sequence[Message]) -> torch.Tensor:
-        """Builds one row per message: its size, the size of the longest message, and its first bytes.
+        """Builds one row per message: the size of the message, the size of the longest message, and the first bytes of the message.
 
         All rows have the same size on all ranks.
         """
@@ -253,7 +253,10 @@ class TorchCommunicator:
         return _view(tensor) if message is None else message
 
     def _gather_first(self, message: Message) -> tuple[torch.Tensor, list[int], bool]:
-        """Gathers the first bytes of all messages. Returns them, the sizes of the messages, and whether all are complete."""
+        """Gathers the first bytes of all messages.
+
+        Returns these bytes, the sizes of the messages, and whether the bytes contain all messages completely.
+        """
         first = self._first_message([message])
         rows = self._gather_equal(first.reshape(-1))
         sizes, longest = self._head_of(rows)

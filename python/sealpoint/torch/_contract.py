@@ -14,9 +14,9 @@ class Contract:
         missing: A value of the state is not stored. "report" and "allow" leave the value unchanged.
         unexpected: A stored name is in no rank's state.
         shape, coverage: For tensors, as for ``Checkpoint.read``.
-        dtype: The dtype of a tensor differs. The option ``convert`` of ``load`` is needed to convert elements.
-        kind: The state has a tensor where the checkpoint has a value of a different kind, or the reverse, or a list has
-            a different length. "report" and "allow" leave the state unchanged.
+        dtype: The dtype of a tensor differs. Elements are converted only if the option ``convert`` of ``load`` is set.
+        kind: State or checkpoint has a tensor where the other has a value of a different kind, or a list has a
+            different length. "report" and "allow" leave the state unchanged.
         per_rank: A different number of ranks saved ``per_rank`` values. "report" and "allow" leave these values
             unchanged.
 

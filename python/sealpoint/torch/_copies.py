@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparison of memory with the tensors that a weight loader copies into it.
+"""Compares the memory of a model with the tensors that a weight loader copies into this memory.
 
-The loader runs once with tensors that record the destination of each copy. Nothing is written to memory that existed before.
+The loader runs once with tensors that record the destination of each copy. Memory that existed before is not written.
 """
 
 from __future__ import annotations
@@ -27,20 +27,21 @@ from sealpoint.torch._dtypes import DTYPE_OF, NAME_OF
 from sealpoint.torch._shards import count_of, plain_memory, slot_of
 from sealpoint.torch._slices import Part, Recorded, Weights, whole_tensors
 
-# After so many tensors for which the loader raised, the rest is not tried: each costs another run of the loader.
+# Maximum number of tensors for which the loader may raise an exception. Each such tensor costs another run of the loader, so the
+# remaining tensors are then skipped.
 _FAILURES_MAX = 16
 _NAMES_SHOWN = 8
-# Their result has the elements of their argument.
+# Operations that return the elements of their argument.
 _KEEPING = (torch.ops.aten.clone.default, torch.ops.aten._to_copy.default)
-_FIRST_SUBSTITUTE = 1_000_003  # no ordinary value
+_FIRST_SUBSTITUTE = 1_000_003  # a number that loaders do not write otherwise
 
 
 class Verification(NamedTuple):
     """The result of ``sealpoint.vllm.verify``, with the names of the expected tensors. The same on all ranks."""
 
-    verified: tuple[str, ...]  # tensors whose elements are all held by the model, and equal
-    unused: tuple[str, ...]  # tensors of which the loader takes no element on any rank
-    unverified: dict[str, str]  # reasons by name of a tensor, or of a parameter of the model
+    verified: tuple[str, ...]  # tensors that the model holds completely, with equal elements
+    unused: tuple[str, ...]  # tensors from which the loader copies nothing on any rank
+    unverified: dict[str, str]  # reason, by the name of a tensor or of a model parameter
 
 
 class _Recording(Part):
@@ -50,7 +51,7 @@ class _Recording(Part):
         super().__init__(name, shape, dtype, lambda: torch.empty(0))
         self.copies: list[tuple[torch.Tensor, torch.Tensor]] = []  # view of this tensor, destination
         self.reason = ""  # why the destinations cannot be compared
-        # Taken for the element of a one-element tensor. Memory that is filled with this number is a destination.
+        # Replaces the element of a one-element tensor. Memory that the loader fills with this number is a destination.
         self.substitute = number + 1 / math.pi if dtype.is_floating_point else number
 
     def number(self) -> Any:
@@ -73,7 +74,7 @@ class _Recording(Part):
         self.reason = self.reason or reason
 
     def slots(self) -> Iterator[_sealpoint.Slot]:
-        """Iterates over the destinations as parts of this tensor. Each slot is valid until the next one."""
+        """Iterates over the destinations as parts of this tensor. Each slot is valid until the iterator returns the next slot."""
         for view, destination in self.copies:
             begin, end = self.box_of(view)
             extent = tuple(b - a for a, b in zip(begin, end, strict=True))
@@ -90,7 +91,7 @@ def _order_of(part: Part, view: torch.Tensor) -> list[int] | None:
     """
     strides = view.stride()
     order = sorted(range(view.dim()), key=lambda dim: (-strides[dim], dim))
-    reach = 0  # of the dimensions after this one
+    reach = 0  # span of the inner dimensions, in elements
     for dim in reversed(order):
         if view.shape[dim] > 1:
             if strides[dim] <= reach:
@@ -109,7 +110,7 @@ def _is_plain(value: Any) -> bool:
 
 
 class _Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Omits writes to memory that was allocated before, and records the copies among them."""
+    """Suppresses writes to memory that the loader did not allocate, and records the writes that copy a tensor."""
 
     def __init__(self, parts: Iterable[_Recording]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -153,7 +154,10 @@ def _empty(part: Part) -> torch.Tensor:
 
 
 def _record(load: Callable[[Weights], Any], parts: Mapping[str, _Recording]) -> None:
-    """Runs the loader with all tensors. If it raises for one of them, runs it again with those after it."""
+    """Runs the loader with all tensors.
+
+    If the loader raises an exception for a tensor, runs the loader again with the remaining tensors.
+    """
     names, current, failures = iter(parts), "", 0
 
     def offer() -> Weights:
@@ -170,7 +174,7 @@ def _record(load: Callable[[Weights], Any], parts: Mapping[str, _Recording]) -> 
             except Exception as error:
                 if not current and failures == 0:
                     raise
-                if not current:  # at the end, which misses the tensors before
+                if not current:  # raised at the end, because earlier tensors were missing
                     return
                 failures += 1
                 parts[current].refuse(f"the model's loader raised {type(error).__name__}: {' '.join(str(error).split())}")
@@ -179,7 +183,7 @@ def _record(load: Callable[[Weights], Any], parts: Mapping[str, _Recording]) -> 
 
 
 def _uncovered(own: Mapping[str, torch.Tensor], parts: Iterable[_Recording]) -> list[str]:
-    """Returns the names of the parameters into whose memory nothing is copied."""
+    """Returns the names of the parameters with memory into which nothing is copied."""
     starts = sorted(destination.data_ptr() for part in parts for _, destination in part.copies)
     uncovered = []
     for name, parameter in own.items():
@@ -191,7 +195,7 @@ def _uncovered(own: Mapping[str, torch.Tensor], parts: Iterable[_Recording]) -> 
 
 
 class Expected:
-    """The expected tensors: those of a checkpoint, or given fingerprints."""
+    """The expected tensors: the tensors of a checkpoint, or fingerprints that the caller passed."""
 
     def __init__(self, source: Checkpoint | Mapping[str, TensorFingerprint], names: Mapping[str, str]) -> None:
         """``names`` maps the names that the loader knows to the names in ``source``."""
@@ -231,11 +235,11 @@ def verify_copies(
     call: Call, make: Callable[[], tuple[Expected, list[str]]], load: Callable[[Weights], Any],
     own: Mapping[str, torch.Tensor], restore: Callable[[], object],
 ) -> tuple[Verification, dict[str, str]]:
-    """Compares the memory into which ``load`` copies tensors with the expected tensors. Collective.
+    """Runs ``load``, and compares the memory into which it would copy tensors with the expected tensors. Collective.
 
     Args:
         make: Returns the expected tensors, and the patterns that select them in a checkpoint.
-        own: Parameters by name. Each must be the destination of some tensor.
+        own: Parameters by name. Each parameter must be the destination of a tensor.
         restore: Called after the loader has run, to undo changes of the parameters.
 
     Returns:
@@ -304,7 +308,7 @@ def _reasons(answers: list[Any]) -> dict[str, str]:
 
 
 def check_verified(result: Verification, differing: Mapping[str, str], *, allow_unverified: bool) -> None:
-    """Raises CorruptError for tensors that differ, and UnsupportedError for those that were not compared."""
+    """Raises CorruptError for tensors that differ, and UnsupportedError for tensors that were not compared."""
     if differing:
         name = min(differing)
         raise CorruptError(f"{differing[name]}{_others(differing)}", tensor=name)

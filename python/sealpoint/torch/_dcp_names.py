@@ -132,7 +132,7 @@ def _own_place(group: dist.ProcessGroup | None, no_dist: bool) -> tuple[int, int
 
 
 def check_rank(rank: int | None, group: dist.ProcessGroup | None, no_dist: bool) -> None:
-    """Checks, by the rank, that ``dcp.save`` received the same group. DCP passes on only the rank."""
+    """Checks that ``dcp.save`` received the same group. The check compares the rank, because DCP passes only the rank."""
     place, _ = _own_place(group, no_dist)
     if rank is not None and rank != place:
         raise InvalidArgumentError(

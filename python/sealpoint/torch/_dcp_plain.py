@@ -25,7 +25,10 @@ _BLOBS = "sealpoint.blobs"
 
 
 def check_is_new(path: str) -> None:
-    """Raises AlreadyExistsError early, before anything is written. The commit checks it again, atomically."""
+    """Raises AlreadyExistsError if the directory already has a checkpoint.
+
+    This check runs before anything is written. The commit repeats the check atomically.
+    """
     check_none(path)
     try:
         open_checkpoint(path, check_files=False).close()

@@ -68,7 +68,7 @@ _DEFAULTS = ("resolve_data", "lookup_object", "transform_object")
 
 
 def _gives_state(planner: SavePlanner) -> bool:
-    """Tells whether, for an item, the planner returns the value in its state unchanged."""
+    """Tells whether the planner returns the values in its state unchanged."""
     return all(getattr(type(planner), name, None) is getattr(DefaultSavePlanner, name) for name in _DEFAULTS)
 
 
@@ -111,7 +111,7 @@ class PlannedState(Gathered):
             else:
                 nodes[name] = {KIND: "tensor", "name": self._add(name, items, planner)}
         for name in plan.planner_data if isinstance(plan.planner_data, Mapping) else ():
-            # List positions count even if this rank has no part of the item.
+            # A list keeps its positions on this rank, even if this rank has no part of an item.
             if name not in nodes and _is_elsewhere(live_value(planner, name)):
                 nodes[name] = {KIND: "tensor", "name": name}
         self.node = nest((path_of(name, plan.planner_data), node) for name, node in nodes.items())

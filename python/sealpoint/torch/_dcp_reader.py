@@ -40,7 +40,7 @@ from sealpoint.torch._state import agree
 
 class _Open(NamedTuple):
     session: Session
-    generation: int  # of the groups kept by the reader
+    generation: int  # generation of the groups that the reader keeps
     reader: _sealpoint.CollectiveReader
     stored: StoredState
 
@@ -48,15 +48,15 @@ class _Open(NamedTuple):
 class StorageReader(storage.StorageReader):
     """Reads Sealpoint checkpoints for ``dcp.load``, with any planner.
 
-    Collective: all ranks of the group load together, in any layout. Plans bypass DCP's coordinator. In addition to DCP's checks, a
-    load raises an error, which names the key, if a stored key is in no rank's state, if the checkpoint has a value where the state
-    has a tensor, or if the dtypes differ. Each ``per_rank`` value is loaded as a plain value, because DCP drops the wrapper object
-    that it replaces.
+    Collective: all ranks of the group load together, in any layout. Plans bypass DCP's coordinator. A load makes further checks, in
+    addition to DCP's checks. It raises an error if a stored key is in no rank's state, or if dtypes differ. It also raises an error
+    if the checkpoint has a value where the state has a tensor. The error names the key. Each ``per_rank`` value is loaded as a
+    plain value, because DCP does not keep the wrapper object.
 
     Args:
         path: Directory of the checkpoint; overridden by DCP's ``checkpoint_id``.
-        process_group: As passed to DCP. Default: all ranks.
-        no_dist: As passed to DCP: this process loads alone.
+        process_group: Must be the group passed to DCP. Default: all ranks.
+        no_dist: Must be equal to ``no_dist`` passed to DCP. If True, this process loads alone.
         unexpected: Action for stored keys that are in no rank's state: "error", or "allow" to load only a part of the checkpoint.
         allow_pickle, deadline, memory_budget_bytes: As for ``sealpoint.torch.save``.
         convert, threads, share_chunks: As for ``sealpoint.torch.load``.
@@ -270,7 +270,7 @@ class _Request:
         for item, tensor in self._tensors:
             self._planner.commit_tensor(item, tensor)
         for item, value in self._values:
-            data = io.BytesIO()  # pickled a few lines above
+            data = io.BytesIO()  # the planner unpickles only these bytes, which are pickled here
             torch.save(value, data)
             data.seek(0)
             self._planner.load_bytes(item, data)

@@ -27,9 +27,9 @@ from sealpoint.torch._save import save_gathered
 from sealpoint.torch._state import gather_agreed
 
 _MEMORY_BUDGET_BYTES = 256 << 20
-# Saves may be on another thread than the others of the process.
+# Separates these saves from other saves of the process, which may run on a different thread.
 _PURPOSE = "dcp"
-# What this process saved last, by the folder that it is in.
+# The checkpoint that this process saved last, by its parent folder.
 _latest: dict[str, tuple[str, int, str]] = {}
 
 
@@ -42,13 +42,13 @@ class StorageWriter(storage.StorageWriter):
 
     Args:
         path: Directory of the new checkpoint, created if missing; overridden by DCP's ``checkpoint_id``.
-        through_coordinator: Let DCP gather plans, metadata and results, and let its coordinator commit. No messages are sent
-            besides DCP's own. Such a save is slower and, as with other DCP writers, does not detect replicas that differ.
-        process_group: As passed to DCP. Default: all ranks.
-        no_dist: As passed to DCP: this process saves alone.
+        through_coordinator: Let DCP gather plans, metadata and results, and let its coordinator commit. The writer then sends no
+            messages of its own. Such a save is slower. Like other DCP writers, it does not detect replicas that differ.
+        process_group: Must be the group passed to DCP. Default: all ranks.
+        no_dist: Must be equal to ``no_dist`` passed to DCP. If True, this process saves alone.
         frozen: As for ``sealpoint.torch.save``. If ``parent`` is not set, frozen tensors are linked from the last
             checkpoint that this process saved into the same folder.
-        memory_budget_bytes: Staging memory, fixed by the first save of the process group.
+        memory_budget_bytes: Size of the staging memory. The first save of the process group fixes this size.
         codec, codec_level, chunk_size_bytes, stored_cuts, fingerprints, step, parent, provenance: As for
             ``sealpoint.save``.
         compare_replicas, allow_pickle, full_every, deadline: As for ``sealpoint.torch.save``.
@@ -77,7 +77,7 @@ class StorageWriter(storage.StorageWriter):
         self._plan: SavePlan | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        # For another process, whose ranks are those of the group by default.
+        # The copy is for another process. The default group of that process has the same ranks.
         return {**vars(self), "_options": dataclasses.replace(self._options, process_group=None), "_plan": None}
 
     @property
@@ -148,7 +148,7 @@ class StorageWriter(storage.StorageWriter):
         return PlannedState(plan, planner, call.rank, call.size, self._options.allow_pickle, names)
 
     def finish(self, metadata: Metadata, results: list[list[storage.WriteResult]]) -> None:
-        """Commits the checkpoint if ``through_coordinator``. If not, the checkpoint is already committed."""
+        """Commits the checkpoint if ``through_coordinator`` is true. Otherwise, the checkpoint is already committed."""
         if self._through_coordinator:
             path = _dcp_names.path_text(self._path, "the StorageWriter")
             _dcp_plain.commit(path, metadata, results, self._options)

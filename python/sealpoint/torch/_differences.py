@@ -102,7 +102,7 @@ def _named(path: str, detail: str, near: Collection[str]) -> str:
 def raise_together(
     communicator: Call, differences: list[Difference], unmatched: Collection[str], hint: str
 ) -> NoReturn:
-    """Raises the same error on all ranks. It lists the differences of the rank that has the most differences.
+    """Raises the same error on all ranks. The error lists the differences of the rank that has the most differences.
 
     Collective. At least one rank has a difference.
     """

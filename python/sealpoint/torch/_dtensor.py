@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The class DTensor. It is not imported here, because this takes a second: only programs that use DTensor import it."""
+"""Tests for the class DTensor. This module does not import the class, because the import takes a second."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ if TYPE_CHECKING:
 
 
 def is_dtensor(value: Any) -> TypeGuard[DTensor]:
-    """Tells whether a value is a DTensor. This cannot be the case before the program has imported DTensor."""
+    """Tells whether a value is a DTensor. Before the program has imported DTensor, no value is a DTensor."""
     module = sys.modules.get("torch.distributed.tensor")
     return isinstance(value, getattr(module, "DTensor", ()))

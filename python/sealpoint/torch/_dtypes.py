@@ -7,7 +7,7 @@ import torch
 
 from sealpoint._dtypes import OF_TORCH
 
-# Dtypes of the installed torch.
+# Dtypes that the installed version of torch has.
 NAME_OF: dict[torch.dtype, str] = {
     getattr(torch, torch_name): name for torch_name, name in OF_TORCH.items() if hasattr(torch, torch_name)
 }

@@ -29,16 +29,16 @@ def fingerprints(
 ) -> dict[str, TensorFingerprint]:
     """Computes the fingerprints of the tensors of a state, on any mesh. Collective: all ranks call it.
 
-    Each rank reads the parts that it holds once. About 100 bytes per part and rank are exchanged. The names are those that
-    ``sealpoint.torch.save`` gives the tensors, so that the result can be compared with ``sealpoint.fingerprint.of_checkpoint``.
+    Each rank reads its own parts once. About 100 bytes per part and rank are exchanged. Tensors have the same names as in
+    ``sealpoint.torch.save``, so the result can be compared with the result of ``sealpoint.fingerprint.of_checkpoint``.
 
     Args:
         state_dict: As for ``sealpoint.torch.save``.
         process_group: Ranks that hold the state together. Default: all ranks.
-        no_dist: Use the state of this process alone; other processes do not make the call.
+        no_dist: Use only the state of this process. Other processes do not call the function.
 
     Returns:
-        The same on all ranks.
+        The fingerprints by tensor name; the same on all ranks.
 
     Raises:
         CorruptError: ranks that hold the same part of a tensor hold different elements. The error names the tensor and the ranks.
@@ -83,15 +83,18 @@ def _join(parts_of_ranks: list[list[Part]]) -> dict[str, TensorFingerprint]:
 
 
 class Joined(NamedTuple):
-    """The sums of the parts of all ranks, by tensor name."""
+    """The fingerprints of whole tensors, by name: the sums of the fingerprints of all parts."""
 
     tensors: dict[str, TensorFingerprint]
     element_counts: dict[str, int]
-    conflicts: dict[str, str]  # replicas that differ, described
+    conflicts: dict[str, str]  # descriptions of replicas that differ
 
 
 def join(parts_of_ranks: list[list[Part]]) -> Joined:
-    """Adds up the parts; replicas count once. Raises InvalidArgumentError if ranks disagree about dtype or shape."""
+    """Adds up the fingerprints of all parts. Replicas count once.
+
+    Raises InvalidArgumentError if ranks disagree about dtype or shape.
+    """
     joined = Joined({}, {}, {})
     replicas: dict[tuple[str, str], list[tuple[int, str]]] = {}
     for rank, parts in enumerate(parts_of_ranks):
@@ -114,7 +117,7 @@ def join(parts_of_ranks: list[list[Part]]) -> Joined:
 
 
 def differing(region: str, holders: list[tuple[int, str]]) -> str:
-    """Describes replicas that differ. ``holders``: rank and fingerprint of each."""
+    """Describes replicas that differ. ``holders``: rank and fingerprint of each replica."""
     ranks: dict[str, list[int]] = {}
     for rank, value in holders:
         ranks.setdefault(value, []).append(rank)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors that may differ between ranks. For each of them, one rank's copy is stored."""
+"""Tensors that may differ between ranks. For each such tensor, one rank's copy is stored."""
 
 from __future__ import annotations
 

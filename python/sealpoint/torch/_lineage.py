@@ -23,8 +23,9 @@ def provenance() -> dict[str, str | int]:
 class Lineage:
     """The checkpoints that a job saved or resumed from.
 
-    If the newest checkpoint of the series is not in this record, a different job saves into the series. Only the rank that reads
-    the series uses the record. After a failed save, whose outcome may be unknown, the next save is not checked.
+    If the newest checkpoint of the series is not in this record, a different job saves into the series. Only one rank uses the
+    record: the rank that reads the series. The outcome of a failed save may be unknown, so the save after a failed save is not
+    checked.
     """
 
     def __init__(self) -> None:
@@ -32,7 +33,7 @@ class Lineage:
         self._is_known = False
 
     def begin(self, attempts: Iterable[str]) -> None:
-        """Begins the record at a resume. ``attempts``: ids of the loaded checkpoint and of newer ones that were skipped."""
+        """Begins the record at a resume. ``attempts``: ids of the loaded checkpoint and of newer, skipped ones."""
         self._own, self._is_known = set(attempts), True
 
     def begin_at(self, directory: str) -> None:
@@ -44,7 +45,7 @@ class Lineage:
         self._own.add(info.attempt)
 
     def forget(self) -> None:
-        """Called after a save with a possibly unknown outcome."""
+        """Called after a save that may have an unknown outcome."""
         self._is_known = False
 
     def check(self, directory: str) -> None:

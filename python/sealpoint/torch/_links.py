@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Private connections between ranks: gloo groups unknown to torch.distributed.
 
-torch.distributed.new_group cannot be used: either all ranks of the job must call it, or it derives the group's name from the number
-of groups in the process.
+torch.distributed.new_group cannot be used. Either all ranks of the job must call this function, or it derives the group's name from
+the number of groups in the process.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from sealpoint.torch._store import LOOK_FIRST_SECONDS, STORE_NAME, look_max_seco
 
 # Larger groups are connected as a grid: a full mesh has n² connections, and n - 1 descriptors per rank.
 MESH_RANKS_MAX = 256
-# Counted from the arrival of all ranks.
+# Timeout for connecting, counted from the time when all ranks have arrived.
 CONNECT_SECONDS = 60.0
-# Time by which gloo's own limit on a connection exceeds that of _wait.
+# Time by which gloo's own connection timeout exceeds the timeout of _wait.
 GLOO_GRACE_SECONDS = 5.0
 # Descriptors of a group in addition to its connections, and a reserve for the process.
 _SPARE_DESCRIPTORS = 32
@@ -63,7 +63,10 @@ class Links(Protocol):
         """Gathers one-dimensional tensors of equal size. Returns one row per rank."""
 
     def all_to_all(self, run: Run, outgoing: torch.Tensor, sent: Sequence[int], received: Sequence[int]) -> torch.Tensor:
-        """Sends one part of ``outgoing`` to each rank; ``sent`` has the size of each part. The result has the same layout."""
+        """Sends one part of ``outgoing`` to each rank. ``sent`` has the size of each part.
+
+        The result contains the received parts in the order of the ranks.
+        """
 
 
 class Mesh:
@@ -103,11 +106,11 @@ class Mesh:
 class Grid:
     """Arranges the ranks in rows and connects each rank to all ranks in its row and in its column.
 
-    A message to any other rank goes through the rank that is in the sender's row and the receiver's column.
+    A message to any other rank is forwarded by the rank in the sender's row and the receiver's column.
     """
 
     def __init__(self, row: Mesh, column: Mesh, place: tuple[int, int], shape: tuple[int, int]) -> None:
-        """Creates a grid; ``place`` is this rank's (row, column), ``shape`` the number of rows and columns."""
+        """Creates a grid. ``place`` is this rank's (row, column). ``shape`` is (number of rows, number of columns)."""
         self._row, self._column = row, column
         self._place, self._shape = place, shape
 
@@ -132,7 +135,7 @@ class Grid:
     def all_to_all(self, run: Run, outgoing: torch.Tensor, sent: Sequence[int], received: Sequence[int]) -> torch.Tensor:
         rows, columns = self._shape
         to = torch.tensor(sent, dtype=torch.int64).reshape(rows, columns)
-        # The volume from each rank of the row to each row, for ranks of this column.
+        # Sizes of the messages from each rank of this row to each rank of this column.
         numbers = self._row.all_to_all(run, to.t().reshape(-1), [rows] * columns, [rows] * columns)
         passing = numbers.reshape(columns, rows)
         parts = torch.split(outgoing, list(sent))
@@ -145,7 +148,10 @@ class Grid:
 
 
 def _columns_of(size: int) -> int:
-    """Returns the row length that minimizes the connections per rank. If ``size`` is prime, returns ``size``: a mesh is used."""
+    """Returns the row length that minimizes the number of connections per rank.
+
+    If ``size`` is prime, returns ``size``, and a mesh is used.
+    """
     if size <= MESH_RANKS_MAX:
         return size
     return size // max(rows for rows in range(1, math.isqrt(size) + 1) if size % rows == 0)
@@ -180,7 +186,7 @@ def make_links(name: str, rank: int, size: int, end: float, check: Callable[[], 
         _wait(wait_for_all, end, check, lambda: text("the store does not confirm that all ranks arrived"), rank, look)
     except BaseException:
         stop.set()
-        with contextlib.suppress(Error):  # stops a late rank from trying to connect
+        with contextlib.suppress(Error):  # prevents a late rank from trying to connect
             run_with_deadline(lambda: PrefixStore(name, own_store()).set("gone", f"rank {rank}"), STORE_SECONDS, STORE_NAME)
         raise
     seconds = min(CONNECT_SECONDS, end - time.monotonic())
@@ -222,7 +228,7 @@ def _wait(
 
 
 def _group(name: str, rank: int, size: int, end: float) -> Mesh:
-    # Gloo gives up later than _wait, whose message has the addresses.
+    # gloo's timeout is longer than the timeout of _wait, because the error of _wait contains the addresses.
     timeout = datetime.timedelta(seconds=max(0.0, end - time.monotonic()) + GLOO_GRACE_SECONDS)
     return Mesh(ProcessGroupGloo(PrefixStore(name, own_store()), rank, size, timeout))
 

@@ -48,9 +48,9 @@ State = MutableMapping[Any, Any] | list[Any] | Stateful
 class LoadReport(NamedTuple):
     """Result of a load on this rank, with findings of the form (kind, path, detail).
 
-    There are three kinds of findings: differences for which the contract says "report"; objects without any stored
-    state, unless the contract's ``missing`` is "error" (kind "missing"); and optimizer hyper-parameters that the
-    checkpoint changed (kind "value").
+    Each difference for which the contract says "report" is a finding. An object without any stored state is a finding of kind
+    "missing", unless the contract's ``missing`` is "error". An optimizer hyper-parameter that the load changed is a finding of kind
+    "value".
     """
 
     bytes_requested: int
@@ -64,14 +64,14 @@ class LoadReport(NamedTuple):
 def load(state_dict: State, path: Path, **options: Unpack[LoadKeywords]) -> LoadReport:
     """Fills a state in place: writes tensors into their memory, in any layout, and replaces values in their containers.
 
-    Collective: all ranks call it. Their number, and the layout of the state, may differ from the save. Values change only after all
-    bytes were verified. After an error the content of tensors is unspecified.
+    Collective: all ranks call it. The number of ranks and the layout of the state may differ from the save. Values that are not
+    tensors change only after all bytes were verified. After an error the content of tensors is unspecified.
 
     Args:
         state_dict: As for ``save``: a mapping, a list or an object. Objects with ``load_state_dict()`` receive their state at the
-            end. If an optimizer has no state yet, as in a new process, the load creates tensors for this state on the devices and
-            meshes of the parameters. In this case pass the optimizer itself: the result of its ``state_dict()`` cannot be filled,
-            and raises an error.
+            end. In a new process, an optimizer has no state yet. The load then creates tensors for this state on the devices and
+            meshes of the parameters. In this case, pass the optimizer itself. The result of its ``state_dict()`` cannot be filled,
+            and would raise an error.
         path: Directory or URL of a checkpoint.
         allow_pickle: Unpickle values that were saved with ``allow_pickle``. Unpickling runs code chosen by the writer
             of the file.
@@ -80,9 +80,9 @@ def load(state_dict: State, path: Path, **options: Unpack[LoadKeywords]) -> Load
         convert: Conversion of elements to the dtype of the state. "widen" converts only to a floating-point dtype that
             can represent every value of the stored dtype (bf16 and f16 to f32 or f64, f32 to f64). "exact" requires
             that the new dtype represents each stored value. "nearest" rounds to nearest even. Default: no conversion.
-        all_ranks: Fill each ``per_rank`` place with the list of the values of all ranks that saved, in rank order,
-            regardless of the number of loading ranks, so that the program can redistribute the values. Tensors in the
-            list are new and on the CPU.
+        all_ranks: Fill each ``per_rank`` place with a list of the values of all ranks that saved, in rank order. The
+            program can then redistribute the values over any number of loading ranks. Tensors in the list are new and
+            on the CPU.
         rename: Maps stored names to names in the state: ``{"model.backbone.*": "model.encoder.*"}``; ``*`` matches any
             characters. A pattern that matches no stored name is an error.
         threads: Number of threads per rank that read and verify. Default: the number of CPUs available to a rank,
@@ -91,9 +91,9 @@ def load(state_dict: State, path: Path, **options: Unpack[LoadKeywords]) -> Load
             rank reads all data that it needs, which is faster if the ranks share a page cache. None: True if the ranks
             span several hosts. Must be equal on all ranks.
         verify_arrival: After the load, compute the fingerprints of the tensors on all ranks, and compare their sums
-            with the stored ones. Detects elements that changed between the verified file and the memory of the state.
-            Needs a save with ``fingerprints``, no conversion, and ranks that together fill each element once (replicas
-            count once).
+            with the stored fingerprints. This detects elements that changed between the verified file and the memory of
+            the state. The save must have used ``fingerprints``, and the load must not convert elements. The ranks
+            together must fill each element once (replicas count once).
         memory_budget_bytes: Maximum staging memory per rank. Default: 256 MiB.
         process_group, deadline: As for ``sealpoint.torch.save``.
         progress: As for ``sealpoint.Checkpoint.read``.
@@ -183,7 +183,7 @@ def _load(call: Call, state: State, path: Path, options: LoadOptions) -> tuple[L
         matching.findings += [("unexpected", name, "no rank's state has it") for name in unmatched]
     report = reader.load(
         slots=matching.destinations.slots,
-        # Missing and unexpected places were already compared via the tree; objects of other programs do not count.
+        # Missing and unexpected places were already found by comparing the tree. Objects of other programs are not compared.
         contract=_sealpoint.LoadContract(dtype=contract.dtype, shape=contract.shape, coverage=contract.coverage),
         convert=rounding_of(options.convert),
         threads=threads_of(options.threads),
@@ -195,7 +195,7 @@ def _load(call: Call, state: State, path: Path, options: LoadOptions) -> tuple[L
     if any(answer[0] for answer in answers):
         agree(call, lambda: (matching.destinations.compare(), b""), "compared the results of two loads")
 
-    # load_state_dict() of the caller may fail on one rank.
+    # A load_state_dict() method of the program may fail on one rank.
     copies, _ = agree(call, lambda: (matching.apply(), b""), "set the values of their states")
     return LoadReport(report.plan.bytes_requested, report.bytes_read, report.bytes_received,
                       matching.findings + list(report.findings)), copies
@@ -294,8 +294,8 @@ def load_full(path: Path, *, keys: Sequence[str] | None = None, device: torch.de
     dicts.
 
     Args:
-        keys: Patterns of names to load, such as ["model", "optimizer.param_groups"]; the name of a mapping selects its
-            whole content, and ``*`` matches any characters. The result includes the enclosing mappings. A pattern that
+        keys: Patterns of names to load, such as ["model", "optimizer.param_groups"]. The name of a mapping selects its
+            whole content. ``*`` matches any characters. The result includes the enclosing mappings. A pattern that
             matches nothing is an error. Default: load everything.
         path: Directory or URL of a checkpoint.
         device: Device of the tensors.

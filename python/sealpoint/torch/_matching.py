@@ -28,7 +28,7 @@ Put = Callable[[Any], None]  # sets the value at one place of a state
 class Matching:
     """A state dict matched with a stored tree: the reads, their destinations, and the values to set at the end.
 
-    Until ``apply`` is called, only the elements of tensors have changed.
+    Before ``apply`` is called, only the elements of tensors change.
     """
 
     def __init__(self, tree: Node, rank_values: Mapping[str, Node], rank: int, size: int, contract: Contract,
@@ -37,7 +37,7 @@ class Matching:
                  of_all_ranks: Sequence[Mapping[str, Node]] | None = None) -> None:
         self.destinations = Destinations()
         self.findings: list[tuple[str, str, str]] = []  # (kind, path, detail)
-        self.forbidden: list[Difference] = []  # by the contract
+        self.forbidden: list[Difference] = []  # differences that the contract forbids
         self.matched: set[str] = set()  # paths of stored places in this rank's state
         self.stored: list[str] = []  # all stored places
         self._contract, self._rank, self._size = contract, rank, size
@@ -45,11 +45,11 @@ class Matching:
         self._new_tensors = _tree.Decoder(self._new_tensor, allow_pickle)
         self._decoder = _tree.Decoder(self._refuse_tensor, allow_pickle)
         self._changes: list[Callable[[], None]] = []  # applied in this order at the end
-        self._loads: list[tuple[Any, Any, list[Any]]] = []  # (object with a state, what of it has the state, its state dict)
+        self._loads: list[tuple[Any, Any, list[Any]]] = []  # (object with a state, the part of it that has the state, state dict)
         self._within = ""  # kind of the enclosing object: see _object
         self._copies = _optimizers.Copies()
         self._look, self._versions, self._parameters, self._united = look, versions, parameters, united
-        self._names: dict[int, _parameters.Names] = {}  # of the parameters in the state
+        self._names: dict[int, _parameters.Names] = {}  # names of the parameters in the state
         self._tree = tree
 
     def match(self, state: Any) -> None:
@@ -64,14 +64,14 @@ class Matching:
             self._mark_matched(self._tree, ())
             return self._differ("kind", (), f"the state is a list, the checkpoint {_tree.brief(self._tree)}")
         self._names = _parameters.names_in(state)
-        self._place(partial(operator.setitem, state, slice(None)), state, self._tree, ())  # of a list; others change within
+        self._place(partial(operator.setitem, state, slice(None)), state, self._tree, ())  # sets the items if it is a list
         self.destinations.place_plain()
 
     def apply(self) -> list[str]:
         """Sets all values.
 
-        Returns the paths of optimizer state dicts that are only copies, so that their new hyper-parameters do not reach the
-        optimizer.
+        Returns the paths of optimizer state dicts that are only copies. The optimizer does not receive the new hyper-parameters of
+        a copy.
         """
         self.destinations.mark_changed()
         for change in self._changes:
@@ -177,7 +177,10 @@ class Matching:
             self._changes.append(partial(put, _values.in_container_of(live, self._value(node, path))))
 
     def _is_replaced(self, live: Any, node: Node, path: Path) -> bool:
-        """Tells whether a value is replaced as a whole. Values whose keys differ between ranks are replaced on each rank."""
+        """Tells whether a value is replaced as a whole.
+
+        If the keys of a mapping differ between ranks, the mapping is replaced only if the live mapping is empty.
+        """
         if not (path or self._within) or (text_of(path) in self._united and not _values.is_empty(live)):
             return False
         return _values.are_replaced(live, node, has_strict_keys=self._within in ("strict", "optimizer"))
@@ -191,7 +194,7 @@ class Matching:
         found = _parameters.by_names(live, node, self._names, self._parameters.get(text_of(path)), self._size == 1)
         if isinstance(found, _parameters.Matched):
             node, matched = found.node, self.matched
-            self.matched = set()  # of its own numbers
+            self.matched = set()  # contains the paths with the optimizer's own numbers
         wrong = found if isinstance(found, str) else next(_parameters.misfits(live, node, lambda name: self._look(name)[0]), None)
         scaler = _values.why_scaler_differs(live, node)
         if wrong is not None:
@@ -208,7 +211,7 @@ class Matching:
                 self._mark_matched(stored, (*path, *place))
 
     def _fill(self, whole: Any, live: Any, node: Node, path: Path) -> None:
-        """Fills ``whole``, the state of ``live``."""
+        """Fills the state of ``live``. ``live`` is ``whole`` or its rank-local part."""
         for group, key, detail in _optimizers.changed_hyper_parameters(live, node):
             self.findings.append(("value", text_of((*path, "param_groups", group, key)), detail))
         holder = [self._state_of(live, node, path)]
@@ -247,7 +250,7 @@ class Matching:
     def _state_of(self, value: Any, node: Node, path: Path) -> Any:
         """Returns the state as ``plain_state`` does, with tensors for stored optimizer state and with stored module versions.
 
-        This includes optimizers within the state of an object.
+        Optimizers within the state of an object are treated in the same way.
         """
         if is_stateful(value):
             return _optimizers.complete(value, self._state_of(value.state_dict(), node, path), node, self._look)
@@ -315,7 +318,7 @@ class Matching:
         return self._within == "optimizer" and "state" in path
 
     def _may_grow(self, live: Any, path: Path) -> bool:
-        """Tells whether this list belongs to an object that adds tensors to it as it runs, such as the history of LBFGS."""
+        """Tells whether the owner of this list adds tensors to the list as it runs, as LBFGS does with its history."""
         is_of_object = self._within == "other" or self._is_state_of_parameter(path)
         return is_of_object and isinstance(live, (list, tuple)) and all(type(item) is torch.Tensor for item in live)
 
@@ -350,9 +353,9 @@ class Matching:
 
 
 def _items(node: Node) -> list[Node] | None:
-    """Returns the items of a list or tuple if they are matched individually, or None.
+    """Returns the items of a list or tuple, or None if the items are not matched individually.
 
-    They are if the list contains mappings, tensors or per-rank values.
+    Items are matched individually if the list contains mappings, tensors or per-rank values.
     """
     items = node if isinstance(node, list) else node.get("items") if kind_of(node) == "tuple" else None
     if items is None or not any(
@@ -378,7 +381,7 @@ def _leaves(node: Node, path: Path) -> Iterator[str]:
 
 
 def _prefix_of(path: Path) -> str:
-    """Returns the text of the path that precedes the text of a part below it."""
+    """Returns the text of a path, in the form that precedes the name of an inner part."""
     return text_of(path) + "." if path else ""
 
 

@@ -12,7 +12,7 @@ from sealpoint._errors import InvalidArgumentError
 from sealpoint._ranks.call import Call
 from sealpoint.torch._dtensor import is_dtensor
 
-# Tensor names by mesh, given as its ranks.
+# Tensor names by mesh. A mesh is given by its ranks.
 Meshes = dict[tuple[int, ...], list[str]]
 
 
@@ -24,8 +24,8 @@ def note(meshes: Meshes, name: str, value: Any) -> None:
 def check_names(meshes: Meshes, call: Call) -> None:
     """Checks that each name is used on only one mesh. Collective: the first rank of each mesh sends its names.
 
-    Needed only if replicas are not compared, because a comparison would detect the different contents. Raises InvalidArgumentError,
-    the same error on all ranks.
+    This check is needed only if replicas are not compared, because a comparison would detect the different contents. Raises the
+    same InvalidArgumentError on all ranks.
     """
     own = [[ranks, names] for ranks, names in meshes.items() if ranks[0] == dist.get_rank()]
     answers = call.all_gather(json.dumps(own).encode(), "compared the meshes of their tensors")

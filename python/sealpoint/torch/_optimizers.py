@@ -32,7 +32,7 @@ NO_PLACES = (
 )
 _GET_STATE = "load into what get_state_dict(model, optimizer{}) of torch.distributed.checkpoint.state_dict returns"
 _FLAT = ", options=StateDictOptions(flatten_optimizer_state_dict=True)"
-# By the form of the stored state.
+# Advice by the form of the stored state.
 _WAYS_OUT = {
     "numbers": "the checkpoint has its state by parameter number, the state by name: pass the optimizer itself, "
                '{"optimizer": optimizer}, which gets state and hyper-parameters',
@@ -41,7 +41,7 @@ _WAYS_OUT = {
     "flat": "the checkpoint has its state by parameter name in one flat mapping: add its modules to the state, to provide the "
             f"names; or {_GET_STATE.format(_FLAT)}, then call set_state_dict() with it and these options",
 }  # fmt: skip
-# Group entries that a scheduler changes, by the entry that reveals it.
+# Group entries that a scheduler changes, by the entry that reveals the scheduler.
 _SCHEDULED = {"initial_lr": ("lr",), "max_momentum": ("momentum", "betas"), "base_momentum": ("momentum", "betas")}
 _OF_STATE = re.compile(r"((?:.*\.)?)state\.")
 
@@ -88,10 +88,10 @@ def _with_places(live: Mapping[Any, Any], entries: Mapping[Any, Node], parameter
 
 
 def _place(key: Any, node: Node, parameter: Any, look: Look, packages: Collection[str] = ()) -> Any:
-    """Returns a destination for a tensor node. A value node needs no destination: returns None."""
+    """Returns a destination for a tensor node. Returns None for a value node, which needs no destination."""
     if kind_of(node) == "tensor":
         shape, dtype = look(node["name"])
-        if parameter is None or (key == "step" and shape == ()):  # torch has counters on the host, and moves them itself
+        if parameter is None or (key == "step" and shape == ()):  # torch keeps step counters on the host, and moves them itself
             return torch.zeros(shape, dtype=dtype, device="cpu")
         if shape == tuple(parameter.shape):
             return torch.zeros_like(parameter, dtype=dtype, requires_grad=False)
@@ -150,7 +150,7 @@ def _form_of(state: Mapping[Any, Any]) -> str | None:
 
 
 def without_state(names: Collection[str], unmatched: Collection[str]) -> list[str]:
-    """Returns the paths of stored optimizers that have parameter groups on some rank, but no live state on any.
+    """Returns the paths of stored optimizers that have parameter groups on some rank, but no live state on any rank.
 
     Args:
         names: Stored names.
@@ -194,7 +194,7 @@ def changed_hyper_parameters(optimizer: Any, node: Node) -> Iterator[tuple[int, 
 
 
 class Copies:
-    """State dicts that were passed instead of their optimizer.
+    """State dicts that the caller passed instead of the optimizers.
 
     The optimizer does not notice changes to the groups in its state dict.
     """
@@ -203,7 +203,7 @@ class Copies:
         self._found: list[tuple[str, Any, list[dict[Any, str]]]] = []  # (path, state dict, values of its groups)
 
     def note(self, path: str, state: Any) -> None:
-        """Records a state dict before the load. Skips state dicts by parameter name, because they come from get_state_dict."""
+        """Records a state dict before the load. Skips state dicts with parameter names, because get_state_dict made them."""
         groups = _groups_of(state)
         if groups is not None and all(type(number) is int for group in groups for number in group["params"]):
             self._found.append((path, state, _values_of(groups)))

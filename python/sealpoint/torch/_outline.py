@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Outlines of states. A save compares them to reuse the description of the preceding save.
+"""Outlines of states. A save compares outlines to decide whether it can reuse the description of the preceding save.
 
-An outline contains everything that determines names, dtypes, shapes, regions and memory of the tensors in a state. No Python code
-runs per tensor, because describing a tensor takes many times as long as comparing it.
+An outline contains everything that determines names, dtypes, shapes, regions and memory of the tensors in a state. A comparison of
+outlines runs no Python code per tensor. The description of a tensor takes many times as long as its comparison.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class Outline(NamedTuple):
     """The outline of a state without stateful objects (see ``plain_state``). Does not keep its tensors alive."""
 
     containers: list[Any]  # type, keys and types of the items of each container
-    shapes: list[Any]  # of the memory of each tensor, as are the next four
+    shapes: list[Any]  # these five lists describe the memory of each tensor
     strides: list[Any]
     dtypes: list[Any]
     devices: list[Any]
     layouts: list[Any]
-    placements: list[Any]  # of each DTensor
-    meshes: list[Any]  # compared by identity: equal meshes may be those of another job
+    placements: list[Any]  # one entry per DTensor
+    meshes: list[Any]  # compared by identity, because an equal mesh may belong to another job
     streams: dict[Any, int]  # current CUDA stream of each device
     addresses: bytes  # 8 bytes per tensor
     values: list[Any]  # numbers, strings and None
@@ -52,7 +52,7 @@ class Outline(NamedTuple):
         return len(set(placed)) < len(placed)
 
     def is_plain(self) -> bool:
-        """Tells whether the tensors are storable, in host memory, neither DTensors nor empty, and begin at different addresses."""
+        """Tells whether all tensors are storable, not empty, not DTensors, in host memory, and begin at different addresses."""
         is_storable = NAME_OF.keys() >= set(self.dtypes) and {torch.strided}.issuperset(self.layouts)
         is_local = not self.placements and {torch.device("cpu")}.issuperset(self.devices)
         return is_storable and is_local and 0 not in array.array("Q", self.addresses) and not self.has_aliases()
@@ -67,7 +67,7 @@ class _Walk:
         self._dtensor = getattr(sys.modules.get("torch.distributed.tensor"), "DTensor", None)
 
     def add(self, container: Any) -> bool:
-        """Adds a container. Returns False if it has an item of another type."""
+        """Adds a container. Returns False if the container has an item of a different type."""
         kind, keys = type(container), None
         if kind is dict:
             keys, items = list(container), list(container.values())
@@ -100,22 +100,22 @@ class _Walk:
 
 
 def _placement_of(tensor: Any) -> Any:
-    return tensor.shape, tensor.placements, tuple(map(type, tensor.placements))  # a strided shard is equal to a shard
+    return tensor.shape, tensor.placements, tuple(map(type, tensor.placements))  # a strided shard equals a plain shard
 
 
 def _shared(values: Iterable[Any]) -> list[Any]:
-    """Returns the values, with one object for equal values: new tuples for each tensor would cause many garbage collections."""
+    """Replaces equal values by one object, because a new tuple for each tensor would cause many garbage collections."""
     return list(map(dict[Any, Any]().setdefault, *tee(values)))
 
 
 def outline_of(state: Any) -> Outline | None:
-    """Returns the outline of a state, or None if the state has values whose changes an outline does not show."""
+    """Returns the outline of a state, or None if the state has values that can change without a change of the outline."""
     walk, tensor = _Walk(), torch.Tensor
     if not walk.add(state) or not TENSORS.issuperset(map(type, walk.tensors)):
         return None
     try:
         if any(map(tensor.is_conj, walk.tensors)) or any(map(tensor.is_neg, walk.tensors)):
-            return None  # a save copies their elements
+            return None  # a save stores copies of these tensors
         devices = _shared(map(_DEVICE, walk.tensors))
         streams = {device: torch.cuda.current_stream(device).cuda_stream for device in set(devices) if device.type == "cuda"}
         return Outline(
@@ -128,7 +128,7 @@ def outline_of(state: Any) -> Outline | None:
 
 
 def places_of_values(value: Any, node: Node, rank_values: dict[str, Node]) -> Iterator[tuple[Any, Any]]:
-    """Returns, for each of ``Outline.values``, the container and the key of its node in the tree of this state."""
+    """Returns, for each item of ``Outline.values``, the container and the key of its node in the tree of this state."""
     return _places(value, node, rank_values, iter(rank_values))
 
 

@@ -129,7 +129,7 @@ class _Stored:
         self.states: dict[str, dict[Any, Node]] = {}
         self.groups: dict[str, Mapping[Any, Node]] = {}
         self.number_of_group: dict[str, int] = {}  # empty: groups are not stored
-        self.places: dict[str, list[tuple[Path, Node]]] = {}  # nodes of the states and groups of a name, below the optimizer
+        self.places: dict[str, list[tuple[Path, Node]]] = {}  # stored nodes of a name, with paths relative to the optimizer
 
 
 def _of_groups(entries: Mapping[Any, Node], names: list[list[str]]) -> _Stored:
@@ -179,7 +179,7 @@ class Matched(NamedTuple):
     """Stored optimizer state, rearranged to the parameter numbers and groups of the live optimizer."""
 
     node: Node
-    places: list[tuple[Path, Node]]  # the corresponding stored nodes, below the optimizer
+    places: list[tuple[Path, Node]]  # the corresponding stored nodes, with paths relative to the optimizer
 
 
 def by_names(optimizer: Any, node: Node, names: Mapping[int, Names], stored_names: list[list[str]] | None,
@@ -248,7 +248,7 @@ def _has_same_groups(live: list[list[str]], number_of: Mapping[str, int]) -> boo
 def _values_of_group(number: int, names: list[str], stored: _Stored) -> dict[Any, Node] | None:
     """Returns the hyper-parameters of a group, or None if they differ between its parameters.
 
-    A rank may have no parameter of the group.
+    A group may have no parameters on this rank.
     """
     of_group = [name for name, value in stored.number_of_group.items() if value == number]
     every = [_values(stored.groups[name]) for name in names or of_group[:1] or list(stored.groups)[:1]]
@@ -273,14 +273,14 @@ def dict_node(entries: Mapping[Any, Node]) -> Node:
 
 
 def misfits(optimizer: Any, node: Node, shape_of: Callable[[str], tuple[int, ...]]) -> Iterator[str]:
-    """Yields a message for each moment whose shape differs from the shape of its parameter.
+    """Yields a message for each optimizer moment that differs in shape from its parameter.
 
     Such a moment belongs to a different parameter.
     """
     groups, entries = groups_of(optimizer), entries_of(node) or {}
     sizes = [len(group.get("params") or ()) for group in stored_groups(entries)]
     if groups is None or sizes != [len(group["params"]) for group in groups]:
-        return  # left to another check
+        return  # another check reports this
     names = {id(parameter): name for group in groups for name, parameter in
              zip(group.get(_NAMES) or (), group["params"], strict=False)}  # fmt: skip
     states = entries_of(entries.get("state")) or {}

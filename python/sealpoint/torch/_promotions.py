@@ -15,12 +15,12 @@ def resume_promotions(
 ) -> list[str]:
     """Finishes the promotions of an earlier job from local disks. Collective: all ranks call it.
 
-    Call it before you look for the newest checkpoint of the series. Afterwards all newer checkpoints that are complete
-    across the local disks of all nodes are in the series. The number of ranks may differ from the save. Incomplete
+    Call this function before you look for the newest checkpoint of the series. Afterwards, the series contains all newer
+    checkpoints that are complete across the local disks of all nodes. The number of ranks may differ from the save. Incomplete
     checkpoints are logged as warnings ("sealpoint").
 
     Args:
-        staged: Local directory, as for ``save``. May differ by rank.
+        staged: Local directory, as for ``save``. May differ between ranks.
         series: Directory of the series, to which the saves are copied.
         keep_local: Number of local copies to keep.
         process_group: As for ``save``.

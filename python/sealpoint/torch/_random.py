@@ -13,7 +13,7 @@ States = list[list[Any]]
 
 
 def random_states() -> States:
-    """Returns (name, state) for Python, numpy, torch, and the accelerator in use."""
+    """Returns (name, state) pairs for the generators of Python, numpy, torch, and the accelerator in use."""
     kind, words, *rest = numpy.random.get_state(legacy=True)
     states: States = [
         ["python", random.getstate()],

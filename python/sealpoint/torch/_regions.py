@@ -14,7 +14,7 @@ from sealpoint._errors import ArgumentTypeError
 
 
 class Region(NamedTuple):
-    """A box of a tensor, or a run of its elements, and the memory with these elements.
+    """A box of a tensor, or a run of the elements of a box, and the memory that contains these elements.
 
     Args:
         tensor: The elements, in the shape of the box; one-dimensional if ``run`` is set.
@@ -42,8 +42,8 @@ class Regions:
 
         {"exp_avg": sp.Regions((4096, 1024), torch.float32, [sp.Region(shard, (0, 0), (2048, 1024), run=(begin, end))])}
 
-    The regions of all ranks must cover the tensor. Regions must not overlap unless they are equal. They are saved like any other
-    tensor. A load fills them in place, regardless of the regions in the checkpoint.
+    The regions of all ranks must cover the tensor. Regions must not overlap unless they are equal. A save treats the regions like
+    any other tensor. A load fills the regions in place, whatever regions the checkpoint has.
 
     Args:
         shape: Shape of the whole tensor.

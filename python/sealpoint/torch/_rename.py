@@ -38,7 +38,7 @@ def _check_fits(argument: str, patterns: Collection[str], names: Collection[str]
 class Renaming:
     """Rules from patterns of stored names to names in the state.
 
-    ``*`` matches any characters, which are kept in the new name.
+    ``*`` matches any characters. The new name keeps these characters.
 
     Raises InvalidArgumentError if a pattern matches no stored name, or if two names become the same.
     """

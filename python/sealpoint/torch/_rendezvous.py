@@ -47,9 +47,9 @@ class StoreOfRanks:
         return str(self._store().get(key).decode()) if self._store().check([key]) else None
 
     def meet(self, generation: int, end: float, check: Callable[[], None]) -> tuple[Links, str]:
-        """Meets all of the ranks and returns a unique name. Collective.
+        """Waits for all ranks and returns a unique name. Collective.
 
-        Raises the errors of check(), TimeoutError, which names the absent ranks, CommError and MovedError.
+        Raises CommError, MovedError, the errors of check(), and TimeoutError, which names the absent ranks.
         """
         store = self._store()
         arrived = [f"{generation}/rank{rank}" for rank in range(self.size)]
@@ -78,7 +78,7 @@ class StoreOfRanks:
 
 
 class WaitReports:
-    """Reports of the exchange in which each rank waits, so that a timeout can name the absent ranks.
+    """Reports in which exchange each rank waits, so that a timeout can name the absent ranks.
 
     A rank reports only after it has waited for a while, so short exchanges cost nothing.
     """
@@ -101,7 +101,7 @@ class WaitReports:
             self.tell(-number)
 
     def _write(self, before: BackgroundCall[None] | None, number: int) -> None:
-        if before is None or before.wait(STORE_SECONDS):  # otherwise the store does not answer
+        if before is None or before.wait(STORE_SECONDS):  # if the wait fails, the store does not answer
             PrefixStore(self._name, own_store()).set(str(self._rank), str(number))
 
     def absent(self, number: int) -> list[int]:

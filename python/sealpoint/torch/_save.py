@@ -53,50 +53,51 @@ def _look_at(path: Path, options: SaveOptions) -> Callable[[Call], Any]:
 def save(state_dict: Any, path: Path, **options: Unpack[SaveKeywords]) -> _sealpoint.CommitInfo:
     """Saves the state of all ranks as one checkpoint. The checkpoint is durable when the function returns.
 
-    Collective: all ranks call it. If torch.distributed is not initialized, it saves the state of this process.
+    Collective: all ranks call it. If torch.distributed is not initialized, the function saves the state of this process.
 
     Args:
-        state_dict: Nested mappings, lists and tuples of tensors (plain, DTensor, ShardedTensor, or with ``__create_chunk_list__``),
-            numbers, strings and other small values, and objects with ``state_dict()``. Each rank passes its own part. If several
-            ranks have a value under the same path, the value must be equal and is stored once. Wrap values that differ between
-            ranks, such as random generator states, in ``per_rank``.
+        state_dict: Nested mappings, lists and tuples. They contain tensors (plain, DTensor, ShardedTensor, or with
+            ``__create_chunk_list__``), numbers, strings, other small values, and objects with ``state_dict()``. Each rank passes
+            its own part. If several ranks have a value under the same path, the value must be equal on these ranks, and is stored
+            once. Wrap values that differ between ranks, such as random generator states, in ``per_rank``.
         path: Directory of the new checkpoint, created if missing. With ``series``, directory of the series.
         process_group: Ranks that save together. Default: all ranks. Messages use a private gloo group.
-        no_dist: Save the state of this process alone; other processes do not make the call.
+        no_dist: Save only the state of this process. Other processes do not call the function.
         compare_replicas: Compare digests of replicated values. If False, the copy of the first rank is stored without
-            comparison, which saves one pass over the memory of these values.
+            comparison, which avoids one pass over the memory of these values.
         first_rank: Patterns (``*`` matches any characters) of tensors that may differ between ranks, such as
             "*.running_mean". For each of these tensors, the copy of the first rank that has it is stored without
-            comparison. Buffers of DistributedDataParallel modules passed as objects are treated the same way, because
-            torch lets them differ between forward passes.
+            comparison. If a DistributedDataParallel module is passed as an object, its buffers are treated in the same
+            way, because torch lets buffers differ between forward passes.
         allow_pickle: Pickle values of types that cannot be stored otherwise. Only a load with ``allow_pickle`` reads
             these values.
         writer_ranks: Ranks of the group that write, in ascending order, such as the ranks of one HSDP replica. Default:
             all ranks. Data is never sent between ranks, so each part of the state must be present on one of these
             ranks.
         frozen: Patterns (``*`` matches any characters) of tensors that rarely change, such as an untrained base model.
-            A tensor that is equal to the one in the preceding checkpoint is linked from that checkpoint instead of
-            being written. In a series, the preceding checkpoint is the newest one; outside a series, it is the
-            checkpoint passed as ``parent``, which must include the location. "learned" detects unchanged tensors by
-            comparing digests at saves 1, 2, 4, 8 and so on of this process; each comparison costs one pass over the
-            memory. See docs/reference/durability.md.
+            If such a tensor is equal to the tensor in the preceding checkpoint, the save links the stored tensor
+            instead of writing it again. In a series, the preceding checkpoint is the newest one. Outside a series, it
+            is the checkpoint passed as ``parent``, which must then include the directory. "learned" detects unchanged
+            tensors by comparing digests. The comparison runs at saves 1, 2, 4, 8 and so on of this process, and costs
+            one pass over the memory each time. See docs/reference/durability.md.
         full_every: Maximum number of checkpoints that share a linked file; the next checkpoint writes the file again.
             Object stores copy the file instead of linking it.
-        staged: Directory on a node-local disk; may differ between ranks. The save is committed there, across the disks
-            of all nodes, and then copied to ``path`` in the background. See ``wait_for_promotions`` and
+        staged: Directory on a node-local disk; may differ between ranks. The save is first committed across the local
+            disks of all nodes, and then copied to ``path`` in the background. See ``wait_for_promotions`` and
             ``resume_promotions``.
         keep_local: Number of promoted checkpoints whose local copies are kept.
         unpromoted_max: Maximum number of staged saves awaiting promotion, including this save. When the limit is
             reached, the save waits up to ``unpromoted_wait`` seconds for a promotion to end (``save_async`` waits in
-            the background). If none ends, the save fails with NoSpaceError, which names the pending promotions, their
-            age and their errors.
-        unpromoted_wait: Maximum time to wait at the limit ``unpromoted_max``, in seconds. At most half of ``deadline``.
+            the background). If no promotion ends, the save fails with NoSpaceError. This error lists the pending
+            promotions with their ages and errors.
+        unpromoted_wait: Maximum time in seconds that a save waits when ``unpromoted_max`` is reached. At most half of
+            ``deadline``.
         promote_memory_bytes: Maximum payload memory for promotions on each rank, in addition to
             ``memory_budget_bytes``.
-        deadline: Timeout in seconds for one exchange with the other ranks. None: no timeout.
-        memory_budget_bytes: Staging memory, fixed by the first save of this group. Default: at most a quarter of the
-            memory available to this process (on the machine or in its control group), divided by the number of ranks on
-            the machine.
+        deadline: Timeout in seconds for each exchange with the other ranks. None: no timeout.
+        memory_budget_bytes: Size of the staging memory. The first save of a group fixes this size. Default: at most a
+            quarter of the memory available to this process, divided by the number of ranks on the machine. A control
+            group may limit the available memory.
         codec, codec_level, chunk_size_bytes, stored_cuts, fingerprints, step, series, parent: As for
             ``sealpoint.save``.
         provenance, allow_empty, allow_fallback: As for ``sealpoint.save``.
@@ -126,15 +127,16 @@ def save(state_dict: Any, path: Path, **options: Unpack[SaveKeywords]) -> _sealp
 @tells_other_ranks
 @takes(SaveAsyncKeywords, SaveOptions)
 def save_async(state_dict: Any, path: Path, **options: Unpack[SaveAsyncKeywords]) -> SaveFuture:
-    """Saves as ``save`` does, but returns once the state is copied, so that training can change the state immediately.
+    """Saves as ``save`` does, but returns when the state is copied, so that training can change the state immediately.
 
-    Collective: all ranks call it. If the copy does not fit into ``memory_budget_bytes``, the function returns after the last byte
-    of the state was copied and the write of this byte has started. Saves run one after another. Invalid arguments and disagreements
-    between ranks are raised by this function; all other errors are raised by the future.
+    Collective: all ranks call it. If the copy does not fit into ``memory_budget_bytes``, the function returns later: after the last
+    byte was copied and the write of this byte has started. Saves run one after another. Invalid arguments and disagreements between
+    ranks are raised by this function; all other errors are raised by the future.
 
     Args:
         state_dict, path, further options: As for ``save``.
-        background_deadline: Timeout in seconds for the save after this call has returned. None: no timeout.
+        background_deadline: Timeout in seconds for the part of the save that runs after the call has returned. None: no
+            timeout.
 
     Examples:
         >>> import torch, sealpoint.torch as sp

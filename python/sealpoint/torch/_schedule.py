@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 _UNITS = {"s": 1, "sec": 1, "min": 60, "m": 60, "h": 3600, "d": 86400}
 _PERIOD = re.compile(rf"(\d+(?:\.\d+)?)\s*({'|'.join(_UNITS)})")
-# Approximate interval of checks of the clock and of signals; a fraction of the period if that is shorter.
+# Approximate interval in seconds between checks of the clock and of signals. If the save period is short, the interval is a
+# fraction of the period.
 _LOOK_SECONDS = 1.0
 _LOOKS_PER_PERIOD = 10
 # Exit status of a process ended by SIGTERM, as in a shell.
@@ -60,7 +61,7 @@ class Clock:
 
 
 class Sigterm:
-    """Records SIGTERM instead of ending the process, between ``install`` and ``restore``.
+    """Between ``install`` and ``restore``, records SIGTERM instead of ending the process.
 
     A second SIGTERM ends the process.
 

@@ -32,7 +32,7 @@ from sealpoint.torch._state import Collected, agree
 
 _log = logging.getLogger("sealpoint")
 _VALUE_BYTES = 16  # size of a fingerprint
-_BLOCK_ELEMENTS = 1 << 18  # of a master that are cast at a time
+_BLOCK_ELEMENTS = 1 << 18  # number of elements of a master that are cast together
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # by element size
 _HAS_NEW_LAYOUT, _HAS_FOUND = 1, 2
 Kind = Literal["changed_between_steps", "replicas_differ", "cast_differs"]
@@ -43,12 +43,12 @@ _Found = tuple[Kind, str, list[int], str]
 
 
 class SentinelFinding(NamedTuple):
-    """A tensor whose elements a ``Sentinel`` found to be wrong. The same on all ranks."""
+    """A tensor with elements that a ``Sentinel`` found to be wrong. The finding is the same on all ranks."""
 
     kind: Kind
     step: int
     tensor: str
-    ranks: tuple[int, ...]  # of the process group, ascending
+    ranks: tuple[int, ...]  # ranks in the process group, ascending
     hosts: tuple[str, ...]  # one per rank
     text: str
 
@@ -83,10 +83,10 @@ class _Held(Collected):
 
 
 class _Layout(NamedTuple):
-    """What is known of the parts until their names or regions change."""
+    """Facts about the parts, which stay valid until names or regions change."""
 
     keys: list[_Key]
-    replicas: dict[tuple[int, ...], list[int]]  # numbers of the parts that several ranks hold, by these ranks
+    replicas: dict[tuple[int, ...], list[int]]  # numbers of replicated parts, by the ranks that hold them
     hosts: list[str]  # of all ranks
     has_partners: bool  # some rank has a replica or a pair
 
@@ -114,14 +114,14 @@ def _digests_of(layout: _Layout, values: bytes) -> dict[tuple[int, ...], bytes]:
 
 
 def _unequal(answers: list[bytes]) -> set[bytes]:
-    """Returns the digests that not all ranks of their set have."""
+    """Returns the digests on which the ranks of a set disagree."""
     size = 4 + _VALUE_BYTES
     counts = Counter(answer[at : at + size] for answer in answers for at in range(0, len(answer), size))
     return {digest for digest, count in counts.items() if count != int.from_bytes(digest[:4], "little")}
 
 
 def _wrong_ranks(values: dict[int, bytes]) -> list[int]:
-    """Returns the ranks without the most frequent value; all ranks if several values are the most frequent."""
+    """Returns the ranks that do not have the most frequent value. If several values are equally frequent, returns all ranks."""
     (most, count), *others = Counter(values.values()).most_common()
     if others[0][1] == count:
         return sorted(values)
@@ -129,7 +129,7 @@ def _wrong_ranks(values: dict[int, bytes]) -> list[int]:
 
 
 def _common(copy: _shards.Part, master: _shards.Part, shape: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor] | None:
-    """Returns the elements that both parts have, or None if they have none in common."""
+    """Returns the elements that both parts contain, or None if the parts do not overlap."""
     first, second = _shards.plain_memory(copy.memory), _shards.plain_memory(master.memory)
     if copy.run is not None or master.run is not None:
         if copy[::2] != master[::2]:
@@ -146,7 +146,7 @@ def _common(copy: _shards.Part, master: _shards.Part, shape: Sequence[int]) -> t
 
 
 def _count_differing(copy: torch.Tensor, master: torch.Tensor) -> int:
-    """Returns the number of elements of the copy whose bits are not those of the cast master."""
+    """Returns the number of elements of the copy that differ in some bit from the cast master."""
     if copy.dim() == 0:
         copy, master = copy.reshape(1), master.reshape(1)
     rows = max(1, _BLOCK_ELEMENTS * len(copy) // max(1, copy.numel()))
@@ -167,33 +167,34 @@ class Sentinel:
             optimizer.step()
             sentinel.end_of_step(step)
 
-    In each step that is a multiple of ``every``, it compares
+    In each step that is a multiple of ``every``, the sentinel compares
 
-    - parameters and optimizer state after this step with the same before the next optimizer step ("changed_between_steps"),
+    - parameters and optimizer state after this step with their values before the next optimizer step ("changed_between_steps"),
     - parts that several ranks hold, such as data-parallel replicas ("replicas_differ"), and
-    - copies with the cast of their masters ("cast_differs").
+    - low-precision copies with the cast of their masters ("cast_differs").
 
-    It reads the state twice per checked step, and keeps 16 bytes per part. If names, shapes or placements change, such as by the
-    first step of an optimizer, it begins anew. Not compared: buffers of modules, which a forward pass may change, and ``per_rank``
-    values. Collective: all ranks call all methods, in the same order.
+    The sentinel reads the state twice per checked step, and keeps 16 bytes per part. If names, shapes or placements change, for
+    example in the first step of an optimizer, the comparison starts again. Buffers of modules are not compared, because a forward
+    pass may change them. ``per_rank`` values are not compared either. Collective: all ranks call all methods, in the same order.
 
     Args:
-        state: As for ``save``; pass objects or live tensors. Optimizer state is named by the parameters of the
-            modules in the state, so that pipeline stages are told apart.
+        state: As for ``save``; pass objects or live tensors. Optimizer state is named after the parameters of the modules in the
+            state. The states of different pipeline stages therefore have different names.
         every: Number of steps between checks.
-        on_finding: Called on all ranks with each ``SentinelFinding``. If it raises, all ranks raise an error that names the rank.
-            Default: logs the text as an error ("sealpoint").
+        on_finding: Called on all ranks with each ``SentinelFinding``. If the function raises an exception on a rank, all ranks
+            raise an error that names this rank. By default, the text is logged as an error ("sealpoint").
         process_group: Ranks that hold the state together. Default: all ranks.
-        no_dist: Use the state of this process alone; other processes do not make the calls.
-        paired: Names of low-precision copies to the names of their masters, or a function from a name to the name of its master or
-            None. After the optimizer step each copy must be equal to the cast of its master, bit by bit (no stochastic rounding).
+        no_dist: Use only the state of this process. Other processes do not make the calls.
+        paired: Maps the names of low-precision copies to the names of their masters. A function may be passed instead, which
+            returns the name of the master for a name, or None. After the optimizer step, each copy must be equal to the cast of its
+            master, bit by bit (no stochastic rounding).
         exclude: Patterns of names of tensors that are not compared (``*`` matches any characters).
 
     Attributes:
         findings: All ``SentinelFinding``, oldest first.
 
     Raises:
-        InvalidArgumentError: an argument is invalid; in a check, no rank has a name of ``paired``.
+        InvalidArgumentError: an argument is invalid, or a check finds no tensor with a name in ``paired`` on any rank.
 
     Examples:
         >>> import torch, sealpoint.torch as sp
@@ -228,15 +229,15 @@ class Sentinel:
         self._group, self._no_dist = process_group, no_dist
         self._on_finding = on_finding or (lambda found: _log.error("%s", found.text))
         self._layout: _Layout | None = None
-        self._checked: _Checked | None = None  # after the step, until the next optimizer step
+        self._checked: _Checked | None = None  # fingerprints after the last step, if it was checked
         self._upto: int | None = None
 
     def end_of_step(self, step: int) -> None:
         """Compares replicas and pairs after the optimizer step, and keeps the fingerprints. Collective if the step is due.
 
-        Call it after all that changes the state in this step, such as schedulers and averages of weights.
+        Call this method after everything that changes the state in this step, such as schedulers and averages of weights.
 
-        Raises an error of communication, or that of ``on_finding``, on all ranks.
+        Raises communication errors and the errors of ``on_finding`` on all ranks.
         """
         self._checked = None
         if self._every > 1 and is_integer(step) and step % self._every != 0:
@@ -262,10 +263,10 @@ class Sentinel:
         self._checked = _Checked(step, values)
 
     def before_optimizer(self, step: int) -> None:
-        """Compares the state with that after the preceding step, if that step was checked; returns at once if not.
+        """Compares the state with the state after the preceding step. Does nothing if the preceding step was not checked.
 
-        Call it after the backward pass, before anything changes parameters or optimizer state. Collective if the preceding step was
-        due. Raises as ``end_of_step`` does.
+        Call this method after the backward pass, before anything changes parameters or optimizer state. Collective if the preceding
+        step was due. Raises the errors of ``end_of_step``.
         """
         checked, self._checked = self._checked, None
         if checked is None:
@@ -281,8 +282,8 @@ class Sentinel:
     def provenance(self) -> dict[str, str]:
         """Returns entries for ``provenance=`` of a save: ``sdc.state``, and ``sdc.upto`` if a step was compared. Local.
 
-        ``sdc.state`` is "unchecked", "checked", or "found" if there was a finding. ``sdc.upto`` is the last step with which, and
-        with all checked steps before, nothing was found.
+        ``sdc.state`` is "unchecked", "checked", or "found" if there was a finding. ``sdc.upto`` is the last step up to which no
+        comparison found a difference.
         """
         if self.findings:
             state = "found"
@@ -308,7 +309,7 @@ class Sentinel:
         return (held, keys, values, found), bytes([is_new * _HAS_NEW_LAYOUT | bool(found) * _HAS_FOUND]) + digests
 
     def _agree_on_layout(self, call: Call, held: _Held, keys: list[_Key]) -> _Layout:
-        """Finds the ranks that hold each part. Collective: about 32 bytes per part and rank."""
+        """Finds the ranks that hold each part. Collective: exchanges about 32 bytes per part and rank."""
         digests = [_digest(repr(key).encode()).hex() for key in keys]
         named = {name for pair in self._paired.items() for name in pair} if isinstance(self._paired, Mapping) else set()
         absent, has_pairs = sorted(named - held.values.keys()), any(True for _ in self._pairs(held))
@@ -330,7 +331,7 @@ class Sentinel:
         return _Layout(keys, replicas, [host for _, host, *_ in of_ranks], has_partners)
 
     def _find_replicas(self, call: Call, layout: _Layout, values: bytes, unequal: set[bytes]) -> list[_Found]:
-        """Returns the replicas that differ, on the first of the ranks that hold them. Collective: 32 bytes per replica."""
+        """Returns differing replicas, on the first rank that holds them. Collective: exchanges 32 bytes per replica."""
         sets = [ranks for ranks, digest in _digests_of(layout, values).items() if digest in unequal]
         own = {repr(ranks): b"".join(_value(values, number) for number in layout.replicas[ranks]).hex() for ranks in sets}
         _, answers = agree(call, lambda: (None, json.dumps(own).encode()), "looked for the replicas that differ")
@@ -346,7 +347,7 @@ class Sentinel:
         return found
 
     def _changes(self, call: Call, checked: _Checked) -> list[_Found] | None:
-        """Returns the parts that changed since the step, or None if the layout is another one."""
+        """Returns the parts that changed since the step, or None if the layout has changed."""
         keys, values = _Held(self._state, call, self._exclude).fingerprints()
         if self._layout is None or keys != self._layout.keys:
             return None
@@ -359,7 +360,7 @@ class Sentinel:
         ]
 
     def _pairs(self, held: _Held) -> Iterator[tuple[str, str]]:
-        """Returns the names of the copies and masters of which this rank has both."""
+        """Returns (copy, master) pairs of names. This rank has both tensors of each pair."""
         paired = self._paired
         for name in held.values if paired is not None else ():
             master = paired.get(name) if isinstance(paired, Mapping) else paired(name)  # type: ignore[misc]

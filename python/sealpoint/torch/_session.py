@@ -28,7 +28,7 @@ _sessions = Sessions(_world, "; expected no_dist=True")
 def session_of(group: dist.ProcessGroup | None, *, purpose: str = "", is_alone: bool = False) -> Session:
     """Returns the session of a group. Local.
 
-    None: the group of all ranks, or this process alone if torch.distributed is not initialized.
+    If ``group`` is None, the session is for all ranks, or for this process alone if torch.distributed is not initialized.
 
     Args:
         purpose: Separates threads that save concurrently.
@@ -56,7 +56,7 @@ def session_of(group: dist.ProcessGroup | None, *, purpose: str = "", is_alone: 
 def check_is_not_one_of_many(group: dist.ProcessGroup | None) -> None:
     """Raises InvalidArgumentError if the job has several processes but torch.distributed is not initialized. Local.
 
-    Without this check each process would save alone, to the same place.
+    Without this check, each process would save its own checkpoint to the same place.
     """
     size = os.environ.get("WORLD_SIZE", "")
     if group is None and size.isdecimal() and int(size) > 1 and _world() is None:
@@ -68,7 +68,7 @@ def check_is_not_one_of_many(group: dist.ProcessGroup | None) -> None:
 
 @contextlib.contextmanager
 def errors_of_all(kind: str, group: dist.ProcessGroup | None) -> Iterator[None]:
-    """Raises an error about this rank's arguments on this rank, and in the next call on all other ranks.
+    """Raises an error about this rank's arguments on this rank. All other ranks raise the error in their next call.
 
     The other ranks therefore do not wait for this rank.
     """

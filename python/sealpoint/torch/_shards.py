@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from torch.distributed.tensor import DTensor
 
 Numbers = tuple[int, ...]
-# Offset and extent in the whole tensor, in elements; None: the whole tensor.
+# Offset and extent in the whole tensor, in elements. None stands for the whole tensor.
 Box = tuple[Numbers, Numbers] | None
 Slot = _sealpoint.Slot
 _IS_CPU, _LAYOUT, _DTYPE, _SHAPE = map(attrgetter, ("is_cpu", "layout", "dtype", "shape"))
@@ -32,7 +32,7 @@ Ranges = list[tuple[int, int]]  # [begin, end) each, in one dimension
 
 
 class Part(NamedTuple):
-    """A box of a tensor, and the memory with all elements of the box or with its elements [begin, end)."""
+    """A box of a tensor, and its memory. The memory has all elements of the box, or only its elements [begin, end)."""
 
     box: Box
     memory: torch.Tensor
@@ -108,7 +108,7 @@ LocalBox = tuple[Numbers, Numbers, Numbers]
 _layouts: dict[Any, list[LocalBox]] = {}
 _LAYOUTS_MAX = 100_000
 _Place = tuple[Numbers, Numbers | None]
-_places: dict[int, tuple[weakref.ref[DeviceMesh], _Place]] = {}  # by id: equal meshes may be those of another job
+_places: dict[int, tuple[weakref.ref[DeviceMesh], _Place]] = {}  # by id, because an equal mesh may belong to another job
 
 
 def _place_of(mesh: DeviceMesh) -> _Place:
@@ -257,7 +257,7 @@ def pieces_of(value: Any, key: str) -> Pieces:
         return Pieces(tuple(value.metadata().size), value.metadata().tensor_properties.dtype, parts)
     if is_local(value):
         return Pieces(tuple(value.global_shape), value.dtype, _parts_of_local(value, key))
-    check_storable(value, key)  # nested tensors have no shape
+    check_storable(value, key)  # this fails for nested tensors, which have no shape
     return Pieces(tuple(value.shape), value.dtype, [Part(None, value)])
 
 
@@ -322,7 +322,7 @@ def slot_of(
 
 
 def plain_slots(names: list[str], tensors: list[torch.Tensor]) -> list[Slot] | None:
-    """Returns the slots of whole tensors, or None if one is not dense in host memory, or two share memory.
+    """Returns the slots of whole tensors, or None if a tensor is not dense in host memory or two tensors share memory.
 
     No Python code runs per tensor.
     """

@@ -20,7 +20,7 @@ from sealpoint.torch._dtypes import DTYPE_OF
 from sealpoint.torch._shards import count_of, destination_of, memory_of
 
 _log = logging.getLogger("sealpoint")
-# Maximum bytes read, and held until the code has copied them, in one window.
+# Maximum size of a window. The bytes of a window are read together, and held until the code has copied them.
 _WINDOW_BYTES = 256 << 20
 
 Weights = Iterator[tuple[str, torch.Tensor]]
@@ -91,14 +91,14 @@ class Part:
                 return whole
             last[dim] += (size - 1) * (stride // steps[dim])
         for dim in range(1, len(last)):
-            if last[dim] >= self.shape[dim]:  # its rows wrap around
+            if last[dim] >= self.shape[dim]:  # the rows of the view wrap around
                 highest = view.storage_offset() + sum((n - 1) * s for n, s in zip(view.shape, view.stride(), strict=True))
                 return (begin[0], *whole[0][1:]), (highest // steps[0] + 1, *self.shape[1:])
         return tuple(begin), tuple(item + 1 for item in last)
 
 
 class Recorded(torch.Tensor):
-    """A tensor or view that records which of its elements are used or, after the read, checks this use."""
+    """A tensor or view that records which of its elements are used. After the read, it checks this use instead."""
 
     held: torch.Tensor
     part: Part | None  # None: derived from recorded tensors, in the first run

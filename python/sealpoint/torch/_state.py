@@ -92,27 +92,27 @@ class Gathered:
     state: _sealpoint.RankState  # complete, for the saver; see gather_agreed
     declarations: str | None = None  # see _ranks.saves.Held
     tree: bytes | None = None  # node, as stored
-    head: bytes | None = None  # what the ranks compare, without the digest of the tree; None: not yet known
+    head: bytes | None = None  # data that the ranks compare, without the digest of the tree; None: not yet known
 
     def __init__(self, names: FirstNames) -> None:
         self.names = names
         self.slots: list[_shards.Slot] = []
         self.kept: list[torch.Tensor] = []  # memory of the slots
         self.notes = Notes({}, is_by_name=False)
-        self.meshes: _meshes.Meshes = {}  # with compare_replicas=False
-        self.of_first_rank: set[str] = set()  # names stored as the first rank with the tensor holds it
+        self.meshes: _meshes.Meshes = {}  # used only with compare_replicas=False
+        self.of_first_rank: set[str] = set()  # tensors that only the first rank with the tensor stores
 
     def describe(self) -> None:
         """Adds the tree and the slots, if they were taken from the preceding save."""
 
     def remember(self) -> None:
-        """Keeps what the next save may take. Called when the state and the head are complete."""
+        """Keeps data that the next save may reuse. Called when the state and the head are complete."""
 
 
 class _Described(NamedTuple):
     """The description of a rank's state, kept for the next save. Does not keep the tensors alive."""
 
-    key: Any  # what it depends on besides the outline
+    key: Any  # further values on which the description depends
     outline: Outline
     places: list[tuple[Any, Any]]  # containers and keys of the outline's values in the tree
     node: Node
@@ -120,13 +120,13 @@ class _Described(NamedTuple):
     tree: bytes
     state: _sealpoint.RankState
     head: bytes
-    can_rebind: bool  # one slot per tensor
+    can_rebind: bool  # each tensor has one slot, so memory can be replaced
 
 
 class Collected(Gathered):
     """A state dict to save.
 
-    If only values and the memory of tensors changed since the preceding save, its description is reused.
+    If only values and the memory of tensors changed since the preceding save, the description of that save is reused.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class Collected(Gathered):
         self._plain_tensors: list[torch.Tensor] = []
         try:
             is_known = self._recall()
-        except Error:  # describe() names the place
+        except Error:  # describe() raises the error with the place
             is_known = False
         if not is_known:
             self.describe()
@@ -173,7 +173,7 @@ class Collected(Gathered):
             self.slots.extend(_shards.source_slots(tensor, name, self.kept.append))
 
     def _recall(self) -> bool:
-        """Takes the description of the preceding save, if it is that of this state."""
+        """Reuses the description of the preceding save if it also describes this state."""
         outline = self._outline
         kept = None if outline is None else self._memory.pop(_DESCRIBED, None)
         if kept is None or outline is None or kept.key != self._key or not outline.is_like(kept.outline):
@@ -237,7 +237,7 @@ def collect(
 ) -> Collected:
     """Collects this rank's part of a save; see ``gather_agreed``.
 
-    ``look`` is called first. If it raises an error, the error is raised on all ranks.
+    ``look`` is called first. If ``look`` raises an error, the error is raised on all ranks.
     """
 
     def gather(names: FirstNames) -> Collected:
@@ -254,10 +254,10 @@ Gather = Callable[[FirstNames], G]
 def gather_agreed(gather: Gather[G], communicator: Call, options: StoreOptions) -> G:
     """Returns the result of gather(), with ``state`` set to the slots and this rank's objects.
 
-    Collective: one exchange of a digest. If the trees of the ranks differ, they are merged on rank 0. If all ranks have a tensor at
-    the same places, the tensor is stored once. If they do not, a second exchange follows, and the tensor is stored at each place.
-    Likewise, optimizer state is stored by parameter number, or by parameter name if ranks have different parameters. A further
-    exchange finds the first rank of each tensor that may differ between ranks.
+    Collective: the ranks exchange one digest each. If the trees of the ranks differ, they are merged on rank 0. If all ranks have a
+    tensor at the same places, the tensor is stored once. Otherwise, a second exchange follows, and the tensor is stored at each of
+    its places. Optimizer state is stored by parameter number. If ranks have different parameters, it is stored by parameter name
+    after a second exchange. A further exchange finds the first rank of each tensor that may differ between ranks.
     """
     gathered, answers, flags = _gather(gather, communicator, options, FirstNames(True))
     if flags & _IS_ON_MESH and not options.compare_replicas:
@@ -304,7 +304,7 @@ def _has_other_parameters(answers: list[bytes]) -> bool:
 
 
 def _gather(gather: Gather[G], communicator: Call, options: StoreOptions, names: FirstNames) -> tuple[G, list[bytes], int]:
-    """Returns the result of gather(), the digests of all ranks, and the flags that any rank has set.
+    """Returns the result of gather(), the digests of all ranks, and the union of all ranks' flags.
 
     Each rank has two digests: one of the parameter names, and one of the tree.
 
@@ -342,7 +342,7 @@ def _head_of(gathered: Gathered, patterns: list[str]) -> bytes:
 
 
 def _patterns_of(options: StoreOptions) -> list[str]:
-    """Returns the tensor name patterns of an option. They are the same on all ranks."""
+    """Returns the tensor name patterns of all options. The patterns are the same on all ranks."""
     return [*frozen_patterns(options), *getattr(options, "first_rank", ())]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensor subclasses composed of other tensors, such as quantized weights and moments. Their parts are stored.
+"""Tensor subclasses composed of other tensors, such as quantized weights and moments. A save stores the parts.
 
 See spec/tree-additions.md. A class lists its parts in ``__tensor_flatten__``. Each part is loaded into the memory of
 the corresponding live part.
@@ -66,7 +66,7 @@ def _context_node(context: Any) -> Node:
 
 
 def _box_of(value: torch.Tensor) -> str:
-    """Returns the offset, in the whole tensor, of the box that the parts form; empty if the box is the whole tensor."""
+    """Returns the offset of the box that the parts form in the whole tensor, or "" if the box is the whole tensor."""
     if not is_dtensor(value):
         return ""
     boxes = _shards.boxes_of(value)

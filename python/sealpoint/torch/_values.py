@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values without tensors.
 
-They are replaced as a whole, because data loaders and histories change the form of their values after the first step.
+A load replaces such values as a whole, because data loaders and histories change the form of their values after the first step.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CONTAINERS = (Mapping, list, tuple, deque)
 def kind_of_object(value: Any) -> Literal["strict", "optimizer", "other"]:
     """Tells whether the names in the state of an object are known before its first step.
 
-    If they are known, different names mean a different object.
+    If the names are known, different names mean a different object.
     """
     if _parameters.groups_of(value) is not None:
         return "optimizer"
@@ -110,7 +110,7 @@ def in_container_of(live: Any, value: Any) -> Any:
 
 
 def _is_number(key: Any) -> bool:
-    """Tells whether a key is an integer or the text of an integer. Texts occur because all DCP keys are strings."""
+    """Tells whether a key is an integer or the text of an integer. Integers occur as texts because all DCP keys are strings."""
     return type(key) is int or (isinstance(key, str) and key.removeprefix("-").isdecimal())
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Versions of modules. torch keeps them as an attribute of state dicts, and uses them to convert older weights.
 
-Stored in the object ``sealpoint.tree.versions`` (spec/tree.md): for the path of each state, the metadata of the modules in this
-state, except ``{"version": 1}``.
+The object ``sealpoint.tree.versions`` (spec/tree.md) stores the versions. It maps the path of each state to the metadata of the
+modules in this state. Metadata equal to ``{"version": 1}`` is omitted.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def attached(state: Mapping[Any, Any], stored: Mapping[str, Any] | None, live: M
     made = collections.OrderedDict(state)
     found = live if stored is None else {name: stored.get(name, dict(_PLAIN)) for name in live or _modules_of(state)}
     if live is not None and stored is not None and compact(live) != {name: value for name, value in stored.items() if name in live}:
-        # The modules convert their input in place, so it must not be their own memory.
+        # The modules convert their input in place, so the input must not be the modules' own memory.
         made.update({key: torch.empty_like(value) for key, value in state.items() if isinstance(value, torch.Tensor)})
     setattr(made, _ATTRIBUTE, collections.OrderedDict(found or {}))
     return made

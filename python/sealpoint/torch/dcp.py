@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Storage reader and writer for torch.distributed.checkpoint. A program changes one import and one argument.
+"""Storage reader and writer for torch.distributed.checkpoint. To use them, change one import and one argument.
 
     import torch.distributed.checkpoint as dcp
     from sealpoint.torch.dcp import StorageReader, StorageWriter

@@ -61,20 +61,21 @@ class Options(Settings):
 class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[misc]
     """A torchtitan checkpoint manager that writes Sealpoint checkpoints to ``step-N`` in its folder.
 
-    All torchtitan settings keep their meaning. The modes ``async`` and ``async_with_pinned_mem`` both save the state at the time of
-    the call, in the background, with private process groups. A load considers only committed steps. The newest ``keep_latest_k``
-    committed steps are kept; a deletion removes the marker first. DCP checkpoints can still be loaded and are never deleted.
-    Hugging Face exports are left to torchtitan. The folder and ``initial_load_path`` may be URLs of object stores.
+    All torchtitan settings keep their meaning. The modes ``async`` and ``async_with_pinned_mem`` are equivalent. Both save in the
+    background with private process groups, and store the state at the time of the call. A load considers only committed steps. The
+    newest ``keep_latest_k`` committed steps are kept; the deletion of a step removes its marker first. DCP checkpoints can still be
+    loaded and are never deleted. torchtitan itself writes Hugging Face exports. The folder and ``initial_load_path`` may be URLs of
+    object stores.
 
     Additional settings:
         frozen: As for ``sealpoint.torch.save``. Unchanged tensors are linked from the newest step in the folder. Pass
             "learned" as a one-element list, because the command line accepts only lists.
-        staged: Directory on a node-local disk. A save is committed there, in a subdirectory for its folder, and then
-            copied to the folder in the background. ``load`` first finishes the promotions of an earlier job. If a
-            promotion fails, the error is logged, and the next save tries the promotion again.
+        staged: Directory on a node-local disk. A save is first committed in this directory, in a subdirectory for its
+            folder. It is then copied to the folder in the background. ``load`` first finishes the promotions of an
+            earlier job. If a promotion fails, the error is logged, and the next save tries the promotion again.
         replace: Replace an existing step, including a DCP checkpoint, unless a KEEP file pins it. If False, replace
-            only steps that follow the step from which this run resumed, for example after a rollback; any other step
-            raises AlreadyExistsError.
+            only steps that follow the step from which this run resumed, for example after a rollback. Any other
+            existing step raises AlreadyExistsError.
         convert: As for ``sealpoint.torch.load``; "widen" allows a run to start from a bf16 export.
         codec: As for ``sealpoint.save``.
         compare_replicas, allow_pickle, writer_ranks, full_every, keep_local: As for ``sealpoint.torch.save``.
@@ -90,7 +91,7 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
         (100, '/tmp/sealpoint')
     """
 
-    # For versions without configurations of managers; see ``enable``.
+    # For torchtitan versions in which a manager has no configuration class; see ``enable``.
     options = Options()
     async_mode: Any
 
@@ -114,7 +115,7 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
         self._purge: threading.Thread | None = None
         self._run = Run()  # of rank 0
         if getattr(self, "enable", False) and self.async_mode != _native.AsyncMode.DISABLED:
-            self.async_mode = _native.AsyncMode.ASYNC  # this library stages by itself, in pinned memory if there is a device
+            self.async_mode = _native.AsyncMode.ASYNC  # this library makes the copy, in pinned memory if there is a device
 
     @property
     def _frozen(self) -> Frozen:
@@ -122,7 +123,7 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
 
     def dcp_save(self, state_dict: dict[str, Any], checkpoint_id: str, async_mode: Any,
                  enable_garbage_collection: bool = False, to_hf: bool = False) -> Any:
-        """Saves the state of all ranks. Returns a SaveFuture if ``async_mode`` requests a background save, or None.
+        """Saves the state of all ranks. Returns a SaveFuture if ``async_mode`` requests a background save, and None otherwise.
 
         Collective: all ranks call it. torchtitan calls it with its own arguments. Raises as ``sealpoint.torch.save`` does.
         """
@@ -154,11 +155,11 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
             self._note_save(future.result(), checkpoint_id)
 
     def _note_save(self, info: Any, checkpoint_id: str) -> None:
-        """Records the new checkpoint, on each rank after the commit."""
+        """Records the new checkpoint. Each rank calls it after the commit."""
         if dist.get_rank() == 0:
             self._run.note_save(info.attempt, info.sequence, checkpoint_id)
             if self.options.staged is not None:
-                return  # a promotion cleans up by itself
+                return  # the promotion removes leftovers
             _directories.remove_leftovers(checkpoint_id)
 
     def dcp_load(self, state_dict: dict[str, Any], checkpoint_id: str, from_hf: bool, from_quantized: bool) -> None:
@@ -190,10 +191,10 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
             return bool(call.run_on_first(look))
 
     def _replace(self, checkpoint_id: str) -> tuple[tuple[str, int, str] | None, list[Any]]:
-        """Removes a checkpoint that the new one replaces.
+        """Removes the checkpoint that the new checkpoint replaces.
 
-        Returns the parent of the new checkpoint (the newest checkpoint in its folder), and the checkpoints that the removed one and
-        its predecessors replaced.
+        Returns the parent of the new checkpoint, which is the newest checkpoint in its folder. Also returns the result of
+        ``remove_replaceable``.
         """
 
         def find() -> list[Any]:
@@ -201,7 +202,7 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
             committed = [entry for entry in entries if entry.verdict == "committed"]
             known = [(str(entry.attempt), entry.sequence, entry.path) for entry in committed[:1]]
             if self.options.staged is not None and self._run.latest is not None:
-                known.append(self._run.latest)  # which may be on its way
+                known.append(self._run.latest)  # its promotion may still be running
             newest = [list(one) for one in sorted(known, key=lambda one: one[1])[-1:]]
             replaced = remove_replaceable(
                 checkpoint_id, self._run, replace=self.options.replace,
@@ -284,7 +285,7 @@ def _looking_at_urls() -> Iterator[None]:
 
 
 def _refuse_natives(folder: str) -> None:
-    """Raises UnsupportedError if the folder contains torchtitan's own checkpoints, so that a run does not start over."""
+    """Raises UnsupportedError if the folder contains torchtitan's own checkpoints, because the run would otherwise start over."""
     for name in _paths.list_names(folder):
         if _STEP.fullmatch(name) and native_files(f"{folder}/{name}"):
             raise UnsupportedError(

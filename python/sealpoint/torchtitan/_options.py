@@ -20,7 +20,7 @@ class Settings:
 
     compare_replicas: bool = True
     """Compare digests of replicated values. If False, the copy of the first rank is stored without comparison, which
-    saves one pass over the memory of these values."""
+    avoids one pass over the memory of these values."""
 
     allow_pickle: bool = False
     """Pickle values of types that cannot be stored otherwise. Only a load with ``allow_pickle`` reads these values."""
@@ -38,16 +38,16 @@ class Settings:
     copy the file instead of linking it."""
 
     staged: str | None = None
-    """Directory on a node-local disk. A save is committed there, in a subdirectory for its folder, and then copied to
-    the folder in the background. ``load`` first finishes the promotions of an earlier job. If a promotion fails, the
-    error is logged, and the next save tries the promotion again."""
+    """Directory on a node-local disk. A save is first committed in this directory, in a subdirectory for its folder. It
+    is then copied to the folder in the background. ``load`` first finishes the promotions of an earlier job. If a
+    promotion fails, the error is logged, and the next save tries the promotion again."""
 
     keep_local: int = 0
     """Number of promoted checkpoints whose local copies are kept."""
 
     replace: bool = False
     """Replace an existing step, including a DCP checkpoint, unless a KEEP file pins it. If False, replace only steps
-    that follow the step from which this run resumed, for example after a rollback; any other step raises
+    that follow the step from which this run resumed, for example after a rollback. Any other existing step raises
     AlreadyExistsError."""
 
     convert: Conversion | None = "widen"
