@@ -103,8 +103,8 @@ struct CompareOptions {
   // Read no payload. Content without comparable digests is reported as kUnknown. Cannot be combined
   // with `numeric`.
   bool digests_only = false;
-  // Number of threads; kThreadsAuto: 1. Each thread uses twice as much memory as a thread of
-  // ContentOptions::threads.
+  // Number of threads; kThreadsAuto: 1. A thread that compares needs twice as much memory as a
+  // thread that computes statistics (ContentOptions::threads).
   int threads = kThreadsAuto;
   PhaseCallback on_progress{};  // kCompare; counts only payload
 };

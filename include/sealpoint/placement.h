@@ -211,9 +211,9 @@ struct BucketPart {
 };
 
 // Splits a bucket, a flat buffer of `size` elements for several tensors, into `count` equal ranges
-// of ceil(size / count) elements. Returns the part of each member in range number `index`. Elements
-// outside the members are padding. Errors: InvalidArgument (members that overlap, are empty or
-// extend beyond `size`; `index` is not below `count`).
+// of ceil(size / count) elements. Returns the part of each member that lies in range number
+// `index`. Elements outside the members are padding. Errors: InvalidArgument (members that overlap,
+// are empty or extend beyond `size`; `index` is not below `count`).
 SEALPOINT_EXPORT Result<std::vector<BucketPart>> PlaceBucket(std::span<const BucketMember> members,
                                                              std::uint64_t size,
                                                              std::uint64_t count,

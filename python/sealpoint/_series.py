@@ -165,8 +165,8 @@ class Series:
             A PruneReport with the decision for each checkpoint.
 
         Raises:
-            InvalidArgumentError: a rule is invalid, no checkpoint has the metric of ``keep_best``, or no checkpoint is checked as
-                ``keep_checked`` requires. Nothing was deleted.
+            InvalidArgumentError: a rule is invalid, no checkpoint has the metric of ``keep_best``, or ``keep_checked`` is set and
+                no checkpoint was checked. Nothing was deleted.
             IoError: the storage failed. The attribute ``report`` of the exception lists the deletions so far.
         """
         periods = listed("keep_per_period", keep_per_period)

@@ -90,8 +90,7 @@ class TorchCommunicator:
 
     Args:
         process_group: Ranks to connect.
-        purpose: Distinguishes communicators of the same ranks that several threads create concurrently, in no fixed
-            order.
+        purpose: Name of the communicator. Pass different names if several threads connect the same ranks concurrently.
         deadline: Timeout in seconds for the construction and for each call. None: no timeout.
 
     Raises:
