@@ -289,14 +289,15 @@ SEALPOINT_EXPORT Result<std::vector<ForeignPart>> ResolveParts(const ForeignChec
                                                                const std::string& tensor,
                                                                const ForeignOptions& options = {});
 
-// Publishes a set of new files in one directory. The last file of the set (such as an index)
-// appears last, for readers that open this file first. On a file system, all files have temporary
-// names until Publish. In an object store, each file appears when it is closed. If the set has
-// several files, an object in the store lists these files until Publish. The name of this object is
-// `.partial-` followed by eight hexadecimal digits. If a program is killed before Publish, the next
-// call to Create with several names finds this object and removes the listed files. Two programs
-// must therefore not write to the same directory simultaneously: the second program would make the
-// first program fail. Thread safety: several threads may begin and write files.
+// Publishes a set of new files in one directory. The last file should be the one that readers open
+// first, such as an index: it becomes visible after all others. On a file system, all files have
+// temporary names until Publish. In an object store, each file becomes visible when it is closed.
+// If the set has several files, an object in the store lists these files until Publish. The name of
+// this object is `.partial-` followed by eight hexadecimal digits. If a program is killed before
+// Publish, the next call to Create with several names finds this object and removes the listed
+// files. Two programs must therefore not write to the same directory simultaneously: the second
+// program would make the first program fail. Thread safety: several threads may begin and write
+// files.
 class SEALPOINT_EXPORT NewFiles {
  public:
   // Borrows the directory. No file in `names` may exist in the directory, except files that Left

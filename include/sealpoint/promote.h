@@ -57,15 +57,15 @@ struct PromoteReport {
 // publishes the marker; the other processes then find this marker. Each call removes the files that
 // crashed calls left in `to`, and returns once `to` is durably committed.
 //
-// Errors: the errors of Checkpoint::Open for `from`, except the errors about missing blobs; Corrupt
-// (a blob is damaged, and the error names the rule and the offset; or `to` has a different file
-// under a blob's name), AlreadyExists (`to` has a different marker, possibly a void marker),
-// Incomplete (R-STG-10: another process could not copy a blob and recorded the reason; the blobs
-// that this process copied are kept), Timeout (blobs of other processes are missing; the error
-// names the first missing blob), Unsupported (the destination has no exclusive publication),
-// NoSpace, Io, Cancelled, InvalidArgument (options; R-STG-12: `from` and `to` are the same
-// directory, or one contains the other). If publication fails, OutcomeIsUnknown may be true; call
-// again to find out.
+// If publication fails, OutcomeIsUnknown may be true; call again to find out. Blobs may be missing
+// in `from`. Errors: the other errors of Checkpoint::Open for `from`, and
+// - Corrupt: a blob is damaged, or `to` has a different file under a blob's name;
+// - AlreadyExists: `to` has a different marker, possibly a void marker;
+// - Incomplete (R-STG-10): another process could not copy a blob, and recorded the reason;
+// - Timeout: blobs of other processes are missing; the error names the first one;
+// - Unsupported: the destination has no exclusive publication;
+// - InvalidArgument: the options, or (R-STG-12) `from` and `to` are the same or nested;
+// - NoSpace, Io, Cancelled.
 SEALPOINT_EXPORT Result<PromoteReport> Promote(const CopyPaths& paths,
                                                const PromoteOptions& options = {});
 

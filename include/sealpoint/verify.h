@@ -27,8 +27,8 @@ enum class VerifyLevel : std::uint8_t {
 SEALPOINT_EXPORT std::string_view VerifyLevelName(VerifyLevel level);
 
 // One of `count` parts into which all chunks are divided; each chunk includes the padding before
-// it. The parts have about the same size, do not overlap, and together cover all chunks. The part
-// of a chunk depends only on the chunk's blob, not on the checkpoint, the machine or the number of
+// it. The parts have about the same size, do not overlap, and together cover all chunks. The chunks
+// of a blob are divided in the same way in every checkpoint, on every machine and by any number of
 // threads.
 struct VerifyPart {
   static constexpr std::uint32_t kCountMax = 1u << 20;

@@ -197,7 +197,7 @@ OPTIONS: dict[str, Option] = {
     ),
     "compare_replicas": Option(
         "bool", True, _rules.BOOL, "torch.save store torchtitan",
-        "Compare digests of replicated values. If False, the copy of the first rank is stored without comparison, which avoids "
+        "Compare digests of replicated values. If False, the value of the first rank is stored without comparison, which avoids "
         "one pass over the memory of these values.", is_same=True, saver=Saver("compare_replicas"),
         c=(C("sealpoint_saver_options", "compare_replicas", "require replicas to hold the same bytes"),),
         own={"megatron.enable": Own(
@@ -206,8 +206,8 @@ OPTIONS: dict[str, Option] = {
     ),
     "first_rank": Option(
         "Sequence[str]", (), _rules.PATTERNS, "torch.save torch.Checkpointer",
-        'Patterns (``*`` matches any characters) of tensors that may differ between ranks, such as "*.running_mean". For each '
-        "of these tensors, the copy of the first rank that has it is stored without comparison. If a DistributedDataParallel "
+        'Patterns (``*`` matches any characters) of tensors that may differ between ranks, such as "*.running_mean". Only the '
+        "first rank that has such a tensor stores it; its values are not compared. If a DistributedDataParallel "
         "module is passed as an object, its buffers are treated in the same way, because torch lets buffers differ between "
         "forward passes.",
         is_same=True, compared=list,

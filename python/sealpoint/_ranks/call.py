@@ -74,7 +74,9 @@ class Call:
         return communicator
 
     def agree(self, make: Callable[[], tuple[T, bytes]], what: str) -> tuple[T, list[bytes]]:
-        """Calls make() on each rank. Returns the first value from this rank, and the second values from all ranks. Collective.
+        """Calls make() on each rank, and exchanges the results. Collective.
+
+        make() returns a value for this rank and bytes for all ranks. The call returns this rank's value, and the bytes of all ranks.
 
         If make() fails on one rank, all ranks raise the error, which names that rank. All ranks also raise an error if their calls
         differ.

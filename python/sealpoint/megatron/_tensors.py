@@ -27,7 +27,7 @@ class RunTensor(_mcore.mapping.ShardedTensor):  # type: ignore[misc]
         tensor_shape: Shape of the whole tensor.
         box: Offset and extent of the box in the tensor.
         run: Row-major elements [begin, end) of the box.
-        is_owner: Whether this rank stores the run, which other ranks may also have.
+        is_owner: Whether this rank writes the run of elements. Other ranks may have replicas of the run.
     """
 
     tensor_shape: Numbers = ()

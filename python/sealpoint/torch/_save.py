@@ -63,12 +63,12 @@ def save(state_dict: Any, path: Path, **options: Unpack[SaveKeywords]) -> _sealp
         path: Directory of the new checkpoint, created if missing. With ``series``, directory of the series.
         process_group: Ranks that save together. Default: all ranks. Messages use a private gloo group.
         no_dist: Save only the state of this process. Other processes do not call the function.
-        compare_replicas: Compare digests of replicated values. If False, the copy of the first rank is stored without
+        compare_replicas: Compare digests of replicated values. If False, the value of the first rank is stored without
             comparison, which avoids one pass over the memory of these values.
         first_rank: Patterns (``*`` matches any characters) of tensors that may differ between ranks, such as
-            "*.running_mean". For each of these tensors, the copy of the first rank that has it is stored without
-            comparison. If a DistributedDataParallel module is passed as an object, its buffers are treated in the same
-            way, because torch lets buffers differ between forward passes.
+            "*.running_mean". Only the first rank that has such a tensor stores it; its values are not compared. If a
+            DistributedDataParallel module is passed as an object, its buffers are treated in the same way, because
+            torch lets buffers differ between forward passes.
         allow_pickle: Pickle values of types that cannot be stored otherwise. Only a load with ``allow_pickle`` reads
             these values.
         writer_ranks: Ranks of the group that write, in ascending order, such as the ranks of one HSDP replica. Default:

@@ -19,7 +19,7 @@ class Settings:
     """Compression: "none", "zstd" or, for floating-point numbers, "bytesplit+zstd"."""
 
     compare_replicas: bool = True
-    """Compare digests of replicated values. If False, the copy of the first rank is stored without comparison, which
+    """Compare digests of replicated values. If False, the value of the first rank is stored without comparison, which
     avoids one pass over the memory of these values."""
 
     allow_pickle: bool = False
