@@ -38,6 +38,8 @@ constexpr std::uint64_t kRangeSizeMax = 8 * kMiB;
 // malloc keeps the blocks of several messages of this size for reuse; larger ones would be mapped,
 // and page by page faulted in, for every exchange. Many ranks get messages that are worth sending.
 constexpr std::uint64_t kExchangeSizeMin = 2 * kMiB;
+// Memory that ranks of a host share is mapped once. A batch of it should stay in the cache.
+constexpr std::uint64_t kHostExchangeSizeMin = 4 * kMiB;
 constexpr std::uint64_t kExchangeSizePerRank = 64 * kKiB;
 // A window holds chunks of at most so many times the bytes that arrive: a bound on the requests, if
 // each is for a small part of its chunk.
@@ -80,11 +82,13 @@ std::uint64_t CollectiveLoad::EndOfShare(std::uint64_t end) {
 
 std::uint64_t CollectiveLoad::BatchSizeMax() const {
   const std::uint64_t of_ranks = kExchangeSizePerRank * static_cast<std::uint64_t>(comm_.size());
-  return std::min(share(), std::max(kExchangeSizeMin, of_ranks));
+  const std::uint64_t size_min = host_memory_ ? kHostExchangeSizeMin : kExchangeSizeMin;
+  return std::min(share(), std::max(size_min, of_ranks));
 }
 
-std::uint64_t CollectiveLoad::ChunkSizeMax() const {
-  std::uint64_t size = 0;
+// Holds all messages of a batch for this host: those of one chunk, if it is larger than a batch.
+std::uint64_t CollectiveLoad::OutboxSize() const {
+  std::uint64_t size = std::max(BatchSizeMax(), std::min(share(), kHostExchangeSizeMin));
   for (const SharedChunk& shared : shared_) {
     size = std::max<std::uint64_t>(size, plan_.chunks[shared.chunk].raw_size);
   }
@@ -245,12 +249,11 @@ Status CollectiveLoad::ReadShared(const ReadingOrder& order, observe::PhaseRecor
   delivered_ = OpenDelivery();
   bytes_done_ = report.bytes_read;
   BatchReader reader(checkpoint_, plan_, options_.threads, comm_.size());
-  // All messages of a batch for this host; a chunk that is larger than a batch has one of its own.
-  const std::uint64_t outbox_size = std::max(BatchSizeMax(), ChunkSizeMax());
-  SEALPOINT_ASSIGN_OR_RETURN(const auto memory, HostMemory::Create(comm_, 2 * outbox_size));
+  const std::uint64_t outbox_size = OutboxSize();
+  SEALPOINT_ASSIGN_OR_RETURN(host_memory_, HostMemory::Create(comm_, 2 * outbox_size));
   // Is exchanged while `next` is read. All ranks have read its messages when they agree.
-  SharedBatch current{.data = {.outbox = Outbox(memory.get(), 0, outbox_size)}};
-  SharedBatch next{.data = {.outbox = Outbox(memory.get(), outbox_size, outbox_size)}};
+  SharedBatch current{.data = {.outbox = Outbox(host_memory_.get(), 0, outbox_size)}};
+  SharedBatch next{.data = {.outbox = Outbox(host_memory_.get(), outbox_size, outbox_size)}};
   BackgroundJob job;
   for (std::uint64_t begin = 0;;) {
     SEALPOINT_ASSIGN_OR_RETURN(const bool reads, AdvanceTo(next, current, begin, order.end()));

@@ -82,7 +82,7 @@ class CollectiveLoad {
   Result<std::shared_ptr<Window>> AgreeOnWindow(std::uint64_t begin, std::uint64_t end);
   std::uint64_t EndOfShare(std::uint64_t end);
   std::uint64_t BatchSizeMax() const;
-  std::uint64_t ChunkSizeMax() const;
+  std::uint64_t OutboxSize() const;
   Result<bool> AdvanceTo(SharedBatch& next, const SharedBatch& last, std::uint64_t& begin,
                          std::uint64_t end);
   Status AskReaders(Window& window);
@@ -99,11 +99,12 @@ class CollectiveLoad {
   const CollectiveLoadOptions& options_;
   std::uint64_t all_bytes_requested_ = 0;  // by all ranks together
   DividedRanges ranges_;
-  std::vector<SharedChunk> shared_;  // by position
-  std::size_t next_ = 0;             // index into shared_
-  std::uint64_t bytes_done_ = 0;     // stored bytes of chunks that are at their destination
-  Bytes unpacked_;                   // scratch: the last chunk that arrived only in parts
-  Status delivered_;                 // this rank's error in delivering received data
+  std::vector<SharedChunk> shared_;          // by position
+  std::size_t next_ = 0;                     // index into shared_
+  std::uint64_t bytes_done_ = 0;             // stored bytes of chunks that are at their destination
+  Bytes unpacked_;                           // scratch: the last chunk that arrived only in parts
+  Status delivered_;                         // this rank's error in delivering received data
+  std::unique_ptr<HostMemory> host_memory_;  // null: the communicator sends the messages
   std::unique_ptr<transfer::Delivery> delivery_;  // for received data; null after an error
 };
 

@@ -5,10 +5,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "lib/base/checked_math.h"
@@ -23,6 +25,8 @@ namespace {
 
 // A part begins with the id by which other ranks know that they opened the right memory.
 constexpr std::uint64_t kHeadBytes = 4096;
+constexpr char kName[] = "sealpoint-messages";
+constexpr char kLink[] = "/memfd:sealpoint-messages (deleted)";
 
 // Where a rank's part is. The other ranks open it as a file of the process.
 struct Description {
@@ -72,7 +76,7 @@ struct OwnPart {
 OwnPart MakeOwnPart(std::uint64_t size_bytes) {
   OwnPart part;
   const Result<Id128> id = Id128::Random();
-  part.file = storage::UniqueFd(memfd_create("sealpoint", MFD_CLOEXEC));
+  part.file = storage::UniqueFd(memfd_create(kName, MFD_CLOEXEC));
   const auto size = static_cast<off_t>(size_bytes);
   if (!id || !part.file.is_open() || fallocate(part.file.get(), 0, 0, size) != 0) return part;
   part.id = *id;
@@ -82,9 +86,14 @@ OwnPart MakeOwnPart(std::uint64_t size_bytes) {
 }
 
 // Empty if it cannot be mapped, or is another one: processes of another container have the same
-// numbers.
+// numbers. Only such memory is opened; a pipe, for example, would wait for its writer.
 ByteSpan MapPart(const Description& part) {
   const std::string path = StrCat("/proc/", part.process, "/fd/", part.descriptor);
+  std::array<char, sizeof(kLink)> link{};
+  const ssize_t length = readlink(path.c_str(), link.data(), link.size());
+  if (length < 0 || std::string_view(link.data(), static_cast<std::size_t>(length)) != kLink) {
+    return {};
+  }
   const auto file = storage::OpenAt(AT_FDCWD, path, O_RDONLY, 0, path);
   if (!file || lseek(file->get(), 0, SEEK_END) != static_cast<off_t>(part.size_bytes)) return {};
   const ByteSpan memory = Map(file->get(), part.size_bytes, PROT_READ, MAP_POPULATE);
