@@ -76,7 +76,8 @@ class Call:
     def agree(self, make: Callable[[], tuple[T, bytes]], what: str) -> tuple[T, list[bytes]]:
         """Calls make() on each rank, and exchanges the results. Collective.
 
-        make() returns a value for this rank and bytes for all ranks. The call returns this rank's value, and the bytes of all ranks.
+        make() returns a value for this rank and bytes for all ranks. The call returns the value of this rank, and the bytes of
+        all ranks.
 
         If make() fails on one rank, all ranks raise the error, which names that rank. All ranks also raise an error if their calls
         differ.

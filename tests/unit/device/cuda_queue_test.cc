@@ -333,7 +333,7 @@ class CudaKernelsTest : public CudaQueueTest {
 class CudaDigestsTest : public CudaKernelsTest {};
 class CudaFingerprintsTest : public CudaKernelsTest {
  protected:
-  // Of the bytes of the region, which begin at an address of any alignment.
+  // The bytes of the region begin at an address of any alignment.
   void ExpectThatOfTheHost(device::CopyQueue& queue, const Shape& shape, std::uint32_t element_size,
                            const Region& region) {
     const internal::fingerprint::Part part(shape, element_size, region);
