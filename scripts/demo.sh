@@ -1,12 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Shows Sealpoint at work on a real training: a crash in the middle of a save, what it leaves, how
-# the training goes on, bit for bit, on other meshes of ranks, and the same with saves in the
-# background. A second act does so with PyTorch, if scripts/python_env.sh made an environment with it.
-# In the end it compares two steps and makes a page about the training.
-#   scripts/demo.sh              leaves everything in build/demo, or in $DEMO_DIR
-# Every expectation is checked; the exit status is 0 only if all of them hold. docs/start/demo.md shows what
-# it prints.
+# Runs a real training job that crashes during a save and resumes on other meshes of ranks, bit for
+# bit, with foreground and background saves. If scripts/python_env.sh has installed PyTorch, a second
+# part does the same with it. At the end, compares two steps and generates a page about the training.
+#   scripts/demo.sh              writes to build/demo, or to $DEMO_DIR
+# Checks each result; the exit status is 0 only if all are as expected. docs/start/demo.md shows the
+# output.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 
@@ -16,16 +15,15 @@ logs=$demo/logs
 owner=$demo/.made-by-sealpoint-demo
 train=$build/examples/train_char_lm/train_char_lm
 ckpt=$build/tools/ckpt/ckpt
-ckpt=$build/tools/ckpt/ckpt
 
 steps=50
 save_every=10
 crash_at=30
 saved_mesh=data=2,tensor=2
-# Each goes on from the last checkpoint of the one before and trains save_every steps: "ranks mesh".
+# Each job resumes from the last checkpoint of the previous one and trains save_every steps: "ranks mesh".
 resumes=("2 data=1,tensor=2" "3 data=3,tensor=1" "1 data=1,tensor=1")
 
-# What the acts took on two cores; each waits for processes more than for processors.
+# Duration of the runs on two cores; they wait for processes more than for processors.
 shown_seconds=40
 # Without a home Go has no cache, and builds nothing.
 export GOCACHE=${GOCACHE:-$root/build/go-cache}
@@ -45,7 +43,7 @@ heading() { printf '\n== %s\n' "$1"; }
 
 indent() { stdbuf -oL fold -s -w 96 | sed -u 's/^./   &/'; }
 
-# Runs what follows the log's name, shows and keeps its output, and sets $status.
+# Runs a command, shows its output and keeps it in a log, and sets $status.
 show() {  # log, command...
   local log=$logs/$1
   shift
@@ -86,10 +84,10 @@ state_of() {  # step, "saved", "resumed from" or "done", log...
 
 of_step() { echo "${2:-series}/step-$(printf %012d "$1")"-*; }
 
-# Only what an earlier demo made is ever removed.
+# Removes only the files of an earlier demo.
 start_clean() {
   if [ -e "$demo" ] && [ ! -e "$owner" ] && [ -n "$(ls -A "$demo")" ]; then
-    echo "$demo is not empty and was not made by this demo; give another folder in DEMO_DIR." >&2
+    echo "$demo is not empty, and an earlier demo did not make it; set DEMO_DIR to a different folder." >&2
     exit 1
   fi
   rm -rf -- "${demo:?}"/{series,series.stats,series.html,background,flipped,torch,logs}
@@ -120,14 +118,14 @@ build_with_progress() {  # log, folder, target...
   }
 }
 
-# From what scripts/build_cost.txt records, and what its unit takes here now.
+# Estimates the duration from scripts/build_cost.txt and the speed of this machine.
 announce() {
   local compiling
   compiling=$("$root/scripts/build_cost.py" "$build" --seconds train_char_lm ckpt)
   if has_torch; then
     compiling=$((compiling + $("$root/scripts/build_cost.py" "$torch_package" --seconds sealpoint_python)))
   fi
-  printf 'About %s s from here on: at most %s s to compile, %s s to show.\n' \
+  printf 'About %s s from here: at most %s s to compile, %s s to run.\n' \
     $((compiling + shown_seconds)) "$compiling" "$shown_seconds"
 }
 
@@ -148,7 +146,7 @@ check_series() {
 }
 
 show_plan() {
-  heading "What 3 data-parallel ranks would read of the newest:  ckpt ls --plan data=3 ..."
+  heading "What 3 data-parallel ranks would read from the newest checkpoint:  ckpt ls --plan data=3 ..."
   show plan "$ckpt" ls --plan data=3 "$1"
   expect_status 0 "ckpt ls --plan"
   expect_line plan '^placement +12 tensors as stored$'
@@ -164,7 +162,7 @@ resume() {
     train "resume-$ranks" "$ranks" "$mesh" $((from + save_every)) --checkpoints series \
       --save-every $save_every --resume
     expect_status 0 "the resumed training"
-    answer "loaded parameters and optimizer state identical to what was saved" same_text \
+    answer "loaded parameters and optimizer state are identical to the saved ones" same_text \
       "$(state_of $from saved "${logs_before[@]}")" \
       "$(state_of $from "resumed from" "resume-$ranks")"
     logs_before+=("resume-$ranks")
@@ -179,7 +177,7 @@ show_series() {
   expect_line inspect ': 5 committed, 1 uncommitted$'
 }
 
-# Every loss that was printed on the way is one of the uninterrupted run's.
+# The interrupted and the uninterrupted run printed the same losses.
 losses_are_the_same() {
   grep -h "mean loss" "$logs"/crash "$logs"/resume-[123] | sort -u >"$logs/losses.interrupted"
   grep "mean loss" "$logs/reference" | sort -u >"$logs/losses.reference"
@@ -195,18 +193,18 @@ saved_states_are_the_same() {
 }
 
 compare() {
-  heading "Train again on 4 ranks, never interrupted, with saves in the background, and compare"
+  heading "Train again on 4 ranks without interruption, with background saves, and compare"
   train reference 4 $saved_mesh $steps --checkpoints background --save-every $save_every --async
   expect_status 0 "the uninterrupted training"
-  answer "losses identical to those of the interrupted run" losses_are_the_same
-  answer "final parameters and optimizer state identical, bit for bit" same_text \
+  answer "losses are identical to those of the interrupted run" losses_are_the_same
+  answer "final parameters and optimizer state are identical, bit for bit" same_text \
     "$(state_of $steps done resume-1)" "$(state_of $steps done reference)"
-  answer "all that was saved in the background identical to what was saved at the same steps before" \
+  answer "all background saves are identical to the earlier saves of the same steps" \
     saved_states_are_the_same
   show background "$ckpt" verify --series background
-  expect_status 0 "ckpt verify of what was saved in the background"
+  expect_status 0 "ckpt verify of the background saves"
   train resume-background 2 data=1,tensor=2 $steps --checkpoints background --resume
-  answer "loaded parameters and optimizer state identical to what was saved" same_text \
+  answer "loaded parameters and optimizer state are identical to the saved ones" same_text \
     "$(state_of $steps saved reference)" "$(state_of $steps "resumed from" resume-background)"
 }
 
@@ -251,8 +249,8 @@ make_page() {
 }
 
 prepare() {
-  echo "Sealpoint: a small language model learns the GNU General Public License, crashes and goes on."
-  echo "It needs packages and programs: the first time takes minutes."
+  echo "Sealpoint demo: a small language model learns the GNU General Public License, crashes, and resumes."
+  echo "The first run installs packages and compiles programs, which takes minutes."
   "$root/scripts/install_packages.sh" 2>&1 | tee "$logs/packages" | progress "Packages" || {
     cat "$logs/packages" >&2
     fail "the installation of packages"
@@ -263,7 +261,6 @@ prepare() {
   build_programs
 }
 
-# What to try with what is here now.
 show_next() {
   local shown=${demo#"$root"/}
   printf '\nThree commands to try next:\n'
@@ -289,6 +286,6 @@ flip
 torch_act
 show_difference
 make_page
-printf '\nAll as expected, in %s s. Checkpoints and logs (with what MPI prints) are in %s\n' \
+printf '\nAll results are as expected (%s s). Checkpoints and logs, including the messages of MPI, are in %s\n' \
   $((SECONDS - started)) "$demo"
 show_next

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The second act of scripts/demo.sh, which sources this: the same with PyTorch, if build/venv has it.
+# The PyTorch part of scripts/demo.sh, which sources this file. Needs torch in build/venv.
 # shellcheck shell=bash disable=SC2154 # root, ckpt, logs and status are the demo's
 torch_python=$root/build/venv/bin/python
 torch_package=$root/build/python
@@ -26,20 +26,20 @@ torch_state() {  # step, log
 
 torch_act() {
   if ! has_torch; then
-    printf '\nThe second act, with PyTorch, is left out: build/venv has no torch. scripts/python_env.sh gets it.\n'
+    printf '\nThe PyTorch part is skipped, because build/venv has no torch. scripts/python_env.sh installs it.\n'
     return
   fi
-  heading "PyTorch: FSDP2 on 4 ranks, saves in the background; rank 3 is killed as step 30 is saved"
+  heading "PyTorch: FSDP2 on 4 ranks with background saves; rank 3 is killed during the save of step 30"
   train_torch torch-crash 4 fsdp 40 --die-at 30
   expect_status 1 "the training of which a rank is killed"
   show torch-series "$ckpt" verify --series torch
-  expect_status 0 "ckpt verify of what it left"
+  expect_status 0 "ckpt verify of the PyTorch series"
   expect_line torch-series '^torch/step-000000000020-[0-9a-f]{8}: valid \(full\)'
   expect_line torch-series ' \(full\): 2 valid, '
 
   heading "Resume on 2 ranks with tensor parallelism"
   train_torch torch-resume 2 tp 40
   expect_status 0 "the resumed training"
-  answer "loaded parameters and optimizer state identical to what was saved, bit for bit" same_text \
+  answer "loaded parameters and optimizer state are identical to the saved ones, bit for bit" same_text \
     "$(torch_state 20 torch-crash)" "$(torch_state 20 torch-resume)"
 }

@@ -105,7 +105,7 @@ void Checkpoints::Finish() {
   pending_.clear();
   if (comm_.rank() != 0 || options_.save_every == 0) return;
   const double seconds = std::chrono::duration<double>(blocked_).count();
-  std::printf("training stood still for %.3f s for its saves\n", seconds);
+  std::printf("saves blocked training for %.3f s\n", seconds);
 }
 
 void Checkpoints::Report(const Save& save, const sp::Result<sp::CommitInfo>& saved) const {

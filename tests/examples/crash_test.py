@@ -197,7 +197,7 @@ class BackgroundTest(CrashCase):
         """What they store is what saves in the foreground store at the same step, and the training is the same."""
         output = self.train(RANKS, "--async")
         self.assertEqual(states_in(output, "saved"), self.saved_states)
-        self.assertRegex(output, r"\ntraining stood still for [\d.]+ s for its saves\n")
+        self.assertRegex(output, r"\nsaves blocked training for [\d.]+ s\n")
         for ranks, step in zip(OTHER_MESHES, range(STEPS, 0, -1)):
             resumed = states_in(self.train(ranks, "--resume"), "resumed from")
             self.assertEqual(resumed, {step: self.saved_states[step]})
