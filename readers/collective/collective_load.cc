@@ -86,13 +86,18 @@ std::uint64_t CollectiveLoad::BatchSizeMax() const {
   return std::min(share(), std::max(size_min, of_ranks));
 }
 
-// Holds all messages of a batch for this host: those of one chunk, if it is larger than a batch.
+// Holds all messages of a batch for this host: those of one chunk, if it is larger than a batch. No
+// more than this rank sends at all.
 std::uint64_t CollectiveLoad::OutboxSize() const {
-  std::uint64_t size = std::max(BatchSizeMax(), std::min(share(), kHostExchangeSizeMin));
+  std::uint64_t batch_size = std::max(BatchSizeMax(), std::min(share(), kHostExchangeSizeMin));
+  std::uint64_t sent = 0;
   for (const SharedChunk& shared : shared_) {
-    size = std::max<std::uint64_t>(size, plan_.chunks[shared.chunk].raw_size);
+    if (shared.place.reader != comm_.rank()) continue;
+    const std::uint64_t chunk_size = plan_.chunks[shared.chunk].raw_size;
+    batch_size = std::max(batch_size, chunk_size);
+    if (sent < batch_size) sent += chunk_size * static_cast<std::uint64_t>(comm_.size() - 1);
   }
-  return size;
+  return std::min(batch_size, sent);
 }
 
 // The largest window in which no rank receives more than its share of memory, except for a single

@@ -27,7 +27,7 @@ class HostMemory {
   HostMemory& operator=(const HostMemory&) = delete;
 
   // True for the other ranks of this host.
-  bool Reaches(std::size_t rank) const { return !of_ranks_[rank].empty(); }
+  bool Reaches(std::size_t rank) const { return of_ranks_[rank].data() != nullptr; }
   MutableByteSpan own() const { return own_; }
   // The part of another rank. Precondition: Reaches(rank).
   ByteSpan Of(std::size_t rank) const { return of_ranks_[rank]; }
