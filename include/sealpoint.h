@@ -334,7 +334,7 @@ typedef struct sealpoint_checkpoint_info {
   uint32_t reserved;
   sealpoint_id attempt;
   sealpoint_id parent;  // zero if none
-  uint64_t sequence;    // greater than the sequence of the parent
+  uint64_t sequence;    // sequence of the parent + 1; 1 without a parent
   uint64_t step;        // SEALPOINT_NO_STEP if the checkpoint belongs to no training step
   uint64_t created_unix_ns;
   uint64_t raw_bytes;  // total size of tensors and objects

@@ -149,8 +149,9 @@ struct OpenNewestOptions {
   // Options for opening the checkpoint. check_files is ignored: the files are always checked.
   OpenOptions open{};
   // If the newest checkpoint is damaged, open an older checkpoint and report the skipped
-  // checkpoints. Do the same if a damaged marker hides which checkpoint is the newest. If false,
-  // both cases are errors. Pass the same value on all ranks; only rank 0's value has an effect.
+  // checkpoints. Do the same if a marker is damaged, unreadable or of an unknown version, so that
+  // the newest checkpoint is unknown. If false, both cases are errors. Pass the same value on all
+  // ranks; only rank 0's value has an effect.
   bool allow_fallback = false;
 };
 

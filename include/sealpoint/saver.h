@@ -138,7 +138,7 @@ struct SaveOptions {
   bool allow_fallback = false;
   // Set this status if this rank has already failed. The save then fails with this status on every
   // rank, before any file is created, and no rank waits for this rank. This rank's other arguments
-  // are ignored. Do not pass errors of Declaration::Add and Sources::Bind here, because Save
+  // are ignored. Errors of Declaration::Add and Sources::Bind need not be passed here, because Save
   // already knows these errors. If the code is Comm or Timeout, the save fails with Cancelled,
   // because other ranks would otherwise conclude that the communicator failed.
   Status failure{};
@@ -184,9 +184,10 @@ struct SaverOptions {
   // object store, the store itself copies the blobs instead. In both cases, no payload of the group
   // is written or sent, but each checkpoint is still complete. Each save costs one pass over the
   // memory of the group. Each run of the program also costs one pass over the parent's index. The
-  // group is written as usual if its data differs or if the save is staged. The group is also
-  // written if the storage can neither link nor copy the blobs (a different file system). Damage to
-  // a shared file affects every checkpoint that shares the file. Must be the same on all ranks.
+  // group is written as usual if anything differs (data, dtype, shape, chunk size, placement), or
+  // if the save is staged. The group is also written if the storage can neither link nor copy the
+  // blobs (a different file system). Damage to a shared file affects every checkpoint that shares
+  // the file. Must be the same on all ranks.
   std::vector<std::string> frozen_groups{};
   // Maximum number of existing checkpoints that share one file of a frozen group (>= 1). When a
   // file reaches this number, the next save writes a new file. 1 means that files are never linked.

@@ -216,17 +216,17 @@ class SEALPOINT_EXPORT Series {
   // intact), NotFound, Io (also if the marker or KEEP file of the checkpoint cannot be examined, or
   // if no newer checkpoint is intact and one of the newer checkpoints cannot be read).
   Status Delete(const std::string& name) const;
-  // Deletes the committed checkpoints that the policy does not keep, oldest first. Before each
-  // deletion, the call checks that a newer checkpoint is intact, and syncs that checkpoint. Files
-  // are deleted in the same order as by Delete. Uncommitted attempts and directories with a damaged
-  // marker are kept. If the series has a fork, the call deletes checkpoints only on the branch of
-  // the newest checkpoint; all other branches are kept (R-SER-15). May run concurrently with
-  // savers, readers and other calls to Prune for the series; files that another process removes
-  // meanwhile are ignored. Stops at the first error and reports the deletions made before it.
-  // Errors: InvalidArgument (the policy; R-SER-14: a metric that no checkpoint has; R-FPR-04: no
-  // checked checkpoint, if any would be deleted), the errors of List and Delete, and the error of
-  // any checkpoint that the storage failed to read. If a checkpoint cannot be read, nothing is
-  // deleted, because this checkpoint may be the newest or a better one.
+  // Deletes the committed checkpoints that the policy does not keep, oldest first. Before the first
+  // deletion, the call checks that a checkpoint newer than all of them is intact, and syncs that
+  // checkpoint. Files are deleted in the same order as by Delete. Uncommitted attempts and
+  // directories with a damaged marker are kept. If the series has a fork, the call deletes
+  // checkpoints only on the branch of the newest checkpoint; all other branches are kept
+  // (R-SER-15). May run concurrently with savers, readers and other calls to Prune for the series;
+  // files that another process removes meanwhile are ignored. Stops at the first error and reports
+  // the deletions made before it. Errors: InvalidArgument (the policy; R-SER-14: a metric that no
+  // checkpoint has; R-FPR-04: no checked checkpoint, if any would be deleted), the errors of List
+  // and Delete, and the error of any checkpoint that the storage failed to read. If a checkpoint
+  // cannot be read, nothing is deleted, because this checkpoint may be the newest or a better one.
   PruneReport Prune(const RetentionPolicy& policy, const PruneOptions& options = {}) const;
 
   // Removes the files of an uncommitted attempt. The call first publishes a void marker, so that a

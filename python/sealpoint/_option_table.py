@@ -279,7 +279,7 @@ OPTIONS: dict[str, Option] = {
         "int", 3, _rules.c_integer(1), _STAGED,
         "Maximum number of staged saves awaiting promotion, including this save. When the limit is reached, the save waits up "
         "to ``unpromoted_wait`` seconds for a promotion to end (``save_async`` waits in the background). If no promotion ends, "
-        "the save fails with NoSpaceError. This error lists the pending promotions with their ages and errors.",
+        "the save fails with NoSpaceError. This error names the oldest save that awaits promotion, its age and its last error.",
         is_same=True, saver=Saver("unpromoted_max"),
     ),
     "unpromoted_wait": Option(

@@ -38,7 +38,8 @@ def of_array(array: Any, *, shape: Sequence[int] | None = None, offset: Sequence
     """Computes the fingerprint of an array, or of the box of a tensor that the array holds. Not collective. Reads the array once.
 
     Args:
-        array: As for ``sealpoint.save``, with any strides. Device memory is copied to the host in pieces.
+        array: As for ``sealpoint.save``, with any strides. If the package was built with CUDA kernels, the fingerprint of dense
+            device memory is computed on the device. Other device memory is copied to the host in pieces.
         shape: Shape of the whole tensor. Default: the shape of the array.
         offset: First index of the box in each dimension. Default: zeros.
 

@@ -88,8 +88,8 @@ def save(state_dict: Any, path: Path, **options: Unpack[SaveKeywords]) -> _sealp
         keep_local: Number of promoted checkpoints whose local copies are kept.
         unpromoted_max: Maximum number of staged saves awaiting promotion, including this save. When the limit is
             reached, the save waits up to ``unpromoted_wait`` seconds for a promotion to end (``save_async`` waits in
-            the background). If no promotion ends, the save fails with NoSpaceError. This error lists the pending
-            promotions with their ages and errors.
+            the background). If no promotion ends, the save fails with NoSpaceError. This error names the oldest save
+            that awaits promotion, its age and its last error.
         unpromoted_wait: Maximum time in seconds that a save waits when ``unpromoted_max`` is reached. At most half of
             ``deadline``.
         promote_memory_bytes: Maximum payload memory for promotions on each rank, in addition to
