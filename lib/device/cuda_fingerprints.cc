@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fingerprints of a CudaQueue.
 #include <algorithm>
+#include <span>
 #include <vector>
 
 #include "lib/base/errors.h"
@@ -35,8 +36,22 @@ struct Scratch {
 };
 static_assert(sizeof(Scratch) <= CudaQueue::kScratchBytes);
 
+// Copies on a stream of its own: those of callers may wait for work that waits for this thread.
+Status CopyNow(const CudaDevice& device, cuda::Address to, ByteSpan from) {
+  const cuda::Driver& driver = device.driver;
+  cuda::Stream* stream = nullptr;
+  SEALPOINT_RETURN_IF_ERROR(
+      device.Check(driver.stream_create(&stream, cuda::kStreamNonBlocking), "cuStreamCreate"));
+  Status copied = device.Check(driver.copy_to_device(to, from.data(), from.size(), stream),
+                               "cuMemcpyHtoDAsync");
+  const Status done = device.Check(driver.stream_synchronize(stream), "cuStreamSynchronize");
+  if (copied.ok()) copied = done;
+  driver.stream_destroy(stream);
+  return copied;
+}
+
 // Those of all dimensions; they stay on the device, as the context stays retained.
-Result<cuda::Address> LoadCoefficients(CudaDevice& device, cuda::Stream* stream) {
+Result<cuda::Address> LoadCoefficients(CudaDevice& device) {
   const std::lock_guard lock(device.mutex);
   if (device.coefficients != 0) return device.coefficients;
   std::vector<Pair> values;
@@ -50,12 +65,7 @@ Result<cuda::Address> LoadCoefficients(CudaDevice& device, cuda::Stream* stream)
   const std::size_t size = values.size() * sizeof(Pair);
   cuda::Address address = 0;
   SEALPOINT_RETURN_IF_ERROR(device.Check(driver.memory_allocate(&address, size), "cuMemAlloc"));
-  Status copied = device.Check(driver.copy_to_device(address, values.data(), size, stream),
-                               "cuMemcpyHtoDAsync");
-  if (copied.ok()) {
-    copied = device.Check(driver.stream_synchronize(stream), "cuStreamSynchronize");
-  }
-  if (!copied.ok()) {
+  if (Status copied = CopyNow(device, address, std::as_bytes(std::span(values))); !copied.ok()) {
     driver.memory_free(address);
     return copied;
   }
@@ -85,7 +95,7 @@ Status CudaQueue::QueueFingerprint(const fingerprint::Part& part, const std::byt
   const cuda::CurrentContext current(device_.driver, device_.context);
   SEALPOINT_RETURN_IF_ERROR(current.status());
   SEALPOINT_RETURN_IF_ERROR(ReserveScratch());
-  SEALPOINT_ASSIGN_OR_RETURN(const cuda::Address coefficients, LoadCoefficients(device_, stream_));
+  SEALPOINT_ASSIGN_OR_RETURN(const cuda::Address coefficients, LoadCoefficients(device_));
   auto* const scratch = DevicePointer<Scratch>(scratch_);
   FingerprintJob job = JobOf(part.region(), data);
   job.coefficients = DevicePointer<FingerprintPair>(coefficients);

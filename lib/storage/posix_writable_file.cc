@@ -1,52 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <ctime>
 #include <utility>
 
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
+#include "lib/storage/file_size_signal.h"
 #include "lib/storage/posix_file.h"
 
 namespace sealpoint::internal::storage {
-namespace {
-
-// While it lives, a write beyond the process's limit on file sizes is the error EFBIG and not the
-// signal SIGXFSZ, which ends the process. The signal goes to the thread that writes.
-class WithoutFileSizeSignal {
- public:
-  WithoutFileSizeSignal() {
-    sigemptyset(&signal_);
-    sigaddset(&signal_, SIGXFSZ);
-    is_blocked_ = pthread_sigmask(SIG_BLOCK, &signal_, &before_) == 0;
-  }
-  ~WithoutFileSizeSignal() {
-    if (!is_blocked_) return;
-    // Taken away before it can be delivered, unless the program had it blocked already.
-    constexpr timespec kNoWait{};
-    const bool was_blocked = sigismember(&before_, SIGXFSZ) == 1;
-    if (has_failed_ && !was_blocked) static_cast<void>(sigtimedwait(&signal_, nullptr, &kNoWait));
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-  WithoutFileSizeSignal(const WithoutFileSizeSignal&) = delete;
-  WithoutFileSizeSignal& operator=(const WithoutFileSizeSignal&) = delete;
-
-  // After a failed call: the signal may be pending. Keeps errno.
-  void NoteFailure() { has_failed_ = has_failed_ || errno == EFBIG; }
-
- private:
-  sigset_t signal_{};
-  sigset_t before_{};
-  bool is_blocked_ = false;
-  bool has_failed_ = false;
-};
-
-}  // namespace
-
 PosixWritableFile::PosixWritableFile(UniqueFd fd, std::string path, IoMode mode)
     : fd_(std::move(fd)), path_(std::move(path)), direct_io_(fd_.get(), mode) {}
 

@@ -12,6 +12,7 @@
 #include "lib/fingerprint/part.h"
 #include "lib/layout/view_checks.h"
 #include "lib/transfer/source_reader.h"
+#include "sealpoint/limits.h"
 
 namespace sealpoint {
 namespace internal::transfer {
@@ -91,6 +92,10 @@ Result<Fingerprint> ComputeFingerprint(const Shape& shape, std::uint32_t element
                                        const std::shared_ptr<device::DeviceRuntime>& devices,
                                        device::QueuePool* idle_queues) {
   if (element_size == 0) return InvalidArgument("the element size is 0");
+  if (shape.size() > kNdimMax) {
+    return MakeError(Code::kLimitExceeded, "the tensor has ", shape.size(),
+                     " dimensions, the limit is ", kNdimMax);
+  }
   SEALPOINT_ASSIGN_OR_RETURN(const bool has_elements, HasElements(shape, region));
   if (!has_elements) return Fingerprint();
   SEALPOINT_RETURN_IF_ERROR(layout::CheckView(memory, region, memory.dtype, element_size));
@@ -98,8 +103,10 @@ Result<Fingerprint> ComputeFingerprint(const Shape& shape, std::uint32_t element
   const SourceReader source(region, element_size, memory);
   if (memory.is_host()) return OfHost(part, source);
   const Devices used{.runtime = devices, .idle_queues = idle_queues};
+  SEALPOINT_RETURN_IF_ERROR(devices->CheckAvailable(memory.device));
   if (source.is_dense() && devices->CheckKernels(memory.device).ok()) {
-    return OfKernels(part, source, used);
+    // The device may have no memory left for the kernels.
+    if (auto sum = OfKernels(part, source, used)) return sum;
   }
   return OfCopies(part, source, kPieceBytes / element_size * element_size, used);
 }

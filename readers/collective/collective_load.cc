@@ -86,9 +86,10 @@ std::uint64_t CollectiveLoad::BatchSizeMax() const {
   return std::min(share(), std::max(size_min, of_ranks));
 }
 
-// Holds all messages of a batch for this host: those of one chunk, if it is larger than a batch. No
-// more than this rank sends at all.
-std::uint64_t CollectiveLoad::OutboxSize() const {
+// If all ranks are on this host, an outbox holds all messages of a batch: those of one chunk, if it
+// is larger than a batch. If not, it holds the part of a batch that goes to ranks of this host on
+// average. No more than this rank sends at all.
+std::uint64_t CollectiveLoad::OutboxSize(std::size_t host_ranks) const {
   std::uint64_t batch_size = std::max(BatchSizeMax(), std::min(share(), kHostExchangeSizeMin));
   std::uint64_t sent = 0;
   for (const SharedChunk& shared : shared_) {
@@ -97,7 +98,8 @@ std::uint64_t CollectiveLoad::OutboxSize() const {
     batch_size = std::max(batch_size, chunk_size);
     if (sent < batch_size) sent += chunk_size * static_cast<std::uint64_t>(comm_.size() - 1);
   }
-  return std::min(batch_size, sent);
+  const auto ranks = static_cast<std::uint64_t>(comm_.size());
+  return std::min(host_ranks == ranks ? batch_size : batch_size / ranks * host_ranks, sent);
 }
 
 // The largest window in which no rank receives more than its share of memory, except for a single
@@ -254,8 +256,12 @@ Status CollectiveLoad::ReadShared(const ReadingOrder& order, observe::PhaseRecor
   delivered_ = OpenDelivery();
   bytes_done_ = report.bytes_read;
   BatchReader reader(checkpoint_, plan_, options_.threads, comm_.size());
-  const std::uint64_t outbox_size = OutboxSize();
-  SEALPOINT_ASSIGN_OR_RETURN(host_memory_, HostMemory::Create(comm_, 2 * outbox_size));
+  std::uint64_t outbox_size = 0;
+  const auto size_of = [&](std::size_t host_ranks) {
+    outbox_size = OutboxSize(host_ranks);
+    return 2 * outbox_size;
+  };
+  SEALPOINT_ASSIGN_OR_RETURN(host_memory_, HostMemory::Create(comm_, size_of));
   // Is exchanged while `next` is read. All ranks have read its messages when they agree.
   SharedBatch current{.data = {.outbox = Outbox(host_memory_.get(), 0, outbox_size)}};
   SharedBatch next{.data = {.outbox = Outbox(host_memory_.get(), outbox_size, outbox_size)}};
@@ -292,6 +298,9 @@ Status CollectiveLoad::ReadAlone(observe::PhaseRecorder& phases,
 Result<RankLoad> CollectiveLoad::DryRun() {
   SEALPOINT_ASSIGN_OR_RETURN(const ReadingOrder order, PutInOrder());
   RankLoad load{.host = comm_.host(), .alone = plan_.summary};
+  if (order.end() > 0) {  // the size of batches depends on it
+    SEALPOINT_ASSIGN_OR_RETURN(host_memory_, HostMemory::Create(comm_, [](auto) { return 0; }));
+  }
   std::set<std::uint32_t> blobs;
   const auto add = [&](const std::vector<transfer::PlanRange>& ranges) {
     for (const transfer::PlanRange& range : ranges) {

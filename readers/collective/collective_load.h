@@ -82,7 +82,7 @@ class CollectiveLoad {
   Result<std::shared_ptr<Window>> AgreeOnWindow(std::uint64_t begin, std::uint64_t end);
   std::uint64_t EndOfShare(std::uint64_t end);
   std::uint64_t BatchSizeMax() const;
-  std::uint64_t OutboxSize() const;
+  std::uint64_t OutboxSize(std::size_t host_ranks) const;
   Result<bool> AdvanceTo(SharedBatch& next, const SharedBatch& last, std::uint64_t& begin,
                          std::uint64_t end);
   Status AskReaders(Window& window);

@@ -5,8 +5,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -17,6 +19,7 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/base/wire.h"
+#include "lib/storage/file_size_signal.h"
 #include "lib/storage/posix_fd.h"
 #include "sealpoint/id.h"
 
@@ -60,6 +63,7 @@ Result<Description> Decode(ByteSpan bytes) {
 MutableByteSpan Map(int descriptor, std::uint64_t size_bytes, int protection, int flags) {
   void* const at = mmap(nullptr, size_bytes, protection, MAP_SHARED | flags, descriptor, 0);
   if (at == MAP_FAILED) return {};
+  madvise(at, size_bytes, MADV_DONTFORK);  // children would keep the memory
   return {static_cast<std::byte*>(at), static_cast<std::size_t>(size_bytes)};
 }
 
@@ -67,7 +71,18 @@ void Unmap(ByteSpan memory) {
   if (!memory.empty()) munmap(const_cast<std::byte*>(memory.data()), memory.size());
 }
 
-// This rank's part with its head, present in memory: a write to it cannot fail later.
+// Takes the memory now, so that no later access can fail. Other processes cannot change the size.
+bool Allocate(int file, std::uint64_t size_bytes) {
+  storage::WithoutFileSizeSignal no_signal;
+  int result = -1;
+  do {
+    result = fallocate(file, 0, 0, static_cast<off_t>(size_bytes));
+  } while (result != 0 && errno == EINTR);
+  if (result != 0) no_signal.NoteFailure();
+  return result == 0 && fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
+}
+
+// This rank's part with its head.
 struct OwnPart {
   storage::UniqueFd file{};
   MutableByteSpan memory{};
@@ -76,9 +91,8 @@ struct OwnPart {
 OwnPart MakeOwnPart(std::uint64_t size_bytes) {
   OwnPart part;
   const Result<Id128> id = Id128::Random();
-  part.file = storage::UniqueFd(memfd_create(kName, MFD_CLOEXEC));
-  const auto size = static_cast<off_t>(size_bytes);
-  if (!id || !part.file.is_open() || fallocate(part.file.get(), 0, 0, size) != 0) return part;
+  part.file = storage::UniqueFd(memfd_create(kName, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!id || !part.file.is_open() || !Allocate(part.file.get(), size_bytes)) return part;
   part.id = *id;
   part.memory = Map(part.file.get(), size_bytes, PROT_READ | PROT_WRITE, MAP_POPULATE);
   if (!part.memory.empty()) std::memcpy(part.memory.data(), &part.id, sizeof(part.id));
@@ -104,9 +118,10 @@ ByteSpan MapPart(const Description& part) {
 
 }  // namespace
 
-Result<std::unique_ptr<HostMemory>> HostMemory::Create(Communicator& comm,
-                                                       std::uint64_t size_bytes) {
-  OwnPart own = MakeOwnPart(kHeadBytes + size_bytes);
+Result<std::unique_ptr<HostMemory>> HostMemory::Create(Communicator& comm, const SizeOf& size_of) {
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> hosts, comm.AllGather(AsBytes(comm.host())));
+  const auto host_ranks = std::ranges::count(hosts, hosts[static_cast<std::size_t>(comm.rank())]);
+  OwnPart own = MakeOwnPart(kHeadBytes + size_of(static_cast<std::size_t>(host_ranks)));
   std::unique_ptr<HostMemory> memory(new HostMemory(static_cast<std::size_t>(comm.size())));
   if (!own.memory.empty()) memory->own_ = own.memory.subspan(kHeadBytes);
   const Description described{.host = comm.host(),
@@ -144,6 +159,10 @@ HostMemory::~HostMemory() {
 
 namespace {
 
+// The first byte of a message to a rank of this host: its place follows, or its content.
+constexpr std::byte kPlace{0};
+constexpr std::byte kInline{1};
+
 // Memory is used again, and may have had another size. It is replaced, not grown, where it is too
 // small, since growing copies what is not needed, and it is not kept where it is much too large.
 void SetSize(Bytes& message, std::uint64_t size) {
@@ -163,9 +182,14 @@ std::vector<MutableByteSpan> Outbox::Allot(const std::vector<std::uint64_t>& siz
       spans[rank] = messages_[rank];
       continue;
     }
-    SEALPOINT_CHECK(sizes[rank] <= size_ - used);
+    if (sizes[rank] > size_ - used) {
+      SetSize(messages_[rank], 1 + sizes[rank]);
+      messages_[rank].front() = kInline;
+      spans[rank] = MutableByteSpan(messages_[rank]).subspan(1);
+      continue;
+    }
     spans[rank] = memory_->own().subspan(begin_ + used, sizes[rank]);
-    messages_[rank].clear();
+    messages_[rank].assign(1, kPlace);
     WireWriter(messages_[rank]).PutAll(std::vector{begin_ + used, sizes[rank]});
     used += sizes[rank];
   }
@@ -179,7 +203,11 @@ Result<std::vector<ByteSpan>> Outbox::Exchange(Communicator& comm) {
   std::vector<ByteSpan> arrived(messages_.begin(), messages_.end());
   for (std::size_t rank = 0; rank < arrived.size(); ++rank) {
     if (memory_ == nullptr || !memory_->Reaches(rank)) continue;
-    WireReader place(messages_[rank]);
+    if (arrived[rank].empty()) return MalformedMessage();
+    const std::byte kind = arrived[rank].front();
+    arrived[rank] = arrived[rank].subspan(1);
+    if (kind == kInline) continue;
+    WireReader place(arrived[rank]);
     SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t begin, place.Number());
     SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t size, place.Number());
     if (!RangeFits(begin, size, memory_->Of(rank).size())) return MalformedMessage();

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -17,11 +18,12 @@ namespace sealpoint::internal::collective {
 // of its host read it. It has no name in any file system and ends with the processes.
 class HostMemory {
  public:
-  // Each rank's own part has `size_bytes`, which may differ by rank. Collective. Returns null on
-  // all ranks if some rank could not map the memory of another one on its host, as in containers
-  // that do not share their processes, or if no host has two ranks. Errors, the same on all ranks:
-  // Comm, Timeout.
-  static Result<std::unique_ptr<HostMemory>> Create(Communicator& comm, std::uint64_t size_bytes);
+  // Each rank's own part has size_of(number of ranks on this host) bytes, which may differ by rank.
+  // Collective. Returns null on all ranks if some rank could not map the memory of another one on
+  // its host, as in containers that do not share their processes, or if no host has two ranks.
+  // Errors, the same on all ranks: Comm, Timeout.
+  using SizeOf = std::function<std::uint64_t(std::size_t host_ranks)>;
+  static Result<std::unique_ptr<HostMemory>> Create(Communicator& comm, const SizeOf& size_of);
   ~HostMemory();
   HostMemory(const HostMemory&) = delete;
   HostMemory& operator=(const HostMemory&) = delete;
@@ -40,7 +42,7 @@ class HostMemory {
 };
 
 // The messages of a rank to all ranks for one exchange. Messages for ranks of this host stay in
-// HostMemory, if there is any; the communicator then sends only their place. The memory can be
+// HostMemory, as many as fit; the communicator then sends only their place. The memory can be
 // written to again as soon as all ranks have read the messages.
 class Outbox {
  public:
@@ -49,8 +51,7 @@ class Outbox {
   Outbox(const HostMemory* memory, std::uint64_t begin, std::uint64_t size)
       : memory_(memory), begin_(begin), size_(size) {}
 
-  // Returns the memory for messages of these sizes, by rank. Precondition: those for ranks of this
-  // host fit into `size`.
+  // Returns the memory for messages of these sizes, by rank.
   std::vector<MutableByteSpan> Allot(const std::vector<std::uint64_t>& sizes);
   // Sends the messages, and returns those of all ranks to this one; valid until the next call of
   // Allot or Exchange. Collective. Errors: Comm, Timeout.

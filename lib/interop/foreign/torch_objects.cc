@@ -70,8 +70,9 @@ ForeignNode TorchValues::KnownObject(const Pickled& value) {
   if (name == "_codecs.encode") return {{kNodeKind, "bytes"}, {"base64", Base64(BytesOf(value))}};
   // Python 3.11.0 to 3.11.3 pickle a member of an enumeration by its name.
   const bool is_member = (name == "builtins.getattr" || name == "__builtin__.getattr") &&
-                         args.size() == 2 && args[0]->is(Kind::kGlobal) &&
-                         args[0]->text.starts_with("megatron.") && args[1]->is(Kind::kText);
+                         args.size() == 2 && value.parts()->state == nullptr &&
+                         args[0]->is(Kind::kGlobal) && args[0]->text.starts_with("megatron.") &&
+                         args[1]->is(Kind::kText);
   if (is_member) {
     return {{kNodeKind, "enum"}, {"class", Text(args[0]->text)}, {"name", Text(args[1]->text)}};
   }

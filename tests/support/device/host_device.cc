@@ -333,6 +333,7 @@ Status HostDevice::Queue::QueueFingerprint(const internal::fingerprint::Part& pa
   const Turn turn(queueing_);
   SEALPOINT_RETURN_IF_ERROR(state_->Check(device_));
   if (!state_->options.has_kernels) return DeviceError(device_, "has no kernels");
+  if (!state_->options.has_memory_for_kernels) return DeviceError(device_, "out of memory");
   const auto contents = state_->addresses->Find(device_, data, part.region().run.size());
   if (!contents) return DeviceError(device_, "not memory of the device");
   Push([this, contents = *contents, &part, &to] {

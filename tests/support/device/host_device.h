@@ -25,6 +25,7 @@ struct HostDeviceOptions {
   // The rate of the link of each device, which its queues share; 0: as fast as memory.
   double link_bytes_per_second = 0;
   bool has_kernels = true;
+  bool has_memory_for_kernels = true;
   bool reads_files = false;
 };
 

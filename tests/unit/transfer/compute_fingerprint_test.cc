@@ -22,9 +22,16 @@ class DeviceFingerprintTest : public ::testing::Test {
   DeviceFingerprintTest() : memory_(devices_->Allocate(1, bytes_.size())) {
     std::ranges::copy(bytes_, memory_->contents().begin());
   }
-  static std::shared_ptr<HostDevice> MakeDevices(bool has_kernels) {
+  static std::shared_ptr<HostDevice> MakeDevices(bool has_kernels, bool has_memory = true) {
     return std::make_shared<HostDevice>(
-        HostDeviceOptions{.delay_max = std::chrono::microseconds(50), .has_kernels = has_kernels});
+        HostDeviceOptions{.delay_max = std::chrono::microseconds(50),
+                          .has_kernels = has_kernels,
+                          .has_memory_for_kernels = has_memory});
+  }
+  void Use(std::shared_ptr<HostDevice> devices) {
+    devices_ = std::move(devices);
+    memory_ = devices_->Allocate(1, bytes_.size());
+    std::ranges::copy(bytes_, memory_->contents().begin());
   }
   Result<Fingerprint> OfDevice(const Region& region, std::vector<std::int64_t> strides = {},
                                std::size_t origin = 0, void* stream = nullptr) {
@@ -50,11 +57,7 @@ class DeviceFingerprintTest : public ::testing::Test {
 
 class DeviceWithoutKernelsTest : public DeviceFingerprintTest {
  protected:
-  DeviceWithoutKernelsTest() {
-    devices_ = MakeDevices(false);
-    memory_ = devices_->Allocate(1, bytes_.size());
-    std::ranges::copy(bytes_, memory_->contents().begin());
-  }
+  DeviceWithoutKernelsTest() { Use(MakeDevices(false)); }
 };
 
 TEST_F(DeviceFingerprintTest, IsThatOfTheSameElementsOnTheHost) {
@@ -84,6 +87,13 @@ TEST_F(DeviceFingerprintTest, QueuesAreUsedAgain) {
 TEST_F(DeviceFingerprintTest, AKernelThatFailsIsAnError) {
   devices_->LoseDevice(1);
   EXPECT_EQ(OfDevice(Region::Whole(shape_)).status().code(), Code::kDevice);
+}
+
+TEST_F(DeviceFingerprintTest, MemoryIsCopiedIfTheDeviceHasNoneForKernels) {
+  Use(MakeDevices(true, false));
+  const Region whole = Region::Whole(shape_);
+  EXPECT_EQ(OfDevice(whole).value(), OfHost(whole));
+  EXPECT_EQ(devices_->counters().bytes_to_host, bytes_.size());
 }
 
 TEST_F(DeviceWithoutKernelsTest, MemoryIsCopied) {
