@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Builds Sealpoint as users do and runs the tests that show that it works (docs/evidence/testing.md says which, and why these).
-#   scripts/test.sh             packages gcc python: 15 minutes at most, from nothing, on two cores
+#   scripts/test.sh             packages gcc python: 12 minutes at most, from nothing, on two idle cores
 #   scripts/test.sh --all       these, and what --rest runs: all that a commit must pass
 #   scripts/test.sh --rest      deep sanitizers threads minimal frameworks aarch64 builds mutants lint site demo
 #   scripts/test.sh --nightly   enumerations models mutants-full newest-torch frameworks-full free-threaded fuzz-long presets
