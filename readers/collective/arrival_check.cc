@@ -13,6 +13,7 @@
 #include "lib/base/macros.h"
 #include "lib/base/wire.h"
 #include "lib/comm/agree.h"
+#include "lib/pipeline/thread_pool.h"
 #include "lib/transfer/compute_fingerprint.h"
 #include "readers/collective/region_wire.h"
 #include "readers/load/coverage.h"
@@ -139,23 +140,25 @@ Status ArrivalCheck::CheckItems() const {
 
 Status ArrivalCheck::CheckRegions() const { return Exchange(Stage::kRegions, {}); }
 
-Status ArrivalCheck::CheckMemory(const std::shared_ptr<device::DeviceRuntime>& devices) const {
-  std::vector<Fingerprint> fingerprints;
-  device::QueuePool queues;
-  Status status;
+Status ArrivalCheck::CheckMemory(int threads,
+                                 const std::shared_ptr<device::DeviceRuntime>& devices) const {
+  std::vector<const load::ResolvedItem*> items;
   for (const load::ResolvedItem& item : local_request_.items) {
-    if (!item.destination) continue;
-    const metadata::TensorView tensor = index_.tensor(item.tensor);
-    const load::Destination& destination = *item.destination;
+    if (item.destination) items.push_back(&item);
+  }
+  std::vector<Fingerprint> fingerprints(items.size());
+  device::QueuePool queues;
+  const auto compute = [&](int /*worker*/, std::size_t i) -> Status {
+    const metadata::TensorView tensor = index_.tensor(items[i]->tensor);
+    const load::Destination& destination = *items[i]->destination;
     const auto value =
         transfer::ComputeFingerprint(tensor.shape(), destination.element_size, destination.region(),
                                      ViewOf(destination), devices, &queues);
-    if (!value) {
-      status = Status(value.error()).AtTensor(tensor.name());
-      break;
-    }
-    fingerprints.push_back(*value);
-  }
+    if (!value) return Status(value.error()).AtTensor(tensor.name());
+    fingerprints[i] = *value;
+    return {};
+  };
+  const Status status = pipeline::ParallelFor(threads, items.size(), compute);
   SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, status));
   return Exchange(Stage::kMemory, fingerprints);
 }

@@ -30,8 +30,9 @@ class ArrivalCheck {
   // Whether the regions of all ranks add up to whole tensors. Collective. Errors, the same on all
   // ranks: Unsupported, Comm, Timeout.
   Status CheckRegions() const;
-  // Compares the memory. Collective. Errors, the same on all ranks: Corrupt, Device, Comm, Timeout.
-  Status CheckMemory(const std::shared_ptr<device::DeviceRuntime>& devices) const;
+  // Compares the memory, on this number of threads. Collective. Errors, the same on all ranks:
+  // Corrupt, Device, Comm, Timeout.
+  Status CheckMemory(int threads, const std::shared_ptr<device::DeviceRuntime>& devices) const;
 
  private:
   enum class Stage { kRegions, kMemory };

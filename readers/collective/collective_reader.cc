@@ -213,8 +213,8 @@ class CollectiveReaderImpl final : public CollectiveReader {
     CollectiveLoad load(comm_, *checkpoint_, InternalAccess::DataOf(plan), resolved);
     SEALPOINT_RETURN_IF_ERROR(load.Run(phases, report));
     if (options.verify_arrival) {
-      SEALPOINT_RETURN_IF_ERROR(
-          arrival.CheckMemory(checkpoint_->devices()).AtPath(checkpoint_->path()));
+      SEALPOINT_RETURN_IF_ERROR(arrival.CheckMemory(resolved.threads, checkpoint_->devices())
+                                    .AtPath(checkpoint_->path()));
     }
     SEALPOINT_ASSIGN_OR_RETURN(report.all_bytes_read, SumOverRanks(comm_, report.bytes_read));
     report.phases = phases.report();

@@ -95,9 +95,9 @@ TEST(FingerprintTest, RefusesMemoryThatDoesNotFit) {
   EXPECT_EQ(code({3}, 4, Region::Whole({4})), Code::kInvalidArgument);
   EXPECT_EQ(code({3}, 4, Region()), Code::kInvalidArgument);
   const Shape deep(33, 1);
-  EXPECT_EQ(
-      ComputeFingerprint(deep, 1, Region::Whole(deep), MemoryView::Host(Bytes(1))).status().code(),
-      Code::kLimitExceeded);
+  const Bytes one(1);
+  EXPECT_EQ(ComputeFingerprint(deep, 1, Region::Whole(deep), MemoryView::Host(one)).status().code(),
+            Code::kLimitExceeded);
   const auto of_device = ComputeFingerprint({4}, 4, Region::Whole({4}),
                                             MemoryView::Cuda(bytes.data(), 12, 0, nullptr));
   EXPECT_EQ(of_device.status().code(), Code::kInvalidArgument);
