@@ -206,7 +206,8 @@ def test_conversion_needs_a_destination(checkpoint, convert):
 def test_a_path_that_is_not_utf8(tmp_path):
     path = bytes(tmp_path) + b"/caf\xe9"
     sealpoint.save({"w": b"x"}, path)
-    for words, said in ((["ls", path], "/caf\\xe9"), (["convert", path, path + b".pt"], "/caf\\xe9.pt: made torch")):
+    shown = "/caf\\xe9.pt: converted from sealpoint to torch"
+    for words, said in ((["ls", path], "/caf\\xe9"), (["convert", path, path + b".pt"], shown)):
         done = subprocess.run([sys.executable, "-m", "sealpoint", *words], capture_output=True, text=True, check=True)
         assert said in done.stdout
 

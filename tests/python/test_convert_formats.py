@@ -402,7 +402,7 @@ def test_the_commands(model, tmp_path):
         "200B",
         check=0,
     )
-    assert errors == "" and "made hf of sealpoint: 3 tensors, 256 bytes" in output
+    assert errors == "" and "converted from sealpoint to hf: 3 tensors, 256 bytes" in output
     assert "left out: optimizer.exp_avg\n" in output and "verified: 256 bytes of source and destination are equal" in output
     output, _ = run("ls", tmp_path / "hf", check=0)
     lines = [line.split() for line in output.splitlines()]
@@ -418,7 +418,7 @@ def test_the_commands(model, tmp_path):
     files = {file.name.rpartition(".")[2]: file.meaning for file in open_source(model).files}
     assert files.keys() == {"COMMIT", "index", "blob"}
     output, _ = run("convert", tmp_path / "hf", tmp_path / "d", "--to", "dcp", "--dry-run", check=0)
-    assert "would make dcp of hf" in output and ".metadata" in output and not (tmp_path / "d").exists()
+    assert "would be converted from hf to dcp" in output and ".metadata" in output and not (tmp_path / "d").exists()
     assert "3 tensors of the source have no digest" in output
     report = json.loads(run("convert", tmp_path / "hf", tmp_path / "d", "--to", "dcp", "--json", check=0)[0])
     assert report["unprotected_count"] == 3 and (tmp_path / "d/.metadata").exists()
@@ -485,7 +485,7 @@ def test_commands_that_are_cut_short(model, tmp_path, capsys, monkeypatch):
     assert main() == 130
     assert capsys.readouterr().err == "ckpt convert: interrupted\n"
     output, _ = run("convert", model, tmp_path / "y", "--dry-run", "--drop", "*", check=0)
-    assert "would make sealpoint of sealpoint: 0 tensors, 0 bytes" in output
+    assert "would be converted from sealpoint to sealpoint: 0 tensors, 0 bytes" in output
 
 
 def test_many_names_that_are_left_out(tmp_path):

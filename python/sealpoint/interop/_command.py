@@ -146,10 +146,11 @@ class _Line:
 
 
 def _print_report(report: Report, dry_run: bool) -> None:
-    would = "would make" if dry_run else "made"
+    what = "would be converted" if dry_run else "converted"
+    count = f"{report.tensor_count} tensor{'' if report.tensor_count == 1 else 's'}"
     write_line(
-        f"{printable(report.path)}: {would} {report.format} of {report.source_format}: {report.tensor_count} tensors, "
-        f"{report.raw_bytes:,} bytes in {report.seconds:.2f} s"
+        f"{printable(report.path)}: {what} from {report.source_format} to {report.format}: {count}, {report.raw_bytes:,} bytes "
+        f"in {report.seconds:.2f} s"
     )
     if dry_run:
         write_line(f"it would need {report.needed_bytes:,} bytes, which are free")
