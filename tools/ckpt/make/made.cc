@@ -27,8 +27,8 @@ void PrintMade(const std::string& path, const RepackReport& report, const Repack
     text += fmt::format("; {}, {}", FormatCount(report.blob_count, "blob"),
                         BytesText(report.total_bytes));
   }
-  std::string_view how = report.was_committed ? "was made before" : "made";
-  if (options.dry_run) how = "would make";
+  std::string_view how = report.was_committed ? "already exists:" : "created";
+  if (options.dry_run) how = "would create";
   Print("{} {}: {}{}\n", how, Printable(path), text,
         report.is_identical ? "; the same checkpoint, byte for byte" : "");
 }

@@ -38,7 +38,8 @@ void AddRepackOptions(CLI::App& app, RepackOptions& options);
 // Shows the progress on the line, which must live until the call is over.
 PhaseCallback ProgressOn(ProgressLine& line, std::string_view what);
 
-// "made DIR: …", or what would be made: a line, or a document with the members that `more` adds.
+// Shows what was created, or would be: a line "created DIR: …", or a document with the members that
+// `more` adds.
 ExitStatus ShowMade(bool is_json, const std::string& path, const RepackReport& report,
                     const RepackOptions& options,
                     const std::function<void(JsonWriter& json)>& more = {});

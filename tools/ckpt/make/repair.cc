@@ -70,7 +70,7 @@ class Repair {
     for (const std::string& name : report_.lost_objects)
       Print("lost: object {}\n", Printable(name));
     if (!report_.status.ok()) return;
-    Print("{} {}\n", report_.was_committed ? "was made before:" : "made", Printable(to));
+    Print("{} {}\n", report_.was_committed ? "already exists:" : "created", Printable(to));
   }
 
   void WriteBlobs() {
