@@ -145,7 +145,7 @@ def generate(folder=None):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
+    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
         sys.stderr.write(__doc__)
         sys.exit(64)
     generate(pathlib.Path(sys.argv[1]))

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,21 +30,24 @@ class TwoPerHost final : public ForwardingCommunicator {
   const std::string& host() const override { return host_; }
   Result<std::vector<Bytes>> AllGather(ByteSpan bytes) override {
     auto all = ForwardingCommunicator::AllGather(bytes);
-    if (all.ok() && damages) all->front().back() ^= std::byte{1};
+    if (all.ok() && damaged_byte) {
+      Bytes& first = all->front();
+      if (first.size() > 10) first[std::min(*damaged_byte, first.size() - 1)] ^= std::byte{1};
+    }
     return all;
   }
   Result<std::vector<Bytes>> AllToAll(std::vector<Bytes> outgoing) override {
     sent_bytes.clear();
     for (const Bytes& message : outgoing) sent_bytes.push_back(message.size());
     auto incoming = ForwardingCommunicator::AllToAll(std::move(outgoing));
-    if (incoming.ok() && loses_messages) {
-      for (Bytes& message : *incoming) message.clear();
-    }
+    if (incoming.ok() && replaces_messages) incoming->assign(incoming->size(), replacement);
     return incoming;
   }
 
-  bool damages = false;
-  bool loses_messages = false;
+  // A byte of what rank 0 describes: names of hosts are shorter.
+  std::optional<std::size_t> damaged_byte{};
+  bool replaces_messages = false;
+  Bytes replacement{};
   std::vector<std::size_t> sent_bytes{};
 
  private:
@@ -103,9 +107,12 @@ TEST(HostMemory, MessagesArriveWithinHostsAndBetweenThem) {
 
 TEST(HostMemory, IsNotUsedIfOneRankCannotMapIt) {
   OnFourRanks([](TwoPerHost& comm) {
-    comm.damages = comm.rank() == 1;  // finds another id in the memory of rank 0
-    EXPECT_EQ(HostMemory::Create(comm, TwoOutboxes).value(), nullptr);
-    EXPECT_TRUE(comm.Barrier().ok());
+    // The number of the process, of the file, and the id in it.
+    for (const std::size_t byte : {std::size_t{6}, std::size_t{9}, std::size_t{1000}}) {
+      if (comm.rank() == 1) comm.damaged_byte = byte;
+      EXPECT_EQ(HostMemory::Create(comm, TwoOutboxes).value(), nullptr) << byte;
+      EXPECT_TRUE(comm.Barrier().ok());
+    }
   });
 }
 
@@ -121,9 +128,17 @@ TEST(HostMemory, MalformedPlacesAreErrors) {
     const auto memory = HostMemory::Create(comm, TwoOutboxes).value();
     ASSERT_NE(memory, nullptr);
     Outbox outbox(memory.get(), 0, kOutboxBytes);
-    outbox.Allot({1, 1, 1, 1});
-    comm.loses_messages = true;
-    EXPECT_EQ(outbox.Exchange(comm).status().code(), Code::kComm);
+    comm.replaces_messages = true;
+    // Nothing, half a place, and places that end behind the memory.
+    for (const Bytes& place : std::vector<Bytes>{
+             {},
+             {std::byte{0}, std::byte{1}},
+             {std::byte{0}, std::byte{0}, std::byte{255}, std::byte{255}, std::byte{3}},
+             {std::byte{0}, std::byte{255}, std::byte{255}, std::byte{3}, std::byte{1}}}) {
+      outbox.Allot({1, 1, 1, 1});
+      comm.replacement = place;
+      EXPECT_EQ(outbox.Exchange(comm).status().code(), Code::kComm);
+    }
   });
 }
 
