@@ -10,7 +10,6 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33,7 +32,6 @@ constexpr char kLink[] = "/memfd:sealpoint-messages (deleted)";
 
 // Where a rank's part is. The other ranks open it as a file of the process.
 struct Description {
-  std::string host{};
   std::uint64_t process = 0;
   std::uint64_t descriptor = 0;
   std::uint64_t size_bytes = 0;  // 0: it has none
@@ -43,7 +41,6 @@ struct Description {
 Bytes Encode(const Description& part) {
   Bytes bytes;
   WireWriter out(bytes);
-  out.Put(part.host);
   out.PutAll(std::vector{part.process, part.descriptor, part.size_bytes});
   out.Put(part.id);
   return bytes;
@@ -52,7 +49,6 @@ Bytes Encode(const Description& part) {
 Result<Description> Decode(ByteSpan bytes) {
   WireReader in(bytes);
   Description part;
-  SEALPOINT_ASSIGN_OR_RETURN(part.host, in.Text());
   SEALPOINT_ASSIGN_OR_RETURN(part.process, in.Number());
   SEALPOINT_ASSIGN_OR_RETURN(part.descriptor, in.Number());
   SEALPOINT_ASSIGN_OR_RETURN(part.size_bytes, in.Number());
@@ -120,29 +116,27 @@ ByteSpan MapPart(const Description& part) {
 
 Result<std::unique_ptr<HostMemory>> HostMemory::Create(Communicator& comm, const SizeOf& size_of) {
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> hosts, comm.AllGather(AsBytes(comm.host())));
-  const auto host_ranks = std::ranges::count(hosts, hosts[static_cast<std::size_t>(comm.rank())]);
+  const auto own_rank = static_cast<std::size_t>(comm.rank());
+  const auto host_ranks = std::ranges::count(hosts, hosts[own_rank]);
   OwnPart own = MakeOwnPart(kHeadBytes + size_of(static_cast<std::size_t>(host_ranks)));
   std::unique_ptr<HostMemory> memory(new HostMemory(static_cast<std::size_t>(comm.size())));
   if (!own.memory.empty()) memory->own_ = own.memory.subspan(kHeadBytes);
-  const Description described{.host = comm.host(),
-                              .process = static_cast<std::uint64_t>(getpid()),
+  const Description described{.process = static_cast<std::uint64_t>(getpid()),
                               .descriptor = static_cast<std::uint64_t>(own.file.get()),
                               .size_bytes = own.memory.size(),
                               .id = own.id};
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm.AllGather(Encode(described)));
   std::uint64_t has_failed = own.memory.empty() ? 1 : 0;
-  std::uint64_t has_others = 0;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    if (rank == static_cast<std::size_t>(comm.rank())) continue;
+    if (rank == own_rank || hosts[rank] != hosts[own_rank]) continue;
     const Result<Description> part = Decode(all[rank]);
-    if (!part.ok()) has_failed = 1;
-    if (!part.ok() || part->host != comm.host()) continue;
-    has_others = 1;
-    const ByteSpan mapped = part->size_bytes < kHeadBytes ? ByteSpan() : MapPart(*part);
+    const bool has_part = part.ok() && part->size_bytes >= kHeadBytes;
+    const ByteSpan mapped = has_part ? MapPart(*part) : ByteSpan();
     if (mapped.empty()) has_failed = 1;
     if (!mapped.empty()) memory->of_ranks_[rank] = mapped.subspan(kHeadBytes);
   }
   // Until all have opened it, the file stays open.
+  const std::uint64_t has_others = host_ranks > 1 ? 1 : 0;
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> agreed,
                              comm.AllReduceMax({has_failed, has_others}));
   if (agreed[0] != 0 || agreed[1] == 0) memory.reset();
