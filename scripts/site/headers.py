@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 Page = collections.namedtuple("Page", "text names")
 GUARD = re.compile(r"SEALPOINT_(\w*_H_|C_API|EXPORT)$")
 MENTION = re.compile(r"\b((?:docs|spec)/[a-z/-]+\.md)\b")
-TAGS = {"para": "p", "itemizedlist": "ul", "listitem": "li", "computeroutput": "code", "emphasis": "em",
+TAGS = {"para": "p", "itemizedlist": "ul", "orderedlist": "ol", "listitem": "li", "computeroutput": "code", "emphasis": "em",
         "bold": "strong", "ulink": "code"}
 
 
@@ -271,7 +271,8 @@ class _Writer:
             return self._reference(child)
         if child.tag not in TAGS:
             raise ValueError(f"{self._header}: Doxygen made <{child.tag}>, expected one of {sorted(TAGS)}")
-        tag = "div" if child.find("itemizedlist") is not None else TAGS[child.tag]
+        has_list = any(child.find(tag) is not None for tag in ("itemizedlist", "orderedlist"))
+        tag = "div" if has_list else TAGS[child.tag]
         return f"<{tag}>{self._inner(child).strip()}</{tag}>"
 
     def _reference(self, element):

@@ -50,12 +50,6 @@ std::optional<std::uint64_t> FirstDifference(const Bytes& a, const Bytes& b, std
   return begin;
 }
 
-Id128 IdAt(const Bytes& bytes, std::size_t at) {
-  Id128 id;
-  std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), id.bytes.size(), id.bytes.begin());
-  return id;
-}
-
 }  // namespace
 
 // Which sections of a blob differ from the good one.
@@ -125,7 +119,8 @@ std::optional<ExpectedFinding> DamageModel::ExpectMarker(const DamagedFiles& fil
   // Valid by itself, so it is the marker of another checkpoint.
   if (internal::LoadLe<std::uint32_t>(*marker, format::MarkerFields::kKind.at) == 2)
     return finding("R-MRK-09");
-  const std::string index = format::IndexName(IdAt(*marker, format::HeaderFields::kId.at));
+  const std::string index =
+      format::IndexName(internal::LoadId<AttemptId>(*marker, format::HeaderFields::kId.at));
   SEALPOINT_CHECK(index != case_.container.index_name && !files.contains(index));
   return ExpectedFinding{.rule = "R-MRK-05", .file = index};
 }
