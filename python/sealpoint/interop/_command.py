@@ -147,9 +147,9 @@ class _Line:
 
 def _print_report(report: Report, dry_run: bool) -> None:
     what = "would be converted" if dry_run else "converted"
-    count = f"{report.tensor_count} tensor{'' if report.tensor_count == 1 else 's'}"
+    tensors = f"{report.tensor_count} tensor{'' if report.tensor_count == 1 else 's'}"
     write_line(
-        f"{printable(report.path)}: {what} from {report.source_format} to {report.format}: {count}, {report.raw_bytes:,} bytes "
+        f"{printable(report.path)}: {what} from {report.source_format} to {report.format}: {tensors}, {report.raw_bytes:,} bytes "
         f"in {report.seconds:.2f} s"
     )
     if dry_run:
