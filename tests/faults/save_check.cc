@@ -44,7 +44,8 @@ void ExpectInjectedCause(const Status& status, const std::vector<StorageFault>& 
 
 bool BlocksCleanUp(const std::vector<StorageFault>& faults) {
   return std::any_of(faults.begin(), faults.end(), [](const StorageFault& fault) {
-    return fault.any_op || fault.op == StorageOp::kRemove ||
+    // Before it removes finished blobs, a writer lists the directory.
+    return fault.any_op || fault.op == StorageOp::kRemove || fault.op == StorageOp::kList ||
            fault.op == StorageOp::kRemoveDirectory;
   });
 }
