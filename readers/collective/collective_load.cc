@@ -256,12 +256,9 @@ Status CollectiveLoad::ReadShared(const ReadingOrder& order, observe::PhaseRecor
   delivered_ = OpenDelivery();
   bytes_done_ = report.bytes_read;
   BatchReader reader(checkpoint_, plan_, options_.threads, comm_.size());
-  std::uint64_t outbox_size = 0;
-  const auto size_of = [&](std::size_t host_ranks) {
-    outbox_size = OutboxSize(host_ranks);
-    return 2 * outbox_size;
-  };
+  const auto size_of = [&](std::size_t host_ranks) { return 2 * OutboxSize(host_ranks); };
   SEALPOINT_ASSIGN_OR_RETURN(host_memory_, HostMemory::Create(comm_, size_of));
+  const std::uint64_t outbox_size = host_memory_ ? host_memory_->own().size() / 2 : 0;
   // Is exchanged while `next` is read. All ranks have read its messages when they agree.
   SharedBatch current{.data = {.outbox = Outbox(host_memory_.get(), 0, outbox_size)}};
   SharedBatch next{.data = {.outbox = Outbox(host_memory_.get(), outbox_size, outbox_size)}};
