@@ -183,7 +183,7 @@ class Follower:
         if target is None or any(self._is_in_memory(item, target) for item in self._host.generations()):
             return
         if version is None and held is not None and target.entry.sequence <= held.generation.sequence:
-            return  # what this process has was removed or damaged
+            return  # the one in memory was removed or damaged
         with _chain.opened_chain(self.place, target, None if held is None else held.generation.attempt) as (chain, is_on_held):
             self._host.announce(self._fetch(target, chain, held if is_on_held else None))
 
@@ -250,22 +250,24 @@ class Follower:
 
     def _switch(self, version: int | None, began: float) -> Update | None:
         """Maps a version that is in the memory of the host. Returns None if it is not there, or this process has it."""
-        before = self._mapping
-        for generation in self._host.generations():
-            if version in (None, generation.version):
-                if before is not None and generation.attempt == before.generation.attempt:
-                    return None
-                try:
-                    self._mapping = Mapping(generation)
-                except StaleError:
-                    return None
-                return self._update_of(generation, before, time.monotonic() - began)
+        before = None if self._mapping is None else self._mapping.generation
+        for generation in sorted(self._host.generations(), key=lambda item: -item.sequence):
+            if version not in (None, generation.version):
+                continue
+            if before is not None and (generation.attempt == before.attempt or
+                                       (version is None and generation.sequence < before.sequence)):  # fmt: skip
+                return None
+            try:
+                self._mapping = Mapping(generation)
+            except StaleError:
+                return None
+            return self._update_of(generation, before, time.monotonic() - began)
         return None
 
-    def _update_of(self, new: Generation, before: Mapping | None, seconds: float) -> Update:
-        old = {} if before is None else {place.name: place for place in before.generation.tensors}
+    def _update_of(self, new: Generation, before: Generation | None, seconds: float) -> Update:
+        old = {} if before is None else {place.name: place for place in before.tensors}
         return Update(
-            version=new.version, previous=None if before is None else before.generation.version, attempt=new.attempt,
+            version=new.version, previous=None if before is None else before.version, attempt=new.attempt,
             chain=new.chain, changed=[place.name for place in new.tensors if _differs(place, old.get(place.name))],
             bytes_fetched=new.bytes_fetched, bytes_total=sum(place.size_bytes for place in new.tensors), seconds=seconds,
             is_leader=self._host.leads, skipped=new.skipped,

@@ -14,6 +14,7 @@ import torch.distributed as dist
 
 from sealpoint import _paths, _sealpoint
 from sealpoint._arguments import Path, Provenance, path_of
+from sealpoint._checkpoint import Checkpoint
 from sealpoint._errors import Error, IncompleteError, InvalidArgumentError
 from sealpoint._keywords import names_of, refuse_unknown
 from sealpoint._ranks import saves
@@ -30,6 +31,7 @@ from sealpoint.torch._shards import memory_of
 from sealpoint.torch._state import Collected, Gathered, gather_agreed
 
 _log = logging.getLogger("sealpoint")
+_HAS_DELTAS = hasattr(Checkpoint, "base")
 _FULL_EVERY_MAX = 65  # a chain has at most 64 deltas
 _WORTH = 0.5  # after a delta above this part of a full version, a full one follows
 # Options of saves that versions of weights do not have.
@@ -208,7 +210,7 @@ class Publisher:
         has_bytes = self._bytes is not None and self._bytes.declaration == state.declaration_digest()
         is_due = self._depth + 1 >= self._full_every
         is_worth = self._last is None or self._last.base is None or self._last.bytes_written <= _WORTH * self._full_bytes
-        can = self._last is not None and has_bytes and not is_due and is_worth
+        can = _HAS_DELTAS and self._last is not None and has_bytes and not is_due and is_worth
         directory = self._last.directory if self._last is not None and can else ""
         _, answers = call.agree(lambda: (None, directory.encode()), "agreed on the base of the version")
         if not all(answers) or self._bytes is None:
