@@ -33,7 +33,8 @@ from sealpoint.torch._state import Collected, Gathered, gather_agreed
 _log = logging.getLogger("sealpoint")
 _HAS_DELTAS = hasattr(Checkpoint, "base")
 _FULL_EVERY_MAX = 65  # a chain has at most 64 deltas
-_WORTH = 0.5  # after a delta above this part of a full version, a full one follows
+# After a delta of more bytes than this, and than this part of a full version, a full one follows.
+_WORTH_BYTES, _WORTH = 1 << 20, 0.5
 # Options of saves that versions of weights do not have.
 _NOT_OURS = {"staged", "keep_local", "unpromoted_max", "unpromoted_wait", "promote_memory_bytes", "background_deadline", "frozen",
              "full_every"}  # fmt: skip
@@ -209,7 +210,8 @@ class Publisher:
         """Returns the base of a delta, with its bytes on this rank, or None for a full version. The same on all ranks."""
         has_bytes = self._bytes is not None and self._bytes.declaration == state.declaration_digest()
         is_due = self._depth + 1 >= self._full_every
-        is_worth = self._last is None or self._last.base is None or self._last.bytes_written <= _WORTH * self._full_bytes
+        worth = max(_WORTH_BYTES, int(_WORTH * self._full_bytes))
+        is_worth = self._depth == 0 or (self._last is not None and self._last.bytes_written <= worth)
         can = _HAS_DELTAS and self._last is not None and has_bytes and not is_due and is_worth
         directory = self._last.directory if self._last is not None and can else ""
         _, answers = call.agree(lambda: (None, directory.encode()), "agreed on the base of the version")
