@@ -108,13 +108,15 @@ def case_a_failed_version_does_not_exist(job):
     good = {"w": distribute_tensor(torch.ones(8, 4), mesh, [Shard(0)])}
     publisher = Publisher(job.path("p"), compare_replicas=True)
     publisher.publish(good, 1)
-    error = job.raises(sealpoint.InvalidArgumentError, lambda: publisher.publish({**good, "r": torch.full((2,), float(job.rank))}, 2))
+    bad = {**good, "r": torch.full((2,), float(job.rank))}
+    error = job.raises(sealpoint.InvalidArgumentError, lambda: publisher.publish(bad, 2))
     assert "r" in str(error)
     dist.barrier()
     assert [e.step for e in sealpoint.Series(job.path("p")).list() if e.verdict == "committed"] == [1]
     assert publisher.publish(good, 3).base is None and is_base(publisher.publish(good, 4), 3)
     job.raises(sealpoint.InvalidArgumentError, lambda: publisher.publish(good, -1))
-    job.raises(sealpoint.InvalidArgumentError, lambda: Publisher(job.path("p"), full_every=66 if job.rank == 1 else 10).publish(good, 9))
+    count = 66 if job.rank == 1 else 10
+    job.raises(sealpoint.InvalidArgumentError, lambda: Publisher(job.path("p"), full_every=count).publish(good, 9))
 
 
 def case_the_base_is_gone(job):
@@ -136,7 +138,8 @@ def case_buffers_of_the_first_rank(job):
     publisher = Publisher(job.path("p"))
     for version in (1, 2):
         model[1].running_mean.fill_(job.rank + version)
-        assert version == 1 or is_base(publisher.publish(state, version), 1) if version == 2 else publisher.publish(state, 1)
+        found = publisher.publish(state, version)
+        assert version == 1 or is_base(found, 1)
     if job.rank == 0:
         with Follower(job.path("p"), host_folder=job.path("host")) as follower:
             follower.update()
