@@ -242,14 +242,11 @@ class Publisher:
 
 def _gathered(state: Any, call: Call, options: SaveOptions, names: FirstNames) -> Gathered:
     """Returns the state of this rank, with a description of its own: that of the preceding save has no tensors."""
-    megatron = sys.modules.get("megatron.core.dist_checkpointing.mapping")
-    if megatron is not None and isinstance(state, Mapping):
-        from sealpoint.megatron import _mcore
+    if "megatron.core.dist_checkpointing" in sys.modules:
+        from sealpoint.megatron import _weights
 
-        if any(isinstance(value, megatron.ShardedTensor) for value in _mcore.dict_utils.nested_values(state)):
-            from sealpoint.megatron._save import ShardedState
-
-            return ShardedState(state, call.rank, call.size, options, names)
+        if _weights.is_sharded(state):
+            return _weights.gathered(_weights.sharded_part(state), call.rank, call.size, options, names)
     return Collected(state, call.rank, call.size, options, names, {})
 
 
