@@ -46,6 +46,15 @@ class ChunkCodec {
   // spec/container.md; Unsupported for an unknown codec; Io (out of memory).
   Status Decode(Codec codec, std::uint32_t element_size, ByteSpan stored, MutableByteSpan raw);
 
+  // Encodes the changes of `raw` against `base`, of equal sizes, into `out` (at least raw.size()).
+  // Returns the stored length: 0 if nothing changed; raw.size() if the changes take no less than
+  // the raw bytes, so that the caller stores the chunk in another way. Errors: Io (out of memory).
+  Result<std::size_t> EncodeChanges(std::uint32_t element_size, ByteSpan raw, ByteSpan base,
+                                    MutableByteSpan out);
+  // Makes the changes that `stored`, whose digest the caller has checked, has for `bytes`, which
+  // holds the base bytes. As Decode in all else. Errors: Corrupt (R-DLT-07, R-COD-*); Io.
+  Status ApplyChanges(std::uint32_t element_size, ByteSpan stored, MutableByteSpan bytes);
+
  private:
   struct Contexts;
   std::unique_ptr<Contexts> contexts_;

@@ -28,6 +28,22 @@ Status EncodeIntake::Begin(SourceReader& source, const ShardEncoding& encoding) 
   return {};
 }
 
+Result<EncodeIntake::Encoded> EncodeIntake::Encode(const ShardEncoding& encoding,
+                                                   std::uint64_t begin, ByteSpan raw,
+                                                   MutableByteSpan out) {
+  if (encoding.base != nullptr) {
+    const ByteSpan base(encoding.base + begin, raw.size());
+    SEALPOINT_ASSIGN_OR_RETURN(const std::size_t size,
+                               codec_->EncodeChanges(encoding.element_size, raw, base, out));
+    if (size < raw.size()) return Encoded{.codec = Codec::kChanges, .size = size};
+  }
+  if (encoding.codec == Codec::kNone) return Encoded();
+  SEALPOINT_ASSIGN_OR_RETURN(
+      const std::size_t size,
+      codec_->Encode(encoding.codec, encoding.codec_level, encoding.element_size, raw, out));
+  return size < raw.size() ? Encoded{.codec = encoding.codec, .size = size} : Encoded();
+}
+
 Status EncodeIntake::AppendChunk(SourceReader& source, const ShardEncoding& encoding,
                                  std::uint64_t begin, const Digest* expected) {
   const std::uint64_t size = std::min(encoding.chunk_size, encoding.raw_size - begin);
@@ -44,17 +60,15 @@ Status EncodeIntake::AppendChunk(SourceReader& source, const ShardEncoding& enco
     return raw_digest.error();
   }
   AddFingerprint(context_.chunks, encoding, begin, raw);
-  SEALPOINT_ASSIGN_OR_RETURN(
-      const std::size_t stored_size,
-      codec_->Encode(encoding.codec, encoding.codec_level, encoding.element_size, raw, out));
+  SEALPOINT_ASSIGN_OR_RETURN(const Encoded encoded, Encode(encoding, begin, raw, out));
   StoredChunk chunk{.stored_size = size, .raw_digest = *raw_digest};
-  if (stored_size >= size) {
+  if (encoded.codec == Codec::kNone) {
     context_.chunks.AddChunk(chunk);
     return context_.stream.Append(raw);
   }
-  SEALPOINT_RETURN_IF_ERROR(context_.stream.Append(out.first(stored_size), hasher_));
-  chunk.codec = encoding.codec;
-  chunk.stored_size = stored_size;
+  SEALPOINT_RETURN_IF_ERROR(context_.stream.Append(out.first(encoded.size), hasher_));
+  chunk.codec = encoded.codec;
+  chunk.stored_size = encoded.size;
   chunk.stored_digest = hasher_.Finish();
   context_.chunks.AddChunk(chunk);
   return {};

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/codec/change_list.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <span>
+
+#include "lib/base/endian.h"
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/codec/chunk_codec.h"
+
+namespace sealpoint::internal::codec {
+namespace {
+
+constexpr std::size_t kCountsSize = 8;  // of entries, and of bytes of gaps
+constexpr std::size_t kGapMax = 255;    // a byte of a gap with this value is followed by another
+constexpr std::size_t kBlockBytes = 64;
+constexpr std::size_t kWordBytes = sizeof(std::uint64_t);
+
+std::size_t GapsSizeMax(std::size_t entries, std::size_t elements) {
+  return entries + elements / kGapMax;
+}
+
+// Takes changed elements in ascending order.
+class ListWriter {
+ public:
+  ListWriter(std::byte* gaps, std::byte* changes)
+      : gaps_begin_(gaps), gaps_(gaps), changes_(changes) {}
+
+  template <std::size_t kElementSize>
+  void Add(std::size_t element, std::uint64_t change) {
+    AddGap(element);
+    std::memcpy(changes_, &change, kElementSize);
+    changes_ += kElementSize;
+  }
+  void Add(std::size_t element, const std::byte* raw, const std::byte* base, std::size_t size) {
+    AddGap(element);
+    for (std::size_t i = 0; i < size; ++i) changes_[i] = raw[i] ^ base[i];
+    changes_ += size;
+  }
+  std::size_t entry_count() const { return entry_count_; }
+  std::size_t gaps_size() const { return static_cast<std::size_t>(gaps_ - gaps_begin_); }
+
+ private:
+  void AddGap(std::size_t element) {
+    std::size_t gap = element - next_;
+    next_ = element + 1;
+    for (; gap >= kGapMax; gap -= kGapMax) *gaps_++ = std::byte{kGapMax};
+    *gaps_++ = static_cast<std::byte>(gap);
+    ++entry_count_;
+  }
+
+  std::byte* const gaps_begin_;
+  std::byte* gaps_;
+  std::byte* changes_;
+  std::size_t next_ = 0;  // element behind the last one
+  std::size_t entry_count_ = 0;
+};
+
+// The elements of a word that are not zero. The first element of a word is its least significant
+// part: files and processors are little-endian.
+template <std::size_t kElementSize>
+void AddWord(std::uint64_t word, std::size_t first_element, ListWriter& out) {
+  static_assert(std::endian::native == std::endian::little);
+  if constexpr (kElementSize == kWordBytes) {
+    out.Add<kElementSize>(first_element, word);
+  } else {
+    constexpr unsigned kBits = 8 * kElementSize;
+    constexpr std::uint64_t kMask = (std::uint64_t{1} << kBits) - 1;
+    while (word != 0) {
+      const unsigned element = static_cast<unsigned>(std::countr_zero(word)) / kBits;
+      out.Add<kElementSize>(first_element + element, word >> (element * kBits) & kMask);
+      word &= ~(kMask << (element * kBits));
+    }
+  }
+}
+
+template <std::size_t kElementSize>
+void AddBlock(const std::byte* raw, const std::byte* base, std::size_t first_element,
+              ListWriter& out) {
+  std::array<std::uint64_t, kBlockBytes / kWordBytes> words;
+  std::array<std::uint64_t, kBlockBytes / kWordBytes> other;
+  std::memcpy(words.data(), raw, kBlockBytes);
+  std::memcpy(other.data(), base, kBlockBytes);
+  std::uint64_t any = 0;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    words[i] ^= other[i];
+    any |= words[i];
+  }
+  if (any == 0) return;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == 0) continue;
+    AddWord<kElementSize>(words[i], first_element + i * (kWordBytes / kElementSize), out);
+  }
+}
+
+template <std::size_t kElementSize>
+void Scan(ByteSpan raw, ByteSpan base, ListWriter& out) {
+  std::size_t at = 0;
+  for (; at + kBlockBytes <= raw.size(); at += kBlockBytes) {
+    AddBlock<kElementSize>(raw.data() + at, base.data() + at, at / kElementSize, out);
+  }
+  if (at == raw.size()) return;
+  std::array<std::byte, kBlockBytes> last_raw{};
+  std::array<std::byte, kBlockBytes> last_base{};
+  std::ranges::copy(raw.subspan(at), last_raw.begin());
+  std::ranges::copy(base.subspan(at), last_base.begin());
+  AddBlock<kElementSize>(last_raw.data(), last_base.data(), at / kElementSize, out);
+}
+
+void ScanWide(std::uint32_t element_size, ByteSpan raw, ByteSpan base, ListWriter& out) {
+  for (std::size_t at = 0; at < raw.size(); at += element_size) {
+    if (std::memcmp(raw.data() + at, base.data() + at, element_size) == 0) continue;
+    out.Add(at / element_size, raw.data() + at, base.data() + at, element_size);
+  }
+}
+
+void ScanAny(std::uint32_t element_size, ByteSpan raw, ByteSpan base, ListWriter& out) {
+  switch (element_size) {
+    case 1:
+      return Scan<1>(raw, base, out);
+    case 2:
+      return Scan<2>(raw, base, out);
+    case 4:
+      return Scan<4>(raw, base, out);
+    case 8:
+      return Scan<8>(raw, base, out);
+    default:
+      return ScanWide(element_size, raw, base, out);
+  }
+}
+
+template <typename... Parts>
+Status Broken(const Parts&... parts) {
+  return RuleError(Code::kCorrupt, "R-DLT-07", parts...);
+}
+
+// A list whose sizes were checked.
+struct ListView {
+  std::size_t entry_count;
+  ByteSpan gaps;
+  const std::byte* changes;
+};
+
+Result<ListView> ParseList(std::uint32_t element_size, ByteSpan list, std::size_t elements) {
+  SEALPOINT_CHECK(list.size() >= kCountsSize);
+  const std::size_t entries = LoadLe<std::uint32_t>(list, 0);
+  const std::size_t gaps = LoadLe<std::uint32_t>(list, 4);
+  if (entries == 0 || entries > elements || gaps < entries ||
+      gaps > GapsSizeMax(entries, elements)) {
+    return Broken("change list has ", entries, " entries and ", gaps, " bytes of gaps for ",
+                  elements, " elements");
+  }
+  const std::size_t expected = kCountsSize + gaps + entries * element_size;
+  if (list.size() != expected) {
+    return Broken("change list has ", list.size(), " bytes, expected ", expected);
+  }
+  return ListView{.entry_count = entries,
+                  .gaps = list.subspan(kCountsSize, gaps),
+                  .changes = list.data() + kCountsSize + gaps};
+}
+
+// `change(entry, element)` makes one change.
+template <typename Change>
+Status ForEachEntry(const ListView& list, std::size_t elements, const Change& change) {
+  std::size_t element = 0;
+  std::size_t entry = 0;
+  for (const std::byte gap : list.gaps) {
+    element += std::to_integer<std::size_t>(gap);
+    if (gap == std::byte{kGapMax}) continue;
+    if (element >= elements || entry == list.entry_count) {
+      return Broken("entry ", entry, " of a change list is for element ", element, " of ",
+                    elements);
+    }
+    change(entry++, element++);
+  }
+  if (entry != list.entry_count || list.gaps.back() == std::byte{kGapMax}) {
+    return Broken("the gaps of a change list end after ", entry, " of ", list.entry_count,
+                  " entries");
+  }
+  return {};
+}
+
+template <std::size_t kElementSize>
+Status Apply(const ListView& list, MutableByteSpan bytes) {
+  return ForEachEntry(list, bytes.size() / kElementSize,
+                      [&](std::size_t entry, std::size_t element) {
+                        std::byte* const to = bytes.data() + element * kElementSize;
+                        for (std::size_t p = 0; p < kElementSize; ++p) {
+                          to[p] ^= list.changes[p * list.entry_count + entry];
+                        }
+                      });
+}
+
+Status ApplyWide(std::uint32_t element_size, const ListView& list, MutableByteSpan bytes) {
+  return ForEachEntry(list, bytes.size() / element_size,
+                      [&](std::size_t entry, std::size_t element) {
+                        std::byte* const to = bytes.data() + element * element_size;
+                        for (std::size_t p = 0; p < element_size; ++p) {
+                          to[p] ^= list.changes[p * list.entry_count + entry];
+                        }
+                      });
+}
+
+}  // namespace
+
+std::pair<std::uint64_t, std::uint64_t> ChangeListSizes(std::size_t raw_size_bytes,
+                                                        std::uint32_t element_size) {
+  const std::size_t elements = raw_size_bytes / element_size;
+  return {kCountsSize + 1 + element_size,
+          kCountsSize + GapsSizeMax(elements, elements) + raw_size_bytes};
+}
+
+std::size_t ChangeListScratchSize(std::size_t raw_size_bytes, std::uint32_t element_size) {
+  return ChangeListSizes(raw_size_bytes, element_size).second + raw_size_bytes;
+}
+
+ChangeList MakeChangeList(std::uint32_t element_size, ByteSpan raw, ByteSpan base,
+                          MutableByteSpan scratch) {
+  SEALPOINT_CHECK(raw.size() == base.size() &&
+                  scratch.size() >= ChangeListScratchSize(raw.size(), element_size));
+  const MutableByteSpan changes = scratch.last(raw.size());
+  ListWriter out(scratch.data() + kCountsSize, changes.data());
+  ScanAny(element_size, raw, base, out);
+  const std::size_t entries = out.entry_count();
+  if (entries == 0) return {};
+  StoreLe(scratch, 0, static_cast<std::uint32_t>(entries));
+  StoreLe(scratch, 4, static_cast<std::uint32_t>(out.gaps_size()));
+  const std::size_t gaps_end = kCountsSize + out.gaps_size();
+  const std::size_t changes_size = entries * element_size;
+  SplitBytes(element_size, changes.first(changes_size), scratch.subspan(gaps_end, changes_size));
+  return {.bytes = scratch.first(gaps_end + changes_size),
+          .gaps_end = gaps_end,
+          .entry_count = entries};
+}
+
+Status ApplyChangeList(std::uint32_t element_size, ByteSpan list, MutableByteSpan bytes) {
+  SEALPOINT_ASSIGN_OR_RETURN(const ListView view,
+                             ParseList(element_size, list, bytes.size() / element_size));
+  switch (element_size) {
+    case 1:
+      return Apply<1>(view, bytes);
+    case 2:
+      return Apply<2>(view, bytes);
+    case 4:
+      return Apply<4>(view, bytes);
+    default:
+      return ApplyWide(element_size, view, bytes);
+  }
+}
+
+}  // namespace sealpoint::internal::codec
