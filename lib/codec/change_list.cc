@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <span>
+#include <type_traits>
 
 #include "lib/base/endian.h"
 #include "lib/base/errors.h"
@@ -14,9 +14,10 @@
 namespace sealpoint::internal::codec {
 namespace {
 
-constexpr std::size_t kCountsSize = 8;  // of entries, and of bytes of gaps
-constexpr std::size_t kGapMax = 255;    // a byte of a gap with this value is followed by another
-constexpr std::size_t kBlockBytes = 64;
+constexpr std::size_t kCountsSize = 8;   // of entries, and of bytes of gaps
+constexpr std::size_t kGapMax = 255;     // a byte of a gap with this value is followed by another
+constexpr std::size_t kBlockBytes = 64;  // compared at once
+constexpr std::size_t kVisitBytes = 64 * 1024;  // stays in the cache
 constexpr std::size_t kWordBytes = sizeof(std::uint64_t);
 
 std::size_t GapsSizeMax(std::size_t entries, std::size_t elements) {
@@ -96,39 +97,43 @@ void AddBlock(const std::byte* raw, const std::byte* base, std::size_t first_ele
   }
 }
 
+// `first_byte`: position of the bytes in the chunk.
 template <std::size_t kElementSize>
-void Scan(ByteSpan raw, ByteSpan base, ListWriter& out) {
+void Scan(ByteSpan raw, ByteSpan base, std::size_t first_byte, ListWriter& out) {
   std::size_t at = 0;
   for (; at + kBlockBytes <= raw.size(); at += kBlockBytes) {
-    AddBlock<kElementSize>(raw.data() + at, base.data() + at, at / kElementSize, out);
+    AddBlock<kElementSize>(raw.data() + at, base.data() + at, (first_byte + at) / kElementSize,
+                           out);
   }
   if (at == raw.size()) return;
   std::array<std::byte, kBlockBytes> last_raw{};
   std::array<std::byte, kBlockBytes> last_base{};
   std::ranges::copy(raw.subspan(at), last_raw.begin());
   std::ranges::copy(base.subspan(at), last_base.begin());
-  AddBlock<kElementSize>(last_raw.data(), last_base.data(), at / kElementSize, out);
+  AddBlock<kElementSize>(last_raw.data(), last_base.data(), (first_byte + at) / kElementSize, out);
 }
 
-void ScanWide(std::uint32_t element_size, ByteSpan raw, ByteSpan base, ListWriter& out) {
+void ScanWide(std::uint32_t element_size, ByteSpan raw, ByteSpan base, std::size_t first_byte,
+              ListWriter& out) {
   for (std::size_t at = 0; at < raw.size(); at += element_size) {
     if (std::memcmp(raw.data() + at, base.data() + at, element_size) == 0) continue;
-    out.Add(at / element_size, raw.data() + at, base.data() + at, element_size);
+    out.Add((first_byte + at) / element_size, raw.data() + at, base.data() + at, element_size);
   }
 }
 
-void ScanAny(std::uint32_t element_size, ByteSpan raw, ByteSpan base, ListWriter& out) {
+void ScanAny(std::uint32_t element_size, ByteSpan raw, ByteSpan base, std::size_t first_byte,
+             ListWriter& out) {
   switch (element_size) {
     case 1:
-      return Scan<1>(raw, base, out);
+      return Scan<1>(raw, base, first_byte, out);
     case 2:
-      return Scan<2>(raw, base, out);
+      return Scan<2>(raw, base, first_byte, out);
     case 4:
-      return Scan<4>(raw, base, out);
+      return Scan<4>(raw, base, first_byte, out);
     case 8:
-      return Scan<8>(raw, base, out);
+      return Scan<8>(raw, base, first_byte, out);
     default:
-      return ScanWide(element_size, raw, base, out);
+      return ScanWide(element_size, raw, base, first_byte, out);
   }
 }
 
@@ -162,6 +167,33 @@ Result<ListView> ParseList(std::uint32_t element_size, ByteSpan list, std::size_
                   .changes = list.data() + kCountsSize + gaps};
 }
 
+// Passes the blocks of a chunk to a caller, in order, up to a position that grows.
+class BlockVisits {
+ public:
+  BlockVisits(ByteSpan bytes, const VisitBlock& visit)
+      : bytes_(bytes), visit_(visit), next_end_(std::min(kVisitBytes, bytes.size())) {}
+
+  // The bytes before `position` do not change any more.
+  void ReachTo(std::size_t position) {
+    while (position >= next_end_ && begin_ < next_end_) Visit();
+  }
+  void Finish() {
+    while (begin_ < bytes_.size()) Visit();
+  }
+
+ private:
+  void Visit() {
+    if (visit_) visit_(bytes_.subspan(begin_, next_end_ - begin_));
+    begin_ = next_end_;
+    next_end_ = std::min(begin_ + kVisitBytes, bytes_.size());
+  }
+
+  const ByteSpan bytes_;
+  const VisitBlock& visit_;
+  std::size_t begin_ = 0;
+  std::size_t next_end_;
+};
+
 // `change(entry, element)` makes one change.
 template <typename Change>
 Status ForEachEntry(const ListView& list, std::size_t elements, const Change& change) {
@@ -183,25 +215,32 @@ Status ForEachEntry(const ListView& list, std::size_t elements, const Change& ch
   return {};
 }
 
-template <std::size_t kElementSize>
-Status Apply(const ListView& list, MutableByteSpan bytes) {
-  return ForEachEntry(list, bytes.size() / kElementSize,
-                      [&](std::size_t entry, std::size_t element) {
-                        std::byte* const to = bytes.data() + element * kElementSize;
-                        for (std::size_t p = 0; p < kElementSize; ++p) {
-                          to[p] ^= list.changes[p * list.entry_count + entry];
-                        }
-                      });
-}
-
-Status ApplyWide(std::uint32_t element_size, const ListView& list, MutableByteSpan bytes) {
+// `element_size` is a constant where it is a common one, so that the loop over its bytes unrolls.
+template <typename ElementSize>
+Status Apply(ElementSize element_size, const ListView& list, MutableByteSpan bytes,
+             BlockVisits& visits) {
   return ForEachEntry(list, bytes.size() / element_size,
                       [&](std::size_t entry, std::size_t element) {
+                        visits.ReachTo(element * element_size);
                         std::byte* const to = bytes.data() + element * element_size;
                         for (std::size_t p = 0; p < element_size; ++p) {
                           to[p] ^= list.changes[p * list.entry_count + entry];
                         }
                       });
+}
+
+Status ApplyAny(std::uint32_t element_size, const ListView& list, MutableByteSpan bytes,
+                BlockVisits& visits) {
+  switch (element_size) {
+    case 1:
+      return Apply(std::integral_constant<std::size_t, 1>(), list, bytes, visits);
+    case 2:
+      return Apply(std::integral_constant<std::size_t, 2>(), list, bytes, visits);
+    case 4:
+      return Apply(std::integral_constant<std::size_t, 4>(), list, bytes, visits);
+    default:
+      return Apply(std::size_t{element_size}, list, bytes, visits);
+  }
 }
 
 }  // namespace
@@ -218,12 +257,16 @@ std::size_t ChangeListScratchSize(std::size_t raw_size_bytes, std::uint32_t elem
 }
 
 ChangeList MakeChangeList(std::uint32_t element_size, ByteSpan raw, ByteSpan base,
-                          MutableByteSpan scratch) {
+                          MutableByteSpan scratch, const VisitBlock& visit) {
   SEALPOINT_CHECK(raw.size() == base.size() &&
                   scratch.size() >= ChangeListScratchSize(raw.size(), element_size));
   const MutableByteSpan changes = scratch.last(raw.size());
   ListWriter out(scratch.data() + kCountsSize, changes.data());
-  ScanAny(element_size, raw, base, out);
+  for (std::size_t at = 0; at < raw.size(); at += kVisitBytes) {
+    const std::size_t size = std::min(kVisitBytes, raw.size() - at);
+    if (visit) visit(raw.subspan(at, size));
+    ScanAny(element_size, raw.subspan(at, size), base.subspan(at, size), at, out);
+  }
   const std::size_t entries = out.entry_count();
   if (entries == 0) return {};
   StoreLe(scratch, 0, static_cast<std::uint32_t>(entries));
@@ -236,19 +279,16 @@ ChangeList MakeChangeList(std::uint32_t element_size, ByteSpan raw, ByteSpan bas
           .entry_count = entries};
 }
 
-Status ApplyChangeList(std::uint32_t element_size, ByteSpan list, MutableByteSpan bytes) {
-  SEALPOINT_ASSIGN_OR_RETURN(const ListView view,
-                             ParseList(element_size, list, bytes.size() / element_size));
-  switch (element_size) {
-    case 1:
-      return Apply<1>(view, bytes);
-    case 2:
-      return Apply<2>(view, bytes);
-    case 4:
-      return Apply<4>(view, bytes);
-    default:
-      return ApplyWide(element_size, view, bytes);
+Status ApplyChangeList(std::uint32_t element_size, ByteSpan list, MutableByteSpan bytes,
+                       const VisitBlock& visit) {
+  BlockVisits visits(bytes, visit);
+  if (!list.empty()) {
+    SEALPOINT_ASSIGN_OR_RETURN(const ListView view,
+                               ParseList(element_size, list, bytes.size() / element_size));
+    SEALPOINT_RETURN_IF_ERROR(ApplyAny(element_size, view, bytes, visits));
   }
+  visits.Finish();
+  return {};
 }
 
 }  // namespace sealpoint::internal::codec

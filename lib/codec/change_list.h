@@ -2,9 +2,9 @@
 #ifndef SEALPOINT_LIB_CODEC_CHANGE_LIST_H_
 #define SEALPOINT_LIB_CODEC_CHANGE_LIST_H_
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <utility>
 
 #include "sealpoint/bytes.h"
@@ -23,6 +23,9 @@ std::pair<std::uint64_t, std::uint64_t> ChangeListSizes(std::size_t raw_size_byt
 // Memory in bytes that MakeChangeList needs.
 std::size_t ChangeListScratchSize(std::size_t raw_size_bytes, std::uint32_t element_size);
 
+// Called with blocks of a chunk, one after the other, while they are in the cache.
+using VisitBlock = std::function<void(ByteSpan block)>;
+
 // A list in the scratch memory of its maker.
 struct ChangeList {
   ByteSpan bytes{};          // empty: nothing changed
@@ -30,13 +33,15 @@ struct ChangeList {
   std::size_t entry_count = 0;
 };
 
-// Precondition: equal sizes of `raw` and `base`.
+// Precondition: equal sizes of `raw` and `base`. `visit` gets the blocks of `raw`.
 ChangeList MakeChangeList(std::uint32_t element_size, ByteSpan raw, ByteSpan base,
-                          MutableByteSpan scratch);
+                          MutableByteSpan scratch, const VisitBlock& visit);
 
-// Makes the changes in `bytes`, which holds the base bytes. Never writes beyond it; after an error
-// its content is unspecified. Errors: Corrupt (R-DLT-07).
-Status ApplyChangeList(std::uint32_t element_size, ByteSpan list, MutableByteSpan bytes);
+// Makes the changes in `bytes`, which holds the base bytes; `visit` gets its blocks once they are
+// changed. Never writes beyond it; after an error its content is unspecified. An empty list changes
+// nothing. Errors: Corrupt (R-DLT-07).
+Status ApplyChangeList(std::uint32_t element_size, ByteSpan list, MutableByteSpan bytes,
+                       const VisitBlock& visit);
 
 }  // namespace sealpoint::internal::codec
 

@@ -11,7 +11,6 @@
 
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
-#include "lib/codec/change_list.h"
 #include "lib/codec/frame_header.h"
 
 namespace sealpoint::internal::codec {
@@ -204,11 +203,12 @@ Result<bool> ChunkCodec::Contexts::AppendBlocks(ByteSpan part, ZSTD_EndDirective
 }
 
 Result<std::size_t> ChunkCodec::EncodeChanges(std::uint32_t element_size, ByteSpan raw,
-                                              ByteSpan base, MutableByteSpan out) {
+                                              ByteSpan base, MutableByteSpan out,
+                                              const VisitBlock& visit) {
   const MutableByteSpan scratch =
       contexts_->Scratch(ChangeListScratchSize(raw.size(), element_size));
   if (scratch.empty()) return NoMemory();
-  const ChangeList list = MakeChangeList(element_size, raw, base, scratch);
+  const ChangeList list = MakeChangeList(element_size, raw, base, scratch, visit);
   if (list.bytes.empty()) return 0;
   SEALPOINT_RETURN_IF_ERROR(contexts_->PrepareCompression(Codec::kByteSplitZstd, kPresetLevel));
   const std::size_t pledged =
@@ -227,16 +227,16 @@ Result<std::size_t> ChunkCodec::EncodeChanges(std::uint32_t element_size, ByteSp
   return stored.pos;
 }
 
-Status ChunkCodec::ApplyChanges(std::uint32_t element_size, ByteSpan stored,
-                                MutableByteSpan bytes) {
+Status ChunkCodec::ApplyChanges(std::uint32_t element_size, ByteSpan stored, MutableByteSpan bytes,
+                                const VisitBlock& visit) {
   SEALPOINT_CHECK(element_size >= 1);
-  if (stored.empty()) return {};
+  if (stored.empty()) return ApplyChangeList(element_size, {}, bytes, visit);
   SEALPOINT_ASSIGN_OR_RETURN(const std::size_t size,
                              CheckListFrame(stored, bytes.size(), element_size));
   const MutableByteSpan list = contexts_->Scratch(size);
   if (list.empty()) return NoMemory();
   SEALPOINT_RETURN_IF_ERROR(contexts_->Decompress(stored, list));
-  return ApplyChangeList(element_size, list, bytes);
+  return ApplyChangeList(element_size, list, bytes, visit);
 }
 
 Status ChunkCodec::Decode(Codec codec, std::uint32_t element_size, ByteSpan stored,

@@ -48,8 +48,7 @@ Status CheckStored(const transfer::PlanChunk& chunk, const Digest& found) {
   return DigestError("R-CHK-01", "stored chunk", found, chunk.stored_digest);
 }
 
-Status CheckRaw(const transfer::PlanChunk& chunk, ByteSpan raw) {
-  const Digest found = ComputeDigest(raw);
+Status CheckRaw(const transfer::PlanChunk& chunk, const Digest& found) {
   if (found == chunk.raw_digest) return {};
   return DigestError("R-CHK-02", "chunk", found, chunk.raw_digest);
 }
@@ -211,7 +210,7 @@ Result<ByteSpan> ChunkReader::Decode(const transfer::PlanChunk& chunk, ByteSpan 
     return ByteSpan(raw);
   }
   SEALPOINT_RETURN_IF_ERROR(decoder_.codec.Decode(chunk.codec, chunk.element_size, verified, raw));
-  SEALPOINT_RETURN_IF_ERROR(CheckRaw(chunk, raw));
+  SEALPOINT_RETURN_IF_ERROR(CheckRaw(chunk, ComputeDigest(raw)));
   return ByteSpan(raw);
 }
 
@@ -223,8 +222,12 @@ Status ChunkReader::DecodeChanges(const transfer::PlanChunk& chunk, ByteSpan ver
     SEALPOINT_RETURN_IF_ERROR(
         source_.base->ReadAsBase(changed.tensor, changed.region, *decoder_.below, raw));
   }
-  SEALPOINT_RETURN_IF_ERROR(decoder_.codec.ApplyChanges(chunk.element_size, verified, raw));
-  return CheckRaw(chunk, raw);
+  digest::Hasher& hasher = decoder_.hasher;
+  const Status applied = decoder_.codec.ApplyChanges(chunk.element_size, verified, raw,
+                                                     [&](ByteSpan block) { hasher.Update(block); });
+  const Digest found = hasher.Finish();
+  SEALPOINT_RETURN_IF_ERROR(applied);
+  return CheckRaw(chunk, found);
 }
 
 MutableByteSpan ChunkReader::HeldBase(const transfer::PlanChunk& chunk) const {

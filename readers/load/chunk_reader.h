@@ -24,8 +24,9 @@ class CheckpointImpl;
 // Memory for decoding chunks, kept from chunk to chunk. `below` is for chunks of the base.
 struct ChunkDecoder {
   codec::ChunkCodec codec;
-  Bytes decoded;
-  std::unique_ptr<ChunkDecoder> below;
+  digest::Hasher hasher{};
+  Bytes decoded{};
+  std::unique_ptr<ChunkDecoder> below{};
 };
 
 // State shared by the readers of one plan.

@@ -125,8 +125,8 @@ TEST(Changes, EveryBrokenListIsCorrupt) {
 }
 
 TEST(Changes, AFrameOfAnotherSizeIsRefusedBeforeMemoryIsTaken) {
-  // A frame of 1 GiB of zeros has few bytes.
-  Bytes huge(1 << 30);
+  // A frame of 64 MiB of zeros has few bytes.
+  Bytes huge(1 << 26);
   const Bytes frame = Frame(huge);
   huge = {};
   Bytes bytes(frame.size() + 600);
