@@ -21,9 +21,11 @@ AttemptId SomeAttempt() {
   return attempt;
 }
 
-Result<Metadata> Decode(const std::optional<BaseRef>& base, std::uint64_t incompat) {
+Result<Metadata> Decode(const std::optional<BaseRef>& base, std::uint64_t incompat,
+                        bool announces_unknown = false) {
   const auto index = std::make_shared<const Bytes>(EncodeIndex({}, {.base = base}, {}).value());
-  return Metadata::Decode(MetadataKind::kIndex, index, *index, {}, {.incompat = incompat});
+  return Metadata::Decode(MetadataKind::kIndex, index, *index, {},
+                          {.unknown = announces_unknown, .incompat = incompat});
 }
 
 TEST(BaseRules, ABaseIsRead) {
@@ -43,6 +45,7 @@ TEST(BaseRules, TheBitAndTheFieldComeTogether) {
   const Status unknown = Decode(base, 0).status();
   EXPECT_EQ(unknown.code(), Code::kUnsupported);
   EXPECT_EQ(unknown.place().rule, "R-IDX-03");
+  EXPECT_EQ(Decode(base, 0, /*announces_unknown=*/true).value().base(), std::nullopt);
 }
 
 TEST(BaseRules, DepthIsBounded) {

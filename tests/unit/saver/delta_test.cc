@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -287,6 +288,59 @@ TEST(Delta, AnotherBaseIsCorrupt) {
     ASSERT_EQ(std::rename(saved[0].directory.c_str(), job.path("elsewhere").c_str()), 0);
     ASSERT_EQ(std::rename(other.directory.c_str(), saved[0].directory.c_str()), 0);
     ExpectUnusable(job, saved[1].directory, Code::kCorrupt, "R-DLT-04");
+  });
+}
+
+// An attempt is one checkpoint, unless somebody says otherwise: the digest of the index decides.
+TEST(Delta, ABaseOfTheSameAttemptIsStillAnother) {
+  WithRanks(1, [](Communicator& comm) {
+    DeltaJob job(comm);
+    const std::vector<CommitInfo> saved = job.PublishChain(1);
+    ASSERT_EQ(std::rename(saved[0].directory.c_str(), job.path("elsewhere").c_str()), 0);
+    ASSERT_TRUE(job.posix->CreateDirectories(saved[0].directory).ok());
+    const auto writer = BlobWriter::Create(*job.engine, saved[0].directory).value();
+    const Bytes bytes(8);
+    ASSERT_TRUE(writer->Add(ByteTensor("fixed", 8), Slice(0, 8), MemoryView::Host(bytes)).ok());
+    const auto summaries = writer->Finish().value();
+    ASSERT_TRUE(Commit(*job.posix, saved[0].directory,
+                       {.attempt = saved[0].attempt, .step = saved[0].step}, summaries)
+                    .ok());
+    ExpectUnusable(job, saved[1].directory, Code::kCorrupt, "R-DLT-04");
+  });
+}
+
+// Blobs that may have changes belong to a checkpoint with a base, and to no other.
+TEST(Delta, ItsBlobsAreNotTakenByOtherCheckpoints) {
+  WithRanks(1, [](Communicator& comm) {
+    DeltaJob job(comm, {.frozen_groups = {"still"}});
+    Declaration declaration;
+    TensorSpec tensor = ByteTensor("w", 100000);
+    tensor.group = "still";
+    declaration.Add({.tensor = tensor}).value();
+    Bytes bytes = NoiseBytes(3, 100000);
+    const auto publish = [&](std::uint64_t step, const std::optional<std::string>& base) {
+      Sources sources(declaration);
+      EXPECT_TRUE(sources.Bind("w", MemoryView::Host(bytes)).ok());
+      SaveOptions options{.step = step};
+      if (base) options.base = SaveBase{*base, &sources};
+      return job.saver->Save(SaveTarget::InSeries(job.path("series")), options, sources).value();
+    };
+    const CommitInfo full = publish(1, {});
+    bytes[5] ^= std::byte{1};  // so that nothing is linked to the delta
+    const CommitInfo delta = publish(2, full.directory);
+    const CommitInfo next = publish(3, {});
+    EXPECT_EQ(next.reused_blob_count, 0U);
+    EXPECT_EQ(LoadWhole(*OpenFrom(job.posix, next.directory), "w"), bytes);
+    const auto ids = ListBlobs(*job.posix, delta.directory).value();
+    const std::vector<BlobSummary> summaries = {
+        ReadSummary(*job.posix, delta.directory, ids.front()).value()};
+    const std::string linked = job.path("linked");
+    ASSERT_EQ(::mkdir(linked.c_str(), 0700), 0);
+    const std::string name = "/" + ids.front().ToHex() + ".blob";
+    ASSERT_EQ(::link((delta.directory + name).c_str(), (linked + name).c_str()), 0);
+    const Status status = Commit(*job.posix, linked, {.reuses_blobs = true}, summaries).status();
+    EXPECT_EQ(status.code(), Code::kInvalidArgument);
+    EXPECT_THAT(status.message(), HasSubstr("has no base"));
   });
 }
 
