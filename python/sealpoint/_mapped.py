@@ -48,10 +48,14 @@ def arrays_of(mapped: _sealpoint.MappedTensor, dtype_name: str, itemsize: int, s
     """Returns a read-only array for each shard. ``shapes`` lists the shapes of the arrays."""
     arrays: list[Any] = []
     for (address, size), shape in zip(mapped.shards, shapes, strict=True):
-        flat = numpy().asarray(_Memory(mapped, address, size))
-        dtype = numpy_dtype(dtype_name)
-        arrays.append(flat.reshape(*shape, itemsize) if dtype is None else with_dlpack(flat.view(dtype).reshape(shape)))
+        arrays.append(array_of(numpy().asarray(_Memory(mapped, address, size)), dtype_name, itemsize, shape))
     return arrays
+
+
+def array_of(flat: Any, dtype_name: str, itemsize: int, shape: tuple[int, ...]) -> Any:
+    """Returns an array over bytes. If neither numpy nor ml_dtypes has the dtype, the array is of bytes, with one more axis."""
+    dtype = numpy_dtype(dtype_name)
+    return flat.reshape(*shape, itemsize) if dtype is None else with_dlpack(flat.view(dtype).reshape(shape))
 
 
 class HostCopy:

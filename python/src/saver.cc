@@ -105,6 +105,20 @@ class RankState {
     static_cast<void>(Bind());
   }
 
+  // The same declaration and objects in other memory, which may have another form: a view per slot,
+  // none for a slot without memory.
+  std::unique_ptr<RankState> InMemory(std::vector<std::optional<MutableMemoryView>> views) const {
+    if (views.size() != views_.size()) {
+      throw StatusError(Status(Code::kInvalidArgument, "expected one view per slot"));
+    }
+    std::unique_ptr<RankState> other(new RankState(declaration_, std::move(views), objects_));
+    for (std::size_t slot = 0; slot < views_.size(); ++slot) {
+      if (views_[slot] && other->views_[slot]) other->views_[slot]->dtype = views_[slot]->dtype;
+    }
+    static_cast<void>(other->Bind());
+    return other;
+  }
+
   std::string DeclarationDigest() const { return declaration_.ComputeDigest().ToHex(); }
 
   // Needs the GIL. Valid until this state changes.
@@ -121,6 +135,12 @@ class RankState {
   }
 
  private:
+  RankState(Declaration declaration, std::vector<std::optional<MutableMemoryView>> views,
+            std::vector<nb::bytes> objects)
+      : declaration_(std::move(declaration)),
+        views_(std::move(views)),
+        objects_(std::move(objects)) {}
+
   Declaration declaration_;
   std::optional<Sources> sources_;  // absent after a change
   std::vector<std::optional<MutableMemoryView>> views_;
@@ -336,6 +356,9 @@ void BindRankState(nb::module_& m) {
       .def("replace_object", &RankState::ReplaceObject, nb::arg("name"), nb::arg("bytes"))
       .def("addresses", &RankState::Addresses, "Address of each slot, in 8 bytes.")
       .def("rebind", &RankState::Rebind, nb::arg("addresses"), "Replaces the address of each slot.")
+      .def("in_memory", &RankState::InMemory, nb::arg("views"),
+           nb::sig("def in_memory(self, views: list[MemoryView | None]) -> RankState"),
+           "The same declaration and objects in other memory: a view per slot, or None.")
       .def("declaration_digest", &RankState::DeclarationDigest,
            "Digest of the declaration (names, dtypes, shapes, regions), 32 hexadecimal digits.");
 }

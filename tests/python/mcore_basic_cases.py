@@ -275,3 +275,21 @@ def case_files_of_megatron_in_an_object_store(job, at):
 def alone_docstrings(place):
     """That of bucket_layout has an optimizer in mcore_cases.py."""
     docstring_examples.run(sealpoint.megatron, place, left_out=["bucket_layout"])
+
+
+def case_weights_are_published(job):
+    """On another mesh with other numbers, the tensors are those that a load gives."""
+    from sealpoint.weights import Follower, Publisher
+
+    publisher = Publisher(job.path("weights"))
+    for version, (tp, dp) in enumerate([(2, 2), (2, 2), (1, 4)]):
+        dist.barrier()
+        found = publisher.publish(state(job.rank, tp, dp), version)
+        assert job.all_agree((found.base, found.attempt)) and (found.base is None or version == 1)
+        if job.rank == 0:
+            with Follower(job.path("weights"), host_folder=job.path("host")) as follower:
+                assert follower.update().version == version and follower.verify() > 8
+                tensors = follower.torch_tensors()
+                assert torch.equal(tensors["decoder.w"], numbers(6, 4))
+                assert torch.equal(tensors["decoder.layers.w"], numbers(2, 4, 4, base=1000))
+                assert torch.equal(tensors["decoder.gated"], numbers(8, 2)) and torch.equal(tensors["b"], numbers(8).bfloat16())

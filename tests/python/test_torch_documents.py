@@ -36,6 +36,15 @@ def test_the_page_about_fingerprints(tmp_path, monkeypatch):
     assert set(names["held"]) == {"model.weight", "model.bias"}
 
 
+def test_the_page_about_weights(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in blocks_of("docs/guides/weights.md"):
+        exec(compile(block, "docs/guides/weights.md", "exec"), names)
+    assert names["update"].version == 3 and names["newest"] == [None]
+    names["follower"].close()
+
+
 def losses_of(program, folder, seed):
     """Of a process, whose first weights follow from the seed."""
     folder.mkdir(exist_ok=True)

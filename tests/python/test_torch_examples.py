@@ -31,3 +31,23 @@ def test_a_training_goes_on_in_another_layout(tmp_path):
     assert newest in (10, 20), resumed.stdout
     assert list(after) == [str(step) for step in range(newest, 31, 10)]
     assert after[str(newest)] == before[str(newest)]
+
+
+def test_an_engine_follows_a_trainer(tmp_path):
+    """With the same output at each version."""
+    folder = pathlib.Path(os.environ["SEALPOINT_SOURCE_DIR"], "examples/weights")
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
+    arguments = [tmp_path / "weights", "--versions", "20"]
+    programs = [
+        subprocess.Popen([*torchrun, str(count), folder / name, *arguments], env=dict(os.environ, OMP_NUM_THREADS="1"),
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for count, name in ((4, "trainer.py"), (2, "engine.py"))
+    ]  # fmt: skip
+    try:
+        said = [program.communicate(timeout=200) for program in programs]
+    finally:
+        for program in programs:
+            program.kill()
+    assert [program.returncode for program in programs] == [0, 0], said
+    outputs = [re.findall(r"^version +(\d+)  output ([0-9a-f]{16})", output, re.M) for output, _ in said]
+    assert outputs[0] == outputs[1] and len(dict(outputs[0])) == 20 == len({output for _, output in outputs[0]})

@@ -6,7 +6,7 @@ from __future__ import annotations
 import fnmatch
 import hashlib
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from sealpoint import _sealpoint
 from sealpoint._arguments import Path, provenance_of
@@ -62,10 +62,15 @@ def _request(
     )
 
 
-def save(session: Session, held: Held, path: Path, options: SaveOptions) -> _sealpoint.CommitInfo:
+# The base of a delta: its directory, and its bytes in host memory, of the same declaration as what is saved.
+Base = tuple[str, _sealpoint.RankState]
+
+
+def save(session: Session, held: Held, path: Path, options: SaveOptions, base: Base | None = None) -> _sealpoint.CommitInfo:
     """Saves within a collective call that has begun. Collective. Uses the memory of ``held`` until this function returns."""
     saver = session.saver(options)
-    info = saver.save(*_request(held, path, options))
+    of_delta: dict[str, Any] = {} if base is None else {"base": base}
+    info = saver.save(*_request(held, path, options), **of_delta)
     if _staged(options) is not None:
         watch(saver)
     return info

@@ -47,7 +47,7 @@ class ShardedState(Gathered):
     replicas.
     """
 
-    def __init__(self, state: Any, rank: int, size: int, options: Options, names: FirstNames) -> None:
+    def __init__(self, state: Any, rank: int, size: int, options: Options | SaveOptions, names: FirstNames) -> None:
         super().__init__(names)
         encoder = _tree.Encoder(_shards.is_tensor, self._add_tensor, rank, size, options.allow_pickle)
         self._placed: set[Any] = set()

@@ -24,11 +24,9 @@ from sealpoint._arguments import Provenance, path_of
 from sealpoint._checkpoint import Path
 from sealpoint._errors import (
     CancelledError,
-    CommError,
     Error,
     InvalidArgumentError,
     NotFoundError,
-    TimeoutError,
     UnsupportedError,
 )
 from sealpoint._keywords import names_of, refuse_unknown
@@ -344,8 +342,7 @@ class Checkpointer:
             self._note(error)
 
     def _note(self, error: Error) -> None:
-        if error.unknown_outcome or isinstance(error, (TimeoutError, CommError, CancelledError)):
-            self._lineage.forget()
+        self._lineage.note_error(error)
         if self._on_error == "raise":
             raise error
         _log.warning("%s failed, and training continues without it: %s", self._saving, error)

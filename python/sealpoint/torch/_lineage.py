@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from sealpoint import _sealpoint
 from sealpoint._checkpoint import open_own
-from sealpoint._errors import AlreadyExistsError, Error
+from sealpoint._errors import AlreadyExistsError, CancelledError, CommError, Error, TimeoutError
 from sealpoint._series import Series
 
 HOST, PID = "job.host", "job.pid"  # entries of the provenance
@@ -44,9 +44,10 @@ class Lineage:
     def note(self, info: _sealpoint.CommitInfo) -> None:
         self._own.add(info.attempt)
 
-    def forget(self) -> None:
-        """Called after a save that may have an unknown outcome."""
-        self._is_known = False
+    def note_error(self, error: Error) -> None:
+        """Called after a save that failed. If its outcome may be unknown, the next save is not checked."""
+        if error.unknown_outcome or isinstance(error, (TimeoutError, CommError, CancelledError)):
+            self._is_known = False
 
     def check(self, directory: str) -> None:
         """Called before a save.

@@ -23,7 +23,8 @@ from sealpoint.torch._state import Gathered, collect
 Gather = Callable[[Call], Gathered]
 
 
-def _session(options: SaveOptions, purpose: str = "") -> Session:
+def session_for(options: SaveOptions, purpose: str = "") -> Session:
+    """Returns the session of a save. Raises InvalidArgumentError if the job has other ranks, of which torch does not know."""
     if options.no_dist is not True:
         check_is_not_one_of_many(options.process_group)
     return session_of(options.process_group, purpose=purpose, is_alone=options.no_dist is True)
@@ -31,14 +32,14 @@ def _session(options: SaveOptions, purpose: str = "") -> Session:
 
 def save_gathered(gather: Gather, path: Path, options: SaveOptions, purpose: str = "") -> _sealpoint.CommitInfo:
     """Saves the state that gather() returns on each rank (see ``gather_agreed``)."""
-    session = _session(options, purpose)
+    session = session_for(options, purpose)
     with checked_call(session, "save", path, options) as call:
         return saves.save(session, gather(call), path, options)
 
 
 def save_gathered_async(gather: Gather, path: Path, options: SaveOptions) -> SaveFuture:
     """Saves as ``save_gathered`` does, in the background."""
-    session = _session(options)
+    session = session_for(options)
     with checked_call(session, "save_async", path, options) as call:
         return saves.save_async(session, gather(call), path, options, call.text)
 

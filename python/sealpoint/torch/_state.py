@@ -97,7 +97,7 @@ class Gathered:
     def __init__(self, names: FirstNames) -> None:
         self.names = names
         self.slots: list[_shards.Slot] = []
-        self.kept: list[torch.Tensor] = []  # memory of the slots
+        self.kept: list[torch.Tensor] = []  # memory of the slots that are not empty
         self.notes = Notes({}, is_by_name=False)
         self.meshes: _meshes.Meshes = {}  # used only with compare_replicas=False
         self.of_first_rank: set[str] = set()  # tensors that only the first rank with the tensor stores
@@ -168,6 +168,7 @@ class Collected(Gathered):
         slots = _shards.plain_slots(self._plain_names, self._plain_tensors)
         if slots is not None:
             self.slots += slots
+            self.kept += self._plain_tensors
             return
         for name, tensor in zip(self._plain_names, self._plain_tensors, strict=True):
             self.slots.extend(_shards.source_slots(tensor, name, self.kept.append))

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What four ranks of a trainer publish, and followers take; run by test_weights_torch.py."""
+
+import contextlib
+import os
+
+import ranks
+import sealpoint
+import sealpoint.torch as sp
+import torch
+import torch.distributed as dist
+from sealpoint import fingerprint
+from sealpoint.weights import Follower, Publisher, publish
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import Shard, distribute_tensor
+from torch_states import MODES, Model, Training, parallel, whole
+
+HAS_DELTAS = hasattr(sealpoint.Checkpoint, "base")
+
+
+def is_base(found, version):
+    return found.base == (version if HAS_DELTAS else None)
+
+
+@contextlib.contextmanager
+def follower_on_first(job, place):
+    """One process follows; the other ranks wait."""
+    if job.rank > 0:
+        yield None
+    else:
+        with Follower(place, host_folder=job.path("host")) as follower:
+            yield follower
+
+
+def check(job, follower, state, version):
+    """The follower gets exactly the weights of the trainer."""
+    expected = {name: whole(tensor) for name, tensor in state.items()}
+    computed = sp.fingerprints(state)
+    if job.rank == 0:
+        update = follower.update(version)
+        found = follower.torch_tensors()
+        assert found.keys() == expected.keys()
+        for name, tensor in expected.items():
+            assert found[name].dtype == tensor.dtype and torch.equal(found[name], tensor), name
+        assert follower.verify() == len(expected)
+        assert fingerprint.differences(follower.fingerprints(), computed) == []
+        return update
+    return None
+
+
+def case_each_layout_is_published(job, at):
+    for mode in MODES:
+        training = Training(mode, job.size, seed=3)
+        publisher = Publisher(at(mode), full_every=3)
+        with follower_on_first(job, at(mode)) as follower:
+            for version in range(1, 6):
+                training.step()
+                state = training.model.state_dict()
+                found = publisher.publish(state, version)
+                assert job.all_agree((found.version, found.attempt, found.base, found.bytes_written))[0] == version
+                check(job, follower, state, version)
+
+
+def case_two_publishers(job):
+    state = {"w": distribute_tensor(torch.arange(12.0), init_device_mesh("cpu", (job.size,)), [Shard(0)])}
+    first, second = (Publisher(job.path("p")) for _ in range(2))
+    first.publish(state, 1)
+    assert second.publish(state, 2).base is None, "one that begins publishes a full version"
+    error = job.raises(sealpoint.AlreadyExistsError, lambda: first.publish(state, 2))
+    assert "another job saved step 2" in str(error)
+    dist.barrier()
+    assert [entry.step for entry in sealpoint.Series(job.path("p")).list()] == [2, 1]
+    assert is_base(second.publish(state, 3), 2)
+
+
+def case_a_publisher_is_restarted(job):
+    mesh = init_device_mesh("cpu", (job.size,))
+    with follower_on_first(job, job.path("p")) as follower:
+        for start in (0, 3):
+            publisher = Publisher(job.path("p"), keep=3)
+            for version in range(start, start + 3):
+                state = {"w": distribute_tensor(torch.full((9, 3), float(version)), mesh, [Shard(0)])}
+                found = publisher.publish(state, version)
+                assert found.base is None if version == start else is_base(found, version - 1)
+                check(job, follower, state, version)
+    dist.barrier()
+    entries = sealpoint.Series(job.path("p")).list()
+    assert [entry.sequence for entry in entries][:3] == [6, 5, 4]
+
+
+def case_other_tensors_make_a_full_version(job):
+    mesh = init_device_mesh("cpu", (job.size,))
+    sharded = distribute_tensor(torch.ones(8, 4), mesh, [Shard(0)])
+    states = [{"w": sharded}, {"w": sharded}, {"w": sharded, "v": torch.ones(3)}, {"w": distribute_tensor(torch.ones(8, 4), mesh,
+              [Shard(1)]), "v": torch.ones(3)}, {"w": sharded.to(torch.bfloat16), "e": torch.zeros(0, 2), "t": torch.ones(4, 6).t(),
+              "c": torch.ones(2, dtype=torch.complex64).conj()}]  # fmt: skip
+    publisher = Publisher(job.path("p"), full_every=10)
+    with follower_on_first(job, job.path("p")) as follower:
+        for version, state in enumerate([*states, states[-1]]):
+            found = publisher.publish(state, version)
+            assert is_base(found, version - 1) if version in (1, 5) else found.base is None, version
+            check(job, follower, state, version)
+
+
+def case_a_failed_version_does_not_exist(job):
+    """And the next is full."""
+    mesh = init_device_mesh("cpu", (job.size,))
+    good = {"w": distribute_tensor(torch.ones(8, 4), mesh, [Shard(0)])}
+    publisher = Publisher(job.path("p"), compare_replicas=True)
+    publisher.publish(good, 1)
+    bad = {**good, "r": torch.full((2,), float(job.rank))}
+    error = job.raises(sealpoint.InvalidArgumentError, lambda: publisher.publish(bad, 2))
+    assert "r" in str(error)
+    dist.barrier()
+    assert [e.step for e in sealpoint.Series(job.path("p")).list() if e.verdict == "committed"] == [1]
+    assert publisher.publish(good, 3).base is None and is_base(publisher.publish(good, 4), 3)
+    job.raises(sealpoint.InvalidArgumentError, lambda: publisher.publish(good, -1))
+    count = 66 if job.rank == 1 else 10
+    job.raises(sealpoint.InvalidArgumentError, lambda: Publisher(job.path("p"), full_every=count).publish(good, 9))
+
+
+def case_the_base_is_gone(job):
+    state = {"w": torch.ones(4, 4)}
+    publisher = Publisher(job.path("p"))
+    publisher.publish(state, 1)
+    if job.rank == 0:
+        sealpoint._sealpoint.remove_path(str(job.path("p")))
+    dist.barrier()
+    assert publisher.publish(state, 2).base is None
+    with follower_on_first(job, job.path("p")) as follower:
+        check(job, follower, state, 2)
+
+
+def case_buffers_of_the_first_rank(job):
+    """What DistributedDataParallel lets differ is that of the first rank."""
+    model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.BatchNorm1d(3))
+    state = {"model": torch.nn.parallel.DistributedDataParallel(model)}
+    publisher = Publisher(job.path("p"))
+    for version in (1, 2):
+        model[1].running_mean.fill_(job.rank + version)
+        found = publisher.publish(state, version)
+        assert version == 1 or is_base(found, 1)
+    if job.rank == 0:
+        with Follower(job.path("p"), host_folder=job.path("host")) as follower:
+            follower.update()
+            (name,) = (name for name in follower.tensors() if name.endswith("running_mean"))
+            assert follower.tensors()[name].tolist() == [2.0] * 3
+
+
+def case_old_versions_are_deleted(job):
+    state = {"w": torch.ones(4, 4)}
+    for version in range(8):
+        publish(state, job.path("p"), version, full_every=3, keep=2)
+    dist.barrier()
+    left = [entry.step for entry in sealpoint.Series(job.path("p")).list()]
+    assert left[:2] == [7, 6] and len(left) <= 2 + 2
+    with follower_on_first(job, job.path("p")) as follower:
+        check(job, follower, state, 7)
+
+
+def alone_without_ranks(folder):
+    job = ranks.Job(0, 1, folder)
+    model = parallel(Model(), "plain", 1).to(torch.bfloat16)
+    with Follower(job.path("p"), host_folder=job.path("host")) as follower:
+        for version in range(5):
+            with torch.no_grad():
+                for parameter in model.parameters():
+                    parameter.mul_(1.01)
+            found = publish(model.state_dict(), job.path("p"), version, full_every=3)
+            assert found.bytes_total > 0 and os.path.isdir(found.directory)
+            check(job, follower, model.state_dict(), version)
+    for options in ({"full_every": 0}, {"keep": 1}, {"codec": "lz4"}):
+        try:
+            Publisher(job.path("p"), **options)
+        except sealpoint.InvalidArgumentError:
+            continue
+        raise AssertionError(options)
+    try:
+        Publisher(job.path("p"), staged="x")
+    except TypeError as error:
+        assert "no option 'staged'" in str(error)
