@@ -6,6 +6,10 @@
 #include <cstring>
 #include <type_traits>
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 #include "lib/base/endian.h"
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
@@ -60,20 +64,77 @@ class ListWriter {
   std::size_t entry_count_ = 0;
 };
 
-// The elements of a word that are not zero. The first element of a word is its least significant
-// part: files and processors are little-endian.
+#if defined(__SSE2__)
+__m128i Load(const std::byte* at) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at)); }
+
+// Bytes of 255 where elements of 1, 2 or 4 bytes are equal.
 template <std::size_t kElementSize>
-void AddWord(std::uint64_t word, std::size_t first_element, ListWriter& out) {
-  static_assert(std::endian::native == std::endian::little);
-  if constexpr (kElementSize == kWordBytes) {
-    out.Add<kElementSize>(first_element, word);
+__m128i EqualElements(const std::byte* raw, const std::byte* base) {
+  if constexpr (kElementSize == 1) return _mm_cmpeq_epi8(Load(raw), Load(base));
+  if constexpr (kElementSize == 2) return _mm_cmpeq_epi16(Load(raw), Load(base));
+  return _mm_cmpeq_epi32(Load(raw), Load(base));
+}
+
+// A bit for each element of a block, lowest first: set if the two differ.
+template <std::size_t kElementSize>
+std::uint64_t DifferingElements(const std::byte* raw, const std::byte* base) {
+  std::array<__m128i, 4> equal;
+  for (std::size_t i = 0; i < equal.size(); ++i) {
+    equal[i] = EqualElements<kElementSize>(raw + 16 * i, base + 16 * i);
+  }
+  const auto bits = [](__m128i bytes) {
+    return std::uint64_t{static_cast<std::uint16_t>(_mm_movemask_epi8(bytes))};
+  };
+  if constexpr (kElementSize == 1) {
+    return ~(bits(equal[0]) | bits(equal[1]) << 16 | bits(equal[2]) << 32 | bits(equal[3]) << 48);
+  } else if constexpr (kElementSize == 2) {
+    const std::uint64_t low = bits(_mm_packs_epi16(equal[0], equal[1]));
+    return ~(low | bits(_mm_packs_epi16(equal[2], equal[3])) << 16) & 0xffffffff;
   } else {
-    constexpr unsigned kBits = 8 * kElementSize;
-    constexpr std::uint64_t kMask = (std::uint64_t{1} << kBits) - 1;
-    while (word != 0) {
-      const unsigned element = static_cast<unsigned>(std::countr_zero(word)) / kBits;
-      out.Add<kElementSize>(first_element + element, word >> (element * kBits) & kMask);
-      word &= ~(kMask << (element * kBits));
+    return ~bits(_mm_packs_epi16(_mm_packs_epi32(equal[0], equal[1]),
+                                 _mm_packs_epi32(equal[2], equal[3]))) &
+           0xffff;
+  }
+}
+
+template <std::size_t kElementSize>
+constexpr bool kHasMasks = kElementSize <= 4;
+#else
+template <std::size_t kElementSize>
+std::uint64_t DifferingElements(const std::byte* raw, const std::byte* base);
+template <std::size_t kElementSize>
+constexpr bool kHasMasks = false;
+#endif
+
+template <std::size_t kElementSize>
+std::uint64_t LoadElement(const std::byte* at) {
+  static_assert(std::endian::native == std::endian::little);
+  std::uint64_t element = 0;
+  std::memcpy(&element, at, kElementSize);
+  return element;
+}
+
+template <std::size_t kElementSize>
+void AddElement(const std::byte* raw, const std::byte* base, std::size_t number,
+                std::size_t first_element, ListWriter& out) {
+  const std::size_t at = number * kElementSize;
+  out.Add<kElementSize>(first_element + number,
+                        LoadElement<kElementSize>(raw + at) ^ LoadElement<kElementSize>(base + at));
+}
+
+// Without masks: the words that differ, and the elements of them.
+template <std::size_t kElementSize>
+void AddWords(const std::byte* raw, const std::byte* base, std::size_t first_element,
+              ListWriter& out) {
+  constexpr std::size_t kElements = kWordBytes / kElementSize;
+  for (std::size_t word = 0; word < kBlockBytes / kWordBytes; ++word) {
+    const std::size_t at = word * kWordBytes;
+    if (LoadElement<kWordBytes>(raw + at) == LoadElement<kWordBytes>(base + at)) continue;
+    for (std::size_t i = word * kElements; i < (word + 1) * kElements; ++i) {
+      const std::size_t begin = i * kElementSize;
+      if (LoadElement<kElementSize>(raw + begin) == LoadElement<kElementSize>(base + begin))
+        continue;
+      AddElement<kElementSize>(raw, base, i, first_element, out);
     }
   }
 }
@@ -81,19 +142,14 @@ void AddWord(std::uint64_t word, std::size_t first_element, ListWriter& out) {
 template <std::size_t kElementSize>
 void AddBlock(const std::byte* raw, const std::byte* base, std::size_t first_element,
               ListWriter& out) {
-  std::array<std::uint64_t, kBlockBytes / kWordBytes> words;
-  std::array<std::uint64_t, kBlockBytes / kWordBytes> other;
-  std::memcpy(words.data(), raw, kBlockBytes);
-  std::memcpy(other.data(), base, kBlockBytes);
-  std::uint64_t any = 0;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    words[i] ^= other[i];
-    any |= words[i];
-  }
-  if (any == 0) return;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    if (words[i] == 0) continue;
-    AddWord<kElementSize>(words[i], first_element + i * (kWordBytes / kElementSize), out);
+  if constexpr (kHasMasks<kElementSize>) {
+    for (std::uint64_t rest = DifferingElements<kElementSize>(raw, base); rest != 0;
+         rest &= rest - 1) {
+      AddElement<kElementSize>(raw, base, static_cast<std::size_t>(std::countr_zero(rest)),
+                               first_element, out);
+    }
+  } else {
+    AddWords<kElementSize>(raw, base, first_element, out);
   }
 }
 

@@ -22,8 +22,9 @@ inline constexpr std::uint32_t kDraftVersion = 0;
 inline constexpr std::uint64_t kFingerprintFeature = 1;
 inline constexpr std::uint64_t kKnownCompatFeatures = kFingerprintFeature;
 // Incompat bits: other codecs, and deltas, which always have both.
+inline constexpr std::uint64_t kOtherCodecsFeature = 0b0100;
 inline constexpr std::uint64_t kDeltaFeature = 0b1000;
-inline constexpr std::uint64_t kDeltaFeatures = kDeltaFeature | 0b0100;
+inline constexpr std::uint64_t kDeltaFeatures = kDeltaFeature | kOtherCodecsFeature;
 inline constexpr std::uint64_t kKnownIncompatFeatures = kDeltaFeatures;
 inline constexpr std::uint32_t kDeltaDepthMax = 64;  // R-DLT-02
 

@@ -330,9 +330,12 @@ void PlanBuilder::Summarize() {
       data_.blob_names.push_back(name);
     }
   }
+  const std::optional<BaseRef> base = index_.base();
   for (const transfer::PlanChunk& chunk : data_.chunks) {
     if (chunk.codec == Codec::kNone) continue;
-    data_.decoded_size_max = std::max<std::uint64_t>(data_.decoded_size_max, chunk.raw_size);
+    // Changes are made of a chunk of each checkpoint of the chain.
+    const std::uint64_t levels = chunk.codec == Codec::kChanges ? base->depth + 1 : 1;
+    data_.decoded_size_max = std::max(data_.decoded_size_max, levels * chunk.raw_size);
   }
   summary.files = data_.blob_names.size();
   if (summary.bytes_requested > 0) {
