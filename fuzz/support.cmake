@@ -31,12 +31,14 @@ add_library(
   ${conformance}/corpus_bad_index.cc
   ${conformance}/corpus_coded.cc
   ${conformance}/corpus_damage.cc
+  ${conformance}/corpus_deltas.cc
   ${conformance}/corpus_features.cc
   ${conformance}/corpus_good.cc
   ${conformance}/corpus_limits.cc
   ${conformance}/corpus_several.cc
   ${conformance}/load_all.cc
   ${conformance}/reseal.cc
+  ${conformance}/stored_chunks.cc
   ${conformance}/transcribe.cc
   ${support}/container/hostile_index.cc
   ${support}/container/mini_container.cc)

@@ -43,10 +43,10 @@ def tables(text):
 
 
 def entry_of(row):
-    """A row with numbers as numbers, and whether it is in use."""
+    """A row with numbers as numbers, and whether it is in use, reserved or withdrawn."""
     entry = {key: int(value) if value.isdigit() else value for key, value in row.items() if value not in ("", "–")}
-    is_reserved = any("reserved" in str(value) for value in row.values())
-    return {**entry, "status": "reserved" if is_reserved else "in use"}
+    texts = " ".join(str(value) for value in row.values())
+    return {**entry, "status": next((status for status in ("reserved", "withdrawn") if status in texts), "in use")}
 
 
 def registries(text):

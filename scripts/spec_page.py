@@ -14,7 +14,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 CHAPTERS = [
     "glossary", "container", "algorithms", "registries", "limits", "reader-rules", "commit", "series", "staged", "writers",
-    "example", "tree", "tree-additions", "content-digest", "fingerprint", "media-type", "permissive", "errata", "history",
+    "example", "tree", "tree-additions", "content-digest", "fingerprint", "delta", "media-type", "permissive", "errata", "history",
 ]  # fmt: skip
 LEFT_OUT = ["README"]  # its table of files is that of the page
 SCHEMA = "schema/index.fbs"
@@ -134,7 +134,7 @@ def _prose(text):
 def _stated(name, line):
     """The rule that a line states: in container.md a paragraph of its own, elsewhere a row whose first cell it is."""
     stated = re.match(rf"- \*\*({RULE})\*\* ", line) if name == "container" else None
-    row = re.match(rf"\| ({RULE}) \|", line) if name in ("commit", "series", "staged", "fingerprint") else None
+    row = re.match(rf"\| ({RULE}) \|", line) if name in ("commit", "series", "staged", "fingerprint", "delta") else None
     return (stated or row or {1: None})[1]
 
 

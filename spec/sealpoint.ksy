@@ -170,3 +170,4 @@ enums:
     0: none
     1: zstd
     2: bytesplit_zstd
+    4: changes

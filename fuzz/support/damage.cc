@@ -31,7 +31,7 @@ const std::vector<Choice>& Choices() {
     const testing::Corpus corpus = testing::BuildCorpus();
     for (const testing::CorpusEntry& entry : corpus.entries()) {
       const auto is_large = [](const auto& file) { return file.second.size() > kFileMax; };
-      if (!entry.name.starts_with("good-") || !entry.links.empty()) continue;
+      if (!entry.name.starts_with("good-") || !entry.links.empty() || !entry.is_alone) continue;
       if (std::ranges::any_of(entry.container.files, is_large)) continue;
       found.push_back({entry.container.files, entry.content, FindSeals(entry.container)});
     }

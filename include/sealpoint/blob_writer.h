@@ -112,6 +112,9 @@ struct BlobWriterOptions {
   // Store the fingerprint of each tensor (fingerprint.h). Fingerprints are computed in the same
   // pass as copies and digests. Readers of release 1.0.0 ignore fingerprints.
   bool fingerprints = false;
+  // Set by a save that has a base (SaveOptions::base). The blobs may then hold changes, and belong
+  // to a checkpoint with a base.
+  bool has_base = false;
   // Called on the thread that calls the writer, with the number of payload bytes staged so far.
   std::function<void(std::uint64_t bytes)> on_bytes;
 };

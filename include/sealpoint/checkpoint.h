@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -79,6 +80,10 @@ struct OpenOptions {
   // When the checkpoint is opened, check that every blob exists and has the right length. This
   // detects incomplete copies.
   bool check_files = true;
+  // Directories of bases, by attempt, for a checkpoint that was saved as changes to another one
+  // (SaveOptions::base). A base that is not named here is expected in the same series, under the
+  // name SeriesDirectoryName.
+  std::map<AttemptId, std::string> base_directories{};
   // Read payload without the page cache, if the file system supports direct I/O.
   bool direct_io = false;
   // Staging memory for reads in bytes, at least 64 KiB. Each thread may use memory for one chunk
@@ -94,6 +99,12 @@ struct ReadOptions {
   // verified on the host before it is copied to the device. The only exception is data that is read
   // through gpudirect_storage.
   bool isolate = false;
+  // The destinations hold the data of the base (Checkpoint::base), bound to the same regions:
+  // change them in place. Applies to chunks that are stored as changes and belong entirely to one
+  // dense destination in host memory, without conversion; all other chunks are read as usual. Every
+  // chunk is verified after the change. After an error, the content of all destinations is
+  // unspecified. Errors: InvalidArgument (the checkpoint has no base; `isolate` is set).
+  bool holds_base = false;
   // Verify data again on the device, after it was copied to device memory. The verification costs
   // one pass over the device memory. It covers every chunk that is requested whole, is not
   // converted, and is copied to one contiguous range of memory. The destination must be dense or
@@ -146,6 +157,11 @@ class SEALPOINT_EXPORT Checkpoint {
   virtual std::vector<std::pair<std::string, std::uint32_t>> mesh() const = 0;
   virtual std::vector<std::pair<std::string, std::string>> provenance() const = 0;
   virtual std::vector<BlobInfo> blobs() const = 0;
+  // The base, if chunks are stored as changes to those of another checkpoint (SaveOptions::base).
+  // Open has verified it, and every base below it, as far as it verifies this checkpoint.
+  virtual std::optional<BaseRef> base() const = 0;
+  // The reference to this checkpoint that is stored by checkpoints for which it is the base.
+  virtual BaseRef as_base() const = 0;
 
   // The tensors, sorted by name. tensor(i) builds the description of one tensor; tensors() builds
   // all descriptions.

@@ -127,9 +127,12 @@ enum class Codec : std::uint16_t {
   // then applies zstd. Level 1 is a preset for floating-point data: it is faster than the other
   // levels and produces smaller output.
   kByteSplitZstd = 2,
+  // The elements that differ from those of the checkpoint's base, with their positions. Chosen for
+  // each chunk by a save that has a base (SaveOptions::base), and never by a caller.
+  kChanges = 4,
 };
 
-// Returns "none", "zstd" or "bytesplit+zstd", or "unknown" for any other value.
+// Returns "none", "zstd", "bytesplit+zstd" or "changes", or "unknown" for any other value.
 SEALPOINT_EXPORT std::string_view CodecName(Codec codec);
 
 }  // namespace sealpoint

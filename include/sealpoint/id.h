@@ -71,6 +71,16 @@ struct ParentRef {
   friend bool operator==(const ParentRef&, const ParentRef&) = default;
 };
 
+// The base of a checkpoint that is stored as changes to it: a delta (SaveOptions::base).
+struct BaseRef {
+  AttemptId attempt{};
+  Digest index_digest{};
+  std::uint64_t step = kNoStep;
+  // Number of checkpoints that the delta needs: its base, the base's own base, and so on.
+  std::uint32_t depth = 1;
+  friend bool operator==(const BaseRef&, const BaseRef&) = default;
+};
+
 }  // namespace sealpoint
 
 #endif  // SEALPOINT_ID_H_

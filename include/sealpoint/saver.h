@@ -122,6 +122,18 @@ class SEALPOINT_EXPORT SaveTarget {
   std::optional<std::string> local_;
 };
 
+// The base of a save that stores changes: a delta.
+struct SaveBase {
+  // A committed checkpoint on the engine's storage. It is found again if it is in the same series
+  // as the new checkpoint and has the name SeriesDirectoryName; otherwise readers must name it
+  // (OpenOptions::base_directories).
+  std::string directory{};
+  // The data of the base, bound to a declaration that declares the same tensors and regions as that
+  // of the save, in the same order. Tensors are stored as changes if their base is bound to dense
+  // host memory. Borrowed as the sources of the save are; objects are not used.
+  const Sources* sources = nullptr;
+};
+
 struct SaveOptions {
   std::uint64_t step = kNoStep;  // required in a series
   MeshAxes mesh{};
@@ -136,6 +148,13 @@ struct SaveOptions {
   // in a marker of a different format version. Only rank 0's value counts. See
   // ResumeOptions::allow_fallback.
   bool allow_fallback = false;
+  // Store the elements that differ from those of the base, instead of all data. Chunks whose
+  // changes take more bytes than the data are stored as usual. The base must have each tensor of
+  // the new checkpoint, with the same dtype and shape; if not, the save fails (InvalidArgument).
+  // The save gives the base a KEEP file, and fails if the base is not whole. A wrong or damaged
+  // base is detected when the delta is read. All ranks must pass a base, and the same directory, or
+  // none of them. Not available for staged saves, and with stored cuts (InvalidArgument).
+  std::optional<SaveBase> base{};
   // Set this status if this rank has already failed. The save then fails with this status on every
   // rank, before any file is created, and no rank waits for this rank. This rank's other arguments
   // are ignored. Errors of Declaration::Add and Sources::Bind need not be passed here, because Save

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -82,6 +83,8 @@ struct VerifyOptions {
   std::uint64_t bytes_per_second_max = 0;
   Limits limits{};
   std::shared_ptr<Storage> storage{};  // DefaultStorage() if null
+  // See OpenOptions::base_directories. A base is verified as far as the checkpoint needs it.
+  std::map<AttemptId, std::string> base_directories{};
   // Skip the chunks that are recorded here as intact, and record further intact chunks. Null: read
   // all chunks.
   std::shared_ptr<VerifiedChunks> verified{};

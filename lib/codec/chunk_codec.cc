@@ -37,17 +37,15 @@ bool UsesByteSplit(Codec codec, std::uint32_t element_size) {
   return codec == Codec::kByteSplitZstd && element_size > 1;
 }
 
-// R-COD-03 to R-COD-05, the rules on the frame header.
-Status CheckHeader(const FrameHeader& header, std::size_t raw_size) {
-  if (header.content_size_bytes != raw_size) {
-    return Corrupt(
-        "R-COD-03", "zstd frame declares ",
-        header.content_size_bytes ? StrCat(*header.content_size_bytes, " bytes") : "no size",
-        ", expected the ", raw_size, " bytes of the chunk");
-  }
+std::string DeclaredSize(const FrameHeader& header) {
+  return header.content_size_bytes ? StrCat(*header.content_size_bytes, " bytes") : "no size";
+}
+
+// R-COD-04 and R-COD-05. `content_size` is that of the frame.
+Status CheckHeader(const FrameHeader& header, std::uint64_t content_size) {
   if (header.has_dictionary_id) return Corrupt("R-COD-04", "zstd frame requires a dictionary");
   const std::uint64_t window_max =
-      std::max(kWindowMinBytes, std::bit_ceil<std::uint64_t>(raw_size));
+      std::max(kWindowMinBytes, std::bit_ceil<std::uint64_t>(content_size));
   if (header.window_size_bytes > window_max) {
     return Corrupt("R-COD-05", "zstd frame requires a window of ", header.window_size_bytes,
                    " bytes, the limit for this chunk is ", window_max);
@@ -59,6 +57,10 @@ Status CheckHeader(const FrameHeader& header, std::size_t raw_size) {
 // what a hostile frame declares must not decide how much memory is taken.
 Status CheckFrame(ByteSpan stored, std::size_t raw_size) {
   SEALPOINT_ASSIGN_OR_RETURN(const FrameHeader header, ParseFrameHeader(stored));
+  if (header.content_size_bytes != raw_size) {
+    return Corrupt("R-COD-03", "zstd frame declares ", DeclaredSize(header), ", expected the ",
+                   raw_size, " bytes of the chunk");
+  }
   SEALPOINT_RETURN_IF_ERROR(CheckHeader(header, raw_size));
   SEALPOINT_RETURN_IF_ERROR(CheckBlocks(stored, header));
   if (stored.size() >= raw_size) {
@@ -66,6 +68,21 @@ Status CheckFrame(ByteSpan stored, std::size_t raw_size) {
                    " stored bytes, expected fewer than its ", raw_size, " raw bytes");
   }
   return {};
+}
+
+// The same for the frame of a change list, whose size it returns.
+Result<std::size_t> CheckListFrame(ByteSpan stored, std::size_t raw_size,
+                                   std::uint32_t element_size) {
+  SEALPOINT_ASSIGN_OR_RETURN(const FrameHeader header, ParseFrameHeader(stored));
+  const auto [least, greatest] = ChangeListSizes(raw_size, element_size);
+  const std::uint64_t size = header.content_size_bytes.value_or(0);
+  if (size < least || size > greatest) {
+    return Corrupt("R-DLT-07", "zstd frame of a change list declares ", DeclaredSize(header),
+                   ", expected ", least, " to ", greatest);
+  }
+  SEALPOINT_RETURN_IF_ERROR(CheckHeader(header, size));
+  SEALPOINT_RETURN_IF_ERROR(CheckBlocks(stored, header));
+  return static_cast<std::size_t>(size);
 }
 
 }  // namespace
@@ -102,7 +119,15 @@ struct ChunkCodec::Contexts {
 
   Status PrepareCompression(Codec codec, int level);
   Status Decompress(ByteSpan stored, MutableByteSpan out);
+  // Appends `part` to the frame in `out` and ends a block; false if the frame does not fit.
+  Result<bool> AppendBlocks(ByteSpan part, ZSTD_EndDirective end, ZSTD_outBuffer& out);
 };
+
+Status CompressionError(std::size_t result) {
+  const bool lacks_memory = ZSTD_getErrorCode(result) == ZSTD_error_memory_allocation;
+  return lacks_memory ? NoMemory()
+                      : MakeError(Code::kInternal, "zstd compression: ", ZSTD_getErrorName(result));
+}
 
 Status ChunkCodec::Contexts::PrepareCompression(Codec codec, int level) {
   if (!compression) compression.reset(ZSTD_createCCtx());
@@ -165,13 +190,53 @@ Result<std::size_t> ChunkCodec::Encode(Codec codec, int level, std::uint32_t ele
   }
   const std::size_t result =
       ZSTD_compress2(contexts_->compression.get(), out.data(), out.size(), raw.data(), raw.size());
-  if (ZSTD_isError(result)) {
-    const bool lacks_memory = ZSTD_getErrorCode(result) == ZSTD_error_memory_allocation;
-    return lacks_memory
-               ? NoMemory()
-               : MakeError(Code::kInternal, "zstd compression: ", ZSTD_getErrorName(result));
-  }
+  if (ZSTD_isError(result)) return CompressionError(result);
   return result;
+}
+
+Result<bool> ChunkCodec::Contexts::AppendBlocks(ByteSpan part, ZSTD_EndDirective end,
+                                                ZSTD_outBuffer& out) {
+  ZSTD_inBuffer in{part.data(), part.size(), 0};
+  const std::size_t result = ZSTD_compressStream2(compression.get(), &out, &in, end);
+  if (ZSTD_isError(result)) return CompressionError(result);
+  return result == 0;  // else something waits for room
+}
+
+Result<std::size_t> ChunkCodec::EncodeChanges(std::uint32_t element_size, ByteSpan raw,
+                                              ByteSpan base, MutableByteSpan out,
+                                              const VisitBlock& visit) {
+  const MutableByteSpan scratch =
+      contexts_->Scratch(ChangeListScratchSize(raw.size(), element_size));
+  if (scratch.empty()) return NoMemory();
+  const ChangeList list = MakeChangeList(element_size, raw, base, scratch, visit);
+  if (list.bytes.empty()) return 0;
+  SEALPOINT_RETURN_IF_ERROR(contexts_->PrepareCompression(Codec::kByteSplitZstd, kPresetLevel));
+  const std::size_t pledged =
+      ZSTD_CCtx_setPledgedSrcSize(contexts_->compression.get(), list.bytes.size());
+  SEALPOINT_CHECK(!ZSTD_isError(pledged));
+  ZSTD_outBuffer stored{out.data(), raw.size() - 1, 0};
+  ByteSpan rest = list.bytes;
+  for (std::size_t size = list.gaps_end; !rest.empty(); size = list.entry_count) {
+    const ByteSpan part = rest.first(size);
+    rest = rest.subspan(size);
+    SEALPOINT_ASSIGN_OR_RETURN(
+        const bool fits,
+        contexts_->AppendBlocks(part, rest.empty() ? ZSTD_e_end : ZSTD_e_flush, stored));
+    if (!fits) return raw.size();
+  }
+  return stored.pos;
+}
+
+Status ChunkCodec::ApplyChanges(std::uint32_t element_size, ByteSpan stored, MutableByteSpan bytes,
+                                const VisitBlock& visit) {
+  SEALPOINT_CHECK(element_size >= 1);
+  if (stored.empty()) return ApplyChangeList(element_size, {}, bytes, visit);
+  SEALPOINT_ASSIGN_OR_RETURN(const std::size_t size,
+                             CheckListFrame(stored, bytes.size(), element_size));
+  const MutableByteSpan list = contexts_->Scratch(size);
+  if (list.empty()) return NoMemory();
+  SEALPOINT_RETURN_IF_ERROR(contexts_->Decompress(stored, list));
+  return ApplyChangeList(element_size, list, bytes, visit);
 }
 
 Status ChunkCodec::Decode(Codec codec, std::uint32_t element_size, ByteSpan stored,

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string_view>
 
+#include "lib/codec/change_list.h"
 #include "sealpoint/bytes.h"
 #include "sealpoint/dtype.h"
 #include "sealpoint/status.h"
@@ -45,6 +46,18 @@ class ChunkCodec {
   // error. Precondition: element_size >= 1. Errors: Corrupt with the broken rule of
   // spec/container.md; Unsupported for an unknown codec; Io (out of memory).
   Status Decode(Codec codec, std::uint32_t element_size, ByteSpan stored, MutableByteSpan raw);
+
+  // Encodes the changes of `raw` against `base`, of equal sizes, into `out` (at least raw.size()).
+  // Returns the stored length: 0 if nothing changed; raw.size() if the changes take no less than
+  // the raw bytes, so that the caller stores the chunk in another way. Errors: Io (out of memory).
+  // `visit` gets the blocks of `raw`.
+  Result<std::size_t> EncodeChanges(std::uint32_t element_size, ByteSpan raw, ByteSpan base,
+                                    MutableByteSpan out, const VisitBlock& visit = {});
+  // Makes the changes that `stored`, whose digest the caller has checked, has for `bytes`, which
+  // holds the base bytes; `visit` gets its blocks once they are changed. As Decode in all else.
+  // Errors: Corrupt (R-DLT-07, R-COD-*); Io.
+  Status ApplyChanges(std::uint32_t element_size, ByteSpan stored, MutableByteSpan bytes,
+                      const VisitBlock& visit = {});
 
  private:
   struct Contexts;

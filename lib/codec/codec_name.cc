@@ -11,6 +11,8 @@ std::string_view CodecName(Codec codec) {
       return "zstd";
     case Codec::kByteSplitZstd:
       return "bytesplit+zstd";
+    case Codec::kChanges:
+      return "changes";
   }
   return "unknown";
 }

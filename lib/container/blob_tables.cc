@@ -39,7 +39,10 @@ Status CheckInChunkArea(const metadata::BlobPin& pin, const format::ChunkRecord&
 }  // namespace
 
 BlobTables::BlobTables(const Directory& directory, const metadata::Metadata& index)
-    : directory_(directory), index_(index), files_(directory, index, IoMode::kBuffered) {}
+    : directory_(directory),
+      index_(index),
+      has_base_(index.base().has_value()),
+      files_(directory, index, IoMode::kBuffered) {}
 
 Result<std::vector<format::ChunkRecord>> BlobTables::Load(const ShardChunks& chunks,
                                                           std::uint64_t& bytes_read) {
@@ -62,6 +65,10 @@ Result<std::vector<format::ChunkRecord>> BlobTables::Load(const ShardChunks& chu
     const Result<format::ChunkRecord> record = format::DecodeRecord(group.subspan(
         number % format::kRecordsPerGroup * format::kRecordSize, format::kRecordSize));
     if (!record) return Rebased(record.error(), at).AtPath(path());
+    if (Status status = format::CheckMayChange(*record, has_base_, chunks.is_object);
+        !status.ok()) {
+      return Rebased(status, at).AtPath(path());
+    }
     if (Status status = CheckInChunkArea(table.pin, *record); !status.ok()) {
       return std::move(status).AtPath(path()).AtOffset(at);
     }

@@ -24,6 +24,7 @@ struct ShardChunks {
   format::ShardShape shape;
   std::uint32_t first_chunk = 0;
   std::uint32_t count = 0;
+  bool is_object = false;
 };
 
 // The chunk records of all blobs, read on demand and verified by the digests in the index: the
@@ -62,6 +63,7 @@ class BlobTables {
 
   const Directory& directory_;
   const metadata::Metadata& index_;
+  const bool has_base_;
   BlobFiles files_;
   std::mutex mutex_;
   std::unordered_map<std::uint64_t, SharedBytes> cache_;

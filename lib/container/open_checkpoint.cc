@@ -65,6 +65,37 @@ Status CheckBlobFile(const Directory& directory, const metadata::BlobPin& pin,
   return CheckBlobSize(directory.path(), pin, size);
 }
 
+// The path of a base of the checkpoint at `path`.
+std::string BasePath(const std::string& path, const BaseRef& pin, const BaseDirectories& bases) {
+  const auto found = bases.find(pin.attempt);
+  if (found != bases.end()) return found->second;
+  return JoinPath(storage::ParentPath(path), format::DirectoryName(pin.step, pin.attempt));
+}
+
+// R-DLT-03: the error of a base, as that of the delta.
+Status AtBase(Status error, const BaseRef& pin) {
+  const bool is_absent = error.code() == Code::kNotFound || error.code() == Code::kUncommitted ||
+                         error.code() == Code::kNotACheckpoint;
+  const std::string prefix = StrCat("base ", pin.attempt.ToHex());
+  if (!is_absent) return std::move(error).Prefixed(prefix);
+  return RuleError(Code::kIncomplete, "R-DLT-03", prefix, ": ", error.message())
+      .AtPath(error.place().path);
+}
+
+// R-DLT-04.
+Status CheckIsBase(const BaseRef& pin, const CommittedFiles& base) {
+  const BaseRef found = PinOf(base);
+  if (found.attempt == pin.attempt && found.index_digest == pin.index_digest &&
+      found.depth == pin.depth) {
+    return {};
+  }
+  return RuleError(Code::kCorrupt, "R-DLT-04", "the base is attempt ", found.attempt.ToHex(),
+                   " with index digest ", found.index_digest.ToHex(), " for deltas of depth ",
+                   found.depth, ", expected ", pin.attempt.ToHex(), " with ",
+                   pin.index_digest.ToHex(), " and ", pin.depth)
+      .AtPath(base.directory->path());
+}
+
 int Rank(Code code) { return code == Code::kCorrupt ? 0 : code == Code::kIncomplete ? 1 : 2; }
 
 }  // namespace
@@ -166,9 +197,21 @@ Status CheckFiles(const Directory& directory, const metadata::Metadata& index) {
   return worst.place().offset ? std::move(all).AtOffset(*worst.place().offset) : all;
 }
 
-Result<CommittedFiles> OpenCommitted(const Storage& storage, const std::string& path,
-                                     const Limits& limits, bool check_files,
-                                     std::optional<GivenFiles> given) {
+BaseRef PinOf(const CommittedFiles& base) {
+  const std::optional<BaseRef> below = base.index.metadata.base();
+  const format::Marker& marker = base.marker.marker;
+  return {.attempt = marker.attempt,
+          .index_digest = marker.index_digest,
+          .step = marker.step,
+          .depth = below ? below->depth + 1 : 1};
+}
+
+namespace {
+
+// Without its base.
+Result<CommittedFiles> OpenAlone(const Storage& storage, const std::string& path,
+                                 const Limits& limits, bool check_files,
+                                 std::optional<GivenFiles> given) {
   SEALPOINT_ASSIGN_OR_RETURN(auto directory, OpenCheckpointDirectory(storage, path));
   SEALPOINT_ASSIGN_OR_RETURN(
       MarkerFile marker,
@@ -180,6 +223,38 @@ Result<CommittedFiles> OpenCommitted(const Storage& storage, const std::string& 
   if (check_files) SEALPOINT_RETURN_IF_ERROR(CheckFiles(*directory, index.metadata));
   return CommittedFiles{
       .directory = std::move(directory), .marker = std::move(marker), .index = std::move(index)};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<CommittedFiles>> OpenBase(const Storage& storage, const std::string& path,
+                                                 const metadata::Metadata& index,
+                                                 const Limits& limits, bool check_files,
+                                                 const BaseDirectories& bases) {
+  std::unique_ptr<CommittedFiles> first;
+  std::unique_ptr<CommittedFiles>* next = &first;
+  std::string above = path;
+  // Ends: each base has a depth that is less by 1.
+  for (std::optional<BaseRef> pin = index.base(); pin;
+       pin = (*next)->index.metadata.base(), next = &(*next)->base) {
+    above = BasePath(above, *pin, bases);
+    Result<CommittedFiles> base = OpenAlone(storage, above, limits, check_files, {});
+    if (!base.ok()) return AtBase(std::move(base).error(), *pin);
+    SEALPOINT_RETURN_IF_ERROR(CheckIsBase(*pin, *base));
+    *next = std::make_unique<CommittedFiles>(std::move(base).value());
+  }
+  return first;
+}
+
+Result<CommittedFiles> OpenCommitted(const Storage& storage, const std::string& path,
+                                     const Limits& limits, bool check_files,
+                                     std::optional<GivenFiles> given,
+                                     const BaseDirectories& bases) {
+  SEALPOINT_ASSIGN_OR_RETURN(CommittedFiles files,
+                             OpenAlone(storage, path, limits, check_files, std::move(given)));
+  SEALPOINT_ASSIGN_OR_RETURN(
+      files.base, OpenBase(storage, path, files.index.metadata, limits, check_files, bases));
+  return files;
 }
 
 }  // namespace sealpoint::internal::container

@@ -2,6 +2,7 @@
 #ifndef SEALPOINT_LIB_CONTAINER_OPEN_CHECKPOINT_H_
 #define SEALPOINT_LIB_CONTAINER_OPEN_CHECKPOINT_H_
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -73,18 +74,33 @@ struct CommittedFiles {
   std::unique_ptr<Directory> directory;
   MarkerFile marker;
   IndexFile index;
+  std::unique_ptr<CommittedFiles> base{};  // of a delta
 };
+
+// Where bases are, by attempt. Any other base lies beside its delta (spec/delta.md section 1).
+using BaseDirectories = std::map<AttemptId, std::string>;
 
 struct GivenFiles {
   Bytes marker;
   Bytes index;
 };
 
-// All of the above. With `given`, marker and index are checked in the same way but not read; the
-// directory is opened in any case.
+// All of the above, and the same of all bases (R-DLT-03, R-DLT-04). With `given`, marker and index
+// are checked in the same way but not read; the directory is opened in any case.
 Result<CommittedFiles> OpenCommitted(const Storage& storage, const std::string& path,
                                      const Limits& limits, bool check_files,
-                                     std::optional<GivenFiles> given = {});
+                                     std::optional<GivenFiles> given = {},
+                                     const BaseDirectories& bases = {});
+
+// The base of the checkpoint with this index at `path`, with the bases below it; null if it has
+// none.
+Result<std::unique_ptr<CommittedFiles>> OpenBase(const Storage& storage, const std::string& path,
+                                                 const metadata::Metadata& index,
+                                                 const Limits& limits, bool check_files,
+                                                 const BaseDirectories& bases = {});
+
+// The reference to a base that a delta of it stores.
+BaseRef PinOf(const CommittedFiles& base);
 
 }  // namespace sealpoint::internal::container
 

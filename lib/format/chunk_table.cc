@@ -19,6 +19,7 @@ Result<Codec> DecodeCodec(ByteSpan bytes) {
     case Codec::kNone:
     case Codec::kZstd:
     case Codec::kByteSplitZstd:
+    case Codec::kChanges:
       return static_cast<Codec>(value);
   }
   return RuleError(Code::kUnsupported, "R-COD-01", "codec is ", value, ", which is not registered")
@@ -41,20 +42,22 @@ Status CheckReserved(ByteSpan bytes) {
   return {};
 }
 
-// R-REC-03.
+// R-REC-03, R-DLT-06.
 Status CheckSizes(const ChunkRecord& record) {
   if (record.codec != Codec::kNone) {
     // A reader must find memory for the raw length, however few bytes are stored. Without this
     // limit a small hostile file could ask for 4 GiB per chunk (spec/decisions/0010).
+    const std::string_view rule = record.codec == Codec::kChanges ? "R-DLT-06" : "R-REC-03";
     if (record.raw_size > kCodedChunkSizeMaxBytes) {
-      return RuleError(Code::kCorrupt, "R-REC-03", "compressed chunk has ", record.raw_size,
+      return RuleError(Code::kCorrupt, rule, "compressed chunk has ", record.raw_size,
                        " raw bytes, the limit is ", kCodedChunkSizeMaxBytes)
           .AtOffset(RecordFields::kRawSize.at);
     }
-    if (record.stored_size > 0 && record.stored_size < record.raw_size) return {};
-    return RuleError(Code::kCorrupt, "R-REC-03", "compressed chunk has ", record.stored_size,
-                     " stored bytes, expected at least 1 and fewer than its ", record.raw_size,
-                     " raw bytes")
+    const bool may_be_empty = record.codec == Codec::kChanges;
+    if ((record.stored_size > 0 || may_be_empty) && record.stored_size < record.raw_size) return {};
+    return RuleError(Code::kCorrupt, rule, "compressed chunk has ", record.stored_size,
+                     " stored bytes, expected ", may_be_empty ? "" : "at least 1 and ",
+                     "fewer than its ", record.raw_size, " raw bytes")
         .AtOffset(RecordFields::kStoredSize.at);
   }
   if (record.stored_size != record.raw_size) {
@@ -164,6 +167,16 @@ Result<ChunkRecord> DecodeRecord(ByteSpan bytes) {
       .stored_digest = LoadId<Digest>(bytes, RecordFields::kStoredDigest.at)};
   SEALPOINT_RETURN_IF_ERROR(CheckSizes(record));
   return record;
+}
+
+Status CheckMayChange(const ChunkRecord& record, bool has_base, bool is_object) {
+  if (record.codec != Codec::kChanges || (has_base && !is_object)) return {};
+  const Status error = !has_base
+                           ? RuleError(Code::kUnsupported, "R-DLT-08",
+                                       "codec is 4 (changes), and the index names no base")
+                           : RuleError(Code::kCorrupt, "R-DLT-06",
+                                       "codec is 4 (changes), and the chunk is one of an object");
+  return Status(error).AtOffset(RecordFields::kCodec.at);
 }
 
 Bytes EncodeGroupList(ByteSpan records) {

@@ -44,6 +44,9 @@ Bytes EncodeGroupList(ByteSpan records);
 // verified against the digest in the index; otherwise this check proves nothing.
 Status CheckGroup(ByteSpan group_list, std::uint32_t group_number, ByteSpan group);
 
+// R-DLT-06 and R-DLT-08: whether a chunk may be stored as changes. `has_base`: the index names one.
+Status CheckMayChange(const ChunkRecord& record, bool has_base, bool is_object);
+
 // Checks the records of one shard: R-REC-01, R-REC-02, and the offsets of R-REC-04 within the
 // shard, given the shard's raw size and chunk size (> 0) from the index. `records` are all records
 // of the shard or a range of them that begins at chunk `first_chunk`. Offsets in errors count from

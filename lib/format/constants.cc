@@ -47,6 +47,13 @@ std::string BlobName(const BlobId& blob) { return NameOf(blob, kBlobSuffix); }
 std::string UnpublishedMarkerName(const Id128& id) { return NameOf(id, kUnpublishedSuffix); }
 std::string ProbeName(const Id128& id) { return NameOf(id, kProbeInfix); }
 
+std::string DirectoryName(std::uint64_t step, const AttemptId& attempt) {
+  const std::string digits = std::to_string(step);
+  std::string name(kDirectoryPrefix);
+  if (digits.size() < kStepDigitsMin) name.append(kStepDigitsMin - digits.size(), '0');
+  return name.append(digits).append("-").append(attempt.ToHex().substr(0, kAttemptDigits));
+}
+
 ParsedName ParseName(std::string_view name) {
   if (name == kMarkerName) return {.kind = NameKind::kMarker, .id = {}};
   if (name == kKeepName) return {.kind = NameKind::kKeep, .id = {}};

@@ -21,7 +21,12 @@ inline constexpr std::uint32_t kDraftVersion = 0;
 // Compat bits (spec/registries.md).
 inline constexpr std::uint64_t kFingerprintFeature = 1;
 inline constexpr std::uint64_t kKnownCompatFeatures = kFingerprintFeature;
-inline constexpr std::uint64_t kKnownIncompatFeatures = 0;
+// Incompat bits: other codecs, and deltas, which always have both.
+inline constexpr std::uint64_t kOtherCodecsFeature = 0b0100;
+inline constexpr std::uint64_t kDeltaFeature = 0b1000;
+inline constexpr std::uint64_t kDeltaFeatures = kDeltaFeature | kOtherCodecsFeature;
+inline constexpr std::uint64_t kKnownIncompatFeatures = kDeltaFeatures;
+inline constexpr std::uint32_t kDeltaDepthMax = 64;  // R-DLT-02
 
 inline constexpr std::size_t kFrozenPrefixSize = 56;
 inline constexpr std::size_t kHeaderSize = 128;
@@ -45,6 +50,9 @@ enum class FileKind : std::uint32_t { kBlob = 1, kIndex = 2, kMarker = 3 };
 
 inline constexpr std::string_view kMarkerName = "COMMIT";
 inline constexpr std::string_view kKeepName = "KEEP";
+// Content of a `KEEP` that a committer made for deltas in the same series (spec/delta.md section
+// 4).
+inline constexpr std::string_view kKeepOfDeltas = "delta\n";
 inline constexpr std::string_view kIndexSuffix = ".index";
 inline constexpr std::string_view kBlobSuffix = ".blob";
 inline constexpr std::string_view kUnpublishedSuffix = ".commit";
@@ -54,6 +62,13 @@ std::string IndexName(const AttemptId& attempt);
 std::string BlobName(const BlobId& blob);
 std::string UnpublishedMarkerName(const Id128& id);
 std::string ProbeName(const Id128& id);
+
+// The name that a saver gives to the directory of an attempt in a series (spec/series.md section
+// 2).
+std::string DirectoryName(std::uint64_t step, const AttemptId& attempt);
+inline constexpr std::string_view kDirectoryPrefix = "step-";
+inline constexpr std::size_t kStepDigitsMin = 12;
+inline constexpr std::size_t kAttemptDigits = 8;
 
 // Kind of an entry of a checkpoint directory, according to its name.
 enum class NameKind : std::uint8_t {

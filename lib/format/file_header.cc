@@ -102,7 +102,10 @@ Status CheckVersionAndKind(ByteSpan header, FileKind expected_kind) {
         .AtOffset(HeaderFields::kVersion.at);
   }
   const auto incompat = LoadLe<std::uint64_t>(header, HeaderFields::kIncompat.at);
-  if ((incompat & ~kKnownIncompatFeatures) != 0) {
+  // Other codecs without deltas are none that this build knows.
+  const bool is_known = (incompat & ~kKnownIncompatFeatures) == 0 &&
+                        (incompat & kKnownIncompatFeatures) != kOtherCodecsFeature;
+  if (!is_known) {
     return RuleError(Code::kUnsupported, "R-HDR-05", "incompat feature mask is ", incompat,
                      ", this build knows the bits of ", kKnownIncompatFeatures)
         .AtOffset(HeaderFields::kIncompat.at);

@@ -3,9 +3,12 @@
 #define SEALPOINT_LIB_METADATA_INDEX_ATTRIBUTES_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "sealpoint/id.h"
 
 namespace sealpoint::internal::metadata {
 
@@ -14,6 +17,7 @@ struct IndexAttributes {
   std::uint64_t created_unix_ns = 0;
   std::vector<std::pair<std::string, std::uint32_t>> mesh{};
   std::vector<std::pair<std::string, std::string>> provenance{};  // any order, unique keys
+  std::optional<BaseRef> base{};
 };
 
 }  // namespace sealpoint::internal::metadata

@@ -58,6 +58,15 @@ flatbuffers::Offset<FbProvenance> AddProvenance(flatbuffers::FlatBufferBuilder& 
   return builder.CreateVector(tables.data(), tables.size());
 }
 
+flatbuffers::Offset<fb::Base> AddBase(flatbuffers::FlatBufferBuilder& builder,
+                                      const IndexAttributes& attributes) {
+  if (!attributes.base) return 0;
+  const fb::Bits128 attempt = BitsOf(attributes.base->attempt);
+  const fb::Bits128 index_digest = BitsOf(attributes.base->index_digest);
+  return fb::CreateBase(builder, &attempt, &index_digest, attributes.base->step,
+                        attributes.base->depth);
+}
+
 }  // namespace
 
 Status CheckPins(std::span<const BlobPin> pins, const Limits& limits) {
@@ -107,9 +116,10 @@ Result<Bytes> IndexEncoder::Finish(std::span<const BlobPin> pins,
   const auto blobs = AddBlobs(builder, pins);
   const auto mesh = AddMesh(builder, attributes);
   const auto provenance = AddProvenance(builder, attributes);
+  const auto base = AddBase(builder, attributes);
   builder.Finish(fb::CreateIndex(builder, tensors, objects, blobs,
                                  static_cast<std::uint16_t>(DigestAlgorithm::kXxh3_128),
-                                 attributes.created_unix_ns, raw_bytes_, mesh, provenance),
+                                 attributes.created_unix_ns, raw_bytes_, mesh, provenance, base),
                  kIndexIdentifier);
   return encoder_.TakeBytes();
 }

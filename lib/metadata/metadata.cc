@@ -67,7 +67,7 @@ Result<Metadata> Metadata::DecodeManifest(std::shared_ptr<const Bytes> owner, By
 
 Result<Metadata> Metadata::DecodeAny(MetadataKind kind, std::shared_ptr<const Bytes> owner,
                                      ByteSpan buffer, const DecodeOptions& options) {
-  SEALPOINT_RETURN_IF_ERROR(VerifyBuffer(kind, buffer, options.limits));
+  SEALPOINT_RETURN_IF_ERROR(VerifyBuffer(kind, buffer, options.limits, options.announced));
   VerifyInput input{.buffer = buffer,
                     .limits = options.limits,
                     .announced = options.announced,
@@ -76,6 +76,7 @@ Result<Metadata> Metadata::DecodeAny(MetadataKind kind, std::shared_ptr<const By
   metadata.kind_ = kind;
   metadata.owner_ = std::move(owner);
   metadata.has_fingerprints_ = options.announced.fingerprints;
+  metadata.may_have_base_ = options.announced.may_have_base();
   if (kind == MetadataKind::kIndex) {
     input.index = flatbuffers::GetRoot<fb::Index>(buffer.data());
     metadata.root_ = input.index;
@@ -121,6 +122,15 @@ BlobPin Metadata::blob(std::size_t i) const {
                  .shard_count = blob.shard_count(),
                  .group_list_digest = IdOf<Digest>(blob.group_list_digest()),
                  .trailer_digest = IdOf<Digest>(blob.trailer_digest())};
+}
+
+std::optional<BaseRef> Metadata::base() const {
+  if (kind_ == MetadataKind::kManifest || !may_have_base_) return std::nullopt;
+  const fb::Base* const base = AsIndex(root_).base();
+  return BaseRef{.attempt = IdOf<AttemptId>(base->attempt()),
+                 .index_digest = IdOf<Digest>(base->index_digest()),
+                 .step = base->step(),
+                 .depth = base->depth()};
 }
 
 std::uint64_t Metadata::created_unix_ns() const {

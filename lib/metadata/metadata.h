@@ -13,6 +13,7 @@
 
 #include "lib/format/constants.h"
 #include "lib/format/file_header.h"
+#include "lib/metadata/index_attributes.h"
 #include "lib/metadata/tensor_view.h"
 #include "sealpoint/bytes.h"
 #include "sealpoint/digest.h"
@@ -38,15 +39,19 @@ struct BlobPin {
 
 enum class MetadataKind : std::uint8_t { kManifest, kIndex };
 
-// Fields besides those of every FlatBuffer, as the compat bits in the header of its file announce
+// Fields besides those of every FlatBuffer, as the feature bits in the header of its file announce
 // them. Any other field is refused (R-IDX-03).
 struct AnnouncedFields {
   bool unknown = false;  // they are never read; in the tables of a geometry they are refused still
   bool fingerprints = false;
+  std::uint64_t incompat = 0;  // the mask, for R-DLT-01
+
+  constexpr bool may_have_base() const { return (incompat & format::kDeltaFeature) != 0; }
 };
 constexpr AnnouncedFields AnnouncedBy(const format::FeatureMasks& features) {
   return {.unknown = format::HasUnknownCompat(features),
-          .fingerprints = (features.compat & format::kFingerprintFeature) != 0};
+          .fingerprints = (features.compat & format::kFingerprintFeature) != 0,
+          .incompat = features.incompat};
 }
 
 // A manifest or an index that passed every rule R-IDX-*. Immutable, movable, thread safe.
@@ -81,6 +86,7 @@ class Metadata {
   // These belong to an index only and are empty or zero for a manifest.
   std::size_t blob_count() const;
   BlobPin blob(std::size_t i) const;
+  std::optional<BaseRef> base() const;
   std::uint64_t created_unix_ns() const;
   std::uint64_t raw_bytes() const;
   DigestAlgorithm digest_algorithm() const;
@@ -102,6 +108,7 @@ class Metadata {
   const void* root_ = nullptr;  // the generated root type
   std::uint64_t total_shard_count_ = 0;
   bool has_fingerprints_ = false;
+  bool may_have_base_ = false;
 };
 
 }  // namespace sealpoint::internal::metadata

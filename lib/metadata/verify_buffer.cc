@@ -41,6 +41,29 @@ struct PlacementsOfRoot : private flatbuffers::Table {
   }
 };
 
+// As fb::Index does, but for the base: without its bit that is an unknown field, and never
+// followed.
+struct IndexWithoutBase : private flatbuffers::Table {
+  template <typename T>
+  bool VerifyTables(flatbuffers::Verifier& verifier, flatbuffers::voffset_t field) const {
+    const auto* tables = GetPointer<const flatbuffers::Vector<flatbuffers::Offset<T>>*>(field);
+    return VerifyOffsetRequired(verifier, field) && verifier.VerifyVector(tables) &&
+           verifier.VerifyVectorOfTables(tables);
+  }
+  bool Verify(flatbuffers::Verifier& verifier) const {
+    return VerifyTableStart(verifier) &&
+           VerifyTables<fb::Tensor>(verifier, fb::Index::VT_TENSORS) &&
+           VerifyTables<fb::Object>(verifier, fb::Index::VT_OBJECTS) &&
+           VerifyTables<fb::Blob>(verifier, fb::Index::VT_BLOBS) &&
+           VerifyField<std::uint16_t>(verifier, fb::Index::VT_DIGEST_ALGORITHM, 2) &&
+           VerifyField<std::uint64_t>(verifier, fb::Index::VT_CREATED_UNIX_NS, 8) &&
+           VerifyField<std::uint64_t>(verifier, fb::Index::VT_RAW_BYTES, 8) &&
+           VerifyTables<fb::MeshAxis>(verifier, fb::Index::VT_MESH) &&
+           VerifyTables<fb::ProvenanceEntry>(verifier, fb::Index::VT_PROVENANCE) &&
+           verifier.EndTable();
+  }
+};
+
 flatbuffers::Verifier MakeVerifier(ByteSpan buffer) {
   flatbuffers::Verifier::Options options;
   options.max_depth = kTableDepthMax;
@@ -51,13 +74,14 @@ flatbuffers::Verifier MakeVerifier(ByteSpan buffer) {
 }
 
 // The pass over the placements must come first: it is what bounds the second one.
-bool PassesVerifier(MetadataKind kind, ByteSpan buffer) {
+bool PassesVerifier(MetadataKind kind, ByteSpan buffer, bool may_have_base) {
   if (!MakeVerifier(buffer).VerifyBuffer<PlacementsOfRoot>(nullptr)) return false;
   flatbuffers::Verifier verifier = MakeVerifier(buffer);
   if (kind == MetadataKind::kManifest) {
     return verifier.VerifyBuffer<fb::Manifest>(kManifestIdentifier);
   }
-  return verifier.VerifyBuffer<fb::Index>(kIndexIdentifier);
+  return may_have_base ? verifier.VerifyBuffer<fb::Index>(kIndexIdentifier)
+                       : verifier.VerifyBuffer<IndexWithoutBase>(kIndexIdentifier);
 }
 
 // True if a table has a field after the last one that this version knows.
@@ -126,7 +150,12 @@ class FieldVerifier {
   }
 
   Status CheckIndex(const fb::Index& index) const {
-    SEALPOINT_RETURN_IF_ERROR(CheckTable(&index, fb::Index::VT_PROVENANCE, "index"));
+    const bool may_have_base = input_.announced.may_have_base();
+    SEALPOINT_RETURN_IF_ERROR(
+        CheckTable(&index, may_have_base ? fb::Index::VT_BASE : fb::Index::VT_PROVENANCE, "index"));
+    if (may_have_base && index.base() != nullptr) {
+      SEALPOINT_RETURN_IF_ERROR(CheckTable(index.base(), fb::Base::VT_DEPTH, "base"));
+    }
     SEALPOINT_RETURN_IF_ERROR(CheckTables(*index.blobs(), fb::Blob::VT_TRAILER_DIGEST, "blob"));
     SEALPOINT_RETURN_IF_ERROR(CheckTables(*index.mesh(), fb::MeshAxis::VT_SIZE, "mesh axis"));
     return CheckTables(*index.provenance(), fb::ProvenanceEntry::VT_VALUE, "provenance entry");
@@ -138,7 +167,8 @@ class FieldVerifier {
 
 }  // namespace
 
-Status VerifyBuffer(MetadataKind kind, ByteSpan buffer, const Limits& limits) {
+Status VerifyBuffer(MetadataKind kind, ByteSpan buffer, const Limits& limits,
+                    const AnnouncedFields& announced) {
   // Without this check only an assertion inside of the FlatBuffers verifier would look at the size.
   const std::uint64_t size_max = std::min(
       format::kFlatBufferSizeMax,
@@ -150,7 +180,7 @@ Status VerifyBuffer(MetadataKind kind, ByteSpan buffer, const Limits& limits) {
   if (reinterpret_cast<std::uintptr_t>(buffer.data()) % kBufferAlignment != 0) {
     return InvalidArgument("memory of a FlatBuffer must be 8-byte aligned");
   }
-  if (!PassesVerifier(kind, buffer)) {
+  if (!PassesVerifier(kind, buffer, announced.may_have_base())) {
     return RuleError(Code::kCorrupt, "R-IDX-02",
                      kind == MetadataKind::kIndex ? "not a well-formed index FlatBuffer"
                                                   : "not a well-formed manifest FlatBuffer");

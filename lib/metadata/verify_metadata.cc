@@ -97,6 +97,7 @@ class MeaningVerifier {
 
   Result<std::uint64_t> Run() {
     if (input_.index != nullptr) {
+      SEALPOINT_RETURN_IF_ERROR(CheckBase());
       SEALPOINT_RETURN_IF_ERROR(CheckProvenance());
       SEALPOINT_RETURN_IF_ERROR(CheckBlobs());
     }
@@ -139,6 +140,26 @@ class MeaningVerifier {
     if (previous < TextOf(name)) return {};
     return input_.Corrupt("R-IDX-06", name, what, " \"", TextOf(name), "\" does not sort after \"",
                           previous, "\", the one before it");
+  }
+
+  // R-DLT-01 and R-DLT-02.
+  Status CheckBase() const {
+    const fb::Base* const base = input_.announced.may_have_base() ? input_.index->base() : nullptr;
+    const std::uint64_t bits = input_.announced.incompat & format::kDeltaFeatures;
+    if (bits != (base == nullptr ? 0 : format::kDeltaFeatures)) {
+      return input_.Corrupt("R-DLT-01", input_.index, "the index has ",
+                            base == nullptr ? "no" : "a", " base, and the incompat bits ", bits,
+                            ", expected ", base == nullptr ? 0 : format::kDeltaFeatures);
+    }
+    if (base == nullptr) return {};
+    if (IdOf<AttemptId>(base->attempt()).is_zero() || base->depth() == 0 ||
+        base->depth() > format::kDeltaDepthMax) {
+      return input_.Corrupt("R-DLT-02", base, "the base is attempt ",
+                            IdOf<AttemptId>(base->attempt()).ToHex(), " at depth ", base->depth(),
+                            ", expected one that is not zero, at depth 1 to ",
+                            format::kDeltaDepthMax);
+    }
+    return {};
   }
 
   Status CheckProvenance() const {

@@ -46,7 +46,8 @@ struct VerifyInput {
 };
 
 // Checks R-IDX-01 and R-IDX-02. Afterwards the root may be used.
-Status VerifyBuffer(MetadataKind kind, ByteSpan buffer, const Limits& limits);
+Status VerifyBuffer(MetadataKind kind, ByteSpan buffer, const Limits& limits,
+                    const AnnouncedFields& announced);
 
 // Checks R-IDX-03, and the part of R-IDX-02 that the FlatBuffers verifier leaves out: the alignment
 // of vectors.

@@ -101,6 +101,7 @@ Result<std::vector<BlobSummary>> FindBlobs(const Storage& storage, const std::st
                                            const container::CommittedFiles& parent,
                                            const FrozenGroup& group, const Limits& limits) {
   const metadata::Metadata& index = parent.index.metadata;
+  if (index.base()) return std::vector<BlobSummary>();  // what its blobs hold needs the base
   container::BlobTables tables(*parent.directory, index);
   BlobUses uses;
   for (const FrozenGroup::ShardContent& shard : group.shards) {

@@ -2,6 +2,7 @@
 #include "lib/saver/save_run.h"
 
 #include <array>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include "lib/saver/reuse.h"
 #include "lib/storage/durable.h"
 #include "lib/writer/commit_steps.h"
+#include "lib/writer/pinned_base.h"
 
 namespace sealpoint::internal::saver {
 namespace {
@@ -80,6 +82,7 @@ BlobWriterOptions WriterOptionsOf(const SaverOptions& options, const SaveOptions
           .step = save.step,
           .limits = options.limits,
           .fingerprints = options.fingerprints,
+          .has_base = save.base.has_value(),
           .on_bytes = [&recorder](std::uint64_t bytes) { recorder.Progress(bytes); }};
 }
 
@@ -236,8 +239,14 @@ Result<CommitInfo> SaveRun::CommitOnRoot(std::vector<Bytes> gathered) {
     const auto make_index = [&](const metadata::IndexAttributes& attributes) {
       return JoinGathered(parts, attributes, save_.saver.limits);
     };
+    std::optional<writer::PinnedBase> base;
+    if (save_.options.base) {
+      SEALPOINT_ASSIGN_OR_RETURN(
+          base, writer::PinnedBase::Open(engine_.storage(), save_.options.base->directory,
+                                         save_.saver.limits));
+    }
     return writer::RunCommit(*attempt().opened, attempt().publish, commit, parts.blobs, make_index,
-                             save_.recorder, before_publication);
+                             save_.recorder, before_publication, base ? &*base : nullptr);
   };
   return save_.destination.CommitOnRoot(comm_, steps);
 }

@@ -93,7 +93,7 @@ void ForegroundSave::Drop(const std::set<std::string>& linked) {
 
 Status ForegroundSave::Write(const SaveRun& run) {
   SEALPOINT_ASSIGN_OR_RETURN(writer_, run.CreateWriter());
-  return WriteSources(options_, *writer_, *plan_, proposal_.sources());
+  return WriteSources(options_, *writer_, *plan_, proposal_.sources(), proposal_.options.base);
 }
 
 // Stages the payload of one background save, on the training thread. The ranks agree on one of the
@@ -114,8 +114,8 @@ class Stager {
   void Stage(const Proposal& proposal, SaveQueue& queue);
 
  private:
-  void StageWhole(const Sources& sources, Status local_status, SaveQueue& queue);
-  void Stream(const Sources& sources, Status local_status, SaveQueue& queue);
+  void StageWhole(const Proposal& proposal, Status local_status, SaveQueue& queue);
+  void Stream(const Proposal& proposal, Status local_status, SaveQueue& queue);
 
   pipeline::EngineParts& engine_;
   const SaverOptions& options_;
@@ -143,16 +143,19 @@ void Stager::Stage(const Proposal& proposal, SaveQueue& queue) {
   save_->SetPlan(grouped_.plan->tensor_bytes,
                  groups.ok() ? *std::move(groups) : std::vector<FrozenGroup>());
   if (proposal.any.is_short_of_memory) {
-    Stream(sources, std::move(status), queue);
+    Stream(proposal, std::move(status), queue);
   } else {
-    StageWhole(sources, std::move(status), queue);
+    StageWhole(proposal, std::move(status), queue);
   }
 }
 
-void Stager::StageWhole(const Sources& sources, Status local_status, SaveQueue& queue) {
+void Stager::StageWhole(const Proposal& proposal, Status local_status, SaveQueue& queue) {
   observe::PhaseRecorder& recorder = save_->recorder();
   recorder.Begin(Phase::kSnapshot, grouped_.plan->tensor_bytes);
-  if (local_status.ok()) local_status = WriteSources(options_, *writer_, *grouped_.plan, sources);
+  if (local_status.ok()) {
+    local_status =
+        WriteSources(options_, *writer_, *grouped_.plan, proposal.sources(), proposal.options.base);
+  }
   recorder.End();  // the snapshot ends now; the background thread may take the save up much later
   save_->SetStaged(std::move(writer_), std::move(local_status));
   queue.Add(save_);
@@ -160,7 +163,7 @@ void Stager::StageWhole(const Sources& sources, Status local_status, SaveQueue& 
 
 // With a memory budget below the size of the state: the background thread makes the directory
 // first, then the state is written while it is being copied. Returns when the last byte is staged.
-void Stager::Stream(const Sources& sources, Status local_status, SaveQueue& queue) {
+void Stager::Stream(const Proposal& proposal, Status local_status, SaveQueue& queue) {
   // Earlier saves hold the staging memory: they must end first, and in this order on all ranks.
   writer_.reset();
   save_->recorder().End();
@@ -173,8 +176,9 @@ void Stager::Stream(const Sources& sources, Status local_status, SaveQueue& queu
   }
   if (local_status.ok()) {
     const SavePlan rest =
-        WithoutGroups(*grouped_.plan, sources.declaration(), save_->linked_groups());
-    local_status = WriteSources(options_, *save_->writer(), rest, sources);
+        WithoutGroups(*grouped_.plan, proposal.sources().declaration(), save_->linked_groups());
+    local_status =
+        WriteSources(options_, *save_->writer(), rest, proposal.sources(), proposal.options.base);
   }
   save_->SetStaged(std::move(local_status));
 }
@@ -319,7 +323,12 @@ Status SaverImpl::Prepare(const Destination& destination, const SaveOptions& opt
   SEALPOINT_RETURN_IF_ERROR(writer::CheckDescription(options.mesh, options.provenance));
   SEALPOINT_RETURN_IF_ERROR(destination.CheckArguments());
   SEALPOINT_RETURN_IF_ERROR(CheckSources(held));
+  SEALPOINT_RETURN_IF_ERROR(CheckBase(options, held));
   SEALPOINT_ASSIGN_OR_RETURN(cut, cutter_.Cut(held));
+  if (options.base && (cut || !destination.may_link())) {
+    return InvalidArgument("a save ", cut ? "with stored cuts" : "that is staged",
+                           " cannot have a base");
+  }
   return plans_.CheckDeclarations(options, cut ? *cut : held);
 }
 

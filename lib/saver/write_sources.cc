@@ -14,7 +14,7 @@ namespace sealpoint::internal::saver {
 namespace {
 
 writer::ExpectedState ExpectedOf(const SaverOptions& options, const SavePlan& plan,
-                                 const Sources& sources) {
+                                 const Sources& sources, bool has_base) {
   const writer::DeclarationSummary& summary = InternalAccess::SummaryOf(sources.declaration());
   writer::ExpectedState expected{.bytes = plan.tensor_bytes,
                                  .checks_copies = options.check_device_copies};
@@ -22,13 +22,21 @@ writer::ExpectedState ExpectedOf(const SaverOptions& options, const SavePlan& pl
     const MemoryView& view = *sources.tensors()[shard.slot];
     const TensorSpec& kind = summary.held(shard.slot).kind;
     const std::uint64_t size = shard.run.size() * writer::ElementSize(kind);
-    const bool is_plain = view.is_host() && view.is_dense() && kind.codec == Codec::kNone;
+    const bool is_plain =
+        !has_base && view.is_host() && view.is_dense() && kind.codec == Codec::kNone;
     if (is_plain && size >= transfer::kBorrowedSizeMin) {
       expected.borrowable_bytes += size;
     }
     expected.has_device_memory = expected.has_device_memory || !view.is_host();
   }
   return expected;
+}
+
+// The bytes that the base has for a planned shard; null if they are not dense host memory.
+const std::byte* BaseOf(const std::optional<SaveBase>& base, const PlannedShard& shard) {
+  if (!base || !base->sources->tensors()[shard.slot]) return nullptr;
+  const MemoryView view = SourceOf(*base->sources, shard).view;
+  return view.is_host() && view.is_dense() ? view.data : nullptr;
 }
 
 // An empty tensor is in no frozen group, of which blobs are linked or dropped as a whole.
@@ -60,6 +68,33 @@ Status CheckSources(const Sources& sources) {
   return {};
 }
 
+Status CheckBase(const SaveOptions& options, const Sources& sources) {
+  if (!options.base) return {};
+  if (options.base->sources == nullptr) return InvalidArgument("the base has no sources");
+  const Sources& base = *options.base->sources;
+  SEALPOINT_RETURN_IF_ERROR(Status(base.failure()).Prefixed("the sources of the base"));
+  if (base.tensors().size() != base.declaration().tensors().size()) {
+    return InvalidArgument("the declaration of the base changed after its sources were made");
+  }
+  const writer::DeclarationSummary& expected = InternalAccess::SummaryOf(sources.declaration());
+  const writer::DeclarationSummary& found = InternalAccess::SummaryOf(base.declaration());
+  bool is_same = expected.slots().size() == found.slots().size();
+  for (std::size_t slot = 0; is_same && slot < found.slots().size(); ++slot) {
+    const writer::DeclaredView a = expected.held(slot);
+    const writer::DeclaredView b = found.held(slot);
+    is_same = a.name == b.name && a.kind.dtype == b.kind.dtype &&
+              writer::ElementSize(a.kind) == writer::ElementSize(b.kind) &&
+              a.is_empty() == b.is_empty() && (a.is_empty() || a.region() == b.region());
+    if (!is_same) {
+      return InvalidArgument("slot ", slot, " of the base's declaration is another one")
+          .AtTensor(a.name);
+    }
+  }
+  if (is_same) return {};
+  return InvalidArgument("the base's declaration has ", found.slots().size(),
+                         " slots, expected the ", expected.slots().size(), " of the save");
+}
+
 std::string LearnedGroupName(std::uint32_t number) { return StrCat(kLearnedGroupPrefix, number); }
 
 void CopySpec(const writer::DeclarationSummary& summary, const PlannedShard& shard,
@@ -82,7 +117,7 @@ ShardSource SourceOf(const Sources& sources, const PlannedShard& shard) {
 }
 
 Status WriteSources(const SaverOptions& options, writer::StateWriter& writer, const SavePlan& plan,
-                    const Sources& sources) {
+                    const Sources& sources, const std::optional<SaveBase>& base) {
   const Declaration& declaration = sources.declaration();
   const writer::DeclarationSummary& summary = InternalAccess::SummaryOf(declaration);
   TensorSpec tensor;
@@ -90,7 +125,7 @@ Status WriteSources(const SaverOptions& options, writer::StateWriter& writer, co
     for (const PlannedShard& shard : plan.shards) {
       CopySpec(summary, shard, tensor);
       const ShardSource source = SourceOf(sources, shard);
-      SEALPOINT_RETURN_IF_ERROR(add(tensor, source.region, source.view));
+      SEALPOINT_RETURN_IF_ERROR(add(tensor, source.region, source.view, BaseOf(base, shard)));
     }
     return {};
   };
@@ -105,7 +140,7 @@ Status WriteSources(const SaverOptions& options, writer::StateWriter& writer, co
     }
     return {};
   };
-  return writer.AddState({.expected = ExpectedOf(options, plan, sources),
+  return writer.AddState({.expected = ExpectedOf(options, plan, sources, base.has_value()),
                           .for_each_shard = for_each_shard,
                           .add_rest = add_rest});
 }

@@ -3,6 +3,7 @@
 #define SEALPOINT_LIB_SAVER_WRITE_SOURCES_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "lib/pipeline/engine_parts.h"
@@ -32,11 +33,14 @@ struct ShardSource {
 };
 ShardSource SourceOf(const Sources& sources, const PlannedShard& shard);
 
+// InvalidArgument if the data of the base cannot be that of `sources`.
+Status CheckBase(const SaveOptions& options, const Sources& sources);
+
 // Passes this rank's data to the writer: the shards of the plan, empty tensors and all objects.
 // When it returns, everything was copied, including device memory, and the sources may change.
 // Preconditions: CheckSources passed; the plan is that of the declaration.
 Status WriteSources(const SaverOptions& options, writer::StateWriter& writer, const SavePlan& plan,
-                    const Sources& sources);
+                    const Sources& sources, const std::optional<SaveBase>& base);
 
 // The number of staging buffers that hold all of it at once, and parts of uploads, of that size if
 // it is not 0.

@@ -2,7 +2,6 @@
 #include "lib/series/series_scan.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <set>
 #include <string>
@@ -22,10 +21,7 @@ namespace sealpoint {
 namespace internal::series {
 namespace {
 
-constexpr std::string_view kPrefix = "step-";
-constexpr std::size_t kStepDigitsMin = 12;
 constexpr std::size_t kStepDigitsMax = 20;  // of 2^64 - 1
-constexpr std::size_t kAttemptDigits = 8;
 constexpr std::size_t kMarkerReadMax =
     format::kMarkerSize + 1;  // one more, to see that it is too long
 
@@ -258,6 +254,9 @@ class Scan {
 }  // namespace
 
 bool IsSeriesDirectoryName(std::string_view name) {
+  using format::kAttemptDigits;
+  using format::kStepDigitsMin;
+  constexpr std::string_view kPrefix = format::kDirectoryPrefix;
   if (!name.starts_with(kPrefix) || name.size() < kAttemptDigits + 1) return false;
   const std::size_t dash = name.size() - kAttemptDigits - 1;
   if (dash < kPrefix.size() + kStepDigitsMin || dash > kPrefix.size() + kStepDigitsMax)
@@ -336,10 +335,7 @@ Result<SeriesListing> ScanSeries(const Storage& storage, const std::string& path
 }  // namespace internal::series
 
 std::string SeriesDirectoryName(std::uint64_t step, const AttemptId& attempt) {
-  char digits[24];
-  std::snprintf(digits, sizeof(digits), "%012llu", static_cast<unsigned long long>(step));
-  return std::string(internal::series::kPrefix) + digits + "-" +
-         attempt.ToHex().substr(0, internal::series::kAttemptDigits);
+  return internal::format::DirectoryName(step, attempt);
 }
 
 }  // namespace sealpoint

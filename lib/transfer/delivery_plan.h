@@ -128,6 +128,7 @@ struct PlanChunk {
   std::uint32_t name = 0;          // of the tensor or object, in DeliveryPlan::names
   std::uint64_t first_copy = 0;    // in DeliveryPlan::copies
   std::uint64_t copy_count = 0;
+  std::uint32_t changed = 0;  // with Codec::kChanges: number in ReadPlanData::changed
   Digest raw_digest;
   Digest stored_digest;
 };

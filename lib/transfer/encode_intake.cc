@@ -28,33 +28,59 @@ Status EncodeIntake::Begin(SourceReader& source, const ShardEncoding& encoding) 
   return {};
 }
 
+Result<EncodeIntake::Encoded> EncodeIntake::Encode(const ShardEncoding& encoding,
+                                                   std::uint64_t begin, ByteSpan raw,
+                                                   MutableByteSpan out,
+                                                   const codec::VisitBlock& visit) {
+  if (encoding.base != nullptr) {
+    const ByteSpan base(encoding.base + begin, raw.size());
+    SEALPOINT_ASSIGN_OR_RETURN(const std::size_t size,
+                               codec_->EncodeChanges(encoding.element_size, raw, base, out, visit));
+    if (size < raw.size()) return Encoded{.codec = Codec::kChanges, .size = size};
+  }
+  if (encoding.codec == Codec::kNone) return Encoded();
+  SEALPOINT_ASSIGN_OR_RETURN(
+      const std::size_t size,
+      codec_->Encode(encoding.codec, encoding.codec_level, encoding.element_size, raw, out));
+  return size < raw.size() ? Encoded{.codec = encoding.codec, .size = size} : Encoded();
+}
+
 Status EncodeIntake::AppendChunk(SourceReader& source, const ShardEncoding& encoding,
                                  std::uint64_t begin, const Digest* expected) {
   const std::uint64_t size = std::min(encoding.chunk_size, encoding.raw_size - begin);
   // One buffer for both sides: a thread that held one and waited for a second might wait for ever.
-  const std::uint64_t raw_room = AlignUp(size, kDirectIoAlignmentBytes);
+  // Dense host memory with a base is read where it is: little of it is stored.
+  const bool stays = encoding.base != nullptr && source.view().is_host() && source.is_dense();
+  const std::uint64_t raw_room = stays ? 0 : AlignUp(size, kDirectIoAlignmentBytes);
   const std::size_t bound = codec::ChunkCodec::EncodedSizeBound(size);
   SEALPOINT_ASSIGN_OR_RETURN(const device::StagingBuffer scratch,
                              context_.engine.pool->AcquireScratch(raw_room + bound));
-  const MutableByteSpan raw = scratch.bytes().first(size);
   const MutableByteSpan out = scratch.bytes().subspan(raw_room, bound);
-  const Result<Digest> raw_digest = TakeChunk(source, raw, expected);
-  if (!raw_digest.ok()) {
-    context_.copies.Stop();  // nothing may write into the scratch buffer any more
-    return raw_digest.error();
+  StoredChunk chunk{.stored_size = size};
+  ByteSpan raw = stays ? source.Next(size) : scratch.bytes().first(size);
+  if (!stays) {
+    const Result<Digest> taken = TakeChunk(source, scratch.bytes().first(size), expected);
+    if (!taken.ok()) {
+      context_.copies.Stop();  // nothing may write into the scratch buffer any more
+      return taken.error();
+    }
+    chunk.raw_digest = *taken;
   }
-  AddFingerprint(context_.chunks, encoding, begin, raw);
-  SEALPOINT_ASSIGN_OR_RETURN(
-      const std::size_t stored_size,
-      codec_->Encode(encoding.codec, encoding.codec_level, encoding.element_size, raw, out));
-  StoredChunk chunk{.stored_size = size, .raw_digest = *raw_digest};
-  if (stored_size >= size) {
+  const auto visit = [&](ByteSpan block) {
+    if (stays) hasher_.Update(block);
+    const auto at = static_cast<std::uint64_t>(block.data() - raw.data());
+    AddFingerprint(context_.chunks, encoding, begin + at, block);
+  };
+  if (encoding.base == nullptr) visit(raw);
+  SEALPOINT_ASSIGN_OR_RETURN(const Encoded encoded, Encode(encoding, begin, raw, out, visit));
+  if (stays) chunk.raw_digest = hasher_.Finish();
+  if (encoded.codec == Codec::kNone) {
     context_.chunks.AddChunk(chunk);
     return context_.stream.Append(raw);
   }
-  SEALPOINT_RETURN_IF_ERROR(context_.stream.Append(out.first(stored_size), hasher_));
-  chunk.codec = encoding.codec;
-  chunk.stored_size = stored_size;
+  SEALPOINT_RETURN_IF_ERROR(context_.stream.Append(out.first(encoded.size), hasher_));
+  chunk.codec = encoded.codec;
+  chunk.stored_size = encoded.size;
   chunk.stored_digest = hasher_.Finish();
   context_.chunks.AddChunk(chunk);
   return {};

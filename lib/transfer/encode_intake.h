@@ -29,6 +29,14 @@ class EncodeIntake final : public Intake {
  private:
   Status AppendChunk(SourceReader& source, const ShardEncoding& encoding, std::uint64_t size,
                      const Digest* expected);
+  struct Encoded {
+    Codec codec = Codec::kNone;
+    std::size_t size = 0;
+  };
+  // In the smallest way; kNone if that is none. `begin`: of the chunk in the shard. `visit` gets
+  // the blocks of `raw` if there is a base.
+  Result<Encoded> Encode(const ShardEncoding& encoding, std::uint64_t begin, ByteSpan raw,
+                         MutableByteSpan out, const codec::VisitBlock& visit);
   // The chunk's raw bytes, and their digest.
   Result<Digest> TakeChunk(SourceReader& source, MutableByteSpan raw, const Digest* expected);
 

@@ -16,7 +16,7 @@ IntakeSet::IntakeSet(const IntakeContext& context, StreamTarget target)
                                                      : static_cast<Intake&>(copy_)) {}
 
 Intake& IntakeSet::Choose(const SourceReader& source, const ShardEncoding& encoding) {
-  if (encoding.codec != Codec::kNone) return encode_;
+  if (encoding.codec != Codec::kNone || encoding.base != nullptr) return encode_;
   if (!source.view().is_host()) return device_;
   const bool is_large = encoding.raw_size >= kBorrowedSizeMin;
   return source.is_dense() && is_large ? large_ : copy_;

@@ -21,6 +21,8 @@ struct ShardEncoding {
   std::uint32_t element_size = 1;
   Codec codec = Codec::kNone;
   int codec_level = 1;
+  // Host memory with the bytes that the base has for this shard; null: there is no base.
+  const std::byte* base = nullptr;
   // To compute the fingerprint of a shard of this tensor, see ChunkSink; null: none is wanted.
   std::shared_ptr<const fingerprint::Part> part{};
   std::uint32_t tensor = 0;

@@ -11,7 +11,8 @@ Result<format::FileHeader> BlobStream::MakeHeader(const BlobWriterOptions& optio
   SEALPOINT_ASSIGN_OR_RETURN(const BlobId id, BlobId::Random());
   return format::FileHeader{
       .kind = format::FileKind::kBlob,
-      .features = {.compat = options.fingerprints ? format::kFingerprintFeature : 0},
+      .features = {.compat = options.fingerprints ? format::kFingerprintFeature : 0,
+                   .incompat = options.has_base ? format::kDeltaFeatures : 0},
       .id = id,
       .attempt = options.attempt,
       .step = options.step};

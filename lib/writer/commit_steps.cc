@@ -29,9 +29,10 @@ std::uint64_t NowUnixNs() {
       std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
 }
 
-metadata::IndexAttributes AttributesOf(const CommitOptions& options) {
+metadata::IndexAttributes AttributesOf(const CommitOptions& options, const PinnedBase* base) {
   metadata::IndexAttributes attributes{
       .created_unix_ns = NowUnixNs(), .mesh = options.mesh, .provenance = options.provenance};
+  if (base != nullptr) attributes.base = base->ref();
   attributes.provenance.emplace_back("sealpoint.writer", StrCat("sealpoint ", VersionString()));
   return attributes;
 }
@@ -49,15 +50,27 @@ Status CheckAttempts(const CommitOptions& options, std::span<const CommittedBlob
   return {};
 }
 
+// R-HDR-09.
+Result<format::FeatureMasks> FeaturesOf(std::span<const CommittedBlob> blobs,
+                                        const PinnedBase* base) {
+  format::FeatureMasks features{.incompat = base != nullptr ? format::kDeltaFeatures : 0};
+  for (const CommittedBlob& blob : blobs) {
+    features.compat |= blob.features.compat;
+    if ((blob.features.incompat & ~features.incompat) == 0) continue;
+    return InvalidArgument("blob ", blob.pin.id.ToHex(),
+                           " may have changes to a base, and the checkpoint has no base");
+  }
+  return features;
+}
+
 // Shared, because what is decoded of it refers to it.
 Result<std::shared_ptr<const Bytes>> BuildIndexFile(const CommitOptions& options,
                                                     std::span<const CommittedBlob> blobs,
-                                                    const IndexMaker& make_index) {
+                                                    const IndexMaker& make_index,
+                                                    const PinnedBase* base) {
   SEALPOINT_RETURN_IF_ERROR(CheckAttempts(options, blobs));
-  SEALPOINT_ASSIGN_OR_RETURN(const Bytes buffer, make_index(AttributesOf(options)));
-  // R-HDR-09
-  format::FeatureMasks features;
-  for (const CommittedBlob& blob : blobs) features.compat |= blob.features.compat;
+  SEALPOINT_ASSIGN_OR_RETURN(const Bytes buffer, make_index(AttributesOf(options, base)));
+  SEALPOINT_ASSIGN_OR_RETURN(const format::FeatureMasks features, FeaturesOf(blobs, base));
   auto file = std::make_shared<Bytes>(format::kHeaderSize + buffer.size());
   std::copy(buffer.begin(), buffer.end(), file->begin() + format::kHeaderSize);
   format::EncodeHeader({.kind = format::FileKind::kIndex,
@@ -72,7 +85,7 @@ Result<std::shared_ptr<const Bytes>> BuildIndexFile(const CommitOptions& options
 // The marker for these index bytes, after they passed the reader's whole pass (R-CMT-03).
 Result<format::Marker> CheckIndexAndMakeMarker(const CommitOptions& options,
                                                const std::shared_ptr<const Bytes>& index_file,
-                                               CommitInfo& info) {
+                                               const PinnedBase* base, CommitInfo& info) {
   SEALPOINT_ASSIGN_OR_RETURN(const format::FileHeader header,
                              format::DecodeHeader(*index_file, format::FileKind::kIndex));
   SEALPOINT_ASSIGN_OR_RETURN(
@@ -80,6 +93,7 @@ Result<format::Marker> CheckIndexAndMakeMarker(const CommitOptions& options,
       metadata::Metadata::Decode(metadata::MetadataKind::kIndex, index_file,
                                  ByteSpan(*index_file).subspan(format::kHeaderSize), options.limits,
                                  metadata::AnnouncedBy(header.features)));
+  if (base != nullptr) SEALPOINT_RETURN_IF_ERROR(base->CheckTensors(metadata));
   format::Marker marker{.kind = format::MarkerKind::kCommit,
                         .features = header.features,
                         .attempt = options.attempt,
@@ -249,7 +263,7 @@ Result<std::vector<CommittedBlob>> CommittedBlobsOf(std::span<const BlobSummary>
 Result<CommitInfo> RunCommit(Directory& directory, PublishMethod method,
                              const CommitOptions& options, std::span<const CommittedBlob> blobs,
                              const IndexMaker& make_index, observe::PhaseRecorder& recorder,
-                             const BeforePublication& before_publication) {
+                             const BeforePublication& before_publication, const PinnedBase* base) {
   // Up to WriteIndexAndMarker nothing is written: a crash leaves the blobs of an attempt that was
   // never committed, which Series::RemoveUncommitted finds.
   CommitInfo info{.directory = directory.path()};
@@ -257,10 +271,10 @@ Result<CommitInfo> RunCommit(Directory& directory, PublishMethod method,
   if (!before_publication) SEALPOINT_RETURN_IF_ERROR(CheckBlobsAreThere(directory, blobs));
   recorder.Begin(Phase::kBuildIndex);
   SEALPOINT_ASSIGN_OR_RETURN(const std::shared_ptr<const Bytes> index_file,
-                             BuildIndexFile(options, blobs, make_index));
+                             BuildIndexFile(options, blobs, make_index, base));
   recorder.Begin(Phase::kCheckIndex);
   SEALPOINT_ASSIGN_OR_RETURN(const format::Marker marker,
-                             CheckIndexAndMakeMarker(options, index_file, info));
+                             CheckIndexAndMakeMarker(options, index_file, base, info));
   for (const CommittedBlob& blob : blobs) {
     if (blob.attempt.is_zero() || blob.attempt == options.attempt) continue;
     ++info.reused_blob_count;
@@ -275,6 +289,7 @@ Result<CommitInfo> RunCommit(Directory& directory, PublishMethod method,
       WriteIndexAndMarker(directory, method, options.attempt, *index_file, marker_bytes, own_files);
   recorder.Progress(index_file->size());
   if (status.ok() && before_publication) status = before_publication(*index_file, marker_bytes);
+  if (status.ok() && base != nullptr) status = base->Pin(directory.path());
   if (status.ok()) {
     recorder.Begin(Phase::kPublish);
     status = recorder.failure();  // the last moment at which the save can be given up
@@ -283,6 +298,10 @@ Result<CommitInfo> RunCommit(Directory& directory, PublishMethod method,
   // appears with its whole content, and all that it pins is durable.
   if (status.ok()) {
     status = PublishMarker(directory, method, options.attempt, marker_bytes);
+    if (status.ok() && base != nullptr) {
+      const Status stays = base->CheckStays();
+      if (!stays.ok()) status = storage::WithUnknownOutcome(stays);
+    }
   }
   recorder.End();
   // If the outcome is unknown the checkpoint may exist: removing its index would destroy it

@@ -11,6 +11,7 @@
 #include "lib/metadata/index_attributes.h"
 #include "lib/observe/phase_recorder.h"
 #include "lib/writer/blob_summary_parts.h"
+#include "lib/writer/pinned_base.h"
 #include "sealpoint/commit.h"
 #include "sealpoint/storage.h"
 
@@ -48,11 +49,13 @@ using BeforePublication = std::function<Status(ByteSpan index_file, ByteSpan mar
 // Reports its phases to `recorder`, and returns its report in the result. After an error with a
 // known outcome, the index and marker that it wrote are removed; the blobs are kept. With
 // `before_publication` the blobs are not checked: they are on other nodes, and their writers have
-// checked them (R-STG-01).
+// checked them (R-STG-01). With `base` the checkpoint is a delta: if the base goes meanwhile, the
+// outcome is said to be unknown, and nothing is removed.
 Result<CommitInfo> RunCommit(Directory& directory, PublishMethod method,
                              const CommitOptions& options, std::span<const CommittedBlob> blobs,
                              const IndexMaker& make_index, observe::PhaseRecorder& recorder,
-                             const BeforePublication& before_publication = {});
+                             const BeforePublication& before_publication = {},
+                             const PinnedBase* base = nullptr);
 
 // Writes index and unpublished marker durably, if the method of publication needs that one, and
 // notes in `own_files` which were made here.

@@ -113,10 +113,10 @@ Status StateWriter::AddState(const State& state) {
   core_->checks_copies = state.expected.checks_copies;
   is_adding_state_ = true;
   SEALPOINT_RETURN_IF_ERROR(Run([&] {
-    return state.for_each_shard(
-        [this](const TensorSpec& tensor, const Region& region, const MemoryView& source) -> Status {
-          return AddChecked(tensor, region, source).AtTensor(tensor.name);
-        });
+    return state.for_each_shard([this](const TensorSpec& tensor, const Region& region,
+                                       const MemoryView& source, const std::byte* base) -> Status {
+      return AddChecked(tensor, region, source, base).AtTensor(tensor.name);
+    });
   }));
   SEALPOINT_RETURN_IF_ERROR(state.add_rest());
   is_adding_state_ = false;
@@ -158,7 +158,7 @@ Result<std::uint32_t> StateWriter::NumberOf(const TensorSpec& tensor) {
 // A shard that no blob can hold whole is cut into runs at chunk borders; the runs of dense memory
 // follow each other there, those of strided memory are gathered by SourceReader.
 Status StateWriter::AddChecked(const TensorSpec& tensor, const Region& region,
-                               const MemoryView& source) {
+                               const MemoryView& source, const std::byte* base) {
   const std::uint64_t size_max = core_->options.size_max_bytes;
   const std::uint64_t element_size = ElementSize(tensor);
   const std::uint64_t chunk_elements = tensor.chunk_size_bytes / element_size;
@@ -175,6 +175,10 @@ Status StateWriter::AddChecked(const TensorSpec& tensor, const Region& region,
     const std::uint64_t end = std::min(region.element_count(), begin + elements_max);
     const Region piece = layout::SubRun(region, begin, end);
     transfer::ShardEncoding encoding = EncodingOf(tensor, piece);
+    // R-DLT-06 bounds chunks of changes as R-REC-03 does coded ones.
+    if (base != nullptr && tensor.chunk_size_bytes <= kCodedChunkSizeMaxBytes) {
+      encoding.base = base + begin * element_size;
+    }
     if (core_->options.fingerprints) {
       encoding.part = std::make_shared<const fingerprint::Part>(
           tensor.shape, static_cast<std::uint32_t>(element_size), piece);

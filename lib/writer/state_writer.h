@@ -50,9 +50,9 @@ class StateWriter {
   // Adds the shards and objects of a declaration and its sources, as passed by the functions;
   // shards were checked when they were declared and bound. Device memory is only queued, and large
   // host memory may be read in place, until everything is waited for together: the sources may
-  // change when this returns.
+  // change when this returns. `base`: see ShardEncoding.
   using AddShard = std::function<Status(const TensorSpec& tensor, const Region& region,
-                                        const MemoryView& source)>;
+                                        const MemoryView& source, const std::byte* base)>;
   struct State {
     ExpectedState expected{};
     std::function<Status(const AddShard& add)> for_each_shard{};
@@ -117,7 +117,8 @@ class StateWriter {
   Status DeclareEmpty(const TensorSpec& tensor);
   // In the boxes of TensorSpec::stored_cuts.
   Status AddBoxes(const TensorSpec& tensor, const Region& region, const MemoryView& source);
-  Status AddChecked(const TensorSpec& tensor, const Region& region, const MemoryView& source);
+  Status AddChecked(const TensorSpec& tensor, const Region& region, const MemoryView& source,
+                    const std::byte* base = nullptr);
   // The tensor's number in the table. Adds it on first use; InvalidArgument if it differs later.
   Result<std::uint32_t> NumberOf(const TensorSpec& tensor);
   // The open blob of a group with `room` bytes to spare, after putting a fuller one aside.

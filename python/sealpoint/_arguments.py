@@ -107,6 +107,13 @@ _RULES: dict[str, Rule] = {
     "size_max_bytes": BYTES,
     "memory_budget_bytes": BYTES,
     "raise_limits": integer(1, 1_000_000),
+    "base_paths": or_none(
+        Rule(
+            lambda value: isinstance(value, Mapping),
+            lambda value: all(is_string(attempt) and is_attempt(attempt) for attempt in value),
+            "a mapping of attempts, 32 hexadecimal digits, to paths",
+        )
+    ),
     "staging_buffer_size_bytes": BYTES,
     "io_thread_count": THREADS,
     "engine": or_none(Rule(_is_engine, always, "an Engine")),

@@ -480,6 +480,7 @@ class Checkpoint(Mapping[str, Tensor]):
         coverage: OnMismatch = "allow",
         convert: Rounding | None = None,
         isolate: bool = False,
+        holds_base: bool = False,
         progress: Progress = None,
     ) -> _sealpoint.LoadReport:
         """Reads many tensors together: adjacent byte ranges are read with one request, and each chunk is read only once.
@@ -494,6 +495,9 @@ class Checkpoint(Mapping[str, Tensor]):
             convert: As for ``Tensor.read``.
             isolate: Write to ``out`` only after verification. If False, the content of ``out`` is unspecified after an
                 error.
+            holds_base: Each ``out`` has the data of the checkpoint's base for the same part: change it in place. Chunks that
+                are stored as changes, and belong to one contiguous ``out``, are not read from the base. Every chunk is verified
+                after the change.
             progress: True: show a progress line in a notebook, or if stderr is a terminal. A function is called from time to time,
                 on any thread, with (text, bytes done, total bytes). If the function raises an exception, the read is cancelled and
                 the exception propagates.
@@ -505,10 +509,10 @@ class Checkpoint(Mapping[str, Tensor]):
             MismatchError: a mismatch whose action is "error".
             Error: as for ``Tensor.read``.
         """
-        check(missing=missing, unexpected=unexpected, coverage=coverage, isolate=isolate)
+        check(missing=missing, unexpected=unexpected, coverage=coverage, isolate=isolate, holds_base=holds_base)
         items = requests if type(requests) is dict else self._items(requests)
         contract = _sealpoint.LoadContract(missing=missing, unexpected=unexpected, coverage=coverage)
-        return self._read(items, contract, threads, convert, isolate, progress)
+        return self._read(items, contract, threads, convert, isolate, progress, holds_base)
 
     def plan(self, requests: Iterable[str] | Mapping[str, Any] | None = None) -> Plan:
         """Computes the cost of a read (bytes, files and requests) from the chunk records. Reads no payload.
@@ -553,11 +557,12 @@ class Checkpoint(Mapping[str, Tensor]):
         convert: Rounding | None = None,
         isolate: bool = False,
         progress: Progress = None,
+        holds_base: bool = False,
     ) -> _sealpoint.LoadReport:
         count = self._threads_of(threads)
         check(convert=convert, progress=progress)
         rules = contract or _sealpoint.LoadContract()
-        return _sealpoint.read(self._handle, items, rules, convert, count, isolate, progress)
+        return _sealpoint.read(self._handle, items, rules, convert, count, isolate, progress, holds_base)
 
     # Further content of the index.
 
@@ -595,6 +600,11 @@ class Checkpoint(Mapping[str, Tensor]):
     def parent(self) -> str | None:
         """Attempt id of the preceding checkpoint, or None if there is none."""
         return self._handle.parent
+
+    @property
+    def base(self) -> _sealpoint.BaseRef | None:
+        """The base, if chunks are stored as changes to those of another checkpoint: ``attempt``, ``step`` and ``depth``."""
+        return self._handle.base
 
     @property
     def created(self) -> datetime:
@@ -682,7 +692,7 @@ class Checkpoint(Mapping[str, Tensor]):
             return "<sealpoint.Checkpoint, closed>"
 
 
-def _open_again(path: str, attempt: str, options: tuple[bool, bool, int, int], threads: int) -> Checkpoint:
+def _open_again(path: str, attempt: str, options: tuple[bool, bool, int, int, dict[str, str]], threads: int) -> Checkpoint:
     """Opens an unpickled checkpoint again.
 
     Raises MismatchError if the path now has a different checkpoint, and the errors of ``open``.
@@ -701,6 +711,7 @@ def open(
     threads: int | None = None,
     memory_budget_bytes: int = 256 << 20,
     raise_limits: int = 1,
+    base_paths: Mapping[str, Path] | None = None,
 ) -> Checkpoint:
     """Opens a checkpoint for reading. Verifies the marker and the index, but reads no payload. Not collective.
 
@@ -714,6 +725,8 @@ def open(
         raise_limits: Factor from 1 to 1,000,000 by which the reader's limits (tensors, shards, boxes of a tensor, bytes
             of the index) are multiplied. Raise this factor only for trusted checkpoints that otherwise cause a
             LimitExceededError.
+        base_paths: Directories of bases, by attempt, for a checkpoint that stores changes (``Checkpoint.base``). Default: in
+            the same series.
 
     Returns:
         A Checkpoint, which keeps its files open until it is closed or garbage-collected.
@@ -738,7 +751,8 @@ def open(
         b'{}'
     """
     return open_own(path, check_files=check_files, direct_io=direct_io, threads=threads,
-                    memory_budget_bytes=memory_budget_bytes, raise_limits=raise_limits, must_be_alone=True)  # fmt: skip
+                    memory_budget_bytes=memory_budget_bytes, raise_limits=raise_limits, base_paths=base_paths,
+                    must_be_alone=True)  # fmt: skip
 
 
 def open_own(
@@ -749,19 +763,22 @@ def open_own(
     threads: int | None = None,
     memory_budget_bytes: int = 256 << 20,
     raise_limits: int = 1,
+    base_paths: Mapping[str, Path] | None = None,
     must_be_alone: bool = False,
 ) -> Checkpoint:
     """Opens a checkpoint as ``open`` does.
 
     If ``must_be_alone`` is true, a checkpoint of a different format in the same directory is an error.
     """
-    check(check_files=check_files, direct_io=direct_io, memory_budget_bytes=memory_budget_bytes, raise_limits=raise_limits)
+    check(check_files=check_files, direct_io=direct_io, memory_budget_bytes=memory_budget_bytes, raise_limits=raise_limits,
+          base_paths=base_paths)  # fmt: skip
     count = threads_of(threads)
     if must_be_alone:
         with contextlib.suppress(OSError):  # a directory that cannot be listed may have files that can be opened
             check_one(path_of(path))
     try:
-        handle = _sealpoint.open(path_of(path), check_files, direct_io, memory_budget_bytes, raise_limits)
+        bases = {attempt: path_of(base) for attempt, base in (base_paths or {}).items()}
+        handle = _sealpoint.open(path_of(path), check_files, direct_io, memory_budget_bytes, raise_limits, bases)
     except LimitExceededError as error:
         error.message += f"; raise_limits={2 * raise_limits} doubles the limit, for a checkpoint that you trust"
         raise

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sealpoint/checkpoint.h"
 
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -8,6 +9,7 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -23,12 +25,27 @@
 namespace sealpoint::python {
 namespace {
 
+using BasePaths = std::map<std::string, std::string>;  // by attempt
+
+std::map<AttemptId, std::string> DirectoriesOf(const BasePaths& paths) {
+  std::map<AttemptId, std::string> directories;
+  for (const auto& [attempt, path] : paths) directories.emplace(IdOf<AttemptId>(attempt), path);
+  return directories;
+}
+
+BasePaths PathsOf(const std::map<AttemptId, std::string>& directories) {
+  BasePaths paths;
+  for (const auto& [attempt, path] : directories) paths.emplace(attempt.ToHex(), path);
+  return paths;
+}
+
 std::unique_ptr<CheckpointHandle> Open(nb::handle path, bool check_files, bool direct_io,
                                        std::uint64_t memory_budget_bytes,
-                                       std::uint64_t raise_limits) {
+                                       std::uint64_t raise_limits, const BasePaths& base_paths) {
   const std::string directory = PathOf(path);
   const OpenOptions options{.limits = RaisedLimits(raise_limits),
                             .check_files = check_files,
+                            .base_directories = DirectoriesOf(base_paths),
                             .direct_io = direct_io,
                             .memory_budget_bytes = memory_budget_bytes};
   const GilRelease released;
@@ -114,6 +131,13 @@ void BindInfos(nb::module_& m) {
       .def_ro("shard_count", &TensorInfo::shard_count)
       .def_ro("placement", &TensorInfo::placement)
       .def_ro("fingerprint", &TensorInfo::fingerprint);
+  nb::class_<BaseRef>(m, "BaseRef", "The base of a checkpoint that stores changes.")
+      .def_prop_ro("attempt", [](const BaseRef& base) { return base.attempt.ToHex(); })
+      .def_prop_ro("index_digest", [](const BaseRef& base) { return base.index_digest.ToHex(); })
+      .def_prop_ro(
+          "step", [](const BaseRef& base) { return StepOrNone(base.step); },
+          nb::sig("def step(self) -> int | None"))
+      .def_ro("depth", &BaseRef::depth, "Number of checkpoints that the delta needs.");
   nb::class_<ObjectInfo>(m, "ObjectInfo", "Metadata of an object in the index.")
       .def_ro("name", &ObjectInfo::name)
       .def_ro("media_type", &ObjectInfo::media_type)
@@ -129,10 +153,12 @@ void BindProperties(nb::class_<CheckpointHandle>& type) {
             const std::uint64_t raise_limits =
                 options.limits.tensor_count_max / Limits().tensor_count_max;
             return nb::make_tuple(options.check_files, options.direct_io,
-                                  options.memory_budget_bytes, raise_limits);
+                                  options.memory_budget_bytes, raise_limits,
+                                  PathsOf(options.base_directories));
           },
-          nb::sig("def options(self) -> tuple[bool, bool, int, int]"),
-          "check_files, direct_io, memory_budget_bytes and raise_limits, as passed to open.")
+          nb::sig("def options(self) -> tuple[bool, bool, int, int, dict[str, str]]"),
+          "check_files, direct_io, memory_budget_bytes, raise_limits and base_paths, as passed to "
+          "open.")
       .def_prop_ro(
           "path", [](Self self) { return Text(self.Get()->path()); },
           nb::sig("def path(self) -> str"))
@@ -144,6 +170,8 @@ void BindProperties(nb::class_<CheckpointHandle>& type) {
       .def_prop_ro(
           "step", [](Self self) { return StepOrNone(self.Get()->step()); },
           nb::sig("def step(self) -> int | None"))
+      .def_prop_ro("base", [](Self self) { return self.Get()->base(); })
+      .def_prop_ro("as_base", [](Self self) { return self.Get()->as_base(); })
       .def_prop_ro("created_unix_ns", [](Self self) { return self.Get()->created_unix_ns(); })
       .def_prop_ro("raw_bytes", [](Self self) { return self.Get()->raw_bytes(); })
       .def_prop_ro("mesh", [](Self self) { return self.Get()->mesh(); })
@@ -193,8 +221,10 @@ void BindCheckpoint(nb::module_& m) {
   BindContents(type);
   m.def("open", Open, nb::arg("path"), nb::arg("check_files"), nb::arg("direct_io"),
         nb::arg("memory_budget_bytes"), nb::arg("raise_limits"),
+        nb::arg("base_paths") = BasePaths{},
         nb::sig("def open(path: str | bytes | os.PathLike[str], check_files: bool, direct_io: "
-                "bool, memory_budget_bytes: int, raise_limits: int) -> Checkpoint"));
+                "bool, memory_budget_bytes: int, raise_limits: int, base_paths: dict[str, str] = "
+                "{}) -> Checkpoint"));
 }
 
 }  // namespace sealpoint::python

@@ -127,14 +127,17 @@ std::tuple<PlanSummary, std::string, Findings> Plan(CheckpointHandle& handle, nb
 
 LoadReport Read(CheckpointHandle& handle, nb::handle requests, const LoadContract& contract,
                 const std::optional<std::string>& convert, int threads, bool isolate,
-                nb::handle progress) {
+                nb::handle progress, bool holds_base) {
   const auto checkpoint = handle.Get();
   RequestMaker maker(*checkpoint, RoundingOf(convert));
   const ReadRequest request = maker.Make(requests);
   Watch watch(progress);
   const ReadPlan plan =
       Value(watch.Run([&] { return checkpoint->Plan(request, contract); }, /*is_long=*/false));
-  const ReadOptions options{.threads = threads, .isolate = isolate, .on_progress = watch.OnPhase()};
+  const ReadOptions options{.threads = threads,
+                            .isolate = isolate,
+                            .holds_base = holds_base,
+                            .on_progress = watch.OnPhase()};
   return Value(watch.Run([&] { return checkpoint->Read(plan, options); },
                          plan.Summary().bytes_read > kShortReadMaxBytes));
 }
@@ -207,7 +210,7 @@ void BindRead(nb::module_& m) {
         "Summary, human-readable text, and findings of a plan.");
   m.def("read", Read, nb::arg("checkpoint"), nb::arg("requests"), nb::arg("contract"),
         nb::arg("convert").none(), nb::arg("threads"), nb::arg("isolate"),
-        nb::arg("progress").none(), "Reads and verifies; see sealpoint.Checkpoint.read.");
+        nb::arg("progress").none(), nb::arg("holds_base") = false, "Reads and verifies; see sealpoint.Checkpoint.read.");
 }
 
 }  // namespace sealpoint::python

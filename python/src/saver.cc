@@ -264,26 +264,30 @@ nb::tuple ResumeTogether(nb::object communicator, nb::handle local, nb::handle f
 }
 
 // What (saver.*function)(…) returns.
+// `base`: directory, and the state that the base has.
+using Base = std::optional<std::pair<std::string, RankState*>>;
+
 template <typename Function>
 auto RunSave(const SaverHandle& handle, const SaveTarget& target, RankState& state,
-             const SaveOptions& options, Function function) {
+             SaveOptions options, const Base& base, Function function) {
   const auto parts = handle.Get();
   const OneCall turn(parts->is_busy, "the saver");
   const Sources& sources = state.Bind();
+  if (base) options.base = SaveBase{.directory = base->first, .sources = &base->second->Bind()};
   Watch watch{nb::none(), parts->communicator->InterruptedBySignal()};
   return Value(watch.Run([&] { return (*parts->saver.*function)(target, options, sources); }));
 }
 
 CommitInfo SaveTogether(const SaverHandle& handle, const SaveTarget& target, RankState& state,
-                        const SaveOptions& options) {
-  return RunSave(handle, target, state, options, &Saver::Save);
+                        const SaveOptions& options, const Base& base) {
+  return RunSave(handle, target, state, options, base, &Saver::Save);
 }
 
 std::unique_ptr<PendingSaveHandle> SaveTogetherAsync(const SaverHandle& handle,
                                                      const SaveTarget& target, RankState& state,
-                                                     const SaveOptions& options) {
+                                                     const SaveOptions& options, const Base& base) {
   return std::make_unique<PendingSaveHandle>(
-      RunSave(handle, target, state, options, &Saver::SaveAsync));
+      RunSave(handle, target, state, options, base, &Saver::SaveAsync));
 }
 
 // Folder, series, and the series of the folder's record.
@@ -402,8 +406,12 @@ void BindSaver(nb::module_& m) {
       m, "Saver", "Saves by all ranks of a communicator. All ranks call it in the same order.")
       .def("__init__", MakeSaver, nb::arg("engine"), nb::arg("communicator"), nb::arg("options"),
            "`options`: fields of SaverOptions (python/src/saver_options.h).")
-      .def("save", SaveTogether, nb::arg("target"), nb::arg("state"), nb::arg("options"))
-      .def("save_async", SaveTogetherAsync, nb::arg("target"), nb::arg("state"), nb::arg("options"))
+      .def("save", SaveTogether, nb::arg("target"), nb::arg("state"), nb::arg("options"),
+           nb::arg("base").none() = nb::none(),
+           "`base`: directory of a checkpoint, and a state of the same slots with its data. Stores "
+           "the elements that differ.")
+      .def("save_async", SaveTogetherAsync, nb::arg("target"), nb::arg("state"), nb::arg("options"),
+           nb::arg("base").none() = nb::none(), "`base`: as for save.")
       .def(
           "wait_for_promotions", WaitForPromotions, nb::arg("seconds"),
           "Waits for the promotions of this rank, and returns whether all have ended. Thread-safe.")

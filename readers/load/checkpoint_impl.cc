@@ -9,6 +9,7 @@
 #include "lib/container/resize.h"
 #include "lib/format/constants.h"
 #include "lib/observe/phase_recorder.h"
+#include "lib/transfer/host_delivery.h"
 #include "readers/load/run_plan.h"
 #include "readers/load/selection.h"
 
@@ -40,12 +41,54 @@ Result<std::unique_ptr<CheckpointImpl>> CheckpointImpl::Make(
   }
   if (!options.storage) options.storage = DefaultStorage();
   SEALPOINT_ASSIGN_OR_RETURN(
+      container::CommittedFiles files,
+      container::OpenCommitted(*options.storage, path, options.limits, options.check_files,
+                               std::move(given), options.base_directories));
+  return FromFiles(path, std::move(options), std::move(files));
+}
+
+Result<std::unique_ptr<CheckpointImpl>> CheckpointImpl::FromFiles(const std::string& path,
+                                                                  OpenOptions options,
+                                                                  container::CommittedFiles files) {
+  SEALPOINT_ASSIGN_OR_RETURN(
       auto pool, device::StagingPool::Create(options.memory_budget_bytes, kPoolBufferBytes));
-  SEALPOINT_ASSIGN_OR_RETURN(container::CommittedFiles files,
-                             container::OpenCommitted(*options.storage, path, options.limits,
-                                                      options.check_files, std::move(given)));
-  return std::make_unique<CheckpointImpl>(path, std::move(options), std::move(files),
-                                          std::move(pool));
+  std::unique_ptr<const CheckpointImpl> base;
+  if (files.base) {
+    const std::string base_path = files.base->directory->path();
+    SEALPOINT_ASSIGN_OR_RETURN(base, FromFiles(base_path, options, std::move(*files.base)));
+  }
+  auto checkpoint =
+      std::make_unique<CheckpointImpl>(path, std::move(options), std::move(files), std::move(pool));
+  checkpoint->base_ = std::move(base);
+  return checkpoint;
+}
+
+Status CheckpointImpl::ReadAsBase(const metadata::TensorView& of_delta, const Region& region,
+                                  ChunkDecoder& decoder, MutableByteSpan to) const {
+  const std::optional<std::size_t> number = index().FindTensor(of_delta.name());
+  const auto lacks = [&](const auto&... reason) {
+    return RuleError(Code::kCorrupt, "R-DLT-05", "base ", attempt().ToHex(), " ", reason...)
+        .AtPath(path_);
+  };
+  if (!number) return lacks("has no such tensor");
+  const metadata::TensorView tensor = index().tensor(*number);
+  if (tensor.dtype() != of_delta.dtype() || tensor.element_size() != of_delta.element_size() ||
+      tensor.shape() != of_delta.shape()) {
+    return lacks("has another tensor of this name: dtype ", DTypeName(tensor.dtype()), ", shape ",
+                 ShapeToString(tensor.shape()));
+  }
+  PlanBuilder builder = NewPlan();
+  SEALPOINT_RETURN_IF_ERROR(builder.AddTensor(
+      tensor, Destination::Make(MutableMemoryView::Host(to), region, tensor.element_size())));
+  const ReadPlanData plan = builder.Finish();
+  container::BlobFiles files = BlobsToRead();
+  const PlanSource source = SourceOf(plan, plan.ranges, files);
+  ChunkReader reader(source, &decoder);
+  transfer::HostDelivery delivery(plan, /*isolates=*/false);
+  for (const transfer::PlanRange& range : plan.ranges) {
+    SEALPOINT_RETURN_IF_ERROR(reader.Fetch(range, delivery));
+  }
+  return {};
 }
 
 CheckpointImpl::CheckpointImpl(std::string path, OpenOptions options,
@@ -108,6 +151,11 @@ Result<LoadReport> CheckpointImpl::Read(const ReadPlan& plan, const ReadOptions&
                            attempt().ToHex());
   }
   SEALPOINT_RETURN_IF_ERROR(data.CheckHasMemory());
+  if (options.holds_base && (options.isolate || !index().base())) {
+    return InvalidArgument("holds_base is set, ", options.isolate
+                                                      ? "and so is isolate"
+                                                      : "but the checkpoint has no base");
+  }
   observe::PhaseRecorder phases(options.on_progress);
   phases.Begin(Phase::kRead, data.summary.bytes_read);
   const Result<transfer::DeviceBytes> bytes =
@@ -138,7 +186,8 @@ Result<transfer::DeviceBytes> CheckpointImpl::RunRanges(const ReadPlanData& plan
                                                         std::uint64_t memory_budget_bytes,
                                                         observe::PhaseRecorder& phases) const {
   container::BlobFiles files = BlobsToRead();
-  return RunPlan(SourceOf(plan, ranges, files), options, memory_budget_bytes, phases);
+  return RunPlan(SourceOf(plan, ranges, files, options.holds_base), options, memory_budget_bytes,
+                 phases);
 }
 
 Result<std::unique_ptr<transfer::Delivery>> CheckpointImpl::OpenReceived(

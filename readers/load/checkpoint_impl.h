@@ -29,6 +29,10 @@ class CheckpointImpl final : public Checkpoint {
  public:
   static Result<std::unique_ptr<CheckpointImpl>> Make(const std::string& path, OpenOptions options,
                                                       std::optional<container::GivenFiles> given);
+  // The files of a checkpoint and its bases, which were opened.
+  static Result<std::unique_ptr<CheckpointImpl>> FromFiles(const std::string& path,
+                                                           OpenOptions options,
+                                                           container::CommittedFiles files);
   CheckpointImpl(std::string path, OpenOptions options, container::CommittedFiles files,
                  std::unique_ptr<device::StagingPool> pool);
 
@@ -44,6 +48,8 @@ class CheckpointImpl final : public Checkpoint {
   std::vector<std::pair<std::string, std::uint32_t>> mesh() const override;
   std::vector<std::pair<std::string, std::string>> provenance() const override;
   std::vector<BlobInfo> blobs() const override;
+  std::optional<BaseRef> base() const override { return index().base(); }
+  BaseRef as_base() const override { return container::PinOf(files_); }
 
   std::size_t tensor_count() const override { return index().tensor_count(); }
   TensorInfo tensor(std::size_t i) const override;
@@ -78,6 +84,13 @@ class CheckpointImpl final : public Checkpoint {
     return tables_.Load(chunks, bytes_read);
   }
 
+  // Reads the base bytes of elements of a delta's tensor, on this thread. Errors: Corrupt
+  // (R-DLT-05: this checkpoint has no such tensor); those of a read, with the place in this
+  // checkpoint.
+  Status ReadAsBase(const metadata::TensorView& of_delta, const Region& region,
+                    ChunkDecoder& decoder, MutableByteSpan to) const;
+  const CheckpointImpl* opened_base() const { return base_.get(); }
+
   // The blobs, read through the page cache, for mapping.
   container::BlobFiles BufferedBlobs() const { return tables_.files().InMode(IoMode::kBuffered); }
 
@@ -104,8 +117,8 @@ class CheckpointImpl final : public Checkpoint {
 
  private:
   PlanSource SourceOf(const ReadPlanData& plan, std::span<const transfer::PlanRange> ranges,
-                      container::BlobFiles& files) const {
-    return {plan, ranges, index(), path_, files, *pool_, devices_};
+                      container::BlobFiles& files, bool holds_base = false) const {
+    return {plan, ranges, index(), path_, files, *pool_, devices_, base_.get(), holds_base};
   }
   container::BlobFiles BlobsToRead() const;
   PlanBuilder NewPlan() const;
@@ -115,6 +128,7 @@ class CheckpointImpl final : public Checkpoint {
   const OpenOptions options_;
   const container::CommittedFiles files_;
   const std::unique_ptr<device::StagingPool> pool_;
+  std::unique_ptr<const CheckpointImpl> base_;  // of a delta
   std::shared_ptr<device::DeviceRuntime> devices_ = device::CudaRuntime();
   // Caches, which lock for themselves.
   mutable container::BlobTables tables_;

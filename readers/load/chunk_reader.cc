@@ -12,6 +12,7 @@
 #include "lib/format/constants.h"
 #include "lib/pipeline/range_reader.h"
 #include "lib/transfer/host_intake.h"
+#include "readers/load/checkpoint_impl.h"
 #include "sealpoint/digest.h"
 
 namespace sealpoint::internal::load {
@@ -47,6 +48,11 @@ Status CheckStored(const transfer::PlanChunk& chunk, const Digest& found) {
   return DigestError("R-CHK-01", "stored chunk", found, chunk.stored_digest);
 }
 
+Status CheckRaw(const transfer::PlanChunk& chunk, const Digest& found) {
+  if (found == chunk.raw_digest) return {};
+  return DigestError("R-CHK-02", "chunk", found, chunk.raw_digest);
+}
+
 // The first chunks that go into a block, one at least.
 std::span<const transfer::PlanChunk> FirstPiece(std::span<const transfer::PlanChunk> chunks) {
   std::size_t count = 1;
@@ -76,7 +82,9 @@ Status ChunkReader::Fetch(const transfer::PlanRange& range, transfer::Delivery& 
     }
   }
   SEALPOINT_ASSIGN_OR_RETURN(const transfer::FetchTarget target, delivery.Prepare(range, *this));
-  if (!target.is_fetched) {
+  if (range.size == 0) {
+    SEALPOINT_RETURN_IF_ERROR(VerifyAll(range, {}, delivery));
+  } else if (!target.is_fetched) {
     SEALPOINT_RETURN_IF_ERROR(target.memory.empty()
                                   ? FetchToScratch(range, delivery)
                                   : FetchToMemory(target.memory, range, delivery));
@@ -142,6 +150,9 @@ Status ChunkReader::VerifyAll(const transfer::PlanRange& range, ByteSpan bytes,
 
 Status ChunkReader::Deliver(const transfer::PlanChunk& chunk, ByteSpan verified,
                             transfer::Delivery& delivery) {
+  if (const MutableByteSpan held = HeldBase(chunk); !held.empty()) {
+    return At(chunk, DecodeChanges(chunk, verified, /*holds_base=*/true, held));
+  }
   Result<ByteSpan> raw = Decode(chunk, verified);
   if (!raw) return At(chunk, std::move(raw).error());
   return At(chunk, delivery.Begin(chunk, *raw));
@@ -190,15 +201,41 @@ Status ChunkReader::Read(const ReadableFile& file, std::span<const transfer::Pla
 
 Result<ByteSpan> ChunkReader::Decode(const transfer::PlanChunk& chunk, ByteSpan verified) {
   if (chunk.codec == Codec::kNone) return verified;
-  if (decoded_.size() < chunk.raw_size) {
-    SEALPOINT_RETURN_IF_ERROR(container::ResizeBytes(decoded_, chunk.raw_size));
+  if (decoder_.decoded.size() < chunk.raw_size) {
+    SEALPOINT_RETURN_IF_ERROR(container::ResizeBytes(decoder_.decoded, chunk.raw_size));
   }
-  const MutableByteSpan raw = MutableByteSpan(decoded_).first(chunk.raw_size);
-  SEALPOINT_RETURN_IF_ERROR(codec_.Decode(chunk.codec, chunk.element_size, verified, raw));
-  if (const Digest found = ComputeDigest(raw); found != chunk.raw_digest) {
-    return DigestError("R-CHK-02", "chunk", found, chunk.raw_digest);
+  const MutableByteSpan raw = MutableByteSpan(decoder_.decoded).first(chunk.raw_size);
+  if (chunk.codec == Codec::kChanges) {
+    SEALPOINT_RETURN_IF_ERROR(DecodeChanges(chunk, verified, /*holds_base=*/false, raw));
+    return ByteSpan(raw);
   }
+  SEALPOINT_RETURN_IF_ERROR(decoder_.codec.Decode(chunk.codec, chunk.element_size, verified, raw));
+  SEALPOINT_RETURN_IF_ERROR(CheckRaw(chunk, ComputeDigest(raw)));
   return ByteSpan(raw);
+}
+
+Status ChunkReader::DecodeChanges(const transfer::PlanChunk& chunk, ByteSpan verified,
+                                  bool holds_base, MutableByteSpan raw) {
+  if (!holds_base) {
+    const ChangedElements& changed = source_.plan.changed[chunk.changed];
+    if (!decoder_.below) decoder_.below = std::make_unique<ChunkDecoder>();
+    SEALPOINT_RETURN_IF_ERROR(
+        source_.base->ReadAsBase(changed.tensor, changed.region, *decoder_.below, raw));
+  }
+  digest::Hasher& hasher = decoder_.hasher;
+  const Status applied = decoder_.codec.ApplyChanges(chunk.element_size, verified, raw,
+                                                     [&](ByteSpan block) { hasher.Update(block); });
+  const Digest found = hasher.Finish();
+  SEALPOINT_RETURN_IF_ERROR(applied);
+  return CheckRaw(chunk, found);
+}
+
+MutableByteSpan ChunkReader::HeldBase(const transfer::PlanChunk& chunk) const {
+  if (!source_.holds_base || chunk.codec != Codec::kChanges || chunk.copy_count != 1) return {};
+  const transfer::PlanCopy& copy = source_.plan.copies[chunk.first_copy];
+  const bool is_whole =
+      copy.way() == transfer::CopyWay::kCopy && copy.element_size() == chunk.raw_size;
+  return is_whole ? MutableByteSpan(copy.first_byte(), chunk.raw_size) : MutableByteSpan();
 }
 
 // What an inner frame named already stays: the offset of a codec's error is one in the chunk.

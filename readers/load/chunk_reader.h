@@ -19,6 +19,16 @@
 
 namespace sealpoint::internal::load {
 
+class CheckpointImpl;
+
+// Memory for decoding chunks, kept from chunk to chunk. `below` is for chunks of the base.
+struct ChunkDecoder {
+  codec::ChunkCodec codec;
+  digest::Hasher hasher{};
+  Bytes decoded{};
+  std::unique_ptr<ChunkDecoder> below{};
+};
+
 // State shared by the readers of one plan.
 struct PlanSource {
   const ReadPlanData& plan;
@@ -28,14 +38,20 @@ struct PlanSource {
   container::BlobFiles& files;
   device::StagingPool& pool;
   std::shared_ptr<device::DeviceRuntime> device;
+  const CheckpointImpl* base = nullptr;  // of a delta
+  bool holds_base = false;               // see ReadOptions
 };
 
-// Reads ranges and verifies their chunks. One per thread: it keeps the decoder and a buffer. Errors
+// Reads ranges and verifies their chunks. One per thread: it keeps the decoder. Errors
 // have rule, tensor, file and offset: Corrupt (R-CHK-01, R-CHK-02, R-COD-*), Incomplete, Io; those
 // of the delivery.
 class ChunkReader final : public transfer::RangeFetcher {
  public:
-  explicit ChunkReader(const PlanSource& source) : source_(source) {}
+  // `decoder`: borrowed; null: one of its own.
+  explicit ChunkReader(const PlanSource& source, ChunkDecoder* decoder = nullptr)
+      : source_(source),
+        own_decoder_(decoder == nullptr ? std::make_unique<ChunkDecoder>() : nullptr),
+        decoder_(decoder == nullptr ? *own_decoder_ : *decoder) {}
 
   Status Fetch(const transfer::PlanRange& range, transfer::Delivery& delivery) override;
   Status At(const transfer::PlanChunk& chunk, Status error) const override;
@@ -54,11 +70,16 @@ class ChunkReader final : public transfer::RangeFetcher {
   // go to the delivery.
   Status Deliver(const transfer::PlanChunk& chunk, ByteSpan verified, transfer::Delivery& delivery);
   Result<ByteSpan> Decode(const transfer::PlanChunk& chunk, ByteSpan verified);
+  // With Codec::kChanges: into `raw`, which holds the base bytes if `holds_base`.
+  Status DecodeChanges(const transfer::PlanChunk& chunk, ByteSpan verified, bool holds_base,
+                       MutableByteSpan raw);
+  // The destination that holds the base bytes of exactly this chunk; empty if there is none.
+  MutableByteSpan HeldBase(const transfer::PlanChunk& chunk) const;
 
   const PlanSource& source_;
-  codec::ChunkCodec codec_;
+  std::unique_ptr<ChunkDecoder> own_decoder_;
+  ChunkDecoder& decoder_;
   digest::Hasher hasher_;
-  Bytes decoded_;
 };
 
 }  // namespace sealpoint::internal::load

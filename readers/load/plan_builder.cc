@@ -23,6 +23,7 @@ struct PlanBuilder::StoredShard {
   format::ShardShape shape;
   std::uint32_t element_size = 1;
   std::uint32_t name = 0;
+  const metadata::TensorView* tensor = nullptr;  // null: an object
 };
 
 namespace {
@@ -37,6 +38,12 @@ std::byte* PlainTarget(const ReadPlanData& data, const transfer::PlanChunk& chun
   const bool is_whole =
       copy.way() == transfer::CopyWay::kCopy && copy.element_size() == chunk.raw_size;
   return is_whole ? copy.first_byte() : nullptr;
+}
+
+// Bytes that a chunk counts for in its range: an unchanged one stores none, and is read of the
+// base.
+std::uint64_t WorkOf(const transfer::PlanChunk& chunk) {
+  return chunk.codec == Codec::kChanges ? chunk.raw_size : chunk.stored_size;
 }
 
 // From the bytes of a chunk to the destination.
@@ -111,7 +118,8 @@ Status PlanBuilder::AddTensor(const metadata::TensorView& tensor, const Destinat
   StoredShard stored{.ref = {},
                      .shape = {.raw_size = 0, .chunk_size = tensor.chunk_size()},
                      .element_size = tensor.element_size(),
-                     .name = static_cast<std::uint32_t>(data_.names.size() - 1)};
+                     .name = static_cast<std::uint32_t>(data_.names.size() - 1),
+                     .tensor = &tensor};
   for (const auto& [number, region] : shards) {
     stored.ref = tensor.shard_ref(number);
     stored.shape.raw_size = region.element_count() * stored.element_size;
@@ -175,7 +183,8 @@ Status PlanBuilder::AddShard(const StoredShard& stored, std::vector<SelectedChun
         tables_.Load({.shard = stored.ref,
                       .shape = stored.shape,
                       .first_chunk = static_cast<std::uint32_t>(selected[begin].chunk - again),
-                      .count = static_cast<std::uint32_t>(end - begin + again)},
+                      .count = static_cast<std::uint32_t>(end - begin + again),
+                      .is_object = stored.tensor == nullptr},
                      data_.summary.table_bytes_read);
     if (!records) return data_.AtItem(stored.name, std::move(records).error());
     for (std::size_t i = begin; i < end; ++i) {
@@ -212,6 +221,8 @@ void PlanBuilder::AddChunk(const StoredShard& stored, const format::ChunkRecord&
   const std::size_t first_copy = data_.copies.size();
   if (destination != nullptr) AddCopies(stored, selected, *destination);
   last_ = std::pair(stored.ref.blob, std::uint64_t{stored.ref.first_record} + record.chunk);
+  const auto changed = static_cast<std::uint32_t>(data_.changed.size());
+  if (record.codec == Codec::kChanges) data_.changed.push_back({*stored.tensor, selected.region});
   data_.chunks.push_back({.blob = stored.ref.blob,
                           .record = stored.ref.first_record + record.chunk,
                           .offset = record.offset,
@@ -222,6 +233,7 @@ void PlanBuilder::AddChunk(const StoredShard& stored, const format::ChunkRecord&
                           .name = stored.name,
                           .first_copy = first_copy,
                           .copy_count = data_.copies.size() - first_copy,
+                          .changed = changed,
                           .raw_digest = record.raw_digest,
                           .stored_digest = record.stored_digest});
 }
@@ -268,13 +280,14 @@ void PlanBuilder::MergeChunks() {
 }
 
 void PlanBuilder::CutRanges() {
+  std::uint64_t work = 0;  // of the last range
   for (std::size_t i = 0; i < data_.chunks.size(); ++i) {
     const transfer::PlanChunk& chunk = data_.chunks[i];
     std::byte* const target = PlainTarget(data_, chunk);
     transfer::PlanRange* const range = data_.ranges.empty() ? nullptr : &data_.ranges.back();
     const bool is_adjacent = range != nullptr && range->blob == chunk.blob &&
                              range->offset + range->size == chunk.offset &&
-                             range->size + chunk.stored_size <= range_size_max_;
+                             work + WorkOf(chunk) <= range_size_max_;
     const bool stays_in_place = is_adjacent && target != nullptr && range->in_place != nullptr &&
                                 range->in_place + range->size == target;
     // Reading in place saves a pass over the bytes; worth a read of its own for a longer range, be
@@ -286,9 +299,11 @@ void PlanBuilder::CutRanges() {
     if (is_adjacent && !is_cut) {
       if (!stays_in_place) range->in_place = nullptr;
       range->size += chunk.stored_size;
+      work += WorkOf(chunk);
       ++range->chunk_count;
       continue;
     }
+    work = WorkOf(chunk);
     data_.ranges.push_back({.blob = chunk.blob,
                             .offset = chunk.offset,
                             .size = chunk.stored_size,
@@ -315,9 +330,12 @@ void PlanBuilder::Summarize() {
       data_.blob_names.push_back(name);
     }
   }
+  const std::optional<BaseRef> base = index_.base();
   for (const transfer::PlanChunk& chunk : data_.chunks) {
     if (chunk.codec == Codec::kNone) continue;
-    data_.decoded_size_max = std::max<std::uint64_t>(data_.decoded_size_max, chunk.raw_size);
+    // Changes are made of a chunk of each checkpoint of the chain.
+    const std::uint64_t levels = chunk.codec == Codec::kChanges ? base->depth + 1 : 1;
+    data_.decoded_size_max = std::max(data_.decoded_size_max, levels * chunk.raw_size);
   }
   summary.files = data_.blob_names.size();
   if (summary.bytes_requested > 0) {

@@ -35,6 +35,7 @@ void RangesAhead::Reach(std::size_t i) {
   const auto [begin, end] = Take(i);
   for (std::size_t next = begin; next < end; ++next) {
     const transfer::PlanRange& range = ranges_[next];
+    if (range.size == 0) continue;
     if (const auto file = files_.TryOpen(range.blob)) file->WillRead(range.offset, range.size);
   }
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/base/errors.h"
+#include "lib/metadata/tensor_view.h"
 #include "lib/transfer/delivery_plan.h"
 #include "sealpoint/id.h"
 #include "sealpoint/read_plan.h"
@@ -15,12 +16,19 @@
 
 namespace sealpoint::internal::load {
 
+// The elements of a chunk that is stored as changes.
+struct ChangedElements {
+  metadata::TensorView tensor;
+  Region region;
+};
+
 // The reads of a load and their destinations.
 struct ReadPlanData : transfer::DeliveryPlan {
   AttemptId attempt;
   std::vector<std::string> blob_names;  // of all blobs that are read, ascending
   std::vector<LoadFinding> findings;
   PlanSummary summary;
+  std::vector<ChangedElements> changed;
   // A tensor with a plan-only destination, in `names`: such a plan cannot be read.
   std::optional<std::uint32_t> plan_only_name{};
 

@@ -15,8 +15,8 @@ namespace sealpoint::internal::load {
 RangeReader::RangeReader(const PlanSource& source, container::BlobFiles files, int threads,
                          std::uint64_t memory_budget_bytes)
     : files_(std::move(files)),
-      source_{source.plan, {},          source.index, source.directory_path,
-              files_,      source.pool, source.device} {
+      source_{source.plan, {},          source.index,  source.directory_path,
+              files_,      source.pool, source.device, source.base} {
   const int affordable = transfer::AffordableThreads(source.plan, threads, memory_budget_bytes);
   for (int i = 0; i < affordable; ++i) readers_.emplace_back(source_);
 }

@@ -158,12 +158,15 @@ Status BlobCheck::CheckHeaderPins(const format::FileHeader& header) const {
         .AtOffset(format::HeaderFields::kId.at);
   }
   // The index's masks equal the marker's.
-  if ((header.features.compat & ~input_.marker.features.compat) != 0) {
+  const format::FeatureMasks& features = input_.marker.features;
+  if ((header.features.compat & ~features.compat) != 0) {
     return RuleError(Code::kCorrupt, "R-HDR-09", "compat features that the index does not have")
         .AtOffset(format::HeaderFields::kCompat.at);
   }
-  // Each incompat bit of a blob was refused by R-HDR-05.
-  static_assert(format::kKnownIncompatFeatures == 0, "a known bit must be in the index, too");
+  if ((header.features.incompat & ~features.incompat) != 0) {
+    return RuleError(Code::kCorrupt, "R-HDR-09", "incompat features that the index does not have")
+        .AtOffset(format::HeaderFields::kIncompat.at);
+  }
   return {};
 }
 

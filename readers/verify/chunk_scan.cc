@@ -35,6 +35,8 @@ class UnitScan {
   // The bytes from position_ on; `lost`: they could not be read.
   void Consume(ByteSpan bytes);
   void Lose(std::uint64_t size);
+  // The next chunks that store no bytes.
+  void ConsumeEmpty();
   // How many of `size` bytes at position_ belong to the padding before, or to, the next chunk.
   std::uint64_t Reach(std::uint64_t size) const;
   bool InPadding() const { return position_ < chunks_.front().record.offset; }
@@ -45,6 +47,7 @@ class UnitScan {
   void TakeCoded(const WalkedChunk& chunk, ByteSpan bytes);
   void CheckCoded(const WalkedChunk& chunk, ByteSpan stored);
   void CheckRaw(const WalkedChunk& chunk, const Digest& digest);
+  Status Decode(const WalkedChunk& chunk, ByteSpan stored, MutableByteSpan raw);
   void Report(Status violation) {
     context_.findings.Add(BlobRank(unit_.blob), std::move(violation).AtPath(path_));
   }
@@ -126,7 +129,10 @@ Status UnitScan::ScanStretch(const ReadableFile& file, std::span<const WalkedChu
   ReadAhead reader(file, *worker_.pool, io_, position_, chunks.back().end());
   while (true) {
     SEALPOINT_ASSIGN_OR_RETURN(const auto part, reader.Next());
-    if (!part) return {};
+    if (!part) {
+      ConsumeEmpty();
+      return {};
+    }
     if (part->status.ok()) {
       Consume(part->bytes);
       context_.meter.Add(part->size);
@@ -162,6 +168,13 @@ void UnitScan::Consume(ByteSpan bytes) {
     }
     Step(part.size());
     bytes = bytes.subspan(part.size());
+  }
+}
+
+void UnitScan::ConsumeEmpty() {
+  while (!chunks_.empty() && chunks_.front().end() == position_) {
+    CheckCoded(chunks_.front(), {});
+    Step(0);
   }
 }
 
@@ -223,15 +236,27 @@ void UnitScan::CheckCoded(const WalkedChunk& chunk, ByteSpan stored) {
                            StrCat("chunk ", record.chunk, " (", stored.size(), " stored bytes)"),
                            computed, record.stored_digest));
   }
+  // That the base cannot be read is one finding, and not one of each chunk.
+  if (record.codec == Codec::kChanges && context_.base == nullptr) return;
   const Result<device::StagingBuffer> raw = worker_.pool->AcquireScratch(record.raw_size);
   if (!raw) return ReportChunk(chunk, raw.error());
   const MutableByteSpan bytes = raw->bytes().first(record.raw_size);
-  Status status =
-      worker_.codec.Decode(record.codec, map_.ElementSizeOf(*chunk.shard), stored, bytes);
+  Status status = Decode(chunk, stored, bytes);
   if (!status.ok()) {
     return ReportChunk(chunk, std::move(status).Prefixed(StrCat("chunk ", record.chunk)));
   }
   CheckRaw(chunk, ComputeDigest(bytes));
+}
+
+Status UnitScan::Decode(const WalkedChunk& chunk, ByteSpan stored, MutableByteSpan raw) {
+  const std::uint32_t element_size = map_.ElementSizeOf(*chunk.shard);
+  if (chunk.record.codec != Codec::kChanges) {
+    return worker_.codec.Decode(chunk.record.codec, element_size, stored, raw);
+  }
+  SEALPOINT_RETURN_IF_ERROR(context_.base->ReadAsBase(
+      map_.TensorOf(*chunk.shard), map_.ElementsOf(*chunk.shard, chunk.record.chunk),
+      worker_.base_decoder, raw));
+  return worker_.codec.ApplyChanges(element_size, stored, raw);
 }
 
 void UnitScan::CheckRaw(const WalkedChunk& chunk, const Digest& digest) {

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "lib/base/endian.h"
+#include "lib/layout/region_algebra.h"
 
 namespace sealpoint::internal::verify {
 
@@ -23,8 +24,7 @@ Digest ShardMap::RegionDigest(const Region& region) {
 }
 
 template <typename Visit>
-void ShardMap::ForEachShard(const std::vector<std::uint8_t>& wanted_blobs,
-                            const Visit& visit) const {
+void ShardMap::ForEachShard(const std::vector<std::uint8_t>& wanted_blobs, const Visit& visit) {
   for (std::size_t i = 0; i < index_->tensor_count(); ++i) {
     const metadata::TensorView tensor = index_->tensor(i);
     tensor.ForEachShard([&](std::size_t s, const Region& region) {
@@ -33,7 +33,9 @@ void ShardMap::ForEachShard(const std::vector<std::uint8_t>& wanted_blobs,
       visit(ref.blob, ShardEntry{.first_record = ref.first_record,
                                  .item = TensorItem(i),
                                  .raw_size = region.element_count() * tensor.element_size(),
+                                 .region = static_cast<std::uint32_t>(regions_.size()),
                                  .region_digest = RegionDigest(region)});
+      if (index_->base()) regions_.push_back(region);
     });
   }
   for (std::size_t i = 0; i < index_->object_count(); ++i) {
@@ -80,6 +82,14 @@ Status ShardMap::AtItemOf(const ShardEntry& shard, Status error) const {
 std::uint32_t ShardMap::ElementSizeOf(const ShardEntry& shard) const {
   if ((shard.item & kObjectBit) != 0) return 1;
   return index_->tensor(shard.item).element_size();
+}
+
+Region ShardMap::ElementsOf(const ShardEntry& shard, std::uint64_t chunk) const {
+  const metadata::TensorView tensor = TensorOf(shard);
+  const std::uint64_t elements = tensor.chunk_size() / tensor.element_size();
+  const Region& region = regions_[shard.region];
+  return layout::SubRun(region, chunk * elements,
+                        std::min((chunk + 1) * elements, region.element_count()));
 }
 
 format::ShardShape ShardMap::ShapeOf(const ShardEntry& shard) const {

@@ -20,7 +20,8 @@ struct ShardEntry {
   std::uint32_t first_record = 0;
   std::uint32_t item = 0;  // tensor number, or object number with kObjectBit
   std::uint64_t raw_size = 0;
-  Digest region_digest;  // represents the region, so that manifests are compared in linear time
+  std::uint32_t region = 0;  // number in the map's regions, with a base
+  Digest region_digest;      // represents the region, so that manifests are compared in linear time
 };
 
 // The shards of an index sorted by (blob, first record), that is by (blob, ordinal). Borrows the
@@ -37,8 +38,15 @@ class ShardMap {
 
   // The error, which then names the tensor or object of the shard.
   Status AtItemOf(const ShardEntry& shard, Status error) const;
+  bool IsObject(const ShardEntry& shard) const { return (shard.item & kObjectBit) != 0; }
   std::uint32_t ElementSizeOf(const ShardEntry& shard) const;
   format::ShardShape ShapeOf(const ShardEntry& shard) const;
+  // The tensor of a shard, and the elements of one of its chunks. Preconditions: the index has a
+  // base; the shard is none of an object.
+  metadata::TensorView TensorOf(const ShardEntry& shard) const {
+    return index_->tensor(shard.item);
+  }
+  Region ElementsOf(const ShardEntry& shard, std::uint64_t chunk) const;
 
   static std::uint32_t TensorItem(std::size_t tensor) { return static_cast<std::uint32_t>(tensor); }
   static std::uint32_t ObjectItem(std::size_t object) {
@@ -49,11 +57,12 @@ class ShardMap {
  private:
   static constexpr std::uint32_t kObjectBit = std::uint32_t{1} << 31;
   template <typename Visit>
-  void ForEachShard(const std::vector<std::uint8_t>& wanted_blobs, const Visit& visit) const;
+  void ForEachShard(const std::vector<std::uint8_t>& wanted_blobs, const Visit& visit);
 
   const metadata::Metadata* index_;
   std::vector<ShardEntry> shards_;
   std::vector<std::size_t> begins_;  // per blob, and the end
+  std::vector<Region> regions_;      // of tensors' shards, with a base
 };
 
 }  // namespace sealpoint::internal::verify

@@ -137,6 +137,8 @@ class Verification {
   // still there.
   void ForgetIfDeleted(const Directory& directory);
   void CheckPinned(const VerifyContext& context);
+  // The base of a delta; null if there is none, or if it cannot be used, which is a finding.
+  Result<std::unique_ptr<load::CheckpointImpl>> OpenBase(const VerifyContext& context);
   Status CheckBlobs(const VerifyContext& context, const format::Marker& marker,
                     const metadata::Metadata& index);
   Status CheckPayload(const BlobCheckInput& input, const std::vector<ScanUnit>& units);
@@ -186,13 +188,15 @@ Status Verification::Run() {
 }
 
 Status Verification::CheckDirectory(const Directory& directory) {
-  const VerifyContext context{.directory = directory,
-                              .options = options_,
-                              .findings = findings_,
-                              .meter = meter_,
-                              .limit = limit_,
-                              .verified = verified_};
+  VerifyContext context{.directory = directory,
+                        .options = options_,
+                        .findings = findings_,
+                        .meter = meter_,
+                        .limit = limit_,
+                        .verified = verified_};
   CheckPinned(context);
+  SEALPOINT_ASSIGN_OR_RETURN(const std::unique_ptr<load::CheckpointImpl> base, OpenBase(context));
+  context.base = base.get();
   // Nothing pins the files of an attempt that was never committed.
   const bool is_attempt = !marker_ && findings_.verdict() == Verdict::kUncommitted;
   findings_.Add(kDirectoryRank, NoteOtherFiles(directory,
@@ -228,6 +232,21 @@ void Verification::CheckPinned(const VerifyContext& context) {
   index_ = CheckIndex(context, workers_.front(), *marker_);
   if (!index_) return;
   NoteIndex(index_->metadata);
+}
+
+Result<std::unique_ptr<load::CheckpointImpl>> Verification::OpenBase(const VerifyContext& context) {
+  if (!index_ || !index_->metadata.base()) return std::unique_ptr<load::CheckpointImpl>();
+  const std::shared_ptr<Storage> storage = options_.storage ? options_.storage : DefaultStorage();
+  auto files =
+      container::OpenBase(*storage, context.directory.path(), index_->metadata, options_.limits,
+                          /*check_files=*/true, options_.base_directories);
+  if (!files.ok()) {
+    findings_.Add(kIndexRank, std::move(files).error());
+    return std::unique_ptr<load::CheckpointImpl>();
+  }
+  const std::string path = (*files)->directory->path();
+  return load::CheckpointImpl::FromFiles(path, {.storage = storage, .limits = options_.limits},
+                                         std::move(**files));
 }
 
 void Verification::NoteMarker(const format::Marker& marker) {

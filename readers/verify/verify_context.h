@@ -14,6 +14,7 @@
 #include "lib/codec/chunk_codec.h"
 #include "lib/device/staging_pool.h"
 #include "lib/pipeline/range_reader.h"
+#include "readers/load/checkpoint_impl.h"
 #include "readers/verify/findings.h"
 #include "readers/verify/rate_limit.h"
 #include "readers/verify/verified_chunks.h"
@@ -54,6 +55,7 @@ inline constexpr std::uint64_t kReadSizeBytes = 4 * kMiB;
 struct Worker {
   std::unique_ptr<device::StagingPool> pool;
   codec::ChunkCodec codec;
+  load::ChunkDecoder base_decoder{};  // of a delta's base
   // `read_size_bytes`: of one read of payload.
   static Result<Worker> Create(std::uint64_t read_size_bytes);
 };
@@ -65,7 +67,8 @@ struct VerifyContext {
   Findings& findings;
   Meter& meter;
   RateLimit& limit;
-  VerifiedChunksImpl* verified = nullptr;  // may be null
+  VerifiedChunksImpl* verified = nullptr;      // may be null
+  const load::CheckpointImpl* base = nullptr;  // of a delta; null if it cannot be read
 
   IoMode io_mode() const {
     const bool direct = options.level == VerifyLevel::kFull && options.direct_io;

@@ -47,7 +47,8 @@ CorpusEntry& Corpus::Add(std::string name, const MiniSpec& spec) {
                       .links = {},
                       .directories = {},
                       .content = ContentOf(spec),
-                      .spec = spec});
+                      .spec = spec,
+                      .is_alone = true});
   return entries_.back();
 }
 
@@ -98,6 +99,7 @@ Corpus BuildCorpus() {
   AddCoded(corpus);
   AddLimits(corpus);
   AddFeatures(corpus);
+  AddDeltas(corpus);
   AddSeveralDamages(corpus);
   return corpus;
 }

@@ -29,7 +29,8 @@ struct CorpusEntry {
   std::map<std::string, std::string> links;
   std::vector<std::string> directories;
   CorpusContent content;
-  MiniSpec spec;  // what the container was made of, before any damage
+  MiniSpec spec;         // what the container was made of, before any damage
+  bool is_alone = true;  // neither a delta nor a checkpoint beside one
 };
 
 class Corpus {
@@ -56,6 +57,9 @@ void AddBadRecords(Corpus& corpus);
 void AddCoded(Corpus& corpus);     // good and bad
 void AddLimits(Corpus& corpus);    // good and bad
 void AddFeatures(Corpus& corpus);  // good and bad
+// Good and bad, and the bases beside them. These are named `step-…` and are no entries of the
+// table.
+void AddDeltas(Corpus& corpus);
 void AddSeveralDamages(Corpus& corpus);
 
 // Two blobs with a bit of everything: a box list, an empty tensor, a grid, runs, a scalar, objects

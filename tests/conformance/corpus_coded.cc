@@ -2,15 +2,16 @@
 //
 // Coded chunks, good and bad. The zstd frames are written by hand (RFC 8878), so that each bad one
 // is right in all other respects and the bytes do not depend on the zstd that is installed.
-#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "lib/format/constants.h"
 #include "tests/conformance/corpus.h"
+#include "tests/conformance/stored_chunks.h"
 
 namespace sealpoint::testing {
 namespace {
@@ -18,43 +19,15 @@ namespace {
 using internal::format::ChunkRecord;
 
 constexpr std::size_t kChunk = 4096;
-constexpr std::uint8_t kContentSizeOf2Bytes = 1 << 6;
-constexpr std::uint8_t kContentSizeOf4Bytes = 2 << 6;
-constexpr std::uint8_t kSingleSegment = 1 << 5;
-constexpr std::uint8_t kChecksum = 1 << 2;
-constexpr std::uint8_t kDictionaryIdOf1Byte = 1;
 constexpr std::uint8_t kWindowOf1KiB = 0;
 constexpr std::uint8_t kWindowOf4KiB = 2 << 3;
 constexpr std::uint8_t kWindowOf8KiB = 3 << 3;
 constexpr unsigned kReservedBlock = 3;
-// Two-byte content sizes count from 256.
-constexpr std::uint8_t kChunkLow = (kChunk - 256) & 0xff;
-constexpr std::uint8_t kChunkHigh = (kChunk - 256) >> 8;
+constexpr std::uint8_t kChunkLow = (kChunk - kContentSizeOf2BytesMin) & 0xff;
+constexpr std::uint8_t kChunkHigh = (kChunk - kContentSizeOf2BytesMin) >> 8;
 
-void AppendLe(Bytes& out, std::uint64_t value, int byte_count) {
-  for (int i = 0; i < byte_count; ++i) out.push_back(static_cast<std::byte>(value >> (8 * i)));
-}
-
-// Magic, then the descriptor and the fields that it announces.
-Bytes FrameHeader(std::initializer_list<std::uint8_t> header) {
-  Bytes out;
-  AppendLe(out, 0xfd2fb528, 4);
-  for (const std::uint8_t b : header) out.push_back(std::byte{b});
-  return out;
-}
 Bytes GoodFrameHeader() {
   return FrameHeader({kContentSizeOf2Bytes | kSingleSegment, kChunkLow, kChunkHigh});
-}
-
-// A block that is not the last: plain bytes.
-void AppendPlainBlock(Bytes& out, const Bytes& bytes) {
-  AppendLe(out, bytes.size() << 3, 3);
-  out.insert(out.end(), bytes.begin(), bytes.end());
-}
-// `size` times the byte 'x'; the last block, if nothing else is said.
-void AppendRunBlock(Bytes& out, std::uint64_t size, bool is_last = true) {
-  AppendLe(out, size << 3 | 1 << 1 | (is_last ? 1 : 0), 3);
-  out.push_back(std::byte{'x'});
 }
 
 // What every chunk here decodes to before the bytes are put together: noise, then 'x'.
@@ -91,39 +64,17 @@ Bytes JoinPlanes(const Bytes& planes) {
   return bytes;
 }
 
-struct StoredChunk {
-  Codec codec = Codec::kZstd;
-  Bytes stored;
-};
-
-// A tensor "coded" of f32, alone in its blob, whose chunks, each of kChunk raw bytes, are stored
-// so.
-MiniSpec CodedSpec(const Bytes& raw, std::vector<StoredChunk> chunks, int blob = 0) {
+// A tensor "coded" of f32, alone in its blob, whose chunks are stored so.
+MiniSpec CodedSpec(const Bytes& raw, const std::vector<StoredChunk>& chunks, int blob = 0,
+                   std::uint64_t chunk_size = kChunk) {
   MiniSpec spec;
   const Shape shape = {raw.size() / 4};
   spec.tensors.push_back(
       CutTensor("coded", DType::kF32, shape, raw, {Region::Whole(shape)}, {blob}));
-  const std::uint64_t begin = std::max<std::uint64_t>(internal::format::kHeaderSize,
-                                                      internal::format::ShardAlignment(raw.size()));
-  spec.hooks.chunk_area = [chunks, begin, blob](int number, Bytes& area) {
-    if (number != blob) return;
-    area.resize(begin);
-    for (const StoredChunk& chunk : chunks) {
-      area.insert(area.end(), chunk.stored.begin(), chunk.stored.end());
-    }
-  };
-  spec.hooks.records = [chunks, begin, blob](int number, std::vector<ChunkRecord>& records) {
-    if (number != blob) return;
-    std::uint64_t offset = begin;
-    for (std::size_t i = 0; i < records.size(); ++i) {
-      const StoredChunk& chunk = chunks[i];
-      records[i].offset = offset;
-      records[i].stored_size = static_cast<std::uint32_t>(chunk.stored.size());
-      records[i].codec = chunk.codec;
-      if (chunk.codec != Codec::kNone) records[i].stored_digest = ComputeDigest(chunk.stored);
-      offset += chunk.stored.size();
-    }
-  };
+  spec.tensors[0].chunk_size = chunk_size;
+  std::map<std::size_t, StoredChunk> by_record;
+  for (std::size_t i = 0; i < chunks.size(); ++i) by_record[i] = chunks[i];
+  StoreChunks(spec, blob, by_record);
   return spec;
 }
 
@@ -150,10 +101,8 @@ Bytes FrameOfLargeBlocks(std::size_t first) {
   return frame;
 }
 MiniSpec SpecOfLargeBlocks(std::size_t first) {
-  MiniSpec spec =
-      CodedSpec(Bytes(2 * kBlockMax, std::byte{'x'}), {{.stored = FrameOfLargeBlocks(first)}});
-  spec.tensors[0].chunk_size = 2 * kBlockMax;
-  return spec;
+  return CodedSpec(Bytes(2 * kBlockMax, std::byte{'x'}), {{.stored = FrameOfLargeBlocks(first)}}, 0,
+                   2 * kBlockMax);
 }
 
 void AddGoodCoded(Corpus& corpus) {

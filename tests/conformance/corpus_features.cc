@@ -25,8 +25,6 @@ constexpr std::uint64_t kUnknownCompat = std::uint64_t{1} << 5;
 constexpr std::uint64_t kOtherCodecs = std::uint64_t{1} << 2;
 constexpr std::uint16_t kPrivateCodec = 0xf000;
 
-using Damage = std::function<void(HostileMetadata&)>;
-
 // A file, and the digests to repair behind a change of its header.
 struct ChangedFile {
   std::string short_name;
@@ -34,25 +32,14 @@ struct ChangedFile {
   unsigned seals = 0;
 };
 
-// The index of a spec encoded field by field, so that it can hold what no encoder writes. The
-// marker pins it.
-Change EditIndex(const Damage& damage) {
-  return [damage](Bytes& buffer) {
-    const Bytes good = buffer;
-    HostileMetadata metadata = TranscribeIndex(good);
-    damage(metadata);
-    buffer = EncodeHostileIndex(metadata);
-    CopyPins(good, buffer);
-  };
-}
-std::function<void(int, Bytes&)> EditManifests(const Damage& damage) {
+std::function<void(int, Bytes&)> EditManifests(const MetadataChange& damage) {
   return [damage](int, Bytes& buffer) {
     HostileMetadata metadata = TranscribeManifest(buffer);
     damage(metadata);
     buffer = EncodeHostileManifest(metadata);
   };
 }
-Damage SetUnknown(std::vector<UnknownField> tables) {
+MetadataChange SetUnknown(std::vector<UnknownField> tables) {
   return [tables](HostileMetadata& metadata) { metadata.unknown_fields = tables; };
 }
 

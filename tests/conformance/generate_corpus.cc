@@ -34,8 +34,8 @@ void RemoveEarlierEntries(const fs::path& folder) {
   if (!fs::exists(folder)) return;
   for (const fs::directory_entry& found : fs::directory_iterator(folder)) {
     const std::string name = found.path().filename().string();
-    const bool is_entry =
-        name.starts_with("good-") || name.starts_with("bad-") || name.starts_with("several-");
+    const bool is_entry = name.starts_with("good-") || name.starts_with("bad-") ||
+                          name.starts_with("several-") || name.starts_with("step-");
     if (is_entry) fs::remove_all(found.path());
   }
 }

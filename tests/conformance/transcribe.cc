@@ -103,4 +103,14 @@ void CopyPins(ByteSpan good, Bytes& buffer) {
   }
 }
 
+std::function<void(Bytes&)> EditIndex(const MetadataChange& change) {
+  return [change](Bytes& buffer) {
+    const Bytes good = buffer;
+    HostileMetadata metadata = TranscribeIndex(good);
+    change(metadata);
+    buffer = EncodeHostileIndex(metadata);
+    CopyPins(good, buffer);
+  };
+}
+
 }  // namespace sealpoint::testing

@@ -9,12 +9,13 @@ than one group; placements, mesh, provenance, fingerprints and unknown compat bi
 import dataclasses
 import itertools
 import math
+import os
 import random
 
 from sealpoint_reference import content
 from sealpoint_reference.registries import COMPAT_FINGERPRINTS, DTYPES
 from sealpoint_writer.checkpoint import Attempt
-from sealpoint_writer.codec import CODEC_BYTESPLIT_ZSTD, CODEC_NONE, CODEC_ZSTD
+from sealpoint_writer.codec import CODEC_BYTESPLIT_ZSTD, CODEC_CHANGES, CODEC_NONE, CODEC_ZSTD
 from sealpoint_writer.items import Object, Region, Tensor
 from sealpoint_writer.ranks import hold, write_blobs
 
@@ -38,8 +39,8 @@ class Case:
     def unknown_compat(self):
         return self.compat & ~COMPAT_FINGERPRINTS
 
-    def write(self, directory):
-        attempt = Attempt(directory, self.step, compat=self.compat)
+    def write(self, directory, base=None, identity=None):
+        attempt = Attempt(directory, self.step, compat=self.compat, identity=identity, base=base)
         attempt.commit(write_blobs(attempt, self.ranks, self.compat), self.mesh, self.provenance)
 
     def digest(self):
@@ -184,3 +185,45 @@ def make(number):
     step = generator.choice((0, 42, 10**15, 2**64 - 1))
     provenance = {"metric.loss": "1.5e-3", "tag.text": "", "x.π": "line\nline"} if generator.random() < 0.5 else {}
     return Case(ranks, tensors, objects, compat, step, [("data", len(ranks)), ("tensor", 1)], provenance, kinds)
+
+
+def changed(generator, data, element_size):
+    """The bytes with some elements changed: none, few, many or all."""
+    count = len(data) // element_size
+    changed_count = generator.choice((0, min(count, 1), count // 100, count // 3, count))
+    found = bytearray(data)
+    for element in generator.sample(range(count), changed_count):
+        at = element * element_size + generator.randrange(element_size)
+        found[at] ^= generator.randrange(1, 256)
+    return bytes(found)
+
+
+def make_delta(number, base):
+    """A case whose tensors are mostly those of another one, cut otherwise, of which some elements changed."""
+    generator = random.Random(number)
+    case = make(number)
+    names = {item.name for item in (*case.tensors, *case.objects)}
+    for tensor, data in base.tensors.items():
+        if tensor.name in names or not data or generator.random() < 0.1:
+            continue
+        tensor = dataclasses.replace(tensor, chunk_size=2**generator.choice((12, 13, 16)))
+        case.tensors[tensor] = data = changed(generator, data, tensor.element_size)
+        for region in tiling(generator, tensor.shape)[1]:
+            codec = generator.choice((CODEC_CHANGES, CODEC_CHANGES, CODEC_NONE))
+            generator.choice(case.ranks).append(
+                hold(tensor, region_bytes(tensor.shape, tensor.element_size, data, region), region, codec))
+    return case
+
+
+def write_chain(number, folder, length=3):
+    """Cases of which each is a delta of the one before, and their directories."""
+    cases = [make(number)]
+    while len(cases) < length:
+        cases.append(make_delta(number * 1000 + len(cases), cases[-1]))
+    paths = []
+    for position, case in enumerate(cases):
+        case.step = position
+        attempt = os.urandom(16)
+        paths.append(f"{folder}/step-{position:012}-{attempt.hex()[:8]}")
+        case.write(paths[-1], paths[-2] if position else None, attempt)
+    return list(zip(cases, paths))

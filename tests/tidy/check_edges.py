@@ -31,6 +31,7 @@ MORE_NAMESPACES = {"device": ("cuda", "cufile", "xxh3"), "interop": ("foreign",)
 
 FILE_LINES_MAX = 1000
 FILE_LINES_WARN = 450
+GENERATED_LIST = "tests/conformance/digests.txt"  # a line for each file of the corpus; nobody reads it from top to bottom
 FUNCTION_LINES_MAX = 70
 # Python has no formatter here; the lines of the other languages are clang-format's affair.
 PYTHON_COLUMNS_MAX = 132
@@ -242,7 +243,7 @@ def check_text(root, warnings):
             needs_licence = False
         if needs_licence and not any("SPDX-License-Identifier: Apache-2.0" in x for x in lines[:2]):
             yield f"{name}:1: the first line is not the SPDX line"
-        if len(lines) > FILE_LINES_MAX:
+        if len(lines) > FILE_LINES_MAX and name != GENERATED_LIST:
             yield f"{name}:1: {len(lines)} lines, at most {FILE_LINES_MAX}"
         elif len(lines) > FILE_LINES_WARN and path.suffix in SOURCES:
             warnings.append(f"{name}: {len(lines)} lines, better under {FILE_LINES_WARN}")

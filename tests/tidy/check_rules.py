@@ -5,8 +5,8 @@
 The tables of spec/*.md say which rules there are. Each is a string in lib/ or readers/, unless its row says
 that there is nothing to report; each id in the code has a row. A rule of reader-rules.md is stated once, in the
 section of container.md that its row names, and has its entry in tests/conformance/corpus.md, which has no entry
-without a rule; a rule of commit.md, series.md, staged.md or fingerprint.md has the test that it names; one of the first three binds
-one of three (commit.md 2.8).
+without a rule; a rule of commit.md, series.md, staged.md or a page of FEATURES has the test that it names; one of the
+first three binds one of three (commit.md 2.8).
 """
 
 import pathlib
@@ -14,6 +14,8 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+# Pages of feature bits, with rules of their own.
+FEATURES = ("spec/fingerprint.md", "spec/delta.md")
 RULE = re.compile(r"R-[A-Z]{3}-\d{2}")
 
 # Rules that no code reports, and why.
@@ -59,8 +61,9 @@ def check_code(rules, in_code):
 
 
 def check_corpus(reader_rules):
-    """Rows of reader-rules.md against corpus.md, which may also have entries of the rules of fingerprint.md."""
-    codes = {rule: code for rule, code, *_ in (*reader_rules, *rows("spec/fingerprint.md", RULE.pattern))}
+    """Rows of reader-rules.md against corpus.md, which may also have entries of the rules of FEATURES."""
+    of_features = (row for path in FEATURES for row in rows(path, RULE.pattern))
+    codes = {rule: code for rule, code, *_ in (*reader_rules, *of_features)}
     entries = {cells[0]: cells for cells in rows("tests/conformance/corpus.md", r"(good|bad)-.*")}
     for rule, code, entry, *_ in reader_rules:
         if entry != "-" and entry not in entries:
@@ -70,7 +73,7 @@ def check_corpus(reader_rules):
         if (in_name.group() if in_name else "-") != rule:
             yield f"{name}: its name does not hold its rule {rule}"
         if rule != "-" and rule not in codes:
-            yield f"{name}: {rule} is in neither reader-rules.md nor fingerprint.md"
+            yield f"{name}: {rule} is in neither reader-rules.md nor a page of a feature"
         elif rule != "-" and codes[rule] != code:
             yield f"{name}: {code}, but {rule} is {codes[rule]}"
         elif rule == "-" and code != "Ok":
@@ -146,10 +149,8 @@ def main():
     problems += check_lists(rules)
     problems += check_statements(reader_rules)
     problems += check_bound(rules)
-    problems += check_tests("spec/commit.md")
-    problems += check_tests("spec/series.md")
-    problems += check_tests("spec/staged.md")
-    problems += check_tests("spec/fingerprint.md")
+    for path in ("spec/commit.md", "spec/series.md", "spec/staged.md", *FEATURES):
+        problems += check_tests(path)
     for problem in problems:
         print(problem)
     if len(rules) < 100 or len(reader_rules) < 70:

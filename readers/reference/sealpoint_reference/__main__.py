@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """python3 -m sealpoint_reference verify DIR [--level LEVEL] [--fingerprints] [--json] | open DIR | read DIR | list DIR |
-cat DIR NAME [--object] | digest DIR"""
+cat DIR NAME [--object] | digest DIR; each with [--base DIR]... of a delta"""
 
 import argparse
 import json
@@ -10,6 +10,7 @@ from .content import checkpoint_digest
 from .directory import PathDirectory
 from .fingerprint import text as fingerprint_text
 from .load import Checkpoint
+from .marker import read_marker
 from .registries import dtype_name
 from .rules import EXIT_STATUS, Violation, verdict
 from .verify import LEVELS, verify_path
@@ -42,11 +43,24 @@ def _parse(arguments):
     cat.add_argument("--object", action="store_true", help="the name is that of an object")
     content = commands.add_parser("digest", help="the content digest, spec/content-digest.md")
     content.add_argument("directory")
+    for command in commands.choices.values():
+        command.add_argument("--base", action="append", default=[], metavar="DIR",
+                             help="the base of a delta, if it does not lie beside it; of a chain each one that does not")
     return parser.parse_args(arguments)
 
 
+def _bases(options):
+    """What --base names, by attempt."""
+    directories = [PathDirectory(path) for path in options.base]
+    return {read_marker(directory).attempt: directory for directory in directories}
+
+
+def _checkpoint(options):
+    return Checkpoint(PathDirectory(options.directory), _bases(options))
+
+
 def _verify(options):
-    report = verify_path(options.directory, options.level, options.fingerprints)
+    report = verify_path(options.directory, options.level, options.fingerprints, _bases(options))
     if options.json:
         print(json.dumps({"path": options.directory, **report.as_dict()}, indent=2))
     else:
@@ -64,16 +78,16 @@ def _say(**content):
 
 
 def _open(options):
-    Checkpoint(PathDirectory(options.directory))
+    _checkpoint(options)
     return _say()
 
 
 def _read(options):
-    return _say(content=checkpoint_digest(Checkpoint(PathDirectory(options.directory))))
+    return _say(content=checkpoint_digest(_checkpoint(options)))
 
 
 def _list(options):
-    checkpoint = Checkpoint(PathDirectory(options.directory))
+    checkpoint = _checkpoint(options)
     for name, tensor in checkpoint.tensors.items():
         end = f" {fingerprint_text(tensor.fingerprint)}" if tensor.fingerprint else ""
         print(f"tensor {json.dumps(name)} {dtype_name(tensor.dtype)} {list(tensor.shape)} {tensor.raw_bytes} bytes{end}")
@@ -83,7 +97,7 @@ def _list(options):
 
 
 def _cat(options):
-    checkpoint = Checkpoint(PathDirectory(options.directory))
+    checkpoint = _checkpoint(options)
     known, read = (checkpoint.objects, checkpoint.object) if options.object else (checkpoint.tensors, checkpoint.tensor)
     if options.name not in known:
         print(f"no {'object' if options.object else 'tensor'} of this name", file=sys.stderr)
@@ -93,7 +107,7 @@ def _cat(options):
 
 
 def _digest(options):
-    print(checkpoint_digest(Checkpoint(PathDirectory(options.directory))))
+    print(checkpoint_digest(_checkpoint(options)))
     return 0
 
 

@@ -64,7 +64,7 @@ def read_trailer(directory, blob):
     require(trailer.digest_algorithm == DIGEST_XXH3_128, "R-IDX-08", f"algorithm {trailer.digest_algorithm}", 144)
     require(not any(trailer.reserved), "R-HDR-06", "reserved bytes are not zero", 146)
     require(trailer.record_size == RECORD_BYTES, "R-BLB-02", f"record size {trailer.record_size}", 12)
-    _check_offsets(trailer, require)
+    _check_offsets(trailer, blob.is_of_a_delta, require)
     pinned = (blob.id, blob.file_size, blob.table_offset, blob.record_count, blob.shard_count,
               blob.group_list_digest)
     found = (trailer.blob_id, trailer.file_size, trailer.table_offset, trailer.record_count,
@@ -73,10 +73,12 @@ def read_trailer(directory, blob):
     return trailer
 
 
-def _check_offsets(trailer, require):
-    """R-BLB-04."""
+def _check_offsets(trailer, may_store_nothing, require):
+    """R-BLB-04. Chunks of a delta may have no stored byte."""
     groups = -(-trailer.record_count // RECORDS_PER_GROUP)
-    begins_right = trailer.chunks_end > HEADER_BYTES if trailer.record_count else trailer.chunks_end == HEADER_BYTES
+    begins_right = trailer.chunks_end == HEADER_BYTES
+    if trailer.record_count:
+        begins_right = trailer.chunks_end > HEADER_BYTES or begins_right and may_store_nothing
     require(begins_right, "R-BLB-04", f"end of the chunk area at {trailer.chunks_end}", 40)
     for found, end_before, multiple, field_at in (
             (trailer.table_offset, trailer.chunks_end, 64, 48),

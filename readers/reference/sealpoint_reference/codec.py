@@ -2,6 +2,7 @@
 """Codecs (spec/container.md, section 5, R-COD-02 to 08; registries.md, Codecs).
 
 The frame is read here as far as the rules need it (RFC 8878, section 3.1.1); its blocks are decoded by a library.
+Codec 4 is that of changes.py, which has its frames read here.
 """
 
 from . import zstd_library
@@ -76,13 +77,18 @@ def check_frame(frame, raw_length):
     """R-COD-02 to 06 and 08."""
     header = FrameHeader(frame)
     _require(header.content_size == raw_length, "R-COD-03", f"content size {header.content_size}, not {raw_length}")
+    check_declared(frame, header)
+    _require(len(frame) < raw_length, "R-COD-08", "no shorter than the raw bytes")
+
+
+def check_declared(frame, header):
+    """R-COD-04 to 06 of a frame that declares its content size."""
     _require(not header.has_dictionary, "R-COD-04", "a field for a dictionary")
-    window_max = max(_WINDOW_MIN_BYTES, 1 << (raw_length - 1).bit_length())
+    window_max = max(_WINDOW_MIN_BYTES, 1 << (header.content_size - 1).bit_length())
     _require(header.window <= window_max, "R-COD-05", f"a window of {header.window}, at most {window_max}")
     end = _frame_end(frame, header)
     _require(end <= len(frame), "R-COD-06", "the frame is cut off")
     _require(end == len(frame), "R-COD-06", f"{len(frame) - end} bytes after the frame")
-    _require(len(frame) < raw_length, "R-COD-08", "no shorter than the raw bytes")
 
 
 def join_planes(data, element_size):
@@ -94,17 +100,23 @@ def join_planes(data, element_size):
     return bytes(joined)
 
 
-def decode(codec, stored, raw_length, element_size):
-    """The raw bytes of a chunk of a registered codec."""
-    if codec == CODEC_NONE:
-        return stored
-    check_frame(stored, raw_length)
+def decode_frame(frame, length):
+    """R-COD-07: the content, of this length, of a frame that passed the other checks."""
     decompress = zstd_library.decoder()
     if decompress is None:
         raise NoLibrary
     try:
-        data = decompress(bytes(stored), raw_length)
+        data = decompress(bytes(frame), length)
     except zstd_library.Undecodable as error:
         raise NotDecodable("R-COD-07", str(error)) from error
-    _require(len(data) == raw_length, "R-COD-07", f"{len(data)} bytes instead of {raw_length}")
+    _require(len(data) == length, "R-COD-07", f"{len(data)} bytes instead of {length}")
+    return data
+
+
+def decode(codec, stored, raw_length, element_size):
+    """The raw bytes of a chunk of codec 0, 1 or 2."""
+    if codec == CODEC_NONE:
+        return stored
+    check_frame(stored, raw_length)
+    data = decode_frame(stored, raw_length)
     return join_planes(data, element_size) if codec == CODEC_BYTESPLIT_ZSTD else data

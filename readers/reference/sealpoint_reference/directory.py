@@ -17,13 +17,20 @@ KEEP_NAME = "KEEP"
 
 
 class MemoryDirectory:
-    """Files as a dictionary from name to bytes."""
+    """Files as a dictionary from name to bytes. `../a/b` is the file b of the directory a beside this one."""
 
     def __init__(self, files):
         self._files = files
 
+    def beside(self, name):
+        files = {path: data for path, data in self._files.items() if path.startswith("../")}
+        own = {path.removeprefix(f"../{name}/"): data for path, data in files.items() if path.startswith(f"../{name}/")}
+        if not own:
+            raise Violation("R-DIR-01", "not a directory that exists")
+        return MemoryDirectory({**files, **own})
+
     def names(self):
-        return sorted(self._files)
+        return sorted(name for name in self._files if not name.startswith("../"))
 
     def is_file_or_link(self, name):
         return name in self._files
@@ -51,6 +58,13 @@ class PathDirectory:
         self._path = os.fspath(path)
         if not os.path.isdir(self._path):
             raise Violation("R-DIR-01", "not a directory that exists")
+
+    def __str__(self):
+        return self._path
+
+    def beside(self, name):
+        """The directory of this name in the one that holds this one, wherever a link to this one lies."""
+        return PathDirectory(os.path.join(self._path, os.pardir, name))
 
     def names(self):
         with _storage_errors(""):

@@ -110,11 +110,10 @@ class Recomputed:
         self._found = {}
 
     def add(self, shard, chunk, raw):
-        tensor, size = shard.owner, shard.owner.element_size
-        begin = shard.region.begin + chunk * tensor.chunk_size // size
-        region = shard.region._replace(begin=begin, end=begin + len(raw) // size)
+        tensor = shard.owner
+        part = of_part(tensor.shape, tensor.element_size, shard.chunk_region(chunk), raw)
         total, count = self._found.get(tensor.name, (ZERO, 0))
-        self._found[tensor.name] = add(total, of_part(tensor.shape, size, region, raw)), count + len(raw)
+        self._found[tensor.name] = add(total, part), count + len(raw)
 
     def differences(self, index):
         """Violations of the tensors of which every chunk was added."""

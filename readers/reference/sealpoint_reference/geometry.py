@@ -166,7 +166,7 @@ def check_tiling(shape, regions):
     """R-IDX-18: each element once, by the signed corners of boxes (decisions/0003); their number is R-IDX-04's."""
     corner_max = min(limits.TILING_CORNER_COUNT_MAX, limits.TILING_CORNERS_PER_SHARD_MAX * (len(regions) + 1))
     boxes = [((0,) * len(shape), tuple(shape), -1)]
-    parts = ((*box, 1) for region in regions for box in _run_boxes(*region))
+    parts = ((*box, 1) for region in regions for box in run_boxes(*region))
     boxes.extend(itertools.islice(parts, corner_max))
     kept = [d for d, whole in enumerate(shape) if any(e[d] != whole for _, e, _ in boxes)]
     _require(len(boxes) << len(kept) <= corner_max, "R-IDX-04", f"more than {corner_max} corners in the tiling check")
@@ -179,7 +179,7 @@ def check_tiling(shape, regions):
     _require(wrong is None, "R-IDX-18", f"elements around {wrong} are not held exactly once")
 
 
-def _run_boxes(offset, extent, begin, end):
+def run_boxes(offset, extent, begin, end):
     """The run of a box as boxes (spec/algorithms.md, section 1)."""
     if begin >= end:
         return
@@ -202,5 +202,5 @@ def _run_boxes(offset, extent, begin, end):
 
 def _rows(offset, extent, row, begin, end):
     """A run within one row of a box."""
-    for inner_offset, inner_extent in _run_boxes(offset[1:], extent[1:], begin, end):
+    for inner_offset, inner_extent in run_boxes(offset[1:], extent[1:], begin, end):
         yield (offset[0] + row, *inner_offset), (1, *inner_extent)

@@ -5,7 +5,7 @@ import struct
 
 from . import limits
 from .directory import read_exactly
-from .registries import KIND_BLOB, KIND_INDEX, KIND_MARKER
+from .registries import INCOMPAT_DELTAS, INCOMPAT_OF_A_DELTA, KIND_BLOB, KIND_INDEX, KIND_MARKER
 from .rules import Violation
 from .xxh3 import digest
 
@@ -57,7 +57,8 @@ def read_header(directory, name, size, kind):
         raise Violation("R-HDR-04", "header digest differs", name, _DIGEST_AT)
     if header.version != _FORMAT_VERSION:
         raise Violation("R-HDR-05", f"format version {header.version}", name, 12)
-    if header.incompat:
+    known = INCOMPAT_OF_A_DELTA if header.incompat & INCOMPAT_DELTAS else 0  # other codecs than that of deltas are not
+    if header.incompat & ~known:
         raise Violation("R-HDR-05", f"incompat features {header.incompat:#x}", name, 32)
     if header.kind not in _LENGTHS:
         raise Violation("R-HDR-05", f"file kind {header.kind}", name, 8)

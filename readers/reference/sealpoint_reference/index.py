@@ -9,7 +9,8 @@ from .metadata import Metadata, blob_shards, text_fault
 from .directory import read_exactly
 from .flatbuffer import Malformed, UnknownField, read_root
 from .header import HEADER_BYTES, NO_ID, read_index_header
-from .registries import COMPAT_KNOWN, DIGEST_XXH3_128
+from .marker import read_marker
+from .registries import COMPAT_KNOWN, DIGEST_XXH3_128, INCOMPAT_CODECS, INCOMPAT_DELTAS
 from .rules import Violation
 from .xxh3 import digest
 
@@ -27,7 +28,7 @@ def round_up(value, multiple):
 def read_metadata(buffer, identifier, file, position, header):
     """R-IDX-02 and R-IDX-03 of an index or a manifest; the header is that of the file."""
     try:
-        tables = schema.root(identifier, header.compat)
+        tables = schema.root(identifier, header.compat, header.incompat)
         root = read_root(buffer, identifier, tables, skips_unknown=header.compat & ~COMPAT_KNOWN != 0)
         return Metadata(root, file, position, is_manifest=identifier == schema.MANIFEST_IDENTIFIER)
     except Malformed as error:
@@ -39,8 +40,8 @@ def read_metadata(buffer, identifier, file, position, header):
 class Blob:
     """What the index pins of one blob."""
 
-    def __init__(self, number, view):
-        self.number = number
+    def __init__(self, number, view, is_of_a_delta):
+        self.number, self.is_of_a_delta = number, is_of_a_delta
         self.id, self.file_size, self.table_offset = view.id, view.file_size, view.table_offset
         self.record_count, self.shard_count = view.record_count, view.shard_count
         self.group_list_digest, self.trailer_digest = view.group_list_digest, view.trailer_digest
@@ -64,6 +65,20 @@ class Index:
     @property
     def objects(self):
         return self.metadata.objects
+
+    @property
+    def base(self):
+        """The table of delta.md; None unless this is a delta."""
+        return getattr(self.metadata.views, "base", None)
+
+    @property
+    def depth(self):
+        return self.base.depth if self.base else 0
+
+
+def open_checkpoint(directory):
+    """Steps 1 to 4."""
+    return read_index(directory, read_marker(directory))
 
 
 def read_index(directory, marker):
@@ -97,7 +112,7 @@ def _read_file(directory, marker):
 
 
 def _check_meaning(index):
-    """R-IDX-04 to 24, in the order of their numbers; then R-FPR-01."""
+    """R-IDX-04 to 24, in the order of their numbers; then R-FPR-01, R-DLT-01 and R-DLT-02."""
     metadata = index.metadata
     _check_blob_counts(metadata)
     rules_of_metadata.check_counts(metadata)
@@ -114,7 +129,7 @@ def _check_meaning(index):
     rules_of_metadata.check_geometries(metadata)
     rules_of_metadata.check_references(metadata, len(metadata.views.blobs))
     rules_of_metadata.check_shard_count(metadata, sum(blob.record_count for blob in metadata.views.blobs))
-    index.blobs = [Blob(number, view) for number, view in enumerate(metadata.views.blobs)]
+    index.blobs = [Blob(number, view, bool(index.base)) for number, view in enumerate(metadata.views.blobs)]
     for blob, shards in zip(index.blobs, blob_shards(metadata, len(index.blobs))):
         blob.shards = shards
         rules_of_metadata.check_records(metadata, shards, blob.record_count)
@@ -125,6 +140,16 @@ def _check_meaning(index):
     if metadata.views.raw_bytes != raw_bytes:
         raise metadata.violation("R-IDX-23", f"raw bytes {metadata.views.raw_bytes} instead of {raw_bytes}")
     fingerprint.check_values(metadata)
+    _check_base(index)
+
+
+def _check_base(index):
+    """R-DLT-01 and R-DLT-02."""
+    if index.header.incompat & INCOMPAT_DELTAS and (index.base is None or not index.header.incompat & INCOMPAT_CODECS):
+        raise index.metadata.violation("R-DLT-01", f"incompat features {index.header.incompat:#x}, and "
+                                       f"{'a' if index.base else 'no'} base")
+    if index.base and (index.base.attempt == NO_ID or not 1 <= index.base.depth <= limits.DELTA_DEPTH_MAX):
+        raise index.metadata.violation("R-DLT-02", f"the base {index.base.attempt.hex()}, a depth of {index.base.depth}")
 
 
 def _check_blob_counts(metadata):

@@ -1,21 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading tensors, parts of them and objects (spec/reader-rules.md, section 4, "A read")."""
+"""Reading tensors, parts of them and objects (spec/reader-rules.md, section 4, "A read"), of deltas too (delta.md)."""
 
+import contextlib
 import math
+import posixpath
 
 from . import blob as rules_of_blob
-from . import records
-from .verify import open_checkpoint
+from . import geometry, records
+from .header import NO_STEP
+from .index import open_checkpoint, read_index
+from .marker import read_marker
+from .rules import Violation
+
+_NO_CHECKPOINT = ("R-DIR-01", "R-DIR-05", "R-MRK-01", "R-MRK-09")
 
 
 class Checkpoint:
-    """An opened checkpoint: steps 1 to 5 hold."""
+    """An opened checkpoint: steps 1 to 5 hold, and what delta.md says of its base. `bases` as of open_base."""
 
-    def __init__(self, directory):
+    def __init__(self, directory, bases=None, index=None):
         self._directory = directory
-        self.index = open_checkpoint(directory)
+        self.index = index or open_checkpoint(directory)
         for blob in self.index.blobs:
             rules_of_blob.check_length(blob, rules_of_blob.check_presence(directory, blob))
+        self.base = open_base(directory, self.index, bases)
         self.tensors = {tensor.text: tensor for tensor in self.index.tensors}
         self.objects = {item.text: item for item in self.index.objects}
         self._tables = {}
@@ -27,7 +35,11 @@ class Checkpoint:
         return self._tables[number]
 
     def _reader(self, ref):
-        return _ShardReader(self._directory, self._table(ref[0]), self._shards[ref])
+        return _ShardReader(self._directory, self._table(ref[0]), self._shards[ref], self.base, self._kept(ref))
+
+    def _kept(self, _ref):
+        """Where the shard's chunks are kept once they were read; None to keep the last one alone."""
+        return None
 
     def object(self, name):
         item = self.objects[name]
@@ -51,6 +63,71 @@ class Checkpoint:
                 reader = reader or self._reader(ref)
                 result[target * size:(target + count) * size] = reader.read(source * size, count * size)
         return bytes(result)
+
+
+class Base(Checkpoint):
+    """A checkpoint that a delta is read with. It keeps the chunks of one tensor, so that none is decoded twice, however chunks of
+    the delta lie in those of its base."""
+
+    def __init__(self, directory, bases, index, place):
+        super().__init__(directory, bases, index)
+        self._place = place
+        self._tensor, self._chunks = None, {}
+
+    def _kept(self, ref):
+        return self._chunks.setdefault(ref, {})
+
+    def has(self, name, dtype, element_size, shape):
+        """R-DLT-05."""
+        own = self.tensors.get(name)
+        return own is not None and (own.dtype, own.element_size, own.shape) == (dtype, element_size, shape)
+
+    def region(self, name, region):
+        """The base bytes of a region of a tensor of the delta."""
+        if self._tensor != name:
+            self._tensor, self._chunks = name, {}
+        with _in_base(self._place):
+            return b"".join(self.box(name, *box) for box in geometry.run_boxes(*region))
+
+
+@contextlib.contextmanager
+def _in_base(place):
+    """Files of violations are named from the directory of the delta."""
+    try:
+        yield
+    except Violation as violation:
+        violation.file = posixpath.normpath(posixpath.join(place, violation.file))
+        raise
+
+
+def open_base(directory, index, bases=None):
+    """R-DLT-03 and R-DLT-04: the Base of a delta, or None. `bases` are the directories that the caller names, by attempt; any
+    other base is looked for beside the delta."""
+    pin = index.base
+    if pin is None:
+        return None
+    name = f"step-{pin.step:012}-{pin.attempt.hex()[:8]}"
+    named = (bases or {}).get(pin.attempt)
+    place = f"../{name}" if named is None else str(named)
+
+    try:
+        with _in_base(place):
+            if named is None and pin.step == NO_STEP:
+                raise Violation("R-DIR-01", "a base without a step has to be named")
+            found = named or directory.beside(name)
+            marker = read_marker(found)
+    except Violation as violation:
+        if violation.rule not in _NO_CHECKPOINT:
+            raise
+        raise index.metadata.violation("R-DLT-03", f"the base at {place}: {violation.message}") from violation
+    if (marker.attempt, marker.index_digest) != (pin.attempt, pin.index_digest):
+        raise index.metadata.violation("R-DLT-04", f"the marker at {place} is not that of the base")
+    with _in_base(place):
+        own = read_index(found, marker)
+    if own.depth != pin.depth - 1:
+        raise index.metadata.violation("R-DLT-04", f"a depth of {pin.depth}, and of {own.depth} in the base")
+    with _in_base(place):
+        return Base(found, bases, own, place)
 
 
 def _pieces(region, offset, extent):
@@ -94,13 +171,14 @@ def _row_major(at, offset, extent):
 class _ShardReader:
     """Bytes of one shard, chunk by chunk; each chunk and its record are checked before a byte is handed out."""
 
-    def __init__(self, directory, table, shard):
-        self._directory, self._table, self._shard = directory, table, shard
-        self._last = (None, b"")
+    def __init__(self, directory, table, shard, base, kept):
+        self._directory, self._table, self._shard, self._base = directory, table, shard, base
+        self._keeps_all = kept is not None
+        self._chunks = kept if self._keeps_all else {}
         self._seen = {}
 
     def _chunk(self, chunk):
-        if self._last[0] != chunk:
+        if chunk not in self._chunks:
             record = records.check_record(self._table, self._shard.first + chunk, self._shard)
             before, after = self._seen.get(chunk - 1), self._seen.get(chunk + 1)
             end = before.offset + before.stored if before else None
@@ -109,8 +187,10 @@ class _ShardReader:
                 raise self._table.violation("R-REC-04", "not after its predecessor", self._shard.first + chunk + 1,
                                             self._shard)
             self._seen[chunk] = record
-            self._last = (chunk, records.read_chunk(self._directory, self._table, self._shard, chunk))
-        return self._last[1]
+            if not self._keeps_all:
+                self._chunks.clear()
+            self._chunks[chunk] = records.read_chunk(self._directory, self._table, self._shard, chunk, self._base)
+        return self._chunks[chunk]
 
     def read(self, begin, length):
         size = self._shard.owner.chunk_size

@@ -13,8 +13,15 @@ from . import geometry, limits
 from .registries import DTYPES
 from .rules import Violation
 
-# One shard of a blob: its records are [first, first + count), its owner a tensor or an object.
-BlobShard = collections.namedtuple("BlobShard", "first count raw_bytes owner region")
+
+class BlobShard(collections.namedtuple("BlobShard", "first count raw_bytes owner region")):
+    """One shard of a blob: its records are [first, first + count), its owner a tensor or an object."""
+
+    def chunk_region(self, chunk):
+        """What a chunk holds of the region of the shard."""
+        elements = self.owner.chunk_size // self.owner.element_size
+        begin = self.region.begin + chunk * elements
+        return self.region._replace(begin=begin, end=min(begin + elements, self.region.end))
 
 
 class Item:

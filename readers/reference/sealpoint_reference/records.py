@@ -4,11 +4,13 @@
 import collections
 import struct
 
-from . import codec
+from . import codec, limits
+from .changes import ChangeList
 from .directory import read_exactly
 from .header import HEADER_BYTES, NO_ID
 from .index import DIGEST_BYTES, PAGE_BYTES, RECORD_BYTES, RECORDS_PER_GROUP, round_up
-from .registries import CODEC_NONE, CODECS
+from .metadata import Tensor
+from .registries import CODEC_CHANGES, CODEC_NONE, CODECS
 from .rules import Violation
 from .xxh3 import digest
 
@@ -55,18 +57,26 @@ class Table:
 
 
 def check_record(table, number, shard):
-    """R-COD-01, R-REC-05 and R-REC-03: what a record says alone."""
+    """R-COD-01 or R-DLT-08, R-REC-05 and R-REC-03 or R-DLT-06: what a record says alone."""
     record = table.record(number)
+    if record.codec == CODEC_CHANGES and not table.blob.is_of_a_delta:
+        raise table.violation("R-DLT-08", "changes, and no base", number, shard)
     if record.codec not in CODECS:
         raise table.violation("R-COD-01", f"codec {record.codec}", number, shard)
     if record.reserved or record.source:
         raise table.violation("R-REC-05", "reserved field or source blob is not zero", number, shard)
+    text = f"stored length {record.stored} of {record.raw}"
+    is_shorter = record.stored < record.raw <= limits.CODED_CHUNK_SIZE_MAX_BYTES
+    if record.codec == CODEC_CHANGES:
+        if not is_shorter or not isinstance(shard.owner, Tensor):
+            raise table.violation("R-DLT-06", text, number, shard)
+        return record
     if record.codec == CODEC_NONE:
         possible = record.stored == record.raw and record.stored_digest == NO_ID
     else:
-        possible = 0 < record.stored < record.raw <= 1 << 24
+        possible = is_shorter and record.stored
     if not possible:
-        raise table.violation("R-REC-03", f"stored length {record.stored} of {record.raw}", number, shard)
+        raise table.violation("R-REC-03", text, number, shard)
     return record
 
 
@@ -86,19 +96,35 @@ def check_place(table, shard, chunk, ordinal, previous_end):
         raise table.violation("R-REC-04", f"a chunk at {record.offset}", number, shard)
 
 
-def read_chunk(directory, table, shard, chunk):
-    """R-CHK-01, R-COD-02 to 08, R-CHK-02: the raw bytes of a chunk whose record is good."""
+def read_chunk(directory, table, shard, chunk, base):
+    """R-CHK-01, R-COD-02 to 08 or R-DLT-07 and R-DLT-05, R-CHK-02: the raw bytes of a chunk whose record is good.
+
+    `base` is the load.Checkpoint of the base; None without one, or if it is bad: then changes are checked alone, and there
+    are no raw bytes of them.
+    """
     record = table.record(shard.first + chunk)
-    name, text = table.blob.name, shard.owner.text
+    name, owner = table.blob.name, shard.owner
     stored = read_exactly(directory, name, record.offset, record.stored)
     if record.codec != CODEC_NONE and digest(stored) != record.stored_digest:
-        raise Violation("R-CHK-01", f"stored digest of chunk {chunk} differs", name, record.offset, text)
+        raise Violation("R-CHK-01", f"stored digest of chunk {chunk} differs", name, record.offset, owner.text)
     try:
-        raw = codec.decode(record.codec, stored, record.raw, shard.owner.element_size)
+        raw = _decode(table, shard, chunk, stored, base)
     except codec.NotDecodable as error:
-        raise Violation(error.rule, str(error), name, record.offset, text) from error
+        raise Violation(error.rule, str(error), name, record.offset, owner.text) from error
     except codec.NoLibrary:
-        raise Violation(None, "cannot check: no zstd module", name, record.offset, text, code="Unsupported") from None
-    if digest(raw) != record.raw_digest:
-        raise Violation("R-CHK-02", f"raw digest of chunk {chunk} differs", name, record.offset, text)
+        raise Violation(None, "cannot check: no zstd module", name, record.offset, owner.text, code="Unsupported") from None
+    if raw is not None and digest(raw) != record.raw_digest:
+        raise Violation("R-CHK-02", f"raw digest of chunk {chunk} differs", name, record.offset, owner.text)
     return raw
+
+
+def _decode(table, shard, chunk, stored, base):
+    record, owner = table.record(shard.first + chunk), shard.owner
+    if record.codec != CODEC_CHANGES:
+        return codec.decode(record.codec, stored, record.raw, owner.element_size)
+    changes = ChangeList(stored, record.raw // owner.element_size, owner.element_size)
+    if base is None:
+        return None
+    if not base.has(owner.text, owner.dtype, owner.element_size, owner.shape):
+        raise table.violation("R-DLT-05", "not in the base with this dtype and shape", shard.first + chunk, shard)
+    return changes.apply(base.region(owner.text, shard.chunk_region(chunk)))

@@ -20,9 +20,11 @@ _OTHER_CODES = {
     "R-BLB-01": "Incomplete",
     "R-REC-05": "Unsupported",
     "R-COD-01": "Unsupported",
+    "R-DLT-03": "Incomplete",
+    "R-DLT-08": "Unsupported",
 }
 
-_LAST_OF_FAMILY = {"DIR": 5, "HDR": 10, "MRK": 9, "IDX": 24, "BLB": 9, "REC": 5, "CHK": 2, "COD": 8, "FPR": 3}
+_LAST_OF_FAMILY = {"DIR": 5, "HDR": 10, "MRK": 9, "IDX": 24, "BLB": 9, "REC": 5, "CHK": 2, "COD": 8, "FPR": 3, "DLT": 8}
 _NOTES = ("R-DIR-03", "R-DIR-04")
 
 # Rule -> code of its violation; what is not listed above is Corrupt.

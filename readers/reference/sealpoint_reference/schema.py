@@ -3,7 +3,7 @@
 
 from . import limits
 from .flatbuffer import Field, Scalar, Schema, String, Struct, Table, Vector, VectorOfOffsets
-from .registries import COMPAT_FINGERPRINTS
+from .registries import COMPAT_FINGERPRINTS, INCOMPAT_DELTAS
 
 _BITS128 = Struct("16s", 1)
 _SHARD_REF = Struct("II", 4)
@@ -72,15 +72,25 @@ _INDEX_FIELDS = [
     Field("provenance", VectorOfOffsets(Table(PROVENANCE_ENTRY)), required=True),
 ]
 
+# The field of spec/delta.md.
+BASE = Schema([
+    Field("attempt", _BITS128, required=True),
+    Field("index_digest", _BITS128, required=True),
+    Field("step", Scalar("Q")),
+    Field("depth", Scalar("I")),
+])
+_DELTA_FIELDS = [Field("base", Table(BASE))]
+
 INDEX_IDENTIFIER = b"SPIX"
 MANIFEST_IDENTIFIER = b"SPMF"
 
 
-def root(identifier, compat):
-    """The root table of an index or a manifest, in a file whose header has this compat mask."""
+def root(identifier, compat, incompat):
+    """The root table of an index or a manifest, in a file whose header has these masks."""
     tensor = TENSOR_WITH_FINGERPRINT if compat & COMPAT_FINGERPRINTS else TENSOR
     return Schema([
         Field("tensors", VectorOfOffsets(Table(tensor)), required=True),
         Field("objects", VectorOfOffsets(Table(OBJECT)), required=True),
         *(_INDEX_FIELDS if identifier == INDEX_IDENTIFIER else ()),
+        *(_DELTA_FIELDS if identifier == INDEX_IDENTIFIER and incompat & INCOMPAT_DELTAS else ()),
     ])

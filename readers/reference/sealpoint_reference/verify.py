@@ -7,8 +7,8 @@ from . import records
 from .directory import read_exactly
 from .fingerprint import Recomputed, wrong_sums
 from .header import HEADER_BYTES
-from .index import TRAILER_BYTES, read_index, round_up
-from .marker import read_marker
+from .index import TRAILER_BYTES, open_checkpoint, round_up
+from .load import open_base
 from .metadata import Tensor
 from .registries import COMPAT_KNOWN
 from .rules import Violation, verdict
@@ -24,7 +24,7 @@ class Report:
         self.recomputed = Recomputed() if recomputes_fingerprints else None
         self.violations = []
         self.notes = []
-        self.index = None
+        self.index = self.base = None
         self.chunk_count = 0
 
     @property
@@ -44,25 +44,22 @@ class Report:
                 "violations": [violation.as_dict() for violation in self.violations], "notes": self.notes}
 
 
-def open_checkpoint(directory):
-    """Steps 1 to 4."""
-    return read_index(directory, read_marker(directory))
-
-
-def verify_path(path, level="full", fingerprints=False):
+def verify_path(path, level="full", fingerprints=False, bases=None):
     report = Report(level)
     directory = report.attempt(files.PathDirectory, path)
-    return report if directory is None else verify(directory, level, fingerprints)
+    return report if directory is None else verify(directory, level, fingerprints, bases)
 
 
-def verify(directory, level="full", fingerprints=False):
-    """With `fingerprints` those of the index are compared with the elements, which the level full alone reads."""
+def verify(directory, level="full", fingerprints=False, bases=None):
+    """With `fingerprints` those of the index are compared with the elements, which the level full alone reads. `bases` as of
+    load.open_base."""
     report = Report(level, fingerprints)
     report.index = report.attempt(open_checkpoint, directory)
     if report.index is None:
         return report
     index = report.index
     report.notes = list(_notes(directory, index))
+    report.base = report.attempt(open_base, directory, index, bases)
     declared = set()
     for blob in index.blobs:
         size = report.attempt(rules_of_blob.check_presence, directory, blob)
@@ -114,7 +111,7 @@ class _BlobCheck:
         report.attempt(self._check_end, table)
         if report.level == "full":
             for shard, chunk in self.good:
-                raw = report.attempt(records.read_chunk, directory, table, shard, chunk)
+                raw = report.attempt(records.read_chunk, directory, table, shard, chunk, report.base)
                 if report.recomputed and raw and isinstance(shard.owner, Tensor):
                     report.recomputed.add(shard, chunk, raw)
         report.chunk_count += len(self.good)

@@ -5,9 +5,10 @@ import contextlib
 import os
 import time
 
-from sealpoint_reference.directory import MemoryDirectory
-from sealpoint_reference.index import read_index
-from sealpoint_reference.marker import read_marker
+from sealpoint_reference.directory import KEEP_NAME, MemoryDirectory, PathDirectory
+from sealpoint_reference.index import open_checkpoint
+from sealpoint_reference.load import Base, open_base
+from sealpoint_reference.registries import INCOMPAT_OF_A_DELTA
 
 from . import index
 from .blob import Blob
@@ -45,10 +46,14 @@ def make_directory(path):
         _sync(os.path.dirname(path))
 
 
-def _read_marker(directory):
-    with contextlib.suppress(FileNotFoundError), open(os.path.join(directory, MARKER_NAME), "rb") as file:
+def _read(directory, name):
+    with contextlib.suppress(FileNotFoundError), open(os.path.join(directory, name), "rb") as file:
         return file.read()
     return None
+
+
+def _read_marker(directory):
+    return _read(directory, MARKER_NAME)
 
 
 def publish(directory, attempt, marker):
@@ -89,19 +94,27 @@ def publish_void(directory, step=NO_STEP):
     publish(directory, attempt, void_marker(attempt, step))
 
 
-class Attempt:
-    """One attempt at a checkpoint, in a directory of its own. A second try is another attempt, with another id."""
+class BaseIsGone(OSError):
+    """A delta was committed, and its base was deleted meanwhile (R-DLT-10)."""
 
-    def __init__(self, directory, step=NO_STEP, parent=NO_ID, sequence=1, compat=0, identity=None):
+
+class Attempt:
+    """One attempt at a checkpoint, in a directory of its own. A second try is another attempt, with another id. `base` is the
+    directory of a checkpoint: chunks of CODEC_CHANGES are the changes to it, and with one of them this is a delta."""
+
+    def __init__(self, directory, step=NO_STEP, parent=NO_ID, sequence=1, compat=0, identity=None, base=None):
         make_directory(directory)
         if _read_marker(directory) is not None:
             raise FileExistsError(f"{directory} has a marker (R-CMT-01)")
         self.id = identity or os.urandom(16)
         self.directory, self.step, self.parent, self.sequence, self.compat = directory, step, parent, sequence, compat
+        self._base_directory, self._base = base, None
+        if base is not None:
+            self._base = Base(PathDirectory(base), None, open_checkpoint(PathDirectory(base)), base)
 
     def blob(self, compat=0):
         """A blob of this attempt, whose features are among those of the attempt (R-HDR-09)."""
-        return Blob(self.id, self.step, compat & self.compat)
+        return Blob(self.id, self.step, compat & self.compat, base=self._base)
 
     def _path(self, summary_id):
         return os.path.join(self.directory, f"{summary_id.hex()}.blob")
@@ -113,7 +126,10 @@ class Attempt:
         return summary
 
     def link(self, summary, from_directory):
-        """Reuses a blob of another checkpoint (section 2.7). It has the same name in both, and its bytes once."""
+        """Reuses a blob of another checkpoint (section 2.7). It has the same name in both, and its bytes once. Changes to the
+        base of that checkpoint need not be those to the base of this one."""
+        if summary.incompat:
+            raise ValueError(f"{summary.id.hex()}.blob has chunks that are changes to another checkpoint")
         os.link(os.path.join(from_directory, f"{summary.id.hex()}.blob"), self._path(summary.id))
         return summary
 
@@ -126,12 +142,28 @@ class Attempt:
                 raise ValueError(f"{path} has another length than the {summary.file_size} bytes written (R-CMT-02)")
             if summary.compat & ~self.compat:
                 raise ValueError(f"{path} has features {summary.compat:#x}, of which the attempt lacks some (R-HDR-09)")
+        incompat = INCOMPAT_OF_A_DELTA if any(summary.incompat for summary in summaries) else 0
+        base = self._base.index if incompat else None
         created_unix_ns = time.time_ns() if created_unix_ns is None else created_unix_ns
-        data = index.index_file(self.id, self.step, summaries, created_unix_ns, mesh, dict(provenance), self.compat)
+        data = index.index_file(self.id, self.step, summaries, created_unix_ns, mesh, dict(provenance), self.compat, incompat,
+                                base)
         marker = commit_marker(self.id, self.step, data, len(summaries), sum(summary.file_size for summary in summaries),
-                               self.parent, self.sequence, self.compat)
+                               self.parent, self.sequence, self.compat, incompat)
         name = f"{self.id.hex()}.index"
         files = MemoryDirectory({MARKER_NAME: marker, name: data})
-        read_index(files, read_marker(files))  # R-CMT-03: a violation ends it before anything of the index is written
+        read = open_checkpoint(files)  # R-CMT-03: a violation ends it before anything of the index is written
         _write_new(os.path.join(self.directory, name), data)
+        if base:
+            self._keep_base(read)
         publish(self.directory, self.id, marker)
+        if base and None in (_read(self._base_directory, found) for found in (MARKER_NAME, KEEP_NAME)):
+            raise BaseIsGone(f"{self._base_directory}: deleted while its delta was committed (R-DLT-10)")
+
+    def _keep_base(self, index):
+        """R-DLT-09."""
+        named = PathDirectory(self._base_directory)
+        open_base(PathDirectory(self.directory), index, {index.base.attempt: named})
+        series, own = (os.path.dirname(os.path.realpath(path)) for path in (self._base_directory, self.directory))
+        with contextlib.suppress(FileExistsError):
+            _write_new(os.path.join(self._base_directory, KEEP_NAME), b"delta\n" if series == own else b"")
+        _sync(self._base_directory)

@@ -6,7 +6,7 @@ import functools
 from sealpoint_reference import fingerprint
 
 from .blob import blob_table
-from .flatbuffer import List, Table, Text, flatbuffer, u16, u32, u64
+from .flatbuffer import List, Table, Text, bits128, flatbuffer, u16, u32, u64
 from .geometry import box_list_table, check_tiling, grid_table
 from .items import Object, check_text, in_order
 from .layout import DIGEST_XXH3_128, HEADER_BYTES, KIND_INDEX, header, sealed
@@ -56,8 +56,14 @@ def _provenance(entries):
                  for key, value in sorted(entries.items(), key=lambda entry: entry[0].encode())])
 
 
-def index_file(attempt, step, summaries, created_unix_ns, mesh, provenance, compat):
-    """The bytes of the index, of blobs that are sorted by id (R-IDX-07)."""
+def _base_table(base):
+    """What a delta pins of its base, given the index of that."""
+    marker = base.marker
+    return Table([bits128(marker.attempt), bits128(marker.index_digest), u64(marker.step), u32(base.depth + 1)])
+
+
+def index_file(attempt, step, summaries, created_unix_ns, mesh, provenance, compat, incompat=0, base=None):
+    """The bytes of the index, of blobs that are sorted by id (R-IDX-07). `base` is the index of a delta's base."""
     merged = {item: (sorted(shards), parts.values()) for item, shards, parts in _merge(summaries)}
     tensors, objects = (in_order(item for item in merged if isinstance(item, Object) == is_object)
                         for is_object in (False, True))
@@ -65,5 +71,6 @@ def index_file(attempt, step, summaries, created_unix_ns, mesh, provenance, comp
     root = Table([
         *(List([_item_table(item, *merged[item]) for item in items]) for items in (tensors, objects)),
         List([blob_table(summary) for summary in summaries]), u16(DIGEST_XXH3_128), u64(created_unix_ns),
-        u64(sum(item.raw_bytes for item in merged)), List(axes), _provenance(provenance)])
-    return sealed(header(KIND_INDEX, HEADER_BYTES, attempt, attempt, step, compat)) + flatbuffer(b"SPIX", root)
+        u64(sum(item.raw_bytes for item in merged)), List(axes), _provenance(provenance),
+        *([_base_table(base)] if base else [])])
+    return sealed(header(KIND_INDEX, HEADER_BYTES, attempt, attempt, step, compat, incompat)) + flatbuffer(b"SPIX", root)

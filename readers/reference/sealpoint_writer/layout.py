@@ -25,9 +25,9 @@ def padded(data, multiple):
     return data + bytes(-len(data) % multiple)
 
 
-def header(kind, length, identity, tag, step, compat=0):
+def header(kind, length, identity, tag, step, compat=0, incompat=0):
     """The first 128 bytes. `sealed` sets the digest, once all bytes that it covers are there."""
-    return MAGIC + struct.pack("<4I2Q16s16s16sQ32s", kind, FORMAT_VERSION, length, 0, compat, 0, bytes(16), identity, tag,
+    return MAGIC + struct.pack("<4I2Q16s16s16sQ32s", kind, FORMAT_VERSION, length, 0, compat, incompat, bytes(16), identity, tag,
                                step, bytes(32))
 
 
@@ -40,8 +40,8 @@ def sealed(data):
     return bytes(data)
 
 
-def commit_marker(attempt, step, index, blob_count, total_bytes, parent=NO_ID, sequence=1, compat=0):
-    return sealed(header(KIND_MARKER, MARKER_BYTES, attempt, attempt, step, compat) + struct.pack(
+def commit_marker(attempt, step, index, blob_count, total_bytes, parent=NO_ID, sequence=1, compat=0, incompat=0):
+    return sealed(header(KIND_MARKER, MARKER_BYTES, attempt, attempt, step, compat, incompat) + struct.pack(
         "<2I16s2Q16s2Q312s", MARKER_COMMIT, 0, parent, sequence, len(index), digest(index), blob_count, total_bytes,
         bytes(312)))
 

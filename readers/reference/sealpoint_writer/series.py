@@ -34,14 +34,14 @@ def newest(series):
     return max(_markers(series), key=lambda marker: (marker.sequence, marker.attempt), default=None)
 
 
-def begin(series, step, compat=0):
-    """An attempt at the checkpoint of this step, in a new directory, behind the newest one (R-SER-12)."""
+def begin(series, step, compat=0, base=None):
+    """An attempt at the checkpoint of this step, in a new directory, behind the newest one (R-SER-12). `base` as of Attempt."""
     make_directory(series)
     parent = newest(series)
     identity = os.urandom(16)
     path = os.path.join(series, f"step-{step:012}-{identity.hex()[:8]}")
     if parent is None:
-        return Attempt(path, step, compat=compat, identity=identity)
+        return Attempt(path, step, compat=compat, identity=identity, base=base)
     if parent.sequence == 2**64 - 1:
         raise ValueError(f"{series}: the sequence of the newest checkpoint is 2^64 - 1, the last one that there is")
-    return Attempt(path, step, parent.attempt, parent.sequence + 1, compat, identity)
+    return Attempt(path, step, parent.attempt, parent.sequence + 1, compat, identity, base)

@@ -95,7 +95,7 @@ class Geometry(unittest.TestCase):
             extent = tuple(generator.randint(1, 4) for _ in range(generator.randint(0, 4)))
             begin = generator.randrange(math.prod(extent))
             region = Region((5,) * len(extent), extent, begin, generator.randint(begin + 1, math.prod(extent)))
-            boxes = [Region(o, e, 0, math.prod(e)) for o, e in geometry._run_boxes(*region)]
+            boxes = [Region(o, e, 0, math.prod(e)) for o, e in geometry.run_boxes(*region)]
             self.assertEqual(sorted(at for box in boxes for at in elements(box)), elements(region))
 
     def test_a_grid_is_recognised_as_one(self):

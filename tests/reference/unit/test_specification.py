@@ -36,9 +36,10 @@ def dumped_files(document):
 
 class Specification(unittest.TestCase):
     def test_each_rule_has_the_code_of_its_row(self):
-        text = "".join((SPEC / page).read_text() for page in ("reader-rules.md", "fingerprint.md"))
+        text = "".join((SPEC / page).read_text() for page in ("reader-rules.md", "fingerprint.md", "delta.md"))
         rows = re.findall(r"^\| (R-\w{3}-\d\d) \| (\w+) \|", text, re.MULTILINE)
-        self.assertEqual({rule: code for rule, code in rows if code != "Ok"}, rules.CODES)
+        of_series = {"R-FPR-04", "R-DLT-10", "R-DLT-11"}  # what no reader of a checkpoint meets
+        self.assertEqual({rule: code for rule, code in rows if code != "Ok" and rule not in of_series}, rules.CODES)
 
     def test_digests_the_vectors(self):
         rows = re.findall(r"^\| (\d+) \| ([0-9a-f]{32}) \|$", (SPEC / "registries.md").read_text(), re.MULTILINE)
@@ -127,7 +128,7 @@ class Algorithms(unittest.TestCase):
             begin = self.random.randrange(math.prod(extent))
             end = self.random.randint(begin + 1, math.prod(extent))
             boxes = self.text["run_boxes"](offset, extent, begin, end)
-            self.assertEqual(boxes, list(geometry._run_boxes(offset, extent, begin, end)))
+            self.assertEqual(boxes, list(geometry.run_boxes(offset, extent, begin, end)))
             self.assertLessEqual(len(boxes), max(1, 2 * len(extent) - 1))
             elements = list(itertools.product(*(range(o, o + e) for o, e in zip(offset, extent))))[begin:end]
             covered = [at for o, e in boxes for at in itertools.product(*(range(a, a + b) for a, b in zip(o, e)))]
@@ -205,7 +206,7 @@ class Algorithms(unittest.TestCase):
             blob, record = checkpoint.index.blobs[number], first + place[0]
             self.check_record_group(directory, blob, record)
             shard = next(shard for shard in blob.shards if shard.first == first)
-            raw = records.read_chunk(directory, records.Table(directory, blob), shard, place[0])
+            raw = records.read_chunk(directory, records.Table(directory, blob), shard, place[0], None)
             self.assertEqual(len(raw), self.text["chunk_bytes"](shard.raw_bytes, tensor.chunk_size, place[0]))
             return raw[place[1]:place[1] + tensor.element_size]
         return self.fail("no region holds the element")

@@ -22,6 +22,8 @@ class HostileEncoder {
     const auto blobs = AddBlobs();
     const auto mesh = AddMesh();
     const auto provenance = AddProvenance();
+    flatbuffers::Offset<fb::Base> base;
+    if (metadata_.base) base = AddBase(*metadata_.base);
     fb::IndexBuilder index(fbb_);
     index.add_tensors(tensors);
     index.add_objects(objects);
@@ -30,6 +32,7 @@ class HostileEncoder {
     index.add_raw_bytes(metadata_.raw_bytes);
     index.add_mesh(mesh);
     index.add_provenance(provenance);
+    index.add_base(base);
     AddUnknown(UnknownField::kRoot, fb::Index::VT_PROVENANCE);
     fbb_.Finish(index.Finish(), "SPIX");
     return Take();
@@ -185,6 +188,17 @@ class HostileEncoder {
       tables.push_back(builder.Finish());
     }
     return fbb_.CreateVector(tables);
+  }
+
+  flatbuffers::Offset<fb::Base> AddBase(const HostileBase& base) {
+    const fb::Bits128 attempt{flatbuffers::span<const std::uint8_t, 16>(base.attempt)};
+    const fb::Bits128 digest{flatbuffers::span<const std::uint8_t, 16>(base.index_digest)};
+    fb::BaseBuilder builder(fbb_);
+    builder.add_attempt(&attempt);
+    builder.add_index_digest(&digest);
+    builder.add_step(base.step);
+    builder.add_depth(base.depth);
+    return builder.Finish();
   }
 
   const HostileMetadata& metadata_;

@@ -63,6 +63,13 @@ struct HostileBlob {
   std::uint32_t shard_count = 0;
 };
 
+struct HostileBase {
+  std::array<std::uint8_t, 16> attempt{};
+  std::array<std::uint8_t, 16> index_digest{};
+  std::uint64_t step = 0;
+  std::uint32_t depth = 1;
+};
+
 // A table that gets one field more than the schema has.
 enum class UnknownField : std::uint8_t {
   kNone,
@@ -85,6 +92,7 @@ struct HostileMetadata {
   std::vector<std::pair<std::string, std::uint32_t>> mesh;
   std::vector<std::pair<std::string, std::string>> provenance;
   std::vector<UnknownField> unknown_fields;
+  std::optional<HostileBase> base;
 };
 
 Bytes EncodeHostileIndex(const HostileMetadata& metadata);

@@ -46,6 +46,7 @@ TEST(CodecName, NamesEveryCodec) {
   EXPECT_EQ(CodecName(Codec::kNone), "none");
   EXPECT_EQ(CodecName(Codec::kZstd), "zstd");
   EXPECT_EQ(CodecName(Codec::kByteSplitZstd), "bytesplit+zstd");
+  EXPECT_EQ(CodecName(Codec::kChanges), "changes");
   EXPECT_EQ(CodecName(static_cast<Codec>(3)), "unknown");
 }
 

@@ -29,6 +29,8 @@ class AnotherCheckpoint final : public Checkpoint {
   std::vector<std::pair<std::string, std::uint32_t>> mesh() const override { std::abort(); }
   std::vector<std::pair<std::string, std::string>> provenance() const override { std::abort(); }
   std::vector<BlobInfo> blobs() const override { std::abort(); }
+  std::optional<BaseRef> base() const override { return {}; }
+  BaseRef as_base() const override { return {}; }
   std::size_t tensor_count() const override { std::abort(); }
   TensorInfo tensor(std::size_t) const override { std::abort(); }
   std::string_view tensor_name(std::size_t) const override { std::abort(); }

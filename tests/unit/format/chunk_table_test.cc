@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/base/endian.h"
+#include "sealpoint/limits.h"
 #include "tests/support/container/format_surgery.h"
 #include "tests/support/container/rule_matchers.h"
 
@@ -319,6 +320,28 @@ TEST(ShardRecords, RejectAShardThatBeginsInTheHeader) {
   records.resize(1);
   records[0].offset = 0;
   EXPECT_THAT(CheckAll(records), BreaksRule(Code::kCorrupt, "R-REC-04", 0));
+}
+
+TEST(Record, ChangesMayStoreNothing) {
+  ChunkRecord record = Coded();
+  record.codec = Codec::kChanges;
+  record.stored_size = 0;
+  EXPECT_EQ(DecodeRecord(Encoded(record)).value(), record);
+  EXPECT_TRUE(CheckMayChange(record, true, false).ok());
+  EXPECT_EQ(CheckMayChange(record, true, true).place().rule, "R-DLT-06");
+  record.stored_size = record.raw_size;
+  EXPECT_EQ(DecodeRecord(Encoded(record)).error().place().rule, "R-DLT-06");
+  record.stored_size = 0;
+  record.raw_size = kCodedChunkSizeMaxBytes + 1;
+  EXPECT_EQ(DecodeRecord(Encoded(record)).error().place().rule, "R-DLT-06");
+}
+
+TEST(Record, ChangesNeedTheirFeature) {
+  ChunkRecord record = Coded();
+  EXPECT_TRUE(CheckMayChange(record, false, false).ok());
+  record.codec = Codec::kChanges;
+  EXPECT_EQ(CheckMayChange(record, false, false).code(), Code::kUnsupported);
+  EXPECT_EQ(CheckMayChange(record, false, true).place().rule, "R-DLT-08");
 }
 
 }  // namespace

@@ -123,7 +123,7 @@ TEST(WriterMemoryTest, IsMappedAsItIsUsedAndTheRestBehindTheLastByte) {
       BlobWriterImpl::Create(InternalAccess::PartsOf(*engine), kDir, BlobWriterOptions{}).value();
   const Bytes bytes(100);
   const auto for_each_shard = [&](const internal::writer::StateWriter::AddShard& add) {
-    Status added = add(ByteTensor("t", 100), Slice(0, 100), MemoryView::Host(bytes));
+    Status added = add(ByteTensor("t", 100), Slice(0, 100), MemoryView::Host(bytes), nullptr);
     EXPECT_EQ(engine->stats().mapped_bytes, kBuffer);
     return added;
   };
