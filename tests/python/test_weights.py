@@ -299,7 +299,6 @@ def test_a_leader_is_killed(local, owner, name, is_before):
             os.read(go[0], 1)
             if name == "copy_from":  # as a delta begins
                 _chain.opened_chain = chain_on_held(_chain.opened_chain)
-                _chain.read_changes = lambda checkpoint, parts, threads: checkpoint.read(parts, threads=threads)
             killed_at(owner, name, is_before)
             leader.update()
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import fnmatch
 import hashlib
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from sealpoint import _sealpoint
 from sealpoint._arguments import Path, provenance_of
@@ -69,8 +69,7 @@ Base = tuple[str, _sealpoint.RankState]
 def save(session: Session, held: Held, path: Path, options: SaveOptions, base: Base | None = None) -> _sealpoint.CommitInfo:
     """Saves within a collective call that has begun. Collective. Uses the memory of ``held`` until this function returns."""
     saver = session.saver(options)
-    of_delta: dict[str, Any] = {} if base is None else {"base": base}
-    info = saver.save(*_request(held, path, options), **of_delta)
+    info = saver.save(*_request(held, path, options), base)
     if _staged(options) is not None:
         watch(saver)
     return info

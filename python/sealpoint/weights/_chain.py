@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from sealpoint import _sealpoint
 from sealpoint._checkpoint import Checkpoint
@@ -39,16 +39,6 @@ def version_at(place: str, version: int) -> Target:
     raise NotFoundError(f"version {version} is not there", path=place)
 
 
-def base_of(checkpoint: Checkpoint) -> Any:
-    """Returns the base of a delta, with ``attempt`` and ``step``, or None."""
-    return getattr(checkpoint, "base", None)
-
-
-def read_changes(checkpoint: Checkpoint, destinations: Mapping[str, Any], threads: int | None) -> _sealpoint.LoadReport:
-    """Changes the bytes of the base in place to those of the delta. Verifies each chunk after its change."""
-    return checkpoint.read(destinations, threads=threads, holds_base=True)  # type: ignore[call-arg]
-
-
 @contextlib.contextmanager
 def opened_chain(place: str, target: Target, held: str | None) -> Iterator[tuple[list[Checkpoint], bool]]:
     """Opens the checkpoints that lead from the held attempt to the target, oldest first.
@@ -58,7 +48,7 @@ def opened_chain(place: str, target: Target, held: str | None) -> Iterator[tuple
     """
     with contextlib.ExitStack() as stack:
         chain = [stack.enter_context(open_checkpoint(target.entry.path))]
-        base, paths = base_of(chain[0]), dict[str, str]()
+        base, paths = chain[0].base, dict[str, str]()
         if held is not None and base is not None and base.attempt != held:
             paths = {entry.attempt: entry.path for entry in Series(place).list() if entry.attempt is not None}
         while held is not None and base is not None and base.attempt != held:
@@ -66,6 +56,6 @@ def opened_chain(place: str, target: Target, held: str | None) -> Iterator[tuple
                 base = None
                 break
             chain.insert(0, stack.enter_context(open_checkpoint(paths[base.attempt])))
-            base = base_of(chain[0])
+            base = chain[0].base
         is_on_held = held is not None and base is not None
         yield (chain if is_on_held else chain[-1:]), is_on_held

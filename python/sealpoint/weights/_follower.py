@@ -238,8 +238,7 @@ class Follower:
             parts = {place.name: memory[place.offset : place.offset + place.size_bytes] for place in places if place.size_bytes}
             try:
                 for checkpoint in chain:
-                    report = (checkpoint.read(parts, threads=self._threads) if held is None
-                              else _chain.read_changes(checkpoint, parts, self._threads))
+                    report = checkpoint.read(parts, threads=self._threads, holds_base=held is not None)
                     fetched += report.plan.bytes_read + report.plan.table_bytes_read
             finally:
                 for part in parts.values():

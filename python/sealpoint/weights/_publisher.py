@@ -14,7 +14,6 @@ import torch.distributed as dist
 
 from sealpoint import _paths, _sealpoint
 from sealpoint._arguments import Path, Provenance, path_of
-from sealpoint._checkpoint import Checkpoint
 from sealpoint._errors import Error, IncompleteError, InvalidArgumentError
 from sealpoint._keywords import names_of, refuse_unknown
 from sealpoint._ranks import saves
@@ -31,7 +30,6 @@ from sealpoint.torch._shards import memory_of
 from sealpoint.torch._state import Collected, Gathered, gather_agreed
 
 _log = logging.getLogger("sealpoint")
-_HAS_DELTAS = hasattr(Checkpoint, "base")
 _FULL_EVERY_MAX = 65  # a chain has at most 64 deltas
 # After a delta of more bytes than this, and than this part of a full version, a full one follows.
 _WORTH_BYTES, _WORTH = 1 << 20, 0.5
@@ -212,7 +210,7 @@ class Publisher:
         is_due = self._depth + 1 >= self._full_every
         worth = max(_WORTH_BYTES, int(_WORTH * self._full_bytes))
         is_worth = self._depth == 0 or (self._last is not None and self._last.bytes_written <= worth)
-        can = _HAS_DELTAS and self._last is not None and has_bytes and not is_due and is_worth
+        can = self._last is not None and has_bytes and not is_due and is_worth
         directory = self._last.directory if self._last is not None and can else ""
         _, answers = call.agree(lambda: (None, directory.encode()), "agreed on the base of the version")
         if not all(answers) or self._bytes is None:
