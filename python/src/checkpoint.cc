@@ -9,6 +9,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,7 +24,8 @@
 namespace sealpoint::python {
 namespace {
 
-std::unique_ptr<CheckpointHandle> Open(nb::handle path, bool check_files, bool direct_io,
+std::unique_ptr<CheckpointHandle> Open(nb::handle path, bool check_files,
+                                       std::optional<bool> direct_io,
                                        std::uint64_t memory_budget_bytes,
                                        std::uint64_t raise_limits) {
   const std::string directory = PathOf(path);
@@ -131,7 +133,7 @@ void BindProperties(nb::class_<CheckpointHandle>& type) {
             return nb::make_tuple(options.check_files, options.direct_io,
                                   options.memory_budget_bytes, raise_limits);
           },
-          nb::sig("def options(self) -> tuple[bool, bool, int, int]"),
+          nb::sig("def options(self) -> tuple[bool, bool | None, int, int]"),
           "check_files, direct_io, memory_budget_bytes and raise_limits, as passed to open.")
       .def_prop_ro(
           "path", [](Self self) { return Text(self.Get()->path()); },
@@ -191,10 +193,10 @@ void BindCheckpoint(nb::module_& m) {
   type.def("close", &CheckpointHandle::Close);
   BindProperties(type);
   BindContents(type);
-  m.def("open", Open, nb::arg("path"), nb::arg("check_files"), nb::arg("direct_io"),
+  m.def("open", Open, nb::arg("path"), nb::arg("check_files"), nb::arg("direct_io").none(),
         nb::arg("memory_budget_bytes"), nb::arg("raise_limits"),
         nb::sig("def open(path: str | bytes | os.PathLike[str], check_files: bool, direct_io: "
-                "bool, memory_budget_bytes: int, raise_limits: int) -> Checkpoint"));
+                "bool | None, memory_budget_bytes: int, raise_limits: int) -> Checkpoint"));
 }
 
 }  // namespace sealpoint::python
