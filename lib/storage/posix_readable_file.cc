@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <optional>
 #include <utility>
 
 #include "lib/base/checked_math.h"
@@ -14,6 +16,54 @@
 #include "lib/storage/posix_file.h"
 
 namespace sealpoint::internal::storage {
+namespace {
+
+// Asks which pages of a range of a file are in the page cache.
+class PageSampler {
+ public:
+  // The range is not empty, and in the file.
+  PageSampler(int fd, std::uint64_t offset, std::uint64_t size)
+      : fd_(fd), begin_(offset - offset % page_size()), size_(offset + size - begin_) {
+    if (!CountPages(offset)) {
+      mapping_ = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, fd, static_cast<off_t>(begin_));
+    }
+  }
+  ~PageSampler() {
+    if (mapping_ != MAP_FAILED) ::munmap(mapping_, size_);
+  }
+  PageSampler(const PageSampler&) = delete;
+  PageSampler& operator=(const PageSampler&) = delete;
+
+  // Of the page that holds the byte at `at` of the range. True if unknown.
+  bool IsResident(std::uint64_t at) const {
+    if (mapping_ == MAP_FAILED) return CountPages(begin_ + at).value_or(1) > 0;
+    auto* const byte = static_cast<std::byte*>(mapping_) + at;
+    unsigned char found = 0;
+    return ::mincore(byte - at % page_size(), 1, &found) != 0 || (found & 1U) != 0;
+  }
+
+ private:
+  static std::uint64_t page_size() {
+    static const auto size = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+    return size;
+  }
+  // Counts the cached pages of a range of one byte, by cachestat(2), which needs no mapping.
+  // Nothing if the kernel is older than 6.5 or refuses it. Older headers do not declare it.
+  std::optional<std::uint64_t> CountPages(std::uint64_t offset) const {
+    constexpr long kCacheStat = 451;
+    const std::array<std::uint64_t, 2> range = {offset, 1};
+    std::array<std::uint64_t, 5> counts{};  // cached, dirty, written back, evicted, recently so
+    if (::syscall(kCacheStat, fd_, range.data(), counts.data(), 0) != 0) return std::nullopt;
+    return counts[0];
+  }
+
+  const int fd_;
+  const std::uint64_t begin_;
+  const std::uint64_t size_;
+  void* mapping_ = MAP_FAILED;
+};
+
+}  // namespace
 
 PosixReadableFile::PosixReadableFile(UniqueFd fd, std::string path, std::uint64_t size_bytes,
                                      IoMode mode)
@@ -54,27 +104,16 @@ bool PosixReadableFile::HasByteAtHand(std::uint64_t offset) const {
   return ::preadv2(fd_.get(), &place, 1, static_cast<off_t>(offset), RWF_NOWAIT) == 1;
 }
 
-// By mincore(2), which fetches nothing. The mapping is never touched, so that neither page tables
-// nor other processors take part. If this user neither owns the file nor may write to it, the
-// kernel calls all pages resident.
+// By cachestat(2) or mincore(2), which fetch nothing. If this user neither owns the file nor may
+// write to it, the kernel refuses the first and calls all pages resident for the second.
 bool PosixReadableFile::IsCached(std::uint64_t offset, std::uint64_t size) const {
-  constexpr std::uint64_t kSamples = 8;
-  static const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  constexpr std::uint64_t kSamples = 4;
   if (size == 0 || !RangeFits(offset, size, size_bytes_)) return true;
-  const std::uint64_t begin = offset - offset % page;
-  const std::uint64_t length = offset + size - begin;
-  void* const mapping =
-      ::mmap(nullptr, length, PROT_READ, MAP_SHARED, fd_.get(), static_cast<off_t>(begin));
-  if (mapping == MAP_FAILED) return true;
+  const PageSampler pages(fd_.get(), offset, size);
   std::uint64_t resident = 0;
   for (std::uint64_t i = 0; i < kSamples; ++i) {
-    const std::uint64_t at = length / kSamples * i + length / kSamples / 2;
-    unsigned char found = 0;
-    const bool is_known =
-        ::mincore(static_cast<std::byte*>(mapping) + (at - at % page), 1, &found) == 0;
-    if (!is_known || (found & 1U) != 0) ++resident;
+    if (pages.IsResident(size / kSamples * i + size / kSamples / 2)) ++resident;
   }
-  ::munmap(mapping, length);
   return 2 * resident >= kSamples;
 }
 

@@ -162,7 +162,6 @@ Result<ReadingOrder> CollectiveLoad::PutInOrder() {
     return order;
   }
   order.SpreadReaders(ranges_.shared, comm_.rank());
-  for (transfer::PlanRange& range : ranges_.shared) range.has_other_readers = true;
   ranges_.alone.insert(ranges_.alone.end(), ranges_.shared.begin(), ranges_.shared.end());
   return ReadingOrder({}, comm_.size());
 }

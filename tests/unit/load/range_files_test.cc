@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which reads of a load bypass the page cache.
+#include "readers/load/range_files.h"
+
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <utility>
 
+#include "lib/container/open_checkpoint.h"
 #include "tests/support/storage/forwarding_storage.h"
 #include "tests/unit/load/load_fixture.h"
 
@@ -130,6 +133,25 @@ TEST_F(RangeFilesTest, TheRestIsReadFromTheCacheOnceAnotherProcessFetchesIt) {
 TEST_F(RangeFilesTest, SmallReadsUseTheCache) {
   Load({}, 3 * kLargeChunkBytes);
   EXPECT_EQ(state_.direct_bytes, 0u);
+}
+
+TEST_F(RangeFilesTest, SmallRangesAndThoseOfOtherRanksUseTheCache) {
+  using namespace internal;
+  const CacheStorage storage(memory_, state_);
+  const auto opened = container::OpenCommitted(storage, "c", {}, true, {}).value();
+  load::RangeFiles files(
+      container::BlobFiles(*opened.directory, opened.index.metadata, IoMode::kBuffered),
+      load::DirectReads::kIfCold);
+  transfer::PlanRange range{.size = kMiB};
+  EXPECT_TRUE(files.Open(range).value()->is_direct());
+  EXPECT_TRUE(files.TryOpen(range)->is_direct());
+  EXPECT_TRUE(files.AreMostlyDirect({&range, 1}));
+  range.size = kMiB - 1;
+  EXPECT_FALSE(files.Open(range).value()->is_direct());
+  range = {.size = kMiB, .has_other_readers = true};
+  EXPECT_FALSE(files.Open(range).value()->is_direct());
+  EXPECT_FALSE(files.TryOpen(range)->is_direct());
+  EXPECT_FALSE(files.AreMostlyDirect({&range, 1}));
 }
 
 TEST_F(RangeFilesTest, TheOptionDecides) {
