@@ -187,7 +187,7 @@ class DeltaReader {
   }
 
  private:
-  const std::unique_ptr<ForeignDeltaReader> reader_;
+  std::unique_ptr<ForeignDeltaReader> reader_;
 };
 
 std::optional<DeltaReader> DeltaReaderOf(const Foreign& foreign, nb::handle name,
@@ -217,7 +217,7 @@ class DeltaEncoder {
   std::string checksum() const { return encoder_->checksum(); }
 
  private:
-  const std::unique_ptr<ForeignDeltaEncoder> encoder_;
+  std::unique_ptr<ForeignDeltaEncoder> encoder_;
 };
 
 nb::dict ObjectsOf(const Foreign& foreign) {

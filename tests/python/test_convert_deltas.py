@@ -26,7 +26,8 @@ ZSTD.ZSTD_decompress.argtypes = [ctypes.c_void_p, ctypes.c_size_t] * 2
 
 def frame(data, level=1):
     out = ctypes.create_string_buffer(ZSTD.ZSTD_compressBound(len(data)))
-    return out.raw[: ZSTD.ZSTD_compress(out, len(out), data, len(data), level)]
+    size = ZSTD.ZSTD_compress(out, len(out), data, len(data), level)
+    return out.raw[:size]
 
 
 def unframe(data, size):
@@ -57,16 +58,16 @@ def xor(a, b):
     return (np.frombuffer(a, "u1") ^ np.frombuffer(b, "u1")).tobytes()
 
 
-def publish(folder, version, old, new, checksum=adler32, **metadata):
+def publish(folder, number, old, new, checksum=adler32, **metadata):
     """Writes a delta: one file of the frames of changed tensors."""
-    folder = folder / f"weight_v{version:06}"
+    folder = folder / f"weight_v{number:06}"
     folder.mkdir(parents=True)
     changed = [name for name in new if new[name].tobytes() != old[name].tobytes()]
     frames = {name: np.frombuffer(frame(xor(new[name].tobytes(), old[name].tobytes())), "u1") for name in changed}
     if changed:
         sums = {name: checksum(new[name].tobytes()) for name in changed}
         safetensors.numpy.save_file(frames, folder / "model-00000-of-00001.safetensors", metadata=sums)
-    told = {"version": f"{version:06}", "base_version": f"{version - 1:06}", "delta_encoding": "xor", "compression_format": "zstd",
+    told = {"version": f"{number:06}", "base_version": f"{number - 1:06}", "delta_encoding": "xor", "compression_format": "zstd",
             "checksum_format": "adler32" if checksum is adler32 else "xxh3-128", **metadata}  # fmt: skip
     names = dict.fromkeys(changed, "model-00000-of-00001.safetensors")
     (folder / INDEX).write_text(json.dumps({"metadata": told, "weight_map": names}))
@@ -128,7 +129,7 @@ def test_a_chain_is_read_as_complete_tensors(checksum, threads, chain, tmp_path)
     source = tmp_path / "run/weight_v000004"
     report = convert(source, tmp_path / "made", threads=threads, verify=True)
     assert same(loaded(tmp_path / "made"), chain[2]) and report.source_format == "delta" and report.is_whole
-    assert report.unprotected_count == 2  # no delta changed them
+    assert report.unprotected_count == 1  # no delta changed it
     assert check_same(source) is None
     convert(source, tmp_path / "hf", to="hf", verify=True)
     assert same(safetensors.numpy.load_file(tmp_path / "hf/model.safetensors"), chain[2])
@@ -216,10 +217,10 @@ def test_files_of_a_delta_do_not_depend_on_threads(chain, tmp_path, monkeypatch)
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"w": np.ones((300, 256), "f4")}, sealpoint.UnsupportedError, r"w: is f32 \[300, 256\], but f32 \[300, 257\] in the base"),
-        ({"b": np.ones(5, "f4")}, sealpoint.UnsupportedError, "b: is f32"),
-        ({"more": np.ones(5, "f4")}, sealpoint.UnsupportedError, "more: only in the new state"),
-        ({}, sealpoint.UnsupportedError, r"note: its value differs from the base's.*--tensors-only"),
+        ({"w": np.ones((300, 256), "f4")}, sealpoint.UnsupportedError, r"is f32 \[300, 256\], but f32 \[300, 257\] in the base.*tensor w"),
+        ({"b": np.ones(5, "f4")}, sealpoint.UnsupportedError, r"is f32 \[5\], but f16 \[5\] in the base.*tensor b"),
+        ({"more": np.ones(5, "f4")}, sealpoint.UnsupportedError, "only in the new state.*tensor more"),
+        ({}, sealpoint.UnsupportedError, "its value differs from the base's.*--tensors-only.*object note"),
     ],
 )
 def test_what_a_delta_cannot_say_is_refused(change, error, message, chain, tmp_path):
@@ -293,6 +294,15 @@ def test_a_directory_of_another_version_is_no_base(chain, tmp_path):
         convert(tmp_path / "run/weight_v000003", tmp_path / "made")
     with pytest.raises(sealpoint.IncompleteError, match="name does not end in its version, 000002"):
         convert(tmp_path / "run/moved", tmp_path / "made")
+
+
+def test_a_chain_has_a_limit(tmp_path):
+    for version in range(1, 1027):
+        publish(tmp_path, version, {}, {})
+    with pytest.raises(sealpoint.LimitExceededError, match="more than 1024 deltas"):
+        convert(tmp_path / "weight_v001026", tmp_path / "made")
+    with pytest.raises(sealpoint.IncompleteError, match="weight_v000000"):
+        convert(tmp_path / "weight_v001024", tmp_path / "made")
 
 
 RAW = 300 * 257 * 4

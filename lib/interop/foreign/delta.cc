@@ -184,21 +184,8 @@ class DeltaFiles {
 
   // Only the files of the version itself are named.
   void Name() const {
-    std::set<std::string_view> parts;
     state_.files.clear();
-    for (const SafetensorsFile& file : model_->files()) {
-      parts.insert(file.name);
-      state_.files.push_back({file.name, file.size_bytes,
-                              StrCat("zstd frames: XOR of tensors with those of version ",
-                                     Printable(version_.Get(kBaseVersionKey)))});
-    }
-    for (const SourceEntry& entry : files_.List(version_.path)) {
-      if (entry.name.starts_with('.') || parts.contains(entry.name)) continue;
-      state_.files.push_back({entry.name, entry.size,
-                              entry.name == kIndexName
-                                  ? "index: the version, its base, the file of each changed tensor"
-                                  : "not part of the tensors, not read"});
-    }
+    AddFiles(*model_, files_, state_);
   }
 
  private:
@@ -267,13 +254,13 @@ ForeignCheckpoint ReadDelta(const std::string& path, SourceFiles& files) {
   std::string full = std::move(chain.back().path);
   chain.pop_back();
   ForeignCheckpoint state = ReadSafetensorsAlone(full, files);
+  state.format = "delta";
+  state.path = path;
   for (auto version = chain.rbegin(); version != chain.rend(); ++version) {
     DeltaFiles deltas(*version, files, state);
     deltas.Add();
     if (&*version == &chain.front()) deltas.Name();
   }
-  state.format = "delta";
-  state.path = path;
   state.digest = "checksums of the deltas; none for tensors that no delta changed";
   state.notes.push_back(StrCat("version ", Printable(chain.front().Get(kVersionKey)), ": ",
                                chain.size(), chain.size() == 1 ? " delta" : " deltas", " on ",

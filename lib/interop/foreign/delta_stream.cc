@@ -271,7 +271,8 @@ class DeltaEncoder final : public ForeignDeltaEncoder {
       const MutableByteSpan block = MutableByteSpan(scratch_).first(size);
       std::ranges::copy(base.first(size), block.begin());
       Xor(current.first(size), block);
-      is_changed_ |= std::ranges::any_of(block, [](std::byte one) { return one != std::byte{}; });
+      is_changed_ = is_changed_ ||
+                    std::ranges::any_of(block, [](std::byte one) { return one != std::byte{}; });
       adler_.Update(current.first(size));
       left_bytes_ -= size;
       SEALPOINT_RETURN_IF_ERROR(Compress(block, out));

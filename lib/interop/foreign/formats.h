@@ -8,6 +8,7 @@
 
 #include "lib/interop/foreign/files.h"
 #include "lib/interop/foreign/state.h"
+#include "sealpoint/safetensors.h"
 
 // The readers of the formats. All throw Failure, except for the last two.
 
@@ -16,6 +17,8 @@ namespace sealpoint::internal::foreign {
 ForeignCheckpoint ReadSafetensors(const std::string& path, SourceFiles& files);
 // Without what lies beside them.
 ForeignCheckpoint ReadSafetensorsAlone(const std::string& path, SourceFiles& files);
+// Names the files at the path of the state.
+void AddFiles(const SafetensorsModel& model, SourceFiles& files, ForeignCheckpoint& state);
 ForeignCheckpoint ReadDelta(const std::string& path, SourceFiles& files);
 ForeignCheckpoint ReadTorchFile(const std::string& path, SourceFiles& files);
 ForeignCheckpoint ReadTorchFolder(const std::string& path, SourceFiles& files);

@@ -101,25 +101,6 @@ void AddObjects(const SafetensorsModel& model, ForeignCheckpoint& state) {
   state.objects[kForeign] = {"application/json", Bytes(bytes.begin(), bytes.end())};
 }
 
-void AddFiles(const SafetensorsModel& model, SourceFiles& files, ForeignCheckpoint& state) {
-  if (!model.is_directory()) {
-    state.files.push_back({model.files().front().name, model.files().front().size_bytes,
-                           "safetensors: a header of JSON, then the tensors"});
-    return;
-  }
-  std::set<std::string> parts;
-  for (const SafetensorsFile& file : model.files()) {
-    parts.insert(file.name);
-    state.files.push_back({file.name, file.size_bytes, "safetensors: tensors"});
-  }
-  for (const SourceEntry& entry : files.List(state.path)) {
-    if (entry.name.starts_with('.') || parts.contains(entry.name)) continue;
-    state.files.push_back({entry.name, entry.size,
-                           entry.name == model.index_name() ? "index: the file of each tensor"
-                                                            : "not part of the tensors, not read"});
-  }
-}
-
 std::unique_ptr<SafetensorsModel> OpenModel(const std::string& path, const SourceFiles& files) {
   return Take(SafetensorsModel::Open(
       path, {.storage = files.storage(),
@@ -171,6 +152,25 @@ ForeignCheckpoint StateOf(const SafetensorsModel& model, const std::string& path
 }
 
 }  // namespace
+
+void AddFiles(const SafetensorsModel& model, SourceFiles& files, ForeignCheckpoint& state) {
+  if (!model.is_directory()) {
+    state.files.push_back({model.files().front().name, model.files().front().size_bytes,
+                           "safetensors: a header of JSON, then the tensors"});
+    return;
+  }
+  std::set<std::string> parts;
+  for (const SafetensorsFile& file : model.files()) {
+    parts.insert(file.name);
+    state.files.push_back({file.name, file.size_bytes, "safetensors: tensors"});
+  }
+  for (const SourceEntry& entry : files.List(state.path)) {
+    if (entry.name.starts_with('.') || parts.contains(entry.name)) continue;
+    state.files.push_back({entry.name, entry.size,
+                           entry.name == model.index_name() ? "index: the file of each tensor"
+                                                            : "not part of the tensors, not read"});
+  }
+}
 
 ForeignCheckpoint ReadSafetensorsAlone(const std::string& path, SourceFiles& files) {
   return StateOf(*OpenModel(path, files), path, files);
