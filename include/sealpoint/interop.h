@@ -312,9 +312,9 @@ SEALPOINT_EXPORT Result<std::vector<ForeignPart>> ResolveParts(const ForeignChec
 // thread-safe.
 class SEALPOINT_EXPORT ForeignDeltaReader {
  public:
-  // `memory_bytes`: maximum memory for the windows of the zstd frames. Precondition: the tensor has
-  // deltas. Errors: NotFound (no such tensor), Corrupt (a frame is malformed or has another length
-  // than the tensor), LimitExceeded, and the errors of reading the files.
+  // `memory_bytes`: maximum memory for the windows of the zstd frames. Borrows the checkpoint.
+  // Errors: NotFound (no such tensor, or it has no deltas), Corrupt (a frame is malformed or has
+  // another length than the tensor), LimitExceeded, and the errors of reading the files.
   static Result<std::unique_ptr<ForeignDeltaReader>> Open(const ForeignCheckpoint& checkpoint,
                                                           const std::string& tensor,
                                                           std::uint64_t memory_bytes,

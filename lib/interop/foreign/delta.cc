@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/interop/foreign/beside.h"
 #include "lib/interop/foreign/failure.h"
 #include "lib/interop/foreign/formats.h"
 #include "lib/safetensors/json_reader.h"
@@ -42,7 +43,8 @@ struct Version {
   bool is_delta() const { return metadata.contains(kEncodingKey); }
 };
 
-// Texts and numbers. A version that is written as a number has six digits in names.
+// Texts and numbers; other values are empty. A version that is written as a number has six digits
+// in names.
 Metadata ReadMetadata(safetensors::JsonReader& reader) {
   using Kind = safetensors::JsonReader::Kind;
   Metadata metadata;
@@ -57,7 +59,6 @@ Metadata ReadMetadata(safetensors::JsonReader& reader) {
       value.insert(0, kVersionDigits - std::min(kVersionDigits, value.size()), '0');
     } else {
       reader.Skip();
-      continue;
     }
     if (!metadata.emplace(key, std::move(value)).second) reader.Fail("duplicate key");
   }
@@ -182,10 +183,14 @@ class DeltaFiles {
     for (const SafetensorsTensor& stored : model_->tensors()) AddTensor(stored);
   }
 
-  // Only the files of the version itself are named.
+  // Only the files of the version itself are named, and read beside it.
   void Name() const {
     state_.files.clear();
     AddFiles(*model_, files_, state_);
+    std::set<std::string> format_names = {model_->index_name()};
+    for (const SafetensorsFile& file : model_->files()) format_names.insert(file.name);
+    ReadBeside({.may_link = true, .index = model_->index_name(), .format_names = format_names},
+               files_, state_);
   }
 
  private:

@@ -184,6 +184,7 @@ class DeltaReader final : public ForeignDeltaReader {
   // Throws Failure.
   void Start() {
     at_ = 0;
+    is_finished_ = false;
     layers_.clear();
     std::uint64_t needed = 0;
     for (const ForeignDelta& delta : tensor_.deltas) {
@@ -317,8 +318,10 @@ Result<std::unique_ptr<ForeignDeltaReader>> ForeignDeltaReader::Open(
     const ForeignOptions& options) {
   namespace foreign = internal::foreign;
   const auto found = checkpoint.tensors.find(tensor);
-  if (found == checkpoint.tensors.end()) {
-    return Status(Code::kNotFound, "no such tensor").AtPath(checkpoint.path).AtTensor(tensor);
+  if (found == checkpoint.tensors.end() || found->second.deltas.empty()) {
+    return Status(Code::kNotFound, "no such tensor with deltas")
+        .AtPath(checkpoint.path)
+        .AtTensor(tensor);
   }
   auto reader = std::make_unique<foreign::DeltaReader>(checkpoint, tensor, found->second,
                                                        memory_bytes, options);
