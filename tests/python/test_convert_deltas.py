@@ -217,7 +217,8 @@ def test_files_of_a_delta_do_not_depend_on_threads(chain, tmp_path, monkeypatch)
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"w": np.ones((300, 256), "f4")}, sealpoint.UnsupportedError, r"is f32 \[300, 256\], but f32 \[300, 257\] in the base.*tensor w"),
+        ({"w": np.ones((300, 256), "f4")}, sealpoint.UnsupportedError,
+         r"is f32 \[300, 256\], but f32 \[300, 257\] in the base.*tensor w"),
         ({"b": np.ones(5, "f4")}, sealpoint.UnsupportedError, r"is f32 \[5\], but f16 \[5\] in the base.*tensor b"),
         ({"more": np.ones(5, "f4")}, sealpoint.UnsupportedError, "only in the new state.*tensor more"),
         ({}, sealpoint.UnsupportedError, "its value differs from the base's.*--tensors-only.*object note"),
