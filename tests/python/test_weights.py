@@ -80,7 +80,9 @@ def test_all_ranks_take_the_version_that_one_found(place, follow):
     with pytest.raises(sealpoint.NotFoundError, match="version 9 is not there"):
         leader.update(9)
     leader.update()
-    assert other.update(2) is None and other.update(3).version == 3 and leader.update(1).version == 1
+    assert other.update(2) is None and other.update(3).version == 3
+    assert leader.update(1).version == 1 and leader.update(2).version == 2
+    assert other.update() is None, "an older one is taken only by its number"
     with pytest.raises(sealpoint.InvalidArgumentError, match="version is"):
         leader.update("3")
     with pytest.raises(sealpoint.TimeoutError, match="no newer version within"):
@@ -146,6 +148,7 @@ def test_a_series_that_goes_back_is_not_followed_back(place, follow):
     follower.update()
     sealpoint._sealpoint.remove_path(series.newest().entry.path)
     assert follower.poll() is None and follower.update() is None and follower.version == 2
+    assert [generation.version for generation in follower._host.generations()] == [2], "nor fetched"
     assert follow("another host").update().version == 1
 
 
@@ -181,9 +184,28 @@ def test_memory_that_is_written_is_not_taken(place, follow):
     (first,) = (s for s in leader._host._segments if s.descriptor == leader._host.generations()[1].descriptor)
     assert first.begin()
     assert reader._switch(1, 0.0) is None, "it is being written"
-    first.end(is_whole=False)
+    first.end()
     assert reader._switch(1, 0.0) is None, "it has no version"
-    assert reader.update().version == 2
+    leader.update(1)
+    second = next(s for s in leader._host._segments if s is not first)
+    second.memory[:16] = bytes(16)
+    assert reader.update().version == 1, "the newest is gone"
+
+
+def test_memory_of_another_program_is_not_taken(place, follow, tmp_path):
+    """A number of a process or of a file that is used again, even with the same token."""
+    publish(place, 1)
+    follower = follow()
+    follower.update()
+    (found,) = follower._host.generations()
+    os.makedirs(tmp_path, exist_ok=True)
+    with open("/proc/self/fd/{}".format(found.descriptor), "rb") as memory:
+        (tmp_path / "copy").write_bytes(memory.read())
+    with open(tmp_path / "copy", "rb") as copy:
+        for other in ({"descriptor": copy.fileno()}, {"pid": 1 << 22}, {"size_bytes": 1 << 30}):
+            with pytest.raises(_host.StaleError):
+                _host.Mapping(found._replace(**other))
+    assert _host.Mapping(found).generation == found
 
 
 def test_no_other_process_writes_the_memory(place, follow):
@@ -337,16 +359,35 @@ def test_a_forked_child_is_not_the_leader(local):
     publish(place, 1)
     leader = Follower(place, host_folder=host)
     leader.update()
-    wait = os.pipe()
+    ready, wait = os.pipe(), os.pipe()
     child = os.fork()
     if child == 0:
+        os.write(ready[1], b"1")
         os.read(wait[0], 1)
         os._exit(0)
+    os.read(ready[0], 1)
     leader.close()
     with Follower(place, host_folder=host) as other:
-        assert other.update().is_leader
+        update = other.update()
     os.write(wait[1], b"1")
     os.waitpid(child, 0)
+    assert update is not None and update.is_leader
+    for end in (*ready, *wait):
+        os.close(end)
+
+
+def test_a_new_leader_shows_what_it_has(local):
+    """Also if it is not the newest: who comes late takes it from the memory of the host."""
+    place, host = local
+    publish(place, 1)
+    with Follower(place, host_folder=host) as first, Follower(place, host_folder=host) as second:
+        first.update()
+        assert second.update().version == 1
+        first.close()
+        gc.collect()
+        with Follower(place, host_folder=host) as late:
+            assert second.update() is None and second.is_leader
+            assert late.update().version == 1 and not late.is_leader and late.verify() == 4
 
 
 def test_versions_are_whole_while_old_ones_are_pruned(local):

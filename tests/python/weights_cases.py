@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import pathlib
 
 import ranks
 import sealpoint
@@ -156,6 +157,59 @@ def case_old_versions_are_deleted(job):
     assert left[:2] == [7, 6] and len(left) <= 2 + 2
     with follower_on_first(job, job.path("p")) as follower:
         check(job, follower, state, 7)
+
+
+def changed(weights, share, seed):
+    """Weights of which this share has changed in the last bits, as by a step of reinforcement learning."""
+    random = torch.Generator().manual_seed(seed)
+    mask = (torch.rand(weights.shape, generator=random) < share).to(torch.int16)
+    return (weights.view(torch.int16) ^ mask).view(torch.bfloat16)
+
+
+def alone_followers_read_the_shortest_chain(folder):
+    if not HAS_DELTAS:
+        return
+    place, weights = folder / "p", torch.randn(1 << 19, generator=torch.Generator().manual_seed(1)).bfloat16()
+    publisher = Publisher(place, full_every=5)
+    with Follower(place, host_folder=folder / "a") as each, Follower(place, host_folder=folder / "b") as some:
+        for version in range(12):
+            weights = changed(weights, 0.01, version)
+            state = {"w": weights, "same": torch.ones(9)}
+            found = publisher.publish(state, version)
+            assert found.base == (version - 1 if version % 5 else None), version
+            assert found.bytes_written < weights.nbytes / 20 or found.base is None
+            update = each.update()
+            assert update.chain == [version] and update.changed == (["same", "w"] if version == 0 else ["w"])
+            assert update.bytes_fetched < weights.nbytes / 20 or found.base is None
+            assert torch.equal(each.torch_tensors()["w"].view(torch.int16), weights.view(torch.int16)) and each.verify() == 2
+            if version in (2, 4, 7):
+                update = some.update()
+                # In the middle of a chain, on its way, behind the next full version.
+                assert update.chain == {2: [2], 4: [3, 4], 7: [7]}[version], update
+                assert torch.equal(some.torch_tensors()["w"].view(torch.int16), weights.view(torch.int16))
+        assert some.update(9).chain == [8, 9] and some.update(6).chain == [6] and some.verify() == 2
+
+
+def alone_a_damaged_delta_is_not_followed(folder):
+    if not HAS_DELTAS:
+        return
+    place, weights = folder / "p", torch.randn(1 << 19, generator=torch.Generator().manual_seed(1)).bfloat16()
+    publisher = Publisher(place, full_every=4)
+    with Follower(place, host_folder=folder / "host") as follower, Follower(place, host_folder=folder / "late") as late:
+        for version in range(5):
+            directory = publisher.publish({"w": changed(weights, 0.01, version)}, version).directory
+            if version == 2:
+                (blob,) = pathlib.Path(directory).glob("*.blob")
+                content = bytearray(blob.read_bytes())
+                content[5000] ^= 1
+                blob.write_bytes(content)
+            for one in (follower, late)[: 1 + (version > 1)]:
+                try:
+                    assert one.update().version == version and version not in (2, 3)
+                except sealpoint.CorruptError as error:
+                    assert version in (2, 3) and error.rule.startswith("R-"), error
+        assert follower.version == late.version == 4
+        assert torch.equal(follower.torch_tensors()["w"].view(torch.int16), changed(weights, 0.01, 4).view(torch.int16))
 
 
 def alone_without_ranks(folder):

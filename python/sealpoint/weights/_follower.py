@@ -209,12 +209,10 @@ class Follower:
         if held is not None and [place[:-1] for place in held.generation.tensors] != [place[:-1] for place in places]:
             held, chain = None, chain[-1:]  # other tensors; a read of the target takes what it needs of the chain
         segment = self._host.begin(size_bytes)
-        is_whole = False
         try:
             fetched = self._fill(segment, places, chain, held)
-            is_whole = True
         finally:
-            token = segment.end(is_whole=is_whole)
+            token = segment.end()
         return Generation(
             version=target.version, attempt=str(target.entry.attempt), sequence=target.entry.sequence,
             chain=[-1 if checkpoint.step is None else checkpoint.step for checkpoint in chain], bytes_fetched=fetched,
@@ -259,8 +257,8 @@ class Follower:
                 return None
             try:
                 self._mapping = Mapping(generation)
-            except StaleError:
-                return None
+            except StaleError:  # the one before it may be there
+                continue
             return self._update_of(generation, before, time.monotonic() - began)
         return None
 

@@ -97,11 +97,10 @@ class Segment:
         self.memory[:_TOKEN_BYTES] = bytes(_TOKEN_BYTES)
         return True
 
-    def end(self, *, is_whole: bool) -> str:
-        """Ends the writing. Returns the token of the version."""
+    def end(self) -> str:
+        """Ends the writing. Returns the token of the version; without it, no process takes what was written."""
         token = secrets.token_bytes(_TOKEN_BYTES)
-        if is_whole:
-            self.memory[:_TOKEN_BYTES] = token
+        self.memory[:_TOKEN_BYTES] = token
         fcntl.flock(self.descriptor, fcntl.LOCK_UN)
         return token.hex()
 

@@ -219,7 +219,7 @@ class Publisher:
             return None
         return answers[0].decode(), self._bytes.state
 
-    @torch.no_grad()  # type: ignore[untyped-decorator]
+    @torch.no_grad()
     def _keep_bytes(self, held: _Held) -> None:
         state = held.gathered.state
         if self._bytes is None or self._bytes.declaration != state.declaration_digest():
