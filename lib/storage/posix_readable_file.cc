@@ -34,7 +34,7 @@ class PageSampler {
   PageSampler(const PageSampler&) = delete;
   PageSampler& operator=(const PageSampler&) = delete;
 
-  // Of the page that holds the byte at `at` of the range. True if unknown.
+  // Whether the page that holds the byte at `at` of the range is cached. True if unknown.
   bool IsResident(std::uint64_t at) const {
     if (mapping_ == MAP_FAILED) return CountPages(begin_ + at).value_or(1) > 0;
     auto* const byte = static_cast<std::byte*>(mapping_) + at;
