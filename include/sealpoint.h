@@ -305,7 +305,7 @@ typedef struct sealpoint_checkpoint sealpoint_checkpoint;
 typedef struct sealpoint_open_options {
   uint32_t struct_size;
   uint32_t skip_file_check;  // 1: do not check that all blobs exist and have the right length
-  uint32_t direct_io;        // 1: bypass the page cache if the file system supports it
+  uint32_t direct_io;  // 0: bypass the page cache for parts not in it; 1: bypass it; 2: use it
   uint32_t reserved;
   uint64_t memory_budget_bytes;  // staging memory for reads; 0: 256 MiB
 } sealpoint_open_options;

@@ -84,8 +84,11 @@ struct OpenOptions {
   // (SaveOptions::base). A base that is not named here is expected in the same series, under the
   // name SeriesDirectoryName.
   std::map<AttemptId, std::string> base_directories{};
-  // Read payload without the page cache, if the file system supports direct I/O.
-  bool direct_io = false;
+  // True: read payload without the page cache, if the file system supports direct I/O. False: read
+  // payload through the page cache. Not set: read those parts of large reads directly that are not
+  // in the page cache and that no other process of the job on this host is expected to read
+  // (docs/guides/loading.md).
+  std::optional<bool> direct_io{};
   // Staging memory for reads in bytes, at least 64 KiB. Each thread may use memory for one chunk
   // even if the threads together then exceed this budget.
   std::uint64_t memory_budget_bytes = 256 * kMiB;

@@ -136,6 +136,9 @@ struct ForeignOptions {
   // name but no file has the tensor, ForeignCheckpoint::missing reports it. If any other tensor is
   // missing, reading fails with Corrupt, or with Incomplete if the tensor's file is missing.
   std::vector<std::string> allow_missing{};
+  // For a version of weights that is a delta: the complete checkpoint, in safetensors, from which
+  // its chain of deltas starts. Used if no directory beside the chain holds it.
+  std::string base{};
   // Maximum memory in bytes for the description of the checkpoint. Default: 64 MiB plus 16 times
   // the size of the files.
   std::optional<std::uint64_t> metadata_memory_bytes{};
@@ -161,11 +164,25 @@ struct ForeignPart {
   bool is_item = false;
 };
 
+// The place in a file of the difference between a tensor and its state one version earlier: a zstd
+// frame of the bitwise XOR of all bytes.
+struct ForeignDelta {
+  std::size_t file = 0;  // index into ForeignCheckpoint::paths
+  std::uint64_t begin = 0;
+  std::uint64_t size = 0;
+  // Checksum of the tensor's bytes after the delta, in hexadecimal digits: 8 of Adler-32, or 32 of
+  // XXH3-128.
+  std::string checksum{};
+};
+
 struct ForeignTensor {
   DType dtype = DType::kNone;
   Shape shape{};
   // The parts tile the tensor. If the tensor is empty, there are no parts.
   std::vector<ForeignPart> parts{};
+  // If not empty, the parts have the elements of an old version of the tensor, and these deltas,
+  // oldest first, lead to its current elements. ForeignDeltaReader applies the deltas.
+  std::vector<ForeignDelta> deltas{};
   // If set, the tensor is stored with this shape, and the boxes of parts with is_item refer to this
   // shape. Set only for state that an old version of Megatron flattened.
   std::optional<Shape> flattened_shape{};
@@ -208,7 +225,7 @@ class ForeignDirectories;
 
 // The contents of a checkpoint in a foreign format.
 struct ForeignCheckpoint {
-  std::string format{};  // "safetensors", "hf", "torch", "hf_torch", "dcp", "megatron"
+  std::string format{};  // "safetensors", "hf", "torch", "hf_torch", "dcp", "megatron", "delta"
   std::string path{};
   std::optional<std::uint64_t> step{};
   std::map<std::string, ForeignTensor> tensors{};
@@ -231,11 +248,12 @@ struct ForeignCheckpoint {
 };
 
 // Reads the description of a file or directory in the format of safetensors, torch.save,
-// torch.distributed.checkpoint or Megatron-core. Finds where tensor data is stored, but does not
-// read the data. Pickles are never executed. ForeignOptions::metadata_memory_bytes limits the
-// memory use. Returns an empty value, not an error, if the path has no known format. Errors: errors
-// for defects in a checkpoint of a known format; Unsupported (a known format or variant that cannot
-// be read; the message suggests a remedy).
+// torch.distributed.checkpoint or Megatron-core, or of a version of weights that is a delta. Finds
+// where tensor data is stored, but does not read the data. Pickles are never executed.
+// ForeignOptions::metadata_memory_bytes limits the memory use. Returns an empty value, not an
+// error, if the path has no known format. Errors: errors for defects in a checkpoint of a known
+// format; Unsupported (a known format or variant that cannot be read; the message suggests a
+// remedy).
 SEALPOINT_EXPORT Result<std::optional<ForeignCheckpoint>> ReadForeign(
     const std::string& path, const ForeignOptions& options = {});
 
@@ -288,6 +306,54 @@ SEALPOINT_EXPORT Result<std::vector<ForeignValue>> ForeignValues(
 SEALPOINT_EXPORT Result<std::vector<ForeignPart>> ResolveParts(const ForeignCheckpoint& checkpoint,
                                                                const std::string& tensor,
                                                                const ForeignOptions& options = {});
+
+// Reads the current bytes of a tensor that has deltas, in row-major order. Decodes front to back,
+// in small blocks: reading back or ahead is allowed, but decodes all bytes up to the place. Not
+// thread-safe.
+class SEALPOINT_EXPORT ForeignDeltaReader {
+ public:
+  // `memory_bytes`: maximum memory for the windows of the zstd frames. Borrows the checkpoint.
+  // Errors: NotFound (no such tensor, or it has no deltas), Corrupt (a frame is malformed or has
+  // another length than the tensor), LimitExceeded, and the errors of reading the files.
+  static Result<std::unique_ptr<ForeignDeltaReader>> Open(const ForeignCheckpoint& checkpoint,
+                                                          const std::string& tensor,
+                                                          std::uint64_t memory_bytes,
+                                                          const ForeignOptions& options = {});
+  virtual ~ForeignDeltaReader() = default;
+  ForeignDeltaReader(const ForeignDeltaReader&) = delete;
+  ForeignDeltaReader& operator=(const ForeignDeltaReader&) = delete;
+
+  // Precondition: the tensor has these bytes. Errors: as of Open.
+  virtual Status Read(std::uint64_t offset, MutableByteSpan out) = 0;
+  // Reads the rest of the tensor, and compares the checksums of all deltas. Errors: Corrupt, also
+  // if the base is not the version that the deltas were made from; as of Open.
+  virtual Status Finish() = 0;
+
+ protected:
+  ForeignDeltaReader() = default;
+};
+
+// Makes the delta of one tensor: a zstd frame, and the checksum of the new bytes. Not thread-safe.
+class SEALPOINT_EXPORT ForeignDeltaEncoder {
+ public:
+  // `size_bytes`: size of the tensor. Errors: Io (out of memory).
+  static Result<std::unique_ptr<ForeignDeltaEncoder>> Create(std::uint64_t size_bytes);
+  virtual ~ForeignDeltaEncoder() = default;
+  ForeignDeltaEncoder(const ForeignDeltaEncoder&) = delete;
+  ForeignDeltaEncoder& operator=(const ForeignDeltaEncoder&) = delete;
+
+  // Adds the next bytes of the tensor, and appends the next bytes of the frame to `out`. The frame
+  // ends with the last byte of the tensor. Errors: InvalidArgument (the sizes differ, or the tensor
+  // has fewer bytes).
+  virtual Status Add(ByteSpan base, ByteSpan current, Bytes& out) = 0;
+  // False as long as all bytes were equal.
+  virtual bool is_changed() const = 0;
+  // Adler-32 of the bytes so far, in 8 hexadecimal digits.
+  virtual std::string checksum() const = 0;
+
+ protected:
+  ForeignDeltaEncoder() = default;
+};
 
 // Publishes a set of new files in one directory. The last file should be the one that readers open
 // first, such as an index: it becomes visible after all others. On a file system, all files have

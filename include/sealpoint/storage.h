@@ -157,6 +157,10 @@ class SEALPOINT_EXPORT ReadableFile {
   // Does nothing in an object store, because prefetching would need memory beyond the load's
   // budget. Use more threads instead.
   virtual void WillRead(std::uint64_t /*offset*/, std::uint64_t /*size*/) const {}
+  // Returns true if at least half of this range is in the page cache, judged by a few sampled
+  // pages. Takes a few microseconds, reads nothing and fetches nothing. Returns true if unknown,
+  // and if the storage has no page cache.
+  virtual bool IsCached(std::uint64_t /*offset*/, std::uint64_t /*size*/) const { return true; }
   virtual bool is_direct() const = 0;
   // Returns the file descriptor, which is open as long as this object exists; nullopt if the file
   // has no descriptor. Devices use the descriptor to read the file directly.

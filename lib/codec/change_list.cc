@@ -78,8 +78,8 @@ __m128i EqualElements(const std::byte* raw, const std::byte* base) {
 // A bit for each element of a block, lowest first: set if the two differ.
 template <std::size_t kElementSize>
 std::uint64_t DifferingElements(const std::byte* raw, const std::byte* base) {
-  std::array<__m128i, 4> equal;
-  for (std::size_t i = 0; i < equal.size(); ++i) {
+  __m128i equal[4];  // a template argument would lose the type's attributes
+  for (std::size_t i = 0; i < 4; ++i) {
     equal[i] = EqualElements<kElementSize>(raw + 16 * i, base + 16 * i);
   }
   const auto bits = [](__m128i bytes) {

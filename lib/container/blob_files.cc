@@ -5,6 +5,7 @@
 #include <chrono>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
@@ -41,10 +42,16 @@ bool BlobFiles::OpenFiles::CloseAll() {
   return !closing.empty();
 }
 
+BlobFiles BlobFiles::InMode(IoMode mode) const {
+  std::vector<std::shared_ptr<OpenFiles>> others = others_;
+  others.push_back(open_);
+  return {directory_, index_, mode, std::move(others)};
+}
+
 bool BlobFiles::CloseFiles() {
-  const bool own = open_->CloseAll();
-  const bool others = others_ != nullptr && others_->CloseAll();
-  return own || others;
+  bool any = open_->CloseAll();
+  for (const auto& others : others_) any = others->CloseAll() || any;
+  return any;
 }
 
 Result<std::shared_ptr<const ReadableFile>> BlobFiles::Open(std::uint32_t blob) {

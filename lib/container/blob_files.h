@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "lib/metadata/metadata.h"
 #include "sealpoint/status.h"
@@ -20,17 +21,16 @@ namespace sealpoint::internal::container {
 class BlobFiles {
  public:
   BlobFiles(const Directory& directory, const metadata::Metadata& index, IoMode mode)
-      : BlobFiles(directory, index, mode, nullptr) {}
+      : BlobFiles(directory, index, mode, {}) {}
 
   // The same blobs in another mode, with its own open files. If it runs out of files, it also
-  // closes files of this object.
-  BlobFiles InMode(IoMode mode) const { return {directory_, index_, mode, open_}; }
+  // closes files of this object, and of the objects that this one was made from.
+  BlobFiles InMode(IoMode mode) const;
 
   // Errors: Incomplete (R-BLB-01: missing or short), Corrupt (R-BLB-09: longer), Io.
   Result<std::shared_ptr<const ReadableFile>> Open(std::uint32_t blob);
   // The same for a hint, which does not matter: null after any error, and no other file is closed.
   std::shared_ptr<const ReadableFile> TryOpen(std::uint32_t blob);
-  IoMode mode() const { return mode_; }
 
  private:
   using File = std::shared_ptr<const ReadableFile>;
@@ -51,7 +51,7 @@ class BlobFiles {
   };
 
   BlobFiles(const Directory& directory, const metadata::Metadata& index, IoMode mode,
-            std::shared_ptr<OpenFiles> others)
+            std::vector<std::shared_ptr<OpenFiles>> others)
       : directory_(directory), index_(index), mode_(mode), others_(std::move(others)) {}
   Result<File> Check(std::uint32_t blob, std::unique_ptr<ReadableFile> opened);
   // Closes files that are only open for speed; false if there were none.
@@ -61,7 +61,7 @@ class BlobFiles {
   const metadata::Metadata& index_;
   const IoMode mode_;
   const std::shared_ptr<OpenFiles> open_ = std::make_shared<OpenFiles>();
-  const std::shared_ptr<OpenFiles> others_;  // open files of the object it was made from; or null
+  const std::vector<std::shared_ptr<OpenFiles>> others_;  // of the objects it was made from
 };
 
 }  // namespace sealpoint::internal::container

@@ -47,6 +47,12 @@ Result<int> LoadThreads(std::string_view name, int threads, int processes,
                                                     static_cast<std::uint64_t>(share)));
 }
 
+int DirectLoadThreads(int threads, std::uint64_t size_bytes) {
+  constexpr std::uint64_t kDirectThreadsMin = 4;
+  const std::uint64_t useful = std::min(kDirectThreadsMin, size_bytes / kBytesPerThread);
+  return std::max(threads, static_cast<int>(useful));
+}
+
 std::string ProcessorsText() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -57,7 +63,7 @@ std::string ProcessorsText() {
   return text;
 }
 
-int ProcessesByEnvironment() {
+int ProcessesOfHost() {
   for (const char* const name : kLocalSizes) {
     const char* const text = std::getenv(name);
     int count = 0;
@@ -65,12 +71,16 @@ int ProcessesByEnvironment() {
         std::from_chars(text, text + std::strlen(text), count).ec != std::errc()) {
       continue;
     }
-    if (count < 1) continue;
-    const long online = sysconf(_SC_NPROCESSORS_ONLN);
-    const bool is_bound_apart = static_cast<long>(CountProcessors()) * count <= online;
-    return is_bound_apart ? 1 : count;
+    if (count >= 1) return count;
   }
   return 1;
+}
+
+int ProcessesByEnvironment() {
+  const int count = ProcessesOfHost();
+  const long online = sysconf(_SC_NPROCESSORS_ONLN);
+  const bool is_bound_apart = static_cast<long>(CountProcessors()) * count <= online;
+  return is_bound_apart ? 1 : count;
 }
 
 }  // namespace sealpoint::internal::pipeline

@@ -16,8 +16,15 @@ namespace sealpoint::internal::pipeline {
 Result<int> LoadThreads(std::string_view name, int threads, int processes,
                         std::uint64_t size_bytes);
 
+// At least `threads`, which LoadThreads chose, for reading this many bytes without the page cache.
+// Each thread reads or computes, so several keep storage and processors busy.
+int DirectLoadThreads(int threads, std::uint64_t size_bytes);
+
 // The processors that this process may run on. Equal for processes of a host that share them.
 std::string ProcessorsText();
+
+// Number of processes of this job on this host, according to the environment; 1 if unknown.
+int ProcessesOfHost();
 
 // Number of processes of this job that share this process's processors, according to the
 // environment: 1 if unknown, or if the processes of this host are bound to separate processors.

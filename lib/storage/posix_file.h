@@ -52,13 +52,14 @@ class PosixReadableFile final : public ReadableFile {
   std::uint64_t size_bytes() const override { return size_bytes_; }
   Status ReadAt(std::uint64_t offset, MutableByteSpan out) const override;
   void WillRead(std::uint64_t offset, std::uint64_t size) const override;
+  bool IsCached(std::uint64_t offset, std::uint64_t size) const override;
   bool is_direct() const override { return direct_io_.is_on(); }
   std::optional<int> descriptor() const override { return fd_.get(); }
 
  private:
   // Fills `out`; at least the first `needed_bytes` must be in the file.
   Status ReadAll(std::uint64_t offset, MutableByteSpan out, std::size_t needed_bytes) const;
-  bool IsCached(std::uint64_t offset) const;
+  bool HasByteAtHand(std::uint64_t offset) const;
   // Incomplete: the file has only `end` bytes.
   Status EndsEarly(std::uint64_t end, std::uint64_t offset, std::size_t size) const;
 

@@ -142,6 +142,8 @@ struct PlanRange {
   std::size_t chunk_count = 0;
   // Destination of the whole range, if its bytes can be read in place; else null.
   std::byte* in_place = nullptr;
+  // Other ranks read it as well, each for itself.
+  bool has_other_readers = false;
 };
 
 // A stream; copies to memory of its device run after the work that is on it.

@@ -707,7 +707,7 @@ def open(
     path: Path,
     *,
     check_files: bool = True,
-    direct_io: bool = False,
+    direct_io: bool | None = None,
     threads: int | None = None,
     memory_budget_bytes: int = 256 << 20,
     raise_limits: int = 1,
@@ -718,7 +718,9 @@ def open(
     Args:
         path: Directory (``~`` is expanded), or a URL (see ``sealpoint.storage``).
         check_files: Look up the size of every blob, to detect an incomplete copy immediately.
-        direct_io: Bypass the page cache when reading payload, if the file system supports this.
+        direct_io: True: bypass the page cache when reading payload, if the file system supports this. False: read through
+            the page cache. None: bypass the page cache for the parts of large reads that are not in it, unless other
+            processes of the job on this host may read the same parts.
         threads: Default number of threads that read and verify, 1 to 1024. None: the number of CPUs available to this
             process, divided by the number of ranks on this host that share these CPUs, at most 16.
         memory_budget_bytes: Maximum staging memory of a read. At least 64 KiB and one chunk per thread.
@@ -759,7 +761,7 @@ def open_own(
     path: Path,
     *,
     check_files: bool = True,
-    direct_io: bool = False,
+    direct_io: bool | None = None,
     threads: int | None = None,
     memory_budget_bytes: int = 256 << 20,
     raise_limits: int = 1,
@@ -770,8 +772,9 @@ def open_own(
 
     If ``must_be_alone`` is true, a checkpoint of a different format in the same directory is an error.
     """
-    check(check_files=check_files, direct_io=direct_io, memory_budget_bytes=memory_budget_bytes, raise_limits=raise_limits,
-          base_paths=base_paths)  # fmt: skip
+    check(check_files=check_files, memory_budget_bytes=memory_budget_bytes, raise_limits=raise_limits, base_paths=base_paths)
+    if direct_io is not None:
+        check(direct_io=direct_io)
     count = threads_of(threads)
     if must_be_alone:
         with contextlib.suppress(OSError):  # a directory that cannot be listed may have files that can be opened

@@ -11,6 +11,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,7 +40,8 @@ BasePaths PathsOf(const std::map<AttemptId, std::string>& directories) {
   return paths;
 }
 
-std::unique_ptr<CheckpointHandle> Open(nb::handle path, bool check_files, bool direct_io,
+std::unique_ptr<CheckpointHandle> Open(nb::handle path, bool check_files,
+                                       std::optional<bool> direct_io,
                                        std::uint64_t memory_budget_bytes,
                                        std::uint64_t raise_limits, const BasePaths& base_paths) {
   const std::string directory = PathOf(path);
@@ -156,7 +158,7 @@ void BindProperties(nb::class_<CheckpointHandle>& type) {
                                   options.memory_budget_bytes, raise_limits,
                                   PathsOf(options.base_directories));
           },
-          nb::sig("def options(self) -> tuple[bool, bool, int, int, dict[str, str]]"),
+          nb::sig("def options(self) -> tuple[bool, bool | None, int, int, dict[str, str]]"),
           "check_files, direct_io, memory_budget_bytes, raise_limits and base_paths, as passed to "
           "open.")
       .def_prop_ro(
@@ -219,12 +221,12 @@ void BindCheckpoint(nb::module_& m) {
   type.def("close", &CheckpointHandle::Close);
   BindProperties(type);
   BindContents(type);
-  m.def("open", Open, nb::arg("path"), nb::arg("check_files"), nb::arg("direct_io"),
+  m.def("open", Open, nb::arg("path"), nb::arg("check_files"), nb::arg("direct_io").none(),
         nb::arg("memory_budget_bytes"), nb::arg("raise_limits"),
         nb::arg("base_paths") = BasePaths{},
         nb::sig("def open(path: str | bytes | os.PathLike[str], check_files: bool, direct_io: "
-                "bool, memory_budget_bytes: int, raise_limits: int, base_paths: dict[str, str] = "
-                "{}) -> Checkpoint"));
+                "bool | None, memory_budget_bytes: int, raise_limits: int, base_paths: dict[str, "
+                "str] = {}) -> Checkpoint"));
 }
 
 }  // namespace sealpoint::python

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "python/src/borrowed.h"
 #include "python/src/gil.h"
 #include "python/src/module.h"
 #include "python/src/status.h"
@@ -28,24 +29,6 @@
 
 namespace sealpoint::python {
 namespace {
-
-// The bytes that an object of Python lends, while this is.
-class Borrowed {
- public:
-  Borrowed(nb::handle object, int flags) {
-    if (PyObject_GetBuffer(object.ptr(), &buffer_, flags) != 0) nb::raise_python_error();
-  }
-  ~Borrowed() { PyBuffer_Release(&buffer_); }
-  Borrowed(const Borrowed&) = delete;
-  Borrowed& operator=(const Borrowed&) = delete;
-
-  MutableByteSpan bytes() const {
-    return {static_cast<std::byte*>(buffer_.buf), static_cast<std::size_t>(buffer_.len)};
-  }
-
- private:
-  Py_buffer buffer_{};
-};
 
 // "/a" and "b" of "/a/b/"; "s3://c/a" and "b". A root, which is in no directory, has an empty name.
 std::pair<std::string, std::string> SplitPath(std::string path) {

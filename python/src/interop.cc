@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "python/src/borrowed.h"
 #include "python/src/gil.h"
 #include "python/src/module.h"
 #include "python/src/status.h"
@@ -84,6 +85,7 @@ struct Foreign {
 std::optional<Foreign> ReadForeignPath(nb::handle path, bool drop_unknown, bool goes_on,
                                        const std::vector<std::string>& per_rank, bool allow_part,
                                        const std::vector<std::string>& allow_missing,
+                                       nb::handle base,
                                        std::optional<std::uint64_t> metadata_memory_bytes) {
   const std::string text = PathOf(path);
   ForeignOptions options{.drop_unknown = drop_unknown,
@@ -91,6 +93,7 @@ std::optional<Foreign> ReadForeignPath(nb::handle path, bool drop_unknown, bool 
                          .per_rank = per_rank,
                          .allow_part = allow_part,
                          .allow_missing = allow_missing,
+                         .base = base.is_none() ? "" : PathOf(base),
                          .metadata_memory_bytes = metadata_memory_bytes};
   std::optional<ForeignCheckpoint> read = [&] {
     const GilRelease released;
@@ -162,6 +165,61 @@ nb::list PartsOf(const Foreign& foreign, nb::handle name) {
   return result;
 }
 
+// Borrows the checkpoint.
+class DeltaReader {
+ public:
+  DeltaReader(const Foreign& foreign, const std::string& name, std::uint64_t memory_bytes)
+      : reader_([&] {
+          const GilRelease released;
+          return Value(
+              ForeignDeltaReader::Open(foreign.checkpoint, name, memory_bytes, foreign.options));
+        }()) {}
+
+  void ReadInto(std::uint64_t offset, nb::handle out) const {
+    const Borrowed borrowed(out, PyBUF_WRITABLE);
+    const GilRelease released;
+    Check(reader_->Read(offset, borrowed.bytes()));
+  }
+
+  void Finish() const {
+    const GilRelease released;
+    Check(reader_->Finish());
+  }
+
+ private:
+  std::unique_ptr<ForeignDeltaReader> reader_;
+};
+
+std::optional<DeltaReader> DeltaReaderOf(const Foreign& foreign, nb::handle name,
+                                         std::uint64_t memory_bytes) {
+  const std::string text = TextOf(name);
+  if (foreign.At(text).deltas.empty()) return std::nullopt;
+  return std::make_optional<DeltaReader>(foreign, text, memory_bytes);
+}
+
+class DeltaEncoder {
+ public:
+  explicit DeltaEncoder(std::uint64_t size_bytes)
+      : encoder_(Value(ForeignDeltaEncoder::Create(size_bytes))) {}
+
+  nb::bytes Add(nb::handle base, nb::handle current) const {
+    const Borrowed old(base, PyBUF_SIMPLE);
+    const Borrowed borrowed(current, PyBUF_SIMPLE);
+    Bytes frame;
+    {
+      const GilRelease released;
+      Check(encoder_->Add(old.bytes(), borrowed.bytes(), frame));
+    }
+    return BytesOf(frame);
+  }
+
+  bool is_changed() const { return encoder_->is_changed(); }
+  std::string checksum() const { return encoder_->checksum(); }
+
+ private:
+  std::unique_ptr<ForeignDeltaEncoder> encoder_;
+};
+
 nb::dict ObjectsOf(const Foreign& foreign) {
   nb::dict objects;
   for (const auto& [name, object] : foreign.checkpoint.objects) {
@@ -224,9 +282,24 @@ nb::list DTypes() {
   return rows;
 }
 
+void BindDeltas(nb::module_& m) {
+  nb::class_<DeltaReader>(m, "DeltaReader", "Reads the bytes of a tensor that deltas lead to.")
+      .def("read_into", &DeltaReader::ReadInto, nb::arg("offset"), nb::arg("out"),
+           nb::sig("def read_into(self, offset: int, out: object) -> None"))
+      .def("finish", &DeltaReader::Finish, "Compares the checksums.");
+  nb::class_<DeltaEncoder>(m, "DeltaEncoder", "Makes the delta of one tensor.")
+      .def(nb::init<std::uint64_t>(), nb::arg("size_bytes"))
+      .def("add", &DeltaEncoder::Add, nb::arg("base"), nb::arg("current"),
+           nb::sig("def add(self, base: object, current: object) -> bytes"),
+           "Adds the next bytes of both. Returns the next bytes of the zstd frame.")
+      .def_prop_ro("is_changed", &DeltaEncoder::is_changed)
+      .def_prop_ro("checksum", &DeltaEncoder::checksum);
+}
+
 }  // namespace
 
 void BindInterop(nb::module_& m) {
+  BindDeltas(m);
   nb::class_<Foreign>(m, "Foreign", "A checkpoint of a foreign format, for sealpoint.interop.")
       .def_prop_ro(
           "format", [](const Foreign& foreign) { return Text(foreign.checkpoint.format); },
@@ -249,6 +322,16 @@ void BindInterop(nb::module_& m) {
                    "tuple[int, int] | None, bool]]"),
            "Locations of a tensor's elements: box; path; name, begin, size and CRC-32 of the "
            "entry; begin within it; strides; run; whether signs are flipped. Thread-safe.")
+      .def("delta_reader", DeltaReaderOf, nb::arg("name"), nb::arg("memory_bytes"),
+           nb::keep_alive<0, 1>(),
+           nb::sig("def delta_reader(self, name: str, memory_bytes: int) -> DeltaReader | None"),
+           "None: the tensor has no deltas.")
+      .def(
+          "has_deltas",
+          [](const Foreign& foreign, nb::handle name) {
+            return !foreign.At(TextOf(name)).deltas.empty();
+          },
+          nb::arg("name"), nb::sig("def has_deltas(self, name: str) -> bool"))
       .def("objects", ObjectsOf, nb::sig("def objects(self) -> dict[str, tuple[str, bytes]]"))
       .def("files", FilesOf, nb::sig("def files(self) -> list[tuple[str, int, str]]"))
       .def("left_out", LeftOutOf, nb::sig("def left_out(self) -> list[tuple[str, int, str, bool]]"))
@@ -268,14 +351,13 @@ void BindInterop(nb::module_& m) {
           "Call it once. Unreadable values are represented by an element of `unread`.")
       .def("take_rank_values", TakeRankValues, nb::arg("unread"),
            nb::sig("def take_rank_values(self, unread: object) -> object"));
-  m.def(
-      "read_foreign", ReadForeignPath, nb::arg("path"), nb::arg("drop_unknown"), nb::arg("goes_on"),
-      nb::arg("per_rank"), nb::arg("allow_part"), nb::arg("allow_missing"),
-      nb::arg("metadata_memory_bytes").none(),
-      nb::sig("def read_foreign(path: str, drop_unknown: bool, goes_on: bool, per_rank: "
-              "list[str], allow_part: bool, allow_missing: list[str], metadata_memory_bytes: int | "
-              "None) -> Foreign | None"),
-      "None: the format is unknown.");
+  m.def("read_foreign", ReadForeignPath, nb::arg("path"), nb::arg("drop_unknown"),
+        nb::arg("goes_on"), nb::arg("per_rank"), nb::arg("allow_part"), nb::arg("allow_missing"),
+        nb::arg("base").none(), nb::arg("metadata_memory_bytes").none(),
+        nb::sig("def read_foreign(path: str, drop_unknown: bool, goes_on: bool, per_rank: "
+                "list[str], allow_part: bool, allow_missing: list[str], base: str | None, "
+                "metadata_memory_bytes: int | None) -> Foreign | None"),
+        "None: the format is unknown.");
   m.def("foreign_dtypes", DTypes,
         nb::sig("def foreign_dtypes() -> list[tuple[str, int, str, str, str]]"),
         "Name, element size in bytes, names in torch and numpy, storage class in torch, numpy's "

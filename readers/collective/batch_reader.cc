@@ -45,7 +45,7 @@ BatchReader::BatchReader(const load::CheckpointImpl& checkpoint, const load::Rea
     : plan_(plan),
       rank_count_(static_cast<std::size_t>(rank_count)),
       local_(plan, /*isolates=*/false),
-      ranges_(checkpoint.OpenRanges(plan, threads)) {}
+      ranges_(checkpoint.OpenRanges(plan, threads, rank_count)) {}
 
 Status BatchReader::Read(const std::vector<ChunkToRead>& to_read, const ReadingBatch& batch,
                          load::RangesAhead& ahead, BatchData& data) {

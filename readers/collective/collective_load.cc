@@ -255,7 +255,7 @@ Status CollectiveLoad::ReadShared(const ReadingOrder& order, observe::PhaseRecor
                                   CollectiveLoadReport& report) {
   delivered_ = OpenDelivery();
   bytes_done_ = report.bytes_read;
-  BatchReader reader(checkpoint_, plan_, options_.threads, comm_.size());
+  BatchReader reader(checkpoint_, plan_, threads_.count, comm_.size());
   const auto size_of = [&](std::size_t host_ranks) { return 2 * OutboxSize(host_ranks); };
   SEALPOINT_ASSIGN_OR_RETURN(host_memory_, HostMemory::Create(comm_, size_of));
   const std::uint64_t outbox_size = host_memory_ ? host_memory_->own().size() / 2 : 0;
@@ -285,8 +285,9 @@ Status CollectiveLoad::ReadShared(const ReadingOrder& order, observe::PhaseRecor
 Status CollectiveLoad::ReadAlone(observe::PhaseRecorder& phases,
                                  CollectiveLoadReport& report) const {
   if (ranges_.alone.empty()) return {};
-  const auto read = checkpoint_.RunRanges(plan_, ranges_.alone, {.threads = options_.threads},
-                                          options_.memory_budget_bytes, phases);
+  const auto read = checkpoint_.RunRanges(
+      plan_, ranges_.alone, {.threads = options_.threads}, options_.memory_budget_bytes, phases,
+      {.count = comm_.size(), .sharing_processors = threads_.sharing_ranks});
   SEALPOINT_RETURN_IF_ERROR(read.status());
   for (const transfer::PlanRange& range : ranges_.alone) report.bytes_read += range.size;
   return phases.failure();

@@ -31,9 +31,15 @@ namespace sealpoint::internal::collective {
 // Timeout.
 class CollectiveLoad {
  public:
+  struct Threads {
+    int count = 1;          // that CollectiveLoadOptions::threads gives
+    int sharing_ranks = 1;  // ranks that share the processors
+  };
+
   CollectiveLoad(Communicator& comm, const load::CheckpointImpl& checkpoint,
-                 const load::ReadPlanData& plan, const CollectiveLoadOptions& options)
-      : comm_(comm), checkpoint_(checkpoint), plan_(plan), options_(options) {}
+                 const load::ReadPlanData& plan, const CollectiveLoadOptions& options,
+                 const Threads& threads)
+      : comm_(comm), checkpoint_(checkpoint), plan_(plan), options_(options), threads_(threads) {}
 
   Status Run(observe::PhaseRecorder& phases, CollectiveLoadReport& report);
   // Computes the cost of Run on this rank without reading or exchanging payload.
@@ -97,6 +103,7 @@ class CollectiveLoad {
   const load::CheckpointImpl& checkpoint_;
   const load::ReadPlanData& plan_;
   const CollectiveLoadOptions& options_;
+  const Threads threads_;
   std::uint64_t all_bytes_requested_ = 0;  // by all ranks together
   DividedRanges ranges_;
   std::vector<SharedChunk> shared_;          // by position

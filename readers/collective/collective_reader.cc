@@ -206,15 +206,15 @@ class CollectiveReaderImpl final : public CollectiveReader {
     if (sharing_ranks_ == 0) {
       SEALPOINT_ASSIGN_OR_RETURN(sharing_ranks_, CountSharingRanks(comm_));
     }
-    CollectiveLoadOptions resolved = options;
     SEALPOINT_ASSIGN_OR_RETURN(
-        resolved.threads,
+        const int threads,
         pipeline::LoadThreads("threads", options.threads, sharing_ranks_, report.plan.bytes_read));
-    CollectiveLoad load(comm_, *checkpoint_, InternalAccess::DataOf(plan), resolved);
+    CollectiveLoad load(comm_, *checkpoint_, InternalAccess::DataOf(plan), options,
+                        {.count = threads, .sharing_ranks = sharing_ranks_});
     SEALPOINT_RETURN_IF_ERROR(load.Run(phases, report));
     if (options.verify_arrival) {
-      SEALPOINT_RETURN_IF_ERROR(arrival.CheckMemory(resolved.threads, checkpoint_->devices())
-                                    .AtPath(checkpoint_->path()));
+      SEALPOINT_RETURN_IF_ERROR(
+          arrival.CheckMemory(threads, checkpoint_->devices()).AtPath(checkpoint_->path()));
     }
     SEALPOINT_ASSIGN_OR_RETURN(report.all_bytes_read, SumOverRanks(comm_, report.bytes_read));
     report.phases = phases.report();
@@ -227,7 +227,7 @@ class CollectiveReaderImpl final : public CollectiveReader {
     load::ResolvedRequest resolved;
     SEALPOINT_ASSIGN_OR_RETURN(const ReadPlan local_plan,
                                PlanTogether(request, contract, options, false, resolved, findings));
-    CollectiveLoad load(comm_, *checkpoint_, InternalAccess::DataOf(local_plan), options);
+    CollectiveLoad load(comm_, *checkpoint_, InternalAccess::DataOf(local_plan), options, {});
     SEALPOINT_ASSIGN_OR_RETURN(const RankLoad rank_load, load.DryRun());
     SEALPOINT_ASSIGN_OR_RETURN(CollectiveLoadPlan plan, GatherLoads(comm_, rank_load));
     plan.findings = std::move(findings);

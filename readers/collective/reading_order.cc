@@ -50,7 +50,10 @@ void ReadingOrder::SpreadReaders(std::vector<transfer::PlanRange>& ranges, int r
   }
   std::sort(placed.begin(), placed.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (std::size_t i = 0; i < ranges.size(); ++i) ranges[i] = placed[i].second;
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    ranges[i] = placed[i].second;
+    ranges[i].has_other_readers = true;
+  }
 }
 
 ReadingOrder::Place ReadingOrder::PlaceOf(std::uint32_t blob, std::uint64_t offset) const {

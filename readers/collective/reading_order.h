@@ -27,11 +27,11 @@ class ReadingOrder {
 
   // Upper bound of positions; 0 if nothing is shared.
   std::uint64_t end() const { return end_; }
-  // Sorts ranges that many ranks read completely, each for itself, so that ranks read different
-  // parts of a file simultaneously and later find in the page cache the parts read by others. In
-  // each window, the parts that `rank` is the reader of come first, then those of the following
-  // ranks. Windows are small enough to stay cached. Precondition: the first byte of each range is
-  // one of `shared`.
+  // Marks and sorts ranges that many ranks read completely, each for itself, so that ranks read
+  // different parts of a file simultaneously and later find in the page cache the parts read by
+  // others. In each window, the parts that `rank` is the reader of come first, then those of the
+  // following ranks. Windows are small enough to stay cached. Precondition: the first byte of each
+  // range is one of `shared`.
   void SpreadReaders(std::vector<transfer::PlanRange>& ranges, int rank) const;
   // The place of a byte in the order. No two bytes have the same position. Precondition: the byte
   // is one of `shared`.

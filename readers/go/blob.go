@@ -37,8 +37,8 @@ func (d directory) table(b *blob) *recordTable {
 	return &recordTable{d, b, list, map[uint64][]byte{}}
 }
 
-// R-BLB-05 of a group, then what a record says alone: R-COD-01, R-REC-05, R-REC-03.
-func (t *recordTable) record(n uint64) record {
+// R-BLB-05 of a group, then what a record says alone: R-COD-01 or R-DLT-08, R-REC-05, R-REC-03 or R-DLT-06.
+func (t *recordTable) record(n uint64, owner *item) record {
 	group := n / 64
 	if t.groups[group] == nil {
 		first := group * 64
@@ -50,12 +50,17 @@ func (t *recordTable) record(n uint64) record {
 	data := t.groups[group][recordBytes*(n%64):]
 	r := record{u64(data, 0), u32(data, 8), u32(data, 12), u32(data, 16), u32(data, 20), u16(data, 24), u16(data, 26),
 		u32(data, 28), bits128(data, 32), bits128(data, 48)}
-	require(r.codec <= codecByteSplit, "R-COD-01", t.blob.name, "codec %d of record %d", r.codec, n)
+	require(r.codec != codecChanges || t.blob.isOfDelta, "R-DLT-08", t.blob.name, "record %d has changes, and there is no base", n)
+	require(r.codec <= codecByteSplit || r.codec == codecChanges, "R-COD-01", t.blob.name, "codec %d of record %d", r.codec, n)
 	require(r.reserved == 0 && r.source == 0, "R-REC-05", t.blob.name, "reserved field or source blob of record %d", n)
-	if r.codec == codecNone {
+	isShorter := r.stored < r.raw && r.raw <= codedBytesMax
+	switch r.codec {
+	case codecNone:
 		require(r.stored == r.raw && r.storedDigest == digest{}, "R-REC-03", t.blob.name, "record %d is not plain", n)
-	} else {
-		require(0 < r.stored && r.stored < r.raw && r.raw <= 1<<24, "R-REC-03", t.blob.name, "%d bytes of %d", r.stored, r.raw)
+	case codecChanges:
+		require(isShorter && !owner.isObject(), "R-DLT-06", t.blob.name, "%d bytes of %d of %q", r.stored, r.raw, owner.name)
+	default:
+		require(isShorter && r.stored > 0, "R-REC-03", t.blob.name, "%d bytes of %d", r.stored, r.raw)
 	}
 	return r
 }
@@ -78,12 +83,23 @@ func (t *recordTable) checkPlace(r record, s shard, chunk, ordinal, before uint6
 	require(isInside && r.offset%multiple == 0 && isNext, "R-REC-04", name, "a chunk at %d", r.offset)
 }
 
-// R-CHK-01, R-COD-02 to 08 and R-CHK-02: the raw bytes of a chunk whose record is good.
-func (t *recordTable) chunk(r record, elementBytes uint64) []byte {
+// R-CHK-01, R-COD-02 to 08 or R-DLT-07 and R-DLT-05, and R-CHK-02: the raw bytes of a chunk whose record is good. Without the
+// base of a delta, which may be bad, nobody knows the raw bytes of changes.
+func (t *recordTable) chunk(r record, s shard, b *base) []byte {
 	data := t.directory.read(t.blob.name, r.offset, uint64(r.stored))
-	if r.codec != codecNone {
-		require(hash(data) == r.storedDigest, "R-CHK-01", t.blob.name, "stored bytes at %d", r.offset)
-		data = decode(data, r, int(elementBytes), t.blob.name)
+	require(r.codec == codecNone || hash(data) == r.storedDigest, "R-CHK-01", t.blob.name, "stored bytes at %d", r.offset)
+	switch r.codec {
+	case codecNone:
+	case codecChanges:
+		list := readChanges(data, uint64(r.raw)/s.owner.elementBytes, s.owner.elementBytes, t.blob.name)
+		if b == nil {
+			return nil
+		}
+		own := b.alike(s.owner)
+		require(own != nil, "R-DLT-05", t.blob.name, "the base does not have %q with this dtype and shape", s.owner.name)
+		data = list.apply(b.read(own, s.part(uint64(r.chunk))))
+	default:
+		data = decode(data, r, int(s.owner.elementBytes), t.blob.name)
 	}
 	require(hash(data) == r.rawDigest, "R-CHK-02", t.blob.name, "raw bytes of the chunk at %d", r.offset)
 	return data
@@ -109,7 +125,8 @@ func (d directory) trailer(b *blob) trailer {
 		bits128(data, 112), bits128(data, 128), data[224:240]}
 	fileBytes, tableOffset, recordsFrom := u64(data, 32), u64(data, 48), u64(data, 64)
 	// What lies behind the table follows from what precedes it; no sum wraps as long as the numbers before it agree.
-	begins := t.chunksEnd > headerBytes || t.recordCount == 0 && t.chunksEnd == headerBytes
+	storesNothing := t.recordCount == 0 || b.isOfDelta && t.chunksEnd == headerBytes
+	begins := t.chunksEnd > headerBytes || storesNothing && t.chunksEnd == headerBytes
 	begins = begins && t.chunksEnd < 1<<63 && tableOffset == roundUp(t.chunksEnd, 64)
 	groupListEnd := tableOffset + 16*((t.recordCount+63)/64)
 	agrees := begins && (t.recordCount > 0 || t.chunksEnd == headerBytes) && recordsFrom == roundUp(groupListEnd, 64) &&

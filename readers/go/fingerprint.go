@@ -157,14 +157,11 @@ type recomputed struct {
 
 // R-FPR-03: adds a chunk of a shard.
 func (r *report) recompute(s shard, chunk uint64, raw []byte) {
-	if r.recomputed == nil || s.owner.isObject() {
+	if r.recomputed == nil || s.owner.isObject() || raw == nil {
 		return
 	}
-	part := s.region
-	part.begin += chunk * s.owner.chunkBytes / s.owner.elementBytes
-	part.end = part.begin + uint64(len(raw))/s.owner.elementBytes
 	sum := r.recomputed[s.owner]
-	r.recomputed[s.owner] = recomputed{sum.total.plus(s.owner.fingerprintOf(part, raw)), sum.rawBytes + uint64(len(raw))}
+	r.recomputed[s.owner] = recomputed{sum.total.plus(s.owner.fingerprintOf(s.part(chunk), raw)), sum.rawBytes + uint64(len(raw))}
 }
 
 // R-FPR-03 of the tensors of which every chunk was added.

@@ -21,6 +21,12 @@ const (
 	compatKnown        = compatFingerprints
 )
 
+// Incompat bits of a delta. That of other codecs alone announces one that this reader does not know.
+const (
+	incompatCodecs = 1 << 2
+	incompatDeltas = 1 << 3
+)
+
 var headerLengths = map[uint32]uint32{kindBlob: headerBytes, kindIndex: headerBytes, kindMarker: markerBytes}
 
 // A header is that of any file of the format (container.md, section 2).
@@ -51,13 +57,15 @@ func (d directory) header(name string, size uint64, kind uint32) (header, []byte
 	copy(sealed[digestOffset:], make([]byte, 16))
 	require(bits128(data, digestOffset) == hash(sealed), "R-HDR-04", name, "header digest differs")
 	require(u32(data, 12) == 1, "R-HDR-05", name, "format version %d", u32(data, 12))
-	require(u64(data, 32) == 0, "R-HDR-05", name, "incompat features %#x", u64(data, 32))
+	incompat := u64(data, 32)
+	isKnown := incompat&^(incompatCodecs|incompatDeltas) == 0 && incompat != incompatCodecs
+	require(isKnown, "R-HDR-05", name, "incompat features %#x", incompat)
 	found := u32(data, 8)
 	require(headerLengths[found] != 0, "R-HDR-05", name, "file kind %d", found)
 	require(found == kind, "R-HDR-07", name, "file kind %d", found)
 	require(headerLengths[kind] == length, "R-HDR-05", name, "header length %d in version 1", length)
 	require(u32(data, 20) == 0 && isZero(data[96:headerBytes]), "R-HDR-06", name, "reserved bytes are not zero")
-	return header{u64(data, 24), u64(data, 32), bits128(data, 56), bits128(data, 72), u64(data, 88)}, data
+	return header{u64(data, 24), incompat, bits128(data, 56), bits128(data, 72), u64(data, 88)}, data
 }
 
 func (h header) unknownCompat() uint64 { return h.compat &^ compatKnown }

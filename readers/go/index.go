@@ -39,12 +39,15 @@ var (
 	tensorsWithFingerprint = &schema{append(tensors.fields[:fingerprintField:fingerprintField],
 		field{kind: structure, elementBytes: 16, align: 1}), false}
 
+	// With the field of delta.md.
+	baseFields = []field{{kind: oneTable, table: &schema{[]field{idField, idField, u64Field, u32Field}, false}}}
+
 	indexFields = []field{
 		{kind: manyTables, table: blobs, required: true}, u16Field, u64Field, u64Field,
 		{kind: manyTables, table: meshAxes, required: true}, {kind: manyTables, table: provenances, required: true}}
 )
 
-const fingerprintField = 9
+const fingerprintField, baseField = 9, 8
 
 // The root table of an index or a manifest in a file with this header, and what R-IDX-02 and R-IDX-03 say of it.
 func (h header) rootTable(data []byte, file, identifier string) table {
@@ -55,6 +58,9 @@ func (h header) rootTable(data []byte, file, identifier string) table {
 	fields := []field{{kind: manyTables, table: t, required: true}, {kind: manyTables, table: objects, required: true}}
 	if identifier == indexIdentifier {
 		fields = append(fields, indexFields...)
+		if h.incompat&incompatDeltas != 0 {
+			fields = append(fields, baseFields...)
+		}
 	}
 	return rootTable(data, file, identifier, &schema{fields, false}, h.unknownCompat() != 0)
 }
@@ -121,6 +127,7 @@ type blob struct {
 	groupListDigest, trailer  digest
 	groupListEnd, recordsFrom uint64
 	shards                    []shard
+	isOfDelta                 bool
 }
 
 type index struct {
@@ -128,6 +135,7 @@ type index struct {
 	file   string
 	items  []*item // tensors, then objects
 	blobs  []*blob
+	base   *basePin // nil unless this is a delta
 }
 
 func roundUp(value, multiple uint64) uint64 { return (value + multiple - 1) / multiple * multiple }
@@ -181,6 +189,7 @@ func (d directory) index(m marker) *index {
 	md.checkEmptyObjects()
 	require(md.root.number(5) == md.rawBytes(), "R-IDX-23", file, "raw bytes %d", md.root.number(5))
 	md.checkFingerprints()
+	ix.readBase(md.root)
 	total, carries := uint64(0), false
 	for _, b := range ix.blobs {
 		var carry uint64

@@ -3,11 +3,11 @@
 // A reader of Sealpoint checkpoints, written from spec/ and schema/index.fbs alone. It shares no code with the library
 // and none with the reference reader in Python, and has other implementations of zstd, FlatBuffers and XXH3.
 //
-//	sealpoint-reader [-level files|structure|full] [-fingerprints] DIR...
+//	sealpoint-reader [-level files|structure|full] [-fingerprints] [-base DIR]... DIR...
 //
 // prints a line of JSON for each directory: its verdict, violations and notes; the first violation that opening and that
-// reading everything meets, null if all is well; and the content digest of what was read. The exit status is that of
-// reader-rules.md, section 6.
+// reading everything meets, null if all is well; and the content digest of what was read. -base names a base of a delta
+// that does not lie beside it. The exit status is that of reader-rules.md, section 6.
 package main
 
 import (
@@ -27,11 +27,11 @@ type line struct {
 	Content    string       `json:"content"`
 }
 
-func examine(path string, level int, fingerprints bool) line {
-	r := verify(path, level, fingerprints)
+func examine(path string, level int, fingerprints bool, bases namedBases) line {
+	r := verify(path, level, fingerprints, bases)
 	out := line{Path: path, Verdict: verdictOf(r.list), Violations: r.list, Notes: r.notes}
 	var c *checkpoint
-	out.Open = catch(func() { c = open(path) })
+	out.Open = catch(func() { c = open(path, bases) })
 	if out.Open == nil && level == levelFull {
 		out.Read = catch(func() { out.Content = fmt.Sprintf("spc1:%x", c.digest()) })
 	}
@@ -41,8 +41,10 @@ func examine(path string, level int, fingerprints bool) line {
 func main() {
 	name := flag.String("level", "full", "how much is checked: files, structure or full")
 	fingerprints := flag.Bool("fingerprints", false, "compare those of the index with the elements, at the level full")
+	bases := namedBases{}
+	flag.Func("base", "the base of a delta, if it does not lie beside it", bases.add)
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: sealpoint-reader [-level files|structure|full] [-fingerprints] DIR...")
+		fmt.Fprintln(os.Stderr, "usage: sealpoint-reader [-level files|structure|full] [-fingerprints] [-base DIR]... DIR...")
 	}
 	flag.CommandLine.Init("sealpoint-reader", flag.ContinueOnError)
 	err := flag.CommandLine.Parse(os.Args[1:])
@@ -53,7 +55,7 @@ func main() {
 	}
 	status := 0
 	for _, path := range flag.Args() {
-		out := examine(path, level, *fingerprints)
+		out := examine(path, level, *fingerprints, bases)
 		text, err := json.Marshal(out)
 		if err != nil {
 			panic(err)

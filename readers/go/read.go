@@ -9,16 +9,21 @@ type checkpoint struct {
 	directory directory
 	index     *index
 	tables    map[uint32]*recordTable
+	base      *base // nil unless this is a delta
 }
 
-func open(path string) *checkpoint {
+func open(path string, bases namedBases) *checkpoint {
 	d := openDirectory(path)
-	ix := d.index(d.marker())
+	return d.open(d.index(d.marker()), bases)
+}
+
+// Step 5, and what delta.md says of the base.
+func (d directory) open(ix *index, bases namedBases) *checkpoint {
 	for _, b := range ix.blobs {
 		d.checkPresence(b)
 		d.checkLength(b)
 	}
-	return &checkpoint{d, ix, map[uint32]*recordTable{}}
+	return &checkpoint{d, ix, map[uint32]*recordTable{}, d.openBase(ix, bases)}
 }
 
 func (d directory) checkPresence(b *blob) {
@@ -70,21 +75,28 @@ func (it *item) place(tensor []byte, b box, data []byte) int {
 	return boxBytes
 }
 
+func (c *checkpoint) table(blob uint32) *recordTable {
+	if c.tables[blob] == nil {
+		c.tables[blob] = c.directory.table(c.index.blobs[blob])
+	}
+	return c.tables[blob]
+}
+
+func (it *item) shard(n int) shard {
+	r := it.regions[n]
+	return shard{owner: it, first: uint64(it.refs[n].first), rawBytes: (r.end - r.begin) * it.elementBytes, region: r}
+}
+
 // The raw bytes of a shard: all its chunks, checked as reader-rules.md, section 4, says of what a read touches.
 func (c *checkpoint) readShard(it *item, n int) []byte {
-	ref := it.refs[n]
-	if c.tables[ref.blob] == nil {
-		c.tables[ref.blob] = c.directory.table(c.index.blobs[ref.blob])
-	}
-	t := c.tables[ref.blob]
-	s := shard{owner: it, first: uint64(ref.first), rawBytes: (it.regions[n].end - it.regions[n].begin) * it.elementBytes}
+	t, s := c.table(it.refs[n].blob), it.shard(n)
 	var out []byte
 	ordinal, end := unknown, unknown
 	for chunk := uint64(0); chunk*it.chunkBytes < s.rawBytes; chunk++ {
-		r := t.record(s.first + chunk)
+		r := t.record(s.first+chunk, it)
 		t.checkPlace(r, s, chunk, ordinal, end)
 		ordinal, end = uint64(r.ordinal), r.end()
-		out = append(out, t.chunk(r, it.elementBytes)...)
+		out = append(out, t.chunk(r, s, c.base)...)
 	}
 	return out
 }

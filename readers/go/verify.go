@@ -17,6 +17,7 @@ type report struct {
 	list  []*Violation
 	notes []string
 
+	base       *base                // nil unless this is a delta, and if the base is bad
 	recomputed map[*item]recomputed // nil unless fingerprints are recomputed
 }
 
@@ -30,7 +31,7 @@ func (r *report) holds(check func()) bool {
 }
 
 // Steps 1 to 9 of reader-rules.md, section 3, and the lists of section 5.
-func verify(path string, level int, fingerprints bool) *report {
+func verify(path string, level int, fingerprints bool, bases namedBases) *report {
 	r := &report{level: level, notes: []string{}, list: []*Violation{}}
 	if fingerprints {
 		r.recomputed = map[*item]recomputed{}
@@ -48,6 +49,7 @@ func verify(path string, level int, fingerprints bool) *report {
 	if unknown := ix.header.unknownCompat(); unknown != 0 {
 		r.notes = append(r.notes, fmt.Sprintf("compat features %#x are ignored", unknown))
 	}
+	r.holds(func() { r.base = d.openBase(ix, bases) })
 	declared, allDeclare := map[string]bool{}, level > levelFiles // empty tensors and objects
 	manifests := map[int]*metadata{}
 	for number, b := range ix.blobs {
@@ -144,7 +146,7 @@ func (c *blobCheck) checkRecords(t *recordTable) uint64 {
 			n := s.first + chunk
 			var rec record
 			isGood := !badGroups[n/64] && c.report.holds(func() {
-				rec = t.record(n)
+				rec = t.record(n, s.owner)
 				t.checkPlace(rec, s, chunk, uint64(ordinal), end)
 			})
 			if !isGood {
@@ -157,7 +159,7 @@ func (c *blobCheck) checkRecords(t *recordTable) uint64 {
 			}
 			end = rec.end()
 			if c.report.level == levelFull {
-				c.report.holds(func() { c.report.recompute(s, chunk, t.chunk(rec, s.owner.elementBytes)) })
+				c.report.holds(func() { c.report.recompute(s, chunk, t.chunk(rec, s, c.report.base)) })
 			}
 		}
 	}

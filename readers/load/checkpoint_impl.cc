@@ -9,6 +9,7 @@
 #include "lib/container/resize.h"
 #include "lib/format/constants.h"
 #include "lib/observe/phase_recorder.h"
+#include "lib/pipeline/load_threads.h"
 #include "lib/transfer/host_delivery.h"
 #include "readers/load/run_plan.h"
 #include "readers/load/selection.h"
@@ -18,11 +19,19 @@ namespace {
 
 constexpr std::uint64_t kRangeMaxBytes = 8 * kMiB;
 constexpr std::uint64_t kRangeMinBytes = 64 * kKiB;
+// The kernel fetches ahead between smaller reads that follow each other.
+constexpr std::uint64_t kDirectReadMinBytes = 16 * kMiB;
 constexpr std::uint64_t kPoolBufferBytes = 4096;  // the pool is used for its scratch memory only
 
 // A read holds four ranges of the budget at least, so that threads do not starve.
 std::uint64_t RangeSizeMax(std::uint64_t memory_budget_bytes) {
   return std::clamp(memory_budget_bytes / 4, kRangeMinBytes, kRangeMaxBytes);
+}
+
+std::uint64_t SizeOf(std::span<const transfer::PlanRange> ranges) {
+  std::uint64_t bytes = 0;
+  for (const transfer::PlanRange& range : ranges) bytes += range.size;
+  return bytes;
 }
 
 std::uint64_t PayloadBytes(const ReadPlanData& plan) {
@@ -81,7 +90,7 @@ Status CheckpointImpl::ReadAsBase(const metadata::TensorView& of_delta, const Re
   SEALPOINT_RETURN_IF_ERROR(builder.AddTensor(
       tensor, Destination::Make(MutableMemoryView::Host(to), region, tensor.element_size())));
   const ReadPlanData plan = builder.Finish();
-  container::BlobFiles files = BlobsToRead();
+  RangeFiles files = FilesOfOneThread();
   const PlanSource source = SourceOf(plan, plan.ranges, files);
   ChunkReader reader(source, &decoder);
   transfer::HostDelivery delivery(plan, /*isolates=*/false);
@@ -100,8 +109,23 @@ CheckpointImpl::CheckpointImpl(std::string path, OpenOptions options,
       pool_(std::move(pool)),
       tables_(*files_.directory, files_.index.metadata) {}
 
-container::BlobFiles CheckpointImpl::BlobsToRead() const {
-  return options_.direct_io ? tables_.files().InMode(IoMode::kDirect) : BufferedBlobs();
+// Processes that load without each other may read the same bytes. One of them fetches these into
+// the page cache for all.
+RangeFiles CheckpointImpl::FilesToRead(std::span<const transfer::PlanRange> ranges,
+                                       int rank_count) const {
+  if (options_.direct_io) {
+    return {tables_.files(), *options_.direct_io ? DirectReads::kAlways : DirectReads::kNever};
+  }
+  const bool has_other_readers = pipeline::ProcessesOfHost() > rank_count;
+  const bool is_small = SizeOf(ranges) < kDirectReadMinBytes;
+  return {tables_.files(),
+          has_other_readers || is_small ? DirectReads::kNever : DirectReads::kIfCold};
+}
+
+// The kernel fetches ahead for one thread that reads in order.
+RangeFiles CheckpointImpl::FilesOfOneThread() const {
+  return {tables_.files(),
+          options_.direct_io.value_or(false) ? DirectReads::kAlways : DirectReads::kNever};
 }
 
 PlanBuilder CheckpointImpl::NewPlan() const { return {index(), tables_, range_size_max_bytes()}; }
@@ -173,7 +197,7 @@ Result<transfer::DeviceBytes> CheckpointImpl::Run(const ReadPlanData& plan,
                                                   std::uint64_t memory_budget_bytes,
                                                   observe::PhaseRecorder& phases) const {
   Result<transfer::DeviceBytes> bytes =
-      RunRanges(plan, plan.ranges, options, memory_budget_bytes, phases);
+      RunRanges(plan, plan.ranges, options, memory_budget_bytes, phases, LoadingRanks());
   phases.End();
   if (!bytes) return bytes;
   SEALPOINT_RETURN_IF_ERROR(phases.failure());
@@ -184,10 +208,11 @@ Result<transfer::DeviceBytes> CheckpointImpl::RunRanges(const ReadPlanData& plan
                                                         std::span<const transfer::PlanRange> ranges,
                                                         const ReadOptions& options,
                                                         std::uint64_t memory_budget_bytes,
-                                                        observe::PhaseRecorder& phases) const {
-  container::BlobFiles files = BlobsToRead();
-  return RunPlan(SourceOf(plan, ranges, files, options.holds_base), options, memory_budget_bytes,
-                 phases);
+                                                        observe::PhaseRecorder& phases,
+                                                        const LoadingRanks& ranks_of_load) const {
+  RangeFiles files = FilesToRead(ranges, ranks_of_load.count);
+  return RunPlan(SourceOf(plan, ranges, files, options.holds_base), options,
+                 ranks_of_load.sharing_processors, memory_budget_bytes, phases);
 }
 
 Result<std::unique_ptr<transfer::Delivery>> CheckpointImpl::OpenReceived(
@@ -195,9 +220,9 @@ Result<std::unique_ptr<transfer::Delivery>> CheckpointImpl::OpenReceived(
   return internal::transfer::OpenReceived({plan, *pool_, devices_}, range_size_max_bytes());
 }
 
-std::unique_ptr<RangeReader> CheckpointImpl::OpenRanges(const ReadPlanData& plan,
-                                                        int threads) const {
-  container::BlobFiles files = BlobsToRead();
+std::unique_ptr<RangeReader> CheckpointImpl::OpenRanges(const ReadPlanData& plan, int threads,
+                                                        int rank_count) const {
+  RangeFiles files = FilesToRead(plan.ranges, rank_count);
   const PlanSource source = SourceOf(plan, {}, files);
   return std::make_unique<RangeReader>(source, files, threads, options_.memory_budget_bytes);
 }
@@ -251,7 +276,7 @@ class ObjectDelivery final : public transfer::Delivery {
 Result<Bytes> CheckpointImpl::Collect(const ReadPlanData& plan) const {
   ObjectDelivery object(plan.summary.bytes_requested);
   SEALPOINT_RETURN_IF_ERROR(object.Reserve(PayloadBytes(plan)));
-  container::BlobFiles files = BlobsToRead();
+  RangeFiles files = FilesOfOneThread();
   const PlanSource source = SourceOf(plan, plan.ranges, files);
   ChunkReader reader(source);
   for (const transfer::PlanRange& range : plan.ranges) {

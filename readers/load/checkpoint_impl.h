@@ -106,21 +106,25 @@ class CheckpointImpl final : public Checkpoint {
                                     std::uint64_t memory_budget_bytes,
                                     observe::PhaseRecorder& phases) const;
   // Reads some of the plan's ranges, or parts of them, within the current phase.
+  // PlanRange::has_other_readers says which ranges several of the ranks read.
   Result<transfer::DeviceBytes> RunRanges(const ReadPlanData& plan,
                                           std::span<const transfer::PlanRange> ranges,
                                           const ReadOptions& options,
                                           std::uint64_t memory_budget_bytes,
-                                          observe::PhaseRecorder& phases) const;
+                                          observe::PhaseRecorder& phases,
+                                          const LoadingRanks& ranks_of_load) const;
   // See delivery_set.h. Both borrow the plan and the checkpoint.
   Result<std::unique_ptr<transfer::Delivery>> OpenReceived(const ReadPlanData& plan) const;
-  std::unique_ptr<RangeReader> OpenRanges(const ReadPlanData& plan, int threads) const;
+  std::unique_ptr<RangeReader> OpenRanges(const ReadPlanData& plan, int threads,
+                                          int rank_count) const;
 
  private:
   PlanSource SourceOf(const ReadPlanData& plan, std::span<const transfer::PlanRange> ranges,
-                      container::BlobFiles& files, bool holds_base = false) const {
+                      RangeFiles& files, bool holds_base = false) const {
     return {plan, ranges, index(), path_, files, *pool_, devices_, base_.get(), holds_base};
   }
-  container::BlobFiles BlobsToRead() const;
+  RangeFiles FilesToRead(std::span<const transfer::PlanRange> ranges, int rank_count) const;
+  RangeFiles FilesOfOneThread() const;
   PlanBuilder NewPlan() const;
   Result<Bytes> Collect(const ReadPlanData& plan) const;
 

@@ -71,7 +71,7 @@ std::uint64_t SizeOf(std::span<const transfer::PlanChunk> chunks) {
 
 Status ChunkReader::Fetch(const transfer::PlanRange& range, transfer::Delivery& delivery) {
   if (range.in_place != nullptr && delivery.reads_in_place()) {
-    const auto file = source_.files.Open(range.blob);
+    const auto file = source_.files.Open(range);
     if (!file) return At(source_.plan.chunks[range.first_chunk], file.error());
     // Direct reads need aligned memory.
     if (!(*file)->is_direct()) {
@@ -95,7 +95,7 @@ Status ChunkReader::Fetch(const transfer::PlanRange& range, transfer::Delivery& 
 Status ChunkReader::FetchToMemory(MutableByteSpan memory, const transfer::PlanRange& range,
                                   transfer::Delivery& delivery) {
   const transfer::PlanChunk& first = source_.plan.chunks[range.first_chunk];
-  const auto file = source_.files.Open(range.blob);
+  const auto file = source_.files.Open(range);
   if (!file) return At(first, file.error());
   const auto bytes = pipeline::ReadRangeInto(**file, memory, range.offset, range.size);
   if (!bytes) return At(first, bytes.error());
@@ -104,7 +104,7 @@ Status ChunkReader::FetchToMemory(MutableByteSpan memory, const transfer::PlanRa
 
 Status ChunkReader::FetchToScratch(const transfer::PlanRange& range, transfer::Delivery& delivery) {
   const transfer::PlanChunk& first = source_.plan.chunks[range.first_chunk];
-  const auto file = source_.files.Open(range.blob);
+  const auto file = source_.files.Open(range);
   if (!file) return At(first, file.error());
   if (IsReadInBlocks(**file)) return FetchInPieces(**file, range, delivery);
   const auto fetched = pipeline::ReadRange(**file, source_.pool, range.offset, range.size);

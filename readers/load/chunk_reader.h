@@ -8,11 +8,11 @@
 #include <string>
 
 #include "lib/codec/chunk_codec.h"
-#include "lib/container/blob_files.h"
 #include "lib/device/device_runtime.h"
 #include "lib/device/staging_pool.h"
 #include "lib/digest/hasher.h"
 #include "lib/transfer/delivery.h"
+#include "readers/load/range_files.h"
 #include "readers/load/read_plan_data.h"
 #include "sealpoint/bytes.h"
 #include "sealpoint/status.h"
@@ -35,7 +35,7 @@ struct PlanSource {
   std::span<const transfer::PlanRange> ranges;  // ranges to read: all of the plan, or parts of them
   const metadata::Metadata& index;
   std::string directory_path;  // for errors
-  container::BlobFiles& files;
+  RangeFiles& files;
   device::StagingPool& pool;
   std::shared_ptr<device::DeviceRuntime> device;
   const CheckpointImpl* base = nullptr;  // of a delta

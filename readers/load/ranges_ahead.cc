@@ -31,12 +31,11 @@ std::pair<std::size_t, std::size_t> RangesAhead::Take(std::size_t i) {
 }
 
 void RangesAhead::Reach(std::size_t i) {
-  if (files_.mode() == IoMode::kDirect) return;  // which nothing fetches ahead
   const auto [begin, end] = Take(i);
   for (std::size_t next = begin; next < end; ++next) {
     const transfer::PlanRange& range = ranges_[next];
     if (range.size == 0) continue;
-    if (const auto file = files_.TryOpen(range.blob)) file->WillRead(range.offset, range.size);
+    if (const auto file = files_.TryOpen(range)) file->WillRead(range.offset, range.size);
   }
 }
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <utility>
 
-#include "lib/container/blob_files.h"
+#include "readers/load/range_files.h"
 #include "readers/load/read_plan_data.h"
 
 namespace sealpoint::internal::load {
@@ -18,7 +18,7 @@ namespace sealpoint::internal::load {
 class RangesAhead {
  public:
   // Borrows both.
-  RangesAhead(container::BlobFiles& files, std::span<const transfer::PlanRange> ranges)
+  RangesAhead(RangeFiles& files, std::span<const transfer::PlanRange> ranges)
       : files_(files), ranges_(ranges) {}
 
   // Call before range `i` is read. Files that cannot be opened are skipped; reading them returns
@@ -29,7 +29,7 @@ class RangesAhead {
   // Ranges to announce when range `i` is read and that no other thread announces: [first, second).
   std::pair<std::size_t, std::size_t> Take(std::size_t i);
 
-  container::BlobFiles& files_;
+  RangeFiles& files_;
   const std::span<const transfer::PlanRange> ranges_;
   std::mutex mutex_;
   std::size_t advised_ = 0;  // so many of the ranges

@@ -6,13 +6,12 @@
 #include <utility>
 
 #include "lib/base/macros.h"
-#include "lib/pipeline/load_threads.h"
 #include "lib/pipeline/thread_pool.h"
 #include "readers/load/ranges_ahead.h"
 
 namespace sealpoint::internal::load {
 
-RangeReader::RangeReader(const PlanSource& source, container::BlobFiles files, int threads,
+RangeReader::RangeReader(const PlanSource& source, RangeFiles files, int threads,
                          std::uint64_t memory_budget_bytes)
     : files_(std::move(files)),
       source_{source.plan, {},          source.index,  source.directory_path,
@@ -31,15 +30,18 @@ Status RangeReader::Read(std::span<const transfer::PlanRange> ranges, transfer::
 }
 
 Result<transfer::DeviceBytes> RunPlan(const PlanSource& source, const ReadOptions& options,
-                                      std::uint64_t memory_budget_bytes,
+                                      int sharing_processors, std::uint64_t memory_budget_bytes,
                                       observe::PhaseRecorder& phases) {
   std::uint64_t size_bytes = 0;
   for (const transfer::PlanRange& range : source.ranges) size_bytes += range.size;
-  SEALPOINT_ASSIGN_OR_RETURN(const int threads,
-                             pipeline::LoadThreads("threads", options.threads,
-                                                   pipeline::ProcessesByEnvironment(), size_bytes));
-  const auto open_direct = [files = source.files.InMode(IoMode::kDirect)](
-                               std::uint32_t blob) mutable { return files.Open(blob); };
+  SEALPOINT_ASSIGN_OR_RETURN(int threads, pipeline::LoadThreads("threads", options.threads,
+                                                                sharing_processors, size_bytes));
+  if (options.threads == kThreadsAuto && source.files.AreMostlyDirect(source.ranges)) {
+    threads = pipeline::DirectLoadThreads(threads, size_bytes);
+  }
+  const auto open_direct = [files = source.files.direct()](std::uint32_t blob) mutable {
+    return files.Open(blob);
+  };
   SEALPOINT_ASSIGN_OR_RETURN(
       const auto deliveries,
       transfer::DeliverySet::Open({source.plan, source.pool, source.device, open_direct},

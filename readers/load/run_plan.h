@@ -9,6 +9,7 @@
 #include <span>
 
 #include "lib/observe/phase_recorder.h"
+#include "lib/pipeline/load_threads.h"
 #include "lib/transfer/delivery_set.h"
 #include "readers/load/chunk_reader.h"
 #include "readers/load/ranges_ahead.h"
@@ -22,7 +23,7 @@ namespace sealpoint::internal::load {
 class RangeReader {
  public:
   // `source` names no ranges. Uses up to `threads` threads, as many as the budget allows.
-  RangeReader(const PlanSource& source, container::BlobFiles files, int threads,
+  RangeReader(const PlanSource& source, RangeFiles files, int threads,
               std::uint64_t memory_budget_bytes);
 
   // Several threads call the delivery simultaneously. The ranges are those of `ahead` from number
@@ -35,15 +36,21 @@ class RangeReader {
   }
 
  private:
-  container::BlobFiles files_;
+  RangeFiles files_;
   const PlanSource source_;
   std::deque<ChunkReader> readers_;  // never moves its elements
+};
+
+// The ranks that load together.
+struct LoadingRanks {
+  int count = 1;
+  int sharing_processors = pipeline::ProcessesByEnvironment();  // with this one, which counts
 };
 
 // Fetches, verifies and delivers everything that the ranges hold. When it returns, also with an
 // error, no destination is used any more. Progress goes to the current phase.
 Result<transfer::DeviceBytes> RunPlan(const PlanSource& source, const ReadOptions& options,
-                                      std::uint64_t memory_budget_bytes,
+                                      int sharing_processors, std::uint64_t memory_budget_bytes,
                                       observe::PhaseRecorder& phases);
 
 }  // namespace sealpoint::internal::load

@@ -119,6 +119,9 @@ void test_structs(void) {
   CHECK_CODE(SEALPOINT_INVALID_ARGUMENT, sealpoint_checkpoint_open(directory, NULL, NULL, &error));
   options.memory_budget_bytes = 1 << 20;
   options.skip_file_check = 1;
+  options.direct_io = 3;
+  CHECK_ERROR(SEALPOINT_INVALID_ARGUMENT, "direct_io is 3, expected 0, 1 or 2",
+              sealpoint_checkpoint_open(directory, &options, &checkpoint, &error));
   options.direct_io = 1;
   CHECK_OK(sealpoint_checkpoint_open(directory, &options, &checkpoint, &error));
   memset(&info, 0, sizeof info);

@@ -5,20 +5,23 @@
 Verdict and list of full verification, what opening and what reading everything meets, and, where the content loads, its
 content digest, which the second reader computes as well; notes are compared with those of the second reader. Then random
 checkpoints of the writer in Python, with and without fingerprints, whose content digests are of the bytes that were to be
-written; checkpoints with broken fingerprints (unit/fingerprint_cases.py); and random damages (damages.py), of which both
-readers and the library must say the same.
+written; chains of deltas; hostile change lists; checkpoints with broken fingerprints (unit/fingerprint_cases.py); and random
+damages (damages.py), of which both readers and the library must say the same.
 
 Without Go, or without Debian's golang-github-klauspost-compress-dev, the test is skipped (status 77).
 """
 
 import argparse
+import functools
 import json
 import os
 import pathlib
+import random
 import shutil
 import subprocess
 import sys
 import tempfile
+from unittest import mock
 
 sys.path.append(str(pathlib.Path(__file__).parent / "unit"))
 
@@ -32,10 +35,16 @@ from sealpoint_reference.directory import MemoryDirectory, PathDirectory
 from sealpoint_reference.load import Checkpoint
 from sealpoint_reference.registries import COMPAT_FINGERPRINTS
 from sealpoint_reference.verify import verify, verify_path
+from sealpoint_writer.checkpoint import Attempt
+from sealpoint_writer.codec import CODEC_CHANGES, change_list, plain_frame
+from sealpoint_writer.items import Tensor
+from sealpoint_writer.ranks import hold, write_blobs
 
 SKIPPED = 77
 ZSTD = "github.com/klauspost/compress/zstd"
 WRITER_CASES = range(1000, 1040)
+CHAINS = range(12)  # of deltas
+LISTS = range(200)
 DAMAGES = 2000
 # A padding that one reader looked at behind an end that the trailer contradicts.
 DISAGREED = {4488: "good-zstd_blocks_of_the_window"}
@@ -118,6 +127,58 @@ def writer_faults(program):
                 yield f"case {folder} of the writer: {said}"
 
 
+def chain_faults(program):
+    with tempfile.TemporaryDirectory(prefix="sealpoint-go-") as temporary:
+        chain = [made for number in CHAINS for made in writer_cases.write_chain(number, f"{temporary}/{number}")]
+        chain += writer_cases.write_deep_chain(f"{temporary}/deep")
+        for (case, path), said in zip(chain, reports(program, [path for _, path in chain], "-fingerprints")[0]):
+            if (said["verdict"], said["content"]) != ("committed", case.digest()):
+                yield f"a chain of deltas, {path}: {said}"
+        base, delta = (path for _, path in chain[:2])
+        elsewhere = shutil.move(base, f"{temporary}/elsewhere")
+        for options, expected in ([], "incomplete"), (["-base", elsewhere], "committed"):
+            (said,), _ = reports(program, [delta], *options)
+            if said["verdict"] != expected:
+                yield f"a base elsewhere, with {options}: {said}"
+
+
+def hostile_list(generator, raw, base, element_size):
+    """A good list, of which some bytes were changed, in a frame that is changed now and then."""
+    list_bytes = bytearray(b"".join(change_list(raw, base, element_size)))
+    for _ in range(generator.randint(0, 2)):
+        at = generator.choice((generator.randrange(8), generator.randrange(len(list_bytes))))
+        list_bytes[at] = generator.choice((0, 1, 254, 255, generator.randrange(256)))
+    frame = bytearray(plain_frame([bytes(list_bytes)]))
+    if generator.random() < 0.3:
+        frame[generator.randrange(16)] ^= 1 << generator.randrange(8)
+    return CODEC_CHANGES, bytes(frame)
+
+
+def list_faults(program):
+    """Both readers say the same of a checkpoint whose one chunk has such a list."""
+    tensor = Tensor("w", (600,), 11, 2, 4096)
+    with tempfile.TemporaryDirectory(prefix="sealpoint-go-") as temporary, mock.patch("os.fsync"):
+        base = Attempt(f"{temporary}/base")
+        base.commit(write_blobs(base, [[hold(tensor, bytes(1200))]]))
+        folders = [f"{temporary}/{number}" for number in LISTS]
+        named = {base.id: PathDirectory(base.directory)}
+        for number, folder in zip(LISTS, folders):
+            generator = random.Random(number)
+            raw = writer_cases.changed(generator, b"\1" + bytes(1199), 2)
+            with mock.patch("sealpoint_writer.blob.encode_changes", functools.partial(hostile_list, generator)):
+                attempt = Attempt(folder, base=base.directory)
+                attempt.commit(write_blobs(attempt, [[hold(tensor, raw, codec=CODEC_CHANGES)]]))
+        seen = set()
+        for folder, said in zip(folders, reports(program, folders, "-base", base.directory)[0]):
+            here = [(violation.rule, violation.file) for violation in verify_path(folder, bases=named).violations]
+            there = [(violation["rule"], violation["file"]) for violation in said["violations"]]
+            seen |= {rule for rule, _ in here}
+            if here != there:
+                yield f"list {folder}: the second reader says {here}, the reader in Go {said}"
+        if seen != {"R-DLT-06", "R-DLT-07", "R-CHK-02"}:
+            yield f"hostile lists break {seen}"
+
+
 def fingerprint_faults(program):
     with tempfile.TemporaryDirectory(prefix="sealpoint-go-") as temporary:
         cases = list(fingerprint_cases.cases())
@@ -161,6 +222,10 @@ def damage_faults(program, ckpt, corpus, count):
         whole = {folder.name: {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
                  for folder in folders if not any(path.is_symlink() for path in folder.iterdir())}
         names = [name for name, files in whole.items() if sum(map(len, files.values())) < DAMAGED_BYTES_MAX]
+        beside = {}
+        for base in corpus.glob("step-*"):
+            shutil.copytree(base, pathlib.Path(temporary, base.name))
+            beside |= {f"../{base.name}/{path.name}": path.read_bytes() for path in base.iterdir()}
         made, expected = [], []
         numbers = [*range(count), *(number for number in DISAGREED if number >= count)]
         for number in numbers:
@@ -169,7 +234,7 @@ def damage_faults(program, ckpt, corpus, count):
             made[-1].mkdir()
             for name, data in files.items():
                 (made[-1] / name).write_bytes(data)
-            expected.append(verify(MemoryDirectory(files)))
+            expected.append(verify(MemoryDirectory({**files, **beside})))
         of_library = (answer for begin in range(0, len(made), BATCH)
                       for answer in run_corpus.tool_reports(ckpt, made[begin : begin + BATCH]))
         for number, report, said, (verdict, found, _) in zip(numbers, expected, reports(program, made)[0], of_library):
@@ -200,6 +265,8 @@ def main():
     if status != 1:
         failed.append(f"exit status {status} of a corpus in which something is corrupt")
     failed += writer_faults(program)
+    failed += chain_faults(program)
+    failed += list_faults(program)
     failed += fingerprint_faults(program)
     failed += fixture_faults(program, options.fixtures)
     failed += damage_faults(program, options.ckpt, options.corpus, options.damages)

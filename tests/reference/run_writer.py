@@ -25,6 +25,7 @@ from sealpoint_writer import checkpoint, series
 from sealpoint_writer.items import Tensor
 from sealpoint_writer.layout import NO_STEP
 
+CHAINS = range(12)  # of deltas
 COPIED = 4  # one case of so many
 COPIES = (("--compress", "zstd"), ("--compress", "none", "--blobs", "1"), ("--chunk", "64KiB", "--blobs", "3"))
 
@@ -71,6 +72,16 @@ def faults_of_copy(case, folder, number, ckpt):
     if checkpoint_digest(Checkpoint(PathDirectory(copy))) != case.digest():
         yield f"the second reader reads another state of what ckpt copy {' '.join(options)} wrote"
     yield from faults_of_second_reader(case, copy)
+
+
+def faults_of_chains(folder, ckpt, load):
+    """Deltas, deltas of these, and what both readers say of them."""
+    chain = [made for number in CHAINS for made in writer_cases.write_chain(number, f"{folder}/{number}")]
+    chain += writer_cases.write_deep_chain(f"{folder}/deep")
+    said = run_corpus.tool_reports(ckpt, [path for _, path in chain], "--fingerprints")
+    for (case, path), answer in zip(chain, said):
+        for fault in (*faults_of_second_reader(case, path), *faults_of_library(case, path, answer, load)):
+            yield f"chain {path}: {fault}"
 
 
 def faults_of_series(folder, ckpt):
@@ -124,6 +135,7 @@ def main():
                 counts["copies"] += 1
             failed += [f"case {number}: {fault}" for fault in faults]
             counts += {"tensors": len(case.tensors), "objects": len(case.objects)}
+        failed += faults_of_chains(f"{temporary}/chains", options.ckpt, options.load)
         failed += faults_of_series(f"{temporary}/series", options.ckpt)
     print("\n".join(failed))
     print(f"{len(cases)} checkpoints, {counts['tensors']} tensors, {counts['objects']} objects, {counts['copies']} copies "

@@ -215,15 +215,33 @@ def make_delta(number, base):
     return case
 
 
-def write_chain(number, folder, length=3):
-    """Cases of which each is a delta of the one before, and their directories."""
-    cases = [make(number)]
-    while len(cases) < length:
-        cases.append(make_delta(number * 1000 + len(cases), cases[-1]))
+def write_cases(cases, folder):
+    """Each is a delta of the one before; returns the cases and their directories."""
     paths = []
     for position, case in enumerate(cases):
-        case.step = position
-        attempt = os.urandom(16)
+        case.step, attempt = position, os.urandom(16)
         paths.append(f"{folder}/step-{position:012}-{attempt.hex()[:8]}")
         case.write(paths[-1], paths[-2] if position else None, attempt)
     return list(zip(cases, paths))
+
+
+def write_chain(number, folder, length=3):
+    cases = [make(number)]
+    while len(cases) < length:
+        cases.append(make_delta(number * 1000 + len(cases), cases[-1]))
+    return write_cases(cases, folder)
+
+
+def write_deep_chain(folder, depth=10):
+    """A tensor that is cut by rows and by columns in turns: whoever reads the base bytes of each chunk by themselves reads a
+    power of the depth."""
+    generator = random.Random(0)
+    tensor, data, cases = Tensor("w", (4, 500), 12, 4, 4096), generator.randbytes(8000), []
+    rows = [Region((row, 0), (1, 500), 0, 500) for row in range(4)]
+    columns = [Region((0, at), (4, 50), 0, 200) for at in range(0, 500, 50)]
+    for position in range(depth + 1):
+        parts = [hold(tensor, region_bytes((4, 500), 4, data, region), region, CODEC_CHANGES if position else CODEC_NONE)
+                 for region in (rows, columns)[position % 2]]
+        cases.append(Case([parts], {tensor: data}, {}, 0, 0, [], {}, set()))
+        data = bytes(byte ^ (at % 40 == 0) for at, byte in enumerate(data))
+    return write_cases(cases, folder)

@@ -45,14 +45,22 @@ bool LeadsToFile(const EntryInfo& entry, const Directory& directory) {
 }  // namespace
 
 std::string SourceFile::Read(std::uint64_t offset, std::uint64_t size) const {
-  if (offset > this->size() || size > this->size() - offset) {
-    Fail(Code::kIncomplete, path_, "the file has ", this->size(), " bytes, expected ",
-         offset + size, " at least");
-  }
+  CheckRange(offset, size);
   std::string bytes(size, '\0');
-  Status status = file_->ReadAt(offset, std::as_writable_bytes(std::span(bytes)));
-  if (!status.ok()) throw Failure{std::move(status)};
+  ReadInto(offset, std::as_writable_bytes(std::span(bytes)));
   return bytes;
+}
+
+void SourceFile::ReadInto(std::uint64_t offset, MutableByteSpan out) const {
+  CheckRange(offset, out.size());
+  Status status = file_->ReadAt(offset, out);
+  if (!status.ok()) throw Failure{std::move(status)};
+}
+
+void SourceFile::CheckRange(std::uint64_t offset, std::uint64_t size) const {
+  if (offset <= this->size() && size <= this->size() - offset) return;
+  Fail(Code::kIncomplete, path_, "the file has ", this->size(), " bytes, expected ", offset + size,
+       " at least");
 }
 
 std::string SourceFile::ReadEach(const std::vector<std::uint64_t>& offsets,

@@ -49,11 +49,14 @@ class SourceFile {
   Budget& budget() const { return *budget_; }
   // Incomplete if the file ends before.
   std::string Read(std::uint64_t offset, std::uint64_t size) const;
+  void ReadInto(std::uint64_t offset, MutableByteSpan out) const;
   // Reads the same size at each of the offsets and concatenates the results. Uses several threads
   // for remote files.
   std::string ReadEach(const std::vector<std::uint64_t>& offsets, std::uint64_t size) const;
 
  private:
+  void CheckRange(std::uint64_t offset, std::uint64_t size) const;
+
   const std::string path_;
   const std::size_t number_;
   const std::unique_ptr<ReadableFile> file_;

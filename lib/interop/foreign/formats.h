@@ -8,12 +8,18 @@
 
 #include "lib/interop/foreign/files.h"
 #include "lib/interop/foreign/state.h"
+#include "sealpoint/safetensors.h"
 
 // The readers of the formats. All throw Failure, except for the last two.
 
 namespace sealpoint::internal::foreign {
 
 ForeignCheckpoint ReadSafetensors(const std::string& path, SourceFiles& files);
+// Without what lies beside them.
+ForeignCheckpoint ReadSafetensorsAlone(const std::string& path, SourceFiles& files);
+// Names the files at the path of the state.
+void AddFiles(const SafetensorsModel& model, SourceFiles& files, ForeignCheckpoint& state);
+ForeignCheckpoint ReadDelta(const std::string& path, SourceFiles& files);
 ForeignCheckpoint ReadTorchFile(const std::string& path, SourceFiles& files);
 ForeignCheckpoint ReadTorchFolder(const std::string& path, SourceFiles& files);
 ForeignCheckpoint ReadDcp(const std::string& path, SourceFiles& files);
@@ -27,6 +33,8 @@ std::optional<std::string> NewestIteration(const std::string& path, SourceFiles&
 // True if a directory has a model in torch.save files, as stored by transformers.
 bool IsTorchFolder(const std::vector<SourceEntry>& entries);
 bool IsDcp(const std::vector<SourceEntry>& entries);
+// True if a directory of safetensors has differences to another version in the place of tensors.
+bool IsDelta(const std::string& path, SourceFiles& files);
 
 // As sealpoint::ReadForeign, of a path that is known to be a directory or a file.
 Result<std::optional<ForeignCheckpoint>> ReadPath(const std::string& path, bool is_directory,

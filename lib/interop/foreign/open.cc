@@ -18,7 +18,7 @@
 namespace sealpoint::internal::foreign {
 namespace {
 
-enum class Format : std::uint8_t { kNone, kTorch, kSafetensors, kMegatron, kDcp };
+enum class Format : std::uint8_t { kNone, kTorch, kSafetensors, kDelta, kMegatron, kDcp };
 
 bool IsSafetensors(const SourceFile& file, const std::string& head) {
   constexpr std::size_t kHeadSize = 9;
@@ -53,7 +53,7 @@ Format FormatOfDirectory(const std::string& path, SourceFiles& files) {
     return !entry.name.starts_with('.') && (entry.name.ends_with(".safetensors") ||
                                             entry.name.ends_with(".safetensors.index.json"));
   });
-  if (has_safetensors) return Format::kSafetensors;
+  if (has_safetensors) return IsDelta(path, files) ? Format::kDelta : Format::kSafetensors;
   return IsTorchFolder(entries) ? Format::kTorch : Format::kNone;
 }
 
@@ -110,6 +110,9 @@ std::optional<ForeignCheckpoint> ReadDirectory(const std::string& path, SourceFi
     case Format::kSafetensors:
       state = ReadSafetensors(path, files);
       break;
+    case Format::kDelta:
+      state = ReadDelta(path, files);
+      break;
     case Format::kTorch:
       state = ReadTorchFolder(path, files);
       break;
@@ -145,6 +148,8 @@ std::optional<ForeignKind> KindOfDirectory(const std::string& path, SourceFiles&
       return ForeignKind{"a directory of torch.distributed.checkpoint", true};
     case Format::kSafetensors:
       return ForeignKind{"a directory of safetensors (Hugging Face)", true};
+    case Format::kDelta:
+      return ForeignKind{"a version of weights as a delta (slime, miles, SGLang)", true};
     case Format::kTorch:
       return ForeignKind{"a directory of files of torch.save (Hugging Face)", true};
     case Format::kNone:

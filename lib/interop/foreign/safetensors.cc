@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <set>
 #include <span>
 
@@ -100,6 +101,58 @@ void AddObjects(const SafetensorsModel& model, ForeignCheckpoint& state) {
   state.objects[kForeign] = {"application/json", Bytes(bytes.begin(), bytes.end())};
 }
 
+std::unique_ptr<SafetensorsModel> OpenModel(const std::string& path, const SourceFiles& files) {
+  return Take(SafetensorsModel::Open(
+      path, {.storage = files.storage(),
+             .allow_missing = files.options().allow_missing,
+             .metadata_memory_bytes = files.options().metadata_memory_bytes}));
+}
+
+ForeignCheckpoint StateOf(const SafetensorsModel& model, const std::string& path,
+                          SourceFiles& files) {
+  ForeignCheckpoint state{.format = model.is_directory() ? "hf" : "safetensors",
+                          .path = path,
+                          .digest = "none: safetensors has no digests"};
+  ForeignNode::Members leaves;
+  for (const SafetensorsTensor& tensor : model.tensors()) {
+    ForeignTensor& described = state.tensors[tensor.name];
+    described.dtype = tensor.dtype;
+    described.shape = tensor.shape;
+    for (const SafetensorsPart& part : tensor.parts) {
+      const std::string& name = model.files()[part.file].name;
+      described.parts.push_back(
+          {.box = part.box,
+           .file = files.NumberOf(model.is_directory() ? JoinPath(path, name) : path),
+           .entry_begin = part.offset,
+           .entry_size = *ElementCount(part.box.extent) * DTypeSizeBytes(tensor.dtype),
+           .entry_name = tensor.name});
+    }
+    leaves.push_back({tensor.name, TensorNode(tensor.name)});
+  }
+  state.tree = MappingNode(std::move(leaves));
+  AddObjects(model, state);
+  AddFiles(model, files, state);
+  state.missing = model.missing();
+  for (const SafetensorsDuplicate& duplicate : model.duplicates()) {
+    state.left_out.push_back({JoinPath(duplicate.file, duplicate.tensor), duplicate.raw_bytes,
+                              "the index names another file for the tensor", false});
+  }
+  const bool is_sharded = model.index_name().empty() && model.is_directory() &&
+                          std::ranges::any_of(model.files(), [](const SafetensorsFile& file) {
+                            return std::ranges::any_of(file.metadata, [](const auto& entry) {
+                              return entry.first == kSharding;
+                            });
+                          });
+  if (is_sharded) {
+    state.notes.emplace_back(
+        "shapes cover only the existing parts: the format does not record whether a last part is "
+        "missing");
+  }
+  return state;
+}
+
+}  // namespace
+
 void AddFiles(const SafetensorsModel& model, SourceFiles& files, ForeignCheckpoint& state) {
   if (!model.is_directory()) {
     state.files.push_back({model.files().front().name, model.files().front().size_bytes,
@@ -119,58 +172,19 @@ void AddFiles(const SafetensorsModel& model, SourceFiles& files, ForeignCheckpoi
   }
 }
 
-}  // namespace
+ForeignCheckpoint ReadSafetensorsAlone(const std::string& path, SourceFiles& files) {
+  return StateOf(*OpenModel(path, files), path, files);
+}
 
 ForeignCheckpoint ReadSafetensors(const std::string& path, SourceFiles& files) {
-  auto model = SafetensorsModel::Open(
-      path, {.storage = files.storage(),
-             .allow_missing = files.options().allow_missing,
-             .metadata_memory_bytes = files.options().metadata_memory_bytes});
-  if (!model.ok()) throw Failure{std::move(model).error()};
-  ForeignCheckpoint state{.format = (*model)->is_directory() ? "hf" : "safetensors",
-                          .path = path,
-                          .digest = "none: safetensors has no digests"};
-  ForeignNode::Members leaves;
-  for (const SafetensorsTensor& tensor : (*model)->tensors()) {
-    ForeignTensor& described = state.tensors[tensor.name];
-    described.dtype = tensor.dtype;
-    described.shape = tensor.shape;
-    for (const SafetensorsPart& part : tensor.parts) {
-      const std::string& name = (*model)->files()[part.file].name;
-      described.parts.push_back(
-          {.box = part.box,
-           .file = files.NumberOf((*model)->is_directory() ? JoinPath(path, name) : path),
-           .entry_begin = part.offset,
-           .entry_size = *ElementCount(part.box.extent) * DTypeSizeBytes(tensor.dtype),
-           .entry_name = tensor.name});
-    }
-    leaves.push_back({tensor.name, TensorNode(tensor.name)});
-  }
-  state.tree = MappingNode(std::move(leaves));
-  AddObjects(**model, state);
-  AddFiles(**model, files, state);
-  state.missing = (*model)->missing();
-  for (const SafetensorsDuplicate& duplicate : (*model)->duplicates()) {
-    state.left_out.push_back({JoinPath(duplicate.file, duplicate.tensor), duplicate.raw_bytes,
-                              "the index names another file for the tensor", false});
-  }
-  const bool is_sharded = (*model)->index_name().empty() && (*model)->is_directory() &&
-                          std::ranges::any_of((*model)->files(), [](const SafetensorsFile& file) {
-                            return std::ranges::any_of(file.metadata, [](const auto& entry) {
-                              return entry.first == kSharding;
-                            });
-                          });
-  if (is_sharded) {
-    state.notes.emplace_back(
-        "shapes cover only the existing parts: the format does not record whether a last part is "
-        "missing");
-  }
-  if ((*model)->is_directory()) {
-    std::set<std::string> format_names = {(*model)->index_name()};
-    for (const SafetensorsFile& file : (*model)->files()) {
+  const std::unique_ptr<SafetensorsModel> model = OpenModel(path, files);
+  ForeignCheckpoint state = StateOf(*model, path, files);
+  if (model->is_directory()) {
+    std::set<std::string> format_names = {model->index_name()};
+    for (const SafetensorsFile& file : model->files()) {
       format_names.insert(file.name.substr(0, file.name.find('/')));
     }
-    ReadBeside({.may_link = true, .index = (*model)->index_name(), .format_names = format_names},
+    ReadBeside({.may_link = true, .index = model->index_name(), .format_names = format_names},
                files, state);
   }
   return state;

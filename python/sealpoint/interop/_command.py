@@ -98,6 +98,8 @@ def make_parser() -> Parser:
                         help="convert SRC even if it is one of several files of one state, with status 6")
     parser.add_argument("--allow-missing", action="append", default=[], metavar="PATTERN",
                         help="continue without these tensors if the index of SRC names them but no file has them; repeatable")
+    parser.add_argument("--base", metavar="CHECKPOINT",
+                        help="with --to delta: what DST is a delta to; for SRC that is a delta: what its deltas start from")
     parser.add_argument(
         "--dtype", help="dtype of all floating-point tensors, such as bf16 or bfloat16; refused if a value would change"
     )
@@ -198,6 +200,7 @@ def run_convert(parser: Parser, words: list[str]) -> int:
         per_rank=args.per_rank,
         allow_part=args.allow_part,
         allow_missing=args.allow_missing,
+        base=args.base,
         metadata_memory_bytes=args.metadata_memory,
         max_shard_bytes=args.max_shard_size,
         codec=args.codec,

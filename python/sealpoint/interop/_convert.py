@@ -18,7 +18,7 @@ from sealpoint._patterns import renamer
 from sealpoint._save import Codec
 from sealpoint._tree import PARAMETERS, UNITED, VERSIONS, Node, text_of
 from sealpoint._tree_paths import flatten
-from sealpoint.interop import _buckets, _copy, _destination, _safetensors_write, _torch_write
+from sealpoint.interop import _buckets, _copy, _delta_write, _destination, _safetensors_write, _torch_write
 from sealpoint.interop._cast import cast
 from sealpoint.interop._files import io_error
 from sealpoint.interop._layout import Layout
@@ -30,7 +30,7 @@ from sealpoint.interop._select import rename as rename_leaves
 from sealpoint.interop._select import select
 from sealpoint.interop._source import FileInfo, LeftOut, State, size_of
 
-Format = Literal["sealpoint", "safetensors", "hf", "torch", "dcp", "megatron"]
+Format = Literal["sealpoint", "safetensors", "hf", "torch", "dcp", "megatron", "delta"]
 FORMATS: tuple[str, ...] = get_args(Format)
 # Format by the suffix of the destination, if the caller names no format. A destination without a suffix is a Sealpoint checkpoint.
 _OF_SUFFIX: dict[str, Format] = {
@@ -39,7 +39,7 @@ _OF_SUFFIX: dict[str, Format] = {
 _NOT_WRITTEN = (
     ".distcp", ".gguf", ".h5", ".hdf5", ".json", ".keras", ".msgpack", ".npy", ".npz", ".onnx", ".pkl", ".zarr", ".zip",
 )  # fmt: skip
-_DIRECTORIES = ("hf", "dcp", "megatron")
+_DIRECTORIES = ("hf", "dcp", "megatron", "delta")
 _PICKLED = ("torch", "dcp", "megatron")
 THREADS_DEFAULT = 4
 _THREADS_FAR = 8  # these threads mostly wait for the object store
@@ -59,7 +59,7 @@ class Report:
         source_digest: Kind of the digests with which the bytes of the source were verified.
         unprotected_count: Number of source tensors without a digest. The conversion cannot verify these tensors.
         verified_bytes: Number of bytes compared between source and destination. None if ``verify`` was not requested.
-        needed_bytes: Required disk space in bytes, checked before writing.
+        needed_bytes: Required disk space in bytes, checked before writing. 0 for a delta, whose size is not known before.
         seconds: Duration of the conversion.
         left_out: Items next to the source that were not read, except for items that the caller excluded.
         missing: Tensors that the source's index lists but no file contains. ``allow_missing`` must permit each of them.
@@ -110,6 +110,7 @@ def convert(
     per_rank: Sequence[str] = (),
     allow_part: bool = False,
     allow_missing: Sequence[str] = (),
+    base: Path | None = None,
     metadata_memory_bytes: int | None = None,
     max_shard_bytes: int = _safetensors_write.SHARD_BYTES_DEFAULT,
     codec: Codec = "none",
@@ -130,11 +131,13 @@ def convert(
 
     Args:
         source: Path or URL (``sealpoint.storage``). It is a safetensors or torch.save file, or a directory written by Sealpoint,
-            torch.distributed.checkpoint, Megatron (torch_dist) or Hugging Face.
+            torch.distributed.checkpoint, Megatron (torch_dist) or Hugging Face, or a version of weights as slime, miles and SGLang
+            exchange them, complete or a delta.
         destination: New path in an existing directory. For the format "sealpoint", it may also be an empty directory.
-        to: "sealpoint", "safetensors" (one file), "hf" (a directory of safetensors), "torch" (a torch.save file), "dcp" or
-            "megatron". By default, the suffix of the destination determines the format (.safetensors means "safetensors"; .pt,
-            .pth, .bin and .ckpt mean "torch"); any other suffix means "sealpoint".
+        to: "sealpoint", "safetensors" (one file), "hf" (a directory of safetensors), "torch" (a torch.save file), "dcp",
+            "megatron" or "delta" (a version of weights, named weight_v and six digits). By default, the suffix of the destination
+            determines the format (.safetensors means "safetensors"; .pt, .pth, .bin and .ckpt mean "torch"); any other suffix means
+            "sealpoint".
         match: Patterns of names to convert. Default: all. ``*`` matches any characters including dots; ``?`` matches one character.
         drop: Patterns of names to leave out. "optimizer" stands for the usual names of optimizer state.
         rename: (pattern, name) pairs. The first pair whose pattern matches a name applies. A ``*`` in the new name stands for the
@@ -153,6 +156,9 @@ def convert(
             the other files in ``left_out``. If False, such a file is an error.
         allow_missing: Patterns of tensors that may be absent from the files although the source's index lists them. The absent
             tensors are listed in ``missing``. Any other absent tensor is an error.
+        base: For the format "delta", the checkpoint, in any readable format, that the destination is a delta to. Without it, the
+            destination is complete. For a source that is a delta, the complete checkpoint that its deltas start from, if no
+            directory beside it holds this checkpoint.
         metadata_memory_bytes: Maximum memory for names, values and tensor locations. Default: 16 times the size of the files that
             contain this data, plus 64 MiB.
         max_shard_bytes: Maximum size of a file of the format "hf". A larger tensor gets its own file.
@@ -202,7 +208,10 @@ def convert(
     threads_default = _THREADS_FAR if is_far else min(THREADS_DEFAULT, os.cpu_count() or 1)
     work = _copy.Work(threads or threads_default, memory_bytes, progress, is_far)
     dropped: list[str] = []
-    reading = Reading(drop_unknown, per_rank, allow_part, allow_missing, metadata_memory_bytes)
+    base = None if base is None else path_of(base, "base")
+    delta = None if to != "delta" or base is None else _delta_write.versions_of(path, base)
+    version = _delta_write.version_of(path) if to == "delta" else None
+    reading = Reading(drop_unknown, per_rank, allow_part, allow_missing, base, metadata_memory_bytes)
     target = _destination.prepare(path, to == "sealpoint", to == "sealpoint" or to in _DIRECTORIES, dry_run)
     with open_unchecked(source, reading, goes_on=True) as opened:
         whole = opened if layout is None else _buckets.resolve(check_read(opened), layout, memory_bytes)
@@ -216,8 +225,13 @@ def convert(
         if dtype is not None:
             state = cast(state, dtype)
         _check_objects(state, to)
+        if base is not None and to != "delta" and opened.format != "delta":
+            raise InvalidArgumentError("base (--base) is set, but neither the source nor the destination is a delta", path=source)
         try:
-            written = _write(state, target, to, work, codec, fingerprints, max_shard_bytes, verify, dry_run)
+            if delta is not None and base is not None:
+                written = _write_delta(state, target, base, delta, work, max_shard_bytes, verify, dry_run, metadata_memory_bytes)
+            else:
+                written = _write(state, target, to, work, codec, fingerprints, max_shard_bytes, verify, dry_run, version)
         except OSError as error:
             if isinstance(error, Error):
                 raise
@@ -262,7 +276,7 @@ def _check_objects(state: State, to: str) -> None:
 
     Raises UnsupportedError for any other object.
     """
-    if to in ("sealpoint", "safetensors", "hf"):
+    if to in ("sealpoint", "safetensors", "hf", "delta"):
         return
     for name in (VERSIONS, PARAMETERS, UNITED):
         if state.objects.pop(name, None) is not None:
@@ -274,12 +288,12 @@ def _check_objects(state: State, to: str) -> None:
 
 def _write(
     state: State, path: str, to: str, work: _copy.Work, codec: Codec, fingerprints: bool, max_shard_bytes: int, verify: bool,
-    dry_run: bool,
+    dry_run: bool, version: str | None,
 ) -> _Written:
     is_sealpoint = to == "sealpoint"
     # Checked before the layout is made, because a tensor with elements that share memory may have any size.
     _destination.check_room(path, sum(map(size_of, state.tensors.values())))
-    layout = None if is_sealpoint else _lay_out(state, os.path.basename(path), to, max_shard_bytes)
+    layout = None if is_sealpoint else _lay_out(state, os.path.basename(path), to, max_shard_bytes, version)
     needed_bytes = _copy.sealpoint_bytes(state) if layout is None else layout.total_bytes
     _destination.check_room(path, needed_bytes)
     files = [] if layout is None else [FileInfo(*file, "") for file in zip(layout.names, layout.sizes, strict=True)]
@@ -291,6 +305,22 @@ def _write(
         with open_source(written) as made:
             verified = _verify(state, made, to, work) if verify else None
             return _Written(made.files if is_sealpoint else files, needed_bytes, verified)
+
+
+def _write_delta(
+    state: State, path: str, base: str, versions: _delta_write.Versions, work: _copy.Work, max_shard_bytes: int, verify: bool,
+    dry_run: bool, metadata_memory_bytes: int | None,
+) -> _Written:
+    with open_source(base, metadata_memory_bytes=metadata_memory_bytes) as old:
+        _delta_write.check_base(state, old)
+        if dry_run:
+            return _Written([], 0, None)
+        with _destination.publishing(path, is_directory=True) as temporary:
+            files = _delta_write.write_delta(state, old, versions, temporary, work, max_shard_bytes)
+            if not verify:
+                return _Written(files, 0, None)
+            with open_source(temporary, base=base, metadata_memory_bytes=metadata_memory_bytes) as made:
+                return _Written(files, 0, _copy.compare(state, made, work))
 
 
 @contextlib.contextmanager
@@ -325,11 +355,11 @@ def _write_sealpoint(state: State, path: str, work: _copy.Work, codec: Codec, fi
         _sealpoint.write_file(os.path.join(path, MARKER), config)
 
 
-def _lay_out(state: State, name: str, to: str, max_shard_bytes: int) -> Layout:
+def _lay_out(state: State, name: str, to: str, max_shard_bytes: int, version: str | None) -> Layout:
     if to == "safetensors":
         return _safetensors_write.lay_out_file(state, name)
-    if to == "hf":
-        return _safetensors_write.lay_out_directory(state, max_shard_bytes)
+    if to in ("hf", "delta"):
+        return _safetensors_write.lay_out_directory(state, max_shard_bytes, version)
     if to == "torch":
         return _torch_write.lay_out_torch(state, name)
     return _torch_write.lay_out_dcp(state) if to == "dcp" else _torch_write.lay_out_megatron(state)

@@ -32,6 +32,8 @@ class Reading(NamedTuple):
         allow_part: Read one file of a state that consists of several files, and leave out the other files.
         allow_missing: Patterns of tensors that an index may list although no file contains them. Any other missing tensor is an
             error.
+        base: Complete checkpoint that the deltas of the source start from, if the source is a delta and no directory beside it
+            holds this checkpoint.
         metadata_memory_bytes: Maximum memory for the description of the checkpoint. Default: 16 times the size of the files that
             contain it, plus 64 MiB.
     """
@@ -40,13 +42,14 @@ class Reading(NamedTuple):
     per_rank: Sequence[str] = ()
     allow_part: bool = False
     allow_missing: Sequence[str] = ()
+    base: str | None = None
     metadata_memory_bytes: int | None = None
 
     def read(self, path: str, goes_on: bool) -> Foreign | None:
         """Opens a path. Raises the errors of ``open_source``."""
         per_rank, allow_missing = ([item.replace("\\", "\\\\") for item in some] for some in (self.per_rank, self.allow_missing))
         return read_foreign(
-            path, self.drop_unknown, goes_on, per_rank, self.allow_part, allow_missing, self.metadata_memory_bytes
+            path, self.drop_unknown, goes_on, per_rank, self.allow_part, allow_missing, self.base, self.metadata_memory_bytes
         )
 
 
@@ -57,13 +60,14 @@ def open_source(
     per_rank: Sequence[str] = (),
     allow_part: bool = False,
     allow_missing: Sequence[str] = (),
+    base: Path | None = None,
     metadata_memory_bytes: int | None = None,
 ) -> State:
     """Opens a checkpoint of any known format. Reads its structure and small values, but no tensor payload. Not collective.
 
     Args:
         path: File or directory.
-        drop_unknown, per_rank, allow_part, allow_missing, metadata_memory_bytes: As for ``convert``.
+        drop_unknown, per_rank, allow_part, allow_missing, base, metadata_memory_bytes: As for ``convert``.
 
     Returns:
         A State, which keeps its files open until it is closed.
@@ -86,7 +90,8 @@ def open_source(
         (1, (4, 8))
         >>> state.close()
     """
-    reading = Reading(drop_unknown, per_rank, allow_part, allow_missing, metadata_memory_bytes)
+    base = None if base is None else path_of(base, "base")
+    reading = Reading(drop_unknown, per_rank, allow_part, allow_missing, base, metadata_memory_bytes)
     state = open_unchecked(path, reading, goes_on=False)
     try:
         return check_read(state)
@@ -97,7 +102,7 @@ def open_source(
 
 def open_unchecked(path: Path, reading: Reading, goes_on: bool) -> State:
     """Opens a checkpoint as ``open_source`` does, but represents each unreadable value by an ``Unread`` node."""
-    check(**reading._asdict())
+    check(**{name: value for name, value in reading._asdict().items() if name != "base"})
     text = path_of(path)
     files = FileSet()
     try:

@@ -19,6 +19,7 @@ from sealpoint.interop._source import State, Tensor, flat_tree, size_of
 SHARD_BYTES_DEFAULT = 5_000_000_000
 # Limit of the format's own reader.
 HEADER_BYTES_MAX = 100_000_000
+INDEX = "model.safetensors.index.json"
 # Object with the __metadata__ of other writers, and its entry for objects.
 METADATA = "safetensors.metadata"
 TREE_KEY, OBJECT_KEY = "sealpoint.tree", "sealpoint.object."
@@ -34,8 +35,11 @@ def lay_out_file(state: State, name: str) -> Layout:
     return layout
 
 
-def lay_out_directory(state: State, shard_bytes_max: int) -> Layout:
-    """Lays out ``model.safetensors`` or, if it would exceed ``shard_bytes_max``, ``model-00001-of-…`` with an index."""
+def lay_out_directory(state: State, shard_bytes_max: int, version: str | None = None) -> Layout:
+    """Lays out ``model.safetensors`` or, if it would exceed ``shard_bytes_max``, ``model-00001-of-…`` with an index.
+
+    ``version``: for the metadata of the index, which is then always written.
+    """
     shards: list[list[Tensor]] = [[]]
     size = 0
     for tensor in state.tensors.values():
@@ -46,7 +50,7 @@ def lay_out_directory(state: State, shard_bytes_max: int) -> Layout:
         size += size_of(tensor)
     layout = Layout()
     metadata = _metadata(state)
-    if len(shards) == 1:
+    if len(shards) == 1 and version is None:
         _add_file(layout, "model.safetensors", shards[0], metadata)
         return layout
     mapping: dict[str, str] = {}
@@ -55,8 +59,9 @@ def lay_out_directory(state: State, shard_bytes_max: int) -> Layout:
         _add_file(layout, name, tensors, metadata if number == 1 else {"format": "pt"})
         mapping.update({tensor.name: name for tensor in tensors})
     total = sum(size_of(tensor) for tensor in state.tensors.values())
-    index = {"metadata": {"total_size": total}, "weight_map": dict(sorted(mapping.items()))}
-    layout.add_bytes(layout.add_file("model.safetensors.index.json"), (json.dumps(index, indent=2) + "\n").encode())
+    about = {"total_size": total} if version is None else {"total_size": total, "version": version}
+    index = {"metadata": about, "weight_map": dict(sorted(mapping.items()))}
+    layout.add_bytes(layout.add_file(INDEX), (json.dumps(index, indent=2) + "\n").encode())
     return layout
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from sealpoint._dtypes import numpy
 from sealpoint._errors import CorruptError, Error, LimitExceededError
-from sealpoint._sealpoint import Foreign
+from sealpoint._sealpoint import DeltaReader, Foreign
 from sealpoint._tree import KIND, MEDIA_TYPE, Node, dump, rank_object
 from sealpoint.interop import _boxes
 from sealpoint.interop._boxes import Box, Extents
@@ -121,14 +121,16 @@ class ForeignTensor:
     @property
     def is_protected(self) -> bool:
         """Tells whether the items of the tensor have digests. Before the first read, this is unknown, and the result is True."""
-        return (self._has_items and self._opened is None) or self._open().is_protected
+        is_unknown = self._has_items and self._opened is None
+        return is_unknown or self._foreign.has_deltas(self.name) or self._open().is_protected
 
     def reader(self, memory_bytes: int) -> Reader:
         """Returns a reader.
 
         Raises the errors of the items, and CorruptError if the content of an item differs from its description.
         """
-        return self._open().reader(memory_bytes)
+        deltas = self._foreign.delta_reader(self.name, memory_bytes)
+        return self._open().reader(memory_bytes) if deltas is None else _DeltaReader(self, deltas)
 
     def _open(self) -> FileTensor:
         if self._opened is None:
@@ -148,6 +150,24 @@ class ForeignTensor:
     ) -> Portion:
         sign_mask = bytes(ITEM_SIZE[self.dtype] - 1) + b"\x80" if flips_sign else None
         return Portion(Box(*box), self._files.open(path), Entry(*entry), begin, strides, run, sign_mask)
+
+
+class _DeltaReader:
+    """Reads a tensor that deltas lead to."""
+
+    def __init__(self, tensor: ForeignTensor, reader: DeltaReader) -> None:
+        self._tensor, self._reader = tensor, reader
+        self._item_size = ITEM_SIZE[tensor.dtype]
+
+    def read(self, box: Box, out: memoryview) -> None:
+        at = 0
+        for begin, count in _boxes.runs(box, self._tensor.shape) if box.size > 0 else ():
+            size = count * self._item_size
+            self._reader.read_into(begin * self._item_size, out[at : at + size])
+            at += size
+
+    def finish(self) -> None:
+        self._reader.finish()
 
 
 class _Check:

@@ -28,7 +28,7 @@ def change_list(raw, base, element_size):
     return [struct.pack("<2I", len(changes), len(gaps)), bytes(gaps), *map(bytes, zip(*changes))] if changes else []
 
 
-def _plain_frame(sections):
+def plain_frame(sections):
     """A zstd frame that any machine can make: each section in blocks of its own, as it is."""
     blocks = [section[at:at + _BLOCK_BYTES] for section in sections for at in range(0, len(section), _BLOCK_BYTES)]
     headers = [(len(block) << 3 | (number == len(blocks) - 1)).to_bytes(3, "little") for number, block in enumerate(blocks)]
@@ -40,7 +40,7 @@ def encode_changes(raw, base, element_size):
     """As encode, of a chunk whose base bytes are known. Bytes of a list that is no shorter are stored as without a base."""
     sections = change_list(raw, base, element_size)
     compress = zstd_library.encoder()
-    stored = compress(b"".join(sections)) if sections and compress else _plain_frame(sections) if sections else b""
+    stored = compress(b"".join(sections)) if sections and compress else plain_frame(sections) if sections else b""
     return (CODEC_CHANGES, stored) if len(stored) < len(raw) else (CODEC_NONE, raw)
 
 

@@ -23,7 +23,7 @@ from sealpoint_reference.load import Checkpoint
 from sealpoint_reference.rules import Violation
 from sealpoint_reference.verify import verify_path
 from sealpoint_writer import checkpoint, series
-from sealpoint_writer.codec import CODEC_CHANGES, change_list, encode_changes
+from sealpoint_writer.codec import CODEC_CHANGES, change_list, encode_changes, plain_frame
 from sealpoint_writer.items import Object, Region, Tensor
 from sealpoint_writer.ranks import hold, write_blobs
 
@@ -33,7 +33,7 @@ import writer_cases  # noqa: E402
 HAS_ZSTD = zstd_library.decoder() is not None
 
 
-def plain_frame(content, declared=None, repeat=1):
+def frame_of_runs(content, declared=None, repeat=1):
     """One segment; each byte of the content in a block of its own that repeats it."""
     blocks = b"".join((repeat << 3 | 2 | (at == len(content) - 1)).to_bytes(3, "little") + content[at:at + 1]
                       for at in range(len(content)))
@@ -68,7 +68,7 @@ class Lists(unittest.TestCase):
             for _ in range(generator.randint(1, 3)):
                 content[generator.randrange(len(content))] = generator.choice((0, 1, 254, 255, generator.randrange(256)))
             try:
-                found = ChangeList(plain_frame(bytes(content)), 600, 1).apply(bytes(600))
+                found = ChangeList(frame_of_runs(bytes(content)), 600, 1).apply(bytes(600))
             except NotDecodable as error:
                 self.assertEqual(error.rule, "R-DLT-07")
             else:
@@ -78,8 +78,8 @@ class Lists(unittest.TestCase):
         """Frames of some kilobytes that claim, or have, far more than a list of 1024 elements can have."""
         tracemalloc.start()
         self.addCleanup(tracemalloc.stop)
-        for frame in (plain_frame(b"\1" * 3, 2**32 - 1), plain_frame(b"\1" * 3000, 5132, 2**12),
-                      plain_frame(b"\1" * 3000, repeat=2**17)):
+        for frame in (frame_of_runs(b"\1" * 3, 2**32 - 1), frame_of_runs(b"\1" * 3000, 5132, 2**12),
+                      frame_of_runs(b"\1" * 3000, repeat=2**17)):
             with self.assertRaises(NotDecodable):
                 ChangeList(frame, 1024, 4)
         self.assertLess(tracemalloc.get_traced_memory()[1], 2**21)
@@ -132,11 +132,7 @@ class Deltas(InAFolder):
 
     def test_no_chunk_of_a_base_is_decoded_twice(self):
         """Else a chain whose levels are cut by rows and by columns in turns costs a power of its depth."""
-        rows = [Region((row, 0), (1, 500), 0, 500) for row in range(4)]
-        columns = [Region((0, at), (4, 50), 0, 200) for at in range(0, 500, 50)]
-        path = self.save()
-        for depth in range(6):
-            path = self.save_delta(path, regions=(rows, columns)[depth % 2])
+        (_, path) = writer_cases.write_deep_chain(self.folder, 6)[-1]
         with mock.patch("sealpoint_reference.records.read_exactly", wraps=read_exactly) as read:
             self.assertEqual(self.rules(path), [])
         self.assertLess(read.call_count, 120)

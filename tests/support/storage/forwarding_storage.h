@@ -28,6 +28,9 @@ class ForwardingReader : public ReadableFile {
   void WillRead(std::uint64_t offset, std::uint64_t size) const override {
     inner_->WillRead(offset, size);
   }
+  bool IsCached(std::uint64_t offset, std::uint64_t size) const override {
+    return inner_->IsCached(offset, size);
+  }
   bool is_direct() const override { return inner_->is_direct(); }
   std::optional<int> descriptor() const override { return inner_->descriptor(); }
 

@@ -64,7 +64,10 @@ TEST(ReadingOrder, EachRankReadsItsOwnPartOfAWindowFirstAndThenWhatOthersHaveRea
     std::vector<transfer::PlanRange> spread = ranges;
     order.SpreadReaders(spread, rank);
     std::vector<std::uint64_t> begins;
-    for (const transfer::PlanRange& range : spread) begins.push_back(range.offset / (8 * kMiB));
+    for (const transfer::PlanRange& range : spread) {
+      begins.push_back(range.offset / (8 * kMiB));
+      EXPECT_TRUE(range.has_other_readers);
+    }
     std::vector<std::uint64_t> expected;
     for (std::uint64_t window = 0; window < 2; ++window) {
       for (std::uint64_t i = 0; i < 4; ++i) {

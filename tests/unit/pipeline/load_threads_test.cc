@@ -44,6 +44,13 @@ TEST(LoadThreads, AreTheProcessorsDividedByTheProcessesThatShareThem) {
   EXPECT_EQ(LoadThreads("threads", kThreadsAuto, 8 * processors, kMuch).value(), 1);
 }
 
+TEST(LoadThreads, AreFourAtLeastForDirectReads) {
+  EXPECT_EQ(DirectLoadThreads(1, kMuch), 4);
+  EXPECT_EQ(DirectLoadThreads(16, kMuch), 16);
+  EXPECT_EQ(DirectLoadThreads(1, 8 * kMiB), 2);
+  EXPECT_EQ(DirectLoadThreads(1, 0), 1);
+}
+
 TEST(LoadThreads, AreFewForFewBytes) {
   EXPECT_EQ(LoadThreads("threads", kThreadsAuto, 1, 0).value(), 1);
   EXPECT_EQ(LoadThreads("threads", kThreadsAuto, 1, 8 * kMiB - 1).value(), 1);
@@ -90,6 +97,7 @@ TEST_F(ProcessesByEnvironmentTest, IsWhatTheLauncherSays) {
        {"SLURM_STEP_TASKS_PER_NODE", "LOCAL_WORLD_SIZE", "MPI_LOCALNRANKS"}) {
     setenv(name, (std::to_string(ranks) + "(x2)").c_str(), 1);
     EXPECT_EQ(ProcessesByEnvironment(), ranks) << name;
+    EXPECT_EQ(ProcessesOfHost(), ranks) << name;
     unsetenv(name);
   }
   setenv("LOCAL_WORLD_SIZE", "x", 1);

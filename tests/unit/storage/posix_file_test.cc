@@ -107,6 +107,31 @@ TEST(WillReadTest, WhatIsNotInTheFileIsIgnored) {
   EXPECT_TRUE(file->ReadAt(0, bytes).ok());
 }
 
+TEST(IsCachedTest, SaysWhetherMostOfARangeIsInThePageCache) {
+  const TempDir temp;
+  const auto directory = PosixStorage()->OpenDirectory(temp.path()).value();
+  constexpr std::uint64_t kSize = 16 * kMiB;
+  WriteFile(*directory, "a", std::string(kSize, 'x'));
+  const auto file = std::move(directory->OpenForRead("a", IoMode::kBuffered)).value();
+  EXPECT_TRUE(file->IsCached(0, kSize));
+  ASSERT_EQ(::fsync(*file->descriptor()), 0);
+  ASSERT_EQ(::posix_fadvise(*file->descriptor(), 0, 0, POSIX_FADV_DONTNEED), 0);
+  const Residency resident(*file);
+  if (resident.CountIn(0, kSize) > 0) GTEST_SKIP() << "files stay in memory here";
+  EXPECT_FALSE(file->IsCached(0, kSize));
+  EXPECT_FALSE(file->IsCached(kSize / 2 + 1, 1));
+  EXPECT_EQ(resident.CountIn(0, kSize), 0u);  // nothing was fetched
+  ASSERT_EQ(::posix_fadvise(*file->descriptor(), 0, 0, POSIX_FADV_RANDOM), 0);
+  Bytes bytes(kSize / 2);
+  ASSERT_TRUE(file->ReadAt(kSize / 2, bytes).ok());
+  EXPECT_TRUE(file->IsCached(kSize / 2 + 1, kSize / 2 - 1));
+  EXPECT_TRUE(file->IsCached(0, kSize));
+  EXPECT_FALSE(file->IsCached(0, kSize - kSize / 4));
+  for (const std::uint64_t offset : {kSize, ~std::uint64_t{0}}) {
+    EXPECT_TRUE(file->IsCached(offset, 1));  // not in the file
+  }
+}
+
 TEST(DescriptorTest, ReadsTheFileAndIsThatOfAFileOfTheSystemOnly) {
   const TempDir temp;
   const auto directory = PosixStorage()->OpenDirectory(temp.path()).value();

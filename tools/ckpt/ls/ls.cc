@@ -23,6 +23,7 @@ ForeignOptions ForeignOptionsOf(const Options& options) {
   return {.drop_unknown = true,
           .per_rank = options.per_rank,
           .allow_part = true,
+          .base = options.base,
           .metadata_memory_bytes = options.metadata_memory_bytes};
 }
 

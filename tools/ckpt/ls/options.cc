@@ -101,6 +101,10 @@ class Adder {
         ->type_name("PATTERN")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    app_.add_option("--base", options_.base,
+                    "For a version of weights that is a delta: the complete\n"
+                    "checkpoint that its deltas start from")
+        ->type_name("CHECKPOINT");
     app_.add_option_function<std::uint64_t>(
             "--metadata-memory",
             [&options = options_](std::uint64_t bytes) { options.metadata_memory_bytes = bytes; },

@@ -28,6 +28,7 @@ struct Options {
   PlanOptions plan;
   // For checkpoints of other formats, as ForeignOptions has them.
   std::vector<std::string> per_rank;
+  std::string base;
   std::optional<std::uint64_t> metadata_memory_bytes;
   bool json = false;
 };

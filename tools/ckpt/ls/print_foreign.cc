@@ -14,6 +14,7 @@ std::string_view NameOf(const std::string& format) {
   if (format == "torch") return "file of torch.save";
   if (format == "hf_torch") return "directory of files of torch.save (Hugging Face)";
   if (format == "dcp") return "directory of torch.distributed.checkpoint";
+  if (format == "delta") return "delta of a version of weights (slime, miles, SGLang)";
   return "directory of Megatron-core (torch_dist)";
 }
 
@@ -56,9 +57,10 @@ void PrintForeign(const ForeignCheckpoint& state, const std::vector<ForeignValue
         Grouped(total));
   for (const auto& [name, tensor] : state.tensors) {
     const std::size_t count = PartCount(tensor);
-    const std::string parts = count > 1 ? fmt::format("  ({} parts)", count) : "";
+    std::string more = count > 1 ? fmt::format("  ({} parts)", count) : "";
+    if (!tensor.deltas.empty()) more += fmt::format("  (deltas: {})", tensor.deltas.size());
     PrintLine(Grouped(SizeOf(tensor)), DTypeName(tensor.dtype), ShapeText(tensor.shape),
-              Printable(name) + parts);
+              Printable(name) + more);
   }
   for (const ForeignValue& value : values) {
     PrintLine("", "value", "", Printable(value.name) + " = " + Printable(value.brief));
