@@ -60,11 +60,13 @@ def case_two_publishers(job):
     state = {"w": distribute_tensor(torch.arange(12.0), init_device_mesh("cpu", (job.size,)), [Shard(0)])}
     first, second = (Publisher(job.path("p")) for _ in range(2))
     first.publish(state, 1)
+    state["w"].to_local().add_(1)
     assert second.publish(state, 2).base is None, "one that begins publishes a full version"
     error = job.raises(sealpoint.AlreadyExistsError, lambda: first.publish(state, 2))
     assert "another job saved step 2" in str(error)
     dist.barrier()
     assert [entry.step for entry in sealpoint.Series(job.path("p")).list()] == [2, 1]
+    state["w"].to_local().add_(1)
     assert second.publish(state, 3).base == 2
 
 
@@ -92,6 +94,8 @@ def case_other_tensors_make_a_full_version(job):
     publisher = Publisher(job.path("p"), full_every=10)
     with follower_on_first(job, job.path("p")) as follower:
         for version, state in enumerate([*states, states[-1]]):
+            with torch.no_grad():
+                state["w"].to_local().add_(1)
             found = publisher.publish(state, version)
             assert found.base == (version - 1 if version in (1, 5) else None), version
             check(job, follower, state, version)
@@ -108,10 +112,26 @@ def case_a_failed_version_does_not_exist(job):
     assert "r" in str(error)
     dist.barrier()
     assert [e.step for e in sealpoint.Series(job.path("p")).list() if e.verdict == "committed"] == [1]
-    assert publisher.publish(good, 3).base is None and publisher.publish(good, 4).base == 3
+    assert publisher.publish(good, 3).base is None
+    good["w"].to_local().add_(1)
+    assert publisher.publish(good, 4).base == 3
     job.raises(sealpoint.InvalidArgumentError, lambda: publisher.publish(good, -1))
     count = 66 if job.rank == 1 else 10
     job.raises(sealpoint.InvalidArgumentError, lambda: Publisher(job.path("p"), full_every=count).publish(good, 9))
+
+
+def case_nothing_changes(job):
+    """Neither on one rank, nor at all."""
+    state = {f"own{job.rank}": torch.ones(5), "shared": torch.ones(3)}
+    publisher = Publisher(job.path("p"))
+    for version in range(4):
+        state[f"own{job.rank}"].add_(float(job.rank == 0 and version < 3))
+        publisher.publish(state, version)
+    dist.barrier()
+    if job.rank == 0:
+        with Follower(job.path("p"), host_folder=job.path("host")) as follower:
+            assert follower.update().version == 3 and follower.verify() == 1 + job.size
+            assert follower.tensors()["own0"].tolist() == [4.0] * 5 and follower.tensors()["own1"].tolist() == [1.0] * 5
 
 
 def case_the_base_is_gone(job):
@@ -145,7 +165,7 @@ def case_buffers_of_the_first_rank(job):
 def case_old_versions_are_deleted(job):
     state = {"w": torch.ones(4, 4)}
     for version in range(8):
-        publish(state, job.path("p"), version, full_every=3, keep=2)
+        publish({"w": state["w"].add_(1)}, job.path("p"), version, full_every=3, keep=2)
     dist.barrier()
     left = [entry.step for entry in sealpoint.Series(job.path("p")).list()]
     assert left[:2] == [7, 6] and 2 not in left, "version 2 is nobody's base"

@@ -159,10 +159,10 @@ class Publisher:
         try:
             try:
                 return self._publish(state_dict, options, began)
-            except IncompleteError:
+            except (IncompleteError, InvalidArgumentError):
                 if self._last is None:
                     raise
-                self._last = None  # the base is gone
+                self._last = None  # the base is gone, or none for this state
                 return self._publish(state_dict, options, began)
         except Error as error:
             self._last = None
