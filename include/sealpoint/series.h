@@ -41,9 +41,10 @@ struct KeepBest {
 };
 
 // Rules that select the committed checkpoints of a series to keep (spec/series.md §7). A checkpoint
-// is kept if at least one rule keeps it or if it has a KEEP file. Counts such as `keep_last`
-// include only intact checkpoints (marker, index and all blob lengths are correct); a checkpoint
-// and its copies count as one. A value type.
+// is kept if at least one rule keeps it, if it has a KEEP file (SeriesEntry::is_kept), or if it is
+// the base of a delta that is kept, directly or along a chain. Counts such as `keep_last` include
+// only intact checkpoints (marker, index and all blob lengths are correct); a checkpoint and its
+// copies count as one. A value type.
 struct RetentionPolicy {
   // Keep this many of the newest intact checkpoints, and also all damaged checkpoints that are
   // newer than the oldest of these intact checkpoints. The minimum is 2, because the newest
@@ -66,9 +67,10 @@ struct RetentionPolicy {
   // Maximum total size of the kept checkpoints in bytes; 0: no limit. A file that several
   // checkpoints share by hard links counts once. If the checkpoints that the rules above select are
   // larger than this in total, only the newest of them that fit are kept. If `keep_last` is the
-  // only rule, the newest intact checkpoints that fit into this size are kept. The newest
-  // `keep_last` checkpoints and checkpoints with a KEEP file are always kept, regardless of their
-  // size. Uncommitted attempts do not count toward this size.
+  // only rule, the newest intact checkpoints that fit into this size are kept. A delta needs space
+  // for itself and for all its bases that are not kept anyway. The newest `keep_last` checkpoints,
+  // checkpoints with a KEEP file and the bases of these are always kept, regardless of their size.
+  // Uncommitted attempts do not count toward this size.
   std::uint64_t max_bytes = 0;
   friend bool operator==(const RetentionPolicy&, const RetentionPolicy&) = default;
 };
@@ -86,8 +88,10 @@ struct SeriesEntry {
   Verdict verdict = Verdict::kUncommitted;
   Status problem{};  // reason why the checkpoint is not committed
   bool is_void = false;
-  bool is_kept = false;  // has a KEEP file
-  bool is_link = false;  // a symbolic link to a directory; it is read but never removed
+  bool is_kept = false;   // has a KEEP file, except one that a saver made for deltas (is_base)
+  bool is_base = false;   // has a KEEP file that a saver made for deltas of this series
+  bool is_delta = false;  // is stored as changes to another checkpoint (SaveOptions::base)
+  bool is_link = false;   // a symbolic link to a directory; it is read but never removed
   // Attempt, parent and sequence are set if the checkpoint is committed, or if it is unsupported
   // because it was written in a different format version.
   AttemptId attempt{};
@@ -212,21 +216,24 @@ class SEALPOINT_EXPORT Series {
   // is deleted. The call then deletes in a safe order: marker, sync, other files, sync, directory,
   // sync of the parent. Only Sealpoint files are removed; a directory with foreign files remains.
   // Damaged checkpoints are deleted in the same way. Errors: InvalidArgument (the checkpoint is the
-  // newest, has a KEEP file, was never committed, or is a symbolic link; or no newer checkpoint is
-  // intact), NotFound, Io (also if the marker or KEEP file of the checkpoint cannot be examined, or
-  // if no newer checkpoint is intact and one of the newer checkpoints cannot be read).
+  // newest, has a KEEP file, was never committed, or is a symbolic link; no newer checkpoint is
+  // intact; R-DLT-11: the checkpoint is the base of a committed delta of the series), NotFound, Io
+  // (also if the marker or KEEP file of the checkpoint or the index of a delta cannot be examined,
+  // or if no newer checkpoint is intact and one of the newer checkpoints cannot be read).
   Status Delete(const std::string& name) const;
-  // Deletes the committed checkpoints that the policy does not keep, oldest first. Before the first
-  // deletion, the call checks that a checkpoint newer than all of them is intact, and syncs that
-  // checkpoint. Files are deleted in the same order as by Delete. Uncommitted attempts and
-  // directories with a damaged marker are kept. If the series has a fork, the call deletes
-  // checkpoints only on the branch of the newest checkpoint; all other branches are kept
-  // (R-SER-15). May run concurrently with savers, readers and other calls to Prune for the series;
-  // files that another process removes meanwhile are ignored. Stops at the first error and reports
-  // the deletions made before it. Errors: InvalidArgument (the policy; R-SER-14: a metric that no
-  // checkpoint has; R-FPR-04: no checked checkpoint, if any would be deleted), the errors of List
-  // and Delete, and the error of any checkpoint that the storage failed to read. If a checkpoint
-  // cannot be read, nothing is deleted, because this checkpoint may be the newest or a better one.
+  // Deletes the committed checkpoints that the policy does not keep, oldest first; deltas are
+  // deleted before their bases. Before the first deletion, the call checks that a checkpoint newer
+  // than all of them is intact, and syncs that checkpoint. Files are deleted in the same order as
+  // by Delete. Uncommitted attempts and directories with a damaged marker are kept. While a kept
+  // delta has a damaged index, or any marker is damaged, every checkpoint with SeriesEntry::is_base
+  // is kept. If the series has a fork, the call deletes checkpoints only on the branch of the
+  // newest checkpoint; all other branches are kept (R-SER-15). May run concurrently with savers,
+  // readers and other calls to Prune for the series; files that another process removes meanwhile
+  // are ignored. Stops at the first error and reports the deletions made before it. Errors:
+  // InvalidArgument (the policy; R-SER-14: a metric that no checkpoint has; R-FPR-04: no checked
+  // checkpoint, if any would be deleted), the errors of List and Delete, and the error of any
+  // checkpoint that the storage failed to read. If a checkpoint cannot be read, nothing is deleted,
+  // because this checkpoint may be the newest or a better one.
   PruneReport Prune(const RetentionPolicy& policy, const PruneOptions& options = {}) const;
 
   // Removes the files of an uncommitted attempt. The call first publishes a void marker, so that a
@@ -251,9 +258,10 @@ class SEALPOINT_EXPORT Series {
 };
 
 // Creates or removes the file KEEP in a checkpoint directory (spec/series.md section 6). A
-// directory with this file is neither deleted nor cleaned up. Returns true if the call created or
-// removed the file, and false if no change was necessary. In both cases the state is durable.
-// Errors: NotFound, Io, NoSpace.
+// directory with this file is neither deleted nor cleaned up. A KEEP file that a saver made for
+// deltas (SeriesEntry::is_base) is replaced, and never removed. Returns true if the call created,
+// replaced or removed the file, and false if no change was necessary. In both cases the state is
+// durable. Errors: NotFound, Io, NoSpace.
 SEALPOINT_EXPORT Result<bool> SetKept(Storage& storage, const std::string& directory, bool is_kept);
 
 // Additional files for RemoveCheckpoint to remove, by their names within the directory.
@@ -269,9 +277,10 @@ struct RemovalOptions {
 // the checkpoint (R-SER-06), so that no reader accepts files that remain after a crash. Removes all
 // files with names of the format, and the files listed in the options. Other files and the
 // directory remain, unless `options.everything` is set. Unlike Series::Delete, this function checks
-// neither KEEP files nor newer checkpoints. If the directory has no checkpoint, the function makes
-// this state durable and succeeds. Call this function in one process only. Errors: InvalidArgument
-// (`path` is a symbolic link and `options.everything` is not set), Io.
+// neither KEEP files, nor newer checkpoints, nor deltas for which the checkpoint is the base. If
+// the directory has no checkpoint, the function makes this state durable and succeeds. Call this
+// function in one process only. Errors: InvalidArgument (`path` is a symbolic link and
+// `options.everything` is not set), Io.
 SEALPOINT_EXPORT Status RemoveCheckpoint(Storage& storage, const std::string& path,
                                          const RemovalOptions& options = {});
 

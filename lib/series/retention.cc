@@ -25,12 +25,15 @@ Status BadPolicy(std::string message) {
 // The decisions about the committed checkpoints of a listing, newest first.
 class Retention {
  public:
-  Retention(const RetentionPolicy& policy, const std::vector<CheckpointSummary>& summaries,
-            std::set<AttemptId> branches, std::vector<PruneDecision>& decisions)
-      : policy_(policy),
+  Retention(const SeriesListing& listing, const RetentionPolicy& policy,
+            const std::vector<CheckpointSummary>& summaries, const std::vector<SeriesDelta>& deltas,
+            std::vector<PruneDecision>& decisions)
+      : listing_(listing),
+        policy_(policy),
         summaries_(summaries),
+        deltas_(deltas),
         decisions_(decisions),
-        branches_(std::move(branches)) {
+        branches_(listing.branches()) {
     while (count_ < decisions.size() && IsCommitted(decisions[count_].entry)) ++count_;
   }
 
@@ -45,6 +48,7 @@ class Retention {
     KeepPinned();
     KeepCopies();
     if (policy_.max_bytes > 0) KeepWhatFits();
+    KeepBases();
     for (std::size_t i = 0; i < count_; ++i) ExplainDeletion(i);
   }
 
@@ -178,6 +182,51 @@ class Retention {
     }
   }
 
+  // Calls `visit` with each committed checkpoint that entry `i` needs, or may need, and with the
+  // reason.
+  template <typename Visit>
+  void ForEachBase(std::size_t i, const Visit& visit) const {
+    const auto delta = std::ranges::find(deltas_, i, &SeriesDelta::entry);
+    for (std::size_t base = 0; base < count_; ++base) {
+      const SeriesEntry& entry = decisions_[base].entry;
+      std::string why = delta != deltas_.end() ? WhyNeeded(listing_.entries, *delta, entry)
+                                               : WhyMayBeNeeded(decisions_[i].entry, entry);
+      if (!why.empty()) visit(base, std::move(why));
+    }
+  }
+
+  // R-DLT-12. One reason for each base, by the newest of those that need it.
+  void KeepBases() {
+    std::vector<std::size_t> kept;
+    for (std::size_t i = 0; i < decisions_.size(); ++i) {
+      if (decisions_[i].keep) kept.push_back(i);
+    }
+    std::set<std::size_t> bases;
+    for (std::size_t next = 0; next < kept.size(); ++next) {
+      ForEachBase(kept[next], [&](std::size_t base, std::string why) {
+        if (!decisions_[base].keep) kept.push_back(base);
+        if (bases.insert(base).second) Keep(base, std::move(why));
+      });
+    }
+  }
+
+  // Adds the files of a checkpoint, and of the bases that it needs, unless they are counted.
+  // Returns by how many bytes they grow.
+  std::uint64_t Count(std::size_t first, DistinctBytes& bytes, std::set<std::size_t>& counted,
+                      std::vector<std::size_t>& added) const {
+    std::uint64_t grown = 0;
+    std::vector<std::size_t> next = {first};
+    while (!next.empty()) {
+      const std::size_t i = next.back();
+      next.pop_back();
+      if (!counted.insert(i).second) continue;
+      added.push_back(i);
+      grown += bytes.Add(summaries_[i].files);
+      ForEachBase(i, [&](std::size_t base, const std::string&) { next.push_back(base); });
+    }
+    return grown;
+  }
+
   bool IsFixed(std::size_t i) const {
     const auto is_pinned = [&](const PruneDecision& other) {
       return IsCommitted(other.entry) && other.entry.attempt == attempt(i) &&
@@ -194,17 +243,20 @@ class Retention {
                               !policy_.keep_best && policy_.keep_checked == 0 &&
                               policy_.keep_within.count() == 0;
     DistinctBytes bytes;
+    std::set<std::size_t> counted;
+    std::vector<std::size_t> added;
     std::uint64_t total = 0;
     for (std::size_t i = 0; i < count_; ++i) {
-      if (IsFixed(i)) total += bytes.Add(summaries_[i].files);
+      if (IsFixed(i)) total += Count(i, bytes, counted, added);
     }
     for (std::size_t end = 0, begin = 0; begin < count_; begin = end) {
       while (end < count_ && attempt(end) == attempt(begin)) ++end;
       std::uint64_t grown = 0;
       bool is_wanted = decisions_[begin].keep;
       for (std::size_t i = begin; i < end; ++i) is_wanted |= is_only_rule && is_whole(i);
-      if (!is_wanted || IsFixed(begin)) continue;
-      for (std::size_t i = begin; i < end; ++i) grown += bytes.Add(summaries_[i].files);
+      if (!is_wanted || counted.contains(begin)) continue;
+      added.clear();
+      for (std::size_t i = begin; i < end; ++i) grown += Count(i, bytes, counted, added);
       const bool fits = policy_.max_bytes >= grown && total <= policy_.max_bytes - grown;
       for (std::size_t i = begin; i < end; ++i) {
         decisions_[i].keep = fits;
@@ -212,11 +264,14 @@ class Retention {
           if (is_only_rule) Keep(i, StrCat("among the newest of ", policy_.max_bytes, " bytes"));
           continue;
         }
-        static_cast<void>(bytes.Remove(summaries_[i].files));
         decisions_[i].reasons.push_back(StrCat("does not fit in ", policy_.max_bytes,
                                                " bytes: it would add ", grown, " to ", total));
       }
       if (fits) total += grown;
+      for (const std::size_t i : fits ? std::vector<std::size_t>() : added) {
+        static_cast<void>(bytes.Remove(summaries_[i].files));
+        counted.erase(i);
+      }
     }
   }
 
@@ -227,8 +282,10 @@ class Retention {
     decisions_[i].reasons.push_back(StrCat("no rule keeps it", damage));
   }
 
+  const SeriesListing& listing_;
   const RetentionPolicy& policy_;
   const std::vector<CheckpointSummary>& summaries_;
+  const std::vector<SeriesDelta>& deltas_;
   std::vector<PruneDecision>& decisions_;
   std::size_t count_ = 0;               // of committed ones
   const std::set<AttemptId> branches_;  // R-SER-15
@@ -298,7 +355,8 @@ Status CheckSomeIsRanked(const RetentionPolicy& policy,
 
 std::vector<PruneDecision> DecideRetention(const SeriesListing& listing,
                                            const RetentionPolicy& policy,
-                                           const std::vector<CheckpointSummary>& summaries) {
+                                           const std::vector<CheckpointSummary>& summaries,
+                                           const std::vector<SeriesDelta>& deltas) {
   std::vector<PruneDecision> decisions;
   decisions.reserve(listing.entries.size());
   for (const SeriesEntry& entry : listing.entries) {
@@ -310,8 +368,34 @@ std::vector<PruneDecision> DecideRetention(const SeriesListing& listing,
             ? "never committed"
             : StrCat("the sequence in its marker is unknown: ", entry.problem.message()));
   }
-  Retention(policy, summaries, listing.branches(), decisions).Decide();
+  Retention(listing, policy, summaries, deltas, decisions).Decide();
   return decisions;
+}
+
+std::vector<std::size_t> DeletionOrder(const SeriesListing& listing,
+                                       const std::vector<PruneDecision>& decisions,
+                                       const std::vector<SeriesDelta>& deltas) {
+  std::vector<std::size_t> order;
+  std::set<std::size_t> seen;
+  const auto take = [&](std::size_t i) {
+    if (!decisions[i].keep && seen.insert(i).second) order.push_back(i);
+  };
+  const auto take_with_deltas = [&](std::size_t root) {
+    const std::size_t begin = order.size();
+    take(root);
+    for (std::size_t next = begin; next < order.size(); ++next) {
+      for (const SeriesDelta& delta : deltas) {
+        const SeriesEntry& base = listing.entries[order[next]];
+        if (!WhyNeeded(listing.entries, delta, base).empty()) take(delta.entry);
+      }
+    }
+    std::reverse(order.begin() + static_cast<std::ptrdiff_t>(begin), order.end());
+  };
+  for (const SeriesDelta& delta : deltas) {
+    if (delta.base.is_zero()) take_with_deltas(delta.entry);
+  }
+  for (std::size_t i = decisions.size(); i-- > 0;) take_with_deltas(i);
+  return order;
 }
 
 }  // namespace sealpoint::internal::series

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/series/deltas.h"
 #include "sealpoint/series.h"
 #include "sealpoint/storage.h"
 
@@ -40,10 +41,18 @@ Status CheckSomeIsRanked(const RetentionPolicy& policy,
                          const std::vector<PruneDecision>& decisions);
 
 // One decision per entry. `summaries` belong to the first entries of the listing, which are the
-// committed ones, newest first; all of these, or enough for the policy.
+// committed ones, newest first; all of these, or enough for the policy. `deltas` are all deltas of
+// the listing.
 std::vector<PruneDecision> DecideRetention(const SeriesListing& listing,
                                            const RetentionPolicy& policy,
-                                           const std::vector<CheckpointSummary>& summaries);
+                                           const std::vector<CheckpointSummary>& summaries,
+                                           const std::vector<SeriesDelta>& deltas = {});
+
+// R-DLT-12: the numbers of the decisions to delete, oldest first, but each behind the deltas that
+// need it. Deltas with an unknown base come first.
+std::vector<std::size_t> DeletionOrder(const SeriesListing& listing,
+                                       const std::vector<PruneDecision>& decisions,
+                                       const std::vector<SeriesDelta>& deltas);
 
 }  // namespace sealpoint::internal::series
 

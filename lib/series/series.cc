@@ -32,6 +32,7 @@ Status AddDetails(const Directory& directory, const std::string& series, SeriesE
   if (!is_same) return Status(Code::kNotFound, "the checkpoint was deleted meanwhile");
   entry.size_bytes = look.entry.size_bytes;
   entry.is_kept = look.entry.is_kept;
+  entry.is_base = look.entry.is_base;
   return {};
 }
 

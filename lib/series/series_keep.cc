@@ -3,13 +3,23 @@
 
 #include "lib/base/macros.h"
 #include "lib/format/constants.h"
+#include "lib/series/series_scan.h"
 #include "sealpoint/series.h"
 
 namespace sealpoint {
 namespace {
 
-// True if there was none.
+bool HasKeepOfDeltas(const Directory& directory) {
+  const Result<bool> found = internal::series::IsKeepOfDeltas(directory);
+  return found.ok() && *found;
+}
+
+// True if there was none of a person.
 Result<bool> MakeKeep(Directory& directory) {
+  if (HasKeepOfDeltas(directory)) {
+    SEALPOINT_RETURN_IF_ERROR(directory.Replace(internal::format::kKeepName, {}));
+    return true;
+  }
   auto file = directory.CreateExclusive(internal::format::kKeepName, {});
   if (file.error().code() == Code::kAlreadyExists) return false;
   SEALPOINT_RETURN_IF_ERROR(file.status());
@@ -19,6 +29,7 @@ Result<bool> MakeKeep(Directory& directory) {
 }
 
 Result<bool> RemoveKeep(Directory& directory) {
+  if (HasKeepOfDeltas(directory)) return false;
   const Status removed = directory.Remove(internal::format::kKeepName);
   if (removed.code() == Code::kNotFound) return false;
   SEALPOINT_RETURN_IF_ERROR(removed);

@@ -16,12 +16,9 @@ namespace sealpoint {
 namespace {
 
 using internal::series::CheckpointSummary;
-
-// What is missing was removed by another process, which is not an error.
-bool IsGone(const Status& error) {
-  return error.code() == Code::kNotFound || error.code() == Code::kUncommitted ||
-         error.code() == Code::kNotACheckpoint;
-}
+using internal::series::DeltaIndexes;
+using internal::series::IsGone;
+using internal::series::SeriesDelta;
 
 std::optional<double> FindMetric(const internal::metadata::Metadata& index,
                                  const RetentionPolicy& policy) {
@@ -79,8 +76,13 @@ Result<std::vector<CheckpointSummary>> SummarizeNewest(const Storage& storage,
   return summaries;
 }
 
-Result<std::vector<PruneDecision>> Decide(const Series& series, const Storage& storage,
-                                          const RetentionPolicy& policy, const Limits& limits) {
+struct Decided {
+  std::vector<PruneDecision> decisions;
+  std::vector<std::size_t> order;  // of the deletions
+};
+
+Result<Decided> Decide(const Series& series, const Storage& storage, const RetentionPolicy& policy,
+                       const Limits& limits, DeltaIndexes& indexes) {
   SEALPOINT_RETURN_IF_ERROR(internal::series::CheckPolicy(policy));
   SEALPOINT_ASSIGN_OR_RETURN(const SeriesListing listing, series.List());
   for (const SeriesEntry& entry : listing.entries) {
@@ -88,11 +90,13 @@ Result<std::vector<PruneDecision>> Decide(const Series& series, const Storage& s
   }
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<CheckpointSummary> summaries,
                              SummarizeNewest(storage, listing, policy, limits));
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<SeriesDelta> deltas, indexes.Find(listing.entries));
   std::vector<PruneDecision> decisions =
-      internal::series::DecideRetention(listing, policy, summaries);
+      internal::series::DecideRetention(listing, policy, summaries, deltas);
   SEALPOINT_RETURN_IF_ERROR(
       internal::series::CheckSomeIsRanked(policy, summaries, decisions).AtPath(series.path()));
-  return decisions;
+  std::vector<std::size_t> order = internal::series::DeletionOrder(listing, decisions, deltas);
+  return Decided{.decisions = std::move(decisions), .order = std::move(order)};
 }
 
 // R-SER-11, once for all that is deleted: all of it is older than the newest whole one.
@@ -129,15 +133,16 @@ class FreedBytes {
   std::vector<std::vector<EntryInfo>> files_;
 };
 
-// Oldest first. Stops at the first error.
+// Stops at the first error.
 Status DeleteDecided(const Storage& storage, const std::string& path, const Limits& limits,
-                     FreedBytes freed, PruneReport& report) {
+                     const std::vector<std::size_t>& order, DeltaIndexes& indexes, FreedBytes freed,
+                     PruneReport& report) {
   SEALPOINT_ASSIGN_OR_RETURN(const auto series, storage.OpenDirectory(path));
   SEALPOINT_RETURN_IF_ERROR(SyncANewerOne(storage, report.decisions, limits));
-  for (std::size_t i = report.decisions.size(); i-- > 0;) {
+  for (const std::size_t i : order) {
     PruneDecision* const decision = &report.decisions[i];
-    if (decision->keep) continue;
-    const Status deleted = internal::series::DeleteCommitted(*series, decision->entry);
+    const Status deleted =
+        internal::series::DeleteCommitted(storage, *series, decision->entry, indexes);
     if (IsGone(deleted)) {
       decision->reasons.emplace_back("another process removed it meanwhile");
       continue;
@@ -153,20 +158,19 @@ Status DeleteDecided(const Storage& storage, const std::string& path, const Limi
 
 PruneReport Series::Prune(const RetentionPolicy& policy, const PruneOptions& options) const {
   PruneReport report;
-  auto decided = Decide(*this, *storage_, policy, options.limits);
+  DeltaIndexes indexes(*storage_, options.limits);
+  auto decided = Decide(*this, *storage_, policy, options.limits, indexes);
   report.status = decided.status();
   if (!decided.ok()) return report;
-  report.decisions = std::move(decided).value();
-  const auto goes = [](const PruneDecision& decision) { return !decision.keep; };
-  if (std::ranges::none_of(report.decisions, goes)) return report;
+  report.decisions = std::move(decided->decisions);
+  if (decided->order.empty()) return report;
   FreedBytes freed(*storage_, report.decisions);
   if (!options.dry_run) {
-    report.status = DeleteDecided(*storage_, path_, options.limits, std::move(freed), report);
+    report.status = DeleteDecided(*storage_, path_, options.limits, decided->order, indexes,
+                                  std::move(freed), report);
     return report;
   }
-  for (std::size_t i = 0; i < report.decisions.size(); ++i) {
-    if (!report.decisions[i].keep) report.bytes_freed += freed.OfDeleting(i);
-  }
+  for (const std::size_t i : decided->order) report.bytes_freed += freed.OfDeleting(i);
   return report;
 }
 

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "lib/series/deltas.h"
 #include "sealpoint/series.h"
 #include "sealpoint/storage.h"
 
@@ -22,10 +23,13 @@ Status MakeSureOfANewerOne(const Storage& storage, std::vector<SeriesEntry>::con
                            std::vector<SeriesEntry>::const_iterator end, const AttemptId& deleted,
                            const Limits& limits = {});
 
-// Removes the checkpoint described by `entry`, in the order of R-SER-06. Precondition:
-// MakeSureOfANewerOne. Errors: InvalidArgument (a symbolic link; it has a KEEP file; its marker has
-// changed, R-SER-21), NotFound (its marker no longer exists), Io.
-Status DeleteCommitted(Directory& series, const SeriesEntry& entry);
+// Removes the checkpoint described by `entry`, in the order of R-SER-06. If it has a `KEEP` of
+// deltas, the series is listed again once that is gone. Precondition: MakeSureOfANewerOne, and
+// CheckIsNotNeeded for an earlier listing. Errors: InvalidArgument (a symbolic link; it has a KEEP
+// file; its marker has changed, R-SER-21; a delta needs it, R-DLT-11), NotFound (its marker no
+// longer exists), Io.
+Status DeleteCommitted(const Storage& storage, Directory& series, const SeriesEntry& entry,
+                       DeltaIndexes& deltas);
 
 // Removes the checkpoint in `directory`, a subdirectory `name` of `parent`, in the order of
 // R-SER-06; the directory, too, unless it has other files. Errors: those of the storage.

@@ -47,6 +47,38 @@ Status RemoveMarker(Directory& directory) {
   return RemoveDurably(directory, std::string(internal::format::kMarkerName));
 }
 
+// Makes the KEEP of deltas again, durably, after `problem`. That of a person stays.
+Status Repin(Directory& directory, Status problem) {
+  const Status made = internal::storage::WriteFileDurably(directory, internal::format::kKeepName,
+                                                          AsBytes(internal::format::kKeepOfDeltas));
+  const bool is_there = made.ok() || made.code() == Code::kAlreadyExists;
+  const Status status = is_there ? directory.Sync() : made;
+  if (status.ok()) return problem;
+  return std::move(problem).Prefixed(
+      internal::StrCat("KEEP was removed and could not be made again (", status.message(), ")"));
+}
+
+// spec/delta.md section 4. `entry` has a KEEP of deltas.
+Status Unpin(const Storage& storage, const std::string& series, Directory& directory,
+             const SeriesEntry& entry, internal::series::DeltaIndexes& deltas) {
+  const auto check = [&]() -> Status {
+    SEALPOINT_ASSIGN_OR_RETURN(
+        const SeriesListing listing,
+        internal::series::ScanSeries(storage, series, internal::series::SeriesDetail::kMarkers));
+    SEALPOINT_ASSIGN_OR_RETURN(const auto found, deltas.Find(listing.entries));
+    return internal::series::CheckIsNotNeeded(listing.entries, found, entry);
+  };
+  const Status removed = RemoveDurably(directory, std::string(internal::format::kKeepName));
+  const Status status = removed.ok() ? check() : removed;
+  if (!status.ok()) return Repin(directory, status);
+  const auto keep = directory.Stat(internal::format::kKeepName);
+  if (keep.error().code() == Code::kNotFound) return {};
+  if (!keep.ok()) return keep.error();
+  return InvalidArgument("not deleted: another process made a KEEP file meanwhile")
+      .AtRule("R-DLT-11")
+      .AtPath(entry.path);
+}
+
 Status RemoveMarkerFirst(Directory& directory, const RemovalOptions& options) {
   for (const std::string& name : options.first) {
     SEALPOINT_RETURN_IF_ERROR(RemoveDurably(directory, name));
@@ -189,9 +221,14 @@ Status MakeSureOfANewerOne(const Storage& storage, std::vector<SeriesEntry>::con
   return problem;
 }
 
-Status DeleteCommitted(Directory& series, const SeriesEntry& entry) {
+Status DeleteCommitted(const Storage& storage, Directory& series, const SeriesEntry& entry,
+                       DeltaIndexes& deltas) {
   SEALPOINT_ASSIGN_OR_RETURN(const auto directory, OpenToRemove(series, entry.name));
-  SEALPOINT_RETURN_IF_ERROR(CheckIsStill(entry, LookInside(*directory, series.path(), entry.name)));
+  const DirectoryLook look = LookInside(*directory, series.path(), entry.name);
+  SEALPOINT_RETURN_IF_ERROR(CheckIsStill(entry, look));
+  if (look.entry.is_base) {
+    SEALPOINT_RETURN_IF_ERROR(Unpin(storage, series.path(), *directory, look.entry, deltas));
+  }
   return RemoveWithDirectory(series, entry.name, *directory);
 }
 
@@ -222,6 +259,10 @@ Status Series::Delete(const std::string& name) const {
     if (const SeriesEntry* const unread = listing.unread()) return unread->problem;
     return refuse("no newer checkpoint is committed");
   }
+  internal::series::DeltaIndexes deltas(*storage_, {});
+  SEALPOINT_ASSIGN_OR_RETURN(const auto found_deltas, deltas.Find(listing.entries));
+  SEALPOINT_RETURN_IF_ERROR(
+      internal::series::CheckIsNotNeeded(listing.entries, found_deltas, *found));
   // The marker of another version, which is listed behind all that are committed, has its sequence.
   const auto newer_end =
       std::find_if(listing.entries.begin(), found, [&](const SeriesEntry& entry) {
@@ -233,7 +274,7 @@ Status Series::Delete(const std::string& name) const {
                                 *storage_, listing.entries.begin(), newer_end, found->attempt)
                                 .AtRule("R-SER-11")
                                 .AtPath(found->path));
-  return internal::series::DeleteCommitted(*series, *found);
+  return internal::series::DeleteCommitted(*storage_, *series, *found, deltas);
 }
 
 Result<CleanUpReport> Series::RemoveUncommitted(const std::string& name) const {

@@ -79,6 +79,7 @@ void TakeMarker(Bytes bytes, SeriesEntry& entry) {
   TakeLineage(marker->marker, entry);
   entry.is_void = marker->marker.kind == format::MarkerKind::kVoid;
   entry.step = marker->marker.step;
+  entry.is_delta = (marker->marker.features.incompat & format::kDeltaFeature) != 0;
 }
 
 DirectoryLook Unreadable(SeriesEntry entry, Status error) {
@@ -91,9 +92,10 @@ struct NamesFound {
   bool has_ours = false;
   bool has_foreign = false;
   bool has_marker_file = false;
+  bool has_keep_of_that_size = false;  // of that of deltas
 };
 
-// Adds up what is ours and notes KEEP.
+// Adds up what is ours and notes KEEP, each as that of a person.
 NamesFound LookAtNames(const std::vector<EntryInfo>& entries, SeriesEntry& entry) {
   NamesFound found;
   for (const EntryInfo& info : entries) {
@@ -107,7 +109,10 @@ NamesFound LookAtNames(const std::vector<EntryInfo>& entries, SeriesEntry& entry
     const bool is_marker = kind == format::NameKind::kMarker && info.kind == EntryKind::kFile;
     found.has_marker_file = found.has_marker_file || is_marker;
     entry.size_bytes += info.size_bytes;
-    entry.is_kept = entry.is_kept || kind == format::NameKind::kKeep;
+    if (kind != format::NameKind::kKeep) continue;
+    entry.is_kept = true;
+    found.has_keep_of_that_size =
+        info.kind == EntryKind::kFile && info.size_bytes == format::kKeepOfDeltas.size();
   }
   return found;
 }
@@ -280,6 +285,15 @@ Result<std::optional<Bytes>> ReadMarkerBytes(const Directory& directory) {
   return std::optional<Bytes>(std::move(bytes));
 }
 
+Result<bool> IsKeepOfDeltas(const Directory& directory) {
+  SEALPOINT_ASSIGN_OR_RETURN(const auto file,
+                             directory.OpenForRead(format::kKeepName, IoMode::kBuffered));
+  Bytes content(format::kKeepOfDeltas.size());
+  if (file->size_bytes() != content.size()) return false;
+  SEALPOINT_RETURN_IF_ERROR(file->ReadAt(0, content));
+  return std::ranges::equal(content, AsBytes(format::kKeepOfDeltas));
+}
+
 // The marker first: a directory that is being emptied loses it first.
 DirectoryLook LookInside(const Directory& directory, const std::string& series_path,
                          const std::string& name) {
@@ -290,6 +304,12 @@ DirectoryLook LookInside(const Directory& directory, const std::string& series_p
   if (names.error().code() == Code::kNotFound) return {.kind = Kind::kChanged, .entry = entry};
   if (!names.ok()) return Unreadable(std::move(entry), names.error());
   const NamesFound found = LookAtNames(*names, entry);
+  // One that cannot be read is a person's.
+  if (found.has_keep_of_that_size) {
+    const Result<bool> is_of_deltas = IsKeepOfDeltas(directory);
+    entry.is_base = is_of_deltas.ok() && *is_of_deltas;
+    entry.is_kept = !entry.is_base && is_of_deltas.error().code() != Code::kNotFound;
+  }
   if (*marker) {
     TakeMarker(**std::move(marker), entry);
     return {.kind = Kind::kOurs, .entry = std::move(entry)};
@@ -309,6 +329,11 @@ bool IsMarkerGone(const Directory& series, const SeriesEntry& entry) {
   SeriesEntry now = entry;
   TakeMarker(std::move(bytes).value(), now);
   return now.attempt != entry.attempt || now.verdict != entry.verdict;
+}
+
+bool IsGone(const Status& error) {
+  return error.code() == Code::kNotFound || error.code() == Code::kUncommitted ||
+         error.code() == Code::kNotACheckpoint;
 }
 
 Status NeverNotFound(Status status) {

@@ -47,12 +47,18 @@ struct DirectoryLook {
 DirectoryLook LookInside(const Directory& directory, const std::string& series_path,
                          const std::string& name);
 
+// True if `KEEP` is one that a committer made for deltas. Errors: NotFound, those of the storage.
+Result<bool> IsKeepOfDeltas(const Directory& directory);
+
 // True if the entry's marker was removed or replaced; a fault found in the directory is then
 // irrelevant. False if that could not be read.
 bool IsMarkerGone(const Directory& series, const SeriesEntry& entry);
 
 // The bytes of a directory's marker; empty if there is no such file. Errors: those of the storage.
 Result<std::optional<Bytes>> ReadMarkerBytes(const Directory& directory);
+
+// True for the error of a checkpoint or file that is not there: another process removed it.
+bool IsGone(const Status& error);
 
 // NotFound becomes Io: only a series without a checkpoint is NotFound (R-SER-20).
 Status NeverNotFound(Status status);

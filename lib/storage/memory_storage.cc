@@ -218,6 +218,7 @@ class MemoryDirectory final : public Directory {
   Status RemoveSubdirectory(std::string_view name) override;
   Status PublishExclusive(std::string_view from, std::string_view to,
                           PublishMethod method) override;
+  Status Replace(std::string_view name, ByteSpan content) override;
   Status LinkFrom(std::string_view directory, std::string_view name,
                   std::uint64_t name_count_max) override;
   Status Sync() override { return {}; }
@@ -363,6 +364,18 @@ Status MemoryDirectory::PublishExclusive(std::string_view from, std::string_view
   } else {
     ++source->second->name_count;
   }
+  return {};
+}
+
+Status MemoryDirectory::Replace(std::string_view name, ByteSpan content) {
+  SEALPOINT_RETURN_IF_ERROR(CheckMemoryName(path_, name));
+  auto node = std::make_shared<MemoryNode>();
+  node->content.assign(content.begin(), content.end());
+  const std::lock_guard lock(tree_->mutex);
+  if (folder_->is_removed) return ErrorAt("replace", ENOENT, name);
+  const auto found = folder_->files.find(name);
+  if (found == folder_->files.end() && folder_->Has(name)) return ErrorAt("replace", EISDIR, name);
+  folder_->files.insert_or_assign(std::string(name), std::move(node));
   return {};
 }
 

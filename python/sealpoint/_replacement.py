@@ -113,7 +113,7 @@ def _why_not(
     """
     if entry.verdict != "committed":
         return "its marker is void" if entry.is_void else f"its marker is {entry.verdict}"
-    if entry.is_kept:
+    if entry.is_kept or entry.is_base:
         return "a file KEEP pins it"
     if entry.is_link:
         return "it is a symbolic link"

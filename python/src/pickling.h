@@ -50,8 +50,8 @@ inline auto MembersOf(VerifyReport& x) {
                   x.part.number, x.part.count, x.total_bytes, x.shared_bytes, x.bytes_known);
 }
 inline auto MembersOf(SeriesEntry& x) {
-  return std::tie(x.name, x.path, x.verdict, x.problem, x.is_void, x.is_kept, x.is_link, x.attempt,
-                  x.parent, x.sequence, x.step, x.size_bytes);
+  return std::tie(x.name, x.path, x.verdict, x.problem, x.is_void, x.is_kept, x.is_base, x.is_delta,
+                  x.is_link, x.attempt, x.parent, x.sequence, x.step, x.size_bytes);
 }
 inline auto MembersOf(PruneDecision& x) {
   return std::tie(x.entry, x.keep, x.reasons, x.is_deleted);

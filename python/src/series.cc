@@ -132,6 +132,10 @@ void BindEntry(nb::module_& m) {
       .def_ro("is_void", &SeriesEntry::is_void)
       .def_ro("is_link", &SeriesEntry::is_link, "A symbolic link.")
       .def_ro("is_kept", &SeriesEntry::is_kept, "True if a KEEP file pins it.")
+      .def_ro("is_base", &SeriesEntry::is_base,
+              "True if a saver made its KEEP file, for deltas of the series.")
+      .def_ro("is_delta", &SeriesEntry::is_delta,
+              "True if it is stored as changes to another checkpoint.")
       .def_prop_ro(
           "attempt", [](Self self) { return HexOrNone(self.attempt); },
           nb::sig("def attempt(self) -> str | None"))

@@ -28,7 +28,8 @@ void Call(const Hook& hook, Args&... args) {
 }
 
 format::FeatureMasks FeaturesOf(const MiniSpec& spec) {
-  return {.compat = spec.has_fingerprints ? format::kFingerprintFeature : 0};
+  return {.compat = spec.has_fingerprints ? format::kFingerprintFeature : 0,
+          .incompat = spec.base ? format::kDeltaFeatures : 0};
 }
 
 // A blob under construction.
@@ -257,7 +258,8 @@ Bytes EncodeIndexFile(const MiniSpec& spec, const std::vector<FinishedBlob>& blo
   Bytes buffer = internal::metadata::EncodeIndex(parts,
                                                  {.created_unix_ns = spec.created_unix_ns,
                                                   .mesh = spec.mesh,
-                                                  .provenance = spec.provenance},
+                                                  .provenance = spec.provenance,
+                                                  .base = spec.base},
                                                  {})
                      .value();
   Call(spec.hooks.index_bytes, buffer);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -86,6 +87,7 @@ struct MiniSpec {
   std::uint64_t created_unix_ns = 1;
   std::vector<std::pair<std::string, std::uint32_t>> mesh;
   std::vector<std::pair<std::string, std::string>> provenance;
+  std::optional<BaseRef> base{};  // of a delta; no chunk is stored as changes
   bool has_fingerprints = false;  // a hook may clear the bit of a blob, which then has none
   MiniHooks hooks;
 

@@ -88,6 +88,9 @@ class ForwardingDirectory : public Directory {
   Status PutIfAbsent(std::string_view name, ByteSpan content) override {
     return inner_->PutIfAbsent(name, content);
   }
+  Status Replace(std::string_view name, ByteSpan content) override {
+    return inner_->Replace(name, content);
+  }
   Status LinkFrom(std::string_view directory, std::string_view name,
                   std::uint64_t name_count_max) override {
     return inner_->LinkFrom(directory, name, name_count_max);

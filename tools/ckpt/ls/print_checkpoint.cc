@@ -363,6 +363,10 @@ void PrintOpen(const CheckpointView& view) {
   PrintFact("sequence", fmt::format("{}", checkpoint.sequence()));
   PrintFact("attempt", checkpoint.attempt().ToHex());
   PrintFact("parent", FormatParent(checkpoint.parent()));
+  if (const std::optional<BaseRef> base = checkpoint.base()) {
+    PrintFact("base", fmt::format("{}, step {}, {} below it", base->attempt.ToHex(),
+                                  FormatStep(base->step), FormatCount(base->depth - 1, "base")));
+  }
   PrintFact("created", FormatTime(checkpoint.created_unix_ns()));
   PrintFact("tensors",
             fmt::format("{} in {}, {}", checkpoint.tensor_count(),

@@ -26,6 +26,11 @@ Status WriteTensors(const Checkpoint& checkpoint, bool is_long, JsonWriter& json
 Status WriteContent(const CheckpointView& view, bool is_long, JsonWriter& json) {
   const Checkpoint& checkpoint = *view.checkpoint;
   json.Field("created_unix_ns", checkpoint.created_unix_ns());
+  const std::optional<BaseRef> base = checkpoint.base();
+  json.Field("base", !base ? Json()
+                           : Json{{"attempt", IdToJson(base->attempt)},
+                                  {"step", StepToJson(base->step)},
+                                  {"depth", base->depth}});
   json.Field("raw_bytes", checkpoint.raw_bytes());
   json.BeginArray("mesh");
   for (const auto& [axis, size] : checkpoint.mesh()) {
@@ -101,6 +106,8 @@ void PrintSeriesJson(const SeriesView& view, JsonWriter& json) {
                 {"verdict", std::string(VerdictName(entry.verdict))},
                 {"is_void", entry.is_void},
                 {"is_kept", entry.is_kept},
+                {"is_base", entry.is_base},
+                {"is_delta", entry.is_delta},
                 {"step", StepToJson(entry.step)},
                 {"sequence", entry.sequence},
                 {"attempt", IdToJson(entry.attempt)},

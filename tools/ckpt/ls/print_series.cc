@@ -43,8 +43,9 @@ void PrintEntry(const SeriesEntry& entry, const CorruptionState& known) {
       has_marker && entry.step != kNoStep ? fmt::format("{}", entry.step) : "-";
   // Padded before it is coloured: escape sequences have no width.
   const std::string verdict = fmt::format("{:<11}", VerdictName(entry.verdict));
-  Print("{:>5} {:>10} {:>9}  {}  {}{}{}{}\n", sequence, step, BytesText(entry.size_bytes),
+  Print("{:>5} {:>10} {:>9}  {}  {}{}{}{}{}{}\n", sequence, step, BytesText(entry.size_bytes),
         Coloured(verdict, entry.verdict), Printable(entry.name), entry.is_kept ? " (kept)" : "",
+        entry.is_base ? " (base)" : "", entry.is_delta ? " (delta)" : "",
         entry.is_void ? " (void)" : "", CorruptionText(known));
   if (entry.verdict != Verdict::kCommitted && entry.verdict != Verdict::kUncommitted) {
     Print("      because: {}\n", entry.problem.ToString());
