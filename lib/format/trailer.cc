@@ -113,9 +113,10 @@ Status CheckOffset(ByteSpan bytes, std::size_t field, std::uint64_t computed,
 // R-BLB-04.
 Status CheckSections(ByteSpan bytes, const Trailer& trailer) {
   const bool has_records = trailer.record_count != 0;
-  if (has_records ? trailer.chunks_end <= kHeaderSize : trailer.chunks_end != kHeaderSize) {
+  // Chunks that equal those of a base store nothing (spec/delta.md).
+  if (has_records ? trailer.chunks_end < kHeaderSize : trailer.chunks_end != kHeaderSize) {
     return RuleError(Code::kCorrupt, "R-BLB-04", "chunk area ends at ", trailer.chunks_end,
-                     ", expected ", has_records ? "more than " : "", kHeaderSize, " with ",
+                     ", expected ", has_records ? "at least " : "", kHeaderSize, " with ",
                      trailer.record_count, " records")
         .AtOffset(TrailerFields::kChunksEnd.at);
   }
