@@ -115,9 +115,11 @@ func (d directory) openBase(ix *index, bases namedBases) *base {
 	if missing != nil && !holdsNoCheckpoint[missing.Rule] {
 		panic(missing)
 	}
-	require(missing == nil, "R-DLT-03", ix.file, "the base at %s: %v", place, missing)
+	if missing != nil {
+		fail("R-DLT-03", missing.File, "the base: %s", missing.Text)
+	}
 	isPinned := m.id == pin.attempt && m.indexDigest == pin.indexDigest
-	require(isPinned, "R-DLT-04", ix.file, "the marker at %s is not that of the base", place)
+	require(isPinned, "R-DLT-04", place, "the marker is not that of the base")
 	b := &base{place: place, byName: map[string]*item{}}
 	within(place, func() {
 		own := found.index(m)
@@ -125,7 +127,7 @@ func (d directory) openBase(ix *index, bases namedBases) *base {
 			b.checkpoint = found.open(own, bases)
 		}
 	})
-	require(b.checkpoint != nil, "R-DLT-04", ix.file, "a depth of %d, which is not that of the base and 1", pin.depth)
+	require(b.checkpoint != nil, "R-DLT-04", place, "not a depth of %d, to which the delta adds 1", pin.depth-1)
 	for _, it := range b.index.items {
 		if !it.isObject() {
 			b.byName[string(it.name)] = it
@@ -250,7 +252,7 @@ type changes struct {
 	planes       []byte   // the split bytes of the changes
 }
 
-// R-DLT-07 of the stored bytes of a chunk with so many elements. Nothing is decoded that is longer than a list of these can be.
+// R-COD-02, R-COD-04 to 07 and R-DLT-07 of the stored bytes of a chunk with so many elements. Nothing is decoded that is longer than a list of these can be.
 func readChanges(stored []byte, count, elementBytes uint64, file string) changes {
 	if len(stored) == 0 {
 		return changes{elementBytes: elementBytes}
@@ -258,15 +260,11 @@ func readChanges(stored []byte, count, elementBytes uint64, file string) changes
 	holds := func(isSo bool, format string, arguments ...any) {
 		require(isSo, "R-DLT-07", file, format, arguments...)
 	}
-	var list []byte
-	ofFrame := catch(func() {
-		h := readFrameHeader(stored, file)
-		longest := 8 + count + count/gapStep + count*elementBytes
-		holds(h.hasSize && 8 < h.contentBytes && h.contentBytes <= longest, "a content size of %d", h.contentBytes)
-		h.check(stored, file)
-		list = decodeFrame(stored, h.contentBytes, file)
-	})
-	holds(ofFrame == nil, "%v", ofFrame)
+	h := readFrameHeader(stored, file)
+	longest := 8 + count + count/gapStep + count*elementBytes
+	holds(h.hasSize && 8 < h.contentBytes && h.contentBytes <= longest, "a content size of %d", h.contentBytes)
+	h.check(stored, file)
+	list := decodeFrame(stored, h.contentBytes, file)
 	entries, gapBytes := uint64(u32(list, 0)), uint64(u32(list, 4))
 	holds(1 <= entries && entries <= count, "%d entries in %d elements", entries, count)
 	holds(entries <= gapBytes && gapBytes <= entries+count/gapStep, "%d bytes of gaps", gapBytes)

@@ -12,8 +12,6 @@ type Violation struct {
 	Text string `json:"text"`
 }
 
-func (v *Violation) String() string { return v.Rule + " " + v.File + ": " + v.Text }
-
 // What is not Corrupt (reader-rules.md, section 1).
 var codes = map[string]string{
 	"R-DIR-01": "NotFound", "R-DIR-05": "NotACheckpoint", "R-HDR-02": "NotACheckpoint",

@@ -5,8 +5,8 @@
     check_reader.py [--level open|read|verify] [--corpus FOLDER] [--table corpus.md] [--every N] COMMAND...
 
 COMMAND, with a folder appended, prints JSON: {"verdict": ..., "violations": [{"code": ..., "rule": ..., "file": ...}, ...]}, where
-file is the name of a file in the folder, or ""; of a base, which lies beside the folder, `../<base>/<file>`. `{here}` in COMMAND is
-the folder of this program. --every: only each N-th entry.
+file is the name of a file in the folder, or ""; of a base, which lies beside the folder, `../<base>` or `../<base>/<file>`.
+`{here}` in COMMAND is the folder of this program. --every: only each N-th entry.
 Exit status 0: no difference; 1: those that are printed.
 
 --level verify (default): COMMAND verifies the folder at the level full and lists each violation.
@@ -44,9 +44,9 @@ def read_table(path):
 
 
 def file_name(short):
-    folder, _, short = short.rpartition("/")
-    if folder:  # a base; its ids are 16 times the same byte, too
-        return f"../{folder}/{file_name(short).replace(ATTEMPT, folder[-2:] * 16)}"
+    if short.startswith("step-"):  # a base, or a file of it; its ids are 16 times the same byte, too
+        folder, _, short = short.partition("/")
+        return f"../{folder}" + (f"/{file_name(short).replace(ATTEMPT, folder[-2:] * 16)}" if short else "")
     names = {"-": "", "index": f"{ATTEMPT}.index", "COMMIT": "COMMIT"}
     return names.get(short, f"{short[:2] * 16}.blob")
 

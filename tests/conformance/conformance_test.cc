@@ -56,8 +56,9 @@ const std::string kCorpus = CorpusPath();
 // Where the file of a row lies: in the entry, or in a base beside it.
 std::string PathOf(const std::string& entry, const std::string& file) {
   if (file == "-") return JoinPath(kCorpus, entry);
+  if (!file.starts_with("step-")) return JoinPath(JoinPath(kCorpus, entry), FileNameOf(file));
   const std::size_t slash = file.find('/');
-  if (slash == std::string::npos) return JoinPath(JoinPath(kCorpus, entry), FileNameOf(file));
+  if (slash == std::string::npos) return JoinPath(kCorpus, file);
   const std::string folder = file.substr(0, slash);
   const auto id =
       static_cast<std::uint8_t>(std::stoul(folder.substr(folder.size() - 2), nullptr, 16));

@@ -369,12 +369,12 @@ void AddBadChanges(Corpus& corpus, const HostileBase& base) {
 void AddBadLists(Corpus& corpus, const HostileBase& base) {
   const ChangeList good = MakeList(ChangesOfBias());
   const auto add_frame = [&](const std::string& name, const Bytes& frame) {
-    AddSmall(corpus, "bad-R-DLT-07-" + name, base, {kChanges, frame});
+    AddSmall(corpus, "bad-" + name, base, {kChanges, frame});
   };
   const auto add = [&](const std::string& name, const auto& change) {
     ChangeList list = good;
     change(list);
-    add_frame(name, FrameOf(list));
+    add_frame("R-DLT-07-" + name, FrameOf(list));
   };
   add("no_entry", [](ChangeList& list) { list = {}; });
   add("more_entries_than_elements", [](ChangeList& list) {
@@ -400,26 +400,27 @@ void AddBadLists(Corpus& corpus, const HostileBase& base) {
   add("byte_behind_the_changes", [](ChangeList& list) { list.planes.push_back(Bytes(1)); });
   add("changes_cut_off", [](ChangeList& list) { list.planes.back().pop_back(); });
 
-  add_frame("no_frame", Bytes(40, std::byte{'x'}));
+  add_frame("R-COD-02-list_no_frame", Bytes(40, std::byte{'x'}));
   constexpr std::uint8_t kWindowOf1KiB = 0;
   constexpr std::uint8_t kWindowOf2KiB = 1 << 3;
-  add_frame("no_content_size",
+  add_frame("R-DLT-07-no_content_size",
             FrameOf(good, {.descriptor = 0, .before_size = Value({kWindowOf1KiB})}));
-  add_frame("window", FrameOf(good, {.descriptor = kContentSizeOf4Bytes,
-                                     .before_size = Value({kWindowOf2KiB})}));
-  add_frame("dictionary", FrameOf(good, {.descriptor = kContentSizeOf4Bytes | kSingleSegment |
-                                                       kDictionaryIdOf1Byte,
-                                         .before_size = Value({0})}));
-  add_frame("short_content", FrameOf(good, {.declared_more = 1}));
-  add_frame("content_size_beyond_any_list",
+  add_frame("R-COD-05-list_window", FrameOf(good, {.descriptor = kContentSizeOf4Bytes,
+                                                   .before_size = Value({kWindowOf2KiB})}));
+  add_frame(
+      "R-COD-04-list_dictionary",
+      FrameOf(good, {.descriptor = kContentSizeOf4Bytes | kSingleSegment | kDictionaryIdOf1Byte,
+                     .before_size = Value({0})}));
+  add_frame("R-COD-07-list_short_content", FrameOf(good, {.declared_more = 1}));
+  add_frame("R-DLT-07-content_size_beyond_any_list",
             FrameOf(good, {.declared_more = std::uint64_t{1} << 31}));
   Bytes second = FrameOf(good);
   const Bytes empty = FrameHeader({kSingleSegment, 0, 1, 0, 0});
   second.insert(second.end(), empty.begin(), empty.end());
-  add_frame("second_frame", second);
+  add_frame("R-COD-06-list_second_frame", second);
   Bytes cut = FrameOf(good);
   cut.pop_back();
-  add_frame("cut_frame", cut);
+  add_frame("R-COD-06-list_cut_frame", cut);
 }
 
 }  // namespace

@@ -15,16 +15,13 @@ def _require(holds, message):
 
 
 def _content(stored, count, element_size):
-    """The change list. Its length is bounded by the chunk before a byte is decoded."""
-    try:
-        header = FrameHeader(stored)
-        longest = _COUNTS.size + count + count // _GAP_STEP + count * element_size
-        is_possible = header.content_size is not None and _COUNTS.size < header.content_size <= longest
-        _require(is_possible, f"content size {header.content_size}, at most {longest}")
-        check_declared(stored, header)
-        return decode_frame(stored, header.content_size)
-    except NotDecodable as error:
-        raise NotDecodable("R-DLT-07", str(error)) from error
+    """R-COD-02, R-COD-04 to 07: the change list. Its length is bounded by the chunk before a byte is decoded."""
+    header = FrameHeader(stored)
+    longest = _COUNTS.size + count + count // _GAP_STEP + count * element_size
+    is_possible = header.content_size is not None and _COUNTS.size < header.content_size <= longest
+    _require(is_possible, f"content size {header.content_size}, at most {longest}")
+    check_declared(stored, header)
+    return decode_frame(stored, header.content_size)
 
 
 def _positions(gaps, count):

@@ -119,13 +119,13 @@ def open_base(directory, index, bases=None):
     except Violation as violation:
         if violation.rule not in _NO_CHECKPOINT:
             raise
-        raise index.metadata.violation("R-DLT-03", f"the base at {place}: {violation.message}") from violation
+        raise Violation("R-DLT-03", f"the base: {violation.message}", violation.file) from violation
     if (marker.attempt, marker.index_digest) != (pin.attempt, pin.index_digest):
-        raise index.metadata.violation("R-DLT-04", f"the marker at {place} is not that of the base")
+        raise Violation("R-DLT-04", "the marker is not that of the base", place)
     with _in_base(place):
         own = read_index(found, marker)
     if own.depth != pin.depth - 1:
-        raise index.metadata.violation("R-DLT-04", f"a depth of {pin.depth}, and of {own.depth} in the base")
+        raise Violation("R-DLT-04", f"a depth of {own.depth}, where the delta has {pin.depth}", place)
     with _in_base(place):
         return Base(found, bases, own, place)
 
