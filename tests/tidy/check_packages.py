@@ -28,7 +28,7 @@ CMAKE_PACKAGES = {
     "GTest": ("libgtest-dev", "libgmock-dev"), "rapidcheck": ("librapidcheck-dev",),
     "benchmark": ("libbenchmark-dev",), "CLI11": ("libcli11-dev",), "fmt": ("libfmt-dev",),
     "nlohmann_json": ("nlohmann-json3-dev",), "CURL": ("libcurl4-openssl-dev",), "OpenSSL": ("libssl-dev",),
-    "EXPAT": ("libexpat1-dev",),
+    "EXPAT": ("libexpat1-dev",), "ZLIB": ("zlib1g-dev",),
 }
 PKG_CONFIG_MODULES = {"libxxhash": "libxxhash-dev", "libzstd": "libzstd-dev", "liburing": "liburing-dev"}
 
