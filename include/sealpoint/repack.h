@@ -76,13 +76,18 @@ struct CopyOptions {
   // copy all of them.
   std::vector<std::string> match{};
   std::vector<std::string> drop{};  // patterns for names to exclude
+  // If true, the copy of a checkpoint with a base (SaveOptions::base) stores all data. A checkpoint
+  // without a base is copied as if this option were false.
+  bool flatten = false;
   RepackOptions repack{};
 };
 
 // Copies a committed checkpoint to a different directory, which may be in a different storage. The
-// options may set a pattern, a codec, a chunk size, a number of blobs or a size of blobs. If the
-// options set none of these values, the result is the same checkpoint. Attempt, blobs, index and
-// marker are then the same, byte for byte (see Promote).
+// options may set a pattern, a codec, a chunk size, a number of blobs, a size of blobs or
+// `flatten`. If the options set none of these values, the result is the same checkpoint. Attempt,
+// blobs, index and marker are then the same, byte for byte (see Promote). Such a copy of a
+// checkpoint with a base needs the base next to it, under the name SeriesDirectoryName, and gives
+// it a KEEP file. All other copies store all data and have no base.
 //
 // If the options set at least one of these values, the result is a new attempt with the selected
 // content. The new attempt has the source's position in a series: step, parent, sequence, mesh,
@@ -95,11 +100,11 @@ struct CopyOptions {
 // In releases 1.0.x, CopyCheckpoint and ThinCheckpoint can also read sources of format version 0
 // (the draft); in later releases they cannot. The copy of such a source is always a new attempt.
 //
-// Errors: the errors of Checkpoint::Open and Read for the source, NotFound (a pattern that matches
-// nothing), AlreadyExists (R-CMT-01: the destination has the marker of a different checkpoint),
-// InvalidArgument (options; the patterns leave nothing to write), Unsupported (the destination has
-// no exclusive publication), NoSpace, Io, Cancelled. If publication fails, OutcomeIsUnknown may be
-// true; repeat the call to find out.
+// Errors: the errors of Checkpoint::Open and Read for the source, and for the base next to `to`;
+// NotFound (a pattern that matches nothing), AlreadyExists (R-CMT-01: the destination has the
+// marker of a different checkpoint), InvalidArgument (options; the patterns leave nothing to
+// write), Unsupported (the destination has no exclusive publication), NoSpace, Io, Cancelled. If
+// publication fails, OutcomeIsUnknown may be true; repeat the call to find out.
 SEALPOINT_EXPORT Result<RepackReport> CopyCheckpoint(const CopyPaths& paths,
                                                      const CopyOptions& options = {});
 

@@ -8,6 +8,7 @@
 #include "lib/base/macros.h"
 #include "lib/container/resize.h"
 #include "lib/format/constants.h"
+#include "lib/storage/durable.h"
 #include "lib/storage/path.h"
 
 namespace sealpoint::internal::container {
@@ -204,6 +205,26 @@ BaseRef PinOf(const CommittedFiles& base) {
           .index_digest = marker.index_digest,
           .step = marker.step,
           .depth = below ? below->depth + 1 : 1};
+}
+
+Status PinBase(Directory& base, const std::string& delta_directory) {
+  const bool is_beside = storage::ParentPath(base.path()) == storage::ParentPath(delta_directory);
+  const ByteSpan content = is_beside ? AsBytes(format::kKeepOfDeltas) : ByteSpan();
+  const Status made = storage::WriteFileDurably(base, std::string(format::kKeepName), content);
+  if (!made.ok() && made.code() != Code::kAlreadyExists) return made;
+  return base.Sync();
+}
+
+Status CheckBaseStays(const Directory& base) {
+  for (const std::string_view name : {format::kMarkerName, format::kKeepName}) {
+    const auto entry = base.Stat(name);
+    if (entry.ok()) continue;
+    if (entry.error().code() != Code::kNotFound) return entry.error();
+    return RuleError(Code::kIncomplete, "R-DLT-10",
+                     "the base was removed while its delta was committed: ", name, " is gone")
+        .AtPath(base.path());
+  }
+  return {};
 }
 
 namespace {

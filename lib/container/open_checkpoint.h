@@ -102,6 +102,12 @@ Result<std::unique_ptr<CommittedFiles>> OpenBase(const Storage& storage, const s
 // The reference to a base that a delta of it stores.
 BaseRef PinOf(const CommittedFiles& base);
 
+// R-DLT-09: makes the `KEEP` of a base, durably, for a delta in `delta_directory`. One that is
+// there stays.
+Status PinBase(Directory& base, const std::string& delta_directory);
+// R-DLT-10: marker and `KEEP` of a base are there.
+Status CheckBaseStays(const Directory& base);
+
 }  // namespace sealpoint::internal::container
 
 #endif  // SEALPOINT_LIB_CONTAINER_OPEN_CHECKPOINT_H_

@@ -77,11 +77,13 @@ void WriteAbandonedBlob(Directory& directory, const AttemptId& attempt,
 // One promotion of one process.
 class Promotion {
  public:
-  // `opened`: why `from` has no directory.
-  Promotion(const PromoteOptions& options, container::CommittedFiles from, Status opened,
+  // `base`: that of a delta, at its final place. `opened`: why `from` has no directory.
+  Promotion(const PromoteOptions& options, container::CommittedFiles from,
+            std::unique_ptr<container::CommittedFiles> base, Status opened,
             std::unique_ptr<Directory> to, pipeline::ByteMeter::Callback on_bytes)
       : options_(options),
         from_(std::move(from)),
+        base_(std::move(base)),
         opened_(std::move(opened)),
         to_(std::move(to)),
         meter_(std::move(on_bytes)) {
@@ -112,6 +114,7 @@ class Promotion {
   const PromoteOptions& options_;
   const container::CommittedFiles
       from_;  // without a directory if all is given and it cannot be opened
+  const std::unique_ptr<container::CommittedFiles> base_;
   const Status opened_;
   const std::unique_ptr<Directory> to_;
   std::vector<metadata::BlobPin> pins_;  // of all blobs of the index
@@ -326,9 +329,12 @@ Status Promotion::PlaceIndex() {
 Status Promotion::Publish() {
   SEALPOINT_RETURN_IF_ERROR(PlaceIndex());
   SEALPOINT_ASSIGN_OR_RETURN(const Id128 id, Id128::Random());
+  if (base_) SEALPOINT_RETURN_IF_ERROR(container::PinBase(*base_->directory, to_->path()));
   // Never a void marker: a later promotion publishes these same bytes.
-  return storage::WriteAndPublish(*to_, publish_, format::UnpublishedMarkerName(id),
-                                  format::kMarkerName, from_.marker.bytes);
+  SEALPOINT_RETURN_IF_ERROR(storage::WriteAndPublish(
+      *to_, publish_, format::UnpublishedMarkerName(id), format::kMarkerName, from_.marker.bytes));
+  const Status stays = base_ ? container::CheckBaseStays(*base_->directory) : Status();
+  return stays.ok() ? stays : storage::WithUnknownOutcome(stays);
 }
 
 void Promotion::RemoveLeftovers() {
@@ -410,10 +416,16 @@ Result<PromoteReport> PromoteGiven(const CopyPaths& paths, const PromoteOptions&
     not_opened = directory.status();
     if (directory.ok()) files.directory = std::move(directory).value();
   }
+  auto base = container::OpenBase(*to_storage, to, files.index.metadata, options.limits, true);
+  if (!base.ok()) {
+    return std::move(base).error().Prefixed(
+        "a copy of a delta needs its base beside it: copy the base there first, or store all data "
+        "in the copy (CopyOptions::flatten, ckpt flatten)");
+  }
   SEALPOINT_RETURN_IF_ERROR(to_storage->CreateDirectories(to));
   SEALPOINT_ASSIGN_OR_RETURN(auto opened, to_storage->OpenDirectory(to));
-  return Promotion(options, std::move(files), std::move(not_opened), std::move(opened),
-                   std::move(on_bytes))
+  return Promotion(options, std::move(files), *std::move(base), std::move(not_opened),
+                   std::move(opened), std::move(on_bytes))
       .Run();
 }
 

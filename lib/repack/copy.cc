@@ -19,9 +19,10 @@ namespace sealpoint {
 namespace internal::repack {
 namespace {
 
-bool ChoosesNothing(const CopyOptions& options) {
+bool ChoosesNothing(const CopyOptions& options, const Checkpoint& source) {
   const RepackOptions& repack = options.repack;
-  return options.match.empty() && options.drop.empty() && !repack.codec &&
+  const bool is_flattened = options.flatten && source.base();
+  return !is_flattened && options.match.empty() && options.drop.empty() && !repack.codec &&
          repack.chunk_size_bytes == 0 && repack.blob_count == 0 && repack.blob_size_max_bytes == 0;
 }
 
@@ -79,8 +80,9 @@ Status ChooseTasks(const CopyOptions& options, RewriteJob& job) {
   return {};
 }
 
-std::string DescribeCopy(const CopyOptions& options) {
+std::string DescribeCopy(const CopyOptions& options, const Checkpoint& source) {
   std::string how = "copy" + DescribeChoices(options.repack);
+  if (options.flatten && source.base()) how += " flatten";
   for (const std::string& pattern : options.match) how += " match=" + pattern;
   for (const std::string& pattern : options.drop) how += " drop=" + pattern;
   return how;
@@ -92,7 +94,7 @@ CommitOptions CommitOf(const Sources& sources, const CopyOptions& options) {
   CommitOptions commit{
       .step = source.step(),
       .mesh = source.mesh(),
-      .provenance = WithOrigin(source.provenance(), sources, DescribeCopy(options)),
+      .provenance = WithOrigin(source.provenance(), sources, DescribeCopy(options, source)),
       .allow_empty = source.tensor_count() + source.object_count() == 0,
       .limits = options.repack.limits};
   if (!source.parent().is_zero()) {
@@ -146,7 +148,7 @@ Result<RepackReport> CopyCheckpoint(const CopyPaths& paths, const CopyOptions& o
   // With all its blobs.
   SEALPOINT_ASSIGN_OR_RETURN(internal::repack::CopySource source,
                              internal::repack::OpenCopySource(paths.from, options.repack));
-  if (!source.is_draft && internal::repack::ChoosesNothing(options)) {
+  if (!source.is_draft && internal::repack::ChoosesNothing(options, *source.checkpoint)) {
     return internal::repack::CopyUnchanged(*source.checkpoint, paths.to, options.repack);
   }
   internal::repack::RewriteJob job;

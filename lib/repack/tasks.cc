@@ -9,6 +9,7 @@
 #include "lib/base/macros.h"
 #include "lib/pipeline/thread_pool.h"
 #include "lib/repack/draft.h"
+#include "readers/load/checkpoint_impl.h"
 #include "sealpoint/storage.h"
 
 namespace sealpoint::internal::repack {
@@ -64,6 +65,24 @@ Result<CopySource> OpenCopySource(const std::string& path, const RepackOptions& 
   return CopySource{.checkpoint = std::move(checkpoint), .is_draft = draft.has_value()};
 }
 
+namespace {
+
+// Chunks that a codec did not make smaller are stored without: the tensor's is that of any. Where a
+// delta has changes, the bases below it show the codec.
+Result<Codec> CodecOf(const Checkpoint& source, std::string_view tensor) {
+  Codec found = Codec::kNone;
+  const auto* at = &static_cast<const load::CheckpointImpl&>(source);
+  for (; at != nullptr; at = at->opened_base()) {
+    SEALPOINT_ASSIGN_OR_RETURN(const StoredChunks chunks, at->TensorChunks(tensor));
+    for (const auto& [codec, count] : chunks.codecs) {
+      if (codec != Codec::kChanges) found = std::max(found, codec);
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
 Result<TensorSpec> SpecOf(const Checkpoint& source, const TensorInfo& tensor,
                           const RepackOptions& options) {
   TensorSpec spec{.name = tensor.name,
@@ -78,9 +97,7 @@ Result<TensorSpec> SpecOf(const Checkpoint& source, const TensorInfo& tensor,
     spec.codec = *options.codec;
     return spec;
   }
-  // Chunks that a codec did not make smaller are stored without: the tensor's is that of any.
-  SEALPOINT_ASSIGN_OR_RETURN(const StoredChunks chunks, source.TensorChunks(tensor.name));
-  if (!chunks.codecs.empty()) spec.codec = chunks.codecs.back().codec;
+  SEALPOINT_ASSIGN_OR_RETURN(spec.codec, CodecOf(source, tensor.name));
   return spec;
 }
 

@@ -33,6 +33,9 @@ Status CheckIsRemovable(const Storage& storage, const Series& series, const std:
         .AtRule("R-SER-05")
         .AtPath(found->path);
   }
+  series::DeltaIndexes indexes(storage, limits);
+  SEALPOINT_ASSIGN_OR_RETURN(const auto deltas, indexes.Find(entries));
+  SEALPOINT_RETURN_IF_ERROR(series::CheckIsNotNeeded(entries, deltas, *found));
   return series::MakeSureOfANewerOne(storage, entries.begin(), later_end, found->attempt, limits);
 }
 

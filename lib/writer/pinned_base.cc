@@ -7,8 +7,6 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/format/constants.h"
-#include "lib/storage/durable.h"
-#include "lib/storage/path.h"
 
 namespace sealpoint::internal::writer {
 
@@ -39,29 +37,6 @@ Status PinnedBase::CheckTensors(const metadata::Metadata& index) const {
     return InvalidArgument("the base has ", number ? "another dtype or shape of" : "no",
                            " this tensor: save without a base")
         .AtTensor(tensor.name());
-  }
-  return {};
-}
-
-Status PinnedBase::Pin(const std::string& delta_directory) const {
-  Directory& directory = *files_.directory;
-  const bool is_beside =
-      storage::ParentPath(directory.path()) == storage::ParentPath(delta_directory);
-  const ByteSpan content = is_beside ? AsBytes(format::kKeepOfDeltas) : ByteSpan();
-  const Status made = storage::WriteFileDurably(directory, std::string(format::kKeepName), content);
-  if (!made.ok() && made.code() != Code::kAlreadyExists) return made;
-  return directory.Sync();
-}
-
-Status PinnedBase::CheckStays() const {
-  const Directory& directory = *files_.directory;
-  for (const std::string_view name : {format::kMarkerName, format::kKeepName}) {
-    const auto entry = directory.Stat(name);
-    if (entry.ok()) continue;
-    if (entry.error().code() != Code::kNotFound) return entry.error();
-    return RuleError(Code::kIncomplete, "R-DLT-10",
-                     "the base was removed while its delta was committed: ", name, " is gone")
-        .AtPath(directory.path());
   }
   return {};
 }

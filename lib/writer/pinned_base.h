@@ -24,11 +24,10 @@ class PinnedBase {
   const BaseRef& ref() const { return ref_; }
   // InvalidArgument unless the base has each tensor of `index`, with the same dtype and shape.
   Status CheckTensors(const metadata::Metadata& index) const;
-  // R-DLT-09: makes the `KEEP` of the base, durably, for a delta in `delta_directory`. One that is
-  // there stays.
-  Status Pin(const std::string& delta_directory) const;
-  // R-DLT-10.
-  Status CheckStays() const;
+  Status Pin(const std::string& delta_directory) const {
+    return container::PinBase(*files_.directory, delta_directory);
+  }
+  Status CheckStays() const { return container::CheckBaseStays(*files_.directory); }
 
  private:
   PinnedBase(container::CommittedFiles files, BaseRef ref) : files_(std::move(files)), ref_(ref) {}

@@ -110,6 +110,7 @@ def copy(
     *,
     match: Sequence[str] = (),
     drop: Sequence[str] = (),
+    flatten: bool = False,
     **form: Unpack[FormKeywords],
 ) -> RepackReport:
     """Copies a checkpoint from any storage to any other. Every chunk is verified when it is read.
@@ -124,6 +125,8 @@ def copy(
         destination: Directory of the new checkpoint, created if missing.
         match: Patterns of tensor and object names, as for ``Checkpoint.find``. Default: all.
         drop: Patterns of names to leave out, among the names that ``match`` selects.
+        flatten: Store all data of a checkpoint that was saved as changes to a base. Without this option, an identical copy of such
+            a checkpoint needs its base next to ``destination``.
         codec: As for ``save``. By default, the codec of each tensor is kept.
         codec_level: Compression level of zstd.
         chunk_size_bytes: As for ``save``. 0: the chunk size of each tensor is kept.
@@ -156,7 +159,7 @@ def copy(
     check(match=match, drop=drop)
     values = _form(copy, form)
     source, destination = path_of(source, "source"), path_of(destination, "destination")
-    return RepackReport(*_sealpoint.copy(source, destination, list(match), list(drop), *values))
+    return RepackReport(*_sealpoint.copy(source, destination, list(match), list(drop), flatten, *values))
 
 
 @takes(FormKeywords, Form)

@@ -53,11 +53,12 @@ nb::tuple TupleOf(const RepackReport& report) {
 }
 
 nb::tuple Copy(nb::handle from, nb::handle to, const Strings& match, const Strings& drop,
-               const Form& form, nb::handle progress) {
+               bool flatten, const Form& form, nb::handle progress) {
   const std::string source = PathOf(from);
   const std::string target = PathOf(to);
   Watch watch(progress);
-  const CopyOptions options{.match = match, .drop = drop, .repack = OptionsOf(form, watch)};
+  const CopyOptions options{
+      .match = match, .drop = drop, .flatten = flatten, .repack = OptionsOf(form, watch)};
   return TupleOf(
       Value(watch.Run([&] { return CopyCheckpoint({.from = source, .to = target}, options); })));
 }
@@ -139,9 +140,10 @@ nb::tuple Repair(nb::handle path, const Strings& replicas, nb::handle to, bool r
 
 void BindRepack(nb::module_& m) {
   m.def("copy", Copy, nb::arg("source"), nb::arg("destination"), nb::arg("match"), nb::arg("drop"),
-        nb::arg("form"), nb::arg("progress").none(),
+        nb::arg("flatten"), nb::arg("form"), nb::arg("progress").none(),
         nb::sig("def copy(source: str, destination: str, match: Sequence[str], "
-                "drop: Sequence[str], " SEALPOINT_FORM ", progress: object) -> " SEALPOINT_MADE));
+                "drop: Sequence[str], flatten: bool, " SEALPOINT_FORM
+                ", progress: object) -> " SEALPOINT_MADE));
   m.def("merge", Merge, nb::arg("sources"), nb::arg("destination"), nb::arg("average").none(),
         nb::arg("first_objects"), nb::arg("step").none(), nb::arg("provenance"), nb::arg("form"),
         nb::arg("progress").none(),

@@ -17,6 +17,7 @@
 
 #include "readers/load/checkpoint_impl.h"
 #include "sealpoint/collective_reader.h"
+#include "sealpoint/repack.h"
 #include "sealpoint/series.h"
 #include "sealpoint/verify.h"
 #include "tests/support/container/mini_container.h"
@@ -454,6 +455,66 @@ TEST(Delta, ABaseThatGoesMeanwhileIsAnError) {
       EXPECT_EQ(names.size(), 2U);
     });
   }
+}
+
+// The copy of a delta in another series, under the same name.
+Result<RepackReport> CopyTo(const DeltaJob& job, const std::string& series, const CommitInfo& delta,
+                            CopyOptions options = {}) {
+  options.repack.from_storage = job.posix;
+  options.repack.to_storage = job.posix;
+  const std::string name = delta.directory.substr(delta.directory.rfind('/') + 1);
+  return CopyCheckpoint({.from = delta.directory, .to = job.path(series + "/" + name)}, options);
+}
+
+TEST(Delta, ACopyNeedsTheBaseBesideItAndPinsIt) {
+  WithRanks(1, [](Communicator& comm) {
+    DeltaJob job(comm);
+    const std::vector<CommitInfo> saved = job.PublishChain(2);
+    const Status refused = CopyTo(job, "other", saved[1]).status();
+    EXPECT_THAT(refused, FailsRule(Code::kIncomplete, "R-DLT-03"));
+    EXPECT_THAT(refused.message(), HasSubstr("ckpt flatten"));
+    EXPECT_EQ(job.posix->OpenDirectory(job.path("other")).error().code(), Code::kNotFound);
+    for (const CommitInfo& one : saved) {
+      const auto copied = CopyTo(job, "other", one);
+      ASSERT_TRUE(copied.ok()) << copied.status().ToString();
+      EXPECT_TRUE(copied->is_identical);
+    }
+    const SeriesListing copies = Series(job.path("other"), job.posix).List().value();
+    EXPECT_TRUE(copies.entries.at(1).is_base);
+    EXPECT_TRUE(copies.entries.at(2).is_base);
+    EXPECT_EQ(job.MyRows(*OpenFrom(job.posix, copies.entries.at(0).path)), job.state.w);
+    EXPECT_THAT(ThinCheckpoint({.from = saved[1].directory},
+                               {.drop = {"fixed"},
+                                .remove_source = true,
+                                .repack = {.from_storage = job.posix, .to_storage = job.posix}})
+                    .status(),
+                FailsRule(Code::kInvalidArgument, "R-DLT-11"));
+  });
+}
+
+TEST(Delta, ACopyThatIsFlatHasNoBase) {
+  WithRanks(1, [](Communicator& comm) {
+    DeltaJob job(comm, {.fingerprints = true});
+    const std::vector<CommitInfo> saved = job.PublishChain(2);
+    const auto source = OpenFrom(job.posix, saved[2].directory);
+    for (const CopyOptions& options : {CopyOptions{.flatten = true}, CopyOptions{.match = {"w"}}}) {
+      const std::string series = options.flatten ? "flat" : "some";
+      const auto copied = CopyTo(job, series, saved[2], options);
+      ASSERT_TRUE(copied.ok()) << copied.status().ToString();
+      EXPECT_FALSE(copied->is_identical);
+      EXPECT_NE(copied->attempt, saved[2].attempt);
+      const auto entry = Series(job.path(series), job.posix).List().value().entries.at(0);
+      EXPECT_FALSE(entry.is_delta);
+      const auto copy = OpenFrom(job.posix, entry.path);
+      EXPECT_EQ(copy->base(), std::nullopt);
+      EXPECT_EQ(job.MyRows(*copy), job.state.w);
+      EXPECT_EQ(copy->FindTensor("w")->fingerprint, source->FindTensor("w")->fingerprint);
+      EXPECT_EQ(copy->TensorChunks("w")->codecs.back().codec, Codec::kNone);
+      EXPECT_EQ(FindDamage(job.posix, entry.path), "");
+    }
+    // Without a base there is nothing to flatten.
+    EXPECT_TRUE(CopyTo(job, "same", saved[0], {.flatten = true}).value().is_identical);
+  });
 }
 
 }  // namespace

@@ -27,15 +27,26 @@ constexpr const char* kFooter =
     "the copy, and DST is committed after all of it is durable. After a crash, repeat the command\n"
     "to continue.\n";
 
-class CopyCommand final : public Command {
+constexpr const char* kFlattenFooter =
+    "SRC was saved as changes to another checkpoint, its base. DST needs no base and is a new\n"
+    "attempt with the same content, step and sequence. A checkpoint without a base is copied\n"
+    "byte for byte. All data is verified during the copy. After a crash, repeat the command to\n"
+    "continue.\n";
+
+class CopyCommand : public Command {
  public:
+  explicit CopyCommand(bool is_flattened = false) { options_.flatten = is_flattened; }
+
   void Describe(CLI::App& app) override {
-    app.description("Copies a checkpoint, optionally converted or in part.");
-    app.footer(std::string(kFooter) + kMadeStatuses);
+    app.description(options_.flatten ? "Copies a delta as a checkpoint that needs no base."
+                                     : "Copies a checkpoint, optionally converted or in part.");
+    app.footer(std::string(options_.flatten ? kFlattenFooter : kFooter) + kMadeStatuses);
     app.add_option("SRC", from_, "Directory of a checkpoint")->required()->type_name("");
     app.add_option("DST", to_, "Directory of the copy")->required()->type_name("");
-    AddPatterns(app, "--match", options_.match, "Copy only these tensors and objects");
-    AddPatterns(app, "--drop", options_.drop, "Copy all except these");
+    if (!options_.flatten) {
+      AddPatterns(app, "--match", options_.match, "Copy only these tensors and objects");
+      AddPatterns(app, "--drop", options_.drop, "Copy all except these");
+    }
     AddRepackOptions(app, options_.repack);
     app.add_flag("--json", is_json_, "Print one JSON document, also after an error");
   }
@@ -60,7 +71,12 @@ class CopyCommand final : public Command {
   bool is_json_ = false;
 };
 
+struct Flatten final : CopyCommand {
+  Flatten() : CopyCommand(true) {}
+};
+
 const CommandEntry kCopy("copy", MakeCommand<CopyCommand>);
+const CommandEntry kFlatten("flatten", MakeCommand<Flatten>);
 
 }  // namespace
 }  // namespace sealpoint::tools::copy

@@ -119,6 +119,10 @@ void AddOptions(CLI::App& app, Options& options) {
       ->type_name("DIR")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--base", options.bases, "Directory of a base that is not beside its delta")
+      ->type_name("DIR")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   const std::map<std::string, VerifyLevel> levels = {{"files", VerifyLevel::kFiles},
                                                      {"structure", VerifyLevel::kStructure},
                                                      {"full", VerifyLevel::kFull}};

@@ -16,6 +16,7 @@ namespace sealpoint::tools::verify {
 struct Options {
   std::vector<std::string> paths;   // checkpoints
   std::vector<std::string> series;  // directories of checkpoints
+  std::vector<std::string> bases;   // directories of bases
   VerifyLevel level = VerifyLevel::kFull;
   VerifyPart part{};
   bool is_part_drawn = false;

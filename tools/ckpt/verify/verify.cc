@@ -3,6 +3,7 @@
 // ckpt verify: says whether a checkpoint can be trusted.
 #include <fmt/format.h>
 
+#include <map>
 #include <memory>
 #include <stdexcept>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "sealpoint/phases.h"
 #include "sealpoint/series.h"
 #include "tools/ckpt/command.h"
+#include "tools/ckpt/content.h"
 #include "tools/ckpt/verify/options.h"
 #include "tools/ckpt/verify/print.h"
 #include "tools/ckpt/verify/series.h"
@@ -32,6 +34,9 @@ class Verification {
       : options_(options), program_(program), verified_(VerifiedChunks::Create()) {}
 
   ExitStatus All() {
+    if (const Status status = FindBases(); !status.ok()) {
+      return tools::Fail(program_, status, "", options_.json ? &json_ : nullptr);
+    }
     if (const Status status = OpenState(); !status.ok()) return Fail(status);
     if (options_.json) {
       json_.BeginObject();
@@ -47,6 +52,18 @@ class Verification {
 
  private:
   bool verbose() const { return !options_.quiet && !options_.json; }
+
+  // By their markers: a base may have a base elsewhere, too.
+  Status FindBases() {
+    for (const std::string& path : options_.bases) {
+      const Result<VerifyReport> report =
+          Verify(path, {.level = VerifyLevel::kFiles, .limits = TypedLimits()});
+      if (!report) return report.error();
+      if (report->attempt.is_zero()) return report->violations.front();
+      bases_[report->attempt] = path;
+    }
+    return {};
+  }
 
   Status OpenState() {
     if (options_.state.empty()) return {};
@@ -119,6 +136,7 @@ class Verification {
     } else {
       PrintReport(report, options_);
       if (verbose()) PrintHint(path, HintForLimits(report));
+      if (verbose()) PrintHint(path, HintForBase(report));
       const bool is_none = report.verdict == Verdict::kUnreadable;
       if (is_none && verbose()) PrintHint(path, HintForCheckpoint(path));
     }
@@ -134,12 +152,24 @@ class Verification {
     return "";
   }
 
+  static std::string HintForBase(const VerifyReport& report) {
+    for (const Status& violation : report.violations) {
+      const std::string& rule = violation.place().rule;
+      if (rule == "R-DLT-03") return "--base DIR names the directory of a base elsewhere";
+      if (rule == "R-DLT-04")
+        return "another checkpoint is in the place of the base; --base DIR "
+               "names the directory of the base";
+    }
+    return "";
+  }
+
   VerifyReport VerifyPath(const std::string& path, ProgressLine& line) {
     VerifyOptions options{.level = options_.level,
                           .threads = options_.threads,
                           .part = options_.part,
                           .bytes_per_second_max = options_.bytes_per_second_max,
                           .limits = TypedLimits(),
+                          .base_directories = bases_,
                           .verified = verified_};
     if (verbose() || state_) {
       options.on_progress = [&](const PhaseEvent& done) { OnProgress(done, line); };
@@ -178,7 +208,8 @@ class Verification {
   // What is wrong becomes a violation of the report.
   void CheckFingerprintsOf(const std::string& path, const VerifyOptions& options,
                            VerifyReport& report) const {
-    const auto checkpoint = Checkpoint::Open(path, {.limits = TypedLimits()});
+    const auto checkpoint =
+        Checkpoint::Open(path, {.limits = TypedLimits(), .base_directories = bases_});
     Result<std::vector<Status>> violations =
         checkpoint ? CheckFingerprints(**checkpoint, {.threads = options_.threads,
                                                       .on_progress = options.on_progress})
@@ -282,6 +313,7 @@ class Verification {
 
   const Options& options_;
   const std::string_view program_;
+  std::map<AttemptId, std::string> bases_;  // of --base
   std::shared_ptr<VerifiedChunks> verified_;
   std::unique_ptr<StateFile> state_;  // with --state
   ExitStatus status_ = ExitStatus::kValid;
