@@ -24,14 +24,9 @@ _LOOK_SECONDS = 0.2  # at a version that is not there yet
 
 
 class Receiver:
-    """The versions of a place, for one engine. Collective: all ranks of the engine make the same calls.
+    """The versions of a place, for one engine. Collective: all ranks of ``process_group`` make the same calls.
 
-    Args:
-        place, threads, host_folder: As for ``Follower``.
-        rename: As for ``sealpoint.vllm.weights``. The follower holds only tensors that match a pattern.
-        verify: "error" and "allow" verify the loaded model (``unverified`` of ``sealpoint.vllm.verify``). "off" does not.
-        timeout: Seconds in which all ranks get a version.
-        process_group: Ranks of the engine. Default: all ranks.
+    The arguments are described in docs/guides/weights_engines.md.
     """
 
     def __init__(
@@ -47,18 +42,21 @@ class Receiver:
         self._held: Update | None = None  # what the follower has
         self._loaded: dict[str, torch.Tensor] | None = None  # what the engine has
 
-    def fetch(self, version: int, *, after: int | None = None) -> Update:
+    def fetch(self, version: int, *, after: int | None = None, prove: bool = False) -> Update:
         """Switches the followers of all ranks to one publication of a version. If one rank fails, all ranks raise the error.
 
         Args:
             after: Wait until a publication with a greater sequence number is there. None: it must be there.
+            prove: Compare the memory of each host with the trainer's fingerprints.
         """
         if not is_integer(version):
             raise InvalidArgumentError(f"version is {version!r}, expected an integer")
         end = time.monotonic() + self._timeout
         with session_of(self._group).call("receive weights", self.follower.place, step=version, deadline=self._timeout) as call:
             attempt = call.run_on_first(lambda: {"attempt": self._published(version, after, end)})["attempt"]
-            held, _ = call.agree(lambda: (self._take(version, attempt, end), b""), "fetched the version")
+            # A leader that fails says so here, before other ranks of its host wait for it.
+            call.agree(lambda: (self._take(version, attempt, 0), b""), "fetched the version")
+            held, _ = call.agree(lambda: (self._must_take(version, attempt, end, prove), b""), "switched to the version")
         return held
 
     def _published(self, version: int, after: int | None, end: float) -> str:
@@ -75,26 +73,33 @@ class Receiver:
                 raise TimeoutError(f"version {version} was not published within {self._timeout:.4g} s", path=self.follower.place)
             time.sleep(_LOOK_SECONDS)
 
-    def _take(self, version: int, attempt: str, end: float) -> Update:
+    def _take(self, version: int, attempt: str, seconds: float) -> bool:
+        """Switches to a publication. Returns False if the leader of this host, another process, does not fetch it in time."""
+        end = time.monotonic() + seconds
         while self._held is None or self._held.attempt != attempt:
-            update = self.follower.update(version, timeout=max(0.0, end - time.monotonic()))
-            self._held = update or self._held
-            if update is None:  # the host has another publication of the same version
+            try:
+                self._held = self.follower.update(version, timeout=max(0.0, end - time.monotonic())) or self._held
+            except TimeoutError:
+                return False
+            if self._held is None or self._held.attempt != attempt:  # the host has an earlier publication of this version
                 if time.monotonic() > end:
-                    raise TimeoutError(f"the leader of this host did not fetch attempt {attempt} of version {version} within "
-                                       f"{self._timeout:.4g} s", path=self.follower.place)  # fmt: skip
+                    return False
                 time.sleep(_LOOK_SECONDS)
+        return True
+
+    def _must_take(self, version: int, attempt: str, end: float, prove: bool) -> Update:
+        if not self._take(version, attempt, max(0.0, end - time.monotonic())) or self._held is None:
+            raise TimeoutError(f"the leader of this host did not fetch attempt {attempt} of version {version} within "
+                               f"{self._timeout:.4g} s", path=self.follower.place)  # fmt: skip
+        if prove and self.follower.is_leader:
+            self.follower.verify()
         return self._held
 
     def update(self, version: int, model: Any, load: Callable[[Weights], Any]) -> tuple[Update, Verification | None]:
-        """Fetches a version, loads it on all ranks, and verifies what the model holds then.
+        """Fetches a version, loads it with ``load`` on all ranks, and verifies what ``model`` holds then.
 
         If a rank cannot fetch the version, no rank loads it. If it cannot be loaded on one rank, or the model does not hold it
         then, all ranks load the version that the engine had.
-
-        Args:
-            model: Model with ``load_weights``, for the verification.
-            load: Loads all weights into the model.
         """
         update = self.fetch(version)
         expected = {} if self._verify == "off" else self.follower.fingerprints()

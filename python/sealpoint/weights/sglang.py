@@ -14,7 +14,7 @@ import json
 import os
 import weakref
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
@@ -30,12 +30,8 @@ PLACE_VARIABLE = "SEALPOINT_WEIGHTS"
 _NAME = "sealpoint.weights"
 
 
-class _Open(NamedTuple):
-    options: dict[str, Any]
-    receiver: Receiver
-
-
-_receivers: weakref.WeakKeyDictionary[torch.nn.Module, _Open] = weakref.WeakKeyDictionary()
+# The options and the receiver of each model.
+_receivers: weakref.WeakKeyDictionary[Any, tuple[dict[str, Any], Receiver]] = weakref.WeakKeyDictionary()
 
 
 def message(
@@ -49,11 +45,7 @@ def message(
     Args:
         place: Directory or URL of the versions.
         version: Version to load.
-        rename: As for ``sealpoint.vllm.weights``.
-        verify: "error": after the loader has run, compare the parameters with the fingerprints of the trainer. "allow": leave out
-            tensors that cannot be compared. "off": do not compare.
-        timeout: Seconds in which all ranks must have the version.
-        threads, host_folder: As for ``Follower``.
+        rename, verify, timeout, threads, host_folder: See docs/guides/weights_engines.md.
 
     Examples:
         >>> from sealpoint.weights.sglang import message
@@ -71,9 +63,7 @@ def load_weights(model: Any, named_tensors: Sequence[tuple[str, torch.Tensor]]) 
 
     After an error, all ranks have the version that they had, if they got it here.
 
-    Raises:
-        InvalidArgumentError: the tensors are not those of ``message``.
-        Error: as for ``Follower.update`` and ``sealpoint.vllm.verify``.
+    Raises InvalidArgumentError, and the errors of ``Follower.update`` and ``sealpoint.vllm.verify``.
 
     Examples:
         >>> import torch
@@ -90,12 +80,12 @@ def load_weights(model: Any, named_tensors: Sequence[tuple[str, torch.Tensor]]) 
         raise InvalidArgumentError(f"the tensors are {[name for name, _ in named_tensors][:3]}, expected those of message()")
     options = json.loads(bytes(named_tensors[0][1].cpu().tolist()))
     version = options.pop("version")
-    held = _receivers.get(model)
-    if held is None or held.options != options:
-        if held is not None:
-            held.receiver.close()
-        held = _receivers[model] = _Open(options, Receiver(**options))
-    held.receiver.update(version, model, model.load_weights)
+    held, receiver = _receivers.get(model, ({}, None))
+    if receiver is None or held != options:
+        if receiver is not None:
+            receiver.close()
+        _, receiver = _receivers[model] = options, Receiver(**options)
+    receiver.update(version, model, model.load_weights)
 
 
 def before_pull(source_dir: str, target_version: int) -> None:
@@ -105,10 +95,7 @@ def before_pull(source_dir: str, target_version: int) -> None:
     ``weight_v`` and six digits in ``source_dir``, with safetensors files. One process of each host writes it; a folder that exists
     is not written again. So use a ``source_dir`` of this run, on this host.
 
-    Raises:
-        InvalidArgumentError: SEALPOINT_WEIGHTS is not set.
-        NotFoundError: the place has no such version.
-        Error: as for ``sealpoint.interop.convert``.
+    Raises InvalidArgumentError if the variable is not set, NotFoundError, and the errors of ``sealpoint.interop.convert``.
 
     Examples:
         >>> import numpy, os, sealpoint

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import AsyncIterator, Iterable, Mapping
 from importlib import import_module
 from typing import Any
@@ -33,14 +34,8 @@ _device: Any = import_module("verl.utils.device")
 class SealpointCheckpointEngine(_base.CheckpointEngineWithCache):  # type: ignore[misc]
     """Publishes the trainer's weights, and hands them to the rollout workers.
 
-    Args:
-        bucket_size, is_master: Set by verl. ``bucket_size`` is not used.
-        place: Directory or URL of the versions, for all workers.
-        timeout: Seconds in which all rollout workers must have a version, counted from their call.
-        verify: Compare the memory of each host with the trainer's fingerprints before the rollout gets it.
-        threads, host_folder: As for ``Follower``.
-        process_group: Workers of this side that make the same calls. Default: all.
-        publish: Options of ``Publisher``.
+    Args: See docs/guides/weights_engines.md. verl sets ``bucket_size``, which is not used, and ``is_master``. ``process_group``:
+    workers of this side, which make the same calls.
     """
 
     def __init__(
@@ -49,15 +44,21 @@ class SealpointCheckpointEngine(_base.CheckpointEngineWithCache):  # type: ignor
         publish: Mapping[str, Any] | None = None,
     ) -> None:
         self._is_master, self._place, self._verify, self._group = is_master, place, verify, process_group
-        self._receiver = Receiver(place, timeout=timeout, threads=threads, host_folder=host_folder, process_group=process_group)
-        self._options, self._publisher = dict(publish or {}), None
+        self._follow: dict[str, Any] = {"timeout": timeout, "threads": threads, "host_folder": host_folder,
+                                        "process_group": process_group}  # fmt: skip
+        self._publish = dict(publish or {})
         self._after: int | None = None
 
-    def prepare(self) -> int | None:
-        """Returns the sequence number of the newest publication, on the trainer's rank 0.
+    @functools.cached_property
+    def _receiver(self) -> Receiver:
+        return Receiver(self._place, **self._follow)
 
-        The rollout waits for a later one: a place may have the same step of an earlier run.
-        """
+    @functools.cached_property
+    def _publisher(self) -> Publisher:
+        return Publisher(self._place, process_group=self._group, **self._publish)
+
+    def prepare(self) -> int | None:
+        """Returns the newest sequence number, on the trainer's rank 0: a place may have the same step of an earlier run."""
         return max((entry.sequence for entry in Series(self._place).list()), default=-1) if self._is_master else None
 
     @classmethod
@@ -77,10 +78,7 @@ class SealpointCheckpointEngine(_base.CheckpointEngineWithCache):  # type: ignor
     async def send_weights(
         self, weights: Iterable[tuple[str, torch.Tensor]], global_steps: int | None = None
     ) -> dict[str, float]:
-        """Publishes the weights. Each rank stores an equal share of the bytes; all ranks iterate, since verl gathers each tensor.
-
-        Returns what verl shows as metrics.
-        """
+        """Publishes the weights; each rank stores an equal share. All ranks iterate, since verl gathers each tensor."""
         session = session_of(self._group)
         shares, held = [0] * session.size, {}
         for name, tensor in weights:
@@ -88,17 +86,13 @@ class SealpointCheckpointEngine(_base.CheckpointEngineWithCache):  # type: ignor
             shares[owner] += tensor.nbytes
             if owner == session.rank:
                 held[name] = tensor.to("cpu", copy=True)
-        if self._publisher is None:
-            self._publisher = Publisher(self._place, process_group=self._group, **self._options)
         done = await asyncio.to_thread(self._publisher.publish, held, _version(global_steps))
         return {"sealpoint/bytes_written": float(done.bytes_written), "sealpoint/publish_seconds": done.seconds}
 
     async def receive_weights(self, global_steps: int | None = None) -> AsyncIterator[tuple[str, torch.Tensor]]:
         """Waits for the version, and yields its weights when all workers of this rollout have it."""
         version, after = _version(global_steps), -1 if self._after is None else self._after
-        update = await asyncio.to_thread(self._receiver.fetch, version, after=after)
-        if self._verify and update.is_leader:
-            await asyncio.to_thread(self._receiver.follower.verify)
+        await asyncio.to_thread(self._receiver.fetch, version, after=after, prove=self._verify)
         async for item in self.get_weights():
             yield item
 

@@ -33,8 +33,7 @@ def register() -> type[Any]:
     takes one version per update. ``start_weight_update`` and ``finish_weight_update`` do nothing: the version is fetched and
     verified before the model changes, and the model serves the former version until then.
 
-    ``init_info`` has ``place``, ``rename``, ``verify``, ``timeout``, ``threads`` and ``host_folder``. ``update_info`` has
-    ``version``. They are described in docs/guides/weights_engines.md.
+    docs/guides/weights_engines.md describes ``init_info`` and ``update_info``.
 
     Raises:
         ImportError: vllm cannot be imported, or has no weight transfer.
