@@ -161,7 +161,7 @@ def verify(
             source = expected
             if not isinstance(source, Mapping):
                 source = opened.enter_context(open_checkpoint(source))
-            return Expected(source, _names(list(source), rename)), [] if rename is None else list(rename)
+            return Expected(source, stored_names(list(source), rename)), [] if rename is None else list(rename)
 
         own = dict(model.named_parameters()) if isinstance(model, torch.nn.Module) else {}
         result, differing = verify_copies(call, make, lambda weights: model.load_weights(weights), own, _restorer(model))
@@ -207,14 +207,14 @@ def _address_of(tensor: torch.Tensor) -> int:
 
 
 def _checked_names(checkpoint: Checkpoint, rename: Mapping[str, str] | None) -> dict[str, str]:
-    names = _names(list(checkpoint), rename)
+    names = stored_names(list(checkpoint), rename)
     for name in names.values():
         if checkpoint[name].dtype_name not in DTYPE_OF:
             raise UnsupportedError(f"this torch has no dtype {checkpoint[name].dtype_name}", tensor=name)
     return names
 
 
-def _names(stored: list[str], rename: Mapping[str, str] | None) -> dict[str, str]:
+def stored_names(stored: list[str], rename: Mapping[str, str] | None) -> dict[str, str]:
     """Returns the stored name for each new name."""
     if rename is None:
         return {name: name for name in stored}

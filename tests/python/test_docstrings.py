@@ -15,6 +15,7 @@ FRAMEWORKS = pathlib.Path(os.environ.get("SEALPOINT_SOURCE_DIR", "."), "build/fr
 MODULES = (
     "sealpoint", "sealpoint.interop", "sealpoint.jax", "sealpoint.jax.orbax", "sealpoint.lightning", "sealpoint.storage",
     "sealpoint.storage.obstore", "sealpoint.torch", "sealpoint.torch.dcp", "sealpoint.vllm",
+    "sealpoint.weights.sglang",
 )  # fmt: skip
 # tests/frameworks/vllm_load.py has an engine of vLLM.
 ELSEWHERE = {"sealpoint.vllm": ("register",)}
