@@ -76,8 +76,8 @@ Status CheckpointImpl::ReadAsBase(const metadata::TensorView& of_delta, const Re
                                   ChunkDecoder& decoder, MutableByteSpan to) const {
   const std::optional<std::size_t> number = index().FindTensor(of_delta.name());
   const auto lacks = [&](const auto&... reason) {
-    return RuleError(Code::kCorrupt, "R-DLT-05", "base ", attempt().ToHex(), " ", reason...)
-        .AtPath(path_);
+    return RuleError(Code::kCorrupt, "R-DLT-05", "base ", attempt().ToHex(), " in ", path_, " ",
+                     reason...);
   };
   if (!number) return lacks("has no such tensor");
   const metadata::TensorView tensor = index().tensor(*number);

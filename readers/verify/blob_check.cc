@@ -247,7 +247,11 @@ std::optional<std::uint64_t> BlobCheck::CheckTable(std::vector<ScanUnit>& units)
 std::uint64_t BlobCheck::BytesToRead(const WalkedChunk& chunk) const {
   if (context_.options.level != VerifyLevel::kFull) return 0;
   const ChunkChoice::Kind kind = choice_->KindOf(chunk);
-  if (kind == ChunkChoice::Kind::kToRead) return chunk.record.stored_size;
+  if (kind == ChunkChoice::Kind::kToRead) {
+    // An unchanged chunk stores nothing, and is compared with the bytes of the base all the same.
+    const bool is_changed = chunk.record.codec == Codec::kChanges;
+    return is_changed ? chunk.record.raw_size : chunk.record.stored_size;
+  }
   context_.meter.PassOver(chunk.end() - chunk.begin(), kind == ChunkChoice::Kind::kKnown);
   return 0;
 }
