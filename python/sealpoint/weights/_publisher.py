@@ -14,7 +14,7 @@ import torch.distributed as dist
 
 from sealpoint import _paths, _sealpoint
 from sealpoint._arguments import Path, Provenance, path_of
-from sealpoint._errors import Error, IncompleteError, InvalidArgumentError
+from sealpoint._errors import Error, IncompleteError, InvalidArgumentError, NotFoundError, UncommittedError
 from sealpoint._keywords import names_of, refuse_unknown
 from sealpoint._ranks import saves
 from sealpoint._ranks.call import Call
@@ -159,7 +159,7 @@ class Publisher:
         try:
             try:
                 return self._publish(state_dict, options, began)
-            except (IncompleteError, InvalidArgumentError):
+            except (IncompleteError, InvalidArgumentError, NotFoundError, UncommittedError):
                 if self._last is None:
                     raise
                 self._last = None  # the base is gone, or none for this state

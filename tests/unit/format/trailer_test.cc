@@ -231,7 +231,7 @@ TEST(Trailer, RejectsAManifestLengthThatDoesNotFit64Bits) {
 }
 
 TEST(Trailer, RejectsAChunkAreaThatEndsInTheHeader) {
-  EXPECT_THAT(DecodeStatus(With<std::uint64_t>(40, 128)),
+  EXPECT_THAT(DecodeStatus(With<std::uint64_t>(40, 127)),
               BreaksRule(Code::kCorrupt, "R-BLB-04", 40));
 }
 
