@@ -156,7 +156,7 @@ def copy(
         >>> list(sealpoint.open("model"))
         ['model.w']
     """
-    check(match=match, drop=drop)
+    check(match=match, drop=drop, flatten=flatten)
     values = _form(copy, form)
     source, destination = path_of(source, "source"), path_of(destination, "destination")
     return RepackReport(*_sealpoint.copy(source, destination, list(match), list(drop), flatten, *values))

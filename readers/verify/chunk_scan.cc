@@ -159,20 +159,24 @@ void UnitScan::Step(std::uint64_t size) {
 
 void UnitScan::Consume(ByteSpan bytes) {
   while (!bytes.empty()) {
+    ConsumeEmpty();
     const ByteSpan part = bytes.first(Reach(bytes.size()));
     const WalkedChunk& chunk = chunks_.front();
     if (InPadding()) {
       TakePadding(part);
-    } else if (!chunk_lost_) {
-      chunk.record.codec == Codec::kNone ? TakePlain(chunk, part) : TakeCoded(chunk, part);
+      position_ += part.size();
+    } else {
+      if (!chunk_lost_) {
+        chunk.record.codec == Codec::kNone ? TakePlain(chunk, part) : TakeCoded(chunk, part);
+      }
+      Step(part.size());
     }
-    Step(part.size());
     bytes = bytes.subspan(part.size());
   }
 }
 
 void UnitScan::ConsumeEmpty() {
-  while (!chunks_.empty() && chunks_.front().end() == position_) {
+  while (!chunks_.empty() && !InPadding() && chunks_.front().end() == position_) {
     CheckCoded(chunks_.front(), {});
     Step(0);
   }
@@ -180,16 +184,20 @@ void UnitScan::ConsumeEmpty() {
 
 void UnitScan::Lose(std::uint64_t size) {
   while (size > 0) {
+    ConsumeEmpty();
     const std::uint64_t part = Reach(size);
+    size -= part;
     if (InPadding()) {
       good_from_ = chunks_.front().record.offset;
-    } else if (!chunk_lost_) {
+      position_ += part;
+      continue;
+    }
+    if (!chunk_lost_) {
       chunk_lost_ = true;
       (void)hasher_.Finish();  // forgets the beginning of the chunk
       assembly_ = {};
     }
     Step(part);
-    size -= part;
   }
 }
 
