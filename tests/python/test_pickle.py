@@ -37,7 +37,7 @@ def test_a_worker_reads_what_its_parent_has_opened(saved, weights, method, monke
         with multiprocessing.get_context(method).Pool(1) as pool:
             asked = pool.apply_async(read_in_a_worker, (checkpoint["w"], checkpoint, checkpoint.objects))
             row, pid, *rest = asked.get(timeout=60)  # a worker that cannot read what was sent ends without a word
-        assert again(checkpoint)._handle.options == checkpoint._handle.options == (True, True, 256 << 20, 3)
+        assert again(checkpoint)._handle.options == checkpoint._handle.options == (True, True, 256 << 20, 3, {})
     assert row == raw(weights[2]) and pid != os.getpid() and rest == [7, b"\0\1\2", 2]
 
 
@@ -129,7 +129,7 @@ def test_everything_says_what_it_is(saved, tmp_path):
 def test_raised_limits_stay_with_the_checkpoint(tmp_path):
     sealpoint.save({"w": numpy.zeros(3)}, tmp_path / "c")
     with sealpoint.open(tmp_path / "c", raise_limits=2) as checkpoint:
-        assert again(checkpoint)._handle.options == checkpoint._handle.options == (True, False, 256 << 20, 2)
+        assert again(checkpoint)._handle.options == checkpoint._handle.options == (True, False, 256 << 20, 2, {})
     assert sealpoint.verify(tmp_path / "c", raise_limits=2).ok
     with pytest.raises(sealpoint.InvalidArgumentError, match="raise_limits is 0"):
         sealpoint.open(tmp_path / "c", raise_limits=0)

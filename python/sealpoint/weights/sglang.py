@@ -115,3 +115,6 @@ def before_pull(source_dir: str, target_version: int) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not os.path.isdir(folder):
             interop.convert(_chain.version_at(place, target_version).entry.path, folder, to="hf", tensors_only=True, verify=True)
+
+
+__all__ = ["LOADER", "PLACE_VARIABLE", "PULL_HOOK", "before_pull", "load_weights", "message"]

@@ -109,3 +109,6 @@ def _version(global_steps: int | None) -> int:
 
 
 _base.CheckpointEngineRegistry.register(BACKEND)(SealpointCheckpointEngine)
+
+
+__all__ = ["SealpointCheckpointEngine"]

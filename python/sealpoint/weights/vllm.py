@@ -110,3 +110,6 @@ def plugin() -> None:
     """Entry point of vLLM's plugins: ``register``, or nothing if this vLLM has no weight transfer."""
     with contextlib.suppress(ImportError):
         register()
+
+
+__all__ = ["plugin", "register"]
