@@ -129,7 +129,7 @@ def test_everything_says_what_it_is(saved, tmp_path):
 def test_raised_limits_stay_with_the_checkpoint(tmp_path):
     sealpoint.save({"w": numpy.zeros(3)}, tmp_path / "c")
     with sealpoint.open(tmp_path / "c", raise_limits=2) as checkpoint:
-        assert again(checkpoint)._handle.options == checkpoint._handle.options == (True, False, 256 << 20, 2, {})
+        assert again(checkpoint)._handle.options == checkpoint._handle.options == (True, None, 256 << 20, 2, {})
     assert sealpoint.verify(tmp_path / "c", raise_limits=2).ok
     with pytest.raises(sealpoint.InvalidArgumentError, match="raise_limits is 0"):
         sealpoint.open(tmp_path / "c", raise_limits=0)
