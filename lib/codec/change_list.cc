@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t kCountsSize = 8;   // of entries, and of bytes of gaps
 constexpr std::size_t kGapMax = 255;     // a byte of a gap with this value is followed by another
 constexpr std::size_t kBlockBytes = 64;  // compared at once
-constexpr std::size_t kVisitBytes = 64 * 1024;  // stays in the cache
+constexpr std::size_t kVisitBytes = std::size_t{64} * 1024;  // stays in the cache
 constexpr std::size_t kWordBytes = sizeof(std::uint64_t);
 
 std::size_t GapsSizeMax(std::size_t entries, std::size_t elements) {
