@@ -133,7 +133,7 @@ TEST_F(DeltaSeriesTest, ABaseIsNotDeleted) {
   ReplaceFile(*memory_, At(1), "KEEP", nullptr);
   EXPECT_THAT(series_.Delete(Name(1)), FailsRule(Code::kInvalidArgument, "R-DLT-11"));
   Pin(1);
-  for (const std::uint8_t number : {3, 2, 1}) {
+  for (const std::uint8_t number : std::initializer_list<std::uint8_t>{3, 2, 1}) {
     const Status deleted = series_.Delete(Name(number));
     EXPECT_TRUE(deleted.ok()) << deleted.ToString();
   }
@@ -238,7 +238,7 @@ TEST_F(DeltaSeriesTest, OnlyIndexesOfDeltasAreRead) {
   Save(11);
   ASSERT_TRUE(series_.Prune({}).status.ok());
   const std::vector<std::string> names = indexes_read();
-  for (const std::uint8_t number : {7, 8, 9}) {
+  for (const std::uint8_t number : std::initializer_list<std::uint8_t>{7, 8, 9}) {
     EXPECT_EQ(std::ranges::count(names, MiniSpec::MakeId(number).ToHex() + ".index"), 1);
   }
 }
