@@ -2,6 +2,7 @@
 #include "lib/codec/change_list.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <type_traits>

@@ -6,10 +6,11 @@
 
 #include <cstddef>
 
-#include "python/src/module.h"
 #include "sealpoint/bytes.h"
 
 namespace sealpoint::python {
+
+namespace nb = nanobind;
 
 // The bytes that an object of Python lends, while this is.
 class Borrowed {
