@@ -16,7 +16,6 @@
 #include "lib/storage/durable.h"
 #include "lib/storage/path.h"
 #include "lib/writer/commit_steps.h"
-#include "lib/writer/pinned_base.h"
 #include "sealpoint/series.h"
 
 namespace sealpoint::internal::saver {
@@ -166,10 +165,6 @@ Result<Bytes> OpenAttemptOnRoot(Storage& storage, const SaveTarget& target,
   SEALPOINT_RETURN_IF_ERROR(writer::CheckParent(target.parent()));
   Announcement announcement;
   SEALPOINT_ASSIGN_OR_RETURN(announcement.attempt, AttemptId::Random());
-  if (options.base) {  // before anything is written
-    SEALPOINT_RETURN_IF_ERROR(
-        writer::PinnedBase::Open(storage, options.base->directory, Limits()).status());
-  }
   SEALPOINT_RETURN_IF_ERROR(ChooseDirectory(storage, target, options, announcement));
   attempt.id = announcement.attempt;
   attempt.directory = announcement.directory;

@@ -2,7 +2,6 @@
 #include "lib/saver/save_run.h"
 
 #include <array>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -15,7 +14,6 @@
 #include "lib/saver/reuse.h"
 #include "lib/storage/durable.h"
 #include "lib/writer/commit_steps.h"
-#include "lib/writer/pinned_base.h"
 
 namespace sealpoint::internal::saver {
 namespace {
@@ -103,6 +101,7 @@ Result<CommitInfo> SaveRun::TakeSteps(Payload& payload) {
   Status status = payload.Begin();
   if (!status.ok()) return NoteFailure(std::move(status));
   status = payload.Ready();
+  if (status.ok() && comm_.rank() == 0) status = OpenBase().status();  // before anything is written
   if (status.ok()) status = destination.MakeRoom([this] { return save_.recorder.failure(); });
   SEALPOINT_RETURN_IF_ERROR(Preflight(status, payload.planned_bytes()));
   status = payload.Plan();
@@ -118,6 +117,16 @@ Result<CommitInfo> SaveRun::TakeSteps(Payload& payload) {
 Status SaveRun::Preflight(const Status& local_status, std::uint64_t planned_bytes) {
   const Status status = save_.destination.Preflight(comm_, local_status, planned_bytes);
   return status.ok() ? status : NoteFailure(status);
+}
+
+Result<std::optional<writer::PinnedBase>> SaveRun::OpenBase() const {
+  std::optional<writer::PinnedBase> base;
+  if (save_.options.base) {
+    SEALPOINT_ASSIGN_OR_RETURN(
+        base, writer::PinnedBase::Open(engine_.storage(), save_.options.base->directory,
+                                       save_.saver.limits));
+  }
+  return base;
 }
 
 Status SaveRun::Link(Payload& payload) {
@@ -239,12 +248,7 @@ Result<CommitInfo> SaveRun::CommitOnRoot(std::vector<Bytes> gathered) {
     const auto make_index = [&](const metadata::IndexAttributes& attributes) {
       return JoinGathered(parts, attributes, save_.saver.limits);
     };
-    std::optional<writer::PinnedBase> base;
-    if (save_.options.base) {
-      SEALPOINT_ASSIGN_OR_RETURN(
-          base, writer::PinnedBase::Open(engine_.storage(), save_.options.base->directory,
-                                         save_.saver.limits));
-    }
+    SEALPOINT_ASSIGN_OR_RETURN(const std::optional<writer::PinnedBase> base, OpenBase());
     return writer::RunCommit(*attempt().opened, attempt().publish, commit, parts.blobs, make_index,
                              save_.recorder, before_publication, base ? &*base : nullptr);
   };

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -15,6 +16,7 @@
 #include "lib/saver/frozen_blobs.h"
 #include "lib/saver/preflight.h"
 #include "lib/writer/blob_writer_impl.h"
+#include "lib/writer/pinned_base.h"
 #include "sealpoint/commit.h"
 #include "sealpoint/communicator.h"
 #include "sealpoint/engine.h"
@@ -105,6 +107,8 @@ class SaveRun {
   Result<CommitInfo> TakeSteps(Payload& payload);
   // `local_status`: this rank's own outcome so far.
   Status Preflight(const Status& local_status, std::uint64_t planned_bytes);
+  // The base of a delta; empty for a full checkpoint. On rank 0. Errors: those of PinnedBase::Open.
+  Result<std::optional<writer::PinnedBase>> OpenBase() const;
   // Links groups of the payload from the parent. Local. Errors: Device, Io.
   Status Link(Payload& payload);
   std::vector<BlobSummary> LinkedSummaries() const;

@@ -78,21 +78,21 @@ Status CheckBase(const SaveOptions& options, const Sources& sources) {
   }
   const writer::DeclarationSummary& expected = InternalAccess::SummaryOf(sources.declaration());
   const writer::DeclarationSummary& found = InternalAccess::SummaryOf(base.declaration());
-  bool is_same = expected.slots().size() == found.slots().size();
-  for (std::size_t slot = 0; is_same && slot < found.slots().size(); ++slot) {
+  if (expected.slots().size() != found.slots().size()) {
+    return InvalidArgument("the base's declaration has ", found.slots().size(),
+                           " slots, expected the ", expected.slots().size(), " of the save");
+  }
+  for (std::size_t slot = 0; slot < found.slots().size(); ++slot) {
     const writer::DeclaredView a = expected.held(slot);
     const writer::DeclaredView b = found.held(slot);
-    is_same = a.name == b.name && a.kind.dtype == b.kind.dtype &&
-              writer::ElementSize(a.kind) == writer::ElementSize(b.kind) &&
-              a.is_empty() == b.is_empty() && (a.is_empty() || a.region() == b.region());
-    if (!is_same) {
-      return InvalidArgument("slot ", slot, " of the base's declaration is another one")
-          .AtTensor(a.name);
-    }
+    const bool is_same = a.name == b.name && a.kind.dtype == b.kind.dtype &&
+                         writer::ElementSize(a.kind) == writer::ElementSize(b.kind) &&
+                         a.is_empty() == b.is_empty() && (a.is_empty() || a.region() == b.region());
+    if (is_same) continue;
+    return InvalidArgument("slot ", slot, " of the base's declaration is another one")
+        .AtTensor(a.name);
   }
-  if (is_same) return {};
-  return InvalidArgument("the base's declaration has ", found.slots().size(),
-                         " slots, expected the ", expected.slots().size(), " of the save");
+  return {};
 }
 
 std::string LearnedGroupName(std::uint32_t number) { return StrCat(kLearnedGroupPrefix, number); }
