@@ -13,6 +13,7 @@
 #include "lib/transfer/host_delivery.h"
 #include "readers/load/run_plan.h"
 #include "readers/load/selection.h"
+#include "readers/load/stored_chunks.h"
 
 namespace sealpoint::internal::load {
 namespace {
@@ -285,63 +286,6 @@ Result<Bytes> CheckpointImpl::Collect(const ReadPlanData& plan) const {
   return std::move(object).Take();
 }
 
-namespace {
-
-// Adds up the chunk records of a tensor, some at a time.
-class ChunkCounter {
- public:
-  ChunkCounter(container::BlobTables& tables, const metadata::TensorView& tensor)
-      : tables_(tables), tensor_(tensor) {}
-
-  Status CountAll() {
-    Status status;
-    tensor_.ForEachShard([&](std::size_t shard, const Region& region) {
-      if (status.ok()) status = CountShard(tensor_.shard_ref(shard), region.element_count());
-    });
-    return status;
-  }
-  StoredChunks counts() && { return std::move(counts_); }
-
- private:
-  Status CountShard(const metadata::ShardRef& shard, std::uint64_t element_count) {
-    constexpr std::uint64_t kRecordsAtOnce = 1 << 14;
-    const format::ShardShape shape{.raw_size = element_count * tensor_.element_size(),
-                                   .chunk_size = tensor_.chunk_size()};
-    const std::uint64_t chunk_count = metadata::ChunkCount(shape.raw_size, shape.chunk_size);
-    for (std::uint64_t first = 0; first < chunk_count; first += kRecordsAtOnce) {
-      const std::uint64_t count = std::min(kRecordsAtOnce, chunk_count - first);
-      std::uint64_t bytes_read = 0;
-      SEALPOINT_ASSIGN_OR_RETURN(const std::vector<format::ChunkRecord> records,
-                                 tables_.Load({.shard = shard,
-                                               .shape = shape,
-                                               .first_chunk = static_cast<std::uint32_t>(first),
-                                               .count = static_cast<std::uint32_t>(count)},
-                                              bytes_read));
-      for (const format::ChunkRecord& record : records) Count(record);
-    }
-    return {};
-  }
-
-  void Count(const format::ChunkRecord& record) {
-    ++counts_.chunk_count;
-    counts_.raw_bytes += record.raw_size;
-    counts_.stored_bytes += record.stored_size;
-    const auto at = std::ranges::lower_bound(counts_.codecs, record.codec, {},
-                                             &StoredChunks::CodecCount::codec);
-    if (at != counts_.codecs.end() && at->codec == record.codec) {
-      ++at->chunk_count;
-    } else {
-      counts_.codecs.insert(at, {.codec = record.codec, .chunk_count = 1});
-    }
-  }
-
-  container::BlobTables& tables_;
-  const metadata::TensorView tensor_;
-  StoredChunks counts_;
-};
-
-}  // namespace
-
 std::vector<std::pair<std::string, std::uint32_t>> CheckpointImpl::mesh() const {
   return index().mesh();
 }
@@ -437,11 +381,9 @@ Result<StoredChunks> CheckpointImpl::TensorChunks(std::string_view tensor) const
   if (!found) {
     return MakeError(Code::kNotFound, "the checkpoint has no such tensor").AtTensor(tensor);
   }
-  ChunkCounter counter(tables_, index().tensor(*found));
-  if (Status status = counter.CountAll(); !status.ok()) {
-    return std::move(status).AtTensor(tensor);
-  }
-  return std::move(counter).counts();
+  Result<StoredChunks> chunks = CountChunks(tables_, index().tensor(*found));
+  if (!chunks.ok()) return std::move(chunks).error().AtTensor(tensor);
+  return chunks;
 }
 
 Result<std::vector<ShardInfo>> CheckpointImpl::Shards(std::string_view tensor) const {
