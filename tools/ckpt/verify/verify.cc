@@ -13,6 +13,7 @@
 #include "sealpoint/content.h"
 #include "sealpoint/phases.h"
 #include "sealpoint/series.h"
+#include "sealpoint/storage.h"
 #include "tools/ckpt/command.h"
 #include "tools/ckpt/content.h"
 #include "tools/ckpt/verify/options.h"
@@ -152,13 +153,13 @@ class Verification {
     return "";
   }
 
+  // A violation in another directory is one of a base.
   static std::string HintForBase(const VerifyReport& report) {
+    const std::string inside = JoinPath(report.path, "");
     for (const Status& violation : report.violations) {
-      const std::string& rule = violation.place().rule;
-      if (rule == "R-DLT-03") return "--base DIR names the directory of a base elsewhere";
-      if (rule == "R-DLT-04")
-        return "another checkpoint is in the place of the base; --base DIR "
-               "names the directory of the base";
+      if (violation.code() != Code::kIncomplete && violation.code() != Code::kCorrupt) continue;
+      if (JoinPath(violation.place().path, "").starts_with(inside)) continue;
+      return "--base DIR names the directory of a base elsewhere";
     }
     return "";
   }
