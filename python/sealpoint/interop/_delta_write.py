@@ -145,7 +145,7 @@ def _entry(begin: int, end: int) -> dict[str, Any]:
 
 def _room_of(name: str) -> int:
     """Returns the largest size of a tensor in a header."""
-    texts = (json.dumps({name: value}, ensure_ascii=False) for value in ({**_entry(_COUNT_MAX, 2 * _COUNT_MAX)}, _CHECKSUM))
+    texts = (json.dumps({name: value}, ensure_ascii=False) for value in (_entry(_COUNT_MAX, 2 * _COUNT_MAX), _CHECKSUM))
     return sum(len(text.encode("utf-8")) for text in texts)
 
 

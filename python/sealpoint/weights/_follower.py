@@ -348,7 +348,6 @@ class Follower:
         return f"<sealpoint.weights.Follower {self.place!r}: version {self.version}{', leader' if self.is_leader else ''}>"
 
 
-
 def _differs(new: TensorPlace, old: TensorPlace | None) -> bool:
     """Tells whether a tensor changed, by its fingerprint. Without fingerprints, it may have."""
     return old is None or not new.fingerprint or (new.dtype, new.shape, new.fingerprint) != (old.dtype, old.shape, old.fingerprint)
