@@ -444,6 +444,28 @@ BAD_BOXES = (
 )
 
 
+# An option that may be repeated takes one value: behind it stands the path, at the end or not.
+REPEATABLE = (
+    ("verify", "--series", "series", ["good"]),
+    ("verify", "--base", "good", ["good", "--json"]),
+    ("ls", "--tensor", "embedding.weight", ["good", "--json"]),
+    ("ls", "--values", "ramp", ["values", "--json"]),
+    ("ls", "--object", "arg*", ["values", "--json"]),
+    ("ls", "--per-rank", "a", ["others/dcp", "--json"]),
+    ("diff", "--map", "a=b", ["good", "good", "--json"]),
+    ("copy", "--match", "layers.*", ["good", "repeatable", "--dry-run"]),
+    ("copy", "--drop", "layers.*", ["good", "repeatable", "--dry-run"]),
+)
+
+
+def check_repeatable(run):
+    seconds = re.compile(rb"\d+\.\d+ s|\"seconds\": [\d.e-]+")
+    for tool, option, value, words in REPEATABLE:
+        said = [run.run(tool, *arguments) for arguments in ([option, value, *words], [*words, option, value])]
+        outputs = [(one.returncode, seconds.sub(b"", one.stdout), one.stderr) for one in said]
+        run.expect(f"{tool} {option}", outputs[0] == outputs[1] and outputs[0][0] != 64, outputs)
+
+
 def check_values(run):
     for box, message in BAD_BOXES:
         result = run.run("ls", "values", "--values", "ramp", f"--box={box}")
@@ -608,6 +630,7 @@ def run_checks(run):
     check_parts(run)
     check_report(run)
     check_old_names(run)
+    check_repeatable(run)
     check_values(run)
     check_objects(run)
     check_output_errors(run)

@@ -2,6 +2,7 @@
 """Four ranks that publish weights: each case of weights_cases.py is a test; and a publisher that is killed."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -54,6 +55,20 @@ def test_a_publisher_is_killed_at_any_moment(tmp_path):
             follower.update()
             begin = follower.version + 1
     assert begin > 4
+
+
+def test_verify_says_how_to_find_a_base_elsewhere(tmp_path):
+    """And the option of its hint does that, in front of the path as docs/reference/tools.md has it."""
+    subprocess.run([sys.executable, "-c", PUBLISHER.replace("1000", "2"), tmp_path / "p", "0"], check=True)
+    base, delta = sorted((tmp_path / "p").iterdir())
+    elsewhere = base.rename(tmp_path / "elsewhere")
+    ckpt = lambda *words: subprocess.run([sys.executable, "-m", "sealpoint", "verify", *words], capture_output=True, text=True,
+                                         check=False)  # fmt: skip
+    done = ckpt(delta)
+    assert (done.returncode, "R-DLT-03" in done.stdout) == (5, True), done
+    assert re.search(r"hint: .*: --base DIR names the directory of a base elsewhere", done.stderr + done.stdout)
+    done = ckpt("--base", elsewhere, delta)
+    assert done.returncode == 0 and f"{delta}: valid" in done.stdout, done
 
 
 def check_is_whole(follower, update):

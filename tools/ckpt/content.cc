@@ -21,13 +21,20 @@ void AddThreads(CLI::App& app, int& threads) {
       ->check(CLI::Range(1, kThreadsMax));
 }
 
+CLI::Option* AddRepeatable(CLI::App& app, const std::string& name, std::vector<std::string>& values,
+                           const std::string& type, const std::string& description) {
+  return app.add_option(name, values, description)
+      ->type_name(type)
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
 CLI::Range AtLeast(std::int64_t least) { return {least, std::numeric_limits<std::int64_t>::max()}; }
 
 void AddContentOptions(CLI::App& app, ContentOptions& options) {
-  app.add_option("--match", options.patterns, "Only matching tensors, and no objects")
-      ->type_name("PATTERN")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  AddRepeatable(app, "--match", options.patterns, "PATTERN",
+                "Only matching tensors, and no objects");
   AddThreads(app, options.threads);
 }
 

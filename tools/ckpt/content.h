@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -20,6 +21,11 @@ namespace sealpoint::tools {
 // Adds --match and --threads, by default one per core, at most 8.
 void AddContentOptions(CLI::App& app, ContentOptions& options);
 void AddThreads(CLI::App& app, int& threads);
+
+// Adds an option that may be given several times, each time with one value: the argument behind
+// the value is not another one.
+CLI::Option* AddRepeatable(CLI::App& app, const std::string& name, std::vector<std::string>& values,
+                           const std::string& type, const std::string& description);
 
 // A check of an option for an unsigned number: without it "-4" would wrap around.
 CLI::Range AtLeast(std::int64_t least);

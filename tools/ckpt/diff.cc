@@ -366,12 +366,9 @@ class DiffCommand final : public Command {
         ->type_name("");
     app.add_flag("--numeric", options_.compare.numeric,
                  "Read the chunks that differ, and measure the differences");
-    app.add_option("--map", options_.maps,
-                   "Rename tensors of A: replace each match of the regular\n"
-                   "expression (ECMAScript)")
-        ->type_name("REGEX=REPL")
-        ->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    AddRepeatable(app, "--map", options_.maps, "REGEX=REPL",
+                  "Rename tensors of A: replace each match of the regular\n"
+                  "expression (ECMAScript)");
     AddThreads(app, options_.compare.threads);
     app.add_flag("--json", options_.json, "Print one JSON document, also after an error");
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/ckpt/ls/options.h"
 
+#include "tools/ckpt/content.h"
+
 namespace sealpoint::tools::ls {
 namespace {
 
@@ -39,10 +41,7 @@ class Adder {
   }
 
   CLI::Option* AddPatterns(const char* name, Subject subject, const char* description) {
-    return Choose(app_.add_option(name, options_.patterns, description), subject)
-        ->type_name("PATTERN")
-        ->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    return Choose(AddRepeatable(app_, name, options_.patterns, "PATTERN", description), subject);
   }
 
   void AddSubjects() {
@@ -74,14 +73,11 @@ class Adder {
                 ->excludes(tensor_)
                 ->excludes(values_)
                 ->excludes(object_);
-    app_.add_option("--place", options_.plan.places,
-                    "Placement of matching tensors for --plan, such as\n"
-                    "'layers.*=shard(dim 0, tensor), replicate(data)'.\n"
-                    "The last matching rule applies")
-        ->type_name("PATTERN=RULE,...")
-        ->needs(plan_)
-        ->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    AddRepeatable(app_, "--place", options_.plan.places, "PATTERN=RULE,...",
+                  "Placement of matching tensors for --plan, such as\n"
+                  "'layers.*=shard(dim 0, tensor), replicate(data)'.\n"
+                  "The last matching rule applies")
+        ->needs(plan_);
   }
 
   void AddDetails() {
@@ -95,12 +91,9 @@ class Adder {
   }
 
   void AddForeign() {
-    app_.add_option("--per-rank", options_.per_rank,
-                    "For DCP with metadata per rank: names that each rank\n"
-                    "has for itself")
-        ->type_name("PATTERN")
-        ->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    AddRepeatable(app_, "--per-rank", options_.per_rank, "PATTERN",
+                  "For DCP with metadata per rank: names that each rank\n"
+                  "has for itself");
     app_.add_option("--base", options_.base,
                     "For a version of weights that is a delta: the complete\n"
                     "checkpoint that its deltas start from")

@@ -43,8 +43,8 @@ class CopyCommand : public Command {
     app.footer(std::string(options_.flatten ? kFlattenFooter : kFooter) + kMadeStatuses);
     app.add_option("SRC", from_, "Directory of a checkpoint")->required()->type_name("");
     app.add_option("DST", to_, "Directory of the copy")->required()->type_name("");
-    AddPatterns(app, "--match", options_.match, "Copy only these tensors and objects");
-    AddPatterns(app, "--drop", options_.drop, "Copy all except these");
+    AddRepeatable(app, "--match", options_.match, "PATTERN", "Copy only these tensors and objects");
+    AddRepeatable(app, "--drop", options_.drop, "PATTERN", "Copy all except these");
     AddRepackOptions(app, options_.repack);
     app.add_flag("--json", is_json_, "Print one JSON document, also after an error");
   }

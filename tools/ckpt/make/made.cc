@@ -55,14 +55,6 @@ void AddDestination(CLI::App& app, std::string& to) {
   app.add_option("--out", to, "Directory of the new checkpoint")->required()->type_name("DIR");
 }
 
-void AddPatterns(CLI::App& app, const std::string& name, std::vector<std::string>& patterns,
-                 const std::string& description) {
-  app.add_option(name, patterns, description)
-      ->type_name("PATTERN")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-}
-
 void AddMemory(CLI::App& app, std::uint64_t& memory_bytes) {
   AddSize(app, "--memory", memory_bytes, "Memory for payload, for all threads together");
 }

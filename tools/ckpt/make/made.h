@@ -6,7 +6,6 @@
 #include <functional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -27,9 +26,6 @@ inline constexpr const char* kMadeStatuses =
     "written.";
 
 void AddDestination(CLI::App& app, std::string& to);
-// An option that may be given several times, for PATTERNs of names.
-void AddPatterns(CLI::App& app, const std::string& name, std::vector<std::string>& patterns,
-                 const std::string& description);
 // --memory, of an option in bytes.
 void AddMemory(CLI::App& app, std::uint64_t& memory_bytes);
 // --compress, --chunk, --blobs, --blob-size, --threads, --memory, --dry-run.

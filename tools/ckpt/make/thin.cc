@@ -34,7 +34,8 @@ class ThinCommand final : public Command {
         "Copies a checkpoint without some tensors, and optionally removes the original.");
     app.footer(std::string(kFooter) + kMadeStatuses);
     app.add_option("STEP", from_, "Directory of a checkpoint")->required()->type_name("");
-    AddPatterns(app, "--drop", options_.drop, "Tensors and objects to leave out: 'optimizer.*'");
+    AddRepeatable(app, "--drop", options_.drop, "PATTERN",
+                  "Tensors and objects to leave out: 'optimizer.*'");
     app.get_option("--drop")->required();
     app.add_option("--to", to_, "Directory of the result (default: STEP-thin)")->type_name("DIR");
     app.add_flag("--remove", options_.remove_source, "Delete STEP afterwards");

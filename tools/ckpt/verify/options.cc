@@ -115,14 +115,9 @@ void AddOptions(CLI::App& app, Options& options) {
   app.description("Verifies checkpoints.");
   app.footer(kFooter);
   app.add_option("PATH", options.paths, "Directories of checkpoints")->type_name("");
-  app.add_option("--series", options.series, "Check every checkpoint of a series")
-      ->type_name("DIR")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("--base", options.bases, "Directory of a base that is not beside its delta")
-      ->type_name("DIR")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  AddRepeatable(app, "--series", options.series, "DIR", "Check every checkpoint of a series");
+  AddRepeatable(app, "--base", options.bases, "DIR",
+                "Directory of a base that is not beside its delta");
   const std::map<std::string, VerifyLevel> levels = {{"files", VerifyLevel::kFiles},
                                                      {"structure", VerifyLevel::kStructure},
                                                      {"full", VerifyLevel::kFull}};
