@@ -90,7 +90,9 @@ struct OpenOptions {
   // (docs/guides/loading.md).
   std::optional<bool> direct_io{};
   // Staging memory for reads in bytes, at least 64 KiB. Each thread may use memory for one chunk
-  // even if the threads together then exceed this budget.
+  // even if the threads together then exceed this budget. If a checkpoint of changes has other
+  // chunks than its base, each thread also keeps decoded chunks of bases, in a quarter of the
+  // budget. Errors of reads: LimitExceeded (the threads decode the same chunks again and again).
   std::uint64_t memory_budget_bytes = 256 * kMiB;
 };
 

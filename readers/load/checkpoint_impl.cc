@@ -23,6 +23,8 @@ constexpr std::uint64_t kRangeMinBytes = 64 * kKiB;
 // The kernel fetches ahead between smaller reads that follow each other.
 constexpr std::uint64_t kDirectReadMinBytes = 16 * kMiB;
 constexpr std::uint64_t kPoolBufferBytes = 4096;  // the pool is used for its scratch memory only
+// A thread keeps decoded chunks of bases in this share of the budget.
+constexpr std::uint64_t kBaseChunksShare = 4;
 
 // A read holds four ranges of the budget at least, so that threads do not starve.
 std::uint64_t RangeSizeMax(std::uint64_t memory_budget_bytes) {
@@ -95,8 +97,37 @@ Status CheckpointImpl::ReadAsBase(const metadata::TensorView& of_delta, const Re
   const PlanSource source = SourceOf(plan, plan.ranges, files);
   ChunkReader reader(source, &decoder);
   transfer::HostDelivery delivery(plan, /*isolates=*/false);
+  if (!decoder.base_chunks) {
+    decoder.base_chunks =
+        std::make_shared<BaseChunks>(options_.memory_budget_bytes / kBaseChunksShare);
+    decoder.is_of_first_base = true;
+  }
+  if (decoder.is_of_first_base) decoder.base_chunks->Needs(to.size());
+  // Where both are cut alike, no other chunk of the delta needs this one.
+  if (plan.chunks.size() == 1 && plan.chunks.front().raw_size == to.size()) {
+    return reader.Fetch(plan.ranges.front(), delivery);
+  }
+  return FetchBaseChunks(plan, reader, *decoder.base_chunks, delivery);
+}
+
+Status CheckpointImpl::FetchBaseChunks(const ReadPlanData& plan, ChunkReader& reader,
+                                       BaseChunks& kept, transfer::Delivery& delivery) const {
+  KeepingDelivery keeping(*this, kept, delivery);
   for (const transfer::PlanRange& range : plan.ranges) {
-    SEALPOINT_RETURN_IF_ERROR(reader.Fetch(range, delivery));
+    for (std::size_t i = 0; i < range.chunk_count; ++i) {
+      const transfer::PlanChunk& chunk = plan.chunks[range.first_chunk + i];
+      if (const ByteSpan raw = kept.Find(*this, chunk); !raw.empty()) {
+        SEALPOINT_RETURN_IF_ERROR(reader.At(chunk, delivery.Begin(chunk, raw)));
+        continue;
+      }
+      SEALPOINT_RETURN_IF_ERROR(reader.At(chunk, kept.CountDecoded(chunk)));
+      SEALPOINT_RETURN_IF_ERROR(reader.Fetch({.blob = range.blob,
+                                              .offset = chunk.offset,
+                                              .size = chunk.stored_size,
+                                              .first_chunk = range.first_chunk + i,
+                                              .chunk_count = 1},
+                                             keeping));
+    }
   }
   return {};
 }

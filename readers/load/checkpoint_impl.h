@@ -127,6 +127,9 @@ class CheckpointImpl final : public Checkpoint {
   RangeFiles FilesOfOneThread() const;
   PlanBuilder NewPlan() const;
   Result<Bytes> Collect(const ReadPlanData& plan) const;
+  // Base bytes that lie in several chunks, or in part of one.
+  Status FetchBaseChunks(const ReadPlanData& plan, ChunkReader& reader, BaseChunks& kept,
+                         transfer::Delivery& delivery) const;
 
   const std::string path_;
   const OpenOptions options_;

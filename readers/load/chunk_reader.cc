@@ -218,7 +218,10 @@ Status ChunkReader::DecodeChanges(const transfer::PlanChunk& chunk, ByteSpan ver
                                   bool holds_base, MutableByteSpan raw) {
   if (!holds_base) {
     const ChangedElements& changed = source_.plan.changed[chunk.changed];
-    if (!decoder_.below) decoder_.below = std::make_unique<ChunkDecoder>();
+    if (!decoder_.below) {
+      decoder_.below = std::make_unique<ChunkDecoder>();
+      decoder_.below->base_chunks = decoder_.base_chunks;
+    }
     SEALPOINT_RETURN_IF_ERROR(
         source_.base->ReadAsBase(changed.tensor, changed.region, *decoder_.below, raw));
   }

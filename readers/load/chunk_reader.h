@@ -12,6 +12,7 @@
 #include "lib/device/staging_pool.h"
 #include "lib/digest/hasher.h"
 #include "lib/transfer/delivery.h"
+#include "readers/load/base_chunks.h"
 #include "readers/load/range_files.h"
 #include "readers/load/read_plan_data.h"
 #include "sealpoint/bytes.h"
@@ -21,12 +22,15 @@ namespace sealpoint::internal::load {
 
 class CheckpointImpl;
 
-// Memory for decoding chunks, kept from chunk to chunk. `below` is for chunks of the base.
+// Memory for decoding chunks, kept from chunk to chunk. `below` is for chunks of the base. The
+// decoders of all bases share the chunks.
 struct ChunkDecoder {
   codec::ChunkCodec codec;
   digest::Hasher hasher{};
   Bytes decoded{};
   std::unique_ptr<ChunkDecoder> below{};
+  std::shared_ptr<BaseChunks> base_chunks{};  // null in the decoder of the delta
+  bool is_of_first_base = false;              // of the base of the delta that the user reads
 };
 
 // State shared by the readers of one plan.

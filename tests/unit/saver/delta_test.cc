@@ -195,6 +195,63 @@ TEST(Delta, NeedsNoBaseOfTheSameLayout) {
   });
 }
 
+// Each version is cut into larger or smaller chunks than its base: a chunk lies in many others, and
+// each of these in a part of one.
+TEST(Delta, DecodesEachChunkOfAChainOnce) {
+  WithRanks(1, [](Communicator& comm) {
+    DeltaJob job(comm);
+    constexpr std::uint64_t kSize = 256 * kKiB;
+    constexpr std::uint64_t kDepth = 7;
+    Bytes data = NoiseBytes(7, kSize);
+    Bytes before;
+    std::string directory;
+    for (std::uint64_t step = 0; step <= kDepth; ++step) {
+      Declaration declaration;
+      TensorSpec tensor = ByteTensor("w", kSize);
+      tensor.chunk_size_bytes = step % 2 == 0 ? 64 * kKiB : 4 * kKiB;
+      declaration.Add({.tensor = tensor}).value();
+      Sources sources(declaration);
+      Sources base_sources(declaration);
+      ASSERT_TRUE(sources.Bind("w", MemoryView::Host(data)).ok());
+      SaveOptions options = {.step = step};
+      if (step > 0) {
+        ASSERT_TRUE(base_sources.Bind("w", MemoryView::Host(before)).ok());
+        options.base = SaveBase{directory, &base_sources};
+      }
+      const auto saved =
+          job.saver->Save(SaveTarget::InSeries(job.path("series")), options, sources);
+      ASSERT_TRUE(saved.ok()) << saved.status().ToString();
+      directory = saved->directory;
+      before = data;
+      for (std::size_t at = step; at < kSize; at += 100) data[at] ^= std::byte{1};
+    }
+    const auto last =
+        internal::load::CheckpointImpl::Make(directory, {.storage = job.posix}, {}).value();
+    const auto read = [&](internal::load::ChunkDecoder& decoder) {
+      Bytes found(kSize);
+      const Status status =
+          last->ReadAsBase(last->index().tensor(0), Region::Of({{0}, {kSize}}), decoder, found);
+      EXPECT_EQ(found == before, status.ok());
+      return status;
+    };
+    internal::load::ChunkDecoder decoder;
+    EXPECT_TRUE(read(decoder).ok());
+    EXPECT_EQ(decoder.base_chunks->decoded_bytes(), (kDepth + 1) * kSize);
+    // Nothing is kept.
+    internal::load::ChunkDecoder small;
+    small.base_chunks = std::make_shared<internal::load::BaseChunks>(0, 0);
+    small.is_of_first_base = true;
+    const Status status = read(small);
+    EXPECT_EQ(status.code(), Code::kLimitExceeded);
+    EXPECT_THAT(status.message(), HasSubstr("raise memory_budget_bytes"));
+    EXPECT_EQ(status.place().tensor, "w");
+    // With the options of a user: 64 KiB are not enough, and the free bytes are.
+    EXPECT_EQ(
+        LoadWhole(*Checkpoint::Open(directory, {.memory_budget_bytes = 64 * kKiB}).value(), "w"),
+        before);
+  });
+}
+
 TEST(Delta, ChangesInPlaceWhatHoldsItsBase) {
   WithRanks(1, [](Communicator& comm) {
     DeltaJob job(comm);
