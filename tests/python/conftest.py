@@ -50,7 +50,7 @@ def command(*words):
         finally:
             sys.argv = argv
             for number, item in enumerate(before, 1):
-                os.dup2(item, number)  # the program has closed the first
+                os.dup2(item, number)
                 os.close(item)
         said = [os.pread(file.fileno(), 1 << 30, 0).decode() for file in (output, errors)]
     return status, *said

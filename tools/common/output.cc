@@ -79,9 +79,11 @@ ExitStatus FinishOutput(std::string_view program, ExitStatus status) {
   Stdout& out = Out();
   const bool is_used = !out.buffer.empty();
   out.Flush();
-  // Some file systems say only now that the disk is full. A stream that was closed from the start
-  // is no error unless something was written to it.
-  if (::close(STDOUT_FILENO) != 0 && out.error == 0 && (is_used || errno != EBADF)) {
+  // Some file systems say only at a close that the disk is full. What closes is a duplicate: in a
+  // process of Python another thread would open its next file as standard output. A stream that was
+  // closed from the start is no error unless something was written to it.
+  const int duplicate = ::dup(STDOUT_FILENO);
+  if ((duplicate < 0 || ::close(duplicate) != 0) && out.error == 0 && (is_used || errno != EBADF)) {
     out.error = errno;
   }
   if (out.error == 0) return status;
