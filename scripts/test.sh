@@ -3,17 +3,17 @@
 # Builds Sealpoint as users do and runs the tests that show that it works (docs/evidence/testing.md says which, and why these).
 #   scripts/test.sh             packages gcc python: 12 minutes at most, from nothing, on two idle cores
 #   scripts/test.sh --all       these, and what --rest runs: all that a commit must pass
-#   scripts/test.sh --rest      deep sanitizers threads minimal frameworks aarch64 builds mutants lint site demo
+#   scripts/test.sh --rest      deep sanitizers threads minimal frameworks aarch64 mutants lint site demo
 #   scripts/test.sh --nightly   enumerations models mutants-full newest-torch frameworks-full free-threaded fuzz-long presets
-#                               aarch64-full peers release scale: hours
+#                               aarch64-full builds peers release scale: hours
 #   scripts/test.sh STAGE...    the named ones of all these
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 product_stages=(packages gcc python)
-rest_stages=(deep sanitizers threads minimal frameworks aarch64 builds mutants lint site demo)
-nightly_stages=(enumerations models mutants-full newest-torch frameworks-full free-threaded fuzz-long presets aarch64-full peers
-  release scale)
+rest_stages=(deep sanitizers threads minimal frameworks aarch64 mutants lint site demo)
+nightly_stages=(enumerations models mutants-full newest-torch frameworks-full free-threaded fuzz-long presets aarch64-full builds
+  peers release scale)
 all_stages=("${product_stages[@]}" "${rest_stages[@]}")
 
 # One more test than there are processors: where ranks are killed or deadlines pass, tests wait most of the time.
@@ -74,7 +74,7 @@ stage_deep() {
   check_counts
   # A clone without history has no such revision: then all are looked at.
   local recent
-  recent=$(git rev-parse --verify --quiet 'HEAD~60' || true)
+  recent=$(git rev-parse --verify --quiet 'HEAD~20' || true)
   each_source OFF ${recent:+"$recent"}
 }
 
@@ -97,19 +97,7 @@ stage_frameworks() {
   workflow frameworks
 }
 
-# As a stranger builds: no preset, CMake's own generator, here with clang. Of the other ordinary ways, g++ Release is the
-# stage gcc, whose tests of the label install build without a build type, and a shared library for debugging. Each module and
-# each program is one source, as for clang-tidy: cheap, and a name that is defined twice in one is seen.
-stage_builds() {
-  cmake -S . -B build/plain -D CMAKE_CXX_COMPILER=clang++-19 -D CMAKE_BUILD_TYPE=Release -D BUILD_TESTING=OFF \
-    -D SEALPOINT_WITH_CUDA=OFF -D SEALPOINT_WERROR=ON \
-    >build/plain.configure.log
-  cmake --build build/plain
-  build/plain/tools/ckpt/ckpt --version
-  scripts/build_cost.sh --quick
-}
-
-# g++ for aarch64, in pieces of many sources; qemu runs the tests, twice: with pages of 4 KiB and of 64 KiB.
+# g++ for aarch64, in pieces of many sources; qemu runs the tests of bytes, files and memory.
 stage_aarch64() {
   from_archive scripts/aarch64_sysroot.sh
   workflow aarch64
@@ -170,11 +158,21 @@ stage_presets() {
   TSAN_OPTIONS=halt_on_error=1:die_after_fork=0 ctest \
     --test-dir build/tsan --output-on-failure --no-tests=error -L '^threaded$' -L '^nightly$' -LE '^crash$'
 }
-# All that runs there: MPI has the launcher of this machine. Then the Debian packages for arm64.
+# All that runs there, with pages of 4 KiB and of 64 KiB: MPI has the launcher of this machine. Then the Debian packages for arm64.
 stage_aarch64-full() {
   scripts/aarch64_sysroot.sh
   workflow aarch64-full
   scripts/debian.sh --arm64
+}
+# As a stranger builds: no preset, CMake's own generator, here with clang. Of the other ordinary ways, g++ Release is the
+# stage gcc, whose tests of the label install build without a build type, and a shared library for debugging.
+stage_builds() {
+  cmake -S . -B build/plain -D CMAKE_CXX_COMPILER=clang++-19 -D CMAKE_BUILD_TYPE=Release -D BUILD_TESTING=OFF \
+    -D SEALPOINT_WITH_CUDA=OFF -D SEALPOINT_WERROR=ON \
+    >build/plain.configure.log
+  cmake --build build/plain
+  build/plain/tools/ckpt/ckpt --version
+  scripts/build_cost.sh --quick
 }
 stage_peers() { scripts/peers.sh; }
 # What a release hands out, installed in new systems and used: source package, wheels, Debian packages.

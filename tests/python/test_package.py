@@ -16,7 +16,7 @@ import pytest
 ROOT = pathlib.Path(__file__).parents[2]
 WHEELHOUSE = ROOT / "build/wheelhouse"  # what pip builds with, fetched by scripts/python_env.sh
 WHEEL_SIZE_MAX_BYTES = 10_000_000
-IMPORT_MAX_SECONDS = 0.15
+IMPORT_MAX = 1.5  # times as long as some modules of Python itself; 0.5 to 0.8 measured
 # Objects that another build has compiled come from the compiler cache if the folders lie to each other as there, and the
 # compiler is called by the same name.
 BUILD_FOLDER = "--config-settings=build-dir=build/pip"
@@ -69,15 +69,16 @@ def clone(tmp_path_factory):
 
 def check_installed(python, site):
     """Imports it in a new process, without anything else, and uses it."""
-    code = ("import sys, time; began = time.perf_counter(); import sealpoint; passed = time.perf_counter() - began; "
-            "taken = [m for m in ('numpy', 'torch', 'ml_dtypes') if m in sys.modules]; "
+    code = ("import sys, time; began = time.process_time(); import sealpoint; passed = time.process_time() - began; "
+            "taken = [m for m in ('numpy', 'torch', 'ml_dtypes') if m in sys.modules]; began = time.process_time(); "
+            "import asyncio, http.client, multiprocessing.pool, unittest.mock; others = time.process_time() - began; "
             "sealpoint.save({'w': b'abcd'}, sys.argv[1]); "
-            "print(passed, taken, bytes(sealpoint.open(sys.argv[1])['w'].tobytes()), sealpoint.__file__)")
+            "print(passed / others, taken, bytes(sealpoint.open(sys.argv[1])['w'].tobytes()), sealpoint.__file__)")
     outputs = [run(python, "-I", "-c", code, site / f"c{i}") for i in range(3)]
-    fastest = min(float(output.split()[0]) for output in outputs)
+    least = min(float(output.split()[0]) for output in outputs)
     assert " [] b'abcd' " in outputs[0] and str(site) in outputs[0]
-    assert fastest < IMPORT_MAX_SECONDS
-    return fastest
+    assert least < IMPORT_MAX
+    return least
 
 
 def check_sbom(sbom):
@@ -129,8 +130,7 @@ def test_a_clone_installs_and_the_block_of_the_readme_resumes(clone, tmp_path):
     python = empty_environment(tmp_path / "empty")
     shown = with_pip(python, clone, "install", "-v", ".", BUILD_FOLDER)
     assert re.search(r"^ *\[\d+/\d+\] Building CXX object lib/saver/", shown, re.M), shown
-    passed = check_installed(python, tmp_path / "empty")
-    print(f"import {passed * 1e3:.1f} ms")
+    print(f"import {check_installed(python, tmp_path / 'empty'):.2f} times as long as modules of Python")
     for name in ("ckpt", "sealpoint"):
         assert "  verify " in run(python.parent / name, "--help", root=tmp_path)
         assert run(python.parent / name, "convert", "--help", root=tmp_path).startswith("usage: ckpt convert")
