@@ -225,7 +225,8 @@ class ForeignDirectories;
 
 // The contents of a checkpoint in a foreign format.
 struct ForeignCheckpoint {
-  std::string format{};  // "safetensors", "hf", "torch", "hf_torch", "dcp", "megatron", "delta"
+  // "safetensors", "hf", "torch", "hf_torch", "llama", "dcp", "megatron" or "delta".
+  std::string format{};
   std::string path{};
   std::optional<std::uint64_t> step{};
   std::map<std::string, ForeignTensor> tensors{};

@@ -95,8 +95,6 @@ FOLDERS = {
                   "load_universal"),
     "megatron": (["mp_rank_00/model_optim_rng.pt"], "a checkpoint of Megatron in its format before torch_dist",
                  "--ckpt-convert-format torch_dist"),
-    "llama": (["consolidated.00.pth", "consolidated.01.pth", "params.json"], "files of one Llama model",
-              "convert_llama_weights_to_hf.py"),
     "accelerate": (["pytorch_model_fsdp_0/.metadata", "optimizer_0/.metadata", "scheduler.bin", "random_states_0.pkl"],
                    "a directory of accelerate for FSDP; its state consists of optimizer_0, pytorch_model_fsdp_0, "
                    "random_states_0.pkl, scheduler.bin", "convert each"),

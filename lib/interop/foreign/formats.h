@@ -22,6 +22,9 @@ void AddFiles(const SafetensorsModel& model, SourceFiles& files, ForeignCheckpoi
 ForeignCheckpoint ReadDelta(const std::string& path, SourceFiles& files);
 ForeignCheckpoint ReadTorchFile(const std::string& path, SourceFiles& files);
 ForeignCheckpoint ReadTorchFolder(const std::string& path, SourceFiles& files);
+// A file of a directory, with a mapping of names.
+ForeignCheckpoint ReadTorchShard(const std::string& path, SourceFiles& files);
+ForeignCheckpoint ReadLlama(const std::string& path, SourceFiles& files);
 ForeignCheckpoint ReadDcp(const std::string& path, SourceFiles& files);
 ForeignCheckpoint ReadMegatron(const std::string& path, SourceFiles& files);
 
@@ -33,6 +36,8 @@ std::optional<std::string> NewestIteration(const std::string& path, SourceFiles&
 // True if a directory has a model in torch.save files, as stored by transformers.
 bool IsTorchFolder(const std::vector<SourceEntry>& entries);
 bool IsDcp(const std::vector<SourceEntry>& entries);
+// True if a directory has files of torch.save for the model-parallel ranks of a Llama model.
+bool IsLlama(const std::vector<SourceEntry>& entries);
 // True if a directory of safetensors has differences to another version in the place of tensors.
 bool IsDelta(const std::string& path, SourceFiles& files);
 

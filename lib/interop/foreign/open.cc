@@ -18,7 +18,7 @@
 namespace sealpoint::internal::foreign {
 namespace {
 
-enum class Format : std::uint8_t { kNone, kTorch, kSafetensors, kDelta, kMegatron, kDcp };
+enum class Format : std::uint8_t { kNone, kTorch, kSafetensors, kDelta, kMegatron, kDcp, kLlama };
 
 bool IsSafetensors(const SourceFile& file, const std::string& head) {
   constexpr std::size_t kHeadSize = 9;
@@ -54,7 +54,8 @@ Format FormatOfDirectory(const std::string& path, SourceFiles& files) {
                                             entry.name.ends_with(".safetensors.index.json"));
   });
   if (has_safetensors) return IsDelta(path, files) ? Format::kDelta : Format::kSafetensors;
-  return IsTorchFolder(entries) ? Format::kTorch : Format::kNone;
+  if (IsTorchFolder(entries)) return Format::kTorch;
+  return IsLlama(entries) ? Format::kLlama : Format::kNone;
 }
 
 std::optional<Other> OtherDirectory(const std::string& path, SourceFiles& files) {
@@ -116,6 +117,9 @@ std::optional<ForeignCheckpoint> ReadDirectory(const std::string& path, SourceFi
     case Format::kTorch:
       state = ReadTorchFolder(path, files);
       break;
+    case Format::kLlama:
+      state = ReadLlama(path, files);
+      break;
     case Format::kNone:
       if (const auto other = OtherDirectory(path, files)) Fail(*other, path);
       return std::nullopt;
@@ -152,6 +156,8 @@ std::optional<ForeignKind> KindOfDirectory(const std::string& path, SourceFiles&
       return ForeignKind{"a version of weights as a delta (slime, miles, SGLang)", true};
     case Format::kTorch:
       return ForeignKind{"a directory of files of torch.save (Hugging Face)", true};
+    case Format::kLlama:
+      return ForeignKind{"a directory of a Llama model (Meta)", true};
     case Format::kNone:
       break;
   }

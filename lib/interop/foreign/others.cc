@@ -117,7 +117,6 @@ const std::vector<Folder>& Folders() {
       {"a checkpoint of Megatron in its format before torch_dist, one file per rank",
        kFromMegatron,
        {"mp_rank_*"}},
-      {"files of one Llama model", kFromLlama, {"consolidated.*.pth"}, 2},
       {"a folder of torchtune",
        "its epoch directories hold the models, and recipe_state holds optimizer and progress: "
        "convert both",

@@ -45,7 +45,7 @@ class TorchFolder {
     std::set<std::string> names = Names();
     std::vector<std::pair<std::string, ForeignCheckpoint>> shards;
     for (const std::string& name : names) {
-      if (Has(name)) shards.emplace_back(name, ReadShard(name));
+      if (Has(name)) shards.emplace_back(name, ReadTorchShard(JoinPath(state_.path, name), files_));
     }
     std::set<std::pair<std::string_view, std::string_view>> found;
     for (const auto& [name, shard] : shards) {
@@ -122,23 +122,6 @@ class TorchFolder {
     throw Failure{safetensors::ShardIndex::NoFile().AtPath(path)};
   }
 
-  ForeignCheckpoint ReadShard(const std::string& name) {
-    const std::string path = JoinPath(state_.path, name);
-    const auto file = files_.Open(path);
-    const std::unique_ptr<TorchArchive> archive = OpenTorchArchive(file);
-    if (archive == nullptr) {
-      if (const auto other = OtherFile(*file)) Fail(*other, path);
-      Fail(Code::kUnsupported, path, "not a file of torch.save, unlike the model's other files");
-    }
-    ForeignCheckpoint shard{.path = path};
-    shard.tree = TorchValues(*archive, files_.options(), shard).Node(archive->root(), {});
-    if (!shard.unread.empty()) throw Failure{std::move(shard.unread.front().error)};
-    if (shard.tree.if_object() == nullptr || !KindOf(shard.tree).empty()) {
-      Fail(Code::kUnsupported, path, "the content of the file is not a mapping of names");
-    }
-    return shard;
-  }
-
   void TakeShard(const std::string& name, ForeignCheckpoint shard) {
     for (ForeignNode::Member& member : *shard.tree.if_object()) {
       if (index_ && !index_->MayHold(member.key, name)) {
@@ -183,6 +166,22 @@ bool IsTorchFolder(const std::vector<SourceEntry>& entries) {
   return std::ranges::any_of(entries, [](const SourceEntry& entry) {
     return IsIndex(entry) || (entry.is_file && (entry.name == kOneFile || IsNumbered(entry)));
   });
+}
+
+ForeignCheckpoint ReadTorchShard(const std::string& path, SourceFiles& files) {
+  const auto file = files.Open(path);
+  const std::unique_ptr<TorchArchive> archive = OpenTorchArchive(file);
+  if (archive == nullptr) {
+    if (const auto other = OtherFile(*file)) Fail(*other, path);
+    Fail(Code::kUnsupported, path, "not a file of torch.save, unlike the model's other files");
+  }
+  ForeignCheckpoint shard{.path = path};
+  shard.tree = TorchValues(*archive, files.options(), shard).Node(archive->root(), {});
+  if (!shard.unread.empty()) throw Failure{std::move(shard.unread.front().error)};
+  if (shard.tree.if_object() == nullptr || !KindOf(shard.tree).empty()) {
+    Fail(Code::kUnsupported, path, "the content of the file is not a mapping of names");
+  }
+  return shard;
 }
 
 ForeignCheckpoint ReadTorchFolder(const std::string& path, SourceFiles& files) {
