@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Takes each protective step out, one at a time, and fails where no test sees it (tests/mutants/README.md).
 
-  scripts/mutants.py [--quick] [--sample N] [--list] [--build-only] [-j N] [PATTERN...]
+  scripts/mutants.py [--quick] [--since REVISION] [--sample N] [--list] [--build-only] [-j N] [PATTERN...]
   scripts/mutants.py --kinds|--programs [--bound SECONDS] [the same]
 
   --quick       what reaches the storage, compares of digests, and the catalogue written by hand
+  --since R     only those in files that changed since a revision
   --sample N    N of those that are chosen otherwise, the same ones each time
   --list        only lists the mutants
   --build-only  only builds what the run needs
@@ -119,9 +120,17 @@ def check(mutant, noted_by, is_equivalent):
     return "alive" if runs else "unreached", time.monotonic() - started
 
 
+def changed_since(revision):
+    command = ["git", "diff", "--name-only", revision]
+    return set(subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines())
+
+
 def choose(mutants, options):
     if options.quick:
         mutants = [mutant for mutant in mutants if is_quick(mutant)]
+    if options.since:
+        changed = changed_since(options.since)
+        mutants = [mutant for mutant in mutants if mutant.path in changed]
     if options.patterns:
         mutants = [mutant for mutant in mutants if any(pattern in mutant.name for pattern in options.patterns)]
     if options.sample:
@@ -132,7 +141,7 @@ def choose(mutants, options):
 def keep_results(row, title, options, exact, counts):
     """For scripts/testing_table.py."""
     folder = os.environ.get("SEALPOINT_RESULTS")
-    if not folder or options.patterns:
+    if not folder or options.patterns or options.since:
         return
     flags = [f"--{flag}" for flag in ("quick", "kinds", "programs") if getattr(options, flag)]
     flags += ["--sample", str(options.sample)] if options.sample else []
@@ -197,6 +206,7 @@ def run_matrix(chosen, everything, options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--since")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--build-only", action="store_true")
     parser.add_argument("--kinds", action="store_true")
@@ -212,6 +222,9 @@ def main():
         for mutant in chosen:
             print(f"{mutant.kind:9} {mutant.name} | {mutant.path}:{mutant.line} | {mutant.text}")
         return 0
+    if not chosen:
+        print("No such mutant.")
+        return 0 if options.since else 1
     equivalent = read_equivalent()
     if unknown := set(equivalent) - {mutant.name for mutant in mutants}:
         print(f"equivalent.txt: no such mutant: {sorted(unknown)}")

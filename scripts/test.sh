@@ -41,6 +41,8 @@ from_archive() {
   [ "$status" -ne 77 ] || exit 0
   return "$status"
 }
+# A revision of late; nothing in a clone without history, where all counts as changed.
+recent() { git rev-parse --verify --quiet 'HEAD~20' || true; }
 check_counts() { scripts/testing_table.py --check "$SEALPOINT_RESULTS"; }
 # With the tests of the night, or without; all sources, or those that changed since a revision. The preset clang compiles each
 # source alone.
@@ -72,10 +74,9 @@ stage_python() {
 stage_deep() {
   workflow deep
   check_counts
-  # A clone without history has no such revision: then all are looked at.
-  local recent
-  recent=$(git rev-parse --verify --quiet 'HEAD~20' || true)
-  each_source OFF ${recent:+"$recent"}
+  local since
+  since=$(recent)
+  each_source OFF ${since:+"$since"}
 }
 
 # clang, AddressSanitizer and UndefinedBehaviorSanitizer: tests of one process, and the fuzz target that stands for
@@ -103,10 +104,11 @@ stage_aarch64() {
   workflow aarch64
 }
 
-# Each sync, publication and compare of digests taken out, one at a time: a test must fail.
+# Each sync, publication and compare of digests in files that changed of late taken out, one at a time: a test must fail.
 stage_mutants() {
-  scripts/mutants.py --quick
-  check_counts
+  local since
+  since=$(recent)
+  scripts/mutants.py --quick ${since:+--since "$since"}
 }
 
 # clang-format; clang-tidy over lib and readers, each module in one piece.
@@ -134,6 +136,7 @@ stage_enumerations() {
 }
 stage_models() { scripts/model.sh; }
 stage_mutants-full() {
+  scripts/mutants.py --quick
   scripts/mutants.py
   check_counts
 }
