@@ -62,13 +62,10 @@ Result<std::vector<format::ChunkRecord>> BlobTables::Load(const ShardChunks& chu
   for (std::uint32_t number = first; number < end; ++number) {
     const ByteSpan group(*(*groups)[number / format::kRecordsPerGroup - first_group]);
     const std::uint64_t at = records_at + std::uint64_t{number} * format::kRecordSize;
-    const Result<format::ChunkRecord> record = format::DecodeRecord(group.subspan(
-        number % format::kRecordsPerGroup * format::kRecordSize, format::kRecordSize));
+    const Result<format::ChunkRecord> record = format::DecodeRecord(
+        group.subspan(number % format::kRecordsPerGroup * format::kRecordSize, format::kRecordSize),
+        {.has_base = has_base_, .is_object = chunks.is_object});
     if (!record) return Rebased(record.error(), at).AtPath(path());
-    if (Status status = format::CheckMayChange(*record, has_base_, chunks.is_object);
-        !status.ok()) {
-      return Rebased(status, at).AtPath(path());
-    }
     if (Status status = CheckInChunkArea(table.pin, *record); !status.ok()) {
       return std::move(status).AtPath(path()).AtOffset(at);
     }

@@ -13,14 +13,18 @@
 namespace sealpoint::internal::format {
 namespace {
 
-Result<Codec> DecodeCodec(ByteSpan bytes) {
+Result<Codec> DecodeCodec(ByteSpan bytes, bool has_base) {
   const auto value = LoadLe<std::uint16_t>(bytes, RecordFields::kCodec.at);
   switch (static_cast<Codec>(value)) {
     case Codec::kNone:
     case Codec::kZstd:
     case Codec::kByteSplitZstd:
-    case Codec::kChanges:
       return static_cast<Codec>(value);
+    case Codec::kChanges:
+      if (has_base) return Codec::kChanges;
+      return RuleError(Code::kUnsupported, "R-DLT-08",
+                       "codec is 4 (changes), and the index names no base")
+          .AtOffset(RecordFields::kCodec.at);
   }
   return RuleError(Code::kUnsupported, "R-COD-01", "codec is ", value, ", which is not registered")
       .AtOffset(RecordFields::kCodec.at);
@@ -152,9 +156,9 @@ void SetRawDigest(MutableByteSpan record, const Digest& digest) {
   StoreId(record, RecordFields::kRawDigest.at, digest);
 }
 
-Result<ChunkRecord> DecodeRecord(ByteSpan bytes) {
+Result<ChunkRecord> DecodeRecord(ByteSpan bytes, const RecordOwner& owner) {
   SEALPOINT_CHECK(bytes.size() == kRecordSize);
-  SEALPOINT_ASSIGN_OR_RETURN(const Codec codec, DecodeCodec(bytes));
+  SEALPOINT_ASSIGN_OR_RETURN(const Codec codec, DecodeCodec(bytes, owner.has_base));
   SEALPOINT_RETURN_IF_ERROR(CheckReserved(bytes));
   const ChunkRecord record{
       .offset = LoadLe<std::uint64_t>(bytes, RecordFields::kOffset.at),
@@ -166,17 +170,12 @@ Result<ChunkRecord> DecodeRecord(ByteSpan bytes) {
       .raw_digest = LoadId<Digest>(bytes, RecordFields::kRawDigest.at),
       .stored_digest = LoadId<Digest>(bytes, RecordFields::kStoredDigest.at)};
   SEALPOINT_RETURN_IF_ERROR(CheckSizes(record));
+  if (codec == Codec::kChanges && owner.is_object) {
+    return RuleError(Code::kCorrupt, "R-DLT-06",
+                     "codec is 4 (changes), and the chunk is one of an object")
+        .AtOffset(RecordFields::kCodec.at);
+  }
   return record;
-}
-
-Status CheckMayChange(const ChunkRecord& record, bool has_base, bool is_object) {
-  if (record.codec != Codec::kChanges || (has_base && !is_object)) return {};
-  const Status error = !has_base
-                           ? RuleError(Code::kUnsupported, "R-DLT-08",
-                                       "codec is 4 (changes), and the index names no base")
-                           : RuleError(Code::kCorrupt, "R-DLT-06",
-                                       "codec is 4 (changes), and the chunk is one of an object");
-  return Status(error).AtOffset(RecordFields::kCodec.at);
 }
 
 Bytes EncodeGroupList(ByteSpan records) {

@@ -30,8 +30,15 @@ void EncodeRecord(const ChunkRecord& record, MutableByteSpan out);  // kRecordSi
 // Puts the digest of the raw bytes into an encoded record.
 void SetRawDigest(MutableByteSpan record, const Digest& digest);
 
-// Checks a single record: R-COD-01, R-REC-03 and R-REC-05. Precondition: kRecordSize bytes.
-Result<ChunkRecord> DecodeRecord(ByteSpan bytes);
+// What the index says of a record's chunk. Only a tensor of a delta has changes.
+struct RecordOwner {
+  bool has_base = true;
+  bool is_object = false;
+};
+
+// Checks a single record: R-COD-01 or R-DLT-08, R-REC-05, R-REC-03 or R-DLT-06. Precondition:
+// kRecordSize bytes.
+Result<ChunkRecord> DecodeRecord(ByteSpan bytes, const RecordOwner& owner = {});
 
 constexpr std::uint32_t GroupCount(std::uint32_t record_count) {
   return record_count / kRecordsPerGroup + (record_count % kRecordsPerGroup != 0 ? 1 : 0);
@@ -43,9 +50,6 @@ Bytes EncodeGroupList(ByteSpan records);
 // Checks R-BLB-05 for one group. `group` holds its record bytes. Precondition: `group_list` was
 // verified against the digest in the index; otherwise this check proves nothing.
 Status CheckGroup(ByteSpan group_list, std::uint32_t group_number, ByteSpan group);
-
-// R-DLT-06 and R-DLT-08: whether a chunk may be stored as changes. `has_base`: the index names one.
-Status CheckMayChange(const ChunkRecord& record, bool has_base, bool is_object);
 
 // Checks the records of one shard: R-REC-01, R-REC-02, and the offsets of R-REC-04 within the
 // shard, given the shard's raw size and chunk size (> 0) from the index. `records` are all records

@@ -46,9 +46,10 @@ Result<WalkedChunk> RecordWalker::Next(ByteSpan record) {
 
 Result<WalkedChunk> RecordWalker::CheckRecord(const Due& due, ByteSpan bytes,
                                               std::optional<std::uint64_t> before) const {
-  SEALPOINT_ASSIGN_OR_RETURN(const format::ChunkRecord record, format::DecodeRecord(bytes));
-  SEALPOINT_RETURN_IF_ERROR(
-      format::CheckMayChange(record, map_->index().base().has_value(), map_->IsObject(*due.shard)));
+  SEALPOINT_ASSIGN_OR_RETURN(
+      const format::ChunkRecord record,
+      format::DecodeRecord(bytes, {.has_base = map_->index().base().has_value(),
+                                   .is_object = map_->IsObject(*due.shard)}));
   if (record.shard != due.ordinal) {
     return RuleError(Code::kCorrupt, "R-REC-01", "record of shard ", record.shard,
                      ", expected shard ", due.ordinal)

@@ -327,8 +327,8 @@ TEST(Record, ChangesMayStoreNothing) {
   record.codec = Codec::kChanges;
   record.stored_size = 0;
   EXPECT_EQ(DecodeRecord(Encoded(record)).value(), record);
-  EXPECT_TRUE(CheckMayChange(record, true, false).ok());
-  EXPECT_EQ(CheckMayChange(record, true, true).place().rule, "R-DLT-06");
+  EXPECT_THAT(DecodeRecord(Encoded(record), {.is_object = true}).status(),
+              BreaksRule(Code::kCorrupt, "R-DLT-06", RecordFields::kCodec.at));
   record.stored_size = record.raw_size;
   EXPECT_EQ(DecodeRecord(Encoded(record)).error().place().rule, "R-DLT-06");
   record.stored_size = 0;
@@ -338,10 +338,16 @@ TEST(Record, ChangesMayStoreNothing) {
 
 TEST(Record, ChangesNeedTheirFeature) {
   ChunkRecord record = Coded();
-  EXPECT_TRUE(CheckMayChange(record, false, false).ok());
+  EXPECT_TRUE(DecodeRecord(Encoded(record), {.has_base = false}).ok());
   record.codec = Codec::kChanges;
-  EXPECT_EQ(CheckMayChange(record, false, false).code(), Code::kUnsupported);
-  EXPECT_EQ(CheckMayChange(record, false, true).place().rule, "R-DLT-08");
+  const auto refused = [&record] {
+    return DecodeRecord(Encoded(record), {.has_base = false, .is_object = true}).status();
+  };
+  const auto needs_it = BreaksRule(Code::kUnsupported, "R-DLT-08", RecordFields::kCodec.at);
+  EXPECT_THAT(refused(), needs_it);
+  // Before R-DLT-06.
+  record.stored_size = record.raw_size;
+  EXPECT_THAT(refused(), needs_it);
 }
 
 }  // namespace
