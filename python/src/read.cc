@@ -210,7 +210,8 @@ void BindRead(nb::module_& m) {
         "Summary, human-readable text, and findings of a plan.");
   m.def("read", Read, nb::arg("checkpoint"), nb::arg("requests"), nb::arg("contract"),
         nb::arg("convert").none(), nb::arg("threads"), nb::arg("isolate"),
-        nb::arg("progress").none(), nb::arg("holds_base") = false, "Reads and verifies; see sealpoint.Checkpoint.read.");
+        nb::arg("progress").none(), nb::arg("holds_base") = false,
+        "Reads and verifies; see sealpoint.Checkpoint.read.");
 }
 
 }  // namespace sealpoint::python
