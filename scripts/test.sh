@@ -3,16 +3,16 @@
 # Builds Sealpoint as users do and runs the tests that show that it works (docs/evidence/testing.md says which, and why these).
 #   scripts/test.sh             packages gcc python: 12 minutes at most, from nothing, on two idle cores
 #   scripts/test.sh --all       these, and what --rest runs: all that a commit must pass
-#   scripts/test.sh --rest      deep sanitizers threads minimal frameworks aarch64 mutants lint site demo
-#   scripts/test.sh --nightly   enumerations models mutants-full newest-torch frameworks-full free-threaded fuzz-long presets
-#                               aarch64-full builds peers release scale: hours
+#   scripts/test.sh --rest      deep sanitizers threads minimal frameworks aarch64 lint site demo
+#   scripts/test.sh --nightly   enumerations models mutants mutants-full newest-torch frameworks-full free-threaded fuzz-long
+#                               presets aarch64-full builds peers release scale: hours
 #   scripts/test.sh STAGE...    the named ones of all these
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 product_stages=(packages gcc python)
-rest_stages=(deep sanitizers threads minimal frameworks aarch64 mutants lint site demo)
-nightly_stages=(enumerations models mutants-full newest-torch frameworks-full free-threaded fuzz-long presets aarch64-full builds
+rest_stages=(deep sanitizers threads minimal frameworks aarch64 lint site demo)
+nightly_stages=(enumerations models mutants mutants-full newest-torch frameworks-full free-threaded fuzz-long presets aarch64-full builds
   peers release scale)
 all_stages=("${product_stages[@]}" "${rest_stages[@]}")
 
@@ -41,8 +41,6 @@ from_archive() {
   [ "$status" -ne 77 ] || exit 0
   return "$status"
 }
-# A revision of late; nothing in a clone without history, where all counts as changed.
-recent() { git rev-parse --verify --quiet 'HEAD~20' || true; }
 check_counts() { scripts/testing_table.py --check "$SEALPOINT_RESULTS"; }
 # With the tests of the night, or without; all sources, or those that changed since a revision. The preset clang compiles each
 # source alone.
@@ -74,9 +72,10 @@ stage_python() {
 stage_deep() {
   workflow deep
   check_counts
-  local since
-  since=$(recent)
-  each_source OFF ${since:+"$since"}
+  # A clone without history has no such revision: then all are looked at.
+  local recent
+  recent=$(git rev-parse --verify --quiet 'HEAD~20' || true)
+  each_source OFF ${recent:+"$recent"}
 }
 
 # clang, AddressSanitizer and UndefinedBehaviorSanitizer: tests of one process, and the fuzz target that stands for
@@ -104,13 +103,6 @@ stage_aarch64() {
   workflow aarch64
 }
 
-# Each sync, publication and compare of digests in files that changed of late taken out, one at a time: a test must fail.
-stage_mutants() {
-  local since
-  since=$(recent)
-  scripts/mutants.py --quick ${since:+--since "$since"}
-}
-
 # clang-format; clang-tidy over lib and readers, each module in one piece.
 stage_lint() {
   git ls-files '*.h' '*.cc' '*.cu' | xargs clang-format-19 --dry-run --Werror
@@ -135,8 +127,12 @@ stage_enumerations() {
   workflow python-nightly
 }
 stage_models() { scripts/model.sh; }
-stage_mutants-full() {
+# Each protective step taken out, one at a time: a test must fail. First syncs, publications and compares of digests.
+stage_mutants() {
   scripts/mutants.py --quick
+  check_counts
+}
+stage_mutants-full() {
   scripts/mutants.py
   check_counts
 }

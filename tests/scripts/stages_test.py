@@ -17,9 +17,9 @@ import unittest
 
 SCRIPT = pathlib.Path(sys.argv.pop())
 PRODUCT = ["packages", "gcc", "python"]
-REST = ["deep", "sanitizers", "threads", "minimal", "frameworks", "aarch64", "mutants", "lint", "site", "demo"]
-NIGHTLY = ["enumerations", "models", "mutants-full", "newest-torch", "frameworks-full", "free-threaded", "fuzz-long", "presets",
-           "aarch64-full", "builds", "peers", "release", "scale"]
+REST = ["deep", "sanitizers", "threads", "minimal", "frameworks", "aarch64", "lint", "site", "demo"]
+NIGHTLY = ["enumerations", "models", "mutants", "mutants-full", "newest-torch", "frameworks-full", "free-threaded", "fuzz-long",
+           "presets", "aarch64-full", "builds", "peers", "release", "scale"]
 # Writes down how it was called; FAILING is an expression for beginnings of calls.
 STUB = """#!/bin/bash
 call="$(basename "$0") $*"
@@ -70,7 +70,7 @@ class StagesTest(unittest.TestCase):
         self.assertEqual(status, 0, output)
         lines = re.findall(r"passed +\d+ s, +\d+ s of the processors\n", output)
         self.assertEqual(len(lines), len(PRODUCT + REST), output)
-        for call in ("cmake --workflow --preset gcc", "mutants.py --quick", "tidy.py build/tidy"):
+        for call in ("cmake --workflow --preset gcc", "site.sh", "tidy.py build/tidy"):
             self.assertTrue(any(item.startswith(call) for item in calls), call)
 
     def test_a_failure_is_named_and_the_others_run(self):
