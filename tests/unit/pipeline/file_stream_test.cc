@@ -110,14 +110,16 @@ TEST_F(FileStreamTest, LeavesBorrowedMemoryOnceItIsWritten) {
 
 TEST_F(FileStreamTest, ReportsThatBorrowedMemoryWasNotWritten) {
   const Status failure(Code::kIo, "disk");
-  const Bytes borrowed = NumberedBytes(8 * kBuffer);
-  std::vector<Digest> digests(16);
+  // So many that the thread whose write fails says so before another one has done the rest.
+  constexpr std::uint64_t kWrites = 256;
+  const Bytes borrowed = NumberedBytes(kWrites * kBuffer);
+  std::vector<Digest> digests(kWrites * kBuffer / 4096);
   file_.FailWrite(2, failure);
   FileStream stream(file_, *pool_, io_);
   static_cast<void>(stream.AppendBorrowed(borrowed, 4096, digests));
   EXPECT_EQ(stream.WaitForBorrowed(), failure);
   EXPECT_EQ(stream.AppendBorrowed(borrowed, 4096, digests), failure);
-  EXPECT_LT(file_.finished(), 8U) << "writes went on after the failure";
+  EXPECT_LT(file_.finished(), kWrites) << "writes went on after the failure";
 }
 
 TEST_F(FileStreamTest, CountsNothingThatWasNotWritten) {
